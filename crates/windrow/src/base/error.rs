@@ -1,0 +1,129 @@
+//! The one error type of the engine.
+//!
+//! An [`Error`] is a thin pointer. Its [`ErrorKind`] says what the caller can do; its `Display` is
+//! one sentence that names what is wrong, and for damage the file and the byte offset.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+/// The result of every fallible operation in Windrow.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What a caller can do about an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The call's arguments or options are wrong: mend the call.
+    InvalidArgument,
+    /// What was to be opened does not exist.
+    NotFound,
+    /// What was to be created exists already.
+    AlreadyExists,
+    /// Another process or handle has the database open.
+    Locked,
+    /// The disk is full: nothing was lost; free space and try again.
+    NoSpace,
+    /// The operating system reported an error.
+    Io,
+    /// Stored bytes are damaged; the message names the file and the offset.
+    Corruption,
+    /// The data needs a newer version of Windrow or a feature that is off.
+    Unsupported,
+    /// An earlier write failed in a way that leaves its durability unknown: reads go on, nothing
+    /// more is written; reopen the database.
+    Poisoned,
+    /// The database has been closed.
+    Closed,
+}
+
+/// An error: a kind, a sentence, and where it happened.
+pub struct Error(Box<Details>);
+
+struct Details {
+    kind: ErrorKind,
+    message: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of `kind` that says `message`, a whole human sentence without a full stop.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Details {
+            kind,
+            message: message.into(),
+            source: None,
+        }))
+    }
+
+    /// The caller's argument is wrong.
+    pub fn invalid_argument(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::InvalidArgument, message)
+    }
+
+    /// Bytes of `file` at `offset` are damaged; `what` names what was expected or found.
+    pub fn corruption(file: &str, offset: u64, what: impl fmt::Display) -> Self {
+        Self::new(
+            ErrorKind::Corruption,
+            format!("{file} is damaged at offset {offset}: {what}"),
+        )
+    }
+
+    /// The operating system failed `operation` (an infinitive: "read", "create") on `path`.
+    ///
+    /// A full disk becomes [`ErrorKind::NoSpace`].
+    pub fn io(operation: &str, path: &Path, source: io::Error) -> Self {
+        let kind = match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::NoSpace,
+            _ => ErrorKind::Io,
+        };
+        let message = match kind {
+            ErrorKind::NoSpace => {
+                format!("could not {operation} {}: the disk is full", path.display())
+            }
+            _ => format!("could not {operation} {}: {source}", path.display()),
+        };
+        Self(Box::new(Details {
+            kind,
+            message,
+            source: Some(Box::new(source)),
+        }))
+    }
+
+    /// What the caller can do about this error.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// The same error with `context` put before its sentence.
+    #[must_use]
+    pub fn context(mut self, context: impl fmt::Display) -> Self {
+        self.0.message = format!("{context}: {}", self.0.message);
+        self
+    }
+
+    /// The same sentence under another kind; the original error stays as the source.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.0.kind, self.0.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as _)
+    }
+}

@@ -1,0 +1,90 @@
+//! Sequence numbers, entry kinds, and the order of versions.
+//!
+//! Every stored entry is (user key, sequence number, kind). Entries are ordered by user key,
+//! bytewise ascending, then by sequence number *descending*: the newest version comes first.
+
+use std::cmp::Ordering;
+
+/// The position of a write in the one commit order of a database. 56 bits are used.
+pub type SequenceNumber = u64;
+
+/// The largest sequence number; a read at it sees everything.
+pub const SEQUENCE_MAX: SequenceNumber = (1 << 56) - 1;
+
+/// What an entry is. The values are the codes on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// The key was deleted.
+    Tombstone = 0,
+    /// The value stands beside the key.
+    Value = 1,
+}
+
+/// First and last code that later versions of the format may use: pointers into transient runs
+/// and value logs, range tombstones, merge operands, expiring values.
+pub const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 2..=7;
+
+impl Kind {
+    /// The kind with this code on disk, or `None` for a code that this version does not know.
+    pub fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Tombstone),
+            1 => Some(Self::Value),
+            _ => None,
+        }
+    }
+
+    /// The code on disk.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+/// A sequence number and a kind in one word: `sequence << 8 | kind`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Trailer(u64);
+
+impl Trailer {
+    /// Packs `sequence` (at most [`SEQUENCE_MAX`]) and `kind`.
+    #[inline]
+    pub fn new(sequence: SequenceNumber, kind: Kind) -> Self {
+        debug_assert!(sequence <= SEQUENCE_MAX);
+        Self(sequence << 8 | u64::from(kind.code()))
+    }
+
+    /// The sequence number.
+    #[inline]
+    pub fn sequence(self) -> SequenceNumber {
+        self.0 >> 8
+    }
+
+    /// The kind.
+    #[inline]
+    pub fn kind(self) -> Kind {
+        if self.0 & 0xff == 0 {
+            Kind::Tombstone
+        } else {
+            Kind::Value
+        }
+    }
+
+    /// Whether this entry is a deletion.
+    #[inline]
+    pub fn is_tombstone(self) -> bool {
+        self.0 & 0xff == 0
+    }
+}
+
+/// Orders two entries: user key ascending, then sequence number descending.
+#[inline]
+pub fn compare_entries(
+    left_key: &[u8],
+    left_sequence: SequenceNumber,
+    right_key: &[u8],
+    right_sequence: SequenceNumber,
+) -> Ordering {
+    left_key
+        .cmp(right_key)
+        .then(right_sequence.cmp(&left_sequence))
+}

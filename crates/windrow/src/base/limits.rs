@@ -1,0 +1,16 @@
+//! Bounds of the data model.
+
+/// The longest key, in bytes. The shortest is one byte.
+pub const KEY_BYTES_MAX: usize = 64 * 1024;
+
+/// The longest value, in bytes.
+pub const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The largest encoded batch, in bytes.
+pub const BATCH_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+/// The most segments that one table file can hold.
+pub const SEGMENTS_MAX: usize = 12;
+
+/// The most levels below level 0.
+pub const LEVELS_MAX: usize = 15;

@@ -1,0 +1,17 @@
+//! Layer 0: the words that every other layer speaks.
+//!
+//! Owns errors, identifiers, sequence numbers, entry kinds, limits and the facade over
+//! synchronisation primitives. No I/O, no threads, no clocks.
+
+pub(crate) mod cursor;
+pub mod error;
+pub mod ids;
+pub mod key;
+pub mod limits;
+pub(crate) mod prefix_index;
+pub(crate) mod sync;
+
+pub(crate) use cursor::Cursor;
+pub use error::{Error, ErrorKind, Result};
+pub use ids::{FileNumber, KeyspaceId, SegmentId};
+pub use key::{Kind, SequenceNumber, Trailer};

@@ -1,0 +1,1 @@
+//! Layer 2: cached blocks and open files.

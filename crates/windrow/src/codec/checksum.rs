@@ -1,0 +1,31 @@
+//! The seeded checksum: the low 32 bits of XXH3-64.
+//!
+//! The seed is made of where the bytes belong (file, segment, offset), so sound bytes in the wrong
+//! place, or left behind by an earlier attempt, fail the check like damaged ones.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+
+/// A checksum of `bytes` under `seed`.
+#[inline]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the checksum is the low half of the hash"
+)]
+pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u32 {
+    xxh3_64_with_seed(bytes, seed) as u32
+}
+
+/// The seed for bytes at `offset` of segment `segment` of file `file`; logs use segment 0.
+#[inline]
+pub(crate) fn seed(file: u64, segment: u64, offset: u64) -> u64 {
+    // Odd multipliers keep the three apart; each is a bijection of its own argument.
+    file.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(21)
+        ^ segment.wrapping_mul(0xc2b2_ae3d_27d4_eb4f).rotate_left(42)
+        ^ offset.wrapping_mul(0x1656_67b1_9e37_79f9)
+}
+
+/// The hash of a user key that serves every filter.
+#[inline]
+pub(crate) fn key_hash(key: &[u8]) -> u64 {
+    xxh3_64(key)
+}

@@ -1,0 +1,1 @@
+//! Layer 5: open, recovery, commits, scheduling.

@@ -1,0 +1,1 @@
+//! Layer 2: blocked Bloom filters with fractional bits per key.

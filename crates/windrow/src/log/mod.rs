@@ -1,0 +1,1 @@
+//! Layer 2: the framed record log that the WAL and the manifest share.

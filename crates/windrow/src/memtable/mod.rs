@@ -1,0 +1,1 @@
+//! Layer 2: the concurrent sorted map in memory.

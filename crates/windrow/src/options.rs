@@ -1,0 +1,295 @@
+//! Layer 1: what a user can choose, and the checks on it.
+//!
+//! Every field has a default that needs no tuning. [`Options::validate`] reports all faults at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::{Error, Result, limits};
+use crate::codec::Compression;
+use crate::runtime::{Runtime, Threads};
+use crate::vfs::{OsVfs, Vfs};
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Survives the end of the process, not a power failure: the write is with the operating
+    /// system. [`Db::persist`](crate::Db::persist) makes everything so far survive both.
+    #[default]
+    Buffered,
+    /// Survives a power failure: the log is synced before the write is acknowledged.
+    Sync,
+}
+
+/// Where reads take blocks of table files from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BlockSource {
+    /// Read-only mappings: no copy and no system call for what the page cache holds. A device
+    /// error while reading ends the process (SIGBUS); choose `Buffered` where that is unwanted.
+    #[default]
+    Mapped,
+    /// `pread` into Windrow's own cache of `cache_bytes`.
+    Buffered,
+}
+
+/// Named sets of the tuning options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Preset {
+    /// Leveled merging: one constant size ratio.
+    #[default]
+    Leveling,
+}
+
+/// Options of one keyspace.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct KeyspaceOptions {
+    /// Memory of one memtable, in bytes. Default 64 MiB. Larger: fewer flushes and less
+    /// rewriting, more memory and a longer recovery.
+    pub memtable_bytes: usize,
+    /// Size ratio T of the last two levels, at least 2. Default 10. Smaller: less rewriting per
+    /// level, more levels.
+    pub size_ratio: f64,
+    /// Garnering's c, above 0 and at most 1: ratios grow by 1/c towards the shallow levels.
+    /// Default 1, plain leveling.
+    pub scaling: f64,
+    /// Capacity of level 1 while it is the only level, in bytes. Default 256 MiB.
+    pub base_bytes: u64,
+    /// Size at which a table file is closed, in bytes. Default 16 MiB.
+    pub file_bytes: u64,
+    /// Size of a data block before compression, in bytes. Default 4 KiB.
+    pub block_bytes: usize,
+    /// Filter bits per key; fractions count. 0 turns filters off. Default 10.
+    pub bits_per_key: f64,
+    /// Compression of data blocks. Default none.
+    pub compression: Compression,
+    /// Flushed runs that level 0 gathers before they are merged into level 1. Default 4.
+    pub level0_runs: usize,
+}
+
+impl Default for KeyspaceOptions {
+    fn default() -> Self {
+        Self {
+            memtable_bytes: 64 << 20,
+            size_ratio: 10.0,
+            scaling: 1.0,
+            base_bytes: 256 << 20,
+            file_bytes: 16 << 20,
+            block_bytes: 4 << 10,
+            bits_per_key: 10.0,
+            compression: Compression::None,
+            level0_runs: 4,
+        }
+    }
+}
+
+/// Options of a database.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    // Behaviour
+    /// Create the database where there is none. Default true.
+    pub create_if_missing: bool,
+    /// Fail with `AlreadyExists` where there is a database. Default false.
+    pub error_if_exists: bool,
+    /// Durability of writes that do not name one. Default [`Durability::Buffered`].
+    pub durability: Durability,
+    /// Where reads take blocks from. Default [`BlockSource::Mapped`].
+    pub block_source: BlockSource,
+
+    // Resources
+    /// Bytes of blocks kept in Windrow's own cache. Default 64 MiB. With mapped blocks only
+    /// compressed tables use it.
+    pub cache_bytes: u64,
+    /// Log bytes after which the oldest memtable is flushed, whatever its size. Default 512 MiB.
+    pub max_wal_bytes: u64,
+    /// Threads for flushes and compactions. Default 2.
+    pub background_threads: usize,
+    /// Table files kept open. Default 512.
+    pub open_files_max: usize,
+
+    // Tuning
+    /// How long a mapped block is trusted before its checksum is verified again. Default an hour.
+    pub scrub_interval: Duration,
+    /// Options for keyspaces that are opened without their own.
+    pub keyspace: KeyspaceOptions,
+
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) runtime: Arc<dyn Runtime>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            create_if_missing: true,
+            error_if_exists: false,
+            durability: Durability::default(),
+            block_source: BlockSource::default(),
+            cache_bytes: 64 << 20,
+            max_wal_bytes: 512 << 20,
+            background_threads: 2,
+            open_files_max: 512,
+            scrub_interval: Duration::from_secs(3600),
+            keyspace: KeyspaceOptions::default(),
+            vfs: Arc::new(OsVfs),
+            runtime: Arc::new(Threads::default()),
+        }
+    }
+}
+
+impl Options {
+    /// The options of a preset.
+    pub fn preset(preset: Preset) -> Self {
+        match preset {
+            Preset::Leveling => Self::default(),
+        }
+    }
+
+    /// Uses another file system, for example a simulated one.
+    #[must_use]
+    pub fn with_vfs(mut self, vfs: Arc<dyn Vfs>) -> Self {
+        self.vfs = vfs;
+        self
+    }
+
+    /// Uses other threads, clock and randomness, for example stepped ones.
+    #[must_use]
+    pub fn with_runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
+        self.runtime = runtime;
+        self
+    }
+
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that lists every fault.
+    pub fn validate(&self) -> Result<()> {
+        let mut faults = Vec::new();
+        let mut check = |sound: bool, fault: &str| {
+            if !sound {
+                faults.push(fault.to_owned());
+            }
+        };
+        check(
+            self.background_threads >= 1,
+            "background_threads must be at least 1",
+        );
+        check(
+            self.open_files_max >= 16,
+            "open_files_max must be at least 16",
+        );
+        check(
+            !(self.error_if_exists && !self.create_if_missing),
+            "error_if_exists without create_if_missing can never succeed",
+        );
+        check(
+            self.max_wal_bytes >= self.keyspace.memtable_bytes as u64,
+            "max_wal_bytes must be at least memtable_bytes",
+        );
+        faults.extend(self.keyspace.faults());
+        report(&faults)
+    }
+}
+
+impl KeyspaceOptions {
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that lists every fault.
+    pub fn validate(&self) -> Result<()> {
+        report(&self.faults())
+    }
+
+    fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let mut check = |sound: bool, fault: String| {
+            if !sound {
+                faults.push(fault);
+            }
+        };
+        check(
+            self.size_ratio >= 2.0 && self.size_ratio <= 1000.0,
+            format!("size_ratio must be from 2 to 1000, not {}", self.size_ratio),
+        );
+        check(
+            self.scaling > 0.0 && self.scaling <= 1.0,
+            format!(
+                "scaling must be above 0 and at most 1, not {}",
+                self.scaling
+            ),
+        );
+        check(
+            (0.0..=64.0).contains(&self.bits_per_key),
+            format!(
+                "bits_per_key must be from 0 to 64, not {}",
+                self.bits_per_key
+            ),
+        );
+        check(
+            self.memtable_bytes >= 4 << 10,
+            "memtable_bytes must be at least 4 KiB".to_owned(),
+        );
+        check(
+            (128..=1 << 20).contains(&self.block_bytes),
+            format!(
+                "block_bytes must be from 128 to 1 MiB, not {}",
+                self.block_bytes
+            ),
+        );
+        check(
+            self.file_bytes >= 1 << 10,
+            "file_bytes must be at least 1 KiB".to_owned(),
+        );
+        check(
+            self.base_bytes >= self.file_bytes,
+            "base_bytes must be at least file_bytes".to_owned(),
+        );
+        check(
+            (1..=64).contains(&self.level0_runs),
+            format!("level0_runs must be from 1 to 64, not {}", self.level0_runs),
+        );
+        check(
+            self.compression.is_available(),
+            format!("{:?} compression is not in this build", self.compression),
+        );
+        faults
+    }
+}
+
+fn report(faults: &[String]) -> Result<()> {
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::invalid_argument(faults.join("; ")))
+    }
+}
+
+/// Checks a key that a user gave.
+#[inline]
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
+    if key.is_empty() {
+        return Err(Error::invalid_argument("a key must have at least one byte"));
+    }
+    if key.len() > limits::KEY_BYTES_MAX {
+        return Err(Error::invalid_argument(format!(
+            "a key of {} bytes is longer than the limit of {}",
+            key.len(),
+            limits::KEY_BYTES_MAX
+        )));
+    }
+    Ok(())
+}
+
+/// Checks a value that a user gave.
+#[inline]
+pub(crate) fn check_value(value: &[u8]) -> Result<()> {
+    if value.len() > limits::VALUE_BYTES_MAX {
+        return Err(Error::invalid_argument(format!(
+            "a value of {} bytes is longer than the limit of {}",
+            value.len(),
+            limits::VALUE_BYTES_MAX
+        )));
+    }
+    Ok(())
+}

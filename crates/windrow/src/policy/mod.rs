@@ -1,0 +1,1 @@
+//! Layer 3: pure functions that decide what to do; no I/O.

@@ -1,0 +1,1 @@
+//! Layer 4: point reads, merging cursors, visibility.

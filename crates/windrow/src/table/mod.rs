@@ -1,0 +1,1 @@
+//! Layer 2: table files of 1 to 12 segments.
