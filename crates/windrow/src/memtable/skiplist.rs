@@ -47,8 +47,8 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
 
-/// The most lanes. With a quarter of each lane in the next, twelve serve 16 million entries.
-const HEIGHT_MAX: usize = if cfg!(loom) { 2 } else { 12 };
+/// The most lanes. With half of each lane in the next, twenty serve a million entries.
+const HEIGHT_MAX: usize = if cfg!(loom) { 2 } else { 20 };
 
 type Link = AtomicPtr<Header>;
 
@@ -282,10 +282,10 @@ fn length(bytes: &[u8]) -> u32 {
     }
 }
 
-/// In how many lanes an entry stands: a quarter of those of each lane stand in the next, too.
+/// In how many lanes an entry stands: half of those of each lane stand in the next, too.
 fn height_of(key: &[u8], sequence: SequenceNumber) -> usize {
     let random = key_hash(key) ^ sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (1 + random.leading_zeros() as usize / 2).min(HEIGHT_MAX)
+    (1 + random.leading_zeros() as usize).min(HEIGHT_MAX)
 }
 
 /// A concurrent sorted list of entries; see the module.

@@ -294,7 +294,24 @@ fn walk(memtable: &Memtable, forward: bool) -> u64 {
     reason = "measures the memtable alone, without a runtime"
 )]
 fn memtable_costs() {
-    use std::time::Instant;
+    struct Instant(u64);
+    fn cpu() -> u64 {
+        std::fs::read_to_string("/proc/thread-self/schedstat")
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+    impl Instant {
+        fn now() -> Self {
+            Self(cpu())
+        }
+        fn elapsed(&self) -> std::time::Duration {
+            std::time::Duration::from_nanos(cpu() - self.0)
+        }
+    }
     const ENTRIES: u64 = 450_000;
     let decimal = |number: u64| -> [u8; 16] {
         let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 5_000_000;
