@@ -36,8 +36,7 @@ pub(super) struct Model {
     pub(super) entry_bytes: u64,
     pub(super) snapshots: Vec<SequenceNumber>,
     pub(super) level_count: usize,
-    /// Bytes written by flushes and by merges.
-    pub(super) flushed: u64,
+    /// Bytes that merges wrote.
     pub(super) merged: u64,
     levels: Vec<Vec<File>>,
     claims: Vec<Claim<Key>>,
@@ -56,7 +55,6 @@ impl Model {
             entry_bytes,
             snapshots: Vec::new(),
             level_count: 1,
-            flushed: 0,
             merged: 0,
             levels: vec![Vec::new(); 16],
             claims: Vec::new(),
@@ -89,7 +87,6 @@ impl Model {
         sort(&mut entries);
         if !entries.is_empty() {
             let file = self.file(entries);
-            self.flushed += self.entry_bytes * file.entries.len() as u64;
             self.levels[0].insert(0, file);
         }
     }
@@ -277,7 +274,7 @@ impl Model {
         panic!("the policy never comes to rest");
     }
 
-    /// I1 and I3: levels are disjoint, and for each key probe order is age order.
+    /// I1: levels are sorted and disjoint.
     fn check(&self) {
         for files in &self.levels[1..] {
             for pair in files.windows(2) {
@@ -311,13 +308,6 @@ impl Model {
                 assert_eq!(self.read(*key, point), expected, "key {key} at {point}");
             }
         }
-    }
-
-    /// Runs of level 0, and logical bytes of each level.
-    pub(super) fn shape(&self) -> (usize, Vec<u64>) {
-        let summary = self.summary();
-        let bytes = (0..=self.level_count).map(|level| summary.logical_bytes(level));
-        (self.levels[0].len(), bytes.collect())
     }
 }
 

@@ -71,6 +71,7 @@ fn run(options: KeyspaceOptions, steps: Vec<Step>) -> Model {
             Step::Finish(choice) if !jobs.is_empty() => {
                 let job = jobs.swap_remove(choice % jobs.len());
                 model.finish(job);
+                model.check_reads();
             }
             Step::Snapshot => model.snapshot(),
             Step::Release(choice) if !model.snapshots.is_empty() => {
