@@ -152,6 +152,11 @@ impl ManifestStore {
         &self.state
     }
 
+    /// The folder that holds the manifest.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// The number of the manifest.
     pub(crate) fn number(&self) -> FileNumber {
         self.log.number()
