@@ -183,24 +183,31 @@ impl ManifestStore {
     pub(crate) fn roll_over(&mut self, number: FileNumber) -> Result<()> {
         self.check_sound()?;
         assert!(number > self.number(), "a manifest takes a fresh number");
-        self.state.next_id = self.state.next_id.max(number.0 + 1);
-        let written = write_snapshot(&*self.vfs, &self.directory, number, &self.state);
-        let log = written
-            .and_then(|log| {
-                write_new_current(&*self.vfs, &self.directory, number)?;
-                Ok(log)
-            })
-            .inspect_err(|_| {
-                // What this leaves behind on a full disk would make it fuller; the next open removes
+        let next_id = self.state.next_id;
+        self.state.next_id = next_id.max(number.0 + 1);
+        let log = match self.write_successor(number) {
+            Ok(log) => log,
+            Err(error) => {
+                self.state.next_id = next_id;
+                // What is left behind on a full disk would make it fuller; the next open removes
                 // what cannot be removed now.
                 let name = FileName::Manifest(number).to_string();
                 self.vfs.remove(&self.directory.join(name)).ok();
-            })?;
+                return Err(error);
+            }
+        };
         let outcome = install_current(&*self.vfs, &self.directory);
         self.poison_on_error(outcome)?;
         self.snapshot_bytes = log.end();
         self.log = log;
         Ok(())
+    }
+
+    /// Writes all of a rollover that comes before `CURRENT` is replaced.
+    fn write_successor(&self, number: FileNumber) -> Result<LogWriter> {
+        let log = write_snapshot(&*self.vfs, &self.directory, number, &self.state)?;
+        write_new_current(&*self.vfs, &self.directory, number)?;
+        Ok(log)
     }
 
     fn check_sound(&self) -> Result<()> {
