@@ -23,7 +23,7 @@ use crate::vfs::{self, OpenMode, Vfs};
 
 use super::edit::{Edit, Record};
 use super::names::FileName;
-use super::state::{Contradiction, ManifestState};
+use super::state::ManifestState;
 
 /// A manifest below this size is not rolled over.
 const ROLLOVER_BYTES_MIN: u64 = 4 << 20;
@@ -137,7 +137,12 @@ impl ManifestStore {
             Err(error) if error.kind() == ErrorKind::NoSpace => return Err(error),
             outcome => self.poison_on_error(outcome)?,
         }
-        let outcome = self.state.apply(edit).map_err(contradiction_error);
+        let outcome = self.state.apply(edit).map_err(|contradiction| {
+            Error::new(
+                ErrorKind::Poisoned,
+                format!("an edit contradicts the manifest and was not written: {contradiction}"),
+            )
+        });
         self.poison_on_error(outcome)?;
         let outcome = self.log.commit().and_then(|()| sync(&self.log));
         self.poison_on_error(outcome)?;
@@ -231,13 +236,6 @@ impl ManifestStore {
     }
 }
 
-fn contradiction_error(contradiction: Contradiction) -> Error {
-    Error::new(
-        ErrorKind::Poisoned,
-        format!("an edit contradicts the manifest and was not written: {contradiction}"),
-    )
-}
-
 fn sync(log: &LogWriter) -> Result<()> {
     log.shared().sync_through(log.end())
 }
@@ -251,7 +249,7 @@ fn write_snapshot(
 ) -> Result<LogWriter> {
     let name = FileName::Manifest(number).to_string();
     remove_leftover(vfs, &directory.join(&name))?;
-    let mut log = LogWriter::create(vfs, directory, &name, number)?;
+    let mut log = LogWriter::create(vfs, directory, &name, number, None)?;
     state.snapshot().encode(log.begin());
     log.commit()?;
     sync(&log)?;

@@ -6,6 +6,8 @@ use super::super::edit::{Edit, Record};
 use super::{History, file, steps};
 use crate::base::{FileNumber, KeyspaceId};
 use crate::codec::varint::put_bytes;
+use crate::log::tests::hex;
+use crate::table::meta::FileMeta;
 
 fn encode(edit: &Edit) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -129,10 +131,12 @@ fn faults_name_their_offset() {
     assert_eq!(error.offset, start + 3);
 }
 
+type Spoil = fn(&mut FileMeta);
+
 #[test]
 fn files_that_contradict_themselves_are_refused() {
     let sound = file(7, b"b", b"c", (4, 9));
-    let spoil: [(&str, fn(&mut crate::table::meta::FileMeta)); 7] = [
+    let spoils: [(&str, Spoil); 7] = [
         ("no segments", |file| file.segments.clear()),
         ("13 segments", |file| {
             let segment = file.segments[0].clone();
@@ -147,7 +151,7 @@ fn files_that_contradict_themselves_are_refused() {
         ("keys", |file| file.segments[0].largest = (*b"a").into()),
         ("sequences", |file| file.segments[0].sequence_max = 3),
     ];
-    for (what, spoil) in spoil {
+    for (what, spoil) in spoils {
         let mut file = sound.clone();
         spoil(&mut file);
         let edit = Edit {
@@ -160,4 +164,36 @@ fn files_that_contradict_themselves_are_refused() {
         let error = Edit::decode(&encode(&edit)).expect_err(what);
         assert!(!error.unsupported);
     }
+}
+
+#[test]
+fn the_format_document_names_each_tag_and_shows_a_true_example() {
+    let document = include_str!("../../../../../docs/format.md");
+    for record in one_of_each().records {
+        let debug = format!("{record:?}");
+        let name = debug.split([' ', '(']).next().unwrap();
+        let tag = encode(&Edit {
+            records: vec![record.clone()],
+        })[0];
+        assert!(
+            document.contains(&format!("| {tag} | {name} |")),
+            "{tag} {name}"
+        );
+    }
+    let keyspace = KeyspaceId(1);
+    let example = encode(&Edit {
+        records: vec![
+            Record::NextId(9),
+            Record::AddFile {
+                keyspace,
+                level: 0,
+                file: file(8, b"apple", b"pear", (1, 300)),
+            },
+            Record::Flushed {
+                keyspace,
+                sequence: 300,
+            },
+        ],
+    });
+    assert!(document.contains(&hex(&example)), "{}", hex(&example));
 }

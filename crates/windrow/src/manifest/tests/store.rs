@@ -332,3 +332,12 @@ fn a_crash_or_error_at_any_operation_leaves_the_state_before_or_after_it() {
         }
     }
 }
+
+#[test]
+fn the_example_of_current_in_the_format_document_is_true() {
+    let document = include_str!("../../../../../docs/format.md");
+    let vfs = MemoryVfs::default();
+    let (_store, _) = sample(&vfs, &[]);
+    let line = String::from_utf8(vfs.read(&directory().join("CURRENT"))).unwrap();
+    assert!(document.contains(&format!("    {line}")), "{line}");
+}
