@@ -150,7 +150,17 @@ impl Level {
         smallest: &'a [u8],
         largest: &'a [u8],
     ) -> impl Iterator<Item = &'a Arc<FileHandle>> {
-        self.files
+        // In a sorted level the ends are found by search; level 0 has no fences, and all is looked at.
+        let ends = if self.fences.len() == 0 {
+            0..self.files.len()
+        } else {
+            let end = self
+                .files
+                .partition_point(|file| file.meta.smallest() <= largest);
+            self.lower_bound(smallest)..end
+        };
+        let files = self.files.get(ends).unwrap_or_default();
+        files
             .iter()
             .filter(move |file| file.meta.smallest() <= largest && smallest <= file.meta.largest())
     }
