@@ -1,1 +1,3 @@
 //! Layer 5: open, recovery, commits, scheduling.
+
+mod commit_queue;
