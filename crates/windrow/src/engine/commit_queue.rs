@@ -218,7 +218,8 @@ impl<'queue, T, R> Leader<'queue, T, R> {
     /// lets it go to work.
     pub(crate) fn answer(&mut self, mut answer: impl FnMut(&T) -> R) {
         let answers: Vec<R> = self.requests().map(&mut answer).collect();
-        self.queue.state.lock().unreported = self.group.len();
+        let unreported = mem::replace(&mut self.queue.state.lock().unreported, self.group.len());
+        assert_eq!(unreported, 0, "a group is answered once");
         for (request, answer) in self.group.iter().zip(answers) {
             request.tell(Stage::Answered(answer));
         }

@@ -5,20 +5,24 @@
 //!     cargo test --release -p windrow --lib --target-dir target/loom models
 //! ```
 //!
-//! What the queue orders is read and written with relaxed atomics and an unsynchronised cell, so
-//! that the models fail if the queue itself does not order it.
+//! What the queue orders is read and written with relaxed atomics, so that the models fail if the
+//! queue itself does not order it.
 
 use super::{CommitQueue, Leader, Turn};
+use crate::base::sync::Handover;
 use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use loom::cell::UnsafeCell;
 use loom::thread;
 use std::sync::Arc;
 
 /// The smallest engine that commits through a queue. A write is a writer's number.
 struct Engine {
     queue: CommitQueue<u64, u64>,
-    /// The writes in commit order; only the leader touches it.
-    log: UnsafeCell<Vec<u64>>,
+    /// The writes in commit order; only the leader touches them.
+    log: [AtomicU64; 3],
+    /// How many there are.
+    logged: AtomicUsize,
+    /// Reports two leaders at once.
+    leading: Handover,
     poisoned: AtomicUsize,
     /// The memtable in use.
     current: AtomicUsize,
@@ -28,13 +32,6 @@ struct Engine {
     visible: AtomicU64,
 }
 
-// SAFETY: the cell is touched by the leader only, and loom reports whoever else does.
-#[expect(
-    unsafe_code,
-    reason = "loom's cell checks the exclusion being modelled"
-)]
-unsafe impl Sync for Engine {}
-
 /// The write whose log write fails.
 const FAILING: u64 = 9;
 
@@ -42,7 +39,9 @@ impl Engine {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             queue: CommitQueue::new(),
-            log: UnsafeCell::new(Vec::new()),
+            log: [0; 3].map(AtomicU64::new),
+            logged: AtomicUsize::new(0),
+            leading: Handover::new(),
             poisoned: AtomicUsize::new(0),
             current: AtomicUsize::new(0),
             memtables: [AtomicU64::new(0), AtomicU64::new(0)],
@@ -74,15 +73,10 @@ impl Engine {
         if self.poisoned.load(Ordering::Relaxed) != 0 {
             return None;
         }
-        let base = self.log.with_mut(|log| {
-            // SAFETY: only the leader is here, or loom reports it.
-            #[expect(unsafe_code, reason = "loom's cell hands out a pointer")]
-            let log = unsafe { &mut *log };
-            let base = log.len() as u64;
-            log.push(write);
-            log.extend(leader.requests());
-            base
-        });
+        let base = self.log(write);
+        for request in leader.requests() {
+            self.log(*request);
+        }
         if write == FAILING {
             self.poisoned.store(1, Ordering::Relaxed);
             return None;
@@ -98,6 +92,15 @@ impl Engine {
         assert_eq!(self.visible.swap(end, Ordering::Release), base);
         leader.finish();
         Some(base)
+    }
+
+    /// Appends to the log; returns the sequence number.
+    fn log(&self, write: u64) -> u64 {
+        self.leading.give();
+        let sequence = self.logged.load(Ordering::Relaxed);
+        self.log[sequence].store(write, Ordering::Relaxed);
+        self.logged.store(sequence + 1, Ordering::Relaxed);
+        sequence as u64
     }
 
     fn insert(&self, sequence: u64) {
@@ -170,21 +173,16 @@ fn nothing_is_acknowledged_after_a_failure() {
         // This one fails only if it leads; a follower's write succeeds with its leader's.
         engine.write(FAILING);
         let acknowledged = others.map(|other| other.join().unwrap());
-        let log = engine.log.with_mut(|log| {
-            // SAFETY: all other threads have ended.
-            #[expect(unsafe_code, reason = "loom's cell hands out a pointer")]
-            unsafe {
-                std::mem::take(&mut *log)
-            }
-        });
         let poisoned = engine.poisoned.load(Ordering::Relaxed) != 0;
-        let end = if poisoned {
-            log.iter().position(|write| *write == FAILING).unwrap()
-        } else {
-            log.len()
-        };
+        let mut log: Vec<u64> = engine.log[..engine.logged.load(Ordering::Relaxed)]
+            .iter()
+            .map(|write| write.load(Ordering::Relaxed))
+            .collect();
+        if poisoned {
+            log.truncate(log.iter().position(|write| *write == FAILING).unwrap());
+        }
         for (write, sequence) in [1, 2].into_iter().zip(acknowledged) {
-            let position = log[..end].iter().position(|logged| *logged == write);
+            let position = log.iter().position(|logged| *logged == write);
             assert_eq!(position.map(|position| position as u64), sequence);
         }
     });
