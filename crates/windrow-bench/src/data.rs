@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Digits of the number in a key, where the key is long enough.
 const KEY_DIGITS: usize = 16;
+/// Where fillers start in the pool; a power of two.
 const POOL_BYTES: usize = 1 << 20;
 const TAG_BYTES: usize = 8;
 /// Bytes of the tag, from its start, that hold the generation.
@@ -56,10 +57,6 @@ impl DataSet {
 
     /// The index that step `step` of the random stream `stream` picks.
     #[inline]
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the high half of the product is below num"
-    )]
     pub fn random_index(&self, stream: u64, step: u64) -> u64 {
         let random = mix(self.seed ^ mix(stream).wrapping_add(step.wrapping_mul(GOLDEN)));
         ((u128::from(random) * u128::from(self.num)) >> 64) as u64
@@ -118,9 +115,13 @@ impl DataSet {
 
     /// What follows the tag in a value.
     #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "only the low bits are kept"
+    )]
     fn filler(&self, tag: u64) -> &[u8] {
         let length = self.value_size.saturating_sub(TAG_BYTES);
-        let start = (mix(tag) as usize) % POOL_BYTES;
+        let start = mix(tag) as usize & (POOL_BYTES - 1);
         &self.pool[start..start + length]
     }
 }

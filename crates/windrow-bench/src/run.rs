@@ -20,13 +20,17 @@ use crate::{BenchArgs, Counters, DataSet, Engine, Load, Report, Scan};
 /// `Corruption` for a read that returned what was never written.
 pub fn run<E: Engine>(args: &BenchArgs, mut each: impl FnMut(&Report) -> Result<()>) -> Result<()> {
     let data = DataSet::new(args.num, args.key_size, args.value_size, args.seed)?;
-    let (parent, _removed_at_end) = match &args.db {
-        Some(folder) => (folder.clone(), None),
-        None => {
-            let folder = tempfile::tempdir()
-                .map_err(|error| Error::io("create a folder in", &std::env::temp_dir(), error))?;
-            (folder.path().to_owned(), Some(folder))
-        }
+    let temporary = match &args.db {
+        Some(_) => None,
+        None => Some(
+            tempfile::tempdir()
+                .map_err(|error| Error::io("create a folder in", &std::env::temp_dir(), error))?,
+        ),
+    };
+    let parent = match (&args.db, &temporary) {
+        (Some(folder), _) => folder.as_path(),
+        (None, Some(folder)) => folder.path(),
+        (None, None) => Path::new("."),
     };
     let folder = parent.join(E::NAME);
     let mut engine: Option<E> = None;

@@ -189,8 +189,8 @@ impl<E: Engine> Worker<'_, E> {
         // Steps far from those of the readers, who share the stream.
         let base = 1 << 40;
         while !stop.load(Ordering::Relaxed) {
-            let due = (start.elapsed().as_secs_f64() * rate as f64) as u64;
-            while written < due && !stop.load(Ordering::Relaxed) {
+            let due = start.elapsed().as_micros() * u128::from(rate) / 1_000_000;
+            while u128::from(written) < due && !stop.load(Ordering::Relaxed) {
                 self.data.key(self.random(base + written), &mut key);
                 self.data.value(&key, self.generation, &mut value);
                 self.engine.put(&key, &value)?;
