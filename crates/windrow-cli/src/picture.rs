@@ -18,7 +18,7 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
     let levels = &keyspace.levels;
     let files: u64 = levels.iter().map(|level| level.files).sum();
     let bytes: u64 = levels.iter().map(|level| level.bytes).sum();
-    let mut picture = format!(
+    let title = format!(
         "keyspace {}: {} in {}, {} in memory",
         keyspace.name,
         human_bytes(bytes),
@@ -27,17 +27,18 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
     );
     let largest = levels.iter().map(capacity).max().unwrap_or(1);
     let smallest = levels.iter().map(capacity).min().unwrap_or(1);
-    for level in levels {
+    let mut lines = vec![title];
+    lines.extend(levels.iter().map(|level| {
         let cells = cells(capacity(level), smallest, largest);
-        picture.push_str(&format!(
-            "\n  level {:<2} {:<width$} {}",
+        format!(
+            "  level {:<2} {:<width$} {}",
             level.level,
             bar(level, cells),
             caption(level),
             width = CELLS_MAX + 1,
-        ));
-    }
-    picture
+        )
+    }));
+    lines.join("\n")
 }
 
 /// What the bar is drawn against; a level without a capacity counts as full.
@@ -84,23 +85,24 @@ fn scaled(share: f64, cells: usize) -> usize {
 }
 
 fn caption(level: &LevelStats) -> String {
-    let mut caption = format!("{:>9}", human_bytes(level.bytes));
-    if level.capacity > 0 {
-        let percent = 100.0 * level.bytes as f64 / level.capacity as f64;
-        caption.push_str(&format!(
-            " of {:>9} {percent:>4.0} %",
-            human_bytes(level.capacity)
-        ));
-    }
-    caption.push_str(&format!(
-        "  {}, {} entries",
+    let share = match level.capacity {
+        0 => String::new(),
+        capacity => format!(
+            " of {:>9} {:>4.0} %",
+            human_bytes(capacity),
+            100.0 * level.bytes as f64 / capacity as f64
+        ),
+    };
+    let tombstones = match level.tombstones {
+        0 => String::new(),
+        count => format!(", {}", plural(count, "tombstone")),
+    };
+    format!(
+        "{:>9}{share}  {}, {} entries{tombstones}",
+        human_bytes(level.bytes),
         plural(level.files, "file"),
-        human_count(level.entries)
-    ));
-    if level.tombstones > 0 {
-        caption.push_str(&format!(", {} tombstones", human_count(level.tombstones)));
-    }
-    caption
+        human_count(level.entries),
+    )
 }
 
 fn plural(count: u64, noun: &str) -> String {

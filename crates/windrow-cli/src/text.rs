@@ -47,7 +47,10 @@ pub(crate) fn from_hex(digits: &str) -> Option<Vec<u8>> {
 }
 
 fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 /// `bytes` as one line of text: control characters, backslashes and what is not UTF-8 escaped.
@@ -67,7 +70,8 @@ pub(crate) fn escape(bytes: &[u8]) -> String {
             }
         }
         for byte in chunk.invalid() {
-            escaped.push_str(&format!("\\x{byte:02x}"));
+            escaped.push_str("\\x");
+            escaped.push_str(&to_hex(&[*byte]));
         }
     }
     escaped
