@@ -1,4 +1,4 @@
-//! Seeded random numbers: SplitMix64. Not for secrets.
+//! Seeded random numbers: `SplitMix64`. Not for secrets.
 
 /// A source of random numbers that a seed fixes.
 #[derive(Debug, Clone)]

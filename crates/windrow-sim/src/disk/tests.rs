@@ -240,8 +240,8 @@ fn faults_happen_when_planned() {
     let (disk, file) = disk_with("a", &[7; 100]);
     let plan = |kind, effect, repeat| {
         disk.set_faults(vec![Fault {
-            effect,
             repeat,
+            effect,
             ..Fault::io(kind, 1)
         }]);
     };
