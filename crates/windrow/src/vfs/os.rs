@@ -48,7 +48,20 @@ pub struct OsVfs;
 
 impl Vfs for OsVfs {
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path)
+        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
+        let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+        fs::create_dir_all(path)?;
+        for directory in &missing {
+            self.sync_dir(parent(directory))?;
+        }
+        if missing.is_empty() {
+            // Whoever made it may have ended before this sync.
+            match self.sync_dir(parent(path)) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                result => result?,
+            }
+        }
+        Ok(())
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
@@ -88,6 +101,15 @@ impl Vfs for OsVfs {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         OsLock::take(path).map(|lock| Box::new(lock) as Box<dyn LockGuard>)
+    }
+}
+
+/// The directory that holds the name of `path`.
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => path,
     }
 }
 

@@ -56,6 +56,13 @@ fn names_are_listed_renamed_and_removed() {
 }
 
 #[test]
+fn a_name_is_held_by_its_parent() {
+    for (path, expected) in [("/a/b", "/a"), ("a/b", "a"), ("a", "."), ("/", "/")] {
+        assert_eq!(parent(Path::new(path)), Path::new(expected));
+    }
+}
+
+#[test]
 fn a_removed_file_stays_readable_through_its_handle() {
     let directory = directory();
     let path = directory.path().join("file");
