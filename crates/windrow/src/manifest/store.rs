@@ -308,7 +308,7 @@ fn current_line(number: FileNumber) -> String {
 }
 
 /// The number of the manifest that `CURRENT` names; `None` where there is no database.
-fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<FileNumber>> {
+pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<FileNumber>> {
     let name = FileName::Current.to_string();
     let path = directory.join(&name);
     let failure = |error: io::Error| Error::io("read", &path, error);

@@ -24,8 +24,11 @@ mod tests;
 
 pub(crate) use counters::ReadCounters;
 pub(crate) use cursor::TableCursor;
+pub(crate) use footer::{FOOTER_BYTES, Footer, Handle};
+pub(crate) use index::SegmentIndex;
 pub(crate) use meta::{FileMeta, SegmentMeta};
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
+pub(crate) use properties::Properties;
 pub(crate) use read_ahead::SequentialCursor;
 pub(crate) use reader::{Found, Table, TableContext};
 pub(crate) use scrub::ScrubClock;
