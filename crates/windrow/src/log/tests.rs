@@ -210,6 +210,20 @@ fn chunks_of_another_log_or_place_are_invalid() {
 }
 
 #[test]
+fn a_forged_length_beyond_the_file_is_not_believed() {
+    let header = super::chunk::Header {
+        payload_checksum: 0,
+        payload_length: u32::MAX,
+        synced_up_to: 0,
+    };
+    let vfs = MemoryVfs::default();
+    vfs.write(&directory().join(NAME), &header.encode(NUMBER, 0));
+    let (records, end) = read(&vfs, None).unwrap();
+    assert!(records.is_empty());
+    assert_eq!((end.offset, end.file_length), (0, HEADER_BYTES as u64));
+}
+
+#[test]
 fn a_recorded_length_ends_a_log_before_later_chunks() {
     let vfs = MemoryVfs::default();
     let (_, records, _) = sample(&vfs);
