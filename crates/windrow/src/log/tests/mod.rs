@@ -1,5 +1,7 @@
 //! Tests of writer, reader and sync together, over a file system with faults.
 
+mod batches;
+
 use std::io;
 use std::path::Path;
 
@@ -211,7 +213,7 @@ fn chunks_of_another_log_or_place_are_invalid() {
 
 #[test]
 fn a_forged_length_beyond_the_file_is_not_believed() {
-    let header = super::chunk::Header {
+    let header = chunk::Header {
         payload_checksum: 0,
         payload_length: u32::MAX,
         synced_up_to: 0,
@@ -469,7 +471,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 #[test]
 fn the_examples_of_the_format_document_are_true() {
-    let document = include_str!("../../../../docs/format.md");
+    let document = include_str!("../../../../../docs/format.md");
     let vfs = MemoryVfs::default();
     let mut writer = create(&vfs);
     let predecessor = Predecessor {
