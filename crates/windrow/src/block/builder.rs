@@ -156,9 +156,9 @@ impl BlockBuilder {
             self.slots
                 .push(u32::from_le_bytes(field(output.len() - start)));
             put_varint(output, suffix.len() as u64);
+            output.extend_from_slice(suffix);
             put_varint(output, value.len() as u64);
             output.extend_from_slice(&delta.to_le_bytes()[..trailer_bytes]);
-            output.extend_from_slice(suffix);
             output.extend_from_slice(value);
         }
 

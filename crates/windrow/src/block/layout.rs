@@ -12,8 +12,8 @@
 //! | | the entries, one behind the other |
 //! | 2 or 4 each | slots: the offset of each entry; 4 bytes where the slots begin beyond 64 KiB |
 //!
-//! and an entry is: length of the suffix (varint), length of the value (varint),
-//! `(sequence - smallest sequence) << 4 | kind` in the trailer's width, suffix, value.
+//! and an entry is: length of the suffix (varint), suffix, length of the value (varint),
+//! `(sequence - smallest sequence) << 4 | kind` in the trailer's width, value.
 //!
 //! A block need not begin at the front of the bytes: a mapped file is searched where it lies. All
 //! offsets in this module's interface count from the front of those bytes.
@@ -25,7 +25,7 @@
 //!
 //! Concurrency: none; a layout is a copy of the header.
 
-use std::cmp::Ordering;
+use std::ops::Range;
 
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -51,9 +51,8 @@ pub(super) const KIND_BITS: u32 = 4;
 /// Selects the kind of a trailer.
 const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
 
-/// Eight bytes are loaded at once where they are there; a word holds the lengths of all but the
-/// longest entries.
-const WORD_BYTES: usize = 8;
+/// The bytes of a key that stand for it in a first comparison.
+const HEAD_BYTES: usize = 8;
 
 /// The header of a block.
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,8 +73,11 @@ pub(crate) struct Layout {
 /// Where the parts of one entry are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
-    /// Where the key's suffix begins; the value begins where it ends.
+    /// Where the key's suffix begins.
     pub(crate) suffix: usize,
+    /// Where the key's suffix ends.
+    pub(crate) suffix_end: usize,
+    /// Where the value begins.
     pub(crate) value: usize,
     /// Where the value ends and the next entry begins.
     pub(crate) end: usize,
@@ -96,45 +98,35 @@ pub(crate) struct Position {
     pub(crate) follows: bool,
 }
 
-/// The lengths that an entry begins with.
-#[derive(Clone, Copy)]
-struct Lengths {
-    suffix: usize,
-    value: usize,
-    /// Where the trailer begins.
-    trailer: usize,
-}
-
-/// The word at `offset`, little-endian; zeroes for what is beyond the end.
+/// The `N` bytes at `offset`; zeroes for what is beyond the end.
 #[inline]
-fn word_at(bytes: &[u8], offset: usize) -> Option<u64> {
+fn piece_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     let rest = bytes.get(offset..)?;
     Some(match rest.first_chunk() {
-        Some(word) => u64::from_le_bytes(*word),
-        None => cut_word(rest),
+        Some(piece) => *piece,
+        None => cut_piece(rest),
     })
 }
 
-/// The word that begins with fewer than eight bytes.
+/// The piece that begins with fewer than `N` bytes.
 #[cold]
-fn cut_word(rest: &[u8]) -> u64 {
-    let mut word = [0; WORD_BYTES];
-    for (target, source) in word.iter_mut().zip(rest) {
+fn cut_piece<const N: usize>(rest: &[u8]) -> [u8; N] {
+    let mut piece = [0; N];
+    for (target, source) in piece.iter_mut().zip(rest) {
         *target = *source;
     }
-    u64::from_le_bytes(word)
+    piece
 }
 
-/// The first eight of the `length` bytes at `offset` as a word that orders like them; zeroes for
-/// what is missing.
+/// What orders a string of `length` bytes that begins with `bytes` like it, but for ties.
 #[inline]
-fn head_at(bytes: &[u8], offset: usize, length: usize) -> Option<u64> {
-    let word = word_at(bytes, offset)?.swap_bytes();
-    Some(if length < WORD_BYTES {
+fn head(bytes: [u8; HEAD_BYTES], length: usize) -> u64 {
+    let word = u64::from_be_bytes(bytes);
+    if length < HEAD_BYTES {
         word & !(u64::MAX >> (8 * length))
     } else {
         word
-    })
+    }
 }
 
 /// A slot's offset.
@@ -160,7 +152,7 @@ impl Layout {
     pub(crate) fn read(bytes: &[u8], origin: usize) -> Option<Self> {
         let rest = bytes.get(origin..)?;
         let (header, _) = rest.split_first_chunk::<HEADER_BYTES>()?;
-        let (fields, word) = header.split_last_chunk::<WORD_BYTES>()?;
+        let (fields, word) = header.split_last_chunk::<8>()?;
         let (fields, _) = fields.as_chunks::<4>();
         let &[count, prefix_length, slots] = fields.first_chunk()?;
         let (count, slots) = (slot_value(count), slot_value(slots));
@@ -210,7 +202,7 @@ impl Layout {
                     unsupported: true,
                 });
             }
-            let key_length = layout.prefix_length() + entry.value - entry.suffix;
+            let key_length = layout.prefix_length() + entry.suffix_end - entry.suffix;
             let value_length = entry.end - entry.value;
             let sound = Kind::from_code(kind).is_some()
                 && entry.trailer.sequence() >= layout.base
@@ -243,7 +235,13 @@ impl Layout {
     /// What all keys begin with.
     #[inline]
     pub(crate) fn prefix<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        bytes.get(self.origin + HEADER_BYTES..self.entries)
+        bytes.get(self.prefix_range())
+    }
+
+    /// Where the shared prefix is.
+    #[inline]
+    pub(crate) fn prefix_range(&self) -> Range<usize> {
+        self.origin + HEADER_BYTES..self.entries
     }
 
     /// Where the entries begin.
@@ -281,87 +279,94 @@ impl Layout {
         Some(self.origin + offset)
     }
 
-    /// The lengths of the entry at `offset`.
+    /// Where the suffix of the entry at `offset` begins and ends.
     #[inline]
-    fn lengths(&self, bytes: &[u8], offset: usize) -> Option<Lengths> {
-        let [suffix, value, more, ..] = word_at(bytes, offset)?.to_le_bytes();
-        if suffix < 0x80 && value < 0x80 {
-            return Some(Lengths {
-                suffix: usize::from(suffix),
-                value: usize::from(value),
-                trailer: offset + 2,
-            });
+    fn suffix(&self, bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
+        let first = *bytes.get(offset)?;
+        if first < 0x80 {
+            let start = offset + 1;
+            return Some((start, start + usize::from(first)));
         }
-        if suffix < 0x80 && more < 0x80 {
-            return Some(Lengths {
-                suffix: usize::from(suffix),
-                value: usize::from(value & 0x7f) | usize::from(more) << 7,
-                trailer: offset + 3,
-            });
-        }
-        self.long_lengths(bytes, offset)
+        self.long_length(bytes, offset)
     }
 
-    /// Lengths of any size.
+    /// Where what has its length at `offset` begins and ends, for a length of any size.
     #[inline(never)]
-    fn long_lengths(&self, bytes: &[u8], offset: usize) -> Option<Lengths> {
+    fn long_length(&self, bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
         let rest = bytes.get(offset..self.slots)?;
-        let (suffix, suffix_used) = get_varint(rest)?;
-        let (value, value_used) = get_varint(rest.get(suffix_used..)?)?;
-        // What is longer than the block cannot be.
-        let bounded = |length: u64| {
-            let length = usize::try_from(length).ok()?;
-            (length <= self.slots).then_some(length)
-        };
-        Some(Lengths {
-            suffix: bounded(suffix)?,
-            value: bounded(value)?,
-            trailer: offset + suffix_used + value_used,
-        })
+        let (length, used) = get_varint(rest)?;
+        let start = offset + used;
+        let length = usize::try_from(length).ok()?;
+        (length <= self.slots - start).then(|| (start, start + length))
     }
 
     /// The parts of the entry at `offset`.
     #[inline]
     pub(crate) fn entry(&self, bytes: &[u8], offset: usize) -> Option<Entry> {
-        let lengths = self.lengths(bytes, offset)?;
-        self.entry_of(bytes, lengths)
+        let (suffix, suffix_end) = self.suffix(bytes, offset)?;
+        // The length of the value and the trailer, if the length takes two bytes at most.
+        let piece = piece_at::<10>(bytes, suffix_end)?;
+        let [first, second, ..] = piece;
+        let (trailer_start, length, word) = if first < 0x80 {
+            (suffix_end + 1, usize::from(first), &piece[1..9])
+        } else if second < 0x80 {
+            let length = usize::from(first & 0x7f) | usize::from(second) << 7;
+            (suffix_end + 2, length, &piece[2..10])
+        } else {
+            return self.long_entry(bytes, suffix, suffix_end);
+        };
+        let word = u64::from_le_bytes(*word.first_chunk()?) & self.trailer_mask;
+        let value = trailer_start + self.trailer_bytes;
+        let end = value + length;
+        (end <= self.slots).then(|| Entry {
+            suffix,
+            suffix_end,
+            value,
+            end,
+            trailer: self.trailer(word),
+        })
+    }
+
+    /// The entry with this suffix, for lengths of any size in their shortest form only.
+    #[inline(never)]
+    fn long_entry(&self, bytes: &[u8], suffix: usize, suffix_end: usize) -> Option<Entry> {
+        let rest = bytes.get(suffix_end..self.slots)?;
+        let (length, used) = get_varint(rest)?;
+        let trailer_start = suffix_end + used;
+        let word = u64::from_le_bytes(piece_at(bytes, trailer_start)?) & self.trailer_mask;
+        let value = trailer_start + self.trailer_bytes;
+        let end = usize::try_from(length).ok()?.checked_add(value)?;
+        (end <= self.slots).then(|| Entry {
+            suffix,
+            suffix_end,
+            value,
+            end,
+            trailer: self.trailer(word),
+        })
     }
 
     /// As `entry`, accepting only the shortest form of lengths.
     fn strict_entry(&self, bytes: &[u8], offset: usize) -> Option<Entry> {
-        let lengths = self.long_lengths(bytes, offset)?;
-        self.entry_of(bytes, lengths)
+        let (suffix, suffix_end) = self.long_length(bytes, offset)?;
+        self.long_entry(bytes, suffix, suffix_end)
     }
 
+    /// The sequence number and kind behind a trailer's word.
     #[inline]
-    fn entry_of(&self, bytes: &[u8], lengths: Lengths) -> Option<Entry> {
-        let word = self.trailer_word(bytes, lengths)?;
-        let suffix = lengths.trailer + self.trailer_bytes;
-        let value = suffix.checked_add(lengths.suffix)?;
-        let end = value.checked_add(lengths.value)?;
-        let sequence = self.sequence(word) & SEQUENCE_MAX;
+    fn trailer(&self, word: u64) -> Trailer {
+        let sequence = self.base.wrapping_add(word >> KIND_BITS) & SEQUENCE_MAX;
         let kind = if word & KIND_MASK == 0 {
             Kind::Tombstone
         } else {
             Kind::Value
         };
-        (end <= self.slots).then_some(Entry {
-            suffix,
-            value,
-            end,
-            trailer: Trailer::new(sequence, kind),
-        })
-    }
-
-    #[inline]
-    fn trailer_word(&self, bytes: &[u8], lengths: Lengths) -> Option<u64> {
-        Some(word_at(bytes, lengths.trailer)? & self.trailer_mask)
+        Trailer::new(sequence, kind)
     }
 
     /// The kind's code of an entry that was decoded from `bytes`.
     fn kind_code(&self, bytes: &[u8], entry: &Entry) -> u8 {
         bytes
-            .get(entry.suffix - self.trailer_bytes)
+            .get(entry.value - self.trailer_bytes)
             .map_or(u8::MAX, |byte| byte & KIND_MASK.to_le_bytes()[0])
     }
 
@@ -392,7 +397,8 @@ impl Layout {
         }
     }
 
-    /// Searches for (`rest`, `sequence`), the key without the shared prefix.
+    /// Searches for (`rest`, `sequence`), the key without the shared prefix: first among the heads,
+    /// then, where heads tie, among whole entries.
     #[inline]
     fn search_slots<const WIDTH: usize>(
         &self,
@@ -401,53 +407,74 @@ impl Layout {
         rest: &[u8],
         sequence: SequenceNumber,
     ) -> Option<Position> {
-        let target = head_at(rest, 0, rest.len())?;
-        let mut position = Position {
-            index: slots.len(),
-            offset: self.slots,
-            matches: false,
-            follows: false,
-        };
-        let mut low = 0;
-        while low < position.index {
-            let middle = low + (position.index - low) / 2;
+        let target = head(piece_at(rest, 0)?, rest.len());
+        let (mut low, mut high) = (0, slots.len());
+        // From here on heads are greater.
+        let mut tied_end = high;
+        while low < high {
+            let middle = low + (high - low) / 2;
             let offset = self.origin + slot_value(*slots.get(middle)?);
-            let lengths = self.lengths(bytes, offset)?;
-            let suffix = lengths.trailer + self.trailer_bytes;
-            let head = head_at(bytes, suffix, lengths.suffix)?;
-            let mut equal = false;
-            let mut before = head < target;
-            if head == target {
-                let order = compare_tied(bytes, suffix, lengths.suffix, rest)?;
-                equal = order.is_eq();
-                before = order.is_lt()
-                    || equal && self.sequence(self.trailer_word(bytes, lengths)?) > sequence;
-            }
-            if before {
+            let head = self.head_at(bytes, offset)?;
+            if head < target {
                 low = middle + 1;
-                position.follows = equal;
             } else {
-                position.index = middle;
-                position.offset = offset;
-                position.matches = equal;
+                high = middle;
+                if head > target {
+                    tied_end = middle;
+                }
             }
         }
-        Some(position)
+        self.search_tied(bytes, slots, rest, sequence, low, tied_end)
     }
 
+    /// The head of the suffix of the entry at `offset`.
     #[inline]
-    fn sequence(&self, trailer_word: u64) -> SequenceNumber {
-        self.base.wrapping_add(trailer_word >> KIND_BITS)
+    fn head_at(&self, bytes: &[u8], offset: usize) -> Option<u64> {
+        let [first, bytes_of_head @ ..] = piece_at::<{ 1 + HEAD_BYTES }>(bytes, offset)?;
+        if first < 0x80 {
+            return Some(head(bytes_of_head, usize::from(first)));
+        }
+        let (start, end) = self.long_length(bytes, offset)?;
+        Some(head(piece_at(bytes, start)?, end - start))
     }
-}
 
-/// Compares the `length` bytes at `offset` with `rest`, whose heads are equal.
-#[inline]
-fn compare_tied(bytes: &[u8], offset: usize, length: usize, rest: &[u8]) -> Option<Ordering> {
-    if length <= WORD_BYTES && rest.len() <= WORD_BYTES {
-        // All bytes are in the heads; where only zeroes pad the shorter one, it comes first.
-        return Some(length.cmp(&rest.len()));
+    /// Searches entries `low..high`, whose heads tie, by whole comparison.
+    #[inline]
+    fn search_tied<const WIDTH: usize>(
+        &self,
+        bytes: &[u8],
+        slots: &[[u8; WIDTH]],
+        rest: &[u8],
+        sequence: SequenceNumber,
+        mut low: usize,
+        mut high: usize,
+    ) -> Option<Position> {
+        let (mut matches, mut follows) = (false, false);
+        // Nearly always the first entry decides.
+        let mut middle = low;
+        while low < high {
+            let offset = self.origin + slot_value(*slots.get(middle)?);
+            let entry = self.entry(bytes, offset)?;
+            let order = bytes.get(entry.suffix..entry.suffix_end)?.cmp(rest);
+            let newer = entry.trailer.sequence() > sequence;
+            if order.is_lt() || order.is_eq() && newer {
+                low = middle + 1;
+                follows = order.is_eq();
+            } else {
+                high = middle;
+                matches = order.is_eq();
+            }
+            middle = low + (high - low) / 2;
+        }
+        let offset = match slots.get(low) {
+            Some(slot) => self.origin + slot_value(*slot),
+            None => self.slots,
+        };
+        Some(Position {
+            index: low,
+            offset,
+            matches,
+            follows,
+        })
     }
-    let end = offset.checked_add(length)?;
-    Some(bytes.get(offset..end)?.cmp(rest))
 }

@@ -149,12 +149,14 @@ impl<B: Blocks> BlockCursor<B> {
         self.loaded = None;
         self.blocks.load(index)?;
         let bytes = self.blocks.bytes();
-        let header = Layout::read(bytes, self.blocks.origin())
-            .and_then(|layout| Some((layout, layout.prefix(bytes)?)));
-        let Some((layout, prefix)) = header else {
+        let layout = Layout::read(bytes, self.blocks.origin()).and_then(|layout| {
+            let prefix = layout.prefix_range();
+            self.key.set_prefix(bytes, prefix.start, prefix.end)?;
+            Some(layout)
+        });
+        let Some(layout) = layout else {
             return Err(self.malformed(index));
         };
-        self.key.set_prefix(prefix);
         self.layout = layout;
         self.loaded = Some(index);
         Ok(())
@@ -165,7 +167,7 @@ impl<B: Blocks> BlockCursor<B> {
     fn settle(&mut self, index: usize, offset: usize) -> Option<()> {
         let bytes = self.blocks.bytes();
         let entry = self.layout.entry(bytes, offset)?;
-        self.key.set_suffix(bytes, entry.suffix, entry.value)?;
+        self.key.set_suffix(bytes, entry.suffix, entry.suffix_end)?;
         self.index = index;
         self.value = entry.value;
         self.end = entry.end;
@@ -240,6 +242,7 @@ impl<B: Blocks> BlockCursor<B> {
         Ok(())
     }
 
+    #[inline(never)]
     fn enter_next_block(&mut self) -> Result<()> {
         self.valid = false;
         let next = self.loaded.map_or(0, |block| block + 1);

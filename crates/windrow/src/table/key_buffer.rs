@@ -23,12 +23,14 @@ impl KeyBuffer {
         }
     }
 
-    /// Begins all keys from here on with `prefix`.
+    /// Begins all keys from here on with bytes `start..end` of `source`; `None` where they are not
+    /// there.
     #[inline]
-    pub(super) fn set_prefix(&mut self, prefix: &[u8]) {
+    pub(super) fn set_prefix(&mut self, source: &[u8], start: usize, end: usize) -> Option<()> {
         self.prefix_length = 0;
-        self.append(prefix);
-        self.prefix_length = prefix.len();
+        self.set_suffix(source, start, end)?;
+        self.prefix_length = self.length;
+        Some(())
     }
 
     /// Makes the key the prefix and bytes `start..end` of `source`; `None` where they are not there.

@@ -97,7 +97,7 @@ impl Walk<'_> {
         for _ in 0..layout.count() {
             let entry = layout.entry(bytes, offset)?;
             key.truncate(layout.prefix_length());
-            key.extend_from_slice(bytes.get(entry.suffix..entry.value)?);
+            key.extend_from_slice(bytes.get(entry.suffix..entry.suffix_end)?);
             let fault = self.entry(&key, entry.trailer, entry.end - entry.value, index);
             if fault.is_some() {
                 return Some(fault);
