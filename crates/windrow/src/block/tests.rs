@@ -1,0 +1,2 @@
+//! Blocks built, parsed, searched and damaged.
+
