@@ -46,6 +46,39 @@ fn modules_begin_with_what_they_are() {
     report("files without a header", &faults);
 }
 
+/// A file in `src` that no module names is not even compiled.
+#[test]
+fn every_source_file_belongs_to_a_module() {
+    let files = rust_files();
+    let declares = |path: &str, name: &str| {
+        let text = files.iter().find(|(found, _)| found == path);
+        text.is_some_and(|(_, text)| code(text).contains(&format!("mod {name};")))
+    };
+    let mut faults = Vec::new();
+    for (path, _) in &files {
+        let Some((package, inside)) = path.split_once("/src/") else {
+            continue;
+        };
+        let inside = inside.trim_end_matches(".rs");
+        let module = inside.trim_end_matches("/mod");
+        if ["lib", "main"].contains(&module) || module.starts_with("bin/") {
+            continue;
+        }
+        let (parent, name) = module.rsplit_once('/').unwrap_or(("", module));
+        let parents = match parent {
+            "" => ["lib.rs".to_owned(), "main.rs".to_owned()],
+            _ => [format!("{parent}.rs"), format!("{parent}/mod.rs")],
+        };
+        if !parents
+            .iter()
+            .any(|parent| declares(&format!("{package}/src/{parent}"), name))
+        {
+            faults.push(format!("{path}: no module names it; remove it"));
+        }
+    }
+    report("dead files", &faults);
+}
+
 #[test]
 fn text_is_ascii() {
     let mut faults = Vec::new();

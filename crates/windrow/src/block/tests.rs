@@ -1,2 +1,0 @@
-//! Blocks built, parsed, searched and damaged.
-
