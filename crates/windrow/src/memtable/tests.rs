@@ -1,3 +1,5 @@
+//! The memtable against a sorted map, and its memory.
+
 use super::{Memtable, MemtableCursor};
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{Cursor, Kind, SequenceNumber, Trailer};
