@@ -16,13 +16,13 @@ const OVER: char = '\u{25b6}';
 /// shape of the tree shows; the filled part is the share of the capacity in use.
 pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
     let levels = &keyspace.levels;
-    let files: u64 = levels.iter().map(|level| level.files).sum();
+    let files: usize = levels.iter().map(|level| level.files).sum();
     let bytes: u64 = levels.iter().map(|level| level.bytes).sum();
     let title = format!(
         "keyspace {}: {} in {}, {} in memory",
         keyspace.name,
         human_bytes(bytes),
-        plural(files, "file"),
+        plural(files as u64, "file"),
         human_bytes(keyspace.memtable_bytes),
     );
     let largest = levels.iter().map(capacity).max().unwrap_or(1);
@@ -100,7 +100,7 @@ fn caption(level: &LevelStats) -> String {
     format!(
         "{:>9}{share}  {}, {} entries{tombstones}",
         human_bytes(level.bytes),
-        plural(level.files, "file"),
+        plural(level.files as u64, "file"),
         human_count(level.entries),
     )
 }
