@@ -8,7 +8,7 @@
 
 /// The first eight bytes of `key` as a big-endian word, padded with zeroes.
 #[inline]
-fn head(key: &[u8]) -> u64 {
+pub(crate) fn head(key: &[u8]) -> u64 {
     match key.first_chunk::<8>() {
         Some(bytes) => u64::from_be_bytes(*bytes),
         None => {

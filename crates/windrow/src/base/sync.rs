@@ -65,3 +65,54 @@ impl Condvar {
         self.0.notify_one();
     }
 }
+
+/// Accompanies plain bytes that one thread writes and hands over to others by an atomic.
+///
+/// It costs nothing outside of models. Loom sees no plain memory, but it does see this: it reports
+/// every [`receive`](Handover::receive) that no synchronisation orders after the [`give`]
+/// (Handover::give).
+#[cfg(loom)]
+#[derive(Debug)]
+pub(crate) struct Handover(loom::cell::UnsafeCell<()>);
+
+#[cfg(loom)]
+impl Handover {
+    pub(crate) fn new() -> Self {
+        Self(loom::cell::UnsafeCell::new(()))
+    }
+
+    /// The bytes have been written.
+    pub(crate) fn give(&self) {
+        self.0.with_mut(|_| ());
+    }
+
+    /// The bytes are about to be read.
+    pub(crate) fn receive(&self) {
+        self.0.with(|_| ());
+    }
+}
+
+/// Accompanies plain bytes that one thread writes and hands over to others by an atomic.
+///
+/// It does something under `--cfg loom` only, where it shows a model reads of the bytes that no
+/// synchronisation orders after the write.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub(crate) struct Handover;
+
+#[cfg(not(loom))]
+#[expect(clippy::unused_self, reason = "the form under loom has state")]
+impl Handover {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        Self
+    }
+
+    /// The bytes have been written.
+    #[inline]
+    pub(crate) fn give(&self) {}
+
+    /// The bytes are about to be read.
+    #[inline]
+    pub(crate) fn receive(&self) {}
+}

@@ -1,1 +1,171 @@
-//! Layer 2: cached blocks and open files.
+//! Layer 2: blocks kept in memory.
+//!
+//! Blocks that a mapping cannot show (all of them in buffered mode, compressed ones always) are
+//! verified, decompressed and kept here until room is needed.
+//!
+//! Invariants:
+//! - I1. Only verified payloads are inserted.
+//! - I2. The key is (file, segment, offset). None of these is ever used twice for other bytes, so
+//!   nothing need be invalidated.
+//!
+//! Concurrency: shared by all threads; sharded locks inside, held for one look-up only.
+
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use quick_cache::sync::{Cache, DefaultLifecycle};
+use quick_cache::{OptionsBuilder, Weighter};
+
+use crate::block::stored::Place;
+
+/// Bytes of bookkeeping that an entry costs beside its block.
+const ENTRY_BYTES: u64 = 96;
+
+/// What the number of entries is estimated with; only a hint for the first allocation.
+const TYPICAL_BLOCK_BYTES: u64 = 4 << 10;
+
+/// Verified blocks, bounded by their bytes.
+pub(crate) struct BlockCache {
+    blocks: Cache<Key, Arc<[u8]>, Weight, BuildHasherDefault<PlaceHasher>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    file: u64,
+    segment: u64,
+    offset: u64,
+}
+
+impl From<Place> for Key {
+    #[inline]
+    fn from(place: Place) -> Self {
+        Self {
+            file: place.file.0,
+            segment: place.segment.0,
+            offset: place.offset,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Weight;
+
+impl Weighter<Key, Arc<[u8]>> for Weight {
+    fn weight(&self, _: &Key, block: &Arc<[u8]>) -> u64 {
+        block.len() as u64 + ENTRY_BYTES
+    }
+}
+
+/// Mixes the words of a key; places come from our own allocator, so nobody chooses collisions.
+#[derive(Debug, Default, Clone, Copy)]
+struct PlaceHasher(u64);
+
+impl Hasher for PlaceHasher {
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    fn write_u64(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+}
+
+impl fmt::Debug for BlockCache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockCache")
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+impl BlockCache {
+    /// A cache of about `bytes`.
+    pub(crate) fn new(bytes: u64) -> Self {
+        let entries = usize::try_from(bytes / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX);
+        let options = OptionsBuilder::new()
+            .estimated_items_capacity(entries.max(1))
+            .weight_capacity(bytes)
+            .build();
+        let Ok(options) = options else {
+            unreachable!("capacities are all that the builder asks for");
+        };
+        Self {
+            blocks: Cache::with_options(
+                options,
+                Weight,
+                BuildHasherDefault::default(),
+                DefaultLifecycle::default(),
+            ),
+        }
+    }
+
+    /// The block at `place`, if it is here.
+    #[inline]
+    pub(crate) fn get(&self, place: Place) -> Option<Arc<[u8]>> {
+        self.blocks.get(&Key::from(place))
+    }
+
+    /// Keeps a verified payload (I1).
+    pub(crate) fn insert(&self, place: Place, block: Arc<[u8]>) {
+        self.blocks.insert(Key::from(place), block);
+    }
+
+    /// The bytes held now.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.blocks.weight()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{FileNumber, SegmentId};
+
+    fn place(offset: u64) -> Place {
+        Place {
+            file: FileNumber(1),
+            segment: SegmentId(2),
+            offset,
+        }
+    }
+
+    #[test]
+    fn keeps_within_its_bytes() {
+        let cache = BlockCache::new(1 << 20);
+        for offset in 0..1000 {
+            cache.insert(place(offset), vec![0; 4096].into());
+            assert!(cache.bytes() <= 1 << 20);
+        }
+        assert!(cache.bytes() > 1 << 19);
+    }
+
+    #[test]
+    fn places_do_not_collide() {
+        let cache = BlockCache::new(1 << 20);
+        cache.insert(place(7), Arc::from([7]));
+        assert_eq!(cache.get(place(7)).as_deref(), Some(&[7][..]));
+        assert_eq!(cache.get(place(8)), None);
+        let elsewhere = Place {
+            segment: SegmentId(3),
+            ..place(7)
+        };
+        assert_eq!(cache.get(elsewhere), None);
+    }
+
+    #[test]
+    fn a_cache_of_nothing_keeps_nothing() {
+        let cache = BlockCache::new(0);
+        cache.insert(place(1), Arc::from([1]));
+        assert_eq!(cache.get(place(1)), None);
+    }
+}

@@ -1,1 +1,181 @@
 //! Layer 2: blocked Bloom filters with fractional bits per key.
+//!
+//! A filter is an array of 64-byte lines. One 64-bit hash of the user key serves every filter of a
+//! read: its high half picks the line, its low half the bits within it, so a probe touches one
+//! cache line.
+//!
+//! A unit on disk is: algorithm (u8, 1), bits set per key (u8), two zero bytes, number of lines
+//! (u32), the lines. A segment may hold up to four independent units; one is written for now.
+//!
+//! Invariants:
+//! - I1. A key that was added is never rejected.
+//! - I2. A unit is exactly as long as its number of lines says.
+//!
+//! Concurrency: a filter is immutable and shared freely.
+
+#[cfg(test)]
+mod tests;
+
+use crate::codec::Reader;
+use crate::codec::reader::DecodeError;
+
+/// The most independent units of one segment.
+pub(crate) const FILTER_UNITS_MAX: usize = 4;
+
+const ALGORITHM: u8 = 1;
+const LINE_WORDS: usize = 8;
+const LINE_BYTES: usize = LINE_WORDS * 8;
+const LINE_BITS: f64 = (LINE_BYTES * 8) as f64;
+const PROBES_MAX: u8 = 16;
+
+/// Eight words that share a cache line.
+#[derive(Debug, Clone, Copy)]
+#[repr(align(64))]
+struct Line([u64; LINE_WORDS]);
+
+/// The bits of one hash within its line.
+#[derive(Debug, Clone, Copy)]
+struct Bits(u32);
+
+impl Bits {
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "the low half is meant")]
+    fn of(hash: u64) -> Self {
+        Self(hash as u32)
+    }
+
+    /// The next bit: its word and its mask.
+    #[inline]
+    fn next(&mut self) -> (usize, u64) {
+        self.0 = self.0.wrapping_mul(0x9e37_79b9);
+        // The upper nine bits: three for the word, six for the bit.
+        ((self.0 >> 29) as usize, 1 << (self.0 >> 23 & 63))
+    }
+}
+
+/// The line of `hash` among `lines`: its high half scaled to the range.
+#[inline]
+fn line_of(hash: u64, lines: u32) -> usize {
+    ((hash >> 32) * u64::from(lines) >> 32) as usize
+}
+
+/// Gathers the keys of one filter.
+#[derive(Debug, Default)]
+pub(crate) struct FilterBuilder {
+    hashes: Vec<u64>,
+}
+
+impl FilterBuilder {
+    /// Adds the key with this hash.
+    #[inline]
+    pub(crate) fn add(&mut self, hash: u64) {
+        self.hashes.push(hash);
+    }
+
+    /// Appends one unit to `output`; returns false, with nothing written, where there are no keys
+    /// or no bits.
+    pub(crate) fn finish(&self, bits_per_key: f64, output: &mut Vec<u8>) -> bool {
+        if self.hashes.is_empty() || bits_per_key <= 0.0 {
+            return false;
+        }
+        let lines = lines_for(self.hashes.len(), bits_per_key);
+        let probes = probes_for(bits_per_key);
+        output.extend_from_slice(&[ALGORITHM, probes, 0, 0]);
+        output.extend_from_slice(&lines.to_le_bytes());
+        let mut filter = vec![Line([0; LINE_WORDS]); lines as usize];
+        for &hash in &self.hashes {
+            let line = &mut filter[line_of(hash, lines)];
+            let mut bits = Bits::of(hash);
+            for _ in 0..probes {
+                let (word, mask) = bits.next();
+                line.0[word] |= mask;
+            }
+        }
+        output.reserve(filter.len() * LINE_BYTES);
+        for word in filter.iter().flat_map(|line| &line.0) {
+            output.extend_from_slice(&word.to_le_bytes());
+        }
+        true
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from float saturates, and both are clamped"
+)]
+fn lines_for(keys: usize, bits_per_key: f64) -> u32 {
+    (keys as f64 * bits_per_key / LINE_BITS).ceil().max(1.0) as u32
+}
+
+/// The number of probes with the fewest false positives, as if lines were unbounded: ln 2 for
+/// each bit per key.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from float saturates, and the result is clamped"
+)]
+fn probes_for(bits_per_key: f64) -> u8 {
+    ((bits_per_key * std::f64::consts::LN_2).round() as u8).clamp(1, PROBES_MAX)
+}
+
+/// A filter in memory.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    lines: Box<[Line]>,
+    probes: u8,
+}
+
+impl Filter {
+    /// Reads one unit.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let start = reader.clone();
+        let [algorithm, probes, zeroes @ ..] = reader.array::<4>("a filter is cut off")?;
+        if algorithm != ALGORITHM {
+            return Err(start.unsupported("a filter of an unknown kind"));
+        }
+        let count = reader.u32("a filter is cut off")?;
+        let (lines, rest) = reader.rest().as_chunks::<LINE_BYTES>();
+        // I2
+        if lines.len() as u64 != u64::from(count)
+            || count == 0
+            || !rest.is_empty()
+            || !(1..=PROBES_MAX).contains(&probes)
+            || zeroes != [0, 0]
+        {
+            return Err(start.error("a filter's header does not fit it"));
+        }
+        let lines = lines
+            .iter()
+            .map(|line| {
+                let mut words = [0; LINE_WORDS];
+                for (word, bytes) in words.iter_mut().zip(line.as_chunks::<8>().0) {
+                    *word = u64::from_le_bytes(*bytes);
+                }
+                Line(words)
+            })
+            .collect();
+        Ok(Self { lines, probes })
+    }
+
+    /// Whether the key with this hash may be there (I1).
+    #[inline]
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
+        #[expect(clippy::cast_possible_truncation, reason = "decode read it from a u32")]
+        let line = &self.lines[line_of(hash, self.lines.len() as u32)];
+        let mut bits = Bits::of(hash);
+        for _ in 0..self.probes {
+            let (word, mask) = bits.next();
+            if line.0[word] & mask == 0 {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The bytes that this filter holds in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.lines.len() * LINE_BYTES
+    }
+}

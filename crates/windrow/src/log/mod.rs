@@ -1,1 +1,33 @@
 //! Layer 2: the framed record log that the WAL and the manifest share.
+//!
+//! A log is a file of chunks, one behind the other from offset 0 ("Logs" in `docs/format.md`). A
+//! chunk is written by one write and is whole or absent: its checksums are seeded with the log's
+//! number and the chunk's offset, so damaged, torn, stale and misplaced bytes all fail alike. Each
+//! chunk also says how far the log was synced when it was written; that is how a reader tells the
+//! torn tail of a crash from the loss of bytes that were promised to last.
+//!
+//! - [`chunk`]: the header, as bytes.
+//! - [`writer`]: appending, with space reserved ahead of the bytes.
+//! - [`sync`]: making appended bytes durable, apart from the writer, so that others append meanwhile.
+//! - [`reader`]: streaming the records back.
+//! - [`tail`]: what to do where the sound chunks end, as one pure table.
+//! - [`batch`] and [`wal_header`]: what the WAL's payloads hold.
+
+pub(crate) mod batch;
+mod chunk;
+#[cfg(test)]
+pub(crate) mod memory;
+mod reader;
+mod sync;
+mod tail;
+#[cfg(test)]
+pub(crate) mod tests;
+pub(crate) mod wal_header;
+mod writer;
+
+pub(crate) use chunk::HEADER_BYTES;
+pub(crate) use reader::{End, LogReader, Record};
+pub(crate) use sync::LogSync;
+pub(crate) use tail::{Next, TailAction, TailState, decide};
+pub(crate) use wal_header::{Predecessor, WalHeader};
+pub(crate) use writer::LogWriter;

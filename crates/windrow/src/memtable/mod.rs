@@ -1,1 +1,172 @@
-//! Layer 2: the concurrent sorted map in memory.
+//! Layer 2: the newest entries of a keyspace, sorted in memory.
+//!
+//! Owns the entries between their commit and their flush to a table. A memtable only grows: an
+//! overwritten key gains a version, and a deleted one a tombstone.
+//!
+//! Invariants:
+//! - I1: (key, sequence number) is unique; a repetition is a bug of the caller and panics.
+//! - I2: `memory_bytes` is exact: the bytes of all nodes, padding included.
+//! - I3: a lookup and a cursor's move allocate nothing.
+//!
+//! Concurrency: everything may be called by any number of threads at once. Readers see every entry
+//! whose insertion has returned; which of the others they may use is the business of sequence
+//! numbers.
+
+mod arena;
+#[cfg(all(test, loom))]
+mod models;
+mod skiplist;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
+
+use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::{Cursor, Result, SequenceNumber, Trailer};
+use skiplist::{Entry, Position, SkipList};
+use std::fmt;
+use std::sync::Arc;
+
+/// A concurrent sorted map of entries in memory.
+pub(crate) struct Memtable {
+    list: Arc<SkipList>,
+    entries: AtomicU64,
+    tombstones: AtomicU64,
+    logical_bytes: AtomicU64,
+}
+
+impl Memtable {
+    pub(crate) fn new() -> Self {
+        Self {
+            list: Arc::new(SkipList::new()),
+            entries: AtomicU64::new(0),
+            tombstones: AtomicU64::new(0),
+            logical_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Panics
+    /// If there is an entry of this key with this sequence number already.
+    pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
+        self.list.insert(key, trailer, value);
+        let bytes = (key.len() + value.len()) as u64;
+        self.logical_bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.entries.fetch_add(1, Ordering::Relaxed);
+        if trailer.is_tombstone() {
+            self.tombstones.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The newest version of `key` that is at most `sequence`.
+    pub(crate) fn get(&self, key: &[u8], sequence: SequenceNumber) -> Option<(Trailer, &[u8])> {
+        let entry = self.list.lower_bound(key, sequence)?;
+        (entry.key == key).then_some((entry.trailer, entry.value))
+    }
+
+    /// The bytes of memory in use.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.list.used_bytes()
+    }
+
+    /// The bytes of memory taken from the allocator: those in use and the rest of the last chunks.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.list.allocated_bytes()
+    }
+
+    /// The bytes of all keys and values.
+    pub(crate) fn logical_bytes(&self) -> u64 {
+        self.logical_bytes.load(Ordering::Relaxed)
+    }
+
+    /// How many entries there are, tombstones included.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed)
+    }
+
+    /// How many of the entries are tombstones.
+    pub(crate) fn tombstones(&self) -> u64 {
+        self.tombstones.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is no entry.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries() == 0
+    }
+}
+
+impl fmt::Debug for Memtable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memtable")
+            .field("entries", &self.entries())
+            .field("memory_bytes", &self.memory_bytes())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A cursor over a memtable, whose entries it keeps in memory. It meets entries inserted behind its
+/// back or not.
+pub(crate) struct MemtableCursor(Position);
+
+impl MemtableCursor {
+    pub(crate) fn new(memtable: &Memtable) -> Self {
+        Self(Position::new(Arc::clone(&memtable.list)))
+    }
+
+    fn entry(&self) -> Entry<'_> {
+        match self.0.entry() {
+            Some(entry) => entry,
+            None => unreachable!("a cursor is asked for an entry only while it is valid"),
+        }
+    }
+}
+
+impl Cursor for MemtableCursor {
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.0.seek_to_first();
+        Ok(())
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.0.seek_to_last();
+        Ok(())
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
+        self.0.seek(key, sequence);
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.0.next();
+        Ok(())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.0.prev();
+        Ok(())
+    }
+
+    fn is_valid(&self) -> bool {
+        self.0.entry().is_some()
+    }
+
+    fn key(&self) -> &[u8] {
+        self.entry().key
+    }
+
+    fn trailer(&self) -> Trailer {
+        self.entry().trailer
+    }
+
+    fn value(&self) -> &[u8] {
+        self.entry().value
+    }
+}
+
+impl fmt::Debug for MemtableCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("MemtableCursor")
+            .field(&self.0.entry())
+            .finish()
+    }
+}

@@ -1,1 +1,39 @@
-//! Layer 3: pure functions that decide what to do; no I/O.
+//! Layer 3: what the tree should look like, and what to do next to get there.
+//!
+//! The brain without hands: pure functions from a summary of the tree and the options to a plan.
+//! The engine carries a plan out on disk; tests and simulations carry the same plan out on numbers.
+//! Keys are any ordered type, so a boundary can be a byte string or an integer.
+//!
+//! Owns capacities, scores, the choice of the next job, write pressure, the rules by which a merge
+//! drops entries, where it cuts its output, and filter bits. No I/O, no state, no locks.
+//!
+//! Invariants of every plan, given a summary that obeys I1:
+//!
+//! - I1: in a level from 1 on, files are disjoint at user-key granularity and sorted; level 0 is
+//!   ordered by age, newest first.
+//! - I2: carried out, a plan leaves I1 true, also when running plans finish in any order.
+//! - I3: for one key, a newer version never ends up below an older one, nor beside it in a level.
+//! - I4: a busy file is never an input.
+//! - I5: from any tree, carrying plans out ends in `Plan::Idle` with every level within capacity.
+
+mod capacities;
+mod cut;
+mod filters;
+mod level_zero;
+mod pick;
+mod pressure;
+mod retention;
+mod scores;
+mod summary;
+
+pub(crate) use capacities::{capacities, target_file_bytes};
+pub(crate) use cut::OutputCutter;
+pub(crate) use filters::bits_per_key;
+pub(crate) use pick::{Plan, plan, plan_range};
+pub(crate) use pressure::{Backlog, Pressure, pressure};
+pub(crate) use retention::{DeeperLevels, ReadPoints, Verdict, keep};
+pub(crate) use scores::{pending_bytes, scores};
+pub(crate) use summary::{Claim, FileSummary, TreeSummary};
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@
 mod threads;
 
 use std::fmt::Debug;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,8 +39,12 @@ pub trait Runtime: Send + Sync + Debug {
     /// A random number; no security is claimed.
     fn random(&self) -> u64;
 
-    /// Starts `count` workers, each of which repeats `while work.wait() { work.run_one(); }`.
-    fn start(&self, work: Arc<dyn Work>, count: usize) -> Box<dyn Workers>;
+    /// Starts `count` workers, each of which repeats `while work.wait() { work.run_one(); }`;
+    /// fewer where the system allows no more.
+    ///
+    /// # Errors
+    /// Not one worker could be started.
+    fn start(&self, work: Arc<dyn Work>, count: usize) -> io::Result<Box<dyn Workers>>;
 
     /// Called in place of waiting for background work, without any lock held. A runtime without
     /// threads runs one job of `work` and returns true, and panics when none is due, since the wait

@@ -1,28 +1,98 @@
 //! The real runtime: operating-system threads and the monotonic clock.
+//!
+//! Concurrency: the clock and the random numbers are shared without a lock. Dropping the workers
+//! joins them; a worker that itself drops the last owner of the database is not joined, since a
+//! thread cannot wait for its own end.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this file is what stands between the engine and threads and clocks"
+)]
 
 use super::{Runtime, Work, Workers};
+use crate::base::sync::atomic::{AtomicU64, Ordering};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// Threads of the operating system.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Threads;
+#[derive(Debug)]
+pub struct Threads {
+    origin: Instant,
+    random: AtomicU64,
+}
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self {
+            origin: Instant::now(),
+            random: AtomicU64::new(RandomState::new().hash_one(0)),
+        }
+    }
+}
 
 impl Runtime for Threads {
     fn now(&self) -> Duration {
-        Duration::ZERO
+        self.origin.elapsed()
     }
-    fn sleep(&self, _: Duration) {}
+
+    fn sleep(&self, duration: Duration) {
+        thread::sleep(duration);
+    }
+
     fn random(&self) -> u64 {
-        4
+        // SplitMix64: a counter, mixed.
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let state = self.random.fetch_add(STEP, Ordering::Relaxed);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
     }
-    fn start(&self, _: Arc<dyn Work>, _: usize) -> Box<dyn Workers> {
-        #[derive(Debug)]
-        struct None;
-        impl Workers for None {}
-        Box::new(None)
+
+    fn start(&self, work: Arc<dyn Work>, count: usize) -> io::Result<Box<dyn Workers>> {
+        let mut workers = ThreadWorkers(Vec::with_capacity(count));
+        for index in 0..count {
+            let work = Arc::clone(&work);
+            let worker = thread::Builder::new()
+                .name(format!("windrow-{index}"))
+                .spawn(move || {
+                    while work.wait() {
+                        work.run_one();
+                    }
+                });
+            match worker {
+                Ok(worker) => workers.0.push(worker),
+                Err(error) if workers.0.is_empty() => return Err(error),
+                Err(_) => break,
+            }
+        }
+        Ok(Box::new(workers))
     }
+
     fn step_instead_of_waiting(&self, _: &dyn Work) -> bool {
         false
     }
 }
+
+/// Threads that are joined on drop.
+#[derive(Debug)]
+struct ThreadWorkers(Vec<thread::JoinHandle<()>>);
+
+impl Workers for ThreadWorkers {}
+
+impl Drop for ThreadWorkers {
+    fn drop(&mut self) {
+        let current = thread::current().id();
+        for worker in self.0.drain(..) {
+            if worker.thread().id() != current {
+                // A job that panicked was caught and reported by the engine.
+                drop(worker.join());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,8 @@
 //!
 //! What the engine may rely on, and nothing more:
 //! - Bytes written, and a length grown, are durable only after [`File::sync_data`] on that file.
-//! - A created, renamed or removed name is durable only after [`Vfs::sync_dir`] on its directory.
+//! - A created, renamed or removed name of a file is durable only after [`Vfs::sync_dir`] on its
+//!   directory.
 //! - Before a sync, any subset of what was written may survive a crash, in any order, torn at
 //!   512-byte sectors, or as zeroes up to the new length.
 //! - After an error of `sync_data`, nothing is known of the bytes since the last success.
@@ -45,7 +46,8 @@ pub enum Advice {
 
 /// A file system: the one way from the engine to directories and files.
 pub trait Vfs: Send + Sync + Debug {
-    /// Creates `path` and its missing parents; succeeds where it exists already.
+    /// Creates `path` and its missing parents and makes their names durable; succeeds where it
+    /// exists already.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
 
     /// Creates a new, empty file for reading and writing; `AlreadyExists` where there is one.

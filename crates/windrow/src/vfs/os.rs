@@ -1,37 +1,297 @@
 //! The real file system.
+//!
+//! Owns the only system calls of the engine: positioned reads and writes, `fdatasync` (on Apple
+//! systems the full flush that the standard library makes of it), preallocation, read advice,
+//! mappings and the lock. Where a target lacks preallocation or advice, `reserve` answers
+//! `Unsupported` and advice does nothing; both are allowed by the traits.
+//!
+//! Invariants:
+//! - I1: a [`Mapping`] covers only bytes that the file had when it was mapped.
+//! - I2: one lock file has at most one [`OsLock`] in this process and, through the operating
+//!   system's lock, on this machine.
+//!
+//! Concurrency: a file is shared by many threads; every call carries its own offset.
+//!
+//! # Safety argument
+//! Unsafe code makes a mapping, reads it and removes it. The mapping is private to its
+//! [`Mapping`], which unmaps it once, on drop, so every slice borrowed from it is gone by then. Its
+//! bytes are read-only here. The engine never truncates a mapped file (the contract of
+//! [`File::map`]) and never writes below a mapped length, and the lock on the database keeps other
+//! engines away; somebody who changes the files from outside while they are in use breaks the
+//! contract of the database.
 
-use super::{File, LockGuard, OpenMode, Vfs};
+#![expect(
+    unsafe_code,
+    reason = "mapping a file into memory has no safe interface"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this file is what stands between the engine and the operating system"
+)]
+
+use super::{Advice, File, LockGuard, OpenMode, Region, Vfs};
+use std::collections::BTreeSet;
+use std::ffi::c_void;
+use std::fs;
 use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
-use std::sync::Arc;
+use std::ptr;
+use std::slice;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The operating system's file system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct OsVfs;
 
 impl Vfs for OsVfs {
-    fn create_dir_all(&self, _: &Path) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
+        let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+        fs::create_dir_all(path)?;
+        for directory in &missing {
+            self.sync_dir(parent(directory))?;
+        }
+        if missing.is_empty() {
+            // Whoever made it may have ended before this sync.
+            match self.sync_dir(parent(path)) {
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                result => result?,
+            }
+        }
+        Ok(())
     }
-    fn create(&self, _: &Path) -> io::Result<Arc<dyn File>> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let file = fs::File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)?;
+        Ok(Arc::new(OsFile(file)))
     }
-    fn open(&self, _: &Path, _: OpenMode) -> io::Result<Arc<dyn File>> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        let file = fs::File::options()
+            .read(true)
+            .write(mode == OpenMode::ReadWrite)
+            .open(path)?;
+        Ok(Arc::new(OsFile(file)))
     }
-    fn list(&self, _: &Path) -> io::Result<Vec<String>> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        fs::read_dir(path)?
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect()
     }
-    fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
     }
-    fn remove(&self, _: &Path) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
     }
-    fn sync_dir(&self, _: &Path) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        fs::File::open(path)?.sync_all()
     }
-    fn lock(&self, _: &Path) -> io::Result<Box<dyn LockGuard>> {
-        Err(io::ErrorKind::Unsupported.into())
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        OsLock::take(path).map(|lock| Box::new(lock) as Box<dyn LockGuard>)
     }
 }
+
+/// The directory that holds the name of `path`.
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => path,
+    }
+}
+
+/// An open file of the operating system.
+#[derive(Debug)]
+struct OsFile(fs::File);
+
+impl File for OsFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        self.0.write_at(buffer, offset)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::{Errno, retry_on_intr};
+
+        if length == 0 {
+            return Ok(());
+        }
+        retry_on_intr(|| fallocate(&self.0, FallocateFlags::KEEP_SIZE, offset, length)).map_err(
+            |error| match error {
+                Errno::OPNOTSUPP | Errno::NOSYS => io::ErrorKind::Unsupported.into(),
+                error => error.into(),
+            },
+        )
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    fn reserve(&self, _: u64, _: u64) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+    fn advise(&self, range: Range<u64>, advice: Advice) {
+        use std::num::NonZeroU64;
+
+        let advice = match advice {
+            Advice::Random => rustix::fs::Advice::Random,
+            Advice::Sequential => rustix::fs::Advice::Sequential,
+            Advice::DontNeed => rustix::fs::Advice::DontNeed,
+        };
+        let Some(length) = NonZeroU64::new(range.end.saturating_sub(range.start)) else {
+            return;
+        };
+        // Advice that the system refuses changes no result, only speed.
+        rustix::fs::fadvise(&self.0, range.start, Some(length), advice).unwrap_or_default();
+    }
+
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+    fn advise(&self, _: Range<u64>, _: Advice) {}
+
+    fn map(&self, length: u64) -> io::Result<Arc<dyn Region>> {
+        if length > self.length()? {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        Ok(Arc::new(Mapping::new(&self.0, length)?))
+    }
+}
+
+/// A read-only mapping of the first bytes of a file.
+#[derive(Debug)]
+struct Mapping {
+    /// Where the mapping begins; dangling where `length` is zero, for which there is no mapping.
+    start: ptr::NonNull<c_void>,
+    length: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread, and is only ever read.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; reading from many threads at once is reading.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn new(file: &fs::File, length: usize) -> io::Result<Self> {
+        use rustix::mm::{MapFlags, ProtFlags, mmap};
+
+        if length == 0 {
+            return Ok(Self {
+                start: ptr::NonNull::dangling(),
+                length,
+            });
+        }
+        // SAFETY: the kernel chooses an address that nothing else uses, and `length` is not zero.
+        let start = unsafe {
+            mmap(
+                ptr::null_mut(),
+                length,
+                ProtFlags::READ,
+                MapFlags::SHARED,
+                file,
+                0,
+            )
+        }?;
+        let start = ptr::NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { start, length })
+    }
+}
+
+impl Region for Mapping {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: `length` bytes from `start` are mapped for reading until `self` is dropped, or
+        // `length` is zero and `start` not null; see the argument above for who may write them.
+        unsafe { slice::from_raw_parts(self.start.cast().as_ptr(), self.length) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        if self.length == 0 {
+            return;
+        }
+        // SAFETY: exactly this range was mapped by `new`, and every borrow of it has ended.
+        let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr(), self.length) };
+        debug_assert!(unmapped.is_ok(), "a whole mapping can be removed");
+    }
+}
+
+/// The lock files held in this process, by device and inode. On some network file systems the
+/// operating system's lock belongs to the process and would let a second handle in.
+static HELD: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+
+/// The exclusive lock on a file, held until dropped.
+#[derive(Debug)]
+struct OsLock {
+    /// Closing the file releases the operating system's lock.
+    _file: fs::File,
+    identity: (u64, u64),
+}
+
+impl OsLock {
+    fn take(path: &Path) -> io::Result<Self> {
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        // Ask before opening: where the lock belongs to the process, closing any handle of the
+        // file would release it.
+        match fs::metadata(path) {
+            Ok(metadata) if held.contains(&(metadata.dev(), metadata.ino())) => {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        let file = fs::File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)?;
+        file.try_lock().map_err(io::Error::from)?;
+        let metadata = file.metadata()?;
+        let identity = (metadata.dev(), metadata.ino());
+        assert!(held.insert(identity), "a lock file is held once");
+        Ok(Self {
+            _file: file,
+            identity,
+        })
+    }
+}
+
+impl LockGuard for OsLock {}
+
+impl Drop for OsLock {
+    fn drop(&mut self) {
+        HELD.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.identity);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+//! What a simulated disk knows besides its image: counters, plans, handles and rules.
+
+use super::bytes::SECTOR_BYTES;
+use super::faults::{AfterFailedSync, Fault, OperationKind};
+use super::file::{SimFile, SimRegion};
+use super::image::{Image, InodeId};
+use super::{Event, SimDisk};
+use crate::random::combine;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use windrow::vfs::File;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Who watches the changes.
+type Observer = Box<dyn FnMut(&Event, &Image) + Send>;
+
+/// Everything under the lock of a disk.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) image: Image,
+    pub(super) observer: Option<Observer>,
+
+    pub(super) changes: u64,
+    pub(super) power_off_after: Option<u64>,
+    pub(super) trace: u64,
+
+    pub(super) faults: Vec<Fault>,
+    pub(super) fault_log: Vec<String>,
+    /// Operations since the faults were set.
+    pub(super) counts: BTreeMap<OperationKind, u64>,
+    pub(super) quota: Option<u64>,
+    pub(super) cannot_reserve: bool,
+
+    pub(super) locked: BTreeSet<PathBuf>,
+    pub(super) protected: BTreeSet<PathBuf>,
+    pub(super) removal_in_use_forbidden: Option<String>,
+    /// How many handles each open file has.
+    handles: BTreeMap<InodeId, usize>,
+    regions: Vec<(InodeId, Weak<SimRegion>)>,
+}
+
+impl State {
+    pub(super) fn new(image: Image) -> Self {
+        Self {
+            image,
+            ..Self::default()
+        }
+    }
+
+    /// Counts an operation and lets it fail if that is planned.
+    pub(super) fn begin(
+        &mut self,
+        kind: OperationKind,
+        path: &Path,
+        offset: u64,
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        let fault = self.begin_with_fault(kind, path, offset, bytes)?;
+        fault
+            .and_then(|fault| fault.effect.error())
+            .map_or(Ok(()), Err)
+    }
+
+    /// Counts an operation and returns what is planned to go wrong with it.
+    pub(super) fn begin_with_fault(
+        &mut self,
+        kind: OperationKind,
+        path: &Path,
+        offset: u64,
+        bytes: &[u8],
+    ) -> io::Result<Option<Fault>> {
+        if self.power_off_after.is_some_and(|end| self.changes >= end) {
+            return Err(io::Error::other("the power is off"));
+        }
+        let count = self.counts.entry(kind).or_default();
+        let index = *count;
+        *count += 1;
+        let place = xxh3_64(path.as_os_str().as_encoded_bytes());
+        for part in [kind as u64, place, offset, xxh3_64(bytes)] {
+            self.trace = combine(self.trace, part);
+        }
+        let fault = self
+            .faults
+            .iter()
+            .find(|fault| fault.hits(kind, index))
+            .copied();
+        if let Some(fault) = fault {
+            self.fault_log.push(format!(
+                "{kind:?} {index} of {} at offset {offset}: {fault}",
+                path.display()
+            ));
+        }
+        Ok(fault)
+    }
+
+    /// Counts a change and shows it to the observer.
+    pub(super) fn changed(&mut self, kind: OperationKind, path: &Path, offset: u64, bytes: &[u8]) {
+        let index = self.changes;
+        self.changes += 1;
+        if let Some(observer) = &mut self.observer {
+            let event = Event {
+                index,
+                kind,
+                path: path.to_owned(),
+                offset,
+                bytes: bytes.to_owned(),
+            };
+            observer(&event, &self.image);
+        }
+    }
+
+    /// Counts a sync, carries it out by `sync`, which is told what becomes of the changes if it is
+    /// to fail, and reports it.
+    pub(super) fn synced(
+        &mut self,
+        kind: OperationKind,
+        path: &Path,
+        sync: impl FnOnce(&mut Image, Option<AfterFailedSync>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let fault = self.begin_with_fault(kind, path, 0, &[])?;
+        let error = fault.and_then(|fault| Some((fault.after, fault.effect.error()?)));
+        sync(&mut self.image, error.as_ref().map(|(after, _)| *after))?;
+        self.image.forget_unreachable(self.handles.keys().copied());
+        self.changed(kind, path, 0, &[]);
+        error.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    pub(super) fn open_file(
+        &mut self,
+        disk: &SimDisk,
+        id: InodeId,
+        path: &Path,
+        writable: bool,
+    ) -> Arc<dyn File> {
+        *self.handles.entry(id).or_default() += 1;
+        Arc::new(SimFile::new(disk.clone(), id, path.to_owned(), writable))
+    }
+
+    pub(super) fn close_file(&mut self, id: InodeId) {
+        match self.handles.get_mut(&id) {
+            Some(count) if *count > 1 => *count -= 1,
+            _ => {
+                self.handles.remove(&id);
+            }
+        }
+    }
+
+    pub(super) fn add_region(&mut self, id: InodeId, region: &Arc<SimRegion>) {
+        self.regions.retain(|(_, region)| region.strong_count() > 0);
+        self.regions.push((id, Arc::downgrade(region)));
+    }
+
+    pub(super) fn regions(&self, id: InodeId) -> Vec<Arc<SimRegion>> {
+        let of_file = self.regions.iter().filter(|(owner, _)| *owner == id);
+        of_file.filter_map(|(_, region)| region.upgrade()).collect()
+    }
+
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.image.used_bytes(self.handles.keys().copied())
+    }
+
+    /// How many more bytes files may use, in whole sectors.
+    pub(super) fn free_bytes(&self) -> u64 {
+        const SECTOR: u64 = SECTOR_BYTES as u64;
+        let free = match self.quota {
+            Some(quota) => quota.saturating_sub(self.used_bytes()),
+            // Far above what fits in memory, far below where sums overflow.
+            None => 1 << 60,
+        };
+        free / SECTOR * SECTOR
+    }
+
+    /// Panics if `path` must not be removed.
+    pub(super) fn check_removal(&self, path: &Path) -> io::Result<()> {
+        let id = self.image.find(path)?;
+        assert!(
+            !self.protected.contains(path),
+            "{} is protected and was removed",
+            path.display()
+        );
+        if let Some(suffix) = &self.removal_in_use_forbidden
+            && path
+                .as_os_str()
+                .as_encoded_bytes()
+                .ends_with(suffix.as_bytes())
+        {
+            assert!(
+                !self.handles.contains_key(&id) && self.regions(id).is_empty(),
+                "{} is in use and was removed",
+                path.display()
+            );
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("State")
+            .field("changes", &self.changes)
+            .field("files", &self.image.files())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,324 @@
+//! What the database must contain: the list of commits, and the state after each.
+//!
+//! After a crash the database must equal the state after some commit, not before the last one
+//! whose durability was acknowledged and not after the last one that was begun. Whole states are
+//! compared, so half a batch, a hole, or a value that returns is found like a lost one.
+
+use crate::random::combine;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// The entries of one keyspace.
+pub type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// All keyspaces that have entries.
+pub type Contents = BTreeMap<String, Entries>;
+
+/// One change: keyspace, key, and the value or `None` for a removal.
+pub type Change = (String, Vec<u8>, Option<Vec<u8>>);
+
+/// How far the user can rely on a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// It was begun, or failed in a way that leaves its fate open.
+    Unknown,
+    /// Acknowledged; survives the end of the process.
+    Buffered,
+    /// Acknowledged; survives a power failure, and so does everything before it.
+    Durable,
+}
+
+/// How much of a [`Model`] a crash may leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Bounds {
+    /// Commits that must be there.
+    pub required: usize,
+    /// Commits that may be there.
+    pub begun: usize,
+}
+
+/// The commits of a history.
+#[derive(Debug, Clone, Default)]
+pub struct Model {
+    base: Contents,
+    commits: Vec<(Vec<Change>, Status)>,
+    /// `hashes[i]` is the hash of the state after `i` commits.
+    hashes: Vec<u64>,
+    current: Contents,
+}
+
+impl Model {
+    /// A model whose history begins with `base`, which is durable.
+    pub fn new(mut base: Contents) -> Self {
+        base.retain(|_, entries| !entries.is_empty());
+        Self {
+            hashes: vec![hash(&base)],
+            current: base.clone(),
+            base,
+            commits: Vec::new(),
+        }
+    }
+
+    /// Begins a commit of `changes`; its status is unknown.
+    pub fn begin(&mut self, changes: Vec<Change>) {
+        let mut hash = self.hashes[self.commits.len()];
+        for (keyspace, key, value) in &changes {
+            let entries = self.current.entry(keyspace.clone()).or_default();
+            let old = match value {
+                Some(value) => entries.insert(key.clone(), value.clone()),
+                None => entries.remove(key),
+            };
+            if let Some(old) = old {
+                hash ^= entry_hash(keyspace, key, &old);
+            }
+            if let Some(value) = value {
+                hash ^= entry_hash(keyspace, key, value);
+            }
+            if entries.is_empty() {
+                self.current.remove(keyspace);
+            }
+        }
+        self.hashes.push(hash);
+        self.commits.push((changes, Status::Unknown));
+    }
+
+    /// Sets the status of the last commit.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn finish(&mut self, status: Status) {
+        let last = self.commits.last_mut().expect("a commit was begun");
+        last.1 = status;
+    }
+
+    /// Takes the last commit back: it failed before anything was changed.
+    ///
+    /// # Panics
+    /// Where there is none.
+    pub fn withdraw(&mut self) {
+        self.commits.pop().expect("a commit was begun");
+        self.hashes.pop();
+        self.current = self.state(self.commits.len());
+    }
+
+    /// Everything so far became durable.
+    pub fn persisted(&mut self) {
+        if let Some(last) = self.commits.last_mut() {
+            last.1 = Status::Durable;
+        }
+    }
+
+    /// How many commits were begun.
+    pub fn begun(&self) -> usize {
+        self.commits.len()
+    }
+
+    /// What a power failure at this moment may leave.
+    pub fn power_failure_bounds(&self) -> Bounds {
+        self.bounds(|status| status == Status::Durable)
+    }
+
+    /// What the end of the process at this moment may leave.
+    pub fn process_crash_bounds(&self) -> Bounds {
+        self.bounds(|status| status != Status::Unknown)
+    }
+
+    /// The state after all commits that were begun.
+    pub fn current(&self) -> &Contents {
+        &self.current
+    }
+
+    /// The state after `count` commits.
+    pub fn state(&self, count: usize) -> Contents {
+        let mut contents = self.base.clone();
+        for (keyspace, key, value) in self.commits[..count]
+            .iter()
+            .flat_map(|(changes, _)| changes)
+        {
+            let entries = contents.entry(keyspace.clone()).or_default();
+            match value {
+                Some(value) => entries.insert(key.clone(), value.clone()),
+                None => entries.remove(key),
+            };
+        }
+        contents.retain(|_, entries| !entries.is_empty());
+        contents
+    }
+
+    /// After how many commits the state was `recovered`; the largest such number within `bounds`.
+    ///
+    /// # Errors
+    /// None of the allowed states equals `recovered`; the sentence names the nearest difference.
+    pub fn check_recovered(&self, recovered: &Contents, bounds: Bounds) -> Result<usize, String> {
+        let wanted = hash(recovered);
+        let candidates = (bounds.required..=bounds.begun).rev();
+        for count in candidates.filter(|count| self.hashes[*count] == wanted) {
+            let state = self.state(count);
+            if state
+                .iter()
+                .eq(recovered.iter().filter(|(_, entries)| !entries.is_empty()))
+            {
+                return Ok(count);
+            }
+        }
+        Err(self.explain(recovered, wanted, bounds))
+    }
+
+    fn bounds(&self, counts: impl Fn(Status) -> bool) -> Bounds {
+        let last = self.commits.iter().rposition(|(_, status)| counts(*status));
+        Bounds {
+            required: last.map_or(0, |index| index + 1),
+            begun: self.commits.len(),
+        }
+    }
+
+    fn explain(&self, recovered: &Contents, wanted: u64, bounds: Bounds) -> String {
+        let Bounds { required, begun } = bounds;
+        let mut text =
+            format!("the database equals none of the states after {required} to {begun} commits");
+        let earlier = self.hashes[..required]
+            .iter()
+            .rposition(|hash| *hash == wanted);
+        let outcome = if let Some(count) = earlier {
+            write!(
+                text,
+                "; it equals the one after {count}: acknowledged commits are lost"
+            )
+        } else {
+            let differences = differences(&self.state(required), recovered);
+            write!(
+                text,
+                "; it differs from the one after {required} in {}: {}",
+                differences.len(),
+                differences[..differences.len().min(5)].join(", ")
+            )
+        };
+        outcome.expect("a string can be written to");
+        text
+    }
+}
+
+/// What distinguishes two contents, one sentence each.
+pub fn differences(expected: &Contents, found: &Contents) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let empty = Entries::new();
+    let names: std::collections::BTreeSet<_> = expected.keys().chain(found.keys()).collect();
+    for name in names {
+        let left = expected.get(name).unwrap_or(&empty);
+        let right = found.get(name).unwrap_or(&empty);
+        for (key, value) in left {
+            match right.get(key) {
+                None => sentences.push(format!("{name}/{} is missing", shown(key))),
+                Some(other) if other != value => sentences.push(format!(
+                    "{name}/{} is {} and should be {}",
+                    shown(key),
+                    shown(other),
+                    shown(value)
+                )),
+                Some(_) => {}
+            }
+        }
+        for key in right.keys().filter(|key| !left.contains_key(*key)) {
+            sentences.push(format!("{name}/{} should not be there", shown(key)));
+        }
+    }
+    sentences
+}
+
+fn shown(bytes: &[u8]) -> String {
+    let head: String = bytes[..bytes.len().min(24)].escape_ascii().to_string();
+    match bytes.len() {
+        0..=24 => format!("'{head}'"),
+        length => format!("'{head}...' ({length} bytes)"),
+    }
+}
+
+fn hash(contents: &Contents) -> u64 {
+    let mut sum = 0;
+    for (keyspace, entries) in contents {
+        for (key, value) in entries {
+            sum ^= entry_hash(keyspace, key, value);
+        }
+    }
+    sum
+}
+
+fn entry_hash(keyspace: &str, key: &[u8], value: &[u8]) -> u64 {
+    combine(
+        combine(xxh3_64(keyspace.as_bytes()), xxh3_64(key)),
+        xxh3_64(value),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(key: &str, value: &str) -> Change {
+        ("main".into(), key.into(), Some(value.into()))
+    }
+
+    fn history() -> Model {
+        let mut model = Model::new(Contents::new());
+        model.begin(vec![put("a", "1")]);
+        model.finish(Status::Durable);
+        model.begin(vec![put("a", "2"), put("b", "2")]);
+        model.finish(Status::Buffered);
+        model.begin(vec![("main".into(), b"a".to_vec(), None)]);
+        model
+    }
+
+    #[test]
+    fn every_allowed_prefix_is_recognised() {
+        let model = history();
+        let bounds = model.power_failure_bounds();
+        assert_eq!(
+            bounds,
+            Bounds {
+                required: 1,
+                begun: 3
+            }
+        );
+        for count in 1..=3 {
+            assert_eq!(
+                model.check_recovered(&model.state(count), bounds),
+                Ok(count)
+            );
+        }
+        assert_eq!(
+            model.process_crash_bounds(),
+            Bounds {
+                required: 2,
+                begun: 3
+            }
+        );
+        assert_eq!(model.state(3), *model.current());
+    }
+
+    #[test]
+    fn lost_torn_and_foreign_states_are_refused() {
+        let model = history();
+        let bounds = model.power_failure_bounds();
+        let lost = model.check_recovered(&model.state(0), bounds).unwrap_err();
+        assert!(lost.contains("acknowledged commits are lost"), "{lost}");
+        let mut torn = model.state(1);
+        torn.get_mut("main")
+            .unwrap()
+            .insert(b"b".into(), b"2".into());
+        let torn = model.check_recovered(&torn, bounds).unwrap_err();
+        assert!(torn.contains("main/'b' should not be there"), "{torn}");
+    }
+
+    #[test]
+    fn a_withdrawn_commit_leaves_no_trace() {
+        let mut model = history();
+        let before = model.current().clone();
+        model.begin(vec![put("c", "3")]);
+        model.withdraw();
+        assert_eq!(*model.current(), before);
+        assert_eq!(model.begun(), 3);
+        model.persisted();
+        assert_eq!(model.power_failure_bounds().required, 3);
+    }
+}

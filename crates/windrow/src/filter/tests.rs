@@ -1,0 +1,77 @@
+//! Filters: no false negative, and false positives close to theory.
+
+use super::*;
+use crate::codec::checksum::key_hash;
+use proptest::prelude::*;
+
+fn filter_over(keys: u64, bits_per_key: f64) -> Filter {
+    let mut builder = FilterBuilder::default();
+    for key in 0..keys {
+        builder.add(key_hash(&key.to_le_bytes()));
+    }
+    let mut unit = Vec::new();
+    assert!(builder.finish(bits_per_key, &mut unit));
+    Filter::decode(&unit).unwrap()
+}
+
+/// The rate of an unbounded Bloom filter.
+fn theory(bits_per_key: f64) -> f64 {
+    let probes = f64::from(probes_for(bits_per_key));
+    (1.0 - (-probes / bits_per_key).exp()).powf(probes)
+}
+
+// I1
+#[test]
+fn no_key_is_rejected_and_few_others_pass() {
+    const KEYS: u64 = 100_000;
+    // Bounded lines cost more the more bits there are.
+    for (bits_per_key, allowance) in [(1.5, 1.05), (2.5, 1.05), (5.0, 1.10), (10.0, 1.35)] {
+        let filter = filter_over(KEYS, bits_per_key);
+        assert!((0..KEYS).all(|key| filter.may_contain(key_hash(&key.to_le_bytes()))));
+        let passed = (KEYS..11 * KEYS)
+            .filter(|key| filter.may_contain(key_hash(&key.to_le_bytes())))
+            .count();
+        let rate = passed as f64 / (10 * KEYS) as f64;
+        let expected = theory(bits_per_key);
+        println!("{bits_per_key} bits: {rate:.5}, theory {expected:.5}");
+        assert!(rate < expected * allowance && rate > expected * 0.9);
+        let bits = filter.memory_bytes() as f64 * 8.0 / KEYS as f64;
+        assert!((bits - bits_per_key).abs() < 0.01);
+    }
+}
+
+#[test]
+fn no_bits_or_no_keys_make_no_filter() {
+    let mut builder = FilterBuilder::default();
+    assert!(!builder.finish(10.0, &mut Vec::new()));
+    builder.add(1);
+    assert!(!builder.finish(0.0, &mut Vec::new()));
+}
+
+proptest! {
+    // I1
+    #[test]
+    fn what_was_added_passes(
+        hashes in proptest::collection::vec(any::<u64>(), 1..300),
+        bits_per_key in 0.1..64.0f64,
+    ) {
+        let mut builder = FilterBuilder::default();
+        for &hash in &hashes {
+            builder.add(hash);
+        }
+        let mut unit = Vec::new();
+        prop_assert!(builder.finish(bits_per_key, &mut unit));
+        let filter = Filter::decode(&unit).unwrap();
+        prop_assert!(hashes.iter().all(|&hash| filter.may_contain(hash)));
+        // I2
+        unit.push(0);
+        prop_assert!(Filter::decode(&unit).is_err());
+    }
+
+    #[test]
+    fn decoding_anything_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        if let Ok(filter) = Filter::decode(&bytes) {
+            filter.may_contain(u64::MAX);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Reading a log from front to back.
+//!
+//! Owns one window over the file, which grows only to hold a payload whose header is sound and
+//! which fits in the file.
+//!
+//! I1. What is yielded is a prefix of the records that were appended, each whole and unchanged.
+//! I2. A read error is an error, never an end; the call after it tries the same bytes again.
+//! I3. A sound header anywhere behind the end that speaks of a sync beyond the end is found.
+//!
+//! Concurrency: one thread; the file must not grow meanwhile.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::chunk::{HEADER_BYTES, Header, payload_checksum};
+use super::tail::{Next, TailAction, TailState, decide};
+use crate::base::{Error, FileNumber, Result};
+use crate::vfs::{self, Advice, File, OpenMode, Vfs};
+
+/// How much is read at a time.
+const WINDOW_BYTES: usize = 256 << 10;
+
+/// A record lent by [`LogReader::next`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    /// Where its chunk begins.
+    pub(crate) offset: u64,
+    /// Where its chunk ends.
+    pub(crate) end: u64,
+    /// What was appended.
+    pub(crate) payload: &'a [u8],
+}
+
+/// How a log ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End {
+    /// Where the sound chunks end.
+    pub(crate) offset: u64,
+    /// How far the log was once durable, as far as any sound header in it tells.
+    pub(crate) evidence: u64,
+    /// The length of the file.
+    pub(crate) file_length: u64,
+    /// The length at which the log was closed, if the reader was told.
+    pub(crate) recorded_length: Option<u64>,
+}
+
+impl End {
+    /// What the end means. `synced_to_recorded_length` says whether something outside the log
+    /// proves that it was durable up to its recorded length.
+    pub(crate) fn action(&self, synced_to_recorded_length: bool) -> TailAction {
+        let synced_beyond = self.evidence > self.offset
+            || synced_to_recorded_length
+                && self
+                    .recorded_length
+                    .is_some_and(|length| length > self.offset);
+        decide(TailState {
+            position: self.offset,
+            recorded_length: self.recorded_length,
+            next: Next::Invalid,
+            synced_beyond,
+        })
+    }
+}
+
+/// Streams the records of one log.
+#[derive(Debug)]
+pub(crate) struct LogReader {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    name: String,
+    number: FileNumber,
+    file_length: u64,
+    recorded_length: Option<u64>,
+    /// Where the next chunk begins.
+    position: u64,
+    /// The largest `synced_up_to` of the chunks so far.
+    synced_up_to: u64,
+    /// Bytes of the file from `window_start`.
+    window: Vec<u8>,
+    window_start: u64,
+}
+
+impl LogReader {
+    /// Opens the log `name` in `directory`. If `recorded_length` is given, the log was closed at
+    /// that length, and nothing at or behind it is read.
+    ///
+    /// # Errors
+    /// `Corruption` where there is no such file; `Io`.
+    pub(crate) fn open(
+        vfs: &dyn Vfs,
+        directory: &Path,
+        name: &str,
+        number: FileNumber,
+        recorded_length: Option<u64>,
+    ) -> Result<Self> {
+        let path = directory.join(name);
+        let failure = |error: io::Error| failure(name, &path, 0, error);
+        let file = vfs.open(&path, OpenMode::Read).map_err(failure)?;
+        let file_length = file.length().map_err(failure)?;
+        file.advise(0..file_length, Advice::Sequential);
+        Ok(Self {
+            file,
+            name: name.to_owned(),
+            number,
+            file_length,
+            recorded_length,
+            position: 0,
+            synced_up_to: 0,
+            window: Vec::new(),
+            window_start: 0,
+            path,
+        })
+    }
+
+    /// The next record, or `None` where the sound chunks end or the recorded length is reached.
+    ///
+    /// # Errors
+    /// `Io` where the file cannot be read (I2).
+    pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>> {
+        loop {
+            let chunk = self.probe()?;
+            let state = TailState {
+                position: self.position,
+                recorded_length: self.recorded_length,
+                next: chunk.map_or(Next::Invalid, |_| Next::Valid),
+                synced_beyond: false,
+            };
+            let (Some(header), TailAction::Apply) = (chunk, decide(state)) else {
+                return Ok(None);
+            };
+            let offset = self.position;
+            let length = header.payload_length as usize;
+            self.position += (HEADER_BYTES + length) as u64;
+            self.synced_up_to = self.synced_up_to.max(header.synced_up_to);
+            if length > 0 {
+                let end = self.position;
+                let chunk = self.load(offset, HEADER_BYTES + length)?;
+                return Ok(Some(Record {
+                    offset,
+                    end,
+                    payload: &chunk[HEADER_BYTES..HEADER_BYTES + length],
+                }));
+            }
+        }
+    }
+
+    /// How the log ends; to be called when [`next`](Self::next) has returned `None`. Looks at
+    /// every byte behind the end for evidence (I3).
+    ///
+    /// # Errors
+    /// `Io` where the file cannot be read.
+    pub(crate) fn end(&mut self) -> Result<End> {
+        let offset = self.position;
+        let closed = self.recorded_length.is_some_and(|length| offset >= length);
+        let evidence = if closed {
+            self.synced_up_to
+        } else {
+            self.scan_for_evidence()?
+        };
+        Ok(End {
+            offset,
+            evidence,
+            file_length: self.file_length,
+            recorded_length: self.recorded_length,
+        })
+    }
+
+    /// The header of the chunk at the position, if the whole chunk is sound.
+    fn probe(&mut self) -> Result<Option<Header>> {
+        let (number, offset) = (self.number, self.position);
+        let closed = self.recorded_length.is_some_and(|length| offset >= length);
+        if closed || self.file_length.saturating_sub(offset) < HEADER_BYTES as u64 {
+            return Ok(None);
+        }
+        let bytes = self.load(offset, HEADER_BYTES)?;
+        let Some(header) = header_at(bytes, 0, number, offset) else {
+            return Ok(None);
+        };
+        let chunk_bytes = HEADER_BYTES as u64 + u64::from(header.payload_length);
+        if chunk_bytes > self.file_length - offset {
+            return Ok(None);
+        }
+        let length = header.payload_length as usize;
+        let chunk = self.load(offset, HEADER_BYTES + length)?;
+        let payload = &chunk[HEADER_BYTES..HEADER_BYTES + length];
+        let sound = header.payload_checksum == payload_checksum(number, offset, payload);
+        Ok(sound.then_some(header))
+    }
+
+    fn scan_for_evidence(&mut self) -> Result<u64> {
+        let number = self.number;
+        let mut evidence = self.synced_up_to;
+        let mut offset = self.position;
+        while self.file_length.saturating_sub(offset) >= HEADER_BYTES as u64 {
+            let bytes = self.load(offset, HEADER_BYTES)?;
+            let starts = bytes.len() - HEADER_BYTES + 1;
+            for (index, offset) in (0..starts).zip(offset..) {
+                let synced = bytes[index + HEADER_BYTES - 8..].first_chunk();
+                let synced = synced.map_or(0, |bytes| u64::from_le_bytes(*bytes));
+                // Most bytes are rejected here, before any checksum.
+                if synced > evidence
+                    && synced <= offset
+                    && header_at(bytes, index, number, offset).is_some()
+                {
+                    evidence = synced;
+                }
+            }
+            offset += starts as u64;
+        }
+        Ok(evidence)
+    }
+
+    /// The bytes from `offset`: at least `needed` of them, which the file holds, and more where
+    /// they are at hand.
+    fn load(&mut self, offset: u64, needed: usize) -> Result<&[u8]> {
+        let skipped = offset
+            .checked_sub(self.window_start)
+            .and_then(|skipped| usize::try_from(skipped).ok())
+            .filter(|&skipped| skipped <= self.window.len());
+        match skipped {
+            Some(skipped) if self.window.len() - skipped >= needed => {
+                return Ok(&self.window[skipped..]);
+            }
+            Some(skipped) => drop(self.window.drain(..skipped)),
+            None => self.window.clear(),
+        }
+        self.window_start = offset;
+        let held = self.window.len();
+        let rest = usize::try_from(self.file_length - offset).unwrap_or(usize::MAX);
+        self.window.resize(needed.max(WINDOW_BYTES).min(rest), 0);
+        let outcome =
+            vfs::read_exact_at(&*self.file, &mut self.window[held..], offset + held as u64);
+        if let Err(error) = outcome {
+            self.window.clear(); // I2
+            return Err(failure(&self.name, &self.path, offset, error));
+        }
+        Ok(&self.window)
+    }
+}
+
+/// The sound header at `index` of `bytes`, which stands at `offset` of log `number`.
+fn header_at(bytes: &[u8], index: usize, number: FileNumber, offset: u64) -> Option<Header> {
+    let bytes = bytes.get(index..)?.first_chunk()?;
+    Header::decode(bytes, number, offset)
+}
+
+/// The error for a file that cannot be opened or read at `offset`.
+fn failure(name: &str, path: &Path, offset: u64, error: io::Error) -> Error {
+    let next = match error.kind() {
+        io::ErrorKind::NotFound => Next::FileMissing,
+        _ => Next::ReadError,
+    };
+    let state = TailState {
+        position: offset,
+        recorded_length: None,
+        next,
+        synced_beyond: false,
+    };
+    match decide(state) {
+        TailAction::Corruption => Error::corruption(name, offset, "the file is missing"),
+        _ => Error::io("read", path, error),
+    }
+}

@@ -1,0 +1,207 @@
+//! Appending to a log.
+//!
+//! Owns the end of the file. A record costs one write of header and payload together, out of a
+//! buffer that is used again and again; space is reserved ahead of the bytes, so that a full disk
+//! is met before anything has changed.
+//!
+//! I1. `end` is the sum of all chunks written; the next chunk goes there and nowhere else.
+//! I2. A chunk's `synced_up_to` is what was durable before it was written.
+//! I3. `NoSpace` means that the file is as it was; any other failure breaks the log for good.
+//!
+//! Concurrency: one thread at a time; [`LogSync`] is shared with all.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::chunk::{HEADER_BYTES, Header, payload_checksum};
+use super::sync::LogSync;
+use crate::base::{Error, FileNumber, Result};
+use crate::vfs::{self, Vfs};
+
+/// How much space is reserved at a time.
+const RESERVE_BYTES: u64 = 1 << 20;
+
+/// A larger buffer is given back after the record that needed it.
+const CHUNK_KEPT_BYTES: usize = 4 << 20;
+
+/// Writes one log from its first byte to its last.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    number: FileNumber,
+    shared: Arc<LogSync>,
+    end: u64,
+    /// Writes below this offset cannot run out of space; `u64::MAX` where the file system cannot
+    /// reserve.
+    reserved: u64,
+    /// The newest `synced_up_to` that stands in the file.
+    recorded: u64,
+    /// The chunk under construction: room for the header, then the payload.
+    chunk: Vec<u8>,
+}
+
+impl LogWriter {
+    /// Creates the log `name` in `directory`; the caller makes the name durable.
+    ///
+    /// If the log continues another, `before` is that one, to which nothing more is appended: this
+    /// log becomes durable only together with it.
+    pub(crate) fn create(
+        vfs: &dyn Vfs,
+        directory: &Path,
+        name: &str,
+        number: FileNumber,
+        before: Option<Arc<LogSync>>,
+    ) -> Result<Self> {
+        let path = directory.join(name);
+        let file = vfs
+            .create(&path)
+            .map_err(|error| Error::io("create", &path, error))?;
+        Ok(Self {
+            number,
+            shared: Arc::new(LogSync::new(file, path, before)),
+            end: 0,
+            reserved: 0,
+            recorded: 0,
+            chunk: Vec::new(),
+        })
+    }
+
+    /// Appends one record.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
+        self.begin().extend_from_slice(payload);
+        self.commit()
+    }
+
+    /// Begins a record: the payload is to be appended to the returned buffer, whose first
+    /// [`HEADER_BYTES`] are the header's.
+    pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
+        self.chunk.clear();
+        self.chunk.shrink_to(CHUNK_KEPT_BYTES);
+        self.chunk.resize(HEADER_BYTES, 0);
+        &mut self.chunk
+    }
+
+    /// Writes the record that was begun, whose payload is not empty.
+    ///
+    /// # Errors
+    /// `NoSpace` where the disk is full: nothing has changed, and the writer goes on. `Poisoned`
+    /// after an earlier failure. Any other error breaks the log; whether the record is in it is
+    /// unknown.
+    pub(crate) fn commit(&mut self) -> Result<()> {
+        assert!(
+            self.chunk.len() > HEADER_BYTES,
+            "an empty payload would be a sync marker"
+        );
+        self.write_chunk()
+    }
+
+    /// Appends a marker that says how far the log is durable, unless the file says so already. A
+    /// log ends with one whenever possible: only then can damage to its last record be told from a
+    /// torn tail.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub(crate) fn append_marker(&mut self) -> Result<()> {
+        if self.shared.synced() > self.recorded {
+            self.begin();
+            self.write_chunk()?;
+        }
+        Ok(())
+    }
+
+    /// Makes sure that a payload of `payload_bytes` can be appended without running out of space.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub(crate) fn reserve(&mut self, payload_bytes: usize) -> Result<()> {
+        self.shared.check_sound()?;
+        let needed = self.end + (HEADER_BYTES + payload_bytes) as u64;
+        if needed <= self.reserved {
+            return Ok(());
+        }
+        let generous = needed.max(self.end.saturating_add(RESERVE_BYTES));
+        let outcome = match self.reserve_up_to(generous) {
+            // What is left may still be enough.
+            Err(error) if is_full(&error) => self.reserve_up_to(needed),
+            outcome => outcome,
+        };
+        match outcome {
+            Ok(reserved) => self.reserved = reserved,
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => self.reserved = u64::MAX,
+            Err(error) => {
+                if !is_full(&error) {
+                    self.shared.mark_broken();
+                }
+                return Err(self.shared.refusal("reserve space in", error)); // I3
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the log ends.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The log's number.
+    pub(crate) fn number(&self) -> FileNumber {
+        self.number
+    }
+
+    /// Whether a write or sync has failed, so that nothing more can be appended.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.shared.is_broken()
+    }
+
+    /// The part that makes appended records durable.
+    pub(crate) fn shared(&self) -> Arc<LogSync> {
+        Arc::clone(&self.shared)
+    }
+
+    fn reserve_up_to(&self, end: u64) -> io::Result<u64> {
+        let file = self.shared.file();
+        loop {
+            match file.reserve(self.end, end - self.end) {
+                Ok(()) => return Ok(end),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn write_chunk(&mut self) -> Result<()> {
+        let payload_bytes = self.chunk.len() - HEADER_BYTES;
+        let Ok(payload_length) = u32::try_from(payload_bytes) else {
+            return Err(Error::invalid_argument(format!(
+                "a record of {payload_bytes} bytes does not fit in a log"
+            )));
+        };
+        self.reserve(payload_bytes)?;
+        let payload = &self.chunk[HEADER_BYTES..];
+        let synced_up_to = self.shared.synced(); // I2
+        let header = Header {
+            payload_checksum: payload_checksum(self.number, self.end, payload),
+            payload_length,
+            synced_up_to,
+        };
+        self.chunk[..HEADER_BYTES].copy_from_slice(&header.encode(self.number, self.end));
+        if let Err(error) = vfs::write_all_at(self.shared.file(), &self.chunk, self.end) {
+            self.shared.mark_broken();
+            return Err(self.shared.failure("write to", error));
+        }
+        self.end += self.chunk.len() as u64; // I1
+        self.recorded = synced_up_to;
+        self.shared.publish_written(self.end);
+        Ok(())
+    }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
+    )
+}

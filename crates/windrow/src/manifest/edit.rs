@@ -1,0 +1,277 @@
+//! One atomic change of the manifest, and its bytes.
+//!
+//! An edit is a list of records; each is a tag, the length of its body, and the body. A tag that
+//! this version does not know makes the whole edit `Unsupported`. See "Manifest" in
+//! `docs/format.md`, which also lists the tags that are reserved.
+//!
+//! I1. Each edit has one encoding: what decodes encodes to the same bytes.
+
+use crate::base::key::SEQUENCE_MAX;
+use crate::base::limits::LEVELS_MAX;
+use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
+use crate::codec::Reader;
+use crate::codec::reader::DecodeError;
+use crate::codec::varint::{put_bytes, put_varint};
+use crate::table::FileMeta;
+
+use super::file_codec::{put_file, read_file};
+
+/// The version of the whole on-disk format that this build writes and reads.
+const FORMAT_VERSION: u64 = 1;
+
+/// The longest name of a keyspace, in bytes.
+pub(crate) const KEYSPACE_NAME_BYTES_MAX: usize = 255;
+
+/// A change of the manifest that happens as a whole or not at all.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Edit {
+    /// What changes, in order: ids are allocated before they are used, and a file is removed from
+    /// its old level before it is added to a new one.
+    pub(crate) records: Vec<Record>,
+}
+
+/// One part of an edit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Record {
+    /// The format of everything that follows; the first record of every manifest and found
+    /// nowhere else.
+    FormatVersion,
+    /// Every id from here on is unused.
+    NextId(u64),
+    /// A new keyspace without files, of one level.
+    CreateKeyspace { id: KeyspaceId, name: String },
+    /// A table file is part of a level.
+    AddFile {
+        keyspace: KeyspaceId,
+        level: u8,
+        file: FileMeta,
+    },
+    /// A table file is no longer part of a level.
+    RemoveFile {
+        keyspace: KeyspaceId,
+        level: u8,
+        number: FileNumber,
+    },
+    /// The nominal number of levels below level 0, from which capacities are computed.
+    LevelCount { keyspace: KeyspaceId, count: u8 },
+    /// Every entry of the keyspace up to this sequence number is in table files.
+    Flushed {
+        keyspace: KeyspaceId,
+        sequence: SequenceNumber,
+    },
+    /// A new write-ahead log, newer than all others.
+    AddLog(FileNumber),
+    /// Logs below this number are not needed any more.
+    OldestLog(FileNumber),
+    /// Recovery ended in this log at this offset: nothing behind it counts, neither in this log
+    /// nor in the logs that follow it so far.
+    LogEnd { number: FileNumber, offset: u64 },
+    /// The logs are durable up to this offset of this log.
+    LogSynced { number: FileNumber, offset: u64 },
+}
+
+mod tag {
+    pub(super) const FORMAT_VERSION: u64 = 1;
+    pub(super) const NEXT_ID: u64 = 2;
+    pub(super) const CREATE_KEYSPACE: u64 = 3;
+    pub(super) const ADD_FILE: u64 = 4;
+    pub(super) const REMOVE_FILE: u64 = 5;
+    pub(super) const LEVEL_COUNT: u64 = 6;
+    pub(super) const FLUSHED: u64 = 7;
+    pub(super) const ADD_LOG: u64 = 8;
+    pub(super) const OLDEST_LOG: u64 = 9;
+    pub(super) const LOG_END: u64 = 10;
+    pub(super) const LOG_SYNCED: u64 = 11;
+}
+
+impl Edit {
+    /// Appends the edit's bytes to `buffer`.
+    pub(crate) fn encode(&self, buffer: &mut Vec<u8>) {
+        let mut body = Vec::new();
+        for record in &self.records {
+            body.clear();
+            let tag = record.put_body(&mut body);
+            put_varint(buffer, tag);
+            put_bytes(buffer, &body);
+        }
+    }
+
+    /// Decodes a whole edit.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let mut records = Vec::new();
+        while !reader.is_empty() {
+            let start = reader.clone();
+            let tag = reader.varint("tag of a record")?;
+            let body = reader.prefixed_bytes(bytes.len(), "body of a record")?;
+            let body_offset = reader.position() - body.len();
+            let record = Record::read(tag, body).map_err(|error| {
+                if error.unsupported {
+                    return start.unsupported(error.what);
+                }
+                DecodeError {
+                    offset: body_offset + error.offset,
+                    ..error
+                }
+            })?;
+            records.push(record);
+        }
+        Ok(Self { records })
+    }
+}
+
+impl Record {
+    /// Appends the body and returns the tag.
+    fn put_body(&self, body: &mut Vec<u8>) -> u64 {
+        match self {
+            Self::FormatVersion => {
+                put_varint(body, FORMAT_VERSION);
+                tag::FORMAT_VERSION
+            }
+            Self::NextId(id) => {
+                put_varint(body, *id);
+                tag::NEXT_ID
+            }
+            Self::CreateKeyspace { id, name } => {
+                put_varint(body, u64::from(id.0));
+                put_bytes(body, name.as_bytes());
+                tag::CREATE_KEYSPACE
+            }
+            Self::AddFile {
+                keyspace,
+                level,
+                file,
+            } => {
+                put_varint(body, u64::from(keyspace.0));
+                body.push(*level);
+                put_file(body, file);
+                tag::ADD_FILE
+            }
+            Self::RemoveFile {
+                keyspace,
+                level,
+                number,
+            } => {
+                put_varint(body, u64::from(keyspace.0));
+                body.push(*level);
+                put_varint(body, number.0);
+                tag::REMOVE_FILE
+            }
+            Self::LevelCount { keyspace, count } => {
+                put_varint(body, u64::from(keyspace.0));
+                body.push(*count);
+                tag::LEVEL_COUNT
+            }
+            Self::Flushed { keyspace, sequence } => {
+                put_varint(body, u64::from(keyspace.0));
+                put_varint(body, *sequence);
+                tag::FLUSHED
+            }
+            Self::AddLog(number) => {
+                put_varint(body, number.0);
+                tag::ADD_LOG
+            }
+            Self::OldestLog(number) => {
+                put_varint(body, number.0);
+                tag::OLDEST_LOG
+            }
+            Self::LogEnd { number, offset } => {
+                put_varint(body, number.0);
+                put_varint(body, *offset);
+                tag::LOG_END
+            }
+            Self::LogSynced { number, offset } => {
+                put_varint(body, number.0);
+                put_varint(body, *offset);
+                tag::LOG_SYNCED
+            }
+        }
+    }
+
+    fn read(tag: u64, body: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(body);
+        let record = match tag {
+            tag::FORMAT_VERSION => read_format_version(&mut reader)?,
+            tag::NEXT_ID => Self::NextId(reader.varint("next id")?),
+            tag::CREATE_KEYSPACE => Self::CreateKeyspace {
+                id: read_keyspace(&mut reader)?,
+                name: read_name(&mut reader)?,
+            },
+            tag::ADD_FILE => Self::AddFile {
+                keyspace: read_keyspace(&mut reader)?,
+                level: read_level(&mut reader)?,
+                file: read_file(&mut reader)?,
+            },
+            tag::REMOVE_FILE => Self::RemoveFile {
+                keyspace: read_keyspace(&mut reader)?,
+                level: read_level(&mut reader)?,
+                number: read_number(&mut reader)?,
+            },
+            tag::LEVEL_COUNT => Self::LevelCount {
+                keyspace: read_keyspace(&mut reader)?,
+                count: read_level(&mut reader)?,
+            },
+            tag::FLUSHED => Self::Flushed {
+                keyspace: read_keyspace(&mut reader)?,
+                sequence: read_sequence(&mut reader)?,
+            },
+            tag::ADD_LOG => Self::AddLog(read_number(&mut reader)?),
+            tag::OLDEST_LOG => Self::OldestLog(read_number(&mut reader)?),
+            tag::LOG_END => Self::LogEnd {
+                number: read_number(&mut reader)?,
+                offset: reader.varint("end of a log")?,
+            },
+            tag::LOG_SYNCED => Self::LogSynced {
+                number: read_number(&mut reader)?,
+                offset: reader.varint("durable end of a log")?,
+            },
+            _ => return Err(reader.unsupported("an unknown kind of record")),
+        };
+        reader.finish("bytes behind the body of a record")?;
+        Ok(record)
+    }
+}
+
+fn read_format_version(reader: &mut Reader<'_>) -> Result<Record, DecodeError> {
+    let start = reader.clone();
+    match reader.varint("format version")? {
+        FORMAT_VERSION => Ok(Record::FormatVersion),
+        0 => Err(start.error("format version 0")),
+        _ => Err(start.unsupported("a newer format version")),
+    }
+}
+
+fn read_keyspace(reader: &mut Reader<'_>) -> Result<KeyspaceId, DecodeError> {
+    let start = reader.clone();
+    let id = reader.varint("id of a keyspace")?;
+    match u32::try_from(id) {
+        Ok(id) => Ok(KeyspaceId(id)),
+        Err(_) => Err(start.error("id of a keyspace beyond the largest")),
+    }
+}
+
+fn read_name(reader: &mut Reader<'_>) -> Result<String, DecodeError> {
+    let start = reader.clone();
+    let name = reader.prefixed_bytes(KEYSPACE_NAME_BYTES_MAX, "name of a keyspace")?;
+    match std::str::from_utf8(name) {
+        Ok(name) if !name.is_empty() => Ok(name.to_owned()),
+        _ => Err(start.error("name of a keyspace is empty or not UTF-8")),
+    }
+}
+
+fn read_level(reader: &mut Reader<'_>) -> Result<u8, DecodeError> {
+    let start = reader.clone();
+    let level = reader.u8("level")?;
+    if usize::from(level) > LEVELS_MAX {
+        return Err(start.error("a level beyond the deepest"));
+    }
+    Ok(level)
+}
+
+fn read_number(reader: &mut Reader<'_>) -> Result<FileNumber, DecodeError> {
+    reader.varint("number of a file").map(FileNumber)
+}
+
+fn read_sequence(reader: &mut Reader<'_>) -> Result<SequenceNumber, DecodeError> {
+    reader.varint_at_most(SEQUENCE_MAX, "sequence number")
+}

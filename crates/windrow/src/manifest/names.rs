@@ -1,0 +1,106 @@
+//! How the files of a database are called.
+
+use std::fmt;
+
+use crate::base::FileNumber;
+
+/// A file of a database, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum FileName {
+    /// A write-ahead log.
+    Wal(FileNumber),
+    /// A table file.
+    Table(FileNumber),
+    /// A manifest.
+    Manifest(FileNumber),
+    /// Names the manifest that counts.
+    Current,
+    /// What is about to replace `CURRENT`.
+    CurrentNew,
+    /// Held by the process that has the database open.
+    Lock,
+}
+
+impl FileName {
+    /// The file that `name` names; `None` for a name that Windrow does not write.
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        let file = match name {
+            "CURRENT" => Self::Current,
+            "CURRENT.new" => Self::CurrentNew,
+            "LOCK" => Self::Lock,
+            _ => {
+                let (digits, extension) = name.split_once('.')?;
+                let number = FileNumber(digits.parse().ok()?);
+                match extension {
+                    "wal" => Self::Wal(number),
+                    "table" => Self::Table(number),
+                    "manifest" => Self::Manifest(number),
+                    _ => return None,
+                }
+            }
+        };
+        // Each file has one name: no signs, no other number of zeroes.
+        (file.to_string() == name).then_some(file)
+    }
+
+    /// The number in the name.
+    pub(crate) fn number(self) -> Option<FileNumber> {
+        match self {
+            Self::Wal(number) | Self::Table(number) | Self::Manifest(number) => Some(number),
+            Self::Current | Self::CurrentNew | Self::Lock => None,
+        }
+    }
+}
+
+impl fmt::Display for FileName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wal(number) => write!(f, "{number}.wal"),
+            Self::Table(number) => write!(f, "{number}.table"),
+            Self::Manifest(number) => write!(f, "{number}.manifest"),
+            Self::Current => f.write_str("CURRENT"),
+            Self::CurrentNew => f.write_str("CURRENT.new"),
+            Self::Lock => f.write_str("LOCK"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FileName;
+    use crate::base::FileNumber;
+
+    #[test]
+    fn names_round_trip() {
+        for number in [0, 7, 999_999, 1_000_000, u64::MAX].map(FileNumber) {
+            for file in [
+                FileName::Wal(number),
+                FileName::Table(number),
+                FileName::Manifest(number),
+                FileName::Current,
+                FileName::CurrentNew,
+                FileName::Lock,
+            ] {
+                assert_eq!(FileName::parse(&file.to_string()), Some(file));
+            }
+        }
+        assert_eq!(FileName::Wal(FileNumber(12)).to_string(), "000012.wal");
+    }
+
+    #[test]
+    fn other_names_are_not_ours() {
+        for name in [
+            "",
+            "12.wal",
+            "0000012.wal",
+            "+00012.wal",
+            "000012.log",
+            "000012",
+            "current",
+            "000012.wal.bak",
+            "18446744073709551616.wal",
+        ] {
+            assert_eq!(FileName::parse(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! What a sequence of edits adds up to. Pure: no files, no locks.
+//!
+//! I1. Every id that occurs is below `next_id`; no file stands in two places.
+//! I2. Sequence numbers, ids and log numbers only grow.
+//! I3. [`snapshot`](ManifestState::snapshot) applied to an empty state gives the same state.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::base::limits::LEVELS_MAX;
+use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
+use crate::table::FileMeta;
+
+use super::edit::{Edit, Record};
+
+/// An edit that does not fit the state it is applied to: on disk, damage; in memory, a bug.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Contradiction(String);
+
+impl Contradiction {
+    pub(super) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl fmt::Display for Contradiction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Contradiction> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Contradiction(otherwise()))
+    }
+}
+
+/// One keyspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyspaceState {
+    pub(crate) name: String,
+    /// The nominal number of levels below level 0.
+    pub(crate) level_count: u8,
+    /// The files of each level, level 0 first; as many levels as there can be.
+    pub(crate) levels: Vec<BTreeMap<FileNumber, FileMeta>>,
+    /// Every entry up to this sequence number is in table files.
+    pub(crate) flushed: SequenceNumber,
+}
+
+impl KeyspaceState {
+    fn new(name: String) -> Self {
+        Self {
+            name,
+            level_count: 1,
+            levels: vec![BTreeMap::new(); LEVELS_MAX + 1],
+            flushed: 0,
+        }
+    }
+}
+
+/// The whole manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ManifestState {
+    pub(crate) keyspaces: BTreeMap<KeyspaceId, KeyspaceState>,
+    /// Every id from here on is unused; ids begin at 1.
+    pub(crate) next_id: u64,
+    /// The logs whose records count, oldest first.
+    pub(crate) logs: BTreeSet<FileNumber>,
+    /// Where recovery has ended logs; a subset of `logs`.
+    pub(crate) log_ends: BTreeMap<FileNumber, u64>,
+    /// How far the logs are known to be durable: a log and an offset in it.
+    pub(crate) log_synced: Option<(FileNumber, u64)>,
+    /// All table files of all keyspaces.
+    files: BTreeSet<FileNumber>,
+}
+
+impl Default for ManifestState {
+    fn default() -> Self {
+        Self {
+            keyspaces: BTreeMap::new(),
+            next_id: 1,
+            logs: BTreeSet::new(),
+            log_ends: BTreeMap::new(),
+            log_synced: None,
+            files: BTreeSet::new(),
+        }
+    }
+}
+
+impl ManifestState {
+    /// Applies `edit`. After an error the state is of no further use.
+    pub(crate) fn apply(&mut self, edit: &Edit) -> Result<(), Contradiction> {
+        edit.records
+            .iter()
+            .try_for_each(|record| self.apply_record(record))
+    }
+
+    /// The edit that makes an empty state into this one.
+    pub(crate) fn snapshot(&self) -> Edit {
+        let mut records = vec![Record::FormatVersion, Record::NextId(self.next_id)];
+        for (&id, keyspace) in &self.keyspaces {
+            keyspace.snapshot(id, &mut records);
+        }
+        for &number in &self.logs {
+            records.push(Record::AddLog(number));
+            if let Some(&offset) = self.log_ends.get(&number) {
+                records.push(Record::LogEnd { number, offset });
+            }
+        }
+        let synced = self.log_synced;
+        records.extend(synced.map(|(number, offset)| Record::LogSynced { number, offset }));
+        Edit { records }
+    }
+
+    /// Ends history in the log and at the offset where recovery has found its end; without one, no
+    /// log counts. Nothing behind it is asked for again.
+    pub(crate) fn end_history(
+        &mut self,
+        end: Option<(FileNumber, u64)>,
+    ) -> Result<(), Contradiction> {
+        self.log_synced = None;
+        match end {
+            Some((number, offset)) => self.end_log(number, offset),
+            None => {
+                self.logs.clear();
+                self.log_ends.clear();
+                Ok(())
+            }
+        }
+    }
+
+    /// All table files of all keyspaces.
+    pub(crate) fn files(&self) -> &BTreeSet<FileNumber> {
+        &self.files
+    }
+
+    fn apply_record(&mut self, record: &Record) -> Result<(), Contradiction> {
+        match record {
+            Record::FormatVersion => require(*self == Self::default(), || {
+                "a format version behind the first record".to_owned()
+            }),
+            Record::NextId(id) => grow(&mut self.next_id, *id, "next id"),
+            Record::LogSynced { number, offset } => {
+                let synced = Some((*number, *offset));
+                require(self.log_synced <= synced, || {
+                    format!("the durable end of the logs falls back to {offset} of log {number}")
+                })?;
+                self.log_synced = synced;
+                Ok(())
+            }
+            Record::CreateKeyspace { id, name } => self.create_keyspace(*id, name),
+            Record::AddFile {
+                keyspace,
+                level,
+                file,
+            } => self.add_file(*keyspace, *level, file),
+            Record::RemoveFile {
+                keyspace,
+                level,
+                number,
+            } => self.remove_file(*keyspace, *level, *number),
+            Record::LevelCount { keyspace, count } => {
+                require((1..=LEVELS_MAX).contains(&usize::from(*count)), || {
+                    format!("keyspace {keyspace} of {count} levels")
+                })?;
+                self.keyspace(*keyspace)?.level_count = *count;
+                Ok(())
+            }
+            Record::Flushed { keyspace, sequence } => {
+                let flushed = &mut self.keyspace(*keyspace)?.flushed;
+                grow(flushed, *sequence, "flushed sequence number")
+            }
+            Record::AddLog(number) => self.add_log(*number),
+            Record::OldestLog(oldest) => {
+                self.logs = self.logs.split_off(oldest);
+                self.log_ends = self.log_ends.split_off(oldest);
+                Ok(())
+            }
+            Record::LogEnd { number, offset } => self.end_log(*number, *offset),
+        }
+    }
+
+    fn create_keyspace(&mut self, id: KeyspaceId, name: &str) -> Result<(), Contradiction> {
+        let last = self.keyspaces.last_key_value();
+        require(last.is_none_or(|(last, _)| *last < id), || {
+            format!("keyspace {id} is not newer than the others")
+        })?;
+        let taken = self.keyspaces.values().any(|other| other.name == name);
+        require(!taken, || format!("two keyspaces named {name}"))?;
+        self.keyspaces
+            .insert(id, KeyspaceState::new(name.to_owned()));
+        Ok(())
+    }
+
+    fn add_file(
+        &mut self,
+        keyspace: KeyspaceId,
+        level: u8,
+        file: &FileMeta,
+    ) -> Result<(), Contradiction> {
+        let number = file.number;
+        self.check_id(number.0)?;
+        for segment in &file.segments {
+            self.check_id(segment.id.0)?;
+        }
+        let files = self.level(keyspace, level)?;
+        files.insert(number, file.clone());
+        require(self.files.insert(number), || {
+            format!("table file {number} is added twice")
+        })
+    }
+
+    fn remove_file(
+        &mut self,
+        keyspace: KeyspaceId,
+        level: u8,
+        number: FileNumber,
+    ) -> Result<(), Contradiction> {
+        let removed = self.level(keyspace, level)?.remove(&number);
+        self.files.remove(&number);
+        require(removed.is_some(), || {
+            format!("table file {number} is removed from level {level} and is not there")
+        })
+    }
+
+    fn add_log(&mut self, number: FileNumber) -> Result<(), Contradiction> {
+        self.check_id(number.0)?;
+        require(self.logs.last().is_none_or(|last| *last < number), || {
+            format!("log {number} is not newer than the others")
+        })?;
+        self.logs.insert(number);
+        Ok(())
+    }
+
+    fn end_log(&mut self, number: FileNumber, offset: u64) -> Result<(), Contradiction> {
+        require(self.logs.contains(&number), || {
+            format!("log {number} is ended and is not there")
+        })?;
+        let earlier = self.log_ends.insert(number, offset);
+        require(earlier.is_none_or(|earlier| earlier == offset), || {
+            format!("log {number} is ended twice")
+        })?;
+        // The logs behind it are void.
+        self.logs.retain(|log| *log <= number);
+        self.log_ends.retain(|log, _| *log <= number);
+        Ok(())
+    }
+
+    /// I1.
+    fn check_id(&self, id: u64) -> Result<(), Contradiction> {
+        require((1..self.next_id).contains(&id), || {
+            format!("id {id} was never allocated")
+        })
+    }
+
+    fn keyspace(&mut self, id: KeyspaceId) -> Result<&mut KeyspaceState, Contradiction> {
+        let keyspace = self.keyspaces.get_mut(&id);
+        keyspace.ok_or_else(|| Contradiction(format!("there is no keyspace {id}")))
+    }
+
+    fn level(
+        &mut self,
+        keyspace: KeyspaceId,
+        level: u8,
+    ) -> Result<&mut BTreeMap<FileNumber, FileMeta>, Contradiction> {
+        let levels = &mut self.keyspace(keyspace)?.levels;
+        levels
+            .get_mut(usize::from(level))
+            .ok_or_else(|| Contradiction(format!("there is no level {level}")))
+    }
+}
+
+impl KeyspaceState {
+    fn snapshot(&self, keyspace: KeyspaceId, records: &mut Vec<Record>) {
+        records.push(Record::CreateKeyspace {
+            id: keyspace,
+            name: self.name.clone(),
+        });
+        records.push(Record::LevelCount {
+            keyspace,
+            count: self.level_count,
+        });
+        records.push(Record::Flushed {
+            keyspace,
+            sequence: self.flushed,
+        });
+        for (level, files) in (0..).zip(&self.levels) {
+            records.extend(files.values().map(|file| Record::AddFile {
+                keyspace,
+                level,
+                file: file.clone(),
+            }));
+        }
+    }
+}
+
+/// I2.
+fn grow(value: &mut u64, new: u64, what: &str) -> Result<(), Contradiction> {
+    require(*value <= new, || {
+        format!("the {what} falls from {value} to {new}")
+    })?;
+    *value = new;
+    Ok(())
+}

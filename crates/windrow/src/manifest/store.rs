@@ -1,0 +1,353 @@
+//! The manifest on disk: a log of edits that begins with a snapshot, and `CURRENT`, which names it.
+//!
+//! Owns the manifest's log, `CURRENT` and `CURRENT.new`. Reading changes nothing; every open and
+//! every rollover starts a new manifest, so a torn tail is never written behind.
+//!
+//! I1. `CURRENT` names a manifest only when that manifest's snapshot and its name are durable; it is
+//!     replaced by a rename.
+//! I2. An edit is durable before [`commit`](ManifestStore::commit) returns success.
+//! I3. After a failure that leaves an edit's durability unknown, nothing more is committed.
+//! I4. Behind every durable edit stands a sync marker, so damage to any edit is told from a torn
+//!     tail.
+//!
+//! Concurrency: one thread at a time.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::codec::checksum::checksum;
+use crate::log::{HEADER_BYTES, LogReader, LogWriter, TailAction};
+use crate::vfs::{self, OpenMode, Vfs};
+
+use super::edit::{Edit, Record};
+use super::names::FileName;
+use super::state::ManifestState;
+
+/// A manifest below this size is not rolled over.
+const ROLLOVER_BYTES_MIN: u64 = 4 << 20;
+
+/// A manifest is rolled over when it has grown to this many times its snapshot.
+const ROLLOVER_FACTOR: u64 = 4;
+
+/// `CURRENT` is never longer.
+const CURRENT_BYTES_MAX: u64 = 256;
+
+/// What `CURRENT` says before the manifest's name.
+const CURRENT_PREFIX: &str = "windrow manifest ";
+
+/// Reads the manifest that `CURRENT` names: its number and what it adds up to. `None` where there is
+/// no database.
+///
+/// # Errors
+/// `Corruption` naming the file and offset; also where `CURRENT` is missing among logs and tables,
+/// which are never created before it. `Unsupported` for a newer format.
+pub(crate) fn read_manifest(
+    vfs: &dyn Vfs,
+    directory: &Path,
+) -> Result<Option<(FileNumber, ManifestState)>> {
+    let Some(number) = read_current(vfs, directory)? else {
+        return Ok(None);
+    };
+    let name = FileName::Manifest(number).to_string();
+    let mut reader = LogReader::open(vfs, directory, &name, number, None)?;
+    let mut state = ManifestState::default();
+    let mut is_first = true;
+    while let Some(record) = reader.next()? {
+        let payload_offset = record.offset + HEADER_BYTES as u64;
+        let edit =
+            Edit::decode(record.payload).map_err(|error| error.in_file(&name, payload_offset))?;
+        if is_first && edit.records.first() != Some(&Record::FormatVersion) {
+            let what = "the first record is not a format version";
+            return Err(Error::corruption(&name, payload_offset, what));
+        }
+        is_first = false;
+        state
+            .apply(&edit)
+            .map_err(|contradiction| Error::corruption(&name, payload_offset, contradiction))?;
+    }
+    let end = reader.end()?;
+    // The snapshot was durable before CURRENT named its file (I1).
+    if is_first || end.action(false) == TailAction::Corruption {
+        return Err(Error::corruption(
+            &name,
+            end.offset,
+            "durable edits are lost",
+        ));
+    }
+    Ok(Some((number, state)))
+}
+
+/// The manifest that counts, open for edits.
+#[derive(Debug)]
+pub(crate) struct ManifestStore {
+    vfs: Arc<dyn Vfs>,
+    directory: PathBuf,
+    log: LogWriter,
+    state: ManifestState,
+    snapshot_bytes: u64,
+    is_poisoned: bool,
+}
+
+impl ManifestStore {
+    /// Starts manifest `number`, a number that no id of `state` has reached, with a snapshot of
+    /// `state`, and makes it the one that counts.
+    pub(crate) fn start(
+        vfs: Arc<dyn Vfs>,
+        directory: &Path,
+        number: FileNumber,
+        mut state: ManifestState,
+    ) -> Result<Self> {
+        assert!(
+            number.0 >= state.next_id,
+            "a manifest takes a number that was never used"
+        );
+        state.next_id = number.0 + 1;
+        let log = write_snapshot(&*vfs, directory, number, &state)?;
+        write_new_current(&*vfs, directory, number)?;
+        install_current(&*vfs, directory)?;
+        Ok(Self {
+            directory: directory.to_owned(),
+            snapshot_bytes: log.end(),
+            is_poisoned: false,
+            log,
+            state,
+            vfs,
+        })
+    }
+
+    /// Makes `edit` durable and applies it to the state.
+    ///
+    /// # Errors
+    /// `NoSpace` where the disk is full: nothing has changed. `Poisoned` after an earlier failure,
+    /// and for an edit that contradicts the state, which is not written. After any other error
+    /// the edit's durability is unknown. All but `NoSpace` poison the store.
+    pub(crate) fn commit(&mut self, edit: &Edit) -> Result<()> {
+        self.check_sound()?;
+        let chunk = self.log.begin();
+        edit.encode(chunk);
+        let payload = &chunk[HEADER_BYTES..];
+        assert!(
+            Edit::decode(payload).as_ref() == Ok(edit),
+            "an edit reads back as it was written"
+        );
+        let payload_bytes = payload.len();
+        match self.log.reserve(payload_bytes) {
+            Err(error) if error.kind() == ErrorKind::NoSpace => return Err(error),
+            outcome => self.poison_on_error(outcome)?,
+        }
+        let outcome = self.state.apply(edit).map_err(|contradiction| {
+            Error::new(
+                ErrorKind::Poisoned,
+                format!("an edit contradicts the manifest and was not written: {contradiction}"),
+            )
+        });
+        self.poison_on_error(outcome)?;
+        let outcome = self.log.commit().and_then(|()| sync(&self.log));
+        self.poison_on_error(outcome)?;
+        // The edit is durable whether or not the marker can be written (I4); a failure breaks the
+        // log, which the next commit reports.
+        self.log.append_marker().ok();
+        Ok(())
+    }
+
+    /// What all edits add up to.
+    pub(crate) fn state(&self) -> &ManifestState {
+        &self.state
+    }
+
+    /// The folder that holds the manifest.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The number of the manifest.
+    pub(crate) fn number(&self) -> FileNumber {
+        self.log.number()
+    }
+
+    /// The bytes of the manifest.
+    pub(crate) fn length(&self) -> u64 {
+        self.log.end()
+    }
+
+    /// Whether nothing more can be committed.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.is_poisoned || self.log.is_broken()
+    }
+
+    /// Whether most of the manifest is edits that a snapshot would sum up.
+    pub(crate) fn needs_rollover(&self) -> bool {
+        let length = self.log.end();
+        length > ROLLOVER_BYTES_MIN && length > ROLLOVER_FACTOR * self.snapshot_bytes
+    }
+
+    /// Goes on in manifest `number`, a fresh id, which begins with a snapshot. The old manifest is
+    /// then obsolete.
+    ///
+    /// # Errors
+    /// As long as `CURRENT` still names the old manifest, the store goes on with that and an error
+    /// means that nothing has changed; else the store is poisoned, which
+    /// [`is_poisoned`](Self::is_poisoned) tells.
+    pub(crate) fn roll_over(&mut self, number: FileNumber) -> Result<()> {
+        self.check_sound()?;
+        assert!(number > self.number(), "a manifest takes a fresh number");
+        let next_id = self.state.next_id;
+        self.state.next_id = next_id.max(number.0 + 1);
+        let log = match self.write_successor(number) {
+            Ok(log) => log,
+            Err(error) => {
+                self.state.next_id = next_id;
+                // What is left behind on a full disk would make it fuller; the next open removes
+                // what cannot be removed now.
+                let name = FileName::Manifest(number).to_string();
+                self.vfs.remove(&self.directory.join(name)).ok();
+                return Err(error);
+            }
+        };
+        let outcome = install_current(&*self.vfs, &self.directory);
+        self.poison_on_error(outcome)?;
+        self.snapshot_bytes = log.end();
+        self.log = log;
+        Ok(())
+    }
+
+    /// Writes all of a rollover that comes before `CURRENT` is replaced.
+    fn write_successor(&self, number: FileNumber) -> Result<LogWriter> {
+        let log = write_snapshot(&*self.vfs, &self.directory, number, &self.state)?;
+        write_new_current(&*self.vfs, &self.directory, number)?;
+        Ok(log)
+    }
+
+    fn check_sound(&self) -> Result<()> {
+        if self.is_poisoned() {
+            Err(Error::new(
+                ErrorKind::Poisoned,
+                format!(
+                    "an earlier change of {} failed: reopen the database to write again",
+                    FileName::Manifest(self.number())
+                ),
+            ))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// I3.
+    fn poison_on_error<T>(&mut self, outcome: Result<T>) -> Result<T> {
+        self.is_poisoned |= outcome.is_err();
+        outcome
+    }
+}
+
+fn sync(log: &LogWriter) -> Result<()> {
+    log.shared().sync_through(log.end())
+}
+
+/// Writes manifest `number` with a snapshot of `state`; durable, name included.
+fn write_snapshot(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    number: FileNumber,
+    state: &ManifestState,
+) -> Result<LogWriter> {
+    let name = FileName::Manifest(number).to_string();
+    remove_leftover(vfs, &directory.join(&name))?;
+    let mut log = LogWriter::create(vfs, directory, &name, number, None)?;
+    state.snapshot().encode(log.begin());
+    log.commit()?;
+    sync(&log)?;
+    log.append_marker()?;
+    sync_directory(vfs, directory)?;
+    Ok(log)
+}
+
+/// Writes the file that is to replace `CURRENT`; durable, but for its name.
+fn write_new_current(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<()> {
+    let path = directory.join(FileName::CurrentNew.to_string());
+    remove_leftover(vfs, &path)?;
+    let file = vfs
+        .create(&path)
+        .map_err(|error| Error::io("create", &path, error))?;
+    vfs::write_all_at(&*file, current_line(number).as_bytes(), 0)
+        .map_err(|error| Error::io("write to", &path, error))?;
+    file.sync_data()
+        .map_err(|error| Error::io("sync", &path, error))
+}
+
+/// Replaces `CURRENT`.
+fn install_current(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    let new = directory.join(FileName::CurrentNew.to_string());
+    let current = directory.join(FileName::Current.to_string());
+    vfs.rename(&new, &current)
+        .map_err(|error| Error::io("rename", &new, error))?;
+    sync_directory(vfs, directory)
+}
+
+/// Removes what an attempt that never counted has left at `path`.
+fn remove_leftover(vfs: &dyn Vfs, path: &Path) -> Result<()> {
+    match vfs.remove(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::io("remove", path, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn sync_directory(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+    vfs.sync_dir(directory)
+        .map_err(|error| Error::io("sync", directory, error))
+}
+
+/// What `CURRENT` says if manifest `number` counts.
+fn current_line(number: FileNumber) -> String {
+    let text = format!("{CURRENT_PREFIX}{}", FileName::Manifest(number));
+    let sum = checksum(0, text.as_bytes());
+    format!("{text} {sum:08x}\n")
+}
+
+/// The number of the manifest that `CURRENT` names; `None` where there is no database.
+fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<FileNumber>> {
+    let name = FileName::Current.to_string();
+    let path = directory.join(&name);
+    let failure = |error: io::Error| Error::io("read", &path, error);
+    let file = match vfs.open(&path, OpenMode::Read) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if holds_data(vfs, directory)? {
+                return Err(Error::corruption(&name, 0, "the file is missing"));
+            }
+            return Ok(None);
+        }
+        outcome => outcome.map_err(failure)?,
+    };
+    let length = file.length().map_err(failure)?;
+    let mut bytes = vec![0; usize::try_from(length.min(CURRENT_BYTES_MAX)).unwrap_or(0)];
+    vfs::read_exact_at(&*file, &mut bytes, 0).map_err(failure)?;
+    let number = std::str::from_utf8(&bytes)
+        .ok()
+        .and_then(|line| line.strip_prefix(CURRENT_PREFIX))
+        .and_then(|rest| rest.split(' ').next())
+        .and_then(FileName::parse)
+        .and_then(FileName::number)
+        // The whole line, its checksum included, must be as it is written.
+        .filter(|number| current_line(*number).as_bytes() == bytes);
+    match number {
+        Some(number) => Ok(Some(number)),
+        None => Err(Error::corruption(&name, 0, "it does not name a manifest")),
+    }
+}
+
+/// Whether `directory` holds logs or tables.
+fn holds_data(vfs: &dyn Vfs, directory: &Path) -> Result<bool> {
+    let names = match vfs.list(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        outcome => outcome.map_err(|error| Error::io("list", directory, error))?,
+    };
+    Ok(names.iter().any(|name| {
+        matches!(
+            FileName::parse(name),
+            Some(FileName::Wal(_) | FileName::Table(_))
+        )
+    }))
+}

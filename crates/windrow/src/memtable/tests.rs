@@ -1,0 +1,358 @@
+use super::{Memtable, MemtableCursor};
+use crate::base::key::SEQUENCE_MAX;
+use crate::base::{Cursor, Kind, SequenceNumber, Trailer};
+use proptest::prelude::*;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::thread;
+
+type Model = BTreeMap<(Vec<u8>, Reverse<SequenceNumber>), (Kind, Vec<u8>)>;
+
+fn insert(memtable: &Memtable, model: &mut Model, key: &[u8], sequence: u64, value: &[u8]) {
+    let kind = if value.is_empty() {
+        Kind::Tombstone
+    } else {
+        Kind::Value
+    };
+    memtable.insert(key, Trailer::new(sequence, kind), value);
+    model.insert((key.to_vec(), Reverse(sequence)), (kind, value.to_vec()));
+}
+
+fn model_get<'model>(
+    model: &'model Model,
+    key: &[u8],
+    sequence: SequenceNumber,
+) -> Option<(Trailer, &'model [u8])> {
+    let (found, (kind, value)) = model.range((key.to_vec(), Reverse(sequence))..).next()?;
+    (found.0 == key).then(|| (Trailer::new(found.1.0, *kind), value.as_slice()))
+}
+
+type Seen = (Vec<u8>, SequenceNumber, Kind, Vec<u8>);
+
+fn seen(cursor: &MemtableCursor) -> Option<Seen> {
+    cursor.is_valid().then(|| {
+        let trailer = cursor.trailer();
+        (
+            cursor.key().to_vec(),
+            trailer.sequence(),
+            trailer.kind(),
+            cursor.value().to_vec(),
+        )
+    })
+}
+
+fn modelled(entry: (&(Vec<u8>, Reverse<SequenceNumber>), &(Kind, Vec<u8>))) -> Seen {
+    let ((key, sequence), (kind, value)) = entry;
+    (key.clone(), sequence.0, *kind, value.clone())
+}
+
+#[test]
+fn an_empty_memtable_has_nothing() {
+    let memtable = Memtable::new();
+    assert!(memtable.is_empty());
+    assert_eq!(memtable.get(b"key", SEQUENCE_MAX), None);
+    let mut cursor = MemtableCursor::new(&memtable);
+    assert!(!cursor.is_valid());
+    for step in [
+        Cursor::seek_to_first,
+        Cursor::seek_to_last,
+        Cursor::next,
+        Cursor::prev,
+    ] {
+        step(&mut cursor).unwrap();
+        assert!(!cursor.is_valid());
+    }
+}
+
+#[test]
+fn a_get_finds_the_newest_version_at_its_sequence() {
+    let memtable = Memtable::new();
+    memtable.insert(b"key", Trailer::new(3, Kind::Value), b"three");
+    memtable.insert(b"key", Trailer::new(9, Kind::Tombstone), b"");
+    memtable.insert(b"key", Trailer::new(6, Kind::Value), b"six");
+    memtable.insert(b"kez", Trailer::new(1, Kind::Value), b"other");
+    assert_eq!(memtable.get(b"key", 2), None);
+    let three = Some((Trailer::new(3, Kind::Value), b"three".as_slice()));
+    assert_eq!(memtable.get(b"key", 3), three);
+    assert_eq!(memtable.get(b"key", 5), three);
+    let six = Some((Trailer::new(6, Kind::Value), b"six".as_slice()));
+    assert_eq!(memtable.get(b"key", 8), six);
+    let nine = Some((Trailer::new(9, Kind::Tombstone), b"".as_slice()));
+    assert_eq!(memtable.get(b"key", SEQUENCE_MAX), nine);
+    assert_eq!(memtable.get(b"ke", SEQUENCE_MAX), None);
+    assert_eq!(memtable.get(b"key\0", SEQUENCE_MAX), None);
+    assert_eq!(memtable.entries(), 4);
+    assert_eq!(memtable.tombstones(), 1);
+    assert_eq!(memtable.logical_bytes(), 12 + 5 + 3 + 5);
+}
+
+// I1
+#[test]
+#[should_panic(expected = "a key has one entry per sequence number")]
+fn a_repeated_key_and_sequence_panics() {
+    let memtable = Memtable::new();
+    memtable.insert(b"key", Trailer::new(3, Kind::Value), b"three");
+    memtable.insert(b"key", Trailer::new(3, Kind::Tombstone), b"");
+}
+
+#[test]
+fn large_values_and_long_keys_come_back() {
+    let memtable = Memtable::new();
+    let mut model = Model::new();
+    for (sequence, length) in [1, 7, 100, 16_384, 70_000, 1_000_000, 3_000_000, 5]
+        .into_iter()
+        .enumerate()
+    {
+        let key = vec![length as u8; (length % 65_536).max(1)];
+        let value = vec![sequence as u8; length];
+        insert(&memtable, &mut model, &key, sequence as u64, &value);
+    }
+    for ((key, sequence), (kind, value)) in &model {
+        let expected = Some((Trailer::new(sequence.0, *kind), value.as_slice()));
+        assert_eq!(memtable.get(key, SEQUENCE_MAX), expected);
+    }
+}
+
+// I2
+#[test]
+fn memory_is_counted_exactly() {
+    let memtable = Memtable::new();
+    let mut expected = memtable.memory_bytes();
+    assert!(expected < 256, "the head alone is small");
+    for sequence in 0..10_000_u64 {
+        let key = sequence.to_be_bytes();
+        let value = vec![7; (sequence % 300) as usize];
+        memtable.insert(&key, Trailer::new(sequence, Kind::Value), &value);
+        let node = memtable.memory_bytes() - expected;
+        let fixed = (24 + key.len() + value.len()).next_multiple_of(8);
+        assert!(node >= fixed && node <= fixed + 11 * 8 && node % 8 == 0);
+        expected += node;
+    }
+    assert!(memtable.allocated_bytes() >= expected);
+    assert!(memtable.allocated_bytes() < 2 * expected + 16 * 1024);
+}
+
+#[test]
+fn one_history_takes_the_same_memory_each_time() {
+    let fill = || {
+        let memtable = Memtable::new();
+        for sequence in 0..5000_u64 {
+            let key = sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+            memtable.insert(&key, Trailer::new(sequence, Kind::Value), b"value");
+        }
+        memtable.memory_bytes()
+    };
+    assert_eq!(fill(), fill());
+}
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    // Few letters make many shared prefixes and repeated keys.
+    prop_oneof![
+        proptest::collection::vec(0..3u8, 1..12),
+        proptest::collection::vec(any::<u8>(), 1..20),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_a_sorted_map(
+        writes in proptest::collection::vec(
+            (key(), proptest::collection::vec(any::<u8>(), 0..40)), 0..200),
+        probes in proptest::collection::vec((key(), 0..220_u64), 1..50),
+        walk in proptest::collection::vec((0..8_u8, key(), 0..220_u64), 1..200),
+    ) {
+        let memtable = Memtable::new();
+        let mut model = Model::new();
+        for (sequence, (key, value)) in writes.iter().enumerate() {
+            insert(&memtable, &mut model, key, sequence as u64, value);
+        }
+        let written = writes.iter().map(|(key, _)| (key, SEQUENCE_MAX));
+        for (key, sequence) in
+            probes.iter().map(|(key, sequence)| (key, *sequence)).chain(written)
+        {
+            prop_assert_eq!(memtable.get(key, sequence), model_get(&model, key, sequence));
+        }
+
+        let mut cursor = MemtableCursor::new(&memtable);
+        let mut position: Option<(Vec<u8>, Reverse<SequenceNumber>)> = None;
+        for (step, key, sequence) in walk {
+            let seek = (key.clone(), Reverse(sequence));
+            let expected = match step {
+                0 => {
+                    cursor.seek_to_first().unwrap();
+                    model.first_key_value()
+                }
+                1 => {
+                    cursor.seek_to_last().unwrap();
+                    model.last_key_value()
+                }
+                2 | 3 => {
+                    cursor.seek(&key, sequence).unwrap();
+                    model.range(seek..).next()
+                }
+                4 | 5 => {
+                    cursor.next().unwrap();
+                    position.and_then(|at| model.range(at..).nth(1))
+                }
+                _ => {
+                    cursor.prev().unwrap();
+                    position.and_then(|at| model.range(..at).next_back())
+                }
+            };
+            prop_assert_eq!(seen(&cursor), expected.map(modelled));
+            position = expected.map(|(at, _)| at.clone());
+        }
+    }
+}
+
+/// A key that the threads of the stress tests spread over the whole order.
+fn scattered(number: u64) -> [u8; 16] {
+    let mut key = [b'k'; 16];
+    key[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    key[8..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+#[test]
+fn threads_insert_and_read_at_once() {
+    const WRITERS: u64 = 4;
+    let each: u64 = if cfg!(debug_assertions) {
+        5_000
+    } else {
+        50_000
+    };
+    let memtable = Arc::new(Memtable::new());
+    thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let memtable = &memtable;
+            scope.spawn(move || {
+                for number in 0..each {
+                    let sequence = number * WRITERS + writer;
+                    // Every fourth entry is a further version of one contended key.
+                    let key = if number % 4 == 0 {
+                        scattered(u64::MAX)
+                    } else {
+                        scattered(sequence)
+                    };
+                    memtable.insert(&key, Trailer::new(sequence, Kind::Value), &key);
+                    let found = memtable.get(&key, sequence);
+                    assert_eq!(found, Some((Trailer::new(sequence, Kind::Value), &key[..])));
+                }
+            });
+        }
+        for forward in [true, false] {
+            let memtable = &memtable;
+            scope.spawn(move || {
+                let mut entries = 0;
+                while entries < WRITERS * each {
+                    let before = memtable.entries();
+                    entries = walk(memtable, forward);
+                    assert!(entries >= before, "an entry inserted before is not met");
+                }
+            });
+        }
+    });
+    assert_eq!(memtable.entries(), WRITERS * each);
+    assert_eq!(walk(&memtable, true), WRITERS * each);
+    assert_eq!(walk(&memtable, false), WRITERS * each);
+}
+
+/// Walks the whole memtable, checks order and content, and returns the number of entries met.
+fn walk(memtable: &Memtable, forward: bool) -> u64 {
+    let mut cursor = MemtableCursor::new(memtable);
+    if forward {
+        cursor.seek_to_first().unwrap();
+    } else {
+        cursor.seek_to_last().unwrap();
+    }
+    let mut last: Option<(Vec<u8>, Reverse<SequenceNumber>)> = None;
+    let mut entries = 0;
+    while cursor.is_valid() {
+        assert_eq!(cursor.key(), cursor.value());
+        let at = (cursor.key().to_vec(), Reverse(cursor.trailer().sequence()));
+        if let Some(last) = last {
+            assert_eq!(last < at, forward);
+            assert_ne!(last, at);
+        }
+        last = Some(at);
+        entries += 1;
+        if forward {
+            cursor.next().unwrap();
+        } else {
+            cursor.prev().unwrap();
+        }
+    }
+    entries
+}
+
+/// `cargo test --release -p windrow memtable_costs -- --ignored --nocapture`
+#[test]
+#[ignore = "a measurement"]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "measures the memtable alone, without a runtime"
+)]
+fn memtable_costs() {
+    struct Instant(u64);
+    fn cpu() -> u64 {
+        std::fs::read_to_string("/proc/thread-self/schedstat")
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap()
+    }
+    impl Instant {
+        fn now() -> Self {
+            Self(cpu())
+        }
+        fn elapsed(&self) -> std::time::Duration {
+            std::time::Duration::from_nanos(cpu() - self.0)
+        }
+    }
+    const ENTRIES: u64 = 450_000;
+    let decimal = |number: u64| -> [u8; 16] {
+        let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 5_000_000;
+        format!("{number:016}").into_bytes().try_into().unwrap()
+    };
+    let ascending =
+        |number: u64| -> [u8; 16] { format!("{number:016}").into_bytes().try_into().unwrap() };
+    let kinds: [(&str, &dyn Fn(u64) -> [u8; 16]); 3] = [
+        ("binary", &scattered),
+        ("decimal", &decimal),
+        ("ascending", &ascending),
+    ];
+    for (name, key) in kinds {
+        let keys: Vec<[u8; 16]> = (0..ENTRIES).map(key).collect();
+        for _ in 0..3 {
+            let memtable = Memtable::new();
+            let start = Instant::now();
+            for (sequence, key) in keys.iter().enumerate() {
+                memtable.insert(key, Trailer::new(sequence as u64, Kind::Value), &[7; 100]);
+            }
+            let insert = start.elapsed().as_nanos() as u64 / ENTRIES;
+            let start = Instant::now();
+            let mut found = 0;
+            for key in keys.iter().step_by(7) {
+                found += u64::from(memtable.get(key, SEQUENCE_MAX).is_some());
+            }
+            let get = start.elapsed().as_nanos() as u64 / found;
+            let mut cursor = MemtableCursor::new(&memtable);
+            let start = Instant::now();
+            cursor.seek_to_first().unwrap();
+            let mut sum = 0;
+            while cursor.is_valid() {
+                sum += cursor.value().len() as u64;
+                cursor.next().unwrap();
+            }
+            assert_eq!(sum, ENTRIES * 100);
+            let next = start.elapsed().as_nanos() as u64 / ENTRIES;
+            let start = Instant::now();
+            drop((memtable, cursor));
+            let release = start.elapsed().as_micros();
+            println!("{name}: insert {insert} ns, get {get} ns, next {next} ns, drop {release} us");
+        }
+    }
+}

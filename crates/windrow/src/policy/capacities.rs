@@ -1,0 +1,158 @@
+//! How many bytes each level may hold, and how large its files are.
+//!
+//! The ratio between level i and the level above it is `T / c^(L-i)`: exactly T at the bottom and
+//! growing by 1/c towards the top. With `base = B T`, the product of the ratios is
+//!
+//! ```text
+//! C_i = base * T^(i-1) / c^(i(2L-i-1)/2)        i = 1..L
+//! ```
+//!
+//! `c = 1` is plain leveling: the divisor is exactly 1 and the capacities are `base * T^(i-1)` bit
+//! for bit. Capacities saturate at `u64::MAX` and are never rounded to buffers.
+
+use crate::options::KeyspaceOptions;
+
+/// Files of a level stay below twice this many, because a file is closed at a capacity's
+/// 32 Ki-th part and is at least half full on average: at most 64 Ki files per level.
+const FILES_PER_LEVEL: u64 = 32 << 10;
+
+/// The capacity of every level in logical bytes, indexed by level, `0..=level_count`.
+///
+/// Level 0 is bounded by runs, not bytes; its entry is the memory of the memtables it gathers.
+pub(crate) fn capacities(options: &KeyspaceOptions, level_count: usize) -> Vec<u64> {
+    let level0 = (options.memtable_bytes as u64).saturating_mul(options.level0_runs as u64);
+    let deeper = (1..=level_count).map(|level| {
+        capacity(
+            options.base_bytes,
+            options.size_ratio,
+            options.scaling,
+            level_count,
+            level,
+        )
+    });
+    std::iter::once(level0).chain(deeper).collect()
+}
+
+/// The size at which a merge into `level` closes a file: the option, or more where the level would
+/// otherwise hold more than 64 Ki files.
+pub(crate) fn target_file_bytes(
+    options: &KeyspaceOptions,
+    level_count: usize,
+    level: usize,
+) -> u64 {
+    let capacity = capacities(options, level_count.max(level))[level];
+    options.file_bytes.max(capacity.div_ceil(FILES_PER_LEVEL))
+}
+
+/// `C_i` for level `i` of `level_count`.
+fn capacity(base_bytes: u64, size_ratio: f64, scaling: f64, level_count: usize, i: usize) -> u64 {
+    debug_assert!((1..=level_count).contains(&i));
+    let exponent = i * (2 * level_count - i - 1) / 2;
+    let capacity = base_bytes as f64 * power(size_ratio, i - 1) / power(scaling, exponent);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "the value is positive, and the cast saturates as the capacity is meant to"
+    )]
+    let bytes = capacity as u64;
+    bytes
+}
+
+/// `base` to the power of `exponent` by plain multiplication, the same on every machine.
+fn power(base: f64, exponent: usize) -> f64 {
+    (0..exponent).fold(1.0, |product, _| product * base)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{capacities, capacity, target_file_bytes};
+    use crate::base::limits::LEVELS_MAX;
+    use crate::options::KeyspaceOptions;
+    use proptest::prelude::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn options(size_ratio: f64, scaling: f64, base_bytes: u64) -> KeyspaceOptions {
+        KeyspaceOptions {
+            size_ratio,
+            scaling,
+            base_bytes,
+            ..KeyspaceOptions::default()
+        }
+    }
+
+    #[test]
+    fn scaling_one_is_leveling_bit_for_bit() {
+        for ratio in [2_u64, 3, 5, 10] {
+            for level_count in 1..=8 {
+                let capacities = capacities(&options(ratio as f64, 1.0, 256 * MIB), level_count);
+                let mut expected = 256 * MIB;
+                for capacity in &capacities[1..] {
+                    assert_eq!(*capacity, expected);
+                    expected *= ratio;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn published_figures() {
+        // 10 MiB, T = 2, c = 0.8, five levels: ratios 2, 2.5, 3.125, 3.90625 from the bottom up.
+        let capacities = capacities(&options(2.0, 0.8, 10 * MIB), 5);
+        let ratios: Vec<f64> = (2..=5)
+            .map(|level| capacities[level] as f64 / capacities[level - 1] as f64)
+            .collect();
+        for (ratio, expected) in ratios.iter().zip([3.906_25, 3.125, 2.5, 2.0]) {
+            assert!((ratio - expected).abs() < 1e-6, "{ratio} is not {expected}");
+        }
+        // c^(L-1) = 0.4096.
+        assert!((capacities[1] as f64 * 0.4096 / (10 * MIB) as f64 - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn deep_trees_saturate() {
+        let capacities = capacities(&options(1000.0, 0.1, u64::MAX / 2), LEVELS_MAX);
+        assert_eq!(capacities[LEVELS_MAX], u64::MAX);
+        assert!(capacities[1..].is_sorted());
+    }
+
+    #[test]
+    fn files_grow_with_the_level() {
+        let options = options(10.0, 1.0, 256 * MIB);
+        assert_eq!(target_file_bytes(&options, 3, 3), options.file_bytes);
+        let petabyte = target_file_bytes(&options, 8, 8);
+        assert!(petabyte > options.file_bytes);
+        assert!(capacities(&options, 8)[8].div_ceil(petabyte) <= 32 << 10);
+    }
+
+    proptest! {
+        /// Design invariant 1: products of ratios agree.
+        #[test]
+        fn products_of_ratios_agree(
+            ratio in 2.0..20.0_f64, scaling in 0.3..=1.0_f64, level_count in 1..6_usize,
+        ) {
+            let mut product = 1e6 / scaling.powi(i32::try_from(level_count).unwrap() - 1);
+            for level in 1..=level_count {
+                if level > 1 {
+                    product *= ratio
+                        / scaling.powi(i32::try_from(level_count - level).unwrap());
+                }
+                let capacity = capacity(1_000_000, ratio, scaling, level_count, level) as f64;
+                prop_assert!((capacity / product - 1.0).abs() < 1e-5);
+            }
+        }
+
+        /// Design invariant 1: growing L multiplies `C_i` by `c^-i`.
+        #[test]
+        fn growing_multiplies_by_the_scaling(
+            ratio in 2.0..20.0_f64, scaling in 0.3..=1.0_f64, level_count in 1..6_usize,
+        ) {
+            for level in 1..=level_count {
+                let before = capacity(1_000_000, ratio, scaling, level_count, level) as f64;
+                let after = capacity(1_000_000, ratio, scaling, level_count + 1, level) as f64;
+                let factor = scaling.powi(-i32::try_from(level).unwrap());
+                prop_assert!((after / (before * factor) - 1.0).abs() < 1e-5);
+            }
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! How far each level is beyond what it should hold.
+
+use super::capacities::capacities;
+use super::summary::TreeSummary;
+use crate::options::KeyspaceOptions;
+
+/// The score of every level, indexed by level, `0..=level_count`.
+///
+/// Level 0 is due from 1 on: its runs over `level0_runs`. A deeper level is due above 1: its
+/// logical bytes over its capacity. Files that a job already works on are not counted; the last
+/// level is never due, since it grows by a level instead.
+pub(crate) fn scores<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<f64> {
+    let capacities = capacities(options, tree.level_count);
+    let score = |level: usize| {
+        let idle = tree.level(level).iter().filter(|file| !file.busy);
+        if level == 0 {
+            idle.count() as f64 / options.level0_runs as f64
+        } else if level == tree.level_count {
+            0.0
+        } else {
+            let logical: u64 = idle.map(|file| file.logical_bytes).sum();
+            logical as f64 / capacities[level] as f64
+        }
+    };
+    (0..=tree.level_count).map(score).collect()
+}
+
+/// Logical bytes by which the levels above the last exceed their capacities: what is actually due.
+pub(crate) fn pending_bytes<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
+    let capacities = capacities(options, tree.level_count);
+    (1..tree.level_count)
+        .map(|level| tree.logical_bytes(level).saturating_sub(capacities[level]))
+        .sum()
+}

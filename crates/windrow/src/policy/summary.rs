@@ -1,0 +1,133 @@
+//! What the policy knows of a tree: the ranges and sizes of its files, and what running jobs will
+//! write.
+
+use std::ops::Range;
+
+use crate::base::FileNumber;
+
+/// The tree of one keyspace, as numbers and boundaries.
+#[derive(Debug, Clone)]
+pub(crate) struct TreeSummary<K> {
+    /// The nominal number of levels below level 0, at least 1: the L of the capacities.
+    pub(crate) level_count: usize,
+    /// Level 0 by age, newest first; deeper levels by key. Levels past the end are empty.
+    pub(crate) levels: Vec<Vec<FileSummary<K>>>,
+    /// What running jobs will write.
+    pub(crate) claims: Vec<Claim<K>>,
+}
+
+/// One table file, as numbers and boundaries.
+#[derive(Debug, Clone)]
+pub(crate) struct FileSummary<K> {
+    pub(crate) number: FileNumber,
+    /// The smallest user key, inclusive.
+    pub(crate) smallest: K,
+    /// The largest user key, inclusive.
+    pub(crate) largest: K,
+    /// Bytes on disk: what a merge reads and writes.
+    pub(crate) bytes: u64,
+    /// Bytes of keys and values as the user gave them: what a capacity counts.
+    pub(crate) logical_bytes: u64,
+    pub(crate) entries: u64,
+    pub(crate) tombstones: u64,
+    /// Whether a running job has it as an input.
+    pub(crate) busy: bool,
+}
+
+/// The keys of `level` that a running job may write: the hull of its inputs.
+///
+/// A merge never writes a key that it did not read, so two jobs whose hulls are disjoint write
+/// disjoint files; while a claim lasts, no other job may write into its level between its ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claim<K> {
+    pub(crate) level: usize,
+    /// The smallest key, inclusive.
+    pub(crate) smallest: K,
+    /// The largest key, inclusive.
+    pub(crate) largest: K,
+}
+
+impl<K> TreeSummary<K> {
+    /// The files of `level`; none where the tree does not reach.
+    pub(crate) fn level(&self, level: usize) -> &[FileSummary<K>] {
+        self.levels.get(level).map_or(&[], Vec::as_slice)
+    }
+
+    /// The logical bytes of `level`, files in use included.
+    pub(crate) fn logical_bytes(&self, level: usize) -> u64 {
+        logical_bytes(self.level(level))
+    }
+
+    /// The deepest level that holds data, at least 1: the *effective* last level.
+    pub(crate) fn effective_last_level(&self) -> usize {
+        let deepest = self.levels.iter().rposition(|files| !files.is_empty());
+        deepest.unwrap_or(0).max(1)
+    }
+}
+
+impl<K: Ord> TreeSummary<K> {
+    /// Whether a running job may write into `level` between these keys.
+    pub(crate) fn is_claimed(&self, level: usize, smallest: &K, largest: &K) -> bool {
+        self.claims.iter().any(|claim| {
+            claim.level == level && claim.smallest <= *largest && *smallest <= claim.largest
+        })
+    }
+
+    /// Whether a level below `level` holds a file that overlaps these keys.
+    pub(crate) fn overlaps_below(&self, level: usize, smallest: &K, largest: &K) -> bool {
+        self.levels
+            .iter()
+            .skip(level + 1)
+            .any(|files| !overlapping(files, smallest, largest).is_empty())
+    }
+}
+
+impl<K: Ord> FileSummary<K> {
+    /// Whether any user key lies in both ranges.
+    pub(crate) fn overlaps(&self, smallest: &K, largest: &K) -> bool {
+        self.smallest <= *largest && *smallest <= self.largest
+    }
+}
+
+impl Claim<Box<[u8]>> {
+    /// The same claim over borrowed keys.
+    pub(crate) fn borrowed(&self) -> Claim<&[u8]> {
+        Claim {
+            level: self.level,
+            smallest: &self.smallest,
+            largest: &self.largest,
+        }
+    }
+}
+
+impl<K: Ord> Claim<K> {
+    /// The same claim over keys of another type.
+    pub(crate) fn map<Q>(&self, convert: impl Fn(&K) -> Q) -> Claim<Q> {
+        Claim {
+            level: self.level,
+            smallest: convert(&self.smallest),
+            largest: convert(&self.largest),
+        }
+    }
+}
+
+/// The positions of the `files`, sorted and disjoint, that overlap these keys.
+pub(crate) fn overlapping<K: Ord>(
+    files: &[FileSummary<K>],
+    smallest: &K,
+    largest: &K,
+) -> Range<usize> {
+    let start = files.partition_point(|file| file.largest < *smallest);
+    let count = files[start..].partition_point(|file| file.smallest <= *largest);
+    start..start + count
+}
+
+/// The bytes on disk of `files`.
+pub(crate) fn bytes<K>(files: &[FileSummary<K>]) -> u64 {
+    files.iter().map(|file| file.bytes).sum()
+}
+
+/// The logical bytes of `files`.
+pub(crate) fn logical_bytes<K>(files: &[FileSummary<K>]) -> u64 {
+    files.iter().map(|file| file.logical_bytes).sum()
+}

@@ -1,0 +1,6 @@
+//! The policy carried out on numbers.
+
+mod amplification;
+mod model;
+mod properties;
+mod tables;

@@ -1,0 +1,316 @@
+//! A tree in memory whose keys are integers, and the jobs that the policy plans for it.
+
+use std::collections::BTreeMap;
+
+use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
+use crate::options::KeyspaceOptions;
+use crate::policy::{
+    Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary, Verdict, keep,
+    plan, target_file_bytes,
+};
+
+pub(super) type Key = u32;
+
+/// A version of a key.
+pub(super) type Entry = (Key, Trailer);
+
+#[derive(Debug, Clone)]
+struct File {
+    number: FileNumber,
+    entries: Vec<Entry>,
+    busy: bool,
+}
+
+/// A job that has started: its inputs are busy and its claim stands.
+#[derive(Debug)]
+pub(super) struct Job {
+    plan: Plan<Key>,
+    /// The tree and the readers as they were at the start.
+    tree: TreeSummary<Key>,
+    readers: ReadPoints,
+}
+
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) options: KeyspaceOptions,
+    pub(super) entry_bytes: u64,
+    pub(super) snapshots: Vec<SequenceNumber>,
+    pub(super) level_count: usize,
+    /// Bytes that merges wrote.
+    pub(super) merged: u64,
+    levels: Vec<Vec<File>>,
+    claims: Vec<Claim<Key>>,
+    cursors: Vec<Option<Key>>,
+    sequence: SequenceNumber,
+    files: u64,
+    /// Every write in order, to check reads against.
+    history: BTreeMap<Key, Vec<Trailer>>,
+}
+
+impl Model {
+    pub(super) fn new(options: KeyspaceOptions, entry_bytes: u64) -> Self {
+        options.validate().unwrap();
+        Self {
+            options,
+            entry_bytes,
+            snapshots: Vec::new(),
+            level_count: 1,
+            merged: 0,
+            levels: vec![Vec::new(); 16],
+            claims: Vec::new(),
+            cursors: vec![None; 16],
+            sequence: 0,
+            files: 0,
+            history: BTreeMap::new(),
+        }
+    }
+
+    /// Writes `keys` in their order, some as deletions, and flushes them as one run.
+    pub(super) fn flush(&mut self, keys: impl IntoIterator<Item = (Key, Kind)>) {
+        let mut newest = BTreeMap::new();
+        let mut entries = Vec::new();
+        for (key, kind) in keys {
+            self.sequence += 1;
+            let trailer = Trailer::new(self.sequence, kind);
+            self.history.entry(key).or_default().push(trailer);
+            if let Some(older) = newest.insert(key, trailer) {
+                let readers = self.snapshots.iter();
+                if readers
+                    .clone()
+                    .any(|&point| point >= older.sequence() && point < self.sequence)
+                {
+                    entries.push((key, older));
+                }
+            }
+        }
+        entries.extend(newest);
+        sort(&mut entries);
+        if !entries.is_empty() {
+            let file = self.file(entries);
+            self.levels[0].insert(0, file);
+        }
+    }
+
+    /// Makes the present state readable for as long as the snapshot is listed.
+    pub(super) fn snapshot(&mut self) {
+        self.snapshots.push(self.sequence);
+    }
+
+    fn file(&mut self, entries: Vec<Entry>) -> File {
+        self.files += 1;
+        File {
+            number: FileNumber(self.files),
+            entries,
+            busy: false,
+        }
+    }
+
+    pub(super) fn summary(&self) -> TreeSummary<Key> {
+        let summary = |file: &File| FileSummary {
+            number: file.number,
+            smallest: file.entries.first().unwrap().0,
+            largest: file.entries.last().unwrap().0,
+            bytes: self.entry_bytes * file.entries.len() as u64,
+            logical_bytes: self.entry_bytes * file.entries.len() as u64,
+            entries: file.entries.len() as u64,
+            tombstones: file
+                .entries
+                .iter()
+                .filter(|entry| entry.1.is_tombstone())
+                .count() as u64,
+            busy: file.busy,
+        };
+        let levels = self.levels.iter();
+        TreeSummary {
+            level_count: self.level_count,
+            levels: levels
+                .map(|files| files.iter().map(summary).collect())
+                .collect(),
+            claims: self.claims.clone(),
+        }
+    }
+
+    /// Starts what `plan` says; `None` if it is idle.
+    pub(super) fn start(&mut self) -> Option<Job> {
+        let tree = self.summary();
+        let plan = plan(&tree, &self.options, &self.cursors);
+        self.start_plan(plan)
+    }
+
+    /// Starts `plan`, which was made for the tree as it is now.
+    pub(super) fn start_plan(&mut self, plan: Plan<Key>) -> Option<Job> {
+        let tree = self.summary();
+        match &plan {
+            Plan::Idle => return None,
+            Plan::GrowLevels => {}
+            Plan::Move {
+                level,
+                upper,
+                claim,
+            } => {
+                self.engage(*level, &[*upper]);
+                self.claims.push(claim.clone());
+                self.cursors[*level] = Some(claim.largest);
+            }
+            Plan::Merge {
+                level,
+                upper,
+                lower,
+                claim,
+            } => {
+                self.engage(*level, upper);
+                self.engage(claim.level, lower);
+                self.claims.push(claim.clone());
+                self.cursors[*level] = Some(claim.largest);
+            }
+        }
+        let readers = ReadPoints::new(self.snapshots.clone(), self.sequence);
+        Some(Job {
+            plan,
+            tree,
+            readers,
+        })
+    }
+
+    /// I4: a file has one job at a time.
+    fn engage(&mut self, level: usize, numbers: &[FileNumber]) {
+        for number in numbers {
+            let file = self.levels[level]
+                .iter_mut()
+                .find(|file| file.number == *number);
+            let file = file.expect("an input is in the tree");
+            assert!(!file.busy, "file {number} has two jobs");
+            file.busy = true;
+        }
+    }
+
+    /// Installs what `job` does.
+    pub(super) fn finish(&mut self, job: Job) {
+        match job.plan {
+            Plan::Idle => {}
+            Plan::GrowLevels => self.level_count += 1,
+            Plan::Move {
+                level,
+                upper,
+                ref claim,
+            } => {
+                let mut files = self.take(level, &[upper]);
+                files.iter_mut().for_each(|file| file.busy = false);
+                self.install(claim, files);
+            }
+            Plan::Merge {
+                level,
+                ref upper,
+                ref lower,
+                ref claim,
+            } => {
+                let mut inputs = self.take(level, upper);
+                inputs.extend(self.take(claim.level, lower));
+                let entries = inputs.into_iter().flat_map(|file| file.entries).collect();
+                let files = self.merge(&job, claim, entries);
+                self.install(claim, files);
+            }
+        }
+        self.check();
+    }
+
+    fn take(&mut self, level: usize, numbers: &[FileNumber]) -> Vec<File> {
+        let files = std::mem::take(&mut self.levels[level]);
+        let (taken, left) = files
+            .into_iter()
+            .partition(|file| numbers.contains(&file.number));
+        self.levels[level] = left;
+        taken
+    }
+
+    fn install(&mut self, claim: &Claim<Key>, files: Vec<File>) {
+        let position = self.claims.iter().position(|other| other == claim).unwrap();
+        self.claims.swap_remove(position);
+        let level = &mut self.levels[claim.level];
+        level.extend(files);
+        level.sort_by_key(|file| file.entries[0].0);
+    }
+
+    /// What a merge job does: the newest version first, kept or dropped, cut into files.
+    fn merge(&mut self, job: &Job, claim: &Claim<Key>, mut entries: Vec<Entry>) -> Vec<File> {
+        sort(&mut entries);
+        let mut deeper = DeeperLevels::new(&job.tree, claim);
+        let target = target_file_bytes(&self.options, self.level_count, claim.level);
+        let mut cutter = OutputCutter::new(&job.tree, claim, target);
+        let mut outputs: Vec<Vec<Entry>> = vec![Vec::new()];
+        let (mut newer, mut last) = (None, None);
+        for (key, trailer) in entries {
+            if last != Some(key) {
+                newer = None;
+                let bytes = self.entry_bytes * outputs.last().map_or(0, Vec::len) as u64;
+                if cutter.ends_before(&key, bytes) {
+                    outputs.push(Vec::new());
+                }
+            }
+            let verdict = keep(trailer, newer, &job.readers, || deeper.may_hold(&key));
+            if verdict == Verdict::Keep {
+                assert!((claim.smallest..=claim.largest).contains(&key));
+                outputs.last_mut().unwrap().push((key, trailer));
+            }
+            newer = Some(trailer.sequence());
+            last = Some(key);
+        }
+        let outputs = outputs.into_iter().filter(|entries| !entries.is_empty());
+        let files: Vec<File> = outputs.map(|entries| self.file(entries)).collect();
+        let merged: usize = files.iter().map(|file| file.entries.len()).sum();
+        self.merged += self.entry_bytes * merged as u64;
+        files
+    }
+
+    /// Runs jobs one at a time until nothing is due.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..100_000 {
+            match self.start() {
+                Some(job) => self.finish(job),
+                None => return,
+            }
+        }
+        panic!("the policy never comes to rest");
+    }
+
+    /// I1: levels are sorted and disjoint.
+    fn check(&self) {
+        for files in &self.levels[1..] {
+            for pair in files.windows(2) {
+                assert!(pair[0].entries.last().unwrap().0 < pair[1].entries[0].0);
+            }
+        }
+    }
+
+    /// What a reader at `sequence` finds, met in probe order.
+    fn read(&self, key: Key, sequence: SequenceNumber) -> Option<Trailer> {
+        let found = self.levels.iter().flatten().find_map(|file| {
+            let first = file.entries.partition_point(|entry| {
+                entry.0 < key || entry.0 == key && entry.1.sequence() > sequence
+            });
+            file.entries.get(first).filter(|entry| entry.0 == key)
+        });
+        found
+            .map(|entry| entry.1)
+            .filter(|trailer| !trailer.is_tombstone())
+    }
+
+    /// Every reader finds for every key exactly what was written last before it stands.
+    pub(super) fn check_reads(&self) {
+        for (key, versions) in &self.history {
+            for &point in self.snapshots.iter().chain([&self.sequence]) {
+                let expected = versions
+                    .iter()
+                    .rev()
+                    .find(|version| version.sequence() <= point);
+                let expected = expected.copied().filter(|version| !version.is_tombstone());
+                assert_eq!(self.read(*key, point), expected, "key {key} at {point}");
+            }
+        }
+    }
+}
+
+/// Key ascending, then newest first.
+fn sort(entries: &mut [Entry]) {
+    entries.sort_unstable_by_key(|(key, trailer)| (*key, std::cmp::Reverse(*trailer)));
+}

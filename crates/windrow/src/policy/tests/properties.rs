@@ -1,0 +1,139 @@
+//! Random flushes, jobs that overlap in time, snapshots: whatever happens, the invariants hold.
+
+use proptest::prelude::*;
+
+use super::model::{Key, Model};
+use crate::base::Kind;
+use crate::options::KeyspaceOptions;
+use crate::policy::{capacities, plan_range, scores};
+
+#[derive(Debug, Clone)]
+enum Step {
+    /// Write keys from `first` on, `stride` apart, and flush them.
+    Flush {
+        first: Key,
+        stride: Key,
+        count: Key,
+        kind: Kind,
+    },
+    /// Start the next job, if one is due.
+    Start,
+    /// Finish one of the running jobs.
+    Finish(usize),
+    Snapshot,
+    /// Give one of the snapshots back.
+    Release(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let kind = prop_oneof![3 => Just(Kind::Value), 1 => Just(Kind::Tombstone)];
+    prop_oneof![
+        4 => (0..300_u32, 1..20_u32, 1..40_u32, kind).prop_map(|(first, stride, count, kind)| {
+            Step::Flush { first, stride, count, kind }
+        }),
+        4 => Just(Step::Start),
+        3 => any::<usize>().prop_map(Step::Finish),
+        1 => Just(Step::Snapshot),
+        1 => any::<usize>().prop_map(Step::Release),
+    ]
+}
+
+fn options() -> impl Strategy<Value = KeyspaceOptions> {
+    let scaling = prop_oneof![Just(1.0), 0.4..1.0_f64];
+    (2.0..6.0_f64, scaling, 1..6_usize, 1..4_u64).prop_map(
+        |(size_ratio, scaling, level0_runs, files)| KeyspaceOptions {
+            size_ratio,
+            scaling,
+            level0_runs,
+            file_bytes: 1 << 10,
+            base_bytes: files << 10,
+            memtable_bytes: 4 << 10,
+            ..KeyspaceOptions::default()
+        },
+    )
+}
+
+/// Runs `steps` with jobs overlapping in time, then ends all jobs.
+fn run(options: KeyspaceOptions, steps: Vec<Step>) -> Model {
+    let mut model = Model::new(options, 50);
+    let mut jobs = Vec::new();
+    for step in steps {
+        match step {
+            Step::Flush {
+                first,
+                stride,
+                count,
+                kind,
+            } => {
+                model.flush((0..count).map(|position| (first + position * stride, kind)));
+            }
+            Step::Start => jobs.extend(model.start()),
+            Step::Finish(choice) if !jobs.is_empty() => {
+                let job = jobs.swap_remove(choice % jobs.len());
+                model.finish(job);
+                model.check_reads();
+            }
+            Step::Snapshot => model.snapshot(),
+            Step::Release(choice) if !model.snapshots.is_empty() => {
+                let position = choice % model.snapshots.len();
+                model.snapshots.swap_remove(position);
+            }
+            Step::Finish(_) | Step::Release(_) => {}
+        }
+    }
+    while let Some(job) = jobs.pop() {
+        model.finish(job);
+    }
+    model
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// I1 to I4: jobs in any interleaving never share an input, never overlap in a level, and
+    /// change no answer, not even for a snapshot.
+    #[test]
+    fn overlapping_jobs_change_no_answer(
+        options in options(), steps in proptest::collection::vec(step(), 1..80),
+    ) {
+        run(options, steps).check_reads();
+    }
+
+    /// I5: from any tree the policy comes to rest, and then every level is within capacity.
+    #[test]
+    fn comes_to_rest_within_capacity(
+        options in options(), steps in proptest::collection::vec(step(), 1..80),
+    ) {
+        let mut model = run(options, steps);
+        model.settle();
+        model.check_reads();
+        let tree = model.summary();
+        let capacities = capacities(&model.options, tree.level_count);
+        prop_assert!(tree.level(0).len() < model.options.level0_runs.max(1));
+        for level in 1..=tree.level_count {
+            prop_assert!(tree.logical_bytes(level) <= capacities[level]);
+        }
+        prop_assert!(tree.levels[tree.level_count + 1..].iter().all(Vec::is_empty));
+        prop_assert!(scores(&tree, &model.options)[1..].iter().all(|&score| score <= 1.0));
+    }
+
+    /// A range is brought down whole, and only the range.
+    #[test]
+    fn a_range_goes_to_the_bottom(
+        options in options(), steps in proptest::collection::vec(step(), 1..40),
+        from in 0..400_u32, width in 0..400_u32,
+    ) {
+        let to = from + width;
+        let mut model = run(options, steps);
+        for _ in 0..1000 {
+            let plan = plan_range(&model.summary(), Some(&from), Some(&to));
+            let Some(job) = model.start_plan(plan) else { break };
+            model.finish(job);
+        }
+        model.check_reads();
+        let tree = model.summary();
+        for level in 0..tree.effective_last_level() {
+            prop_assert!(!tree.level(level).iter().any(|file| file.overlaps(&from, &to)));
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! One sorted stream out of many.
+//!
+//! The children stand in a binary heap ordered by their current entries, smallest first when moving
+//! forward, largest first when moving backward. The child on top leads; the better of its two heap
+//! children is the runner-up. While the leader stays ahead of the runner-up, a step costs one
+//! comparison, and none at all when the leader is alone: the stream gallops through runs of
+//! entries from one child, and idle children cost nothing.
+//!
+//! Invariants:
+//! - I1: The heap holds exactly the children that are valid.
+//! - I2: No two children hold the same (key, sequence); that would mean a write was
+//!   applied twice, and is an error.
+//! - I3: After an error every further move returns an error.
+//!
+//! Concurrency: owned by one thread.
+
+use std::cmp::Ordering;
+
+use crate::base::key::compare_entries;
+use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber, Trailer};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+/// Merges sorted cursors into one.
+#[derive(Debug)]
+pub(crate) struct MergingCursor<C> {
+    children: Vec<C>,
+    /// Indexes of the valid children, as a binary heap.
+    heap: Vec<usize>,
+    direction: Direction,
+    failed: bool,
+    /// Two children were found to hold the same write.
+    duplicate: bool,
+    /// Scratch for the current key while the direction changes.
+    turning_key: Vec<u8>,
+}
+
+impl<C: Cursor> MergingCursor<C> {
+    /// Merges `children`, whose entries are distinct.
+    pub(crate) fn new(children: Vec<C>) -> Self {
+        Self {
+            heap: Vec::with_capacity(children.len()),
+            children,
+            direction: Direction::Forward,
+            failed: false,
+            duplicate: false,
+            turning_key: Vec::new(),
+        }
+    }
+
+    /// The children, in the order they were given.
+    pub(crate) fn children_mut(&mut self) -> &mut [C] {
+        &mut self.children
+    }
+
+    /// Whether child `left` is to be met before child `right`.
+    #[inline]
+    fn precedes(&mut self, left: usize, right: usize) -> bool {
+        let (left, right) = (&self.children[left], &self.children[right]);
+        let order = compare_entries(
+            left.key(),
+            left.trailer().sequence(),
+            right.key(),
+            right.trailer().sequence(),
+        );
+        self.duplicate |= order == Ordering::Equal;
+        match self.direction {
+            Direction::Forward => order == Ordering::Less,
+            Direction::Backward => order == Ordering::Greater,
+        }
+    }
+
+    fn sift_down(&mut self, mut position: usize) {
+        loop {
+            let mut best = position;
+            for child in [2 * position + 1, 2 * position + 2] {
+                if child < self.heap.len() && self.precedes(self.heap[child], self.heap[best]) {
+                    best = child;
+                }
+            }
+            if best == position {
+                return;
+            }
+            self.heap.swap(position, best);
+            position = best;
+        }
+    }
+
+    /// Rebuilds the heap from the children that are valid.
+    fn rebuild(&mut self) {
+        self.heap.clear();
+        self.heap
+            .extend((0..self.children.len()).filter(|&index| self.children[index].is_valid()));
+        for position in (0..self.heap.len() / 2).rev() {
+            self.sift_down(position);
+        }
+    }
+
+    /// Applies `seek` to every child and puts the heap in order for `direction`.
+    fn seek_all(
+        &mut self,
+        direction: Direction,
+        mut seek: impl FnMut(&mut C) -> Result<()>,
+    ) -> Result<()> {
+        self.refuse_after_error()?;
+        self.direction = direction;
+        self.heap.clear();
+        for child in &mut self.children {
+            if let Err(error) = seek(child) {
+                self.failed = true;
+                return Err(error);
+            }
+        }
+        self.rebuild();
+        self.refuse_duplicates()
+    }
+
+    /// Fails the cursor where the comparisons met one write twice (I2).
+    #[inline]
+    fn refuse_duplicates(&mut self) -> Result<()> {
+        if self.duplicate {
+            self.failed = true;
+            self.heap.clear();
+            return Err(Error::new(
+                ErrorKind::Corruption,
+                "one write stands in two sorted runs",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Puts the leader back in order after it has moved.
+    #[inline]
+    fn settle_leader(&mut self, moved: Result<()>) -> Result<()> {
+        if let Err(error) = moved {
+            self.failed = true;
+            self.heap.clear();
+            return Err(error);
+        }
+        if self.children[self.heap[0]].is_valid() {
+            if self.heap.len() > 1 {
+                self.sift_down(0);
+            }
+        } else {
+            self.heap.swap_remove(0);
+            self.sift_down(0);
+        }
+        self.refuse_duplicates()
+    }
+
+    /// Makes every child other than the leader stand on the far side of the leader's entry.
+    fn turn(&mut self, direction: Direction) -> Result<()> {
+        let leader = self.heap[0];
+        let mut key = std::mem::take(&mut self.turning_key);
+        key.clear();
+        key.extend_from_slice(self.children[leader].key());
+        let sequence = self.children[leader].trailer().sequence();
+        let mut turned = Ok(());
+        for (index, child) in self.children.iter_mut().enumerate() {
+            if index == leader {
+                continue;
+            }
+            turned = child.seek(&key, sequence).and_then(|()| match direction {
+                Direction::Forward => Ok(()),
+                Direction::Backward if child.is_valid() => child.prev(),
+                Direction::Backward => child.seek_to_last(),
+            });
+            if turned.is_err() {
+                break;
+            }
+        }
+        self.turning_key = key;
+        if turned.is_err() {
+            self.failed = true;
+            self.heap.clear();
+            return turned;
+        }
+        self.direction = direction;
+        // The leader's own entry is the first in either direction.
+        self.rebuild();
+        self.refuse_duplicates()?;
+        assert!(
+            self.heap.first() == Some(&leader),
+            "turning round lost the current entry"
+        );
+        Ok(())
+    }
+
+    fn refuse_after_error(&self) -> Result<()> {
+        if self.failed {
+            Err(iteration_failed())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// The error of every move after the first error.
+pub(crate) fn iteration_failed() -> Error {
+    Error::new(
+        ErrorKind::Io,
+        "this iteration met an error before and cannot go on",
+    )
+}
+
+impl<C: Cursor> Cursor for MergingCursor<C> {
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.seek_all(Direction::Forward, C::seek_to_first)
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.seek_all(Direction::Backward, C::seek_to_last)
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
+        self.seek_all(Direction::Forward, |child| child.seek(key, sequence))
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        if self.heap.is_empty() {
+            return self.refuse_after_error();
+        }
+        if self.direction != Direction::Forward {
+            self.turn(Direction::Forward)?;
+        }
+        let moved = self.children[self.heap[0]].next();
+        self.settle_leader(moved)
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        if self.heap.is_empty() {
+            return self.refuse_after_error();
+        }
+        if self.direction != Direction::Backward {
+            self.turn(Direction::Backward)?;
+        }
+        let moved = self.children[self.heap[0]].prev();
+        self.settle_leader(moved)
+    }
+
+    #[inline]
+    fn is_valid(&self) -> bool {
+        !self.heap.is_empty()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.children[self.heap[0]].key()
+    }
+
+    #[inline]
+    fn trailer(&self) -> Trailer {
+        self.children[self.heap[0]].trailer()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.children[self.heap[0]].value()
+    }
+}

@@ -1,0 +1,222 @@
+//! Random walks of the merging and the visible cursor against a sorted list.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use proptest::prelude::*;
+
+use super::merge::MergingCursor;
+use super::visible::{KeyRange, VisibleCursor};
+use crate::base::key::compare_entries;
+use crate::base::{Cursor, Error, ErrorKind, Kind, Result, SequenceNumber, Trailer};
+
+type Entry = (Vec<u8>, Trailer, Vec<u8>);
+
+/// A cursor over a sorted list that can fail at a given move.
+#[derive(Debug, Clone, Default)]
+struct ListCursor {
+    entries: Vec<Entry>,
+    position: Option<usize>,
+    moves_until_error: Option<usize>,
+}
+
+impl ListCursor {
+    fn new(mut entries: Vec<Entry>) -> Self {
+        entries.sort_by(|left, right| {
+            compare_entries(&left.0, left.1.sequence(), &right.0, right.1.sequence())
+        });
+        Self {
+            entries,
+            ..Self::default()
+        }
+    }
+
+    fn go(&mut self, position: Option<usize>) -> Result<()> {
+        self.position = None;
+        if let Some(moves) = &mut self.moves_until_error {
+            if *moves == 0 {
+                return Err(Error::new(ErrorKind::Corruption, "planted"));
+            }
+            *moves -= 1;
+        }
+        self.position = position.filter(|&position| position < self.entries.len());
+        Ok(())
+    }
+
+    fn entry(&self) -> &Entry {
+        &self.entries[self.position.unwrap()]
+    }
+}
+
+impl Cursor for ListCursor {
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.go(Some(0))
+    }
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.go(self.entries.len().checked_sub(1))
+    }
+    fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
+        let position = self.entries.partition_point(|entry| {
+            compare_entries(&entry.0, entry.1.sequence(), key, sequence).is_lt()
+        });
+        self.go(Some(position))
+    }
+    fn next(&mut self) -> Result<()> {
+        self.go(self.position.map(|position| position + 1))
+    }
+    fn prev(&mut self) -> Result<()> {
+        self.go(self.position.and_then(|position| position.checked_sub(1)))
+    }
+    fn is_valid(&self) -> bool {
+        self.position.is_some()
+    }
+    fn key(&self) -> &[u8] {
+        &self.entry().0
+    }
+    fn trailer(&self) -> Trailer {
+        self.entry().1
+    }
+    fn value(&self) -> &[u8] {
+        &self.entry().2
+    }
+}
+
+/// Writes in commit order: (key, whether it is a deletion, child that holds it).
+fn writes() -> impl Strategy<Value = Vec<(u8, bool, usize)>> {
+    proptest::collection::vec((0..12u8, prop::bool::weighted(0.3), 0..4usize), 0..60)
+}
+
+fn children(writes: &[(u8, bool, usize)]) -> Vec<ListCursor> {
+    let mut lists = vec![Vec::new(); 4];
+    for (index, &(key, deletion, child)) in writes.iter().enumerate() {
+        let sequence = index as u64 + 1;
+        let (kind, value) = if deletion {
+            (Kind::Tombstone, Vec::new())
+        } else {
+            (Kind::Value, sequence.to_le_bytes().to_vec())
+        };
+        lists[child].push((vec![key], Trailer::new(sequence, kind), value));
+    }
+    lists.into_iter().map(ListCursor::new).collect()
+}
+
+fn visible_state(writes: &[(u8, bool, usize)], sequence: u64) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut state = BTreeMap::new();
+    for (index, &(key, deletion, _)) in writes.iter().enumerate() {
+        let at = index as u64 + 1;
+        if at > sequence {
+            break;
+        }
+        if deletion {
+            state.remove(&vec![key]);
+        } else {
+            state.insert(vec![key], at.to_le_bytes().to_vec());
+        }
+    }
+    state
+}
+
+fn bound(choice: (u8, u8)) -> Bound<Box<[u8]>> {
+    match choice {
+        (0, _) => Bound::Unbounded,
+        (1, key) => Bound::Included(Box::new([key])),
+        (_, key) => Bound::Excluded(Box::new([key])),
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_merged_stream_equals_one_list(
+        writes in writes(),
+        walk in proptest::collection::vec((0..6u8, 0..13u8, 0..70u64), 1..60),
+    ) {
+        let mut merged = MergingCursor::new(children(&writes));
+        let all = children(&writes).into_iter().flat_map(|child| child.entries).collect();
+        let mut single = ListCursor::new(all);
+        for (step, key, sequence) in walk {
+            for cursor in [&mut merged as &mut dyn Cursor, &mut single] {
+                match step {
+                    0 => cursor.seek_to_first(),
+                    1 => cursor.seek_to_last(),
+                    2 => cursor.seek(&[key], sequence),
+                    3 | 4 => cursor.next(),
+                    _ => cursor.prev(),
+                }.unwrap();
+            }
+            prop_assert_eq!(merged.is_valid(), single.is_valid());
+            if single.is_valid() {
+                prop_assert_eq!(merged.key(), single.key());
+                prop_assert_eq!(merged.trailer(), single.trailer());
+                prop_assert_eq!(merged.value(), single.value());
+            }
+        }
+    }
+
+    #[test]
+    fn a_reader_sees_the_state_at_its_sequence(
+        writes in writes(),
+        sequence in 0..70u64,
+        lower in (0..3u8, 0..13u8),
+        upper in (0..3u8, 0..13u8),
+        walk in proptest::collection::vec((0..7u8, 0..13u8), 1..60),
+    ) {
+        let range = KeyRange { lower: bound(lower), upper: bound(upper) };
+        let state: Vec<_> = visible_state(&writes, sequence).into_iter().filter(|(key, _)| {
+            range.is_above_lower(key) && range.is_below_upper(key)
+        }).collect();
+        let mut cursor =
+            VisibleCursor::new(MergingCursor::new(children(&writes)), sequence, range);
+        let mut expected: Option<usize> = None;
+        for (step, key) in walk {
+            let (found, position) = match step {
+                0 => (cursor.seek_to_first().unwrap(), Some(0)),
+                1 => (cursor.seek_to_last().unwrap(), state.len().checked_sub(1)),
+                2 => {
+                    let position = state.partition_point(|(other, _)| other[..] < [key][..]);
+                    (cursor.seek(&[key]).unwrap(), Some(position))
+                }
+                3 | 4 => (cursor.next().unwrap(), expected.map(|position| position + 1)),
+                _ => (cursor.prev().unwrap(), expected.and_then(|position| position.checked_sub(1))),
+            };
+            expected = position.filter(|&position| position < state.len());
+            prop_assert_eq!(found, expected.is_some());
+            prop_assert_eq!(cursor.is_valid(), found);
+            if let Some(position) = expected {
+                prop_assert_eq!(cursor.key(), &state[position].0[..]);
+                prop_assert_eq!(cursor.value(), &state[position].1[..]);
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_stays_an_error(
+        writes in writes(),
+        failing in 0..4usize,
+        moves in 0..20usize,
+        backward: bool,
+    ) {
+        let mut lists = children(&writes);
+        lists[failing].moves_until_error = Some(moves);
+        let mut cursor =
+            VisibleCursor::new(MergingCursor::new(lists), SequenceNumber::MAX, KeyRange::ALL);
+        let mut outcome = if backward { cursor.seek_to_last() } else { cursor.seek_to_first() };
+        while matches!(outcome, Ok(true)) {
+            outcome = if backward { cursor.prev() } else { cursor.next() };
+        }
+        if outcome.is_err() {
+            prop_assert!(!cursor.is_valid());
+            prop_assert!(cursor.next().is_err());
+            prop_assert!(cursor.prev().is_err());
+            prop_assert!(cursor.seek(&[0]).is_err());
+        }
+    }
+}
+
+#[test]
+fn the_end_of_a_prefix_is_the_next_prefix() {
+    let end = |prefix: &[u8]| KeyRange::prefix(prefix).upper;
+    assert_eq!(end(b"ab"), Bound::Excluded(Box::from(*b"ac")));
+    assert_eq!(end(b"a\xff\xff"), Bound::Excluded(Box::from(*b"b")));
+    assert_eq!(end(b"\xff"), Bound::Unbounded);
+    assert_eq!(end(b""), Bound::Unbounded);
+}

@@ -1,0 +1,285 @@
+//! What a reader at one sequence number sees of a stream of versions.
+//!
+//! Moving forward, the merged cursor stands on the entry that is shown. Moving backward, versions
+//! are met oldest first, so the newest visible one is known only when the merged cursor has passed
+//! it: the entry that is shown is then a copy, and the merged cursor stands before all versions of
+//! its key.
+//!
+//! Concurrency: owned by one thread.
+
+use std::ops::Bound;
+
+use crate::base::key::SEQUENCE_MAX;
+use crate::base::{Cursor, Result, SequenceNumber};
+
+/// The keys that a cursor may show.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyRange {
+    pub(crate) lower: Bound<Box<[u8]>>,
+    pub(crate) upper: Bound<Box<[u8]>>,
+}
+
+impl KeyRange {
+    /// Every key.
+    pub(crate) const ALL: Self = Self {
+        lower: Bound::Unbounded,
+        upper: Bound::Unbounded,
+    };
+
+    /// Every key that begins with `prefix`.
+    pub(crate) fn prefix(prefix: &[u8]) -> Self {
+        // The first key after all that begin with `prefix`: the last byte that can grow grows.
+        let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
+            let mut end = prefix[..=last].to_vec();
+            end[last] += 1;
+            end
+        });
+        Self {
+            lower: Bound::Included(prefix.into()),
+            upper: end.map_or(Bound::Unbounded, |end| Bound::Excluded(end.into())),
+        }
+    }
+
+    /// The outermost keys of the range, where it has any.
+    pub(crate) fn ends(&self) -> (Option<&[u8]>, Option<&[u8]>) {
+        fn key(bound: &Bound<Box<[u8]>>) -> Option<&[u8]> {
+            match bound {
+                Bound::Unbounded => None,
+                Bound::Included(key) | Bound::Excluded(key) => Some(key),
+            }
+        }
+        (key(&self.lower), key(&self.upper))
+    }
+
+    /// Whether a file of keys from `smallest` to `largest` may hold keys of the range.
+    pub(super) fn may_overlap(&self, smallest: &[u8], largest: &[u8]) -> bool {
+        self.is_below_upper(smallest) && self.is_above_lower(largest)
+    }
+
+    #[inline]
+    pub(super) fn is_below_upper(&self, key: &[u8]) -> bool {
+        match &self.upper {
+            Bound::Unbounded => true,
+            Bound::Included(upper) => key <= &**upper,
+            Bound::Excluded(upper) => key < &**upper,
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_above_lower(&self, key: &[u8]) -> bool {
+        match &self.lower {
+            Bound::Unbounded => true,
+            Bound::Included(lower) => key >= &**lower,
+            Bound::Excluded(lower) => key > &**lower,
+        }
+    }
+}
+
+/// Where the cursor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Position {
+    /// On no entry.
+    Invalid,
+    /// On the merged cursor's entry.
+    Live,
+    /// On the copy in `shown_key` and `shown_value`; the merged cursor stands before its key.
+    Copied,
+}
+
+/// Shows, for each key of a range, the newest version that is at most a sequence number, and no
+/// tombstones.
+#[derive(Debug)]
+pub(crate) struct VisibleCursor<C> {
+    merged: C,
+    sequence: SequenceNumber,
+    range: KeyRange,
+    position: Position,
+    /// Forward: the key whose older versions are passed over. Backward: the key that is shown.
+    shown_key: Vec<u8>,
+    shown_value: Vec<u8>,
+}
+
+impl<C: Cursor> VisibleCursor<C> {
+    pub(crate) fn new(merged: C, sequence: SequenceNumber, range: KeyRange) -> Self {
+        Self {
+            merged,
+            sequence,
+            range,
+            position: Position::Invalid,
+            shown_key: Vec::new(),
+            shown_value: Vec::new(),
+        }
+    }
+
+    /// The cursor underneath.
+    pub(crate) fn merged_mut(&mut self) -> &mut C {
+        &mut self.merged
+    }
+
+    #[inline]
+    pub(crate) fn is_valid(&self) -> bool {
+        self.position != Position::Invalid
+    }
+
+    /// The key; empty while invalid.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        match self.position {
+            Position::Invalid => &[],
+            Position::Live => self.merged.key(),
+            Position::Copied => &self.shown_key,
+        }
+    }
+
+    /// The value; empty while invalid.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        match self.position {
+            Position::Invalid => &[],
+            Position::Live => self.merged.value(),
+            Position::Copied => &self.shown_value,
+        }
+    }
+
+    pub(crate) fn seek_to_first(&mut self) -> Result<bool> {
+        self.position = Position::Invalid;
+        match &self.range.lower {
+            Bound::Unbounded => self.merged.seek_to_first()?,
+            Bound::Included(lower) => self.merged.seek(lower, SEQUENCE_MAX)?,
+            // Sequence numbers begin at 1, so this passes every version of `lower`.
+            Bound::Excluded(lower) => self.merged.seek(lower, 0)?,
+        }
+        self.show_forward(false)
+    }
+
+    pub(crate) fn seek_to_last(&mut self) -> Result<bool> {
+        self.position = Position::Invalid;
+        let after = match &self.range.upper {
+            Bound::Unbounded => None,
+            Bound::Included(upper) => Some((upper, 0)),
+            Bound::Excluded(upper) => Some((upper, SEQUENCE_MAX)),
+        };
+        if let Some((key, sequence)) = after {
+            self.merged.seek(key, sequence)?;
+        }
+        if after.is_some() && self.merged.is_valid() {
+            self.merged.prev()?;
+        } else {
+            self.merged.seek_to_last()?;
+        }
+        self.show_backward()
+    }
+
+    /// Moves to the first visible key of the range that is `key` or greater.
+    pub(crate) fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        if !self.range.is_above_lower(key) {
+            return self.seek_to_first();
+        }
+        self.position = Position::Invalid;
+        // Versions newer than `sequence` are not even looked at.
+        self.merged.seek(key, self.sequence)?;
+        self.show_forward(false)
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<bool> {
+        match self.position {
+            Position::Invalid => return self.refuse_after_error(),
+            Position::Live => {
+                self.shown_key.clear();
+                self.shown_key.extend_from_slice(self.merged.key());
+                self.position = Position::Invalid;
+                self.merged.next()?;
+            }
+            Position::Copied => {
+                self.position = Position::Invalid;
+                if self.merged.is_valid() {
+                    self.merged.next()?;
+                } else {
+                    self.merged.seek_to_first()?;
+                }
+            }
+        }
+        self.show_forward(true)
+    }
+
+    pub(crate) fn prev(&mut self) -> Result<bool> {
+        match self.position {
+            Position::Invalid => return self.refuse_after_error(),
+            Position::Live => {
+                self.shown_key.clear();
+                self.shown_key.extend_from_slice(self.merged.key());
+                self.position = Position::Invalid;
+                while self.merged.is_valid() && self.merged.key() == self.shown_key {
+                    self.merged.prev()?;
+                }
+            }
+            Position::Copied => self.position = Position::Invalid,
+        }
+        self.show_backward()
+    }
+
+    /// An exhausted cursor stays where it is; one that met an error says so again.
+    fn refuse_after_error(&mut self) -> Result<bool> {
+        if !self.merged.is_valid() {
+            self.merged.next()?;
+        }
+        Ok(false)
+    }
+
+    /// Shows the first visible entry from the merged cursor onwards. With `skipping`, versions of
+    /// `shown_key` are passed over.
+    #[inline]
+    fn show_forward(&mut self, mut skipping: bool) -> Result<bool> {
+        while self.merged.is_valid() {
+            let trailer = self.merged.trailer();
+            if trailer.sequence() <= self.sequence {
+                let key = self.merged.key();
+                if !(skipping && key == self.shown_key) {
+                    if !self.range.is_below_upper(key) {
+                        return Ok(false);
+                    }
+                    if !trailer.is_tombstone() {
+                        self.position = Position::Live;
+                        return Ok(true);
+                    }
+                    self.shown_key.clear();
+                    self.shown_key.extend_from_slice(key);
+                    skipping = true;
+                }
+            }
+            self.merged.next()?;
+        }
+        Ok(false)
+    }
+
+    /// Shows the last visible key before the merged cursor's position, that entry included.
+    fn show_backward(&mut self) -> Result<bool> {
+        let mut found = false;
+        while self.merged.is_valid() {
+            let trailer = self.merged.trailer();
+            if trailer.sequence() <= self.sequence {
+                let key = self.merged.key();
+                if found && key != self.shown_key {
+                    break;
+                }
+                if !self.range.is_above_lower(key) {
+                    break;
+                }
+                // Newer versions come later and replace what was found before.
+                found = !trailer.is_tombstone();
+                self.shown_key.clear();
+                self.shown_key.extend_from_slice(key);
+                if found {
+                    self.shown_value.clear();
+                    self.shown_value.extend_from_slice(self.merged.value());
+                }
+            }
+            self.merged.prev()?;
+        }
+        if found {
+            self.position = Position::Copied;
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,190 @@
+//! The footer: the fixed-size end of a segment that tells where everything else in it is.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 8 | magic |
+//! | 4 | format version |
+//! | 4 | zero |
+//! | 8 | file number |
+//! | 8 | segment id |
+//! | 8 | offset of the segment in the file |
+//! | 8 | offset of the footer before this one, or all ones |
+//! | 16 each | offset and length of: index, properties, filter units 1 to 4 (zeroes where absent) |
+//! | 4 | checksum of the bytes above, seeded with (file, segment, offset of the footer) |
+//!
+//! Every later version keeps the length, the magic, the version and the checksum where they are.
+//!
+//! Invariant I1: data blocks, filter units, index, properties and footer fill the segment in this
+//! order without gaps, so each of its bytes is under a checksum.
+
+use crate::block::stored::{Place, TRAILER_BYTES};
+use crate::codec::Reader;
+use crate::codec::checksum::checksum;
+use crate::codec::reader::DecodeError;
+use crate::filter::FILTER_UNITS_MAX;
+
+use super::meta::{FileMeta, SegmentMeta};
+
+/// The length of a footer.
+pub(crate) const FOOTER_BYTES: usize = 148;
+
+/// The version of the table format that this code writes, and the newest that it reads.
+const FORMAT_VERSION: u32 = 1;
+
+/// What every footer begins with.
+const MAGIC: [u8; 8] = *b"\x89WRTABLE";
+
+/// The previous footer's offset in the first segment of a file.
+const NO_FOOTER: u64 = u64::MAX;
+
+/// Where a block is in the file, its trailer included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Handle {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+impl Handle {
+    /// The offset just after the block.
+    pub(crate) fn end(self) -> Option<u64> {
+        self.offset.checked_add(self.length)
+    }
+}
+
+/// The decoded footer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Footer {
+    pub(crate) segment_offset: u64,
+    pub(crate) previous: Option<u64>,
+    pub(crate) index: Handle,
+    pub(crate) properties: Handle,
+    /// Absent units have length zero and follow the present ones.
+    pub(crate) filters: [Handle; FILTER_UNITS_MAX],
+}
+
+impl Footer {
+    /// The bytes of the footer at `place`, and its checksum.
+    pub(crate) fn encode(&self, place: Place) -> ([u8; FOOTER_BYTES], u32) {
+        let mut bytes = Vec::with_capacity(FOOTER_BYTES);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+        for word in [
+            place.file.0,
+            place.segment.0,
+            self.segment_offset,
+            self.previous.unwrap_or(NO_FOOTER),
+        ] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        for handle in [self.index, self.properties].iter().chain(&self.filters) {
+            bytes.extend_from_slice(&handle.offset.to_le_bytes());
+            bytes.extend_from_slice(&handle.length.to_le_bytes());
+        }
+        let sum = checksum(place.seed(), &bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        let mut footer = [0; FOOTER_BYTES];
+        footer.copy_from_slice(&bytes);
+        (footer, sum)
+    }
+
+    /// Reads the footer of the segment that `meta` describes, and checks it against that.
+    pub(crate) fn decode(
+        bytes: &[u8],
+        place: Place,
+        meta: &SegmentMeta,
+    ) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let cut = "a table footer is cut off";
+        if reader.array::<8>(cut)? != MAGIC {
+            return Err(Reader::new(bytes).error("a table footer has a wrong magic"));
+        }
+        let Some((covered, sum)) = bytes.split_last_chunk() else {
+            return Err(reader.error(cut));
+        };
+        let sum = u32::from_le_bytes(*sum);
+        if checksum(place.seed(), covered) != sum {
+            return Err(Reader::new(bytes).error("a table footer fails its checksum"));
+        }
+        if sum != meta.footer_checksum {
+            return Err(Reader::new(bytes).error("a table footer is not the recorded one"));
+        }
+        let version = reader.clone();
+        if reader.u32(cut)? != FORMAT_VERSION || reader.u32(cut)? != 0 {
+            return Err(version.unsupported("a table of a newer format"));
+        }
+        let ids = reader.clone();
+        if reader.u64(cut)? != place.file.0
+            || reader.u64(cut)? != place.segment.0
+            || reader.u64(cut)? != meta.offset
+        {
+            return Err(ids.error("a table footer belongs to another segment"));
+        }
+        let previous = Some(reader.u64(cut)?).filter(|&offset| offset != NO_FOOTER);
+        let mut handles = [Handle::default(); 2 + FILTER_UNITS_MAX];
+        for handle in &mut handles {
+            handle.offset = reader.u64(cut)?;
+            handle.length = reader.u64(cut)?;
+        }
+        let [index, properties, filters @ ..] = handles;
+        let footer = Self {
+            segment_offset: meta.offset,
+            previous,
+            index,
+            properties,
+            filters,
+        };
+        if footer.fills(place.offset) {
+            Ok(footer)
+        } else {
+            Err(ids.error("a table footer's blocks do not fill the segment"))
+        }
+    }
+
+    /// The filter units that are there.
+    pub(crate) fn filter_units(&self) -> impl Iterator<Item = Handle> {
+        self.filters.into_iter().filter(|unit| unit.length > 0)
+    }
+
+    /// The offset just after the data blocks.
+    pub(crate) fn data_end(&self) -> u64 {
+        self.filter_units().next().unwrap_or(self.index).offset
+    }
+
+    /// I1, for a footer at `end`.
+    fn fills(&self, end: u64) -> bool {
+        let units = self.filter_units().count();
+        let present_first = self.filters[..units].iter().all(|unit| unit.length > 0)
+            && self.filters[units..]
+                .iter()
+                .all(|unit| *unit == Handle::default());
+        let mut position = Some(self.data_end());
+        let mut long_enough = true;
+        for handle in self.filters[..units]
+            .iter()
+            .chain([&self.index, &self.properties])
+        {
+            long_enough &= handle.length > TRAILER_BYTES as u64;
+            position = position
+                .filter(|&position| position == handle.offset)
+                .and_then(|_| handle.end());
+        }
+        present_first
+            && long_enough
+            && self.data_end() > self.segment_offset
+            && position == Some(end)
+    }
+}
+
+/// Where the footer of `segment` of `file` belongs; `None` where the segment is too short for one.
+pub(crate) fn footer_place(file: &FileMeta, segment: &SegmentMeta) -> Option<Place> {
+    let offset = segment
+        .offset
+        .checked_add(segment.length)?
+        .checked_sub(FOOTER_BYTES as u64)?;
+    (offset >= segment.offset).then_some(Place {
+        file: file.number,
+        segment: segment.id,
+        offset,
+    })
+}

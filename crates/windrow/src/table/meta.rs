@@ -1,0 +1,86 @@
+//! What the manifest records of table files.
+
+use crate::base::{FileNumber, SegmentId, SequenceNumber};
+
+/// What the manifest knows of one segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SegmentMeta {
+    pub(crate) id: SegmentId,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) entries: u64,
+    pub(crate) tombstones: u64,
+    pub(crate) smallest: Box<[u8]>,
+    pub(crate) largest: Box<[u8]>,
+    pub(crate) sequence_min: SequenceNumber,
+    pub(crate) sequence_max: SequenceNumber,
+    pub(crate) logical_bytes: u64,
+    pub(crate) filter_bytes: u64,
+    pub(crate) footer_checksum: u32,
+}
+
+/// What the manifest knows of one table file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FileMeta {
+    pub(crate) number: FileNumber,
+    pub(crate) segments: Vec<SegmentMeta>,
+}
+
+impl SegmentMeta {
+    /// The offset just after the segment's footer.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset.saturating_add(self.length)
+    }
+}
+
+impl FileMeta {
+    /// The bytes of all segments.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.length).sum()
+    }
+
+    /// The entries of all segments, every version counted.
+    pub(crate) fn entries(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.entries).sum()
+    }
+
+    /// The tombstones of all segments.
+    pub(crate) fn tombstones(&self) -> u64 {
+        self.segments.iter().map(|segment| segment.tombstones).sum()
+    }
+
+    /// The bytes of all keys and values before any encoding.
+    pub(crate) fn logical_bytes(&self) -> u64 {
+        self.segments
+            .iter()
+            .map(|segment| segment.logical_bytes)
+            .sum()
+    }
+
+    /// The smallest user key; empty only where there are no segments.
+    pub(crate) fn smallest(&self) -> &[u8] {
+        self.segments
+            .iter()
+            .map(|segment| &*segment.smallest)
+            .min()
+            .unwrap_or_default()
+    }
+
+    /// The largest user key; empty only where there are no segments.
+    pub(crate) fn largest(&self) -> &[u8] {
+        self.segments
+            .iter()
+            .map(|segment| &*segment.largest)
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// The largest sequence number of any entry.
+    pub(crate) fn sequence_max(&self) -> SequenceNumber {
+        self.segments
+            .iter()
+            .map(|segment| segment.sequence_max)
+            .max()
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,163 @@
+//! A bounded set of open table files.
+//!
+//! Each file of a version has a [`TableSlot`]. A read takes the open table out of its slot without
+//! a lock; only opening and closing take locks. Beyond the bound a clock hand closes tables that
+//! were not used since it last passed.
+//!
+//! Invariants:
+//! - I1. A slot that holds a table is on the clock exactly once.
+//! - I2. A table taken out of a slot stays usable, its file open, until it is dropped.
+//!
+//! Concurrency: lock order is a slot's opening lock, then the clock.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+use arc_swap::{ArcSwapOption, Guard};
+
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::{Error, Result};
+use crate::vfs::{OpenMode, Vfs};
+
+use super::meta::FileMeta;
+use super::reader::{Table, TableContext};
+
+/// Holds the table of one file while it is open.
+#[derive(Debug, Default)]
+pub(crate) struct TableSlot {
+    table: ArcSwapOption<Table>,
+    /// Whether a read came by since the clock hand last passed.
+    used: AtomicBool,
+    /// Held while the table is opened, so that it is opened once.
+    opening: Mutex<()>,
+}
+
+/// Opens tables on demand and closes the least used.
+#[derive(Debug)]
+pub(crate) struct OpenTables {
+    vfs: Arc<dyn Vfs>,
+    directory: PathBuf,
+    context: TableContext,
+    open_max: usize,
+    clock: Mutex<VecDeque<Weak<TableSlot>>>,
+}
+
+/// An open table on loan from its slot.
+#[derive(Debug)]
+pub(crate) struct OpenTable(Guard<Option<Arc<Table>>>);
+
+impl OpenTable {
+    /// The table, for longer than a read takes.
+    pub(crate) fn share(&self) -> Arc<Table> {
+        Arc::clone(self)
+    }
+}
+
+impl Deref for OpenTable {
+    type Target = Arc<Table>;
+
+    #[inline]
+    fn deref(&self) -> &Arc<Table> {
+        match &*self.0 {
+            Some(table) => table,
+            None => unreachable!("made only around a table"),
+        }
+    }
+}
+
+impl OpenTables {
+    /// Tables of `directory`, about `open_max` of them open at a time.
+    pub(crate) fn new(
+        vfs: Arc<dyn Vfs>,
+        directory: PathBuf,
+        context: TableContext,
+        open_max: usize,
+    ) -> Self {
+        Self {
+            vfs,
+            directory,
+            context,
+            open_max,
+            clock: Mutex::new(VecDeque::new()),
+        }
+    }
+
+    /// The table in `slot`, opened if need be as `meta` describes it.
+    #[inline]
+    pub(crate) fn get(&self, slot: &Arc<TableSlot>, meta: &FileMeta) -> Result<OpenTable> {
+        let table = slot.table.load();
+        if table.is_some() {
+            if !slot.used.load(Ordering::Relaxed) {
+                slot.used.store(true, Ordering::Relaxed);
+            }
+            return Ok(OpenTable(table));
+        }
+        drop(table);
+        self.open(slot, meta)
+    }
+
+    /// What all tables share.
+    pub(crate) fn context(&self) -> &TableContext {
+        &self.context
+    }
+
+    #[cold]
+    fn open(&self, slot: &Arc<TableSlot>, meta: &FileMeta) -> Result<OpenTable> {
+        let opening = slot.opening.lock();
+        if let Some(table) = slot.table.load_full() {
+            return Ok(OpenTable(Guard::from_inner(Some(table))));
+        }
+        let table = self.open_anew(meta)?;
+        slot.table.store(Some(Arc::clone(&table)));
+        slot.used.store(true, Ordering::Relaxed);
+        self.admit(slot);
+        drop(opening);
+        Ok(OpenTable(Guard::from_inner(Some(table))))
+    }
+
+    /// Opens the file that `meta` describes, whether or not it is open already.
+    pub(crate) fn open_anew(&self, meta: &FileMeta) -> Result<Arc<Table>> {
+        let name = super::file_name(meta.number);
+        let path = self.directory.join(&name);
+        let file = self
+            .vfs
+            .open(&path, OpenMode::Read)
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => Error::corruption(&name, 0, "the file is missing"),
+                _ => Error::io("open", &path, error),
+            })?;
+        Ok(Arc::new(Table::open(
+            file,
+            name,
+            meta,
+            self.context.clone(),
+        )?))
+    }
+
+    /// Puts `slot` on the clock (I1) and closes tables beyond the bound.
+    fn admit(&self, slot: &Arc<TableSlot>) {
+        let mut closed = Vec::new();
+        let mut clock = self.clock.lock();
+        clock.push_back(Arc::downgrade(slot));
+        // Every table gets at most one more chance, so the hand stops after two rounds.
+        let mut steps = 2 * clock.len();
+        while clock.len() > self.open_max && steps > 0 {
+            steps -= 1;
+            let Some(weak) = clock.pop_front() else { break };
+            let Some(candidate) = weak.upgrade() else {
+                continue;
+            };
+            if candidate.used.swap(false, Ordering::Relaxed) {
+                clock.push_back(weak);
+            } else {
+                closed.push(candidate.table.swap(None));
+            }
+        }
+        // Files are closed outside the lock.
+        drop(clock);
+        drop(closed);
+    }
+}

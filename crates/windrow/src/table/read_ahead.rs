@@ -1,0 +1,135 @@
+//! Blocks read from front to back through a window, past cache and mapping: for compaction and
+//! verification, which touch everything once.
+//!
+//! Invariant I1: the window holds bytes of the file as read; each block is verified when it becomes
+//! the present one.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::base::Result;
+use crate::block::Layout;
+use crate::block::stored::{unfold, verify};
+use crate::codec::Compression;
+use crate::vfs::read_exact_at;
+
+use super::counters::ReadCounters;
+use super::cursor::{BlockCursor, Blocks};
+use super::reader::{Table, read_error};
+use super::segment::Segment;
+
+/// How far one read goes.
+const WINDOW_BYTES: u64 = 256 << 10;
+
+/// A cursor that reads ahead and leaves the cache alone.
+pub(crate) type SequentialCursor = BlockCursor<ReadAhead>;
+
+/// Blocks from a window of the file.
+#[derive(Debug)]
+pub(crate) struct ReadAhead {
+    table: Arc<Table>,
+    segment: usize,
+    window: Vec<u8>,
+    /// Where the window begins in the file.
+    start: u64,
+    block: Present,
+    counters: ReadCounters,
+}
+
+/// The payload of the present block.
+#[derive(Debug)]
+enum Present {
+    InWindow(Range<usize>),
+    Unfolded(Arc<[u8]>),
+}
+
+impl Table {
+    /// A cursor over the table that reads ahead and leaves the cache alone.
+    pub(crate) fn sequential_cursor(self: &Arc<Self>) -> SequentialCursor {
+        BlockCursor::new(ReadAhead::new(self, self.only_segment()))
+    }
+}
+
+impl ReadAhead {
+    pub(super) fn new(table: &Arc<Table>, segment: usize) -> Self {
+        Self {
+            table: Arc::clone(table),
+            segment,
+            window: Vec::new(),
+            start: 0,
+            block: Present::InWindow(0..0),
+            counters: ReadCounters::default(),
+        }
+    }
+
+    /// Where `length` bytes at `offset` of the file are in the window, if they are.
+    fn in_window(&self, offset: u64, length: usize) -> Option<Range<usize>> {
+        let start = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        let end = start.checked_add(length)?;
+        (end <= self.window.len()).then_some(start..end)
+    }
+
+    /// Reads the window that begins with block `index`.
+    fn fill(&mut self, index: usize) -> Result<Range<usize>> {
+        let blocks = &self.table.segments[self.segment].index;
+        let (offset, length) = blocks.block(index);
+        let (last, last_length) = blocks.block(blocks.blocks() - 1);
+        let ahead = (last + last_length as u64 - offset).min(WINDOW_BYTES);
+        let ahead = usize::try_from(ahead).unwrap_or(length).max(length);
+        self.window.clear();
+        self.window.resize(ahead, 0);
+        self.start = offset;
+        let read = read_exact_at(&*self.table.file, &mut self.window, offset);
+        if let Err(error) = read {
+            self.window.clear();
+            return Err(read_error(&self.table.name, offset, error));
+        }
+        self.counters.block_load_bytes += ahead as u64;
+        Ok(0..length)
+    }
+}
+
+impl Blocks for ReadAhead {
+    fn load(&mut self, index: usize) -> Result<()> {
+        self.counters.block_reads += 1;
+        self.counters.block_loads += 1;
+        let (offset, length) = self.segment().index.block(index);
+        let range = match self.in_window(offset, length) {
+            Some(range) => range,
+            None => self.fill(index)?,
+        };
+        let table = &self.table;
+        let place = table.place(self.segment(), offset);
+        let stored = self.window.get(range.clone()).unwrap_or_default();
+        let (codec, body) = table.located(verify(stored, place), offset)?;
+        self.block = if codec == Compression::None {
+            table.located(Layout::check(body), offset)?;
+            Present::InWindow(range.start..range.start + body.len())
+        } else {
+            let payload = table.located(unfold(codec, body), offset)?;
+            table.located(Layout::check(&payload), offset)?;
+            Present::Unfolded(payload)
+        };
+        Ok(())
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        match &self.block {
+            Present::InWindow(range) => self.window.get(range.clone()).unwrap_or_default(),
+            Present::Unfolded(payload) => payload,
+        }
+    }
+
+    fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    fn segment(&self) -> &Segment {
+        &self.table.segments[self.segment]
+    }
+
+    fn counters(&mut self) -> &mut ReadCounters {
+        &mut self.counters
+    }
+}

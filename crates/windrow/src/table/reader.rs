@@ -1,0 +1,393 @@
+//! An open table file: point reads, and the two sources of blocks.
+//!
+//! *Mapped*: uncompressed blocks are read in place. A block is verified when it is first touched
+//! and again after each scrub interval. *Buffered*: blocks are read into the block cache and
+//! verified on the way. Compressed blocks always go through the cache.
+//!
+//! Invariants:
+//! - I1. No block is read from before its checksum and form were verified: for a mapping in this
+//!   scrub interval, otherwise when it was loaded.
+//! - I2. Newer segments stand later in the file and are asked first.
+//!
+//! Concurrency: shared freely; nothing here blocks but I/O and the cache's short locks.
+
+use std::fmt;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::{Error, FileNumber, Result, SequenceNumber, Trailer};
+use crate::block::stored::{Place, TRAILER_BYTES, unfold, verify, zeroed};
+use crate::block::{Layout, PinnedValue};
+use crate::cache::BlockCache;
+use crate::codec::Compression;
+use crate::codec::reader::DecodeError;
+use crate::options::BlockSource;
+use crate::vfs::{File, Region, read_exact_at};
+
+use super::counters::ReadCounters;
+use super::meta::FileMeta;
+use super::scrub::ScrubClock;
+use super::segment::Segment;
+
+/// What all tables of a database share.
+#[derive(Debug, Clone)]
+pub(crate) struct TableContext {
+    pub(crate) source: BlockSource,
+    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) scrub: Arc<ScrubClock>,
+}
+
+/// An open table file.
+pub(crate) struct Table {
+    pub(super) name: String,
+    pub(super) number: FileNumber,
+    pub(super) file: Arc<dyn File>,
+    /// The mapping, in mapped mode.
+    region: Option<Arc<dyn Region>>,
+    /// In file order (I2).
+    pub(super) segments: Box<[Segment]>,
+    context: TableContext,
+}
+
+/// The payload of a verified block; bytes may follow it.
+#[derive(Debug)]
+pub(super) enum BlockBytes {
+    /// A range of the table's mapping.
+    Mapped(Range<usize>),
+    Cached(Arc<[u8]>),
+}
+
+/// What a point read found.
+pub(crate) struct Found<'a> {
+    table: &'a Table,
+    block: BlockBytes,
+    value: Range<usize>,
+    trailer: Trailer,
+}
+
+impl Found<'_> {
+    /// The sequence number and kind.
+    #[inline]
+    pub(crate) fn trailer(&self) -> Trailer {
+        self.trailer
+    }
+
+    /// The value in place.
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        self.table
+            .bytes(&self.block)
+            .get(self.value.clone())
+            .unwrap_or_default()
+    }
+
+    /// The value in place, for longer than the table is held.
+    pub(crate) fn pin(self) -> PinnedValue {
+        match (self.block, &self.table.region) {
+            (BlockBytes::Mapped(block), Some(region)) => PinnedValue::mapped(
+                Arc::clone(region),
+                block.start + self.value.start..block.start + self.value.end,
+            ),
+            (BlockBytes::Cached(block), _) => PinnedValue::cached(block, self.value),
+            (BlockBytes::Mapped(_), None) => unreachable!("only a mapping has mapped blocks"),
+        }
+    }
+}
+
+impl fmt::Debug for Found<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Found")
+            .field("trailer", &self.trailer)
+            .field("value", &self.value())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table")
+            .field("name", &self.name)
+            .field("segments", &self.segments.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads `length` bytes at `offset`, which the manifest and the file's length say are there.
+pub(super) fn read_exact(file: &dyn File, name: &str, offset: u64, length: u64) -> Result<Vec<u8>> {
+    let length = usize::try_from(length)
+        .map_err(|_| Error::corruption(name, offset, "a block is too long for this machine"))?;
+    let mut bytes = vec![0; length];
+    read_exact_at(file, &mut bytes, offset).map_err(|error| read_error(name, offset, error))?;
+    Ok(bytes)
+}
+
+/// The error for a failed read; the end of the file before the recorded end is damage.
+pub(super) fn read_error(name: &str, offset: u64, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        Error::corruption(name, offset, "the file ends before its recorded end")
+    } else {
+        Error::io("read", Path::new(name), error)
+    }
+}
+
+impl Table {
+    /// Opens the file that `meta` describes and checks its footers, indexes, filters and
+    /// properties against it. `name` is how errors call the file.
+    pub(crate) fn open(
+        file: Arc<dyn File>,
+        name: String,
+        meta: &FileMeta,
+        context: TableContext,
+    ) -> Result<Self> {
+        let recorded = meta.segments.iter().map(super::SegmentMeta::end).max();
+        let end = recorded.unwrap_or_default();
+        let length = file
+            .length()
+            .map_err(|error| Error::io("read the length of", Path::new(&name), error))?;
+        if meta.segments.is_empty() || length < end {
+            let what = "the file ends before its recorded end";
+            return Err(Error::corruption(&name, length, what));
+        }
+        let segments = meta
+            .segments
+            .iter()
+            .map(|segment| Segment::open(&*file, &name, meta, segment))
+            .collect::<Result<_>>()?;
+        let region = match context.source {
+            BlockSource::Buffered => None,
+            BlockSource::Mapped => Some(
+                file.map(end)
+                    .map_err(|error| Error::io("map", Path::new(&name), error))?,
+            ),
+        };
+        Ok(Self {
+            number: meta.number,
+            name,
+            file,
+            region,
+            segments,
+            context,
+        })
+    }
+
+    /// The bytes of indexes and filters.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.segments.iter().map(Segment::memory_bytes).sum()
+    }
+
+    /// Finds the newest version of `key` that is at most `sequence`; `hash` is the key's
+    /// [`key_hash`](crate::codec::checksum::key_hash).
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        key: &[u8],
+        hash: u64,
+        sequence: SequenceNumber,
+        counters: &mut ReadCounters,
+    ) -> Result<Option<Found<'_>>> {
+        // I2
+        for segment in self.segments.iter().rev() {
+            counters.runs_probed += 1;
+            if !segment.filters.is_empty() {
+                counters.filter_probes += 1;
+                if !segment.may_contain(hash) {
+                    counters.filter_rejects += 1;
+                    continue;
+                }
+            }
+            let found = self.get_in(segment, key, sequence, counters)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+            counters.filter_false_positives += u64::from(!segment.filters.is_empty());
+        }
+        Ok(None)
+    }
+
+    fn get_in(
+        &self,
+        segment: &Segment,
+        key: &[u8],
+        sequence: SequenceNumber,
+        counters: &mut ReadCounters,
+    ) -> Result<Option<Found<'_>>> {
+        let blocks = segment.index.blocks();
+        let mut index = segment.index.find(key);
+        while index < blocks {
+            let block = self.block(segment, index, counters)?;
+            let bytes = self.bytes(&block);
+            match look_up(bytes, key, sequence) {
+                Some(LookUp::Found(value, trailer)) => {
+                    return Ok(Some(Found {
+                        table: self,
+                        block,
+                        value,
+                        trailer,
+                    }));
+                }
+                Some(LookUp::Absent) => return Ok(None),
+                Some(LookUp::Behind) => index += 1,
+                None => return Err(self.malformed(segment, index)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Block `index` of `segment`, verified (I1).
+    #[inline]
+    pub(super) fn block(
+        &self,
+        segment: &Segment,
+        index: usize,
+        counters: &mut ReadCounters,
+    ) -> Result<BlockBytes> {
+        counters.block_reads += 1;
+        let (offset, length) = segment.index.block(index);
+        if let Some(region) = &self.region {
+            if segment.verified.contains(index, self.context.scrub.epoch()) {
+                #[expect(clippy::cast_possible_truncation, reason = "the file is mapped whole")]
+                let start = offset as usize;
+                return Ok(BlockBytes::Mapped(start..start + length - TRAILER_BYTES));
+            }
+            return self.load_mapped(&**region, segment, index, counters);
+        }
+        let place = self.place(segment, offset);
+        match self.context.cache.get(place) {
+            Some(block) => Ok(BlockBytes::Cached(block)),
+            None => self.load_buffered(place, length, counters),
+        }
+    }
+
+    /// The payload of `block`, perhaps with bytes behind it.
+    #[inline]
+    pub(super) fn bytes<'a>(&'a self, block: &'a BlockBytes) -> &'a [u8] {
+        match (block, &self.region) {
+            (BlockBytes::Cached(bytes), _) => bytes,
+            (BlockBytes::Mapped(range), Some(region)) => {
+                region.bytes().get(range.clone()).unwrap_or_default()
+            }
+            (BlockBytes::Mapped(_), None) => &[],
+        }
+    }
+
+    pub(super) fn place(&self, segment: &Segment, offset: u64) -> Place {
+        Place {
+            file: self.number,
+            segment: segment.id,
+            offset,
+        }
+    }
+
+    #[cold]
+    fn load_mapped(
+        &self,
+        region: &dyn Region,
+        segment: &Segment,
+        index: usize,
+        counters: &mut ReadCounters,
+    ) -> Result<BlockBytes> {
+        let (offset, length) = segment.index.block(index);
+        let place = self.place(segment, offset);
+        let range = usize::try_from(offset)
+            .ok()
+            .and_then(|start| Some(start..start.checked_add(length)?));
+        let Some((range, stored)) =
+            range.and_then(|range| Some((range.clone(), region.bytes().get(range)?)))
+        else {
+            let what = "a block is beyond the mapping";
+            return Err(Error::corruption(&self.name, offset, what));
+        };
+        // The code is not verified yet; it only decides whether to look into the cache first.
+        let code_at = length.saturating_sub(TRAILER_BYTES);
+        if stored.get(code_at) != Some(&Compression::None.code())
+            && let Some(block) = self.context.cache.get(place)
+        {
+            return Ok(BlockBytes::Cached(block));
+        }
+        counters.block_loads += 1;
+        counters.block_load_bytes += length as u64;
+        let (codec, body) = self.located(verify(stored, place), offset)?;
+        if codec == Compression::None {
+            self.located(Layout::check(body), offset)?;
+            segment.verified.insert(index);
+            return Ok(BlockBytes::Mapped(range.start..range.start + body.len()));
+        }
+        self.unfold_to_cache(codec, body, place)
+    }
+
+    #[cold]
+    fn load_buffered(
+        &self,
+        place: Place,
+        length: usize,
+        counters: &mut ReadCounters,
+    ) -> Result<BlockBytes> {
+        counters.block_loads += 1;
+        counters.block_load_bytes += length as u64;
+        let mut stored = zeroed(length);
+        if let Some(target) = Arc::get_mut(&mut stored) {
+            read_exact_at(&*self.file, target, place.offset)
+                .map_err(|error| read_error(&self.name, place.offset, error))?;
+        }
+        let (codec, body) = self.located(verify(&stored, place), place.offset)?;
+        if codec != Compression::None {
+            return self.unfold_to_cache(codec, body, place);
+        }
+        self.located(Layout::check(body), place.offset)?;
+        self.context.cache.insert(place, Arc::clone(&stored));
+        Ok(BlockBytes::Cached(stored))
+    }
+
+    fn unfold_to_cache(&self, codec: Compression, body: &[u8], place: Place) -> Result<BlockBytes> {
+        let payload = self.located(unfold(codec, body), place.offset)?;
+        self.located(Layout::check(&payload), place.offset)?;
+        self.context.cache.insert(place, Arc::clone(&payload));
+        Ok(BlockBytes::Cached(payload))
+    }
+
+    /// Gives a decoding error the file and the offset.
+    pub(super) fn located<T>(
+        &self,
+        result: std::result::Result<T, DecodeError>,
+        offset: u64,
+    ) -> Result<T> {
+        result.map_err(|error| error.in_file(&self.name, offset))
+    }
+
+    /// The error for a block that was sound when it was verified.
+    #[cold]
+    pub(super) fn malformed(&self, segment: &Segment, index: usize) -> Error {
+        let offset = if index < segment.index.blocks() {
+            segment.index.block(index).0
+        } else {
+            0
+        };
+        let what = "a block changed after it was verified";
+        Error::corruption(&self.name, offset, what)
+    }
+}
+
+/// What one block says of a key.
+enum LookUp {
+    Found(Range<usize>, Trailer),
+    Absent,
+    /// All versions here are newer than asked for; older ones may follow in the next block.
+    Behind,
+}
+
+#[inline]
+fn look_up(bytes: &[u8], key: &[u8], sequence: SequenceNumber) -> Option<LookUp> {
+    let layout = Layout::read(bytes)?;
+    let index = layout.search(bytes, key, sequence)?;
+    let behind = index == layout.count();
+    let entry = layout.entry(bytes, layout.slot(bytes, index - usize::from(behind))?)?;
+    Some(if !layout.has_key(bytes, &entry, key) {
+        LookUp::Absent
+    } else if behind {
+        LookUp::Behind
+    } else {
+        LookUp::Found(entry.value, entry.trailer)
+    })
+}

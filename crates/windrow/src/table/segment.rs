@@ -1,0 +1,129 @@
+//! An open segment: its index, filters and properties in memory.
+//!
+//! Invariant I1: everything loaded here agrees with the footer, and the footer with the manifest.
+//!
+//! Concurrency: immutable but for the notes of what was verified; shared freely.
+
+use crate::base::{FileNumber, Result, SegmentId};
+use crate::block::stored::{Place, verify};
+use crate::codec::Compression;
+use crate::codec::reader::DecodeError;
+use crate::filter::Filter;
+use crate::vfs::File;
+
+use super::footer::{FOOTER_BYTES, Footer, Handle, footer_place};
+use super::index::SegmentIndex;
+use super::meta::{FileMeta, SegmentMeta};
+use super::properties::Properties;
+use super::reader::read_exact;
+use super::scrub::Verified;
+
+/// A segment of an open table.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) id: SegmentId,
+    pub(super) index: SegmentIndex,
+    pub(super) filters: Box<[Filter]>,
+    pub(super) properties: Properties,
+    /// Which blocks of the mapping were verified in this scrub interval.
+    pub(super) verified: Verified,
+}
+
+/// Reads the blocks of one segment while it is opened.
+struct Opening<'a> {
+    file: &'a dyn File,
+    name: &'a str,
+    number: FileNumber,
+    segment: SegmentId,
+}
+
+impl Opening<'_> {
+    /// Reads the block at `handle`, lets `decode` read its payload.
+    fn block<T>(
+        &self,
+        handle: Handle,
+        decode: impl FnOnce(&[u8]) -> std::result::Result<T, DecodeError>,
+    ) -> Result<T> {
+        let place = Place {
+            file: self.number,
+            segment: self.segment,
+            offset: handle.offset,
+        };
+        let bytes = read_exact(self.file, self.name, handle.offset, handle.length)?;
+        verify(&bytes, place)
+            .and_then(|(codec, payload)| match codec {
+                Compression::None => decode(payload),
+                Compression::Lz4 | Compression::Zstd => Err(DecodeError {
+                    what: "only data blocks may be compressed",
+                    offset: 0,
+                    unsupported: false,
+                }),
+            })
+            .map_err(|error| error.in_file(self.name, handle.offset))
+    }
+}
+
+impl Segment {
+    /// Loads the segment of `file` that `meta` describes; the file is long enough for it.
+    pub(super) fn open(
+        file: &dyn File,
+        name: &str,
+        table: &FileMeta,
+        meta: &SegmentMeta,
+    ) -> Result<Self> {
+        let damaged = |what| crate::Error::corruption(name, meta.offset, what);
+        let place = footer_place(table, meta)
+            .ok_or_else(|| damaged("the recorded length is too short for a segment"))?;
+        let bytes = read_exact(file, name, place.offset, FOOTER_BYTES as u64)?;
+        let footer = Footer::decode(&bytes, place, meta)
+            .map_err(|error| error.in_file(name, place.offset))?;
+        let opening = Opening {
+            file,
+            name,
+            number: table.number,
+            segment: meta.id,
+        };
+        let properties = opening.block(footer.properties, Properties::decode)?;
+        if !properties.agree_with(meta) {
+            return Err(crate::Error::corruption(
+                name,
+                footer.properties.offset,
+                "the properties differ from the manifest",
+            ));
+        }
+        let index = opening.block(footer.index, |payload| {
+            SegmentIndex::decode(payload, meta.offset, footer.data_end())
+        })?;
+        let filters = footer
+            .filter_units()
+            .map(|unit| opening.block(unit, Filter::decode))
+            .collect::<Result<_>>()?;
+        let filter_bytes: u64 = footer.filter_units().map(|unit| unit.length).sum();
+        if index.blocks() as u64 != properties.blocks || filter_bytes != properties.filter_bytes {
+            return Err(crate::Error::corruption(
+                name,
+                footer.properties.offset,
+                "the properties differ from the segment",
+            ));
+        }
+        Ok(Self {
+            id: meta.id,
+            verified: Verified::new(index.blocks()),
+            index,
+            filters,
+            properties,
+        })
+    }
+
+    /// Whether the key with this hash may be in the segment.
+    #[inline]
+    pub(super) fn may_contain(&self, hash: u64) -> bool {
+        self.filters.iter().all(|unit| unit.may_contain(hash))
+    }
+
+    /// The bytes of index and filters.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let filters: usize = self.filters.iter().map(Filter::memory_bytes).sum();
+        self.index.memory_bytes() + filters
+    }
+}

@@ -1,0 +1,143 @@
+//! A file system in memory, just enough for tables.
+
+use std::collections::HashMap;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicUsize, Ordering};
+use crate::vfs::{Advice, File, LockGuard, OpenMode, Region, Vfs};
+
+#[derive(Debug, Default)]
+pub(super) struct MemoryVfs {
+    files: Mutex<HashMap<PathBuf, Arc<MemoryFile>>>,
+    /// Files opened so far.
+    pub(super) opened: AtomicUsize,
+}
+
+/// A file; reads and writes are short on purpose.
+#[derive(Debug, Default)]
+pub(super) struct MemoryFile {
+    pub(super) bytes: Mutex<Vec<u8>>,
+    pub(super) syncs: AtomicUsize,
+    /// Reads fail from this offset on.
+    pub(super) fails_from: Mutex<Option<u64>>,
+    pub(super) reads: AtomicUsize,
+}
+
+/// The bytes as they were when they were mapped.
+#[derive(Debug)]
+struct MemoryRegion(Vec<u8>);
+
+impl Region for MemoryRegion {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+const SHORT: usize = 100_000;
+
+impl MemoryFile {
+    pub(super) fn holding(bytes: Vec<u8>) -> Arc<Self> {
+        let file = Self::default();
+        *file.bytes.lock() = bytes;
+        Arc::new(file)
+    }
+}
+
+impl File for MemoryFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        if self.fails_from.lock().is_some_and(|from| offset >= from) {
+            return Err(io::Error::other("a planted fault"));
+        }
+        let bytes = self.bytes.lock();
+        let start = usize::try_from(offset).unwrap().min(bytes.len());
+        let length = buffer.len().min(bytes.len() - start).min(SHORT);
+        buffer[..length].copy_from_slice(&bytes[start..start + length]);
+        Ok(length)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        let mut bytes = self.bytes.lock();
+        let start = usize::try_from(offset).unwrap();
+        let length = buffer.len().min(SHORT);
+        if bytes.len() < start + length {
+            bytes.resize(start + length, 0);
+        }
+        bytes[start..start + length].copy_from_slice(&buffer[..length]);
+        Ok(length)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.bytes.lock().len() as u64)
+    }
+
+    fn reserve(&self, _: u64, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.syncs.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn advise(&self, _: Range<u64>, _: Advice) {}
+
+    fn map(&self, length: u64) -> io::Result<Arc<dyn Region>> {
+        let length = usize::try_from(length).unwrap();
+        Ok(Arc::new(MemoryRegion(self.bytes.lock()[..length].to_vec())))
+    }
+}
+
+impl MemoryVfs {
+    pub(super) fn file(&self, path: &Path) -> Arc<MemoryFile> {
+        Arc::clone(&self.files.lock()[path])
+    }
+}
+
+impl Vfs for MemoryVfs {
+    fn create_dir_all(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        let file = Arc::new(MemoryFile::default());
+        let old = self.files.lock().insert(path.to_owned(), Arc::clone(&file));
+        match old {
+            None => Ok(file),
+            Some(_) => Err(io::ErrorKind::AlreadyExists.into()),
+        }
+    }
+
+    fn open(&self, path: &Path, _: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        match self.files.lock().get(path) {
+            Some(file) => Ok(Arc::clone(file) as Arc<dyn File>),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn list(&self, _: &Path) -> io::Result<Vec<String>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.files.lock().remove(path);
+        Ok(())
+    }
+
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, _: &Path) -> io::Result<Box<dyn LockGuard>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+}

@@ -1,0 +1,118 @@
+//! Tests of whole tables; parts have theirs beside them.
+
+mod damage;
+mod memory;
+mod model;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::{Cursor, FileNumber, Kind, Result, SegmentId, Trailer};
+use crate::cache::BlockCache;
+use crate::codec::Compression;
+use crate::codec::checksum::key_hash;
+use crate::options::BlockSource;
+
+use super::{
+    FileMeta, ReadCounters, ScrubClock, Table, TableContext, TableOptions, TableWriter, file_name,
+};
+use memory::{MemoryFile, MemoryVfs};
+
+/// An entry of a test's own making.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Owned {
+    key: Vec<u8>,
+    trailer: Trailer,
+    value: Vec<u8>,
+}
+
+impl Owned {
+    fn new(key: &[u8], sequence: u64, value: Option<&[u8]>) -> Self {
+        let kind = if value.is_some() {
+            Kind::Value
+        } else {
+            Kind::Tombstone
+        };
+        Self {
+            key: key.to_vec(),
+            trailer: Trailer::new(sequence, kind),
+            value: value.unwrap_or_default().to_vec(),
+        }
+    }
+
+    /// The entry that a cursor stands on.
+    fn under(cursor: &impl Cursor) -> Option<Self> {
+        cursor.is_valid().then(|| Self {
+            key: cursor.key().to_vec(),
+            trailer: cursor.trailer(),
+            value: cursor.value().to_vec(),
+        })
+    }
+}
+
+const NUMBER: FileNumber = FileNumber(12);
+const SEGMENT: SegmentId = SegmentId(13);
+
+fn plain() -> TableOptions {
+    TableOptions {
+        block_bytes: 4096,
+        bits_per_key: 10.0,
+        compression: Compression::None,
+    }
+}
+
+/// Writes `entries` and returns the file's bytes.
+fn write(entries: &[Owned], options: &TableOptions) -> (FileMeta, Vec<u8>) {
+    let vfs = MemoryVfs::default();
+    let meta = write_to(&vfs, NUMBER, entries, options);
+    let file = vfs.file(Path::new(&file_name(NUMBER)));
+    let bytes = file.bytes.lock().clone();
+    (meta, bytes)
+}
+
+fn write_to(
+    vfs: &MemoryVfs,
+    number: FileNumber,
+    entries: &[Owned],
+    options: &TableOptions,
+) -> FileMeta {
+    let mut writer = TableWriter::create(vfs, Path::new(""), number, SEGMENT, options).unwrap();
+    for entry in entries {
+        writer.add(&entry.key, entry.trailer, &entry.value).unwrap();
+    }
+    assert_eq!(writer.entries(), entries.len() as u64);
+    writer.finish().unwrap()
+}
+
+fn context(source: BlockSource) -> TableContext {
+    TableContext {
+        source,
+        cache: Arc::new(BlockCache::new(1 << 20)),
+        scrub: Arc::new(ScrubClock::default()),
+    }
+}
+
+fn open(bytes: Vec<u8>, meta: &FileMeta, source: BlockSource) -> Result<Arc<Table>> {
+    let file = MemoryFile::holding(bytes);
+    Table::open(file, file_name(meta.number), meta, context(source)).map(Arc::new)
+}
+
+/// A get, copied.
+fn get(table: &Table, key: &[u8], sequence: u64) -> Result<Option<(Trailer, Vec<u8>)>> {
+    let mut counters = ReadCounters::default();
+    let found = table.get(key, key_hash(key), sequence, &mut counters)?;
+    Ok(found.map(|found| (found.trailer(), found.value().to_vec())))
+}
+
+/// Everything a cursor meets from front to back.
+fn scan(cursor: &mut impl Cursor) -> Result<Vec<Owned>> {
+    let mut entries = Vec::new();
+    cursor.seek_to_first()?;
+    while let Some(entry) = Owned::under(cursor) {
+        entries.push(entry);
+        cursor.next()?;
+    }
+    Ok(entries)
+}
+
+const SOURCES: [BlockSource; 2] = [BlockSource::Mapped, BlockSource::Buffered];

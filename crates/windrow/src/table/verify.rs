@@ -1,0 +1,171 @@
+//! The full check of a table: every block, every key.
+//!
+//! Reads past cache and mapping, so it sees what is on the disk (or in the page cache), not what
+//! was verified before. Checks, beyond what opening the table checked:
+//! - each block's checksum and form, through [`ReadAhead`];
+//! - entries ascend strictly, across blocks too, and each block stays within its separators;
+//! - each key passes the filter;
+//! - entries, tombstones, bytes, first and last key and sequence bounds are as the properties say.
+
+use std::sync::Arc;
+
+use crate::base::key::compare_entries;
+use crate::base::{Error, SequenceNumber, Trailer};
+use crate::block::Layout;
+use crate::codec::checksum::key_hash;
+
+use super::cursor::Blocks;
+use super::properties::Properties;
+use super::read_ahead::ReadAhead;
+use super::reader::Table;
+use super::segment::Segment;
+
+/// What the check of one table went through.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct TableReport {
+    pub(crate) segments: u64,
+    pub(crate) blocks: u64,
+    pub(crate) entries: u64,
+    /// Stored bytes of the data blocks.
+    pub(crate) bytes: u64,
+}
+
+impl Table {
+    /// Checks everything and appends an error to `damage` for each block that is not sound.
+    pub(crate) fn verify(self: &Arc<Self>, damage: &mut Vec<Error>) -> TableReport {
+        let mut report = TableReport::default();
+        for (index, segment) in self.segments.iter().enumerate() {
+            report.segments += 1;
+            let mut walk = Walk {
+                table: self,
+                segment,
+                tally: Properties::default(),
+                last: None,
+                damage,
+                sound: true,
+            };
+            let mut blocks = ReadAhead::new(self, index);
+            for block in 0..segment.index.blocks() {
+                walk.block(&mut blocks, block);
+                report.blocks += 1;
+                report.bytes += segment.index.block(block).1 as u64;
+            }
+            report.entries += walk.tally.entries;
+            walk.finish();
+        }
+        report
+    }
+}
+
+/// The state of a walk over one segment.
+struct Walk<'a> {
+    table: &'a Table,
+    segment: &'a Segment,
+    /// What the entries so far add up to.
+    tally: Properties,
+    last: Option<(Vec<u8>, SequenceNumber)>,
+    damage: &'a mut Vec<Error>,
+    sound: bool,
+}
+
+impl Walk<'_> {
+    fn report(&mut self, error: Error) {
+        self.damage.push(error);
+        self.sound = false;
+    }
+
+    fn block(&mut self, blocks: &mut ReadAhead, index: usize) {
+        let (offset, _) = self.segment.index.block(index);
+        let result = blocks
+            .load(index)
+            .and_then(|()| match self.entries(blocks.bytes(), index) {
+                Some(None) => Ok(()),
+                Some(Some(what)) => Err(Error::corruption(&self.table.name, offset, what)),
+                None => Err(self.table.malformed(self.segment, index)),
+            });
+        if let Err(error) = result {
+            self.report(error);
+        }
+    }
+
+    /// Goes through the entries of a block; `Some(Some(_))` says what is wrong with one.
+    fn entries(&mut self, bytes: &[u8], index: usize) -> Option<Option<&'static str>> {
+        let layout = Layout::read(bytes)?;
+        let mut key = layout.prefix(bytes)?.to_vec();
+        let mut offset = layout.entries_start();
+        for _ in 0..layout.count() {
+            let entry = layout.entry(bytes, offset)?;
+            key.truncate(layout.prefix_length());
+            key.extend_from_slice(bytes.get(entry.suffix.clone())?);
+            let fault = self.entry(&key, entry.trailer, entry.value.len(), index);
+            if fault.is_some() {
+                return Some(fault);
+            }
+            offset = entry.value.end;
+        }
+        Some(None)
+    }
+
+    fn entry(
+        &mut self,
+        key: &[u8],
+        trailer: Trailer,
+        value_bytes: usize,
+        block: usize,
+    ) -> Option<&'static str> {
+        let sequence = trailer.sequence();
+        let new_key = match &mut self.last {
+            Some((last, last_sequence)) => {
+                if !compare_entries(last, *last_sequence, key, sequence).is_lt() {
+                    return Some("the entries are out of order");
+                }
+                let new_key = last != key;
+                last.clear();
+                last.extend_from_slice(key);
+                *last_sequence = sequence;
+                new_key
+            }
+            None => {
+                self.tally.smallest = key.into();
+                self.tally.sequence_min = sequence;
+                self.last = Some((key.to_vec(), sequence));
+                true
+            }
+        };
+        // The versions of one key may go on in blocks behind the one that the index names.
+        let indexed = self.segment.index.find(key);
+        if indexed > block || (new_key && indexed != block) {
+            return Some("the index leads past an entry");
+        }
+        if new_key && !self.segment.may_contain(key_hash(key)) {
+            return Some("the filter rejects a key that is there");
+        }
+        let tally = &mut self.tally;
+        tally.entries += 1;
+        tally.tombstones += u64::from(trailer.is_tombstone());
+        tally.logical_bytes += (key.len() + value_bytes) as u64;
+        tally.sequence_min = tally.sequence_min.min(sequence);
+        tally.sequence_max = tally.sequence_max.max(sequence);
+        None
+    }
+
+    /// Compares the totals, which mean something only where every block was sound.
+    fn finish(mut self) {
+        let properties = &self.segment.properties;
+        let tally = Properties {
+            largest: self
+                .last
+                .take()
+                .map(|(key, _)| key.into())
+                .unwrap_or_default(),
+            filter_bytes: properties.filter_bytes,
+            blocks: properties.blocks,
+            ..std::mem::take(&mut self.tally)
+        };
+        if self.sound && tally != *properties {
+            let (offset, _) = self.segment.index.block(0);
+            let what = "the entries do not add up to the properties";
+            self.report(Error::corruption(&self.table.name, offset, what));
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! Writes a table file of one segment, entry by entry, in bounded memory.
+//!
+//! Invariants:
+//! - I1. Entries come in strictly ascending order of (key, descending sequence); a violation is a
+//!   bug of the caller and panics before it reaches the disk.
+//! - I2. Memory is one block, one write buffer, eight bytes per key for the filter, and the index;
+//!   none of them follows the size of the database.
+//!
+//! Concurrency: none; a writer belongs to one job. Dropped before `finish`, it leaves a file that
+//! no manifest names.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::key::compare_entries;
+use crate::base::{Error, FileNumber, Result, SegmentId, Trailer};
+use crate::block::BlockBuilder;
+use crate::block::stored::{Place, seal};
+use crate::codec::Compression;
+use crate::codec::checksum::key_hash;
+use crate::codec::compression::Compressor;
+use crate::filter::FilterBuilder;
+use crate::vfs::{File, Vfs, write_all_at};
+
+use super::footer::{Footer, Handle};
+use super::index::IndexBuilder;
+use super::meta::{FileMeta, SegmentMeta};
+use super::properties::Properties;
+
+/// Bytes gathered before a write.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// How a table is written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TableOptions {
+    /// Size of a data block before compression.
+    pub(crate) block_bytes: usize,
+    /// Filter bits per key; 0 writes no filter.
+    pub(crate) bits_per_key: f64,
+    /// Compression of data blocks.
+    pub(crate) compression: Compression,
+}
+
+/// Writes one table file.
+#[derive(Debug)]
+pub(crate) struct TableWriter {
+    output: Output,
+    options: TableOptions,
+    compressor: Compressor,
+    block: BlockBuilder,
+    payload: Vec<u8>,
+    filter: FilterBuilder,
+    index: IndexBuilder,
+    properties: Properties,
+    last_key: Vec<u8>,
+    last_sequence: u64,
+}
+
+/// The file and what waits to be written to it.
+#[derive(Debug)]
+struct Output {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    number: FileNumber,
+    segment: SegmentId,
+    buffer: Vec<u8>,
+    /// Where the buffer belongs in the file.
+    written: u64,
+}
+
+impl Output {
+    /// Where the next byte goes.
+    fn position(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            file: self.number,
+            segment: self.segment,
+            offset: self.position(),
+        }
+    }
+
+    /// Appends a block whose body `fill` writes.
+    fn append(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> Compression) -> Result<Handle> {
+        let place = self.place();
+        let start = self.buffer.len();
+        let codec = fill(&mut self.buffer);
+        seal(&mut self.buffer, start, codec, place);
+        let handle = Handle {
+            offset: place.offset,
+            length: (self.buffer.len() - start) as u64,
+        };
+        if self.buffer.len() >= WRITE_BYTES {
+            self.flush()?;
+        }
+        Ok(handle)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        write_all_at(&*self.file, &self.buffer, self.written)
+            .map_err(|error| Error::io("write", &self.path, error))?;
+        self.written = self.position();
+        self.buffer.clear();
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        self.file
+            .sync_data()
+            .map_err(|error| Error::io("sync", &self.path, error))
+    }
+}
+
+impl TableWriter {
+    /// Creates table file `number` in `directory`, with one segment `segment`.
+    pub(crate) fn create(
+        vfs: &dyn Vfs,
+        directory: &Path,
+        number: FileNumber,
+        segment: SegmentId,
+        options: &TableOptions,
+    ) -> Result<Self> {
+        let path = directory.join(super::file_name(number));
+        let file = vfs
+            .create(&path)
+            .map_err(|error| Error::io("create", &path, error))?;
+        Ok(Self {
+            output: Output {
+                file,
+                path,
+                number,
+                segment,
+                buffer: Vec::with_capacity(WRITE_BYTES + 2 * options.block_bytes),
+                written: 0,
+            },
+            options: *options,
+            compressor: Compressor::new(options.compression),
+            block: BlockBuilder::default(),
+            payload: Vec::new(),
+            filter: FilterBuilder::default(),
+            index: IndexBuilder::default(),
+            properties: Properties::default(),
+            last_key: Vec::new(),
+            last_sequence: 0,
+        })
+    }
+
+    /// Adds an entry (I1).
+    pub(crate) fn add(&mut self, key: &[u8], trailer: Trailer, value: &[u8]) -> Result<()> {
+        assert!(!key.is_empty(), "a table entry needs a key");
+        let sequence = trailer.sequence();
+        let first = self.properties.entries == 0;
+        let order = compare_entries(&self.last_key, self.last_sequence, key, sequence);
+        assert!(
+            first || order.is_lt(),
+            "table entries must ascend: sequence {sequence} after {}",
+            self.last_sequence
+        );
+        let limit = self.options.block_bytes;
+        if !self.block.try_add(key, trailer, value, limit) {
+            self.finish_block(Some(key))?;
+            let added = self.block.try_add(key, trailer, value, limit);
+            assert!(added, "an empty block takes any entry");
+        }
+
+        if first || self.last_key != key {
+            if self.options.bits_per_key > 0.0 {
+                self.filter.add(key_hash(key));
+            }
+            self.last_key.clear();
+            self.last_key.extend_from_slice(key);
+        }
+        self.last_sequence = sequence;
+
+        let properties = &mut self.properties;
+        if first {
+            properties.smallest = key.into();
+            properties.sequence_min = sequence;
+        }
+        properties.entries += 1;
+        properties.tombstones += u64::from(trailer.is_tombstone());
+        properties.sequence_min = properties.sequence_min.min(sequence);
+        properties.sequence_max = properties.sequence_max.max(sequence);
+        properties.logical_bytes += (key.len() + value.len()) as u64;
+        Ok(())
+    }
+
+    /// About how long the file would be if it were finished now.
+    pub(crate) fn bytes_written_so_far(&self) -> u64 {
+        let waiting = self.block.block_bytes() + self.index.bytes();
+        self.output.position() + waiting as u64
+    }
+
+    /// How many entries were added.
+    pub(crate) fn entries(&self) -> u64 {
+        self.properties.entries
+    }
+
+    /// Writes the block that waits; `next` is the key after it.
+    fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
+        self.payload.clear();
+        self.block.finish(&mut self.payload);
+        let (compressor, payload) = (&mut self.compressor, &self.payload);
+        let handle = self
+            .output
+            .append(|buffer| compressor.append(payload, buffer))?;
+        self.index.add(handle.length, &self.last_key, next);
+        Ok(())
+    }
+
+    /// Writes what belongs behind the data and syncs the file; the caller syncs the directory.
+    /// There must be an entry.
+    pub(crate) fn finish(mut self) -> Result<FileMeta> {
+        assert!(self.properties.entries > 0, "a table needs an entry");
+        self.finish_block(None)?;
+
+        let mut filters = [Handle::default(); crate::filter::FILTER_UNITS_MAX];
+        let mut unit = Vec::new();
+        if self.filter.finish(self.options.bits_per_key, &mut unit) {
+            filters[0] = self.output.append(|buffer| plain(&unit, buffer))?;
+        }
+        let index = self.output.append(|buffer| {
+            self.index.finish(buffer);
+            Compression::None
+        })?;
+        let properties = Properties {
+            largest: self.last_key.into(),
+            filter_bytes: filters.iter().map(|unit| unit.length).sum(),
+            blocks: self.index.blocks(),
+            ..self.properties
+        };
+        let properties_handle = self.output.append(|buffer| {
+            properties.encode(buffer);
+            Compression::None
+        })?;
+        let footer = Footer {
+            segment_offset: 0,
+            previous: None,
+            index,
+            properties: properties_handle,
+            filters,
+        };
+        let (bytes, footer_checksum) = footer.encode(self.output.place());
+        self.output.buffer.extend_from_slice(&bytes);
+        self.output.sync()?;
+        Ok(FileMeta {
+            number: self.output.number,
+            segments: vec![SegmentMeta {
+                id: self.output.segment,
+                offset: 0,
+                length: self.output.position(),
+                entries: properties.entries,
+                tombstones: properties.tombstones,
+                smallest: properties.smallest,
+                largest: properties.largest,
+                sequence_min: properties.sequence_min,
+                sequence_max: properties.sequence_max,
+                logical_bytes: properties.logical_bytes,
+                filter_bytes: properties.filter_bytes,
+                footer_checksum,
+            }],
+        })
+    }
+}
+
+fn plain(body: &[u8], buffer: &mut Vec<u8>) -> Compression {
+    buffer.extend_from_slice(body);
+    Compression::None
+}

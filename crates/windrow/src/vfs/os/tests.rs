@@ -1,0 +1,151 @@
+//! The contract of the file-system traits, on the real file system.
+
+use super::super::{read_exact_at, write_all_at};
+use super::*;
+use tempfile::TempDir;
+
+fn directory() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let directory = directory();
+    let path = directory.path().join("file");
+    let file = OsVfs.create(&path).unwrap();
+    write_all_at(&*file, b"hello", 0).unwrap();
+    write_all_at(&*file, b"world", 10).unwrap();
+    file.sync_data().unwrap();
+    OsVfs.sync_dir(directory.path()).unwrap();
+
+    let file = OsVfs.open(&path, OpenMode::Read).unwrap();
+    assert_eq!(file.length().unwrap(), 15);
+    let mut bytes = [9; 15];
+    read_exact_at(&*file, &mut bytes, 0).unwrap();
+    assert_eq!(&bytes, b"hello\0\0\0\0\0world");
+    let past = read_exact_at(&*file, &mut bytes, 1).unwrap_err();
+    assert_eq!(past.kind(), io::ErrorKind::UnexpectedEof);
+    assert!(file.write_at(b"no", 0).is_err(), "opened for reading only");
+}
+
+#[test]
+fn create_refuses_an_existing_file_and_open_a_missing_one() {
+    let directory = directory();
+    let path = directory.path().join("file");
+    drop(OsVfs.create(&path).unwrap());
+    let again = OsVfs.create(&path).unwrap_err();
+    assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+    let missing = OsVfs.open(&directory.path().join("missing"), OpenMode::Read);
+    assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn names_are_listed_renamed_and_removed() {
+    let directory = directory();
+    let nested = directory.path().join("a/b");
+    OsVfs.create_dir_all(&nested).unwrap();
+    OsVfs.create_dir_all(&nested).unwrap();
+    drop(OsVfs.create(&nested.join("one")).unwrap());
+    drop(OsVfs.create(&nested.join("two")).unwrap());
+    OsVfs
+        .rename(&nested.join("one"), &nested.join("two"))
+        .unwrap();
+    assert_eq!(OsVfs.list(&nested).unwrap(), ["two"]);
+    OsVfs.remove(&nested.join("two")).unwrap();
+    assert!(OsVfs.list(&nested).unwrap().is_empty());
+}
+
+#[test]
+fn a_name_is_held_by_its_parent() {
+    for (path, expected) in [("/a/b", "/a"), ("a/b", "a"), ("a", "."), ("/", "/")] {
+        assert_eq!(parent(Path::new(path)), Path::new(expected));
+    }
+}
+
+#[test]
+fn a_removed_file_stays_readable_through_its_handle() {
+    let directory = directory();
+    let path = directory.path().join("file");
+    let file = OsVfs.create(&path).unwrap();
+    write_all_at(&*file, b"still here", 0).unwrap();
+    OsVfs.remove(&path).unwrap();
+    let mut bytes = [0; 10];
+    read_exact_at(&*file, &mut bytes, 0).unwrap();
+    assert_eq!(&bytes, b"still here");
+}
+
+#[test]
+fn reserving_does_not_change_the_length() {
+    let directory = directory();
+    let file = OsVfs.create(&directory.path().join("file")).unwrap();
+    write_all_at(&*file, b"abc", 0).unwrap();
+    match file.reserve(3, 1 << 20) {
+        Ok(()) => {}
+        Err(error) => assert_eq!(error.kind(), io::ErrorKind::Unsupported),
+    }
+    assert_eq!(file.length().unwrap(), 3);
+    file.reserve(0, 0)
+        .or_else(|error| match error.kind() {
+            io::ErrorKind::Unsupported => Ok(()),
+            _ => Err(error),
+        })
+        .unwrap();
+}
+
+#[test]
+fn advice_changes_nothing() {
+    let directory = directory();
+    let file = OsVfs.create(&directory.path().join("file")).unwrap();
+    write_all_at(&*file, b"abc", 0).unwrap();
+    for advice in [Advice::Random, Advice::Sequential, Advice::DontNeed] {
+        file.advise(0..3, advice);
+        file.advise(3..3, advice);
+    }
+    let mut bytes = [0; 3];
+    read_exact_at(&*file, &mut bytes, 0).unwrap();
+    assert_eq!(&bytes, b"abc");
+}
+
+#[test]
+fn a_mapping_shows_the_bytes_and_outlives_name_and_handle() {
+    let directory = directory();
+    let path = directory.path().join("file");
+    let file = OsVfs.create(&path).unwrap();
+    write_all_at(&*file, &[7; 10_000], 0).unwrap();
+    let region = file.map(10_000).unwrap();
+    let part = file.map(5).unwrap();
+    let empty = file.map(0).unwrap();
+    let past = file.map(10_001).unwrap_err();
+    assert_eq!(past.kind(), io::ErrorKind::UnexpectedEof); // I1
+    drop(file);
+    OsVfs.remove(&path).unwrap();
+    assert_eq!(region.bytes(), [7; 10_000]);
+    assert_eq!(part.bytes(), [7; 5]);
+    assert!(empty.bytes().is_empty());
+}
+
+#[test]
+fn the_lock_is_held_once_and_released_on_drop() {
+    // I2
+    let directory = directory();
+    let path = directory.path().join("LOCK");
+    let lock = OsVfs.lock(&path).unwrap();
+    let second = OsVfs.lock(&path).unwrap_err();
+    assert_eq!(second.kind(), io::ErrorKind::WouldBlock);
+    drop(lock);
+    drop(OsVfs.lock(&path).unwrap());
+    drop(OsVfs.lock(&path).unwrap());
+}
+
+#[test]
+fn a_lock_of_the_operating_system_is_respected() {
+    // I2: as another process would hold it, unknown to this one's own list.
+    let directory = directory();
+    let path = directory.path().join("LOCK");
+    let other = fs::File::create(&path).unwrap();
+    other.try_lock().unwrap();
+    let second = OsVfs.lock(&path).unwrap_err();
+    assert_eq!(second.kind(), io::ErrorKind::WouldBlock);
+    drop(other);
+    drop(OsVfs.lock(&path).unwrap());
+}
