@@ -25,8 +25,14 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
         plural(files as u64, "file"),
         human_bytes(keyspace.memtable_bytes),
     );
-    let largest = levels.iter().map(capacity).max().unwrap_or(1);
-    let smallest = levels.iter().map(capacity).min().unwrap_or(1);
+    let capacities = || {
+        levels
+            .iter()
+            .map(|level| level.capacity)
+            .filter(|&bytes| bytes > 0)
+    };
+    let largest = capacities().max().unwrap_or(1);
+    let smallest = capacities().min().unwrap_or(1);
     let mut lines = vec![title];
     lines.extend(levels.iter().map(|level| {
         let cells = cells(capacity(level), smallest, largest);
@@ -57,6 +63,7 @@ fn cells(capacity: u64, smallest: u64, largest: u64) -> usize {
         return CELLS_MAX;
     }
     let share = (capacity as f64 / smallest as f64).ln() / span;
+    // Clamped there: level 0 has no capacity and may lie outside.
     CELLS_MIN + scaled(share, CELLS_MAX - CELLS_MIN)
 }
 
@@ -108,4 +115,28 @@ fn caption(level: &LevelStats) -> String {
 fn plural(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", human_count(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_stay_within_bounds() {
+        for capacity in [1, 7, 1 << 20, u64::MAX] {
+            for (smallest, largest) in [(1, 1), (5, 1 << 30), (1 << 20, u64::MAX)] {
+                let cells = cells(capacity, smallest, largest);
+                assert!((CELLS_MIN..=CELLS_MAX).contains(&cells));
+                for bytes in [0, 1, capacity / 2, capacity, u64::MAX] {
+                    let mut level = LevelStats::default();
+                    level.bytes = bytes;
+                    level.capacity = capacity;
+                    let bar = bar(&level, cells);
+                    let over = usize::from(bytes > capacity);
+                    assert_eq!(bar.chars().count(), cells + over);
+                    assert_eq!(bar.contains(FULL), bytes > 0);
+                }
+            }
+        }
+    }
 }

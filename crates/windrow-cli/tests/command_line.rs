@@ -207,6 +207,8 @@ fn wrong_requests_end_with_one() {
 #[test]
 fn the_environment_ends_with_two() {
     let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("in")).unwrap();
+    fs::write(folder.path().join("in/file"), "content").unwrap();
     fs::write(folder.path().join("file"), "").unwrap();
     for arguments in [
         &["put", "file/db", "a", "1"][..],
