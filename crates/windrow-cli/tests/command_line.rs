@@ -1,7 +1,8 @@
 //! The program as a person or a script meets it: output, JSON and exit codes.
 #![expect(
     clippy::disallowed_methods,
-    reason = "these tests run the program on real files"
+    clippy::unwrap_used,
+    reason = "these tests run the program on real files, and fail by panicking"
 )]
 
 use std::fs;
