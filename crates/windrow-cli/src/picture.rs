@@ -35,7 +35,10 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
     let smallest = capacities().min().unwrap_or(1);
     let mut lines = vec![title];
     lines.extend(levels.iter().map(|level| {
-        let cells = cells(capacity(level), smallest, largest);
+        let cells = match level.capacity {
+            0 => CELLS_MIN,
+            capacity => cells(capacity, smallest, largest),
+        };
         format!(
             "  level {:<2} {:<width$} {}",
             level.level,
@@ -63,7 +66,6 @@ fn cells(capacity: u64, smallest: u64, largest: u64) -> usize {
         return CELLS_MAX;
     }
     let share = (capacity as f64 / smallest as f64).ln() / span;
-    // Clamped there: level 0 has no capacity and may lie outside.
     CELLS_MIN + scaled(share, CELLS_MAX - CELLS_MIN)
 }
 

@@ -221,6 +221,47 @@ fn the_environment_ends_with_two() {
 }
 
 #[test]
+fn a_database_that_is_open_elsewhere_is_locked() {
+    let folder = TempDir::new().unwrap();
+    let db = windrow::Db::open(folder.path().join("db"), windrow::Options::default()).unwrap();
+    for arguments in [
+        &["get", "db", "a"][..],
+        &["put", "db", "a", "1"],
+        &["verify", "db"],
+    ] {
+        let output = windrow(&folder, arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", problem(&output));
+    }
+    db.close().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error_unless_the_reader_has_enough() {
+    let folder = TempDir::new().unwrap();
+    let lines = "line\n".repeat(20_000);
+    done(&windrow_with(
+        folder.path(),
+        &["load", "db"],
+        lines.as_bytes(),
+    ));
+    let shell = |command: &str| {
+        let command = command.replace("windrow", env!("CARGO_BIN_EXE_windrow"));
+        Command::new("bash")
+            .args(["-o", "pipefail", "-c", &command])
+            .current_dir(folder.path())
+            .output()
+            .unwrap()
+    };
+    let output = shell("windrow scan db | head -1");
+    assert_eq!((code(&output), problem(&output)), (0, ""));
+    if Path::new("/dev/full").exists() {
+        let output = shell("windrow scan db > /dev/full");
+        assert_eq!(code(&output), 2, "{}", problem(&output));
+    }
+}
+
+#[test]
 fn every_command_speaks_json() {
     let folder = TempDir::new().unwrap();
     for key in ["a", "b", "c"] {
