@@ -372,7 +372,10 @@ fn the_lock_is_held_once_per_disk_and_free_after_its_process() {
     let disk = disk.end_process();
     let _held = disk.lock(&path("LOCK")).unwrap();
     drop(first);
-    assert!(disk.lock(&path("LOCK")).is_err(), "held by the next process");
+    assert!(
+        disk.lock(&path("LOCK")).is_err(),
+        "held by the next process"
+    );
 }
 
 #[test]

@@ -102,6 +102,12 @@ impl Error {
         self
     }
 
+    /// Another error that says the same, for each of several callers; without the source.
+    #[must_use]
+    pub(crate) fn share(&self) -> Self {
+        Self::new(self.0.kind, self.0.message.clone())
+    }
+
     /// The same sentence under another kind; the original error stays as the source.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {

@@ -1,1 +1,4 @@
-//! Layer 4: the jobs that flush and merge.
+//! Layer 4: the jobs that flush and merge: read inputs, write outputs, decide nothing.
+
+pub(crate) mod merge;
+pub(crate) mod output;

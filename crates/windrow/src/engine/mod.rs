@@ -1,1 +1,245 @@
-//! Layer 5: open, recovery, commits, scheduling.
+//! Layer 5: a database while it is open.
+//!
+//! Owns everything that is shared: the catalog (manifest), the log chain, the commit queue, the
+//! keyspaces, the counters, and the background jobs. Where to look:
+//!
+//! - [`open`]: creation, recovery, reopening; [`replay`]: reading the logs back.
+//! - [`commit`]: the way of a write to log and memtable; [`wal`]: the chain of logs.
+//! - [`reads`]: point reads and cursors.
+//! - [`jobs`]: what runs in the background and what starts it; [`stall`]: how writers wait for it.
+//! - [`admin`]: flush, merge by hand, checks, statistics.
+//!
+//! Invariants:
+//! - I1: A write is visible only after it is in the log and in its memtable, and writes become
+//!   visible in commit order.
+//! - I2: Nothing overtakes the log: before an edit makes a record durable outside the log, the whole
+//!   log up to that record is durable.
+//! - I3: After an error that leaves durability unknown nothing more is acknowledged ([`poison`]).
+//!
+//! Concurrency, in lock order: the leadership of the commits; the catalog; a keyspace's `work`, then
+//! its `install`; everything else is a leaf. No lock but the leadership and the catalog is held
+//! during I/O, and readers take none.
+
+mod admin;
+mod catalog;
+mod commit;
+mod commit_queue;
+mod flush_job;
+mod ids;
+mod jobs;
+mod keyspace;
+mod merge_job;
+mod open;
+mod poison;
+mod reads;
+mod replay;
+mod signal;
+mod snapshots;
+mod stall;
+mod stats;
+mod verify;
+mod wal;
+mod write;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::base::{Error, ErrorKind, Result, SequenceNumber};
+use crate::cache::BlockCache;
+use crate::manifest::Obsolete;
+use crate::options::Options;
+use crate::runtime::Workers;
+use crate::table::{OpenTables, ScrubClock, TableContext};
+use crate::vfs::LockGuard;
+
+pub(crate) use keyspace::KeyspaceCore;
+pub(crate) use reads::{StateCursor, StateView};
+pub use stats::{KeyspaceStats, LevelStats, Stats, VerifyReport};
+pub(crate) use write::Write;
+
+use catalog::Catalog;
+use commit::Commits;
+use jobs::Background;
+use poison::Poison;
+use signal::Signal;
+use snapshots::Snapshots;
+use stats::Counters;
+use wal::WalChain;
+
+/// A database while it is open.
+pub(crate) struct Engine {
+    directory: PathBuf,
+    options: Options,
+    tables: Arc<OpenTables>,
+    catalog: Catalog,
+    chain: WalChain,
+    commits: Commits,
+    /// The newest sequence number that readers may see.
+    visible: AtomicU64,
+    snapshots: Snapshots,
+    /// By id.
+    keyspaces: ArcSwap<Vec<Arc<KeyspaceCore>>>,
+    /// Held while a keyspace is created.
+    creating: Mutex<()>,
+    obsolete: Arc<Obsolete>,
+    poison: Arc<Poison>,
+    is_closed: AtomicBool,
+    signal: Signal,
+    background: Background,
+    counters: Arc<Counters>,
+}
+
+impl Engine {
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether `keyspace` belongs to this database.
+    pub(crate) fn owns(&self, keyspace: &Arc<KeyspaceCore>) -> bool {
+        self.keyspaces.load().iter().any(|own| Arc::ptr_eq(own, keyspace))
+    }
+
+    pub(crate) fn keyspace_names(&self) -> Vec<String> {
+        let mut names: Vec<_> =
+            self.keyspaces.load().iter().map(|keyspace| keyspace.name().to_owned()).collect();
+        names.sort();
+        names
+    }
+
+    pub(crate) fn acquire_snapshot(&self) -> SequenceNumber {
+        self.snapshots.acquire(&self.visible)
+    }
+
+    pub(crate) fn release_snapshot(&self, sequence: SequenceNumber) {
+        self.snapshots.release(sequence);
+    }
+
+    /// # Errors
+    /// `Closed` once the database is closed.
+    #[inline]
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::new(ErrorKind::Closed, "the database has been closed"));
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `Closed`, or `Poisoned` after an earlier failure.
+    #[inline]
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        self.check_open()?;
+        self.poison.check()
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("directory", &self.directory).finish_non_exhaustive()
+    }
+}
+
+/// The open database with its workers and its lock; closes when dropped.
+pub(crate) struct Handle {
+    engine: Arc<Engine>,
+    workers: Mutex<Option<Box<dyn Workers>>>,
+    lock: Mutex<Option<Box<dyn LockGuard>>>,
+}
+
+impl Handle {
+    /// Opens the database in `directory` and starts its workers.
+    pub(crate) fn open(directory: &Path, options: Options) -> Result<Self> {
+        options.validate()?;
+        let counters = Arc::new(Counters::new());
+        let poison = Arc::new(Poison::default());
+        let obsolete = Arc::new(Obsolete::default());
+        let opened = open::open(directory, &options, &obsolete, &counters, &poison)?;
+        let context = TableContext {
+            source: options.block_source,
+            cache: Arc::new(BlockCache::new(options.cache_bytes)),
+            scrub: Arc::new(ScrubClock::new(options.scrub_interval)),
+        };
+        let tables = OpenTables::new(
+            Arc::clone(&options.vfs),
+            directory.to_owned(),
+            context,
+            options.open_files_max,
+        );
+        let engine = Arc::new(Engine {
+            directory: directory.to_owned(),
+            tables: Arc::new(tables),
+            catalog: opened.catalog,
+            chain: opened.chain,
+            commits: Commits::new(opened.last_sequence),
+            visible: AtomicU64::new(opened.last_sequence),
+            snapshots: Snapshots::default(),
+            keyspaces: ArcSwap::from_pointee(opened.keyspaces),
+            creating: Mutex::new(()),
+            obsolete,
+            poison,
+            is_closed: AtomicBool::new(false),
+            signal: Signal::default(),
+            background: Background::default(),
+            counters,
+            options,
+        });
+        engine.begin_first_log(opened.last_log)?;
+        for keyspace in engine.keyspaces.load().iter() {
+            engine.refresh_pressure(keyspace);
+        }
+        let runtime = Arc::clone(&engine.options.runtime);
+        let work: Arc<dyn crate::runtime::Work> = Arc::<Engine>::clone(&engine);
+        let workers = runtime
+            .start(work, engine.options.background_threads)
+            .map_err(|error| Error::io("start threads for", directory, error))?;
+        Ok(Self {
+            engine,
+            workers: Mutex::new(Some(workers)),
+            lock: Mutex::new(Some(opened.lock)),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Ends the workers, makes everything acknowledged durable and releases the lock. A second
+    /// call does nothing.
+    ///
+    /// # Errors
+    /// That of the last sync.
+    pub(crate) fn close(&self) -> Result<()> {
+        if self.engine.is_closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        self.engine.signal.stop();
+        drop(self.workers.lock().take());
+        let closed = self.engine.close_log();
+        self.engine.remove_obsolete();
+        drop(self.lock.lock().take());
+        closed
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Nobody is left to hear of an error; what was not made durable was never promised to be.
+        drop(self.close());
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.engine.fmt(f)
+    }
+}

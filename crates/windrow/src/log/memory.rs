@@ -162,6 +162,13 @@ impl MemoryVfs {
         state.names.insert(path.into(), content);
     }
 
+    /// Removes a file for good.
+    pub(crate) fn remove_file(&self, path: &Path) {
+        let mut state = self.state();
+        state.names.remove(path);
+        state.durable_names.remove(path);
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock()
     }

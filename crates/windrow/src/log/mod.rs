@@ -21,7 +21,7 @@ mod reader;
 mod sync;
 mod tail;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod wal_header;
 mod writer;
 

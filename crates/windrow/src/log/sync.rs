@@ -7,6 +7,8 @@
 //! I2. `synced` moves only after a successful sync that began when `written` was at least as much.
 //! I3. After one failed write or sync, nothing is written or synced again: what the kernel made of
 //!     the bytes is unknown, and a second sync would succeed without making them durable.
+//! I4. `synced` is above 0 only when the whole log before this one is durable. So a chunk that
+//!     speaks of a sync proves that its predecessors were synced to their ends.
 //!
 //! Concurrency: any thread may call anything. The lock is held during the sync, so that threads
 //! which wait for the same bytes are served by one sync.
@@ -27,19 +29,19 @@ pub(crate) struct LogSync {
     written: AtomicU64,
     synced: AtomicU64,
     broken: AtomicBool,
-    /// Held during a sync.
-    syncing: Mutex<()>,
+    /// Held during a sync. The log before this one, until it is known to be durable.
+    before: Mutex<Option<Arc<LogSync>>>,
 }
 
 impl LogSync {
-    pub(super) fn new(file: Arc<dyn File>, path: PathBuf) -> Self {
+    pub(super) fn new(file: Arc<dyn File>, path: PathBuf, before: Option<Arc<LogSync>>) -> Self {
         Self {
             file,
             path,
             written: AtomicU64::new(0),
             synced: AtomicU64::new(0),
             broken: AtomicBool::new(false),
-            syncing: Mutex::new(()),
+            before: Mutex::new(before),
         }
     }
 
@@ -58,7 +60,8 @@ impl LogSync {
         self.broken.load(Ordering::Acquire)
     }
 
-    /// Makes the log durable at least up to `offset`, which must be written already.
+    /// Makes the log durable at least up to `offset`, which must be written already, and the logs
+    /// before it to their ends.
     ///
     /// # Errors
     /// `Io` from the sync that fails; `Poisoned` ever after.
@@ -66,11 +69,16 @@ impl LogSync {
         if self.synced() >= offset {
             return Ok(());
         }
-        let guard = self.syncing.lock();
+        let mut before = self.before.lock();
         if self.synced() >= offset {
             return Ok(());
         }
         self.check_sound()?; // I3
+        if let Some(log) = &*before {
+            log.sync_through(log.written())
+                .inspect_err(|_| self.mark_broken())?;
+            *before = None; // I4
+        }
         let written = self.written();
         assert!(offset <= written, "bytes are synced only once written");
         if let Err(error) = self.file.sync_data() {
@@ -78,8 +86,19 @@ impl LogSync {
             return Err(self.failure("sync", error));
         }
         self.synced.store(written, Ordering::Release); // I2
-        drop(guard);
+        drop(before);
         Ok(())
+    }
+
+    /// Lets go of the log before this one if that is durable, so that its file can be closed.
+    pub(crate) fn release_predecessor(&self) {
+        let mut before = self.before.lock();
+        if before
+            .as_ref()
+            .is_some_and(|log| log.synced() == log.written())
+        {
+            *before = None; // I4
+        }
     }
 
     pub(super) fn file(&self) -> &dyn File {

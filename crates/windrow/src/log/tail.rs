@@ -19,6 +19,8 @@
 //! zero or missing bytes, and sound chunks of other logs or other positions too, since checksums are
 //! seeded with both.
 
+use std::cmp::Ordering;
+
 /// What stands at the position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
@@ -66,10 +68,9 @@ pub(crate) fn decide(state: TailState) -> TailAction {
         .recorded_length
         .map(|length| state.position.cmp(&length));
     match (state.next, recorded) {
-        (Next::FileMissing, _) => TailAction::Corruption,
         (Next::ReadError, _) => TailAction::Io,
-        (_, Some(std::cmp::Ordering::Greater)) => TailAction::Corruption,
-        (_, Some(std::cmp::Ordering::Equal)) => TailAction::NextLog,
+        (Next::FileMissing, _) | (_, Some(Ordering::Greater)) => TailAction::Corruption,
+        (_, Some(Ordering::Equal)) => TailAction::NextLog,
         (Next::Valid, _) => TailAction::Apply,
         (Next::Invalid, _) if state.synced_beyond => TailAction::Corruption,
         (Next::Invalid, _) => TailAction::EndOfHistory,

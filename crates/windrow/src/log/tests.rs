@@ -7,9 +7,12 @@ use proptest::prelude::*;
 
 use super::memory::{MemoryVfs, Operation};
 use super::*;
-use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result};
 
 const NUMBER: FileNumber = FileNumber(12);
+/// Where each record ends, and what it holds.
+type Records = Vec<(u64, Vec<u8>)>;
+
 const NAME: &str = "000012.wal";
 
 fn directory() -> &'static Path {
@@ -17,11 +20,11 @@ fn directory() -> &'static Path {
 }
 
 fn create(vfs: &MemoryVfs) -> LogWriter {
-    LogWriter::create(vfs, directory(), NAME, NUMBER).unwrap()
+    LogWriter::create(vfs, directory(), NAME, NUMBER, None).unwrap()
 }
 
-/// Reads all records: where each ends and what it holds, and how the log ends.
-fn read(vfs: &MemoryVfs, recorded: Option<u64>) -> Result<(Vec<(u64, Vec<u8>)>, End)> {
+/// Reads all records, and how the log ends.
+fn read(vfs: &MemoryVfs, recorded: Option<u64>) -> Result<(Records, End)> {
     let mut reader = LogReader::open(vfs, directory(), NAME, NUMBER, recorded)?;
     let mut records = Vec::new();
     let mut position = 0;
@@ -44,7 +47,7 @@ fn kind<T>(outcome: Result<T>) -> ErrorKind {
 }
 
 /// A log of several records, synced after some; the file, the records and the marker's offset.
-fn sample(vfs: &MemoryVfs) -> (Vec<u8>, Vec<(u64, Vec<u8>)>, u64) {
+fn sample(vfs: &MemoryVfs) -> (Vec<u8>, Records, u64) {
     let mut writer = create(vfs);
     let mut records = Vec::new();
     for (index, length) in [1, 40, 3, 100, 17, 60].into_iter().enumerate() {
@@ -75,7 +78,7 @@ proptest! {
         let mut writer = create(&vfs);
         let mut expected = Vec::new();
         for (index, length) in lengths.into_iter().chain(large).enumerate() {
-            let payload: Vec<u8> = (0..=length).map(|byte| (byte * index % 251) as u8).collect();
+            let payload: Vec<u8> = (0..=length).map(|byte| (byte * index).to_le_bytes()[0]).collect();
             writer.append(&payload).unwrap();
             expected.push((writer.end(), payload));
             if index % syncs == 0 {
@@ -376,4 +379,110 @@ fn markers_are_written_only_where_they_say_something_new() {
     let (records, found) = read(&vfs, None).unwrap();
     assert_eq!(records.len(), 1);
     assert_eq!((found.offset, found.evidence), (end, synced));
+}
+
+// Sync I4.
+#[test]
+fn a_log_is_durable_only_together_with_the_one_before() {
+    let vfs = MemoryVfs::default();
+    let create_next = |before: &LogWriter, number: u64| {
+        let name = format!("{number:06}.wal");
+        let before = Some(before.shared());
+        LogWriter::create(&vfs, directory(), &name, FileNumber(number), before).unwrap()
+    };
+    let mut first = create(&vfs);
+    first.append(b"one").unwrap();
+    let mut second = create_next(&first, 13);
+    second.append(b"two").unwrap();
+    let mut third = create_next(&second, 14);
+    third.append(b"three").unwrap();
+    vfs.take_log();
+    sync(&third);
+    assert_eq!(vfs.take_log(), [Operation::Sync; 3]);
+    assert_eq!(first.shared().synced(), first.end());
+    assert_eq!(second.shared().synced(), second.end());
+    // Once is enough.
+    assert_eq!(std::sync::Arc::strong_count(&first.shared()), 2);
+    third.append(b"four").unwrap();
+    vfs.take_log();
+    sync(&third);
+    assert_eq!(vfs.take_log(), [Operation::Sync]);
+}
+
+// Sync I3, I4.
+#[test]
+fn a_log_whose_predecessor_cannot_be_synced_is_broken() {
+    let vfs = MemoryVfs::default();
+    let mut first = create(&vfs);
+    first.append(b"one").unwrap();
+    let before = Some(first.shared());
+    let number = FileNumber(13);
+    let mut second = LogWriter::create(&vfs, directory(), "000013.wal", number, before).unwrap();
+    second.append(b"two").unwrap();
+    vfs.fail_once(Operation::Sync, 0, io::ErrorKind::Other);
+    let shared = second.shared();
+    assert_eq!(kind(shared.sync_through(second.end())), ErrorKind::Io);
+    assert_eq!(kind(shared.sync_through(second.end())), ErrorKind::Poisoned);
+    assert_eq!(kind(second.append(b"three")), ErrorKind::Poisoned);
+    assert_eq!(shared.synced(), 0);
+}
+
+#[test]
+fn a_durable_predecessor_is_released_and_no_other() {
+    let vfs = MemoryVfs::default();
+    let mut first = create(&vfs);
+    first.append(b"one").unwrap();
+    let shared = first.shared();
+    let before = Some(first.shared());
+    let number = FileNumber(13);
+    let second = LogWriter::create(&vfs, directory(), "000013.wal", number, before).unwrap();
+    drop(first);
+    second.shared().release_predecessor();
+    assert_eq!(std::sync::Arc::strong_count(&shared), 2);
+    shared.sync_through(shared.written()).unwrap();
+    second.shared().release_predecessor();
+    assert_eq!(std::sync::Arc::strong_count(&shared), 1);
+}
+
+/// Bytes as `docs/format.md` shows them.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let lines = bytes.chunks(16).map(|line| {
+        let bytes: Vec<_> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        bytes.join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n    ")
+}
+
+#[test]
+fn the_examples_of_the_format_document_are_true() {
+    let document = include_str!("../../../../docs/format.md");
+    let vfs = MemoryVfs::default();
+    let mut writer = create(&vfs);
+    let predecessor = Predecessor {
+        number: FileNumber(9),
+        end: 4660,
+        synced: true,
+    };
+    let header = WalHeader {
+        predecessor: Some(predecessor),
+    };
+    header.encode(writer.begin());
+    writer.commit().unwrap();
+    let header_end = usize::try_from(writer.end()).unwrap();
+    let buffer = writer.begin();
+    batch::put_header(buffer, 1000, 2);
+    batch::put_entry(buffer, KeyspaceId(1), Kind::Value, b"apple", b"red");
+    batch::put_entry(buffer, KeyspaceId(300), Kind::Tombstone, b"pear", b"");
+    writer.commit().unwrap();
+    let record_end = usize::try_from(writer.end()).unwrap();
+    sync(&writer);
+    writer.append_marker().unwrap();
+    let bytes = vfs.read(&directory().join(NAME));
+    for part in [
+        &bytes[..header_end],
+        &bytes[header_end..record_end],
+        &bytes[record_end..],
+    ] {
+        assert!(document.contains(&hex(part)), "{}", hex(part));
+    }
 }

@@ -42,11 +42,15 @@ pub(crate) struct LogWriter {
 
 impl LogWriter {
     /// Creates the log `name` in `directory`; the caller makes the name durable.
+    ///
+    /// If the log continues another, `before` is that one, to which nothing more is appended: this
+    /// log becomes durable only together with it.
     pub(crate) fn create(
         vfs: &dyn Vfs,
         directory: &Path,
         name: &str,
         number: FileNumber,
+        before: Option<Arc<LogSync>>,
     ) -> Result<Self> {
         let path = directory.join(name);
         let file = vfs
@@ -54,7 +58,7 @@ impl LogWriter {
             .map_err(|error| Error::io("create", &path, error))?;
         Ok(Self {
             number,
-            shared: Arc::new(LogSync::new(file, path)),
+            shared: Arc::new(LogSync::new(file, path, before)),
             end: 0,
             reserved: 0,
             recorded: 0,
@@ -169,15 +173,18 @@ impl LogWriter {
     }
 
     fn write_chunk(&mut self) -> Result<()> {
-        let payload = &self.chunk[HEADER_BYTES..];
-        let length = payload.len();
-        assert!(u32::try_from(length).is_ok(), "a payload stays below 4 GiB");
-        self.reserve(length)?;
+        let payload_bytes = self.chunk.len() - HEADER_BYTES;
+        let Ok(payload_length) = u32::try_from(payload_bytes) else {
+            return Err(Error::invalid_argument(format!(
+                "a record of {payload_bytes} bytes does not fit in a log"
+            )));
+        };
+        self.reserve(payload_bytes)?;
         let payload = &self.chunk[HEADER_BYTES..];
         let synced_up_to = self.shared.synced(); // I2
         let header = Header {
             payload_checksum: payload_checksum(self.number, self.end, payload),
-            payload_length: length as u32,
+            payload_length,
             synced_up_to,
         };
         self.chunk[..HEADER_BYTES].copy_from_slice(&header.encode(self.number, self.end));

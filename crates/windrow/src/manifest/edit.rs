@@ -12,7 +12,7 @@ use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
-use crate::table::meta::FileMeta;
+use crate::table::FileMeta;
 
 use super::file_codec::{put_file, read_file};
 
@@ -66,8 +66,8 @@ pub(crate) enum Record {
     /// Recovery ended in this log at this offset: nothing behind it counts, neither in this log
     /// nor in the logs that follow it so far.
     LogEnd { number: FileNumber, offset: u64 },
-    /// Every sequence number up to this one has been used.
-    LastSequence(SequenceNumber),
+    /// The logs are durable up to this offset of this log.
+    LogSynced { number: FileNumber, offset: u64 },
 }
 
 mod tag {
@@ -81,7 +81,7 @@ mod tag {
     pub(super) const ADD_LOG: u64 = 8;
     pub(super) const OLDEST_LOG: u64 = 9;
     pub(super) const LOG_END: u64 = 10;
-    pub(super) const LAST_SEQUENCE: u64 = 11;
+    pub(super) const LOG_SYNCED: u64 = 11;
 }
 
 impl Edit {
@@ -180,9 +180,10 @@ impl Record {
                 put_varint(body, *offset);
                 tag::LOG_END
             }
-            Self::LastSequence(sequence) => {
-                put_varint(body, *sequence);
-                tag::LAST_SEQUENCE
+            Self::LogSynced { number, offset } => {
+                put_varint(body, number.0);
+                put_varint(body, *offset);
+                tag::LOG_SYNCED
             }
         }
     }
@@ -220,7 +221,10 @@ impl Record {
                 number: read_number(&mut reader)?,
                 offset: reader.varint("end of a log")?,
             },
-            tag::LAST_SEQUENCE => Self::LastSequence(read_sequence(&mut reader)?),
+            tag::LOG_SYNCED => Self::LogSynced {
+                number: read_number(&mut reader)?,
+                offset: reader.varint("durable end of a log")?,
+            },
             _ => return Err(reader.unsupported("an unknown kind of record")),
         };
         reader.finish("bytes behind the body of a record")?;

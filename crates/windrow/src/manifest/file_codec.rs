@@ -9,7 +9,7 @@ use crate::base::{FileNumber, SegmentId};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
-use crate::table::meta::{FileMeta, SegmentMeta};
+use crate::table::{FileMeta, SegmentMeta};
 
 /// Appends `file` to `buffer`.
 pub(super) fn put_file(buffer: &mut Vec<u8>, file: &FileMeta) {

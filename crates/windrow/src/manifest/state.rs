@@ -9,7 +9,7 @@ use std::fmt;
 
 use crate::base::limits::LEVELS_MAX;
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
-use crate::table::meta::FileMeta;
+use crate::table::FileMeta;
 
 use super::edit::{Edit, Record};
 
@@ -70,8 +70,8 @@ pub(crate) struct ManifestState {
     pub(crate) logs: BTreeSet<FileNumber>,
     /// Where recovery has ended logs; a subset of `logs`.
     pub(crate) log_ends: BTreeMap<FileNumber, u64>,
-    /// Every sequence number up to this one has been used.
-    pub(crate) last_sequence: SequenceNumber,
+    /// How far the logs are known to be durable: a log and an offset in it.
+    pub(crate) log_synced: Option<(FileNumber, u64)>,
     /// All table files of all keyspaces.
     files: BTreeSet<FileNumber>,
 }
@@ -83,7 +83,7 @@ impl Default for ManifestState {
             next_id: 1,
             logs: BTreeSet::new(),
             log_ends: BTreeMap::new(),
-            last_sequence: 0,
+            log_synced: None,
             files: BTreeSet::new(),
         }
     }
@@ -102,7 +102,6 @@ impl ManifestState {
         let mut records = vec![
             Record::FormatVersion,
             Record::NextId(self.next_id),
-            Record::LastSequence(self.last_sequence),
         ];
         for (&id, keyspace) in &self.keyspaces {
             keyspace.snapshot(id, &mut records);
@@ -113,7 +112,23 @@ impl ManifestState {
                 records.push(Record::LogEnd { number, offset });
             }
         }
+        let synced = self.log_synced;
+        records.extend(synced.map(|(number, offset)| Record::LogSynced { number, offset }));
         Edit { records }
+    }
+
+    /// Ends history in the log and at the offset where recovery has found its end; without one, no
+    /// log counts. Nothing behind it is asked for again.
+    pub(crate) fn end_history(&mut self, end: Option<(FileNumber, u64)>) -> Result<(), Contradiction> {
+        self.log_synced = None;
+        match end {
+            Some((number, offset)) => self.end_log(number, offset),
+            None => {
+                self.logs.clear();
+                self.log_ends.clear();
+                Ok(())
+            }
+        }
     }
 
     /// All table files of all keyspaces.
@@ -127,8 +142,13 @@ impl ManifestState {
                 "a format version behind the first record".to_owned()
             }),
             Record::NextId(id) => grow(&mut self.next_id, *id, "next id"),
-            Record::LastSequence(sequence) => {
-                grow(&mut self.last_sequence, *sequence, "last sequence number")
+            Record::LogSynced { number, offset } => {
+                let synced = Some((*number, *offset));
+                require(self.log_synced <= synced, || {
+                    format!("the durable end of the logs falls back to {offset} of log {number}")
+                })?;
+                self.log_synced = synced;
+                Ok(())
             }
             Record::CreateKeyspace { id, name } => self.create_keyspace(*id, name),
             Record::AddFile {

@@ -23,7 +23,7 @@ use crate::vfs::{self, OpenMode, Vfs};
 
 use super::edit::{Edit, Record};
 use super::names::FileName;
-use super::state::{Contradiction, ManifestState};
+use super::state::ManifestState;
 
 /// A manifest below this size is not rolled over.
 const ROLLOVER_BYTES_MIN: u64 = 4 << 20;
@@ -137,7 +137,12 @@ impl ManifestStore {
             Err(error) if error.kind() == ErrorKind::NoSpace => return Err(error),
             outcome => self.poison_on_error(outcome)?,
         }
-        let outcome = self.state.apply(edit).map_err(contradiction_error);
+        let outcome = self.state.apply(edit).map_err(|contradiction| {
+            Error::new(
+                ErrorKind::Poisoned,
+                format!("an edit contradicts the manifest and was not written: {contradiction}"),
+            )
+        });
         self.poison_on_error(outcome)?;
         let outcome = self.log.commit().and_then(|()| sync(&self.log));
         self.poison_on_error(outcome)?;
@@ -150,6 +155,11 @@ impl ManifestStore {
     /// What all edits add up to.
     pub(crate) fn state(&self) -> &ManifestState {
         &self.state
+    }
+
+    /// The folder that holds the manifest.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// The number of the manifest.
@@ -183,24 +193,31 @@ impl ManifestStore {
     pub(crate) fn roll_over(&mut self, number: FileNumber) -> Result<()> {
         self.check_sound()?;
         assert!(number > self.number(), "a manifest takes a fresh number");
-        self.state.next_id = self.state.next_id.max(number.0 + 1);
-        let written = write_snapshot(&*self.vfs, &self.directory, number, &self.state);
-        let log = written
-            .and_then(|log| {
-                write_new_current(&*self.vfs, &self.directory, number)?;
-                Ok(log)
-            })
-            .inspect_err(|_| {
-                // What this leaves behind on a full disk would make it fuller; the next open removes
+        let next_id = self.state.next_id;
+        self.state.next_id = next_id.max(number.0 + 1);
+        let log = match self.write_successor(number) {
+            Ok(log) => log,
+            Err(error) => {
+                self.state.next_id = next_id;
+                // What is left behind on a full disk would make it fuller; the next open removes
                 // what cannot be removed now.
                 let name = FileName::Manifest(number).to_string();
                 self.vfs.remove(&self.directory.join(name)).ok();
-            })?;
+                return Err(error);
+            }
+        };
         let outcome = install_current(&*self.vfs, &self.directory);
         self.poison_on_error(outcome)?;
         self.snapshot_bytes = log.end();
         self.log = log;
         Ok(())
+    }
+
+    /// Writes all of a rollover that comes before `CURRENT` is replaced.
+    fn write_successor(&self, number: FileNumber) -> Result<LogWriter> {
+        let log = write_snapshot(&*self.vfs, &self.directory, number, &self.state)?;
+        write_new_current(&*self.vfs, &self.directory, number)?;
+        Ok(log)
     }
 
     fn check_sound(&self) -> Result<()> {
@@ -224,13 +241,6 @@ impl ManifestStore {
     }
 }
 
-fn contradiction_error(contradiction: Contradiction) -> Error {
-    Error::new(
-        ErrorKind::Poisoned,
-        format!("an edit contradicts the manifest and was not written: {contradiction}"),
-    )
-}
-
 fn sync(log: &LogWriter) -> Result<()> {
     log.shared().sync_through(log.end())
 }
@@ -244,7 +254,7 @@ fn write_snapshot(
 ) -> Result<LogWriter> {
     let name = FileName::Manifest(number).to_string();
     remove_leftover(vfs, &directory.join(&name))?;
-    let mut log = LogWriter::create(vfs, directory, &name, number)?;
+    let mut log = LogWriter::create(vfs, directory, &name, number, None)?;
     state.snapshot().encode(log.begin());
     log.commit()?;
     sync(&log)?;

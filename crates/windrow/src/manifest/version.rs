@@ -18,7 +18,7 @@ use crate::base::prefix_index::PrefixIndex;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::{FileNumber, SequenceNumber};
-use crate::table::meta::FileMeta;
+use crate::table::{FileMeta, TableSlot};
 
 use super::state::{Contradiction, KeyspaceState};
 
@@ -37,7 +37,7 @@ impl Obsolete {
 #[derive(Debug)]
 pub(crate) struct FileHandle {
     pub(crate) meta: FileMeta,
-    // The slot of the open table belongs here: `cache::files::TableSlot`.
+    slot: Arc<TableSlot>,
     is_obsolete: AtomicBool,
     obsolete: Arc<Obsolete>,
 }
@@ -47,9 +47,22 @@ impl FileHandle {
     pub(crate) fn new(meta: FileMeta, obsolete: Arc<Obsolete>) -> Arc<Self> {
         Arc::new(Self {
             meta,
+            slot: Arc::default(),
             is_obsolete: AtomicBool::new(false),
             obsolete,
         })
+    }
+
+    /// Where the open table is kept.
+    #[inline]
+    pub(crate) fn slot(&self) -> &Arc<TableSlot> {
+        &self.slot
+    }
+
+    /// Whether `key` lies between the smallest and the largest key.
+    #[inline]
+    pub(crate) fn covers(&self, key: &[u8]) -> bool {
+        self.meta.smallest() <= key && key <= self.meta.largest()
     }
 
     /// The edit that drops the file is durable: the file goes when its last holder goes.
@@ -137,7 +150,17 @@ impl Level {
         smallest: &'a [u8],
         largest: &'a [u8],
     ) -> impl Iterator<Item = &'a Arc<FileHandle>> {
-        self.files
+        // In a sorted level the ends are found by search; level 0 has no fences, and all is looked at.
+        let ends = if self.fences.len() == 0 {
+            0..self.files.len()
+        } else {
+            let end = self
+                .files
+                .partition_point(|file| file.meta.smallest() <= largest);
+            self.lower_bound(smallest)..end
+        };
+        let files = self.files.get(ends).unwrap_or_default();
+        files
             .iter()
             .filter(move |file| file.meta.smallest() <= largest && smallest <= file.meta.largest())
     }

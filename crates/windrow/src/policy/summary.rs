@@ -30,7 +30,6 @@ pub(crate) struct FileSummary<K> {
     pub(crate) logical_bytes: u64,
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
-    pub(crate) segments: usize,
     /// Whether a running job has it as an input.
     pub(crate) busy: bool,
 }

@@ -52,6 +52,11 @@ impl<C: Cursor> MergingCursor<C> {
         }
     }
 
+    /// The children, in the order they were given.
+    pub(crate) fn children_mut(&mut self) -> &mut [C] {
+        &mut self.children
+    }
+
     /// Whether child `left` is to be met before child `right`.
     #[inline]
     fn precedes(&mut self, left: usize, right: usize) -> bool {

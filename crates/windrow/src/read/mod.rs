@@ -1,6 +1,13 @@
 //! Layer 4: point reads, merging cursors, visibility.
+//!
+//! [`get`] asks sources one after the other; [`source`], [`run`] and [`merge`] make one sorted stream
+//! of them, and [`visible`] shows what a reader sees of it. [`state`] is what a reader holds.
 
+pub(crate) mod get;
 pub(crate) mod merge;
+pub(crate) mod run;
+pub(crate) mod source;
+pub(crate) mod state;
 pub(crate) mod visible;
 
 #[cfg(test)]

@@ -40,6 +40,22 @@ impl KeyRange {
         }
     }
 
+    /// The outermost keys of the range, where it has any.
+    pub(crate) fn ends(&self) -> (Option<&[u8]>, Option<&[u8]>) {
+        fn key(bound: &Bound<Box<[u8]>>) -> Option<&[u8]> {
+            match bound {
+                Bound::Unbounded => None,
+                Bound::Included(key) | Bound::Excluded(key) => Some(key),
+            }
+        }
+        (key(&self.lower), key(&self.upper))
+    }
+
+    /// Whether a file of keys from `smallest` to `largest` may hold keys of the range.
+    pub(super) fn may_overlap(&self, smallest: &[u8], largest: &[u8]) -> bool {
+        self.is_below_upper(smallest) && self.is_above_lower(largest)
+    }
+
     #[inline]
     pub(super) fn is_below_upper(&self, key: &[u8]) -> bool {
         match &self.upper {
@@ -93,6 +109,11 @@ impl<C: Cursor> VisibleCursor<C> {
             shown_key: Vec::new(),
             shown_value: Vec::new(),
         }
+    }
+
+    /// The cursor underneath.
+    pub(crate) fn merged_mut(&mut self) -> &mut C {
+        &mut self.merged
     }
 
     #[inline]

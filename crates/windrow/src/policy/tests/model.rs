@@ -118,7 +118,6 @@ impl Model {
                 .iter()
                 .filter(|entry| entry.1.is_tombstone())
                 .count() as u64,
-            segments: 1,
             busy: file.busy,
         };
         let levels = self.levels.iter();

@@ -19,7 +19,6 @@ fn file(number: u64, smallest: u32, largest: u32, kib: u64) -> FileSummary<u32> 
         logical_bytes: kib * KIB,
         entries: 10,
         tombstones: 0,
-        segments: 1,
         busy: false,
     }
 }
@@ -299,6 +298,24 @@ fn claims_hold_back_what_they_cover() {
     // Claims on other levels are no concern.
     tree.claims = vec![claim(1, 0, 50), claim(3, 0, 50)];
     assert_eq!(plan(&tree, &options(), &[]), moves(1, 1, 0, 9));
+}
+
+#[test]
+fn a_neighbour_that_reaches_into_a_claim_stays() {
+    let mut tree = tree(
+        2,
+        vec![
+            vec![],
+            vec![file(1, 0, 9, 6), file(2, 10, 19, 6)],
+            vec![file(3, 5, 12, 2)],
+        ],
+    );
+    assert_eq!(
+        plan(&tree, &options(), &[]),
+        merges(1, &[1, 2], &[3], 0, 19)
+    );
+    tree.claims = vec![claim(2, 15, 30)];
+    assert_eq!(plan(&tree, &options(), &[]), merges(1, &[1], &[3], 0, 12));
 }
 
 #[test]

@@ -1,0 +1,211 @@
+//! The command-line arguments of every program that runs loads.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use windrow::{BlockSource, Compression, Durability, Error, Options, Preset, Result};
+
+use crate::Load;
+
+/// What to run, on how much data, with which settings.
+#[derive(Debug, Clone, Args)]
+pub struct BenchArgs {
+    /// Loads to run, in this order, with commas between them. The fills start from an empty
+    /// store; every other load uses what the loads before it left
+    #[arg(
+        value_enum,
+        value_delimiter = ',',
+        required = true,
+        value_name = "LOADS"
+    )]
+    pub loads: Vec<Load>,
+
+    /// Number of different keys, and of entries that a fill writes
+    #[arg(long, value_name = "N", default_value_t = 1_000_000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub num: u64,
+
+    /// Operations of each load that is not a fill [default: N for writes and readseq, N/10 for
+    /// gets, N/50 for seeks]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub ops: Option<u64>,
+
+    /// Bytes of a key: a decimal number of up to 16 digits, then zeros
+    #[arg(long, value_name = "BYTES", default_value_t = 16)]
+    pub key_size: usize,
+
+    /// Bytes of a value; half of them can be compressed away
+    #[arg(long, value_name = "BYTES", default_value_t = 100)]
+    pub value_size: usize,
+
+    /// Named set of options to start from
+    #[arg(long, value_enum, default_value_t = PresetArg::Leveling)]
+    pub preset: PresetArg,
+
+    /// Size ratio T of the last two levels
+    #[arg(long, value_name = "T")]
+    pub size_ratio: Option<f64>,
+
+    /// How ratios grow towards the shallow levels: c, above 0 and at most 1
+    #[arg(long, value_name = "C")]
+    pub scaling: Option<f64>,
+
+    /// Filter bits per key; 0 turns filters off
+    #[arg(long, value_name = "BITS")]
+    pub bits_per_key: Option<f64>,
+
+    /// Cache for blocks
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub cache_bytes: Option<u64>,
+
+    /// Memory of one memtable
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub write_buffer_bytes: Option<u64>,
+
+    /// Size of a table file
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub file_bytes: Option<u64>,
+
+    /// Capacity of level 1 while it is the only level
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub base_bytes: Option<u64>,
+
+    /// Compression of data blocks
+    #[arg(long, value_enum, default_value_t = CompressionArg::None)]
+    pub compression: CompressionArg,
+
+    /// Where reads take blocks from
+    #[arg(long, value_enum)]
+    pub block_source: Option<BlockSourceArg>,
+
+    /// Sync the log before each write is acknowledged
+    #[arg(long)]
+    pub sync: bool,
+
+    /// Threads that share the operations of each load
+    #[arg(long, value_name = "T", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=1024))]
+    pub threads: u64,
+
+    /// Writes per second beside the readers of readwhilewriting
+    #[arg(long, value_name = "R", default_value_t = 20_000,
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub write_rate: u64,
+
+    /// Seed of all keys and values
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub seed: u64,
+
+    /// Folder in which the store is kept after the run, in a subfolder named after the engine; a
+    /// fill empties this subfolder first [default: a temporary folder, removed at the end]
+    #[arg(long, value_name = "DIR")]
+    pub db: Option<PathBuf>,
+}
+
+/// [`Preset`] on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PresetArg {
+    /// Leveled merging with one constant size ratio
+    Leveling,
+}
+
+/// [`Compression`] on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CompressionArg {
+    /// Not at all
+    None,
+    /// LZ4
+    Lz4,
+    /// Zstandard, in builds with the feature `zstd`
+    Zstd,
+}
+
+/// [`BlockSource`] on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum BlockSourceArg {
+    /// Read-only mappings of the table files
+    Mapped,
+    /// `pread` into the block cache
+    Buffered,
+}
+
+impl From<CompressionArg> for Compression {
+    fn from(argument: CompressionArg) -> Self {
+        match argument {
+            CompressionArg::None => Self::None,
+            CompressionArg::Lz4 => Self::Lz4,
+            CompressionArg::Zstd => Self::Zstd,
+        }
+    }
+}
+
+impl From<BlockSourceArg> for BlockSource {
+    fn from(argument: BlockSourceArg) -> Self {
+        match argument {
+            BlockSourceArg::Mapped => Self::Mapped,
+            BlockSourceArg::Buffered => Self::Buffered,
+        }
+    }
+}
+
+impl BenchArgs {
+    /// Windrow's options for these arguments.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that lists everything contradictory.
+    pub fn windrow_options(&self) -> Result<Options> {
+        let mut options = Options::preset(match self.preset {
+            PresetArg::Leveling => Preset::Leveling,
+        });
+        let keyspace = &mut options.keyspace;
+        set(&mut keyspace.size_ratio, self.size_ratio);
+        set(&mut keyspace.scaling, self.scaling);
+        set(&mut keyspace.bits_per_key, self.bits_per_key);
+        set(&mut keyspace.file_bytes, self.file_bytes);
+        set(&mut keyspace.base_bytes, self.base_bytes);
+        let write_buffer_bytes = self.write_buffer_bytes.map(usize::try_from);
+        let write_buffer_bytes = write_buffer_bytes.transpose().map_err(|_| {
+            Error::invalid_argument("--write-buffer-bytes is more than this machine can address")
+        })?;
+        set(&mut keyspace.memtable_bytes, write_buffer_bytes);
+        keyspace.compression = self.compression.into();
+        set(&mut options.cache_bytes, self.cache_bytes);
+        set(
+            &mut options.block_source,
+            self.block_source.map(BlockSource::from),
+        );
+        if self.sync {
+            options.durability = Durability::Sync;
+        }
+        // The log must be able to hold what several memtables hold.
+        let memtable_bytes = options.keyspace.memtable_bytes as u64;
+        options.max_wal_bytes = options.max_wal_bytes.max(4 * memtable_bytes);
+        options.validate()?;
+        Ok(options)
+    }
+}
+
+fn set<T>(field: &mut T, choice: Option<T>) {
+    if let Some(choice) = choice {
+        *field = choice;
+    }
+}
+
+/// Reads a number of bytes: digits, then optionally K, M, G or T for powers of 1024.
+///
+/// # Errors
+/// A sentence for the person who typed it.
+pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
+        Some(b'K') => (&text[..text.len() - 1], 10),
+        Some(b'M') => (&text[..text.len() - 1], 20),
+        Some(b'G') => (&text[..text.len() - 1], 30),
+        Some(b'T') => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    digits
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| "expected a number of bytes such as 65536, 64K or 1G, below 2^64".to_owned())
+}

@@ -1,0 +1,83 @@
+//! What a load needs of an engine.
+
+use std::path::Path;
+
+use serde::Serialize;
+use windrow::Result;
+
+use crate::BenchArgs;
+
+/// An ordered key-value store under measurement. Every call may come from several threads.
+pub trait Engine: Sync + Sized {
+    /// Name in reports, and of the folder below the bench's own.
+    const NAME: &'static str;
+
+    /// A position in the key order.
+    type Scan<'a>: Scan
+    where
+        Self: 'a;
+
+    /// Opens or creates the store in `folder` with the settings of `args`.
+    fn open(folder: &Path, args: &BenchArgs) -> Result<Self>;
+    /// Sets `key` to `value`.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
+    /// Removes `key`, whether it exists or not.
+    fn delete(&self, key: &[u8]) -> Result<()>;
+    /// Copies the value of `key` into `value`; `false` where there is none.
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
+    /// A scan over the store as it is now.
+    fn scan(&self) -> Result<Self::Scan<'_>>;
+    /// Waits until background work has nothing left to do.
+    fn settle(&self) -> Result<()>;
+    /// Totals since the store was opened.
+    fn counters(&self) -> Result<Counters>;
+    /// The shape of the tree, shallow levels first; empty where the engine does not tell.
+    fn levels(&self) -> Result<Vec<LevelShape>>;
+    /// Closes the store.
+    fn close(self) -> Result<()>;
+}
+
+/// A lending scan: `key` and `value` may be called while the last move returned `true`, and live
+/// until the next move.
+pub trait Scan {
+    /// Moves to the first entry whose key is not before `key`.
+    fn seek(&mut self, key: &[u8]) -> Result<bool>;
+    /// Moves to the next entry.
+    fn next(&mut self) -> Result<bool>;
+    /// The key of the entry.
+    fn key(&self) -> &[u8];
+    /// The value of the entry.
+    fn value(&self) -> &[u8];
+}
+
+/// Totals of an engine since it was opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Counters {
+    /// Bytes written to files: log, flushes, merges and metadata together.
+    pub written_bytes: u64,
+    /// Bytes read from files for gets and scans.
+    pub read_bytes: u64,
+    /// Blocks that gets and scans consulted, where the engine tells.
+    pub block_reads: Option<u64>,
+    /// Times that a write was delayed, where the engine tells.
+    pub stalls: Option<u64>,
+    /// Seconds of these delays.
+    pub stall_seconds: f64,
+}
+
+/// One level of the tree.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct LevelShape {
+    /// Its number; level 0 holds what was flushed.
+    pub level: u64,
+    /// Its files.
+    pub files: u64,
+    /// The segments in these files.
+    pub segments: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes at which it is full.
+    pub capacity: u64,
+    /// Its entries, tombstones included.
+    pub entries: u64,
+}

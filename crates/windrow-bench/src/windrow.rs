@@ -1,0 +1,115 @@
+//! Windrow as an engine of the bench.
+
+use std::path::Path;
+
+use windrow::{Cursor, Db, Keyspace, Result};
+
+use crate::{BenchArgs, Counters, Engine, LevelShape, Scan};
+
+/// Windrow with one keyspace.
+pub struct WindrowEngine {
+    db: Db,
+    keyspace: Keyspace,
+}
+
+impl std::fmt::Debug for WindrowEngine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("WindrowEngine")
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine for WindrowEngine {
+    const NAME: &'static str = "windrow";
+    type Scan<'a> = CursorScan;
+
+    fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
+        let db = Db::open(folder, args.windrow_options()?)?;
+        let keyspace = db.keyspace("bench")?;
+        Ok(Self { db, keyspace })
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.keyspace.insert(key, value)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.keyspace.remove(key)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.keyspace.get_into(key, value)
+    }
+
+    fn scan(&self) -> Result<CursorScan> {
+        Ok(CursorScan(self.keyspace.cursor()?))
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.db.wait_idle()
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        let stats = self.db.stats();
+        Ok(Counters {
+            written_bytes: stats.written_bytes(),
+            read_bytes: stats.block_load_bytes,
+            block_reads: Some(stats.block_reads),
+            stalls: Some(stats.stalls),
+            stall_seconds: stats.stall_micros as f64 / 1e6,
+        })
+    }
+
+    fn levels(&self) -> Result<Vec<LevelShape>> {
+        let stats = self.db.stats();
+        let keyspaces = stats.keyspaces.iter();
+        let levels = keyspaces.flat_map(|keyspace| &keyspace.levels);
+        Ok(levels
+            .map(|level| LevelShape {
+                level: level.level as u64,
+                files: level.files,
+                segments: level.segments,
+                bytes: level.bytes,
+                capacity: level.capacity,
+                entries: level.entries,
+            })
+            .collect())
+    }
+
+    fn close(self) -> Result<()> {
+        drop(self.keyspace);
+        self.db.close()
+    }
+}
+
+/// Windrow's cursor as a scan.
+pub struct CursorScan(Cursor);
+
+impl std::fmt::Debug for CursorScan {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("CursorScan").finish_non_exhaustive()
+    }
+}
+
+impl Scan for CursorScan {
+    #[inline]
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.0.seek(key)
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<bool> {
+        self.0.next()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.0.key()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.0.value()
+    }
+}

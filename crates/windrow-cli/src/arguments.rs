@@ -1,0 +1,88 @@
+//! What can be asked on the command line.
+
+use clap::{Parser, Subcommand};
+use windrow_bench::BenchArgs;
+
+use crate::commands::{compact, dump, load, point, scan, verify};
+use crate::demo;
+
+const EXAMPLES: &str = "\
+Examples:
+  windrow demo                                 see the whole store at work on real data
+  windrow put shop.db user:1 Ada               write an entry (creates shop.db)
+  windrow get shop.db user:1                   read it
+  windrow scan shop.db --prefix user: --json   list entries
+  ls -R | windrow load shop.db --keyspace log  load lines from standard input
+  windrow levels shop.db                       draw the tree
+
+Exit codes: 0 done, 1 not found or wrong request, 2 environment, 3 damaged data";
+
+/// An embedded, ordered, persistent key-value store
+#[derive(Debug, Parser)]
+#[command(name = "windrow", version, after_help = EXAMPLES, max_term_width = 100)]
+pub(crate) struct Arguments {
+    /// Print JSON, one object a line, instead of text
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Load real files, change, delete, read, kill, recover, and check everything
+    Demo(demo::DemoArgs),
+    /// Load many entries from a file, a folder or standard input
+    Load(load::LoadArgs),
+    /// Print the value of a key
+    Get(point::GetArgs),
+    /// Set a key to a value
+    Put(point::PutArgs),
+    /// Delete a key
+    Delete(point::DeleteArgs),
+    /// List entries in the order of their keys
+    Scan(scan::ScanArgs),
+    /// Show the statistics of a database
+    #[command(after_help = "Example:\n  windrow stats shop.db --json")]
+    Stats {
+        /// Folder of the database
+        #[arg(value_name = "DB")]
+        db: std::path::PathBuf,
+    },
+    /// Draw the tree: each level's bytes against its capacity
+    #[command(after_help = "Example:\n  windrow levels shop.db")]
+    Levels {
+        /// Folder of the database
+        #[arg(value_name = "DB")]
+        db: std::path::PathBuf,
+    },
+    /// Check every byte of a database
+    Verify(verify::VerifyArgs),
+    /// Merge a range of keys down to the last level
+    Compact(compact::CompactArgs),
+    /// Print the content of one file of a database
+    Dump(dump::DumpArgs),
+    /// Measure speed and amplification under well-known loads
+    #[command(after_help = "\
+Examples:
+  windrow bench fillrandom,readrandom,seek10 --num 1000000
+  windrow bench fillrandom,overwrite --size-ratio 4 --base-bytes 64M --json")]
+    Bench(BenchArgs),
+    /// The second load of the demo, in a process that can be killed
+    #[command(hide = true)]
+    DemoWriter(demo::WriterArgs),
+}
+
+/// Bounds of a range of keys, shared by several commands.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct RangeArgs {
+    /// First key
+    #[arg(long, value_name = "KEY")]
+    pub(crate) from: Option<String>,
+
+    /// Key before which the range ends
+    #[arg(long, value_name = "KEY")]
+    pub(crate) to: Option<String>,
+}

@@ -1,0 +1,17 @@
+//! `bench`: loads and what they cost.
+
+use windrow::Result;
+use windrow_bench::{BenchArgs, WindrowEngine, header, row};
+
+use crate::outcome::Outcome;
+use crate::output::Output;
+
+pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Outcome> {
+    output.line_now(header())?;
+    windrow_bench::run::<WindrowEngine>(args, |report| {
+        output.object(report)?;
+        output.line(row(report))?;
+        output.flush()
+    })?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,36 @@
+//! One module per command, or per family of small ones.
+
+mod bench;
+pub(crate) mod compact;
+pub(crate) mod dump;
+pub(crate) mod load;
+pub(crate) mod point;
+pub(crate) mod scan;
+mod show;
+pub(crate) mod verify;
+
+use windrow::Result;
+
+use crate::arguments::Command;
+use crate::demo;
+use crate::outcome::Outcome;
+use crate::output::Output;
+
+/// Runs `command`.
+pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
+    match command {
+        Command::Demo(args) => demo::run(&args, output),
+        Command::Load(args) => load::run(&args, output),
+        Command::Get(args) => point::get(&args, output),
+        Command::Put(args) => point::put(&args, output),
+        Command::Delete(args) => point::delete(&args, output),
+        Command::Scan(args) => scan::run(&args, output),
+        Command::Stats { db } => show::stats(&db, output),
+        Command::Levels { db } => show::levels(&db, output),
+        Command::Verify(args) => verify::run(&args, output),
+        Command::Compact(args) => compact::run(&args, output),
+        Command::Dump(args) => dump::run(&args, output),
+        Command::Bench(args) => bench::run(&args, output),
+        Command::DemoWriter(args) => demo::write_until_killed(&args),
+    }
+}

@@ -1,0 +1,135 @@
+//! `get`, `put` and `delete`.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use clap::Args;
+use serde_json::json;
+use windrow::{Error, Result, limits};
+
+use crate::outcome::Outcome;
+use crate::output::Output;
+use crate::store::StoreArgs;
+use crate::text::{Notation, entry_object, escape};
+
+/// Arguments of `get`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  windrow get shop.db user:1
+  windrow get shop.db 0x00000001 --raw > picture.png")]
+pub(crate) struct GetArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+
+    /// The key: text, or hexadecimal after 0x
+    #[arg(value_name = "KEY")]
+    key: String,
+
+    /// Print the value byte by byte, without escapes or a line end
+    #[arg(long, conflicts_with = "json")]
+    raw: bool,
+
+    #[command(flatten)]
+    notation: Notation,
+}
+
+/// Arguments of `put`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  windrow put shop.db user:1 Ada
+  windrow put shop.db picture:1 < picture.png
+  windrow put shop.db 0x01 0xcafe --sync")]
+pub(crate) struct PutArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+
+    /// The key: text, or hexadecimal after 0x
+    #[arg(value_name = "KEY")]
+    key: String,
+
+    /// The value: text, or hexadecimal after 0x [default: all of standard input, as it is]
+    #[arg(value_name = "VALUE")]
+    value: Option<String>,
+
+    /// Return only when the write survives a power failure
+    #[arg(long)]
+    sync: bool,
+
+    #[command(flatten)]
+    notation: Notation,
+}
+
+/// Arguments of `delete`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  windrow delete shop.db user:1")]
+pub(crate) struct DeleteArgs {
+    #[command(flatten)]
+    store: StoreArgs,
+
+    /// The key: text, or hexadecimal after 0x
+    #[arg(value_name = "KEY")]
+    key: String,
+
+    /// Return only when the deletion survives a power failure
+    #[arg(long)]
+    sync: bool,
+
+    #[command(flatten)]
+    notation: Notation,
+}
+
+pub(crate) fn get(args: &GetArgs, output: &mut Output) -> Result<Outcome> {
+    let key = args.notation.parse(&args.key)?;
+    let (db, keyspace) = args.store.open()?;
+    let value = keyspace.get(&key)?;
+    match &value {
+        Some(value) if args.raw => output.bytes(value)?,
+        Some(value) => output.line(escape(value))?,
+        None => {}
+    }
+    output.object(&entry_object(&key, value.as_deref()))?;
+    db.close()?;
+    Ok(Outcome::found(value.is_some()))
+}
+
+pub(crate) fn put(args: &PutArgs, output: &mut Output) -> Result<Outcome> {
+    let key = args.notation.parse(&args.key)?;
+    let value = match &args.value {
+        Some(value) => args.notation.parse(value)?,
+        None => standard_input()?,
+    };
+    let (db, keyspace) = args.store.open_or_create(args.sync)?;
+    keyspace.insert(&key, &value)?;
+    db.close()?;
+    output.object(&json!({ "written": 1 }))?;
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn delete(args: &DeleteArgs, output: &mut Output) -> Result<Outcome> {
+    let key = args.notation.parse(&args.key)?;
+    let (db, keyspace) = args.store.open()?;
+    let found = keyspace.contains_key(&key)?;
+    if found {
+        keyspace.remove(&key)?;
+        if args.sync {
+            db.persist()?;
+        }
+    }
+    db.close()?;
+    output.object(&json!({ "deleted": u8::from(found) }))?;
+    Ok(Outcome::found(found))
+}
+
+/// All of standard input, or enough of it to be refused as too long.
+fn standard_input() -> Result<Vec<u8>> {
+    let mut value = Vec::new();
+    let enough = limits::VALUE_BYTES_MAX as u64 + 1;
+    io::stdin()
+        .lock()
+        .take(enough)
+        .read_to_end(&mut value)
+        .map_err(|error| Error::io("read", Path::new("standard input"), error))?;
+    Ok(value)
+}

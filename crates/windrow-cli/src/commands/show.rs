@@ -1,0 +1,108 @@
+//! `stats` and `levels`.
+
+use std::path::PathBuf;
+
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use serde_json::json;
+use windrow::{Result, Stats};
+
+use crate::outcome::Outcome;
+use crate::output::Output;
+use crate::picture;
+use crate::store;
+use crate::text::{human_bytes, human_count};
+
+pub(crate) fn stats(folder: &PathBuf, output: &mut Output) -> Result<Outcome> {
+    let db = store::open(folder)?;
+    let stats = db.stats();
+    output.object(&stats)?;
+    output.line(totals(&stats))?;
+    output.line("")?;
+    output.line(levels_table(&stats))?;
+    db.close()?;
+    Ok(Outcome::Done)
+}
+
+pub(crate) fn levels(folder: &PathBuf, output: &mut Output) -> Result<Outcome> {
+    let db = store::open(folder)?;
+    let stats = db.stats();
+    output.object(&json!({ "keyspaces": stats.keyspaces }))?;
+    for keyspace in &stats.keyspaces {
+        output.line(picture::tree(keyspace))?;
+    }
+    if stats.keyspaces.is_empty() {
+        output.line("no keyspaces yet")?;
+    }
+    db.close()?;
+    Ok(Outcome::Done)
+}
+
+fn totals(stats: &Stats) -> Table {
+    let bytes = |count| human_bytes(count);
+    let rows = [
+        ("last sequence number", human_count(stats.sequence)),
+        ("bytes on disk", bytes(stats.disk_bytes)),
+        ("blocks in cache", bytes(stats.cache_bytes)),
+        ("since open: given by writers", bytes(stats.user_bytes)),
+        ("  written to the log", bytes(stats.wal_bytes)),
+        ("  written by flushes", bytes(stats.flush_bytes)),
+        ("  written by merges", bytes(stats.merge_bytes_written)),
+        ("  read by merges", bytes(stats.merge_bytes_read)),
+        ("  written to manifests", bytes(stats.manifest_bytes)),
+        ("  flushes", human_count(stats.flushes)),
+        ("  merges", human_count(stats.merges)),
+        ("  moves", human_count(stats.moves)),
+        ("  stalls", human_count(stats.stalls)),
+    ];
+    let mut table = plain_table();
+    for (name, amount) in rows {
+        table.add_row([Cell::new(name), right(&amount)]);
+    }
+    table
+}
+
+fn levels_table(stats: &Stats) -> Table {
+    let mut table = plain_table();
+    table.set_header([
+        Cell::new("keyspace"),
+        right(&"level"),
+        right(&"files"),
+        right(&"segments"),
+        right(&"bytes"),
+        right(&"capacity"),
+        right(&"entries"),
+        right(&"tombstones"),
+    ]);
+    for keyspace in &stats.keyspaces {
+        table.add_row([
+            Cell::new(&keyspace.name),
+            right(&"memory"),
+            right(&keyspace.memtables),
+            right(&""),
+            right(&human_bytes(keyspace.memtable_bytes)),
+        ]);
+        for level in &keyspace.levels {
+            table.add_row([
+                Cell::new(&keyspace.name),
+                right(&level.level),
+                right(&human_count(level.files)),
+                right(&human_count(level.segments)),
+                right(&human_bytes(level.bytes)),
+                right(&human_bytes(level.capacity)),
+                right(&human_count(level.entries)),
+                right(&human_count(level.tombstones)),
+            ]);
+        }
+    }
+    table
+}
+
+fn plain_table() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_BORDERS_ONLY);
+    table
+}
+
+fn right(content: &impl ToString) -> Cell {
+    Cell::new(content.to_string()).set_alignment(CellAlignment::Right)
+}

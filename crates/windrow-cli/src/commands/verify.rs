@@ -1,0 +1,66 @@
+//! `verify`: every byte of a database, checked.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use windrow::Result;
+
+use crate::outcome::Outcome;
+use crate::output::Output;
+use crate::progress;
+use crate::store;
+use crate::text::{human_bytes, human_count};
+
+/// Arguments of `verify`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Reads every block of every table, checks checksums, order, filters and counts, and lists all
+damage that it finds, with file and offset. Ends with exit code 3 where there is any.
+
+Example:
+  windrow verify shop.db")]
+pub(crate) struct VerifyArgs {
+    /// Folder of the database
+    #[arg(value_name = "DB")]
+    db: PathBuf,
+}
+
+pub(crate) fn run(args: &VerifyArgs, output: &mut Output) -> Result<Outcome> {
+    let db = store::open(&args.db)?;
+    let spinner = progress::spinner("verifying");
+    let report = db.verify();
+    spinner.finish_and_clear();
+    let report = report?;
+    let damage: Vec<String> = report.damage.iter().map(ToString::to_string).collect();
+    output.object(&json!({
+        "sound": report.is_sound(),
+        "files": report.files,
+        "segments": report.segments,
+        "blocks": report.blocks,
+        "entries": report.entries,
+        "bytes": report.bytes,
+        "damage": damage,
+    }))?;
+    for sentence in &damage {
+        output.line(sentence)?;
+    }
+    output.line(format_args!(
+        "{}: {} entries in {} blocks of {} files, {}",
+        if report.is_sound() {
+            "sound"
+        } else {
+            "DAMAGED"
+        },
+        human_count(report.entries),
+        human_count(report.blocks),
+        human_count(report.files),
+        human_bytes(report.bytes),
+    ))?;
+    db.close()?;
+    Ok(if report.is_sound() {
+        Outcome::Done
+    } else {
+        Outcome::Damaged
+    })
+}

@@ -1,0 +1,261 @@
+//! The second load, killed in the middle, and what must be left of it.
+//!
+//! A child process of the same program loads the input again, in batches of several files whose
+//! contents all begin with the batch's tag. It prints the number of each batch when the store has
+//! acknowledged it. When half of them are acknowledged, the parent kills it, reopens the store,
+//! and checks:
+//! C1. every batch whose number was printed is there, with every file as it was;
+//! C2. of every other batch, all is there or nothing;
+//! C3. what is there is a prefix of the batches, in their order.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdin, Command, Stdio};
+use std::time::Instant;
+
+use clap::Args;
+use windrow::{Batch, Db, Error, Keyspace, Result};
+
+use super::check::Checks;
+use super::input::Input;
+use super::options;
+use super::report::Report;
+use crate::files;
+use crate::outcome::Outcome;
+use crate::output::Output;
+use crate::text::human_count;
+
+/// The keyspace of the second load.
+const KEYSPACE: &str = "second";
+
+/// A batch is closed at so many files or bytes. The input is repeated until there are enough
+/// batches for a kill to fall between them.
+const BATCH_FILES: usize = 16;
+const BATCH_BYTES: u64 = 512 << 10;
+const BATCHES_MIN: usize = 200;
+
+/// Arguments of the child process.
+#[derive(Debug, Args)]
+pub(crate) struct WriterArgs {
+    /// Folder of the database
+    #[arg(long)]
+    db: PathBuf,
+
+    /// Bytes of the input, from which the options follow
+    #[arg(long)]
+    input_bytes: u64,
+}
+
+/// A batch of the plan: keys, and the files that hold their contents.
+type Planned = Vec<(String, PathBuf)>;
+
+/// What goes before every content in batch `number`.
+fn tag(number: usize) -> String {
+    format!("batch {number:08}\n")
+}
+
+/// The batches of the second load: the files of the input whose paths are text, as often as it
+/// takes, under keys that begin with the number of the repetition.
+fn plan(input: &Input) -> Vec<Planned> {
+    let mut batches = Vec::new();
+    let mut batch = Planned::new();
+    let mut bytes = 0;
+    let mut round = 0;
+    while batches.len() < BATCHES_MIN {
+        let before = batches.len();
+        for file in &input.files {
+            let (Ok(key), Some(_)) = (str::from_utf8(&file.key), file.path.to_str()) else {
+                continue;
+            };
+            batch.push((format!("{round:04}/{key}"), file.path.clone()));
+            bytes += file.bytes;
+            if batch.len() == BATCH_FILES || bytes >= BATCH_BYTES {
+                batches.push(std::mem::take(&mut batch));
+                bytes = 0;
+            }
+        }
+        if !batch.is_empty() {
+            batches.push(std::mem::take(&mut batch));
+            bytes = 0;
+        }
+        if batches.len() == before {
+            break;
+        }
+        round += 1;
+    }
+    batches
+}
+
+/// Runs the second load in a child, kills it, reopens the database and checks C1 to C3.
+pub(super) fn survive(
+    folder: &Path,
+    input: &Input,
+    report: &mut Report,
+    checks: &mut Checks,
+    output: &mut Output,
+) -> Result<Db> {
+    let batches = plan(input);
+    let acknowledged = load_and_kill(folder, input.bytes, &batches)?;
+    output.line_now(format_args!(
+        "kill       a second load of {} batches after {} were acknowledged",
+        human_count(batches.len() as u64),
+        human_count(acknowledged as u64),
+    ))?;
+
+    let start = Instant::now();
+    let db = Db::open(folder, options(input.bytes))?;
+    let reopened_seconds = start.elapsed().as_secs_f64();
+    let keyspace = db.keyspace(KEYSPACE)?;
+    let mut whole = 0;
+    let mut gap = false;
+    for (number, batch) in batches.iter().enumerate() {
+        let present = entries_present(&keyspace, number, batch, checks)?;
+        let name = format!("batch {number} of the second load");
+        if number < acknowledged {
+            checks.check(present == batch.len(), || {
+                format!("{name}: acknowledged, but only {present} entries are there") // C1
+            });
+            report.recovered += u64::from(present == batch.len());
+        } else {
+            checks.check(present == 0 || present == batch.len(), || {
+                format!("{name}: {present} of {} entries are there", batch.len()) // C2
+            });
+        }
+        checks.check(present == 0 || !gap, || {
+            format!("{name}: there, but an earlier one is not") // C3
+        });
+        gap |= present == 0;
+        whole += usize::from(present == batch.len());
+    }
+    report.acknowledged = acknowledged as u64;
+    output.line_now(format_args!(
+        "reopen     in {reopened_seconds:.3} s: {} of {} acknowledged batches whole, {} later ones",
+        human_count(report.recovered),
+        human_count(report.acknowledged),
+        whole.saturating_sub(acknowledged),
+    ))?;
+    Ok(db)
+}
+
+/// How many entries of `batch` are there; each that is must have the content it was given.
+fn entries_present(
+    keyspace: &Keyspace,
+    number: usize,
+    batch: &Planned,
+    checks: &mut Checks,
+) -> Result<usize> {
+    let tag = tag(number);
+    let mut present = 0;
+    let mut value = Vec::new();
+    for (key, path) in batch {
+        if !keyspace.get_into(key.as_bytes(), &mut value)? {
+            continue;
+        }
+        present += 1;
+        let content = files::read(path)?;
+        let holds = value.strip_prefix(tag.as_bytes()) == Some(content.as_slice());
+        checks.check(holds, || {
+            format!("{key}: not the content of batch {number}")
+        });
+    }
+    Ok(present)
+}
+
+/// Starts the child, kills it when half of the batches are acknowledged, and returns how many
+/// were.
+fn load_and_kill(folder: &Path, input_bytes: u64, batches: &[Planned]) -> Result<usize> {
+    let failed = |error| Error::io("run a second process of", Path::new("windrow"), error);
+    let program = std::env::current_exe().map_err(failed)?;
+    let mut child = Command::new(program)
+        .arg("demo-writer")
+        .arg("--db")
+        .arg(folder)
+        .arg("--input-bytes")
+        .arg(input_bytes.to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(failed(io::ErrorKind::BrokenPipe.into()));
+    };
+    let sent = send(&mut stdin, batches);
+    let mut lines = BufReader::new(stdout);
+    let mut line = Vec::new();
+    let mut acknowledged = 0;
+    let mut killed = false;
+    loop {
+        line.clear();
+        lines.read_until(b'\n', &mut line).map_err(failed)?;
+        // Numbers come one by one and in order; one without its line end was cut off.
+        if line != format!("{acknowledged}\n").as_bytes() {
+            break;
+        }
+        acknowledged += 1;
+        if !killed && acknowledged >= batches.len().div_ceil(2) {
+            child.kill().map_err(failed)?;
+            killed = true;
+        }
+    }
+    drop(stdin);
+    let status = child.wait().map_err(failed)?;
+    sent.map_err(failed)?;
+    if !killed {
+        let message = format!("the second load ended by itself ({status})");
+        return Err(failed(io::Error::other(message)));
+    }
+    Ok(acknowledged)
+}
+
+/// Sends the plan: a line of JSON per batch, then an empty line.
+fn send(stdin: &mut ChildStdin, batches: &[Planned]) -> io::Result<()> {
+    let mut writer = io::BufWriter::new(stdin);
+    for batch in batches {
+        serde_json::to_writer(&mut writer, batch)?;
+        writer.write_all(b"\n")?;
+    }
+    writer.write_all(b"\n")?;
+    writer.flush()
+}
+
+/// The child: writes the batches that standard input names, prints the number of each when it is
+/// acknowledged, and then waits for its end.
+pub(crate) fn write_until_killed(args: &WriterArgs) -> Result<Outcome> {
+    let failed = |error| Error::io("talk to", Path::new("the parent process"), error);
+    let db = Db::open(&args.db, options(args.input_bytes))?;
+    let keyspace = db.keyspace(KEYSPACE)?;
+    let mut stdin = io::stdin().lock();
+    let batches = receive(&mut stdin).map_err(failed)?;
+    let mut stdout = io::stdout().lock();
+    let mut batch = Batch::new();
+    for (number, planned) in batches.iter().enumerate() {
+        batch.clear();
+        for (key, path) in planned {
+            let mut value = tag(number).into_bytes();
+            value.extend(files::read(path)?);
+            batch.insert(&keyspace, key.as_bytes(), &value)?;
+        }
+        db.write(&batch)?;
+        stdout
+            .write_all(format!("{number}\n").as_bytes())
+            .and_then(|()| stdout.flush())
+            .map_err(failed)?;
+    }
+    // The parent closes its end only after the kill, so this returns only if it is gone.
+    stdin.read_to_end(&mut Vec::new()).map_err(failed)?;
+    Ok(Outcome::Failed)
+}
+
+/// Reads the plan that [`send`] sent.
+fn receive(stdin: &mut impl BufRead) -> io::Result<Vec<Planned>> {
+    let mut batches = Vec::new();
+    let mut line = String::new();
+    loop {
+        line.clear();
+        stdin.read_line(&mut line)?;
+        if line.trim_end().is_empty() {
+            return Ok(batches);
+        }
+        batches.push(serde_json::from_str(&line)?);
+    }
+}

@@ -1,0 +1,95 @@
+//! The files below a folder, in a stable order.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use windrow::{Error, Result};
+
+/// One regular file.
+#[derive(Debug, Clone)]
+pub(crate) struct FoundFile {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+}
+
+/// Walks over every regular file below a folder, folder by folder in the order of names. Symbolic
+/// links and special files are passed over.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    /// What is still to be visited, the next one last.
+    pending: Vec<PathBuf>,
+    ignored_folders: &'static [&'static str],
+}
+
+impl Walk {
+    pub(crate) fn new(root: &Path) -> Self {
+        Self {
+            pending: vec![root.to_owned()],
+            ignored_folders: &[],
+        }
+    }
+
+    /// Leaves folders of these names out.
+    pub(crate) fn without(mut self, names: &'static [&'static str]) -> Self {
+        self.ignored_folders = names;
+        self
+    }
+
+    fn visit(&mut self, path: PathBuf) -> Result<Option<FoundFile>> {
+        let metadata =
+            fs::symlink_metadata(&path).map_err(|error| Error::io("read", &path, error))?;
+        if metadata.is_file() {
+            let bytes = metadata.len();
+            return Ok(Some(FoundFile { path, bytes }));
+        }
+        if metadata.is_dir() && !self.is_ignored(&path) {
+            let mut children = Vec::new();
+            let entries = fs::read_dir(&path).map_err(|error| Error::io("list", &path, error))?;
+            for entry in entries {
+                children.push(
+                    entry
+                        .map_err(|error| Error::io("list", &path, error))?
+                        .path(),
+                );
+            }
+            children.sort_unstable_by(|left, right| right.cmp(left));
+            self.pending.append(&mut children);
+        }
+        Ok(None)
+    }
+
+    fn is_ignored(&self, path: &Path) -> bool {
+        let name = path.file_name();
+        self.ignored_folders
+            .iter()
+            .any(|ignored| name == Some(ignored.as_ref()))
+    }
+}
+
+impl Iterator for Walk {
+    type Item = Result<FoundFile>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while let Some(path) = self.pending.pop() {
+            if let Some(found) = self.visit(path).transpose() {
+                return Some(found);
+            }
+        }
+        None
+    }
+}
+
+/// The key of the file at `path`: its path below `root`, with `/` between the parts.
+pub(crate) fn key_of(root: &Path, path: &Path) -> Vec<u8> {
+    let below = path.strip_prefix(root).unwrap_or(path);
+    let parts: Vec<&[u8]> = below
+        .components()
+        .map(|part| part.as_os_str().as_encoded_bytes())
+        .collect();
+    parts.join(&b'/')
+}
+
+/// The content of the file at `path`.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|error| Error::io("read", path, error))
+}

@@ -1,0 +1,69 @@
+//! How a command ended, and the exit code that says so.
+
+use std::error::Error as _;
+use std::io;
+use std::process::ExitCode;
+
+use windrow::{Error, ErrorKind};
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It did what was asked.
+    Done,
+    /// What was asked for is not there, or the request was wrong.
+    Refused,
+    /// The machine, the disk or another process stood in the way.
+    Failed,
+    /// Stored data is damaged.
+    Damaged,
+}
+
+impl Outcome {
+    pub(crate) fn exit_code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Done => 0,
+            Self::Refused => 1,
+            Self::Failed => 2,
+            Self::Damaged => 3,
+        })
+    }
+
+    /// [`Done`](Self::Done) if `found`.
+    pub(crate) fn found(found: bool) -> Self {
+        if found { Self::Done } else { Self::Refused }
+    }
+}
+
+/// The outcome of a command that ended with `error`.
+pub(crate) fn of_error(error: &Error) -> Outcome {
+    match error.kind() {
+        ErrorKind::InvalidArgument | ErrorKind::NotFound | ErrorKind::AlreadyExists => {
+            Outcome::Refused
+        }
+        ErrorKind::Corruption => Outcome::Damaged,
+        _ => Outcome::Failed,
+    }
+}
+
+/// Prints what clap has to say: help and version are answers, the rest is the caller's mistake.
+pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
+    let outcome = Outcome::found(error.exit_code() == 0);
+    match error.print() {
+        Ok(()) => outcome.exit_code(),
+        Err(_) => Outcome::Failed.exit_code(),
+    }
+}
+
+/// Whether the reader of standard output has gone away, as `head` does when it has enough.
+pub(crate) fn is_closed_pipe(error: &Error) -> bool {
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let io = error.downcast_ref::<io::Error>();
+        if io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

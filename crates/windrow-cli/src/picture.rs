@@ -1,0 +1,111 @@
+//! The tree as a picture: each level's bytes against its capacity.
+
+use windrow::{KeyspaceStats, LevelStats};
+
+use crate::text::{human_bytes, human_count};
+
+/// Cells of the longest and the shortest bar.
+const CELLS_MAX: usize = 40;
+const CELLS_MIN: usize = 10;
+
+const FULL: char = '\u{2588}';
+const FREE: char = '\u{2591}';
+const OVER: char = '\u{25b6}';
+
+/// One keyspace: a line per level. Bars grow with the logarithm of the capacity, so that the
+/// shape of the tree shows; the filled part is the share of the capacity in use.
+pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
+    let levels = &keyspace.levels;
+    let files: u64 = levels.iter().map(|level| level.files).sum();
+    let bytes: u64 = levels.iter().map(|level| level.bytes).sum();
+    let title = format!(
+        "keyspace {}: {} in {}, {} in memory",
+        keyspace.name,
+        human_bytes(bytes),
+        plural(files, "file"),
+        human_bytes(keyspace.memtable_bytes),
+    );
+    let largest = levels.iter().map(capacity).max().unwrap_or(1);
+    let smallest = levels.iter().map(capacity).min().unwrap_or(1);
+    let mut lines = vec![title];
+    lines.extend(levels.iter().map(|level| {
+        let cells = cells(capacity(level), smallest, largest);
+        format!(
+            "  level {:<2} {:<width$} {}",
+            level.level,
+            bar(level, cells),
+            caption(level),
+            width = CELLS_MAX + 1,
+        )
+    }));
+    lines.join("\n")
+}
+
+/// What the bar is drawn against; a level without a capacity counts as full.
+fn capacity(level: &LevelStats) -> u64 {
+    let capacity = if level.capacity == 0 {
+        level.bytes
+    } else {
+        level.capacity
+    };
+    capacity.max(1)
+}
+
+fn cells(capacity: u64, smallest: u64, largest: u64) -> usize {
+    let span = (largest as f64 / smallest as f64).ln();
+    if span <= 0.0 {
+        return CELLS_MAX;
+    }
+    let share = (capacity as f64 / smallest as f64).ln() / span;
+    CELLS_MIN + scaled(share, CELLS_MAX - CELLS_MIN)
+}
+
+fn bar(level: &LevelStats, cells: usize) -> String {
+    let share = level.bytes as f64 / capacity(level) as f64;
+    let mut filled = scaled(share.min(1.0), cells);
+    if level.bytes > 0 {
+        filled = filled.max(1);
+    }
+    let mut bar: String = std::iter::repeat_n(FULL, filled)
+        .chain(std::iter::repeat_n(FREE, cells - filled))
+        .collect();
+    if share > 1.0 {
+        bar.push(OVER);
+    }
+    bar
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share from 0 to 1 of a few cells"
+)]
+fn scaled(share: f64, cells: usize) -> usize {
+    (share.clamp(0.0, 1.0) * cells as f64).round() as usize
+}
+
+fn caption(level: &LevelStats) -> String {
+    let share = match level.capacity {
+        0 => String::new(),
+        capacity => format!(
+            " of {:>9} {:>4.0} %",
+            human_bytes(capacity),
+            100.0 * level.bytes as f64 / capacity as f64
+        ),
+    };
+    let tombstones = match level.tombstones {
+        0 => String::new(),
+        count => format!(", {}", plural(count, "tombstone")),
+    };
+    format!(
+        "{:>9}{share}  {}, {} entries{tombstones}",
+        human_bytes(level.bytes),
+        plural(level.files, "file"),
+        human_count(level.entries),
+    )
+}
+
+fn plural(count: u64, noun: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", human_count(count))
+}

@@ -1,0 +1,55 @@
+//! The database and keyspace that a command works on.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use windrow::{Db, Durability, Error, ErrorKind, Keyspace, Options, Result};
+
+/// A database and one of its keyspaces.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct StoreArgs {
+    /// Folder of the database
+    #[arg(value_name = "DB")]
+    pub(crate) db: PathBuf,
+
+    /// Keyspace within the database
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) keyspace: String,
+}
+
+impl StoreArgs {
+    /// Opens what exists; a command that only reads creates nothing.
+    pub(crate) fn open(&self) -> Result<(Db, Keyspace)> {
+        let db = open(&self.db)?;
+        if !db.keyspace_names().contains(&self.keyspace) {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!(
+                    "{} has no keyspace \"{}\"",
+                    self.db.display(),
+                    self.keyspace
+                ),
+            ));
+        }
+        let keyspace = db.keyspace(&self.keyspace)?;
+        Ok((db, keyspace))
+    }
+
+    /// Opens the database and the keyspace, and creates what is missing.
+    pub(crate) fn open_or_create(&self, sync: bool) -> Result<(Db, Keyspace)> {
+        let mut options = Options::default();
+        if sync {
+            options.durability = Durability::Sync;
+        }
+        let db = Db::open(&self.db, options)?;
+        let keyspace = db.keyspace(&self.keyspace)?;
+        Ok((db, keyspace))
+    }
+}
+
+/// Opens a database that exists.
+pub(crate) fn open(folder: &PathBuf) -> Result<Db> {
+    let mut options = Options::default();
+    options.create_if_missing = false;
+    Db::open(folder, options)
+}

@@ -1,0 +1,113 @@
+//! Writes that happen together.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::Keyspace;
+use crate::base::limits::BATCH_BYTES_MAX;
+use crate::base::{Error, Kind, Result};
+use crate::engine::{Engine, KeyspaceCore, Write};
+use crate::log::batch::{self, BATCH_HEADER_BYTES};
+use crate::options::{self, Durability};
+
+/// Writes to any keyspaces of one database that are committed as one by
+/// [`Db::write`](super::Db::write).
+///
+/// Later writes to a key win over earlier ones. A batch can be written more than once and, after
+/// [`clear`](Self::clear), filled again without new memory.
+#[derive(Clone, Default)]
+pub struct Batch {
+    /// The payload of a log record; its header is kept up to date with `count`.
+    payload: Vec<u8>,
+    count: u32,
+    keyspaces: Vec<Arc<KeyspaceCore>>,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds: set the value of `key`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a key or value beyond the limits or a batch above 1 GiB; the batch
+    /// stays as it was.
+    pub fn insert(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        options::check_value(value.as_ref())?;
+        self.add(keyspace, Kind::Value, key.as_ref(), value.as_ref())
+    }
+
+    /// Adds: remove `key`.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn remove(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add(keyspace, Kind::Tombstone, key.as_ref(), &[])
+    }
+
+    fn add(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
+        options::check_key(key)?;
+        if self.payload.len() + key.len() + value.len() + 32 > BATCH_BYTES_MAX {
+            return Err(Error::invalid_argument("a batch cannot be larger than 1 GiB"));
+        }
+        if self.payload.is_empty() {
+            batch::put_header(&mut self.payload, 0, 0);
+        }
+        let core = keyspace.core();
+        if !self.keyspaces.iter().any(|known| Arc::ptr_eq(known, core)) {
+            self.keyspaces.push(Arc::clone(core));
+        }
+        batch::put_entry(&mut self.payload, core.id(), kind, key, value);
+        self.count += 1;
+        batch::set_count(&mut self.payload, self.count);
+        Ok(())
+    }
+
+    /// How many writes there are.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Removes all writes and keeps the memory.
+    pub fn clear(&mut self) {
+        self.payload.clear();
+        self.count = 0;
+        self.keyspaces.clear();
+    }
+
+    pub(super) fn commit(&self, engine: &Engine, durability: Durability) -> Result<()> {
+        debug_assert!(self.is_empty() || self.payload.len() > BATCH_HEADER_BYTES);
+        if self.is_empty() {
+            return engine.check_writable();
+        }
+        if !self.keyspaces.iter().all(|keyspace| engine.owns(keyspace)) {
+            return Err(Error::invalid_argument(
+                "the batch holds writes to a keyspace of another database",
+            ));
+        }
+        let write = Write::Batch {
+            payload: &self.payload,
+            count: self.count,
+            keyspaces: &self.keyspaces,
+        };
+        engine.commit(&write, durability)
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("len", &self.count).finish_non_exhaustive()
+    }
+}

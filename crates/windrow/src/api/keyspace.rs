@@ -1,0 +1,136 @@
+//! A named, ordered map inside a database.
+
+use std::fmt;
+use std::ops::{Bound, Deref, RangeBounds};
+use std::sync::Arc;
+
+use super::{Snapshot, View};
+use crate::base::{Kind, Result};
+use crate::engine::{Handle, KeyspaceCore, Write};
+use crate::options::{self, Durability};
+use crate::read::visible::KeyRange;
+
+/// A named, ordered map from keys to values.
+///
+/// Keys are 1 byte to 64 KiB, values up to 16 MiB; the order is bytewise. A keyspace dereferences
+/// to a [`View`] of its newest state, which has all the reading verbs. Cloning is cheap; any number
+/// of threads may read and write at once.
+#[derive(Clone)]
+pub struct Keyspace {
+    latest: View,
+}
+
+impl Keyspace {
+    pub(super) fn new(handle: Arc<Handle>, core: Arc<KeyspaceCore>) -> Self {
+        Self { latest: View::new(handle, core, None) }
+    }
+
+    pub(super) fn core(&self) -> &Arc<KeyspaceCore> {
+        self.latest.core()
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        self.core().name()
+    }
+
+    /// Sets the value of `key`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a key or value beyond the limits, `NoSpace` when the disk is full
+    /// (nothing was written), `Poisoned` after an earlier failure.
+    ///
+    /// # Durability
+    /// As [`Options::durability`](crate::Options::durability) says.
+    pub fn insert(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.insert_with(key, value, self.default_durability())
+    }
+
+    /// Sets the value of `key`, durable as `durability` says.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn insert_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        durability: Durability,
+    ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        options::check_key(key)?;
+        options::check_value(value)?;
+        self.write_one(Kind::Value, key, value, durability)
+    }
+
+    /// Removes `key`; removing what is not there is no error.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    ///
+    /// # Durability
+    /// As [`Options::durability`](crate::Options::durability) says.
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.remove_with(key, self.default_durability())
+    }
+
+    /// Removes `key`, durable as `durability` says.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn remove_with(&self, key: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
+        options::check_key(key.as_ref())?;
+        self.write_one(Kind::Tombstone, key.as_ref(), &[], durability)
+    }
+
+    /// The keyspace as it was when `snapshot` was taken.
+    pub fn at(&self, snapshot: &Snapshot) -> View {
+        View::new(
+            Arc::clone(self.latest.handle()),
+            Arc::clone(self.core()),
+            Some(snapshot.clone()),
+        )
+    }
+
+    /// Merges everything in `range` down to the deepest level that holds data, in the calling
+    /// thread, dropping what no reader can see.
+    ///
+    /// # Errors
+    /// That of the merge; nothing is lost.
+    pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+        let range = key_range(&range);
+        self.latest.handle().engine().compact_range(self.core(), &range)
+    }
+
+    fn default_durability(&self) -> Durability {
+        self.latest.handle().engine().options().durability
+    }
+
+    fn write_one(&self, kind: Kind, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
+        let write = Write::One { keyspace: self.core(), kind, key, value };
+        self.latest.handle().engine().commit(&write, durability)
+    }
+}
+
+impl Deref for Keyspace {
+    type Target = View;
+
+    fn deref(&self) -> &View {
+        &self.latest
+    }
+}
+
+impl fmt::Debug for Keyspace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keyspace").field("name", &self.name()).finish_non_exhaustive()
+    }
+}
+
+/// The bounds of `range` as owned keys.
+pub(super) fn key_range<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> KeyRange {
+    let own = |bound: Bound<&K>| match bound {
+        Bound::Included(key) => Bound::Included(key.as_ref().into()),
+        Bound::Excluded(key) => Bound::Excluded(key.as_ref().into()),
+        Bound::Unbounded => Bound::Unbounded,
+    };
+    KeyRange { lower: own(range.start_bound()), upper: own(range.end_bound()) }
+}

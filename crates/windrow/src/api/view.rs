@@ -1,0 +1,189 @@
+//! Reading: point reads and cursors over one keyspace at one moment.
+
+use std::fmt;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use super::keyspace::key_range;
+use super::{Cursor, Range, Snapshot};
+use crate::base::Result;
+use crate::block::PinnedValue;
+use crate::engine::{Handle, KeyspaceCore};
+use crate::read::get::Found;
+use crate::read::visible::KeyRange;
+
+/// An entry with its own bytes: key and value.
+pub type Entry = (Vec<u8>, Vec<u8>);
+
+/// A keyspace as a reader sees it: at a snapshot, or always at its newest state.
+///
+/// Readers take no locks and wait for nobody.
+#[derive(Clone)]
+pub struct View {
+    handle: Arc<Handle>,
+    core: Arc<KeyspaceCore>,
+    snapshot: Option<Snapshot>,
+}
+
+impl View {
+    pub(super) fn new(
+        handle: Arc<Handle>,
+        core: Arc<KeyspaceCore>,
+        snapshot: Option<Snapshot>,
+    ) -> Self {
+        Self { handle, core, snapshot }
+    }
+
+    pub(super) fn handle(&self) -> &Arc<Handle> {
+        &self.handle
+    }
+
+    pub(super) fn core(&self) -> &Arc<KeyspaceCore> {
+        &self.core
+    }
+
+    #[inline]
+    fn lookup<R>(&self, key: &[u8], found: impl FnOnce(Found<'_>) -> R) -> Result<Option<R>> {
+        let at = self.snapshot.as_ref().map(Snapshot::sequence);
+        self.handle.engine().get(&self.core, key, at, found)
+    }
+
+    /// The value of `key`, if there is one.
+    ///
+    /// # Errors
+    /// `Corruption` that names file and offset where the value's block is damaged.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.lookup(key.as_ref(), |found| found.bytes().to_vec())
+    }
+
+    /// Copies the value of `key` into `value`, replacing what it held; returns whether there is
+    /// one. Allocates nothing once `value` is large enough.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let found = self.lookup(key.as_ref(), |found| value.extend_from_slice(found.bytes()))?;
+        Ok(found.is_some())
+    }
+
+    /// The value of `key` without a copy where it lies in a table.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
+        self.lookup(key.as_ref(), |found| match found {
+            Found::Memtable(value) => PinnedValue::owned(value.to_vec()),
+            Found::Table(value) => value.pin(),
+        })
+    }
+
+    /// Whether `key` has a value.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.lookup(key.as_ref(), |_| ())?.is_some())
+    }
+
+    /// The values of `keys`, in their order, all of one moment.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Vec<u8>>>> {
+        let at = self.snapshot.as_ref().map(Snapshot::sequence);
+        self.handle.engine().multi_get(&self.core, keys, at)
+    }
+
+    /// A cursor over all entries; it stands nowhere until it is moved.
+    ///
+    /// # Errors
+    /// `Closed` after [`Db::close`](super::Db::close).
+    pub fn cursor(&self) -> Result<Cursor> {
+        self.cursor_over(KeyRange::ALL)
+    }
+
+    /// A cursor over the entries whose keys are in `range`.
+    ///
+    /// # Errors
+    /// As [`cursor`](Self::cursor).
+    pub fn range_cursor<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Cursor> {
+        self.cursor_over(key_range(&range))
+    }
+
+    /// A cursor over the entries whose keys begin with `prefix`.
+    ///
+    /// # Errors
+    /// As [`cursor`](Self::cursor).
+    pub fn prefix_cursor(&self, prefix: impl AsRef<[u8]>) -> Result<Cursor> {
+        self.cursor_over(KeyRange::prefix(prefix.as_ref()))
+    }
+
+    /// All entries in order.
+    ///
+    /// # Errors
+    /// As [`cursor`](Self::cursor).
+    pub fn iter(&self) -> Result<Range> {
+        self.range_over(KeyRange::ALL)
+    }
+
+    /// The entries whose keys are in `range`, in order.
+    ///
+    /// # Errors
+    /// As [`cursor`](Self::cursor).
+    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<Range> {
+        self.range_over(key_range(&range))
+    }
+
+    /// The entries whose keys begin with `prefix`, in order.
+    ///
+    /// # Errors
+    /// As [`cursor`](Self::cursor).
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Range> {
+        self.range_over(KeyRange::prefix(prefix.as_ref()))
+    }
+
+    /// The entry with the smallest key.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn first_key_value(&self) -> Result<Option<Entry>> {
+        let mut cursor = self.cursor()?;
+        Ok(cursor.seek_to_first()?.then(|| cursor.entry()))
+    }
+
+    /// The entry with the greatest key.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn last_key_value(&self) -> Result<Option<Entry>> {
+        let mut cursor = self.cursor()?;
+        Ok(cursor.seek_to_last()?.then(|| cursor.entry()))
+    }
+
+    /// Whether there is no entry.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(!self.cursor()?.seek_to_first()?)
+    }
+
+    fn cursor_over(&self, range: KeyRange) -> Result<Cursor> {
+        Cursor::new(Arc::clone(&self.handle), &self.core, self.snapshot.as_ref(), range)
+    }
+
+    fn range_over(&self, range: KeyRange) -> Result<Range> {
+        Range::new(Arc::clone(&self.handle), &self.core, self.snapshot.as_ref(), range)
+    }
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View")
+            .field("keyspace", &self.core.name())
+            .field("snapshot", &self.snapshot)
+            .finish_non_exhaustive()
+    }
+}
+

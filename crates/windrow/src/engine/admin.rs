@@ -1,0 +1,190 @@
+//! What an owner asks of a database: keyspaces, flushes, merges by hand, statistics.
+//!
+//! Calls that wait for background work take part in it: they run jobs themselves and sleep only when
+//! all that is left is running elsewhere. So they also work where there are no threads.
+//!
+//! Concurrency: any thread may call anything.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::keyspace::ANSWERED_BY_MEMTABLES;
+use super::merge_job::MergeJob;
+use super::stats::{KeyspaceStats, LevelStats, Stats};
+use super::{Engine, KeyspaceCore};
+use crate::base::sync::atomic::Ordering;
+use crate::base::{Error, KeyspaceId, Result};
+use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, Record, Version};
+use crate::options::KeyspaceOptions;
+use crate::policy::capacities;
+use crate::read::visible::KeyRange;
+use crate::runtime::Work;
+
+/// A caller that waits looks again after this time.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// The keyspace `name`, created if it is missing.
+    pub(crate) fn open_keyspace(
+        &self,
+        name: &str,
+        options: KeyspaceOptions,
+    ) -> Result<Arc<KeyspaceCore>> {
+        self.check_open()?;
+        options.validate()?;
+        if name.is_empty() || name.len() > KEYSPACE_NAME_BYTES_MAX {
+            return Err(Error::invalid_argument(format!(
+                "a keyspace's name has 1 to {KEYSPACE_NAME_BYTES_MAX} bytes, not {}",
+                name.len()
+            )));
+        }
+        let creating = self.creating.lock();
+        let known = self.keyspaces.load().iter().find(|core| core.name() == name).cloned();
+        let core = match known {
+            Some(core) => core,
+            None => self.create_keyspace(name, &options)?,
+        };
+        core.choose_options(options);
+        drop(creating);
+        Ok(core)
+    }
+
+    fn create_keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<KeyspaceCore>> {
+        self.check_writable()?;
+        let keyspaces = self.keyspaces.load_full();
+        let id = KeyspaceId(keyspaces.last().map_or(1, |newest| newest.id().0 + 1));
+        let record = Record::CreateKeyspace { id, name: name.to_owned() };
+        self.catalog.commit(
+            |_| vec![record],
+            |state| {
+                let level_count = state
+                    .keyspaces
+                    .get(&id)
+                    .map_or(1, |keyspace: &KeyspaceState| usize::from(keyspace.level_count));
+                let core = Arc::new(KeyspaceCore::new(
+                    id,
+                    name.to_owned(),
+                    options.clone(),
+                    Version::default(),
+                    level_count,
+                ));
+                let mut all = Vec::clone(&keyspaces);
+                all.push(Arc::clone(&core));
+                self.keyspaces.store(Arc::new(all));
+                core
+            },
+        )
+    }
+
+    /// Writes every memtable that holds entries now to tables.
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        self.check_writable()?;
+        let keyspaces = self.keyspaces.load_full();
+        self.rotate(&keyspaces)?;
+        let is_flushed = || keyspaces.iter().all(|keyspace| keyspace.state().waiting.is_empty());
+        self.work_until(is_flushed)
+    }
+
+    /// Works until no job is due and none is running.
+    pub(crate) fn wait_idle(&self) -> Result<()> {
+        self.check_open()?;
+        self.work_until(|| false)
+    }
+
+    /// Works until `is_done`, or until no job is due and none is running.
+    ///
+    /// # Errors
+    /// That of a job that fails meanwhile; `Poisoned`.
+    fn work_until(&self, is_done: impl Fn() -> bool) -> Result<()> {
+        let failures = self.background.failures();
+        self.retry_failed_jobs();
+        loop {
+            let generation = self.signal.generation();
+            if is_done() {
+                return Ok(());
+            }
+            self.background.check_failures_since(failures)?;
+            if self.run_one() {
+                continue;
+            }
+            self.check_writable()?;
+            if self.signal.running() == 0 && self.signal.generation() == generation {
+                return Ok(());
+            }
+            self.signal.wait_after(generation, LOOK_AGAIN);
+        }
+    }
+
+    /// Merges everything in `range` down to the deepest level that holds data.
+    pub(crate) fn compact_range(&self, keyspace: &Arc<KeyspaceCore>, range: &KeyRange) -> Result<()> {
+        self.flush_all()?;
+        loop {
+            let generation = self.signal.generation();
+            self.check_writable()?;
+            let running = self.signal.begin_job();
+            if let Some(job) = MergeJob::claim_range(keyspace, range) {
+                let outcome = self.merge(keyspace, &job);
+                job.release(keyspace);
+                self.refresh_pressure(keyspace);
+                outcome?;
+                continue;
+            }
+            running.end_quietly(generation);
+            let is_undisturbed = keyspace.work.lock().claims.is_empty();
+            if is_undisturbed {
+                return Ok(());
+            }
+            if !self.run_one() {
+                self.signal.wait_after(generation, LOOK_AGAIN);
+            }
+        }
+    }
+
+    /// What the database has done and what it looks like.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut stats = Stats {
+            sequence: self.visible.load(Ordering::Acquire),
+            cache_bytes: self.tables.context().cache.bytes(),
+            ..Stats::default()
+        };
+        self.counters.fill(&mut stats);
+        stats.keyspaces =
+            self.keyspaces.load().iter().map(|keyspace| keyspace_stats(keyspace)).collect();
+        let tables: u64 = stats
+            .keyspaces
+            .iter()
+            .flat_map(|keyspace| &keyspace.levels)
+            .map(|level| level.bytes)
+            .sum();
+        stats.disk_bytes = tables + self.chain.bytes() + self.catalog.manifest_bytes();
+        stats
+    }
+}
+
+fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {
+    let state = keyspace.state_full();
+    let level_count = keyspace.work.lock().level_count;
+    let levels = state.version.levels();
+    let capacities = capacities(&keyspace.options(), level_count.max(levels.len() - 1));
+    let level_stats = |level: usize| {
+        let files = levels.get(level).map_or(&[][..], |level| level.files());
+        LevelStats {
+            level,
+            files: files.len(),
+            segments: files.iter().map(|file| file.meta.segments.len()).sum(),
+            bytes: files.iter().map(|file| file.meta.bytes()).sum(),
+            capacity: if level == 0 { 0 } else { capacities[level] },
+            entries: files.iter().map(|file| file.meta.entries()).sum(),
+            tombstones: files.iter().map(|file| file.meta.tombstones()).sum(),
+            gets_answered: keyspace.answered.sum(level),
+        }
+    };
+    let memtable_bytes: usize = state.memtables().map(|memtable| memtable.memory_bytes()).sum();
+    KeyspaceStats {
+        name: keyspace.name().to_owned(),
+        memtable_bytes: memtable_bytes as u64,
+        memtables: 1 + state.waiting.len(),
+        gets_answered_by_memtables: keyspace.answered.sum(ANSWERED_BY_MEMTABLES),
+        levels: (0..capacities.len()).map(level_stats).collect(),
+    }
+}

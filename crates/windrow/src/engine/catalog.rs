@@ -1,0 +1,124 @@
+//! The manifest as the engine uses it: one edit at a time, installed in the order of the log.
+//!
+//! Invariants:
+//! - I1: What an edit says is durable before anything that depends on it is seen by readers, handed
+//!   out, or deleted.
+//! - I2: Every number that is handed out lies below a mark that the manifest has recorded.
+//!
+//! Concurrency: one lock, held while an edit is made durable and installed. Reads of data never take
+//! it; the leader of the commits takes it only to begin a new log.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::ids::Ids;
+use super::poison::Poison;
+use super::stats::{self, Counters};
+use crate::base::sync::Mutex;
+use crate::base::{ErrorKind, FileNumber, Result};
+use crate::manifest::names::FileName;
+use crate::manifest::{Edit, ManifestState, ManifestStore, Record};
+use crate::vfs::Vfs;
+
+/// The durable description of the database.
+#[derive(Debug)]
+pub(crate) struct Catalog {
+    vfs: Arc<dyn Vfs>,
+    ids: Ids,
+    store: Mutex<ManifestStore>,
+    counters: Arc<Counters>,
+    poison: Arc<Poison>,
+}
+
+impl Catalog {
+    /// Begins manifest `number`, which describes `state`. Later numbers are handed out.
+    pub(crate) fn start(
+        vfs: Arc<dyn Vfs>,
+        directory: &Path,
+        number: FileNumber,
+        state: ManifestState,
+        counters: Arc<Counters>,
+        poison: Arc<Poison>,
+    ) -> Result<Self> {
+        let store = ManifestStore::start(Arc::clone(&vfs), directory, number, state)?;
+        stats::add(&counters.manifest_bytes, store.length());
+        let next = number.0 + 1;
+        Ok(Self { vfs, ids: Ids::new(next, next), store: Mutex::new(store), counters, poison })
+    }
+
+    /// A number that was never used.
+    ///
+    /// # Errors
+    /// Those of recording a new mark, once in a while.
+    pub(crate) fn allocate(&self) -> Result<u64> {
+        loop {
+            if let Some(number) = self.ids.allocate() {
+                return Ok(number);
+            }
+            self.commit(|_| Vec::new(), |_| ())?;
+        }
+    }
+
+    /// Makes the edit that `build` makes of the present state durable, then calls `install` before
+    /// any later edit.
+    ///
+    /// # Errors
+    /// `NoSpace`, where nothing has changed; any other failure poisons the database.
+    pub(crate) fn commit<R>(
+        &self,
+        build: impl FnOnce(&ManifestState) -> Vec<Record>,
+        install: impl FnOnce(&ManifestState) -> R,
+    ) -> Result<R> {
+        let mut store = self.store.lock();
+        self.poison.check()?;
+        let mut records = build(store.state());
+        let mark = self.ids.mark_due();
+        if let Some(mark) = mark {
+            records.insert(0, Record::NextId(mark)); // I2
+        }
+        let before = store.length();
+        let committed = store.commit(&Edit { records });
+        stats::add(&self.counters.manifest_bytes, store.length() - before);
+        if let Err(error) = committed {
+            if error.kind() != ErrorKind::NoSpace {
+                self.poison.set(&error);
+            }
+            return Err(error);
+        }
+        if let Some(mark) = mark {
+            self.ids.recorded(mark);
+        }
+        let installed = install(store.state()); // I1
+        if store.needs_rollover() {
+            self.roll_over(&mut store);
+        }
+        Ok(installed)
+    }
+
+    /// Reads the described state.
+    pub(crate) fn with_state<R>(&self, read: impl FnOnce(&ManifestState) -> R) -> R {
+        read(self.store.lock().state())
+    }
+
+    /// The number of the manifest that counts.
+    pub(crate) fn number(&self) -> FileNumber {
+        self.store.lock().number()
+    }
+
+    /// Goes on in a new manifest. A failure that leaves the old one in force is no error: the next
+    /// edit tries again.
+    fn roll_over(&self, store: &mut ManifestStore) {
+        let Some(number) = self.ids.allocate() else { return };
+        let old = store.number();
+        let rolled = store.roll_over(FileNumber(number));
+        match rolled {
+            Ok(()) => {
+                stats::add(&self.counters.manifest_bytes, store.length());
+                // A leftover is removed when the database is opened next.
+                drop(self.vfs.remove(&store.directory().join(FileName::Manifest(old).to_string())));
+            }
+            Err(error) if store.is_poisoned() => self.poison.set(&error),
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The way of a write: into the log, into its memtable, into sight.
+//!
+//! A writer enters the [queue](super::commit_queue). Whoever leads takes the writers that wait as its
+//! group, makes room (new memtable, new log) if need be, gives the group the next sequence numbers,
+//! and writes one log record for all of it, synced if anybody asked for that. Then every member
+//! inserts its own entries, in parallel; when all are in, the leader makes the group visible and
+//! passes the leadership on. Since a group is over before the next begins, groups become visible in
+//! commit order, and nothing is being inserted while a leader makes room.
+//!
+//! Invariants:
+//! - I1: A sequence number belongs to one entry: numbers are taken only for a record that was
+//!   written, and a failed write of which the outcome is unknown ends all writing.
+//! - I2: An acknowledgement comes after the durability that was asked for, and never after a poison.
+//!
+//! Concurrency: `log` is locked by the leader only; the lock is never contended. `next` is held
+//! while a log is created, so that logs enter the manifest in the order of their numbers and each is
+//! used before the next is made.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::commit_queue::{CommitQueue, Leader, Turn};
+use super::replay::ReplayedLog;
+use super::stats;
+use super::write::Write;
+use crate::base::key::SEQUENCE_MAX;
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::Ordering;
+use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber};
+use crate::log::batch::{self, BATCH_HEADER_BYTES};
+use crate::log::{LogWriter, Predecessor, WalHeader};
+use crate::manifest::Record;
+use crate::manifest::names::FileName;
+use crate::options::Durability;
+
+/// The most encoded bytes that a leader takes from waiting writers.
+const GROUP_BYTES_MAX: usize = 1 << 20;
+
+/// What a waiting writer asks of its leader.
+#[derive(Debug)]
+pub(super) struct Request {
+    encoded: Vec<u8>,
+    count: u32,
+    durability: Durability,
+}
+
+/// What a leader answers: the writer's first sequence number.
+pub(super) type Answer = Result<SequenceNumber>;
+
+/// The queue of writers and the log that its leader writes.
+#[derive(Debug)]
+pub(super) struct Commits {
+    queue: CommitQueue<Request, Answer>,
+    log: Mutex<Log>,
+    /// A log that is created, durable and empty, to go on with when the present one is long.
+    next: Mutex<Option<LogWriter>>,
+}
+
+/// The end of the write-ahead log.
+#[derive(Debug)]
+struct Log {
+    /// `None` only while the database is being opened.
+    writer: Option<LogWriter>,
+    /// The newest sequence number that was given out.
+    last_sequence: SequenceNumber,
+}
+
+impl Commits {
+    pub(super) fn new(last_sequence: SequenceNumber) -> Self {
+        Self {
+            queue: CommitQueue::new(),
+            log: Mutex::new(Log { writer: None, last_sequence }),
+            next: Mutex::new(None),
+        }
+    }
+}
+
+impl Engine {
+    /// Commits `write`: when this returns, it is as durable as asked for and visible.
+    ///
+    /// # Errors
+    /// `NoSpace` where nothing was written; `Closed`; `Poisoned`, or the error that poisoned the
+    /// database, where the fate of the write is unknown until it is reopened.
+    pub(crate) fn commit(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
+        self.check_writable()?;
+        self.admit(write)?;
+        let request = || {
+            let mut encoded = Vec::with_capacity(write.encoded_bytes_max());
+            write.encode_into(&mut encoded);
+            Request { encoded, count: write.count(), durability }
+        };
+        let user_bytes = match self.commits.queue.enter(write.encoded_bytes_max(), request) {
+            Turn::Lead(leader) => self.lead(leader, write, durability)?,
+            Turn::Follow(follower, answer) => {
+                let user_bytes = write.insert(answer?)?;
+                if !follower.done() {
+                    return Err(self.abandoned());
+                }
+                user_bytes
+            }
+            Turn::Abandoned => return Err(self.abandoned()),
+        };
+        stats::add(&self.counters.user_bytes, user_bytes);
+        stats::add(&self.counters.user_writes, u64::from(write.count()));
+        Ok(())
+    }
+
+    /// Leads one group.
+    fn lead(
+        &self,
+        mut leader: Leader<'_, Request, Answer>,
+        write: &Write<'_>,
+        durability: Durability,
+    ) -> Result<u64> {
+        leader.gather(GROUP_BYTES_MAX);
+        let first = match self.write_group(&leader, write, durability) {
+            Ok(first) => first,
+            Err(error) => {
+                leader.answer(|_| Err(error.share()));
+                return Err(error);
+            }
+        };
+        let mut next = first + u64::from(write.count());
+        leader.answer(|request| {
+            let base = next;
+            next += u64::from(request.count);
+            Ok(base)
+        });
+        let inserted = write.insert(first);
+        // Only memory can fail here; a group of which a part is missing must never be seen.
+        if !leader.settle() || inserted.is_err() {
+            self.poison.set(&Error::new(ErrorKind::Poisoned, "a commit was interrupted"));
+            return Err(self.abandoned());
+        }
+        self.visible.store(next - 1, Ordering::Release);
+        leader.finish();
+        inserted
+    }
+
+    /// Writes one record for the whole group; returns the leader's first sequence number.
+    fn write_group(
+        &self,
+        leader: &Leader<'_, Request, Answer>,
+        write: &Write<'_>,
+        durability: Durability,
+    ) -> Result<SequenceNumber> {
+        let mut log = self.commits.log.lock();
+        // Under the leadership, so that nothing follows the end of the log that closing records.
+        self.check_writable()?;
+        self.make_room(&mut log)?;
+        let first = log.last_sequence + 1;
+        let mut count = write.count();
+        let mut sync = durability == Durability::Sync;
+        for request in leader.requests() {
+            count += request.count;
+            sync |= request.durability == Durability::Sync;
+        }
+        let last = log.last_sequence + u64::from(count);
+        assert!(last <= SEQUENCE_MAX, "sequence numbers are used up");
+        let Some(writer) = &mut log.writer else { return Err(self.abandoned()) };
+        let before = writer.end();
+        let chunk = writer.begin();
+        batch::put_header(chunk, first, count);
+        write.encode_into(chunk);
+        for request in leader.requests() {
+            chunk.extend_from_slice(&request.encoded);
+        }
+        self.poison_unless_full(writer.commit())?;
+        stats::add(&self.counters.wal_bytes, writer.end() - before);
+        log.last_sequence = last;
+        if sync {
+            self.sync_logs()?; // I2
+        }
+        Ok(first)
+    }
+
+    /// Puts full memtables aside and begins a new log where the present one is long.
+    fn make_room(&self, log: &mut Log) -> Result<()> {
+        if self.background.take_rotation_request() {
+            for keyspace in self.keyspaces.load().iter() {
+                if keyspace.is_memtable_full() {
+                    keyspace.rotate(log.last_sequence);
+                    self.refresh_pressure(keyspace);
+                }
+            }
+            self.signal.notify();
+        }
+        let log_bytes_max = self.options.keyspace.memtable_bytes as u64;
+        let is_long = |writer: &LogWriter| writer.end() >= log_bytes_max;
+        if log.writer.as_ref().is_some_and(is_long) {
+            match self.begin_log(log) {
+                // The present log may still have room.
+                Err(error) if error.kind() == ErrorKind::NoSpace => {}
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on in a new log, which begins with where the present one ends.
+    fn begin_log(&self, log: &mut Log) -> Result<()> {
+        let predecessor = log.writer.as_ref().map(|writer| {
+            let end = writer.end();
+            let synced = writer.shared().synced() == end;
+            Predecessor { number: writer.number(), end, synced }
+        });
+        self.switch_log(log, predecessor)
+    }
+
+    /// Begins the first log of this opening, behind the last one that was replayed.
+    pub(super) fn begin_first_log(&self, last: Option<ReplayedLog>) -> Result<()> {
+        let predecessor =
+            last.map(|last| Predecessor { number: last.number, end: last.end, synced: true });
+        self.switch_log(&mut self.commits.log.lock(), predecessor)
+    }
+
+    fn switch_log(&self, log: &mut Log, predecessor: Option<Predecessor>) -> Result<()> {
+        let mut prepared = self.commits.next.lock();
+        let next = match &mut *prepared {
+            Some(next) => next,
+            None => prepared.insert(self.create_log()?),
+        };
+        WalHeader { predecessor }.encode(next.begin());
+        self.poison_unless_full(next.commit())?;
+        stats::add(&self.counters.wal_bytes, next.end());
+        self.chain.switch(log.last_sequence, next.number(), next.shared());
+        log.writer = prepared.take();
+        Ok(())
+    }
+
+    /// Creates an empty log that the manifest knows.
+    fn create_log(&self) -> Result<LogWriter> {
+        let number = FileNumber(self.catalog.allocate()?);
+        let vfs = &*self.options.vfs;
+        let name = FileName::Wal(number).to_string();
+        let writer = LogWriter::create(vfs, &self.directory, &name, number)?;
+        let added = vfs
+            .sync_dir(&self.directory)
+            .map_err(|error| Error::io("sync", &self.directory, error))
+            .and_then(|()| self.catalog.commit(|_| vec![Record::AddLog(number)], |_| ()));
+        if let Err(error) = added {
+            if !self.poison.is_set() {
+                // What cannot be removed now is removed when the database is opened next.
+                drop(vfs.remove(&self.directory.join(name)));
+            }
+            return Err(error);
+        }
+        Ok(writer)
+    }
+
+    /// Whether the present log is half full and the one after it does not exist yet.
+    pub(super) fn is_log_due(&self) -> bool {
+        let half = self.options.keyspace.memtable_bytes as u64 / 2;
+        self.chain.last_log_bytes() >= half && self.commits.next.lock().is_none()
+    }
+
+    /// Creates the log after the present one, so that no writer has to wait for it.
+    pub(super) fn prepare_log(&self) -> Result<()> {
+        let mut next = self.commits.next.lock();
+        if next.is_none() {
+            *next = Some(self.create_log()?);
+        }
+        Ok(())
+    }
+
+    /// Makes everything that was acknowledged so far durable.
+    pub(crate) fn persist(&self) -> Result<()> {
+        self.check_writable()?;
+        self.sync_logs()
+    }
+
+    /// Makes everything in the logs durable, oldest log first.
+    pub(super) fn sync_logs(&self) -> Result<()> {
+        let synced = self.chain.sync().inspect_err(|error| self.poison.set(error))?;
+        stats::add(&self.counters.wal_syncs, synced);
+        self.poison.check()
+    }
+
+    /// Puts aside the active memtables of `keyspaces` that are not empty.
+    pub(super) fn rotate(&self, keyspaces: &[Arc<super::KeyspaceCore>]) -> Result<()> {
+        let leadership = self.commits.queue.exclusive();
+        self.check_writable()?;
+        let last_sequence = self.commits.log.lock().last_sequence;
+        for keyspace in keyspaces {
+            if !keyspace.state().active.is_empty() {
+                keyspace.rotate(last_sequence);
+                self.refresh_pressure(keyspace);
+            }
+        }
+        drop(leadership);
+        self.signal.notify();
+        Ok(())
+    }
+
+    /// Ends the log cleanly: everything durable, its end recorded, so that the next opening can tell
+    /// damage from a torn tail at every byte.
+    pub(super) fn close_log(&self) -> Result<()> {
+        let leadership = self.commits.queue.exclusive();
+        self.poison.check()?;
+        self.sync_logs()?;
+        let log = self.commits.log.lock();
+        if let Some(writer) = &log.writer {
+            let record = Record::LogEnd { number: writer.number(), offset: writer.end() };
+            self.catalog.commit(|_| vec![record], |_| ())?;
+        }
+        drop(log);
+        drop(leadership);
+        Ok(())
+    }
+
+    fn poison_unless_full(&self, outcome: Result<()>) -> Result<()> {
+        outcome.inspect_err(|error| {
+            if error.kind() != ErrorKind::NoSpace {
+                self.poison.set(error);
+            }
+        })
+    }
+
+    /// The error of a writer whose group was given up.
+    #[cold]
+    fn abandoned(&self) -> Error {
+        match self.poison.check() {
+            Err(error) => error,
+            Ok(()) => Error::new(ErrorKind::Poisoned, "a commit was interrupted"),
+        }
+    }
+}
+
+/// The bytes of a batch header must fit what [`Write::encoded_bytes_max`] leaves for it.
+const _: () = assert!(BATCH_HEADER_BYTES <= 16);

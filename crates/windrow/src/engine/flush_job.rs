@@ -1,0 +1,91 @@
+//! The job that turns a full memtable into a run of level 0.
+//!
+//! Before the edit that names the table is written, the whole log is made durable: otherwise a power
+//! failure could keep one keyspace's part of a batch, which is in the table, and lose another's,
+//! which is only in the log.
+//!
+//! Concurrency: one flush per keyspace at a time, oldest memtable first.
+
+use std::sync::Arc;
+
+use super::merge_job::next_version;
+use super::{Engine, KeyspaceCore, stats};
+use crate::base::{FileNumber, Result, SequenceNumber};
+use crate::compact::merge::{Merged, merge};
+use crate::compact::output::Output;
+use crate::manifest::names::FileName;
+use crate::manifest::{ManifestState, Record};
+use crate::memtable::MemtableCursor;
+use crate::read::state::Waiting;
+
+impl Engine {
+    /// Writes `oldest`, the oldest waiting memtable of `keyspace`, to a table of level 0.
+    pub(super) fn flush(&self, keyspace: &Arc<KeyspaceCore>, oldest: &Waiting) -> Result<()> {
+        let options = keyspace.options();
+        let output = Output::new(self, self.table_options(&options, 0), None);
+        let readers = self.read_points();
+        let flushed = merge(
+            MemtableCursor::new(&oldest.memtable),
+            output,
+            &readers,
+            // Older versions may lie in any run below.
+            |_| true,
+            oldest.memtable.entries(),
+        )?;
+        self.sync_logs()?;
+        let first_needed = self.catalog.commit(
+            |state| self.flush_records(keyspace, oldest.through, &flushed, state),
+            |state| {
+                let adds = self.handles(0, &flushed.files);
+                keyspace.install_flush(next_version(keyspace, &adds, &[]));
+                state.logs.first().copied()
+            },
+        )?;
+        let bytes = flushed.files.iter().map(crate::table::FileMeta::bytes).sum();
+        stats::add(&self.counters.flush_bytes, bytes);
+        stats::add(&self.counters.flushes, 1);
+        if let Some(first) = first_needed {
+            for number in self.chain.drop_before(first) {
+                self.remove_file(FileName::Wal(number));
+            }
+        }
+        Ok(())
+    }
+
+    fn flush_records(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        through: SequenceNumber,
+        flushed: &Merged,
+        state: &ManifestState,
+    ) -> Vec<Record> {
+        let mut records: Vec<Record> = flushed
+            .files
+            .iter()
+            .map(|file| Record::AddFile { keyspace: keyspace.id(), level: 0, file: file.clone() })
+            .collect();
+        records.push(Record::Flushed { keyspace: keyspace.id(), sequence: through });
+        let synced = self.chain.durable_position().filter(|synced| Some(*synced) > state.log_synced);
+        records.extend(synced.map(|(number, offset)| Record::LogSynced { number, offset }));
+        records.extend(self.first_needed_log(keyspace, through, state).map(Record::OldestLog));
+        records
+    }
+
+    /// The first log that is needed once `keyspace` is flushed up to `through`, if that frees any.
+    fn first_needed_log(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        through: SequenceNumber,
+        state: &ManifestState,
+    ) -> Option<FileNumber> {
+        let unflushed = self.keyspaces.load().iter().filter_map(|other| {
+            if Arc::ptr_eq(other, keyspace) {
+                return Some(through + 1);
+            }
+            let flushed = state.keyspaces.get(&other.id()).map_or(0, |state| state.flushed);
+            other.unflushed(flushed)
+        }).min()?;
+        let first = self.chain.first_needed(unflushed)?;
+        state.logs.first().is_some_and(|oldest| *oldest < first).then_some(first)
+    }
+}

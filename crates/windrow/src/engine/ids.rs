@@ -1,0 +1,65 @@
+//! The one allocator of file numbers and segment ids.
+//!
+//! Invariant: a number is handed out only below the mark that the manifest has recorded, so no
+//! number is ever used twice, not even by attempts that a crash cut short.
+//!
+//! Concurrency: lock-free; the mark is raised by whoever holds the catalog.
+
+use crate::base::sync::atomic::{AtomicU64, Ordering};
+
+/// How far ahead of use the recorded mark is kept.
+pub(crate) const RESERVED_AHEAD: u64 = 1 << 10;
+
+/// Hands out numbers below a recorded mark.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    next: AtomicU64,
+    recorded: AtomicU64,
+}
+
+impl Ids {
+    /// Begins at `next`, with everything below `recorded` free to use.
+    pub(crate) fn new(next: u64, recorded: u64) -> Self {
+        Self { next: AtomicU64::new(next), recorded: AtomicU64::new(recorded) }
+    }
+
+    /// A number that was never handed out, or `None` until the mark is raised.
+    pub(crate) fn allocate(&self) -> Option<u64> {
+        let recorded = self.recorded.load(Ordering::Acquire);
+        self.next
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |next| {
+                (next < recorded).then_some(next + 1)
+            })
+            .ok()
+    }
+
+    /// The mark to record with the next manifest edit, if the present one is half used up.
+    pub(crate) fn mark_due(&self) -> Option<u64> {
+        let next = self.next.load(Ordering::Acquire);
+        let left = self.recorded.load(Ordering::Acquire).saturating_sub(next);
+        (left < RESERVED_AHEAD / 2).then_some(next + RESERVED_AHEAD)
+    }
+
+    /// Notes that `mark` is durable in the manifest.
+    pub(crate) fn recorded(&self, mark: u64) {
+        self.recorded.fetch_max(mark, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Ids, RESERVED_AHEAD};
+
+    #[test]
+    fn numbers_stay_below_the_recorded_mark() {
+        let ids = Ids::new(7, 9);
+        assert_eq!(ids.allocate(), Some(7));
+        assert_eq!(ids.allocate(), Some(8));
+        assert_eq!(ids.allocate(), None);
+        let mark = ids.mark_due().unwrap();
+        assert_eq!(mark, 9 + RESERVED_AHEAD);
+        ids.recorded(mark);
+        assert_eq!(ids.mark_due(), None);
+        assert_eq!(ids.allocate(), Some(9));
+    }
+}

@@ -1,0 +1,239 @@
+//! What runs in the background, and in what order.
+//!
+//! A worker asks [`Engine::next_job`] for the most urgent job that is due: removing files that nobody
+//! needs, flushing, preparing the next log, merging. One worker is kept free of merges, so that a
+//! flush never waits for a long one. What to merge is the policy's decision; this module claims the
+//! inputs so that no two jobs get in each other's way, and gives them back whatever happens.
+//!
+//! A job that fails leaves the tree as it was. Its error is kept and jobs rest for a while; a writer
+//! or a caller that needs them tries again at once and gets the error if it is still there.
+//!
+//! Concurrency: jobs run on workers, or on threads that wait for them. Claims are in each keyspace's
+//! `work`.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::merge_job::MergeJob;
+use super::stall::OwedDelay;
+use super::{Engine, KeyspaceCore};
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::manifest::names::FileName;
+use crate::read::state::Waiting;
+use crate::runtime::Work;
+
+/// How long jobs rest after a failure.
+const REST: Duration = Duration::from_secs(1);
+
+/// A worker that has nothing to do looks again after this time.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// What the background work of a database keeps.
+#[derive(Debug, Default)]
+pub(super) struct Background {
+    rotation_requested: AtomicBool,
+    pub(super) owed: OwedDelay,
+    /// Merges that are running.
+    merging: AtomicUsize,
+    failure: Mutex<Failure>,
+}
+
+/// The failures of jobs so far.
+#[derive(Debug, Default)]
+struct Failure {
+    count: u64,
+    last: Option<Error>,
+    /// Jobs rest until then.
+    rest_until: Duration,
+}
+
+impl Background {
+    /// Asks the next leader of the commits to put full memtables aside.
+    pub(super) fn request_rotation(&self) {
+        self.rotation_requested.store(true, Ordering::Release);
+    }
+
+    pub(super) fn take_rotation_request(&self) -> bool {
+        self.rotation_requested.load(Ordering::Acquire)
+            && self.rotation_requested.swap(false, Ordering::AcqRel)
+    }
+
+    /// How many jobs have failed.
+    pub(super) fn failures(&self) -> u64 {
+        self.failure.lock().count
+    }
+
+    /// # Errors
+    /// The last error, if a job has failed since there were `count` failures.
+    pub(super) fn check_failures_since(&self, count: u64) -> Result<()> {
+        let failure = self.failure.lock();
+        match &failure.last {
+            Some(error) if failure.count > count => Err(error.share()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A job that is claimed and about to run.
+#[derive(Debug)]
+enum Job {
+    Remove(Vec<FileNumber>),
+    Flush(Arc<KeyspaceCore>, Waiting),
+    PrepareLog,
+    FreeLog(Vec<Arc<KeyspaceCore>>),
+    Merge(Arc<KeyspaceCore>, MergeJob),
+}
+
+impl Engine {
+    /// The most urgent job that is due, claimed.
+    fn next_job(&self) -> Option<Job> {
+        let removable = self.obsolete.take();
+        if !removable.is_empty() {
+            return Some(Job::Remove(removable));
+        }
+        if self.poison.is_set() || self.is_resting() {
+            return None;
+        }
+        let keyspaces = self.keyspaces.load();
+        if let Some(flush) = keyspaces.iter().find_map(|keyspace| self.claim_flush(keyspace)) {
+            return Some(flush);
+        }
+        if self.is_log_due() {
+            return Some(Job::PrepareLog);
+        }
+        if let Some(pinning) = self.keyspaces_that_pin_the_log() {
+            return Some(Job::FreeLog(pinning));
+        }
+        let merging_max = self.options.background_threads.saturating_sub(1).max(1);
+        if self.background.merging.load(Ordering::Acquire) < merging_max {
+            return keyspaces.iter().find_map(|keyspace| self.claim_merge(keyspace));
+        }
+        None
+    }
+
+    fn claim_flush(&self, keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
+        let mut work = keyspace.work.lock();
+        if work.is_flushing {
+            return None;
+        }
+        let oldest = keyspace.state().waiting.last()?.clone();
+        work.is_flushing = true;
+        Some(Job::Flush(Arc::clone(keyspace), oldest))
+    }
+
+    fn claim_merge(&self, keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
+        let merge = MergeJob::claim(keyspace)?;
+        self.background.merging.fetch_add(1, Ordering::AcqRel);
+        Some(Job::Merge(Arc::clone(keyspace), merge))
+    }
+
+    /// The keyspaces that must be flushed for the oldest log to go, if the logs are too long.
+    fn keyspaces_that_pin_the_log(&self) -> Option<Vec<Arc<KeyspaceCore>>> {
+        if self.chain.bytes() <= self.options.max_wal_bytes {
+            return None;
+        }
+        let last = self.chain.oldest_closed()?;
+        let pinning: Vec<_> = self.catalog.with_state(|state| {
+            let pins = |keyspace: &&Arc<KeyspaceCore>| {
+                let flushed = state.keyspaces.get(&keyspace.id()).map_or(0, |state| state.flushed);
+                let pins = keyspace.unflushed(flushed).is_some_and(|sequence| sequence <= last);
+                pins && keyspace.state().waiting.is_empty()
+            };
+            self.keyspaces.load().iter().filter(pins).cloned().collect()
+        });
+        (!pinning.is_empty()).then_some(pinning)
+    }
+
+    fn run(&self, job: Job) -> Result<()> {
+        match job {
+            Job::Remove(tables) => {
+                self.remove_tables(&tables);
+                Ok(())
+            }
+            Job::Flush(keyspace, oldest) => {
+                let outcome = self.flush(&keyspace, &oldest);
+                keyspace.work.lock().is_flushing = false;
+                self.refresh_pressure(&keyspace);
+                outcome
+            }
+            Job::PrepareLog => self.prepare_log(),
+            Job::FreeLog(keyspaces) => self.rotate(&keyspaces),
+            Job::Merge(keyspace, merge) => {
+                let outcome = self.merge(&keyspace, &merge);
+                merge.release(&keyspace);
+                self.background.merging.fetch_sub(1, Ordering::AcqRel);
+                self.refresh_pressure(&keyspace);
+                outcome
+            }
+        }
+    }
+
+    /// Keeps the error of a failed job and lets jobs rest. Only what leaves durability unknown ends
+    /// writing.
+    fn note_failure(&self, error: Error) {
+        if matches!(error.kind(), ErrorKind::Poisoned) {
+            self.poison.set(&error);
+        }
+        let mut failure = self.background.failure.lock();
+        failure.count += 1;
+        failure.rest_until = self.options.runtime.now() + REST;
+        failure.last = Some(error);
+    }
+
+    fn is_resting(&self) -> bool {
+        let failure = self.background.failure.lock();
+        failure.last.is_some() && self.options.runtime.now() < failure.rest_until
+    }
+
+    /// Lets jobs that have failed be tried again at once.
+    pub(super) fn retry_failed_jobs(&self) {
+        let mut failure = self.background.failure.lock();
+        if failure.last.take().is_some() {
+            drop(failure);
+            self.signal.notify();
+        }
+    }
+
+    /// Removes table files that nothing names and nobody reads any more.
+    pub(super) fn remove_obsolete(&self) {
+        self.remove_tables(&self.obsolete.take());
+    }
+
+    fn remove_tables(&self, tables: &[FileNumber]) {
+        for table in tables {
+            self.remove_file(FileName::Table(*table));
+        }
+    }
+
+    /// Removes a file that the manifest no longer names; what cannot be removed now is removed when
+    /// the database is opened next.
+    pub(super) fn remove_file(&self, file: FileName) {
+        drop(self.options.vfs.remove(&self.directory.join(file.to_string())));
+    }
+}
+
+impl Work for Engine {
+    fn run_one(&self) -> bool {
+        let generation = self.signal.generation();
+        let running = self.signal.begin_job();
+        let Some(job) = self.next_job() else {
+            running.end_quietly(generation);
+            return false;
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.run(job)));
+        let outcome = outcome.unwrap_or_else(|_| {
+            Err(Error::new(ErrorKind::Poisoned, "a background job panicked"))
+        });
+        if let Err(error) = outcome {
+            self.note_failure(error);
+        }
+        true
+    }
+
+    fn wait(&self) -> bool {
+        self.signal.wait_for_work(LOOK_AGAIN)
+    }
+}

@@ -1,0 +1,220 @@
+//! One keyspace while the database is open.
+//!
+//! Owns the state that readers take, the options, and which of its files are in use by jobs.
+//!
+//! Invariants:
+//! - I1: The state is replaced as a whole, under `install`, by the leader of the commits when a
+//!   memtable rotates and by jobs when they install a result; readers never wait for it.
+//! - I2: Memtables wait in the order of their rotation and are flushed oldest first, one at a time.
+//! - I3: A file is an input of at most one job.
+//!
+//! Concurrency: readers load the state without a lock. `install` is held for the exchange only,
+//! `work` for decisions only; neither during I/O.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Guard};
+
+use super::stats::Striped;
+use crate::base::limits::LEVELS_MAX;
+use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use crate::base::sync::{Mutex, MutexGuard};
+use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
+use crate::manifest::Version;
+use crate::memtable::Memtable;
+use crate::options::KeyspaceOptions;
+use crate::policy::{Claim, Pressure};
+use crate::read::state::{ReadState, Waiting};
+
+/// Counters of where gets were answered: one per level, and one for memtables.
+pub(crate) const ANSWERED_BY_MEMTABLES: usize = LEVELS_MAX + 1;
+
+/// One keyspace.
+#[derive(Debug)]
+pub(crate) struct KeyspaceCore {
+    id: KeyspaceId,
+    name: String,
+    options: ArcSwap<KeyspaceOptions>,
+    /// The option of that name, at hand for every write.
+    memtable_bytes: AtomicUsize,
+    /// Whether a caller has chosen the options.
+    chosen: AtomicBool,
+    state: ArcSwap<ReadState>,
+    install: Mutex<()>,
+    pub(crate) work: Mutex<KeyspaceWork>,
+    /// The pressure on writers: 0 none, up to 999 a delay in thousandths, 1000 stop.
+    pressure: AtomicU32,
+    pub(crate) answered: Striped<{ LEVELS_MAX + 2 }>,
+}
+
+/// What jobs are doing with a keyspace.
+#[derive(Debug, Default)]
+pub(crate) struct KeyspaceWork {
+    pub(crate) is_flushing: bool,
+    pub(crate) busy: BTreeSet<FileNumber>,
+    pub(crate) claims: Vec<Claim<Box<[u8]>>>,
+    /// Whether a level is being added.
+    pub(crate) is_growing: bool,
+    /// The nominal number of levels.
+    pub(crate) level_count: usize,
+    /// Where the next merge of each level goes on.
+    pub(crate) cursors: Vec<Option<Box<[u8]>>>,
+}
+
+impl KeyspaceWork {
+    /// Keeps other jobs out of what a job that takes from `level` will write.
+    pub(crate) fn note_claim(&mut self, level: usize, claim: &Claim<Box<[u8]>>) {
+        self.cursors[level] = Some(claim.largest.clone());
+        self.claims.push(claim.clone());
+    }
+
+    pub(crate) fn drop_claim(&mut self, claim: &Claim<Box<[u8]>>) {
+        let position = self.claims.iter().position(|other| other == claim);
+        assert!(position.is_some(), "a claim is given back once");
+        self.claims.swap_remove(position.unwrap_or_default());
+    }
+}
+
+/// Pressure in thousandths at which writers stop.
+const STOP: u32 = 1000;
+
+impl KeyspaceCore {
+    pub(crate) fn new(
+        id: KeyspaceId,
+        name: String,
+        options: KeyspaceOptions,
+        version: Version,
+        level_count: usize,
+    ) -> Self {
+        let state = ReadState {
+            active: Arc::new(Memtable::new()),
+            waiting: Vec::new(),
+            version: Arc::new(version),
+        };
+        Self {
+            id,
+            name,
+            memtable_bytes: AtomicUsize::new(options.memtable_bytes),
+            options: ArcSwap::from_pointee(options),
+            chosen: AtomicBool::new(false),
+            state: ArcSwap::from_pointee(state),
+            install: Mutex::new(()),
+            work: Mutex::new(KeyspaceWork {
+                level_count,
+                cursors: vec![None; LEVELS_MAX + 1],
+                ..KeyspaceWork::default()
+            }),
+            pressure: AtomicU32::new(0),
+            answered: Striped::new(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> KeyspaceId {
+        self.id
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn options(&self) -> Arc<KeyspaceOptions> {
+        self.options.load_full()
+    }
+
+    /// Takes a caller's options, the first time.
+    pub(crate) fn choose_options(&self, options: KeyspaceOptions) {
+        if !self.chosen.swap(true, Ordering::AcqRel) {
+            self.memtable_bytes.store(options.memtable_bytes, Ordering::Relaxed);
+            self.options.store(Arc::new(options));
+        }
+    }
+
+    /// Whether the active memtable has reached its size.
+    #[inline]
+    pub(crate) fn is_memtable_full(&self) -> bool {
+        let bytes = self.state.load().active.memory_bytes();
+        bytes >= self.memtable_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The present state, lent: for reads that end soon.
+    #[inline]
+    pub(crate) fn state(&self) -> Guard<Arc<ReadState>> {
+        self.state.load()
+    }
+
+    /// The present state, held: for cursors and jobs.
+    pub(crate) fn state_full(&self) -> Arc<ReadState> {
+        self.state.load_full()
+    }
+
+    /// Puts an empty memtable in place of the active one, which waits for its flush from now on.
+    /// Only the leader of the commits may call this, while no entry is being inserted; `through` is
+    /// the newest sequence number that was given out.
+    pub(crate) fn rotate(&self, through: SequenceNumber) {
+        self.replace(|state| {
+            let mut waiting = Vec::with_capacity(state.waiting.len() + 1);
+            waiting.push(Waiting { memtable: Arc::clone(&state.active), through });
+            waiting.extend(state.waiting.iter().cloned());
+            ReadState {
+                active: Arc::new(Memtable::new()),
+                waiting,
+                version: Arc::clone(&state.version),
+            }
+        });
+    }
+
+    /// Installs a flush: the oldest waiting memtable has become part of `version`.
+    pub(crate) fn install_flush(&self, version: Version) {
+        self.replace(|state| {
+            let mut waiting = state.waiting.clone();
+            let flushed = waiting.pop();
+            assert!(flushed.is_some(), "only a waiting memtable is flushed");
+            ReadState { active: Arc::clone(&state.active), waiting, version: Arc::new(version) }
+        });
+    }
+
+    /// The lowest sequence number that may be in a memtable and in no table; `None` where the
+    /// memtables are empty. `flushed` is what the manifest says of this keyspace.
+    pub(crate) fn unflushed(&self, flushed: SequenceNumber) -> Option<SequenceNumber> {
+        let state = self.state.load();
+        let holds_entries = !state.waiting.is_empty() || !state.active.is_empty();
+        holds_entries.then_some(flushed + 1)
+    }
+
+    /// Installs the result of a merge.
+    pub(crate) fn install_version(&self, version: Version) {
+        self.replace(|state| ReadState { version: Arc::new(version), ..state.clone() });
+    }
+
+    fn replace(&self, change: impl FnOnce(&ReadState) -> ReadState) {
+        let exchange: MutexGuard<'_, ()> = self.install.lock();
+        let changed = change(&self.state.load());
+        self.state.store(Arc::new(changed));
+        drop(exchange);
+    }
+
+    /// The pressure on writers.
+    #[inline]
+    pub(crate) fn pressure(&self) -> Pressure {
+        match self.pressure.load(Ordering::Relaxed) {
+            0 => Pressure::None,
+            STOP => Pressure::Stop,
+            thousandths => Pressure::Delay(f64::from(thousandths) / f64::from(STOP)),
+        }
+    }
+
+    pub(crate) fn set_pressure(&self, pressure: Pressure) {
+        let thousandths = match pressure {
+            Pressure::None => 0,
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "the fraction is from 0 to 1"
+            )]
+            Pressure::Delay(fraction) => (fraction * f64::from(STOP)) as u32,
+            Pressure::Stop => STOP,
+        };
+        self.pressure.store(thousandths.min(STOP), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,367 @@
+//! The job that carries out a plan of the policy: move a file down, merge files, or add a level.
+//!
+//! Concurrency: the plan is made and its inputs are claimed under the keyspace's `work` lock; the
+//! merge itself holds none. Results are installed in the order of the manifest.
+
+use std::sync::Arc;
+
+use super::keyspace::KeyspaceWork;
+use super::{Engine, KeyspaceCore, stats};
+use crate::base::limits::LEVELS_MAX;
+use crate::base::sync::atomic::Ordering;
+use crate::base::{Error, FileNumber, Result};
+use crate::compact::merge::{Merged, merge};
+use crate::compact::output::{JobContext, Output};
+use crate::manifest::{FileHandle, Record, Version};
+use crate::options::KeyspaceOptions;
+use crate::policy::{
+    self, Backlog, Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary,
+};
+use crate::read::merge::MergingCursor;
+use crate::read::run::{Run, RunCursor};
+use crate::read::visible::KeyRange;
+use crate::table::{FileMeta, SequentialCursor, TableOptions};
+use crate::vfs::Vfs;
+
+/// A file and the level it is in or goes to.
+type Placed = (u8, Arc<FileHandle>);
+
+/// A plan with its inputs claimed.
+#[derive(Debug)]
+pub(super) enum MergeJob {
+    Grow,
+    Move { level: usize, file: Arc<FileHandle>, claim: Claim<Box<[u8]>> },
+    Merge { inputs: Inputs, claim: Claim<Box<[u8]>> },
+}
+
+/// What a merge reads.
+#[derive(Debug)]
+pub(super) struct Inputs {
+    /// The tree the plan was made for.
+    version: Arc<Version>,
+    level_count: usize,
+    level: usize,
+    upper: Vec<Arc<FileHandle>>,
+    lower: Vec<Arc<FileHandle>>,
+}
+
+impl Inputs {
+    fn files(&self) -> impl Iterator<Item = &Arc<FileHandle>> {
+        self.upper.iter().chain(&self.lower)
+    }
+
+    /// One run per file of level 0, else one for all upper files, and one for the lower files.
+    fn runs(&self) -> Vec<Run> {
+        let mut runs: Vec<Run> = match self.level {
+            0 => self.upper.iter().map(|file| Run::Files([Arc::clone(file)].into())).collect(),
+            _ => vec![Run::Files(self.upper.as_slice().into())],
+        };
+        runs.push(Run::Files(self.lower.as_slice().into()));
+        runs
+    }
+}
+
+impl MergeJob {
+    /// The next job that the policy wants for `keyspace`, claimed.
+    pub(super) fn claim(keyspace: &KeyspaceCore) -> Option<Self> {
+        Self::claim_plan(keyspace, |tree, work| {
+            let cursors: Vec<Option<&[u8]>> =
+                work.cursors.iter().map(|cursor| cursor.as_deref()).collect();
+            policy::plan(tree, &keyspace.options(), &cursors)
+        })
+    }
+
+    /// The next job that brings `range` down, claimed.
+    pub(super) fn claim_range(keyspace: &KeyspaceCore, range: &KeyRange) -> Option<Self> {
+        Self::claim_plan(keyspace, |tree, _| {
+            let (smallest, largest) = range.ends();
+            policy::plan_range(tree, smallest.as_ref(), largest.as_ref())
+        })
+    }
+
+    fn claim_plan(
+        keyspace: &KeyspaceCore,
+        plan: impl for<'a> FnOnce(&TreeSummary<&'a [u8]>, &'a KeyspaceWork) -> Plan<&'a [u8]>,
+    ) -> Option<Self> {
+        let mut work = keyspace.work.lock();
+        let version = Arc::clone(&keyspace.state().version);
+        let plan = plan(&summary(&version, &work), &work);
+        let own = |claim: &Claim<&[u8]>| claim.map(|key| Box::from(*key));
+        let job = match plan {
+            Plan::Idle => return None,
+            Plan::GrowLevels if work.is_growing => return None,
+            Plan::GrowLevels => Self::Grow,
+            Plan::Move { level, upper, claim } => Self::Move {
+                level,
+                file: find(&version, level, &[upper]).pop()?,
+                claim: own(&claim),
+            },
+            Plan::Merge { level, upper, lower, claim } => Self::Merge {
+                inputs: Inputs {
+                    level_count: work.level_count,
+                    level,
+                    upper: find(&version, level, &upper),
+                    lower: find(&version, claim.level, &lower),
+                    version: Arc::clone(&version),
+                },
+                claim: own(&claim),
+            },
+        };
+        job.take(&mut work);
+        Some(job)
+    }
+
+    fn inputs(&self) -> Vec<FileNumber> {
+        match self {
+            Self::Grow => Vec::new(),
+            Self::Move { file, .. } => vec![file.meta.number],
+            Self::Merge { inputs, .. } => inputs.files().map(|file| file.meta.number).collect(),
+        }
+    }
+
+    fn take(&self, work: &mut KeyspaceWork) {
+        for number in self.inputs() {
+            assert!(work.busy.insert(number), "a file is an input of one job at a time");
+        }
+        match self {
+            Self::Grow => work.is_growing = true,
+            Self::Move { level, claim, .. } => work.note_claim(*level, claim),
+            Self::Merge { inputs, claim } => work.note_claim(inputs.level, claim),
+        }
+    }
+
+    /// Gives the claims back.
+    pub(super) fn release(&self, keyspace: &KeyspaceCore) {
+        let mut work = keyspace.work.lock();
+        for number in self.inputs() {
+            work.busy.remove(&number);
+        }
+        match self {
+            Self::Grow => work.is_growing = false,
+            Self::Move { claim, .. } | Self::Merge { claim, .. } => work.drop_claim(claim),
+        }
+    }
+}
+
+impl Engine {
+    /// Carries out a claimed job.
+    pub(super) fn merge(&self, keyspace: &Arc<KeyspaceCore>, job: &MergeJob) -> Result<()> {
+        match job {
+            MergeJob::Grow => self.grow(keyspace),
+            MergeJob::Move { level, file, claim } => {
+                self.move_file(keyspace, *level, file, claim.level)
+            }
+            MergeJob::Merge { inputs, claim } => self.merge_files(keyspace, inputs, claim),
+        }
+    }
+
+    /// Adds a nominal level; nothing moves (AU-M3).
+    fn grow(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
+        let count = keyspace.work.lock().level_count + 1;
+        assert!(count <= LEVELS_MAX, "the policy keeps to the largest number of levels");
+        let record = Record::LevelCount { keyspace: keyspace.id(), count: on_disk(count) };
+        self.catalog
+            .commit(|_| vec![record], |_| keyspace.work.lock().level_count = count)
+    }
+
+    fn move_file(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        level: usize,
+        file: &Arc<FileHandle>,
+        target: usize,
+    ) -> Result<()> {
+        let id = keyspace.id();
+        let number = file.meta.number;
+        let records = vec![
+            Record::RemoveFile { keyspace: id, level: on_disk(level), number },
+            Record::AddFile { keyspace: id, level: on_disk(target), file: file.meta.clone() },
+        ];
+        self.catalog.commit(
+            |_| records,
+            |_| {
+                let adds = [(on_disk(target), Arc::clone(file))];
+                let version = next_version(keyspace, &adds, &[(on_disk(level), number)]);
+                keyspace.install_version(version);
+            },
+        )?;
+        stats::add(&self.counters.moves, 1);
+        Ok(())
+    }
+
+    fn merge_files(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        inputs: &Inputs,
+        claim: &Claim<Box<[u8]>>,
+    ) -> Result<()> {
+        let merged = self.rewrite(keyspace, inputs, claim)?;
+        let id = keyspace.id();
+        let levels = inputs.upper.iter().map(|file| (on_disk(inputs.level), file));
+        let removes: Vec<(u8, FileNumber)> = levels
+            .chain(inputs.lower.iter().map(|file| (on_disk(claim.level), file)))
+            .map(|(level, file)| (level, file.meta.number))
+            .collect();
+        let adds = self.handles(claim.level, &merged.files);
+        let mut records: Vec<Record> = removes
+            .iter()
+            .map(|&(level, number)| Record::RemoveFile { keyspace: id, level, number })
+            .collect();
+        records.extend(adds.iter().map(|(level, file)| Record::AddFile {
+            keyspace: id,
+            level: *level,
+            file: file.meta.clone(),
+        }));
+        self.catalog.commit(
+            |_| records,
+            |_| keyspace.install_version(next_version(keyspace, &adds, &removes)),
+        )?;
+        for file in inputs.files() {
+            file.mark_obsolete();
+        }
+        let bytes = |files: &mut dyn Iterator<Item = &FileMeta>| files.map(FileMeta::bytes).sum();
+        let read: u64 = bytes(&mut inputs.files().map(|file| &file.meta));
+        let written: u64 = bytes(&mut merged.files.iter());
+        stats::add(&self.counters.merge_bytes_read, read);
+        stats::add(&self.counters.merge_bytes_written, written);
+        stats::add(&self.counters.merges, 1);
+        Ok(())
+    }
+
+    /// Writes the merged inputs to new files of the claimed level.
+    fn rewrite(
+        &self,
+        keyspace: &KeyspaceCore,
+        inputs: &Inputs,
+        claim: &Claim<Box<[u8]>>,
+    ) -> Result<Merged> {
+        let options = keyspace.options();
+        let tree = {
+            let mut tree = summary(&inputs.version, &KeyspaceWork::default());
+            tree.level_count = inputs.level_count;
+            tree
+        };
+        let claim = claim.map(|key| &**key);
+        let target_bytes =
+            policy::target_file_bytes(&options, inputs.level_count, claim.level);
+        let cutter = OutputCutter::new(&tree, &claim, target_bytes);
+        let mut deeper = DeeperLevels::new(&tree, &claim);
+        let output = Output::new(self, self.table_options(&options, claim.level), Some(cutter));
+        let cursors = inputs.runs().into_iter().map(|run| {
+            RunCursor::<SequentialCursor>::new(Arc::clone(&self.tables), run)
+        });
+        let expected = inputs.files().map(|file| file.meta.entries()).sum();
+        merge(
+            MergingCursor::new(cursors.collect()),
+            output,
+            &self.read_points(),
+            |key| deeper.may_hold(key),
+            expected,
+        )
+    }
+
+    /// Where readers stand: whatever was dropped before this was taken cannot be missed by them.
+    pub(super) fn read_points(&self) -> ReadPoints {
+        let visible = self.visible.load(Ordering::Acquire);
+        ReadPoints::new(self.snapshots.held(), visible)
+    }
+
+    pub(super) fn table_options(&self, options: &KeyspaceOptions, level: usize) -> TableOptions {
+        TableOptions {
+            block_bytes: options.block_bytes,
+            bits_per_key: policy::bits_per_key(options, level),
+            compression: options.compression,
+        }
+    }
+
+    /// Handles for new files of `level`.
+    pub(super) fn handles(&self, level: usize, files: &[FileMeta]) -> Vec<Placed> {
+        let handle = |file: &FileMeta| FileHandle::new(file.clone(), Arc::clone(&self.obsolete));
+        files.iter().map(|file| (on_disk(level), handle(file))).collect()
+    }
+
+    /// Works out the pressure on writers anew.
+    pub(super) fn refresh_pressure(&self, keyspace: &KeyspaceCore) {
+        let work = keyspace.work.lock();
+        let state = keyspace.state_full();
+        let options = keyspace.options();
+        let tree = summary(&state.version, &work);
+        let backlog = Backlog {
+            level0_runs: tree.level(0).len(),
+            memtables_waiting: state.waiting.len(),
+            pending_bytes: policy::pending_bytes(&tree, &options),
+        };
+        keyspace.set_pressure(policy::pressure(backlog, &options));
+    }
+}
+
+impl JobContext for Engine {
+    fn vfs(&self) -> &dyn Vfs {
+        &*self.options.vfs
+    }
+
+    fn directory(&self) -> &std::path::Path {
+        &self.directory
+    }
+
+    fn allocate_id(&self) -> Result<u64> {
+        self.catalog.allocate()
+    }
+
+    fn check_cancelled(&self) -> Result<()> {
+        if self.signal.is_stopping() {
+            return Err(Error::new(crate::ErrorKind::Closed, "the database is being closed"));
+        }
+        Ok(())
+    }
+}
+
+/// The present version of `keyspace` with `adds` and without `removes`, which are durable already.
+pub(super) fn next_version(
+    keyspace: &KeyspaceCore,
+    adds: &[Placed],
+    removes: &[(u8, FileNumber)],
+) -> Version {
+    match keyspace.state().version.apply(adds, removes) {
+        Ok(version) => version,
+        Err(contradiction) => unreachable!("a job broke the order of its level: {contradiction}"),
+    }
+}
+
+/// The handles of the files `numbers` of `level`, in that order.
+fn find(version: &Version, level: usize, numbers: &[FileNumber]) -> Vec<Arc<FileHandle>> {
+    let files = version.levels().get(level).map_or(&[][..], |level| level.files());
+    let find = |number: &FileNumber| files.iter().find(|file| file.meta.number == *number);
+    let found: Vec<_> = numbers.iter().filter_map(find).cloned().collect();
+    assert_eq!(found.len(), numbers.len(), "a plan names files of its tree");
+    found
+}
+
+/// What the policy sees of `version`.
+fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeSummary<&'a [u8]> {
+    let file = |file: &'a Arc<FileHandle>| FileSummary {
+        number: file.meta.number,
+        smallest: file.meta.smallest(),
+        largest: file.meta.largest(),
+        bytes: file.meta.bytes(),
+        logical_bytes: file.meta.logical_bytes(),
+        entries: file.meta.entries(),
+        tombstones: file.meta.tombstones(),
+        segments: file.meta.segments.len(),
+        busy: work.busy.contains(&file.meta.number),
+    };
+    TreeSummary {
+        level_count: work.level_count,
+        levels: version
+            .levels()
+            .iter()
+            .map(|level| level.files().iter().map(file).collect())
+            .collect(),
+        claims: work.claims.iter().map(|claim| claim.map(|key| &**key)).collect(),
+    }
+}
+
+/// A level as the manifest writes it.
+pub(super) fn on_disk(level: usize) -> u8 {
+    u8::try_from(level).unwrap_or(u8::MAX)
+}

@@ -1,0 +1,114 @@
+//! Point reads and cursors.
+//!
+//! A read takes the keyspace's state first and the visible sequence number second. In that order
+//! everything that is visible when the state is taken is in the state, and nothing that a merge has
+//! dropped since can be missed: the state still holds its files.
+//!
+//! Concurrency: no lock, no waiting.
+
+use std::sync::Arc;
+
+use super::keyspace::ANSWERED_BY_MEMTABLES;
+use super::{Engine, KeyspaceCore};
+use crate::base::sync::atomic::Ordering;
+use crate::base::{Result, SequenceNumber};
+use crate::read::get::{Found, Source, get};
+use crate::read::merge::MergingCursor;
+use crate::read::source::SourceCursor;
+use crate::read::state::ReadState;
+use crate::read::visible::{KeyRange, VisibleCursor};
+use crate::table::{OpenTables, ReadCounters};
+
+/// A cursor over one keyspace at one moment.
+pub(crate) type StateCursor = VisibleCursor<MergingCursor<SourceCursor>>;
+
+/// One keyspace at one moment, held for cursors.
+#[derive(Debug)]
+pub(crate) struct StateView {
+    state: Arc<ReadState>,
+    sequence: SequenceNumber,
+    tables: Arc<OpenTables>,
+}
+
+impl StateView {
+    /// A cursor over the visible entries of `range`.
+    pub(crate) fn cursor(&self, range: KeyRange) -> StateCursor {
+        let sources = SourceCursor::all(&self.state, &self.tables, &range);
+        VisibleCursor::new(MergingCursor::new(sources), self.sequence, range)
+    }
+}
+
+impl Engine {
+    /// Hands the value of `key` to `found`, as of `at` or of now.
+    #[inline]
+    pub(crate) fn get<R>(
+        &self,
+        keyspace: &KeyspaceCore,
+        key: &[u8],
+        at: Option<SequenceNumber>,
+        found: impl FnOnce(Found<'_>) -> R,
+    ) -> Result<Option<R>> {
+        self.check_open()?;
+        let state = keyspace.state();
+        let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
+        self.get_in(keyspace, &state, key, sequence, found)
+    }
+
+    /// The values of `keys`, all of one moment.
+    pub(crate) fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &KeyspaceCore,
+        keys: &[K],
+        at: Option<SequenceNumber>,
+    ) -> Result<Vec<Option<Vec<u8>>>> {
+        self.check_open()?;
+        let state = keyspace.state_full();
+        let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
+        let read = |key: &K| {
+            self.get_in(keyspace, &state, key.as_ref(), sequence, |found| found.bytes().to_vec())
+        };
+        keys.iter().map(read).collect()
+    }
+
+    #[inline]
+    fn get_in<R>(
+        &self,
+        keyspace: &KeyspaceCore,
+        state: &ReadState,
+        key: &[u8],
+        sequence: SequenceNumber,
+        found: impl FnOnce(Found<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let mut counters = ReadCounters::default();
+        let answer = get(state, &self.tables, key, sequence, &mut counters, found);
+        self.counters.add_read(1, &counters);
+        let Some((source, value)) = answer? else { return Ok(None) };
+        let answered = match source {
+            Source::Memtables => ANSWERED_BY_MEMTABLES,
+            Source::Level(level) => level,
+        };
+        keyspace.answered.add(answered, 1);
+        Ok(Some(value))
+    }
+
+    /// The keyspace as of `at` or of now, held for cursors.
+    pub(crate) fn state_view(
+        &self,
+        keyspace: &KeyspaceCore,
+        at: Option<SequenceNumber>,
+    ) -> Result<StateView> {
+        self.check_open()?;
+        let state = keyspace.state_full();
+        let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
+        Ok(StateView { state, sequence, tables: Arc::clone(&self.tables) })
+    }
+
+    /// Adds what a cursor has counted.
+    pub(crate) fn count_scan(&self, cursor: &mut StateCursor) {
+        let mut counters = ReadCounters::default();
+        for source in cursor.merged_mut().children_mut() {
+            counters.add(&source.take_counters());
+        }
+        self.counters.add_read(0, &counters);
+    }
+}

@@ -1,0 +1,111 @@
+//! How threads wait for background work, and workers for something to do.
+//!
+//! One generation number stands for "something changed": a job became due, or one ended. A worker
+//! that finds nothing due notes the generation it looked at and sleeps until there is another, so no
+//! wake-up is lost between looking and sleeping.
+//!
+//! Concurrency: one lock, held for a few instructions.
+
+use std::time::Duration;
+
+use crate::base::sync::{Condvar, Mutex};
+
+#[derive(Debug, Default)]
+struct State {
+    generation: u64,
+    /// The newest generation at which nothing was due.
+    quiet: Option<u64>,
+    running: usize,
+    stopping: bool,
+}
+
+/// Tells workers and waiters that something changed.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Signal {
+    /// Something changed: a job may be due, or a wait may be over.
+    pub(crate) fn notify(&self) {
+        self.state.lock().generation += 1;
+        self.changed.notify_all();
+    }
+
+    /// The present generation, to be read before looking for what [`Self::wait_after`] waits for.
+    pub(crate) fn generation(&self) -> u64 {
+        self.state.lock().generation
+    }
+
+    /// Blocks until something has changed since `generation`, at the latest after `timeout`.
+    pub(crate) fn wait_after(&self, generation: u64, timeout: Duration) {
+        let state = self.state.lock();
+        if state.generation == generation {
+            drop(self.changed.wait_timeout(state, timeout));
+        }
+    }
+
+    /// Blocks a worker until a job may be due, at the latest after `timeout`; false when it is to
+    /// end.
+    pub(crate) fn wait_for_work(&self, timeout: Duration) -> bool {
+        let state = self.state.lock();
+        if !state.stopping && state.quiet == Some(state.generation) {
+            return !self.changed.wait_timeout(state, timeout).stopping;
+        }
+        !state.stopping
+    }
+
+    /// Makes all workers end.
+    pub(crate) fn stop(&self) {
+        self.state.lock().stopping = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.state.lock().stopping
+    }
+
+    /// Counts a job that begins; the guard counts its end and notifies.
+    pub(crate) fn begin_job(&self) -> RunningJob<'_> {
+        self.state.lock().running += 1;
+        RunningJob { signal: self, quiet: None }
+    }
+
+    /// How many jobs are running.
+    pub(crate) fn running(&self) -> usize {
+        self.state.lock().running
+    }
+}
+
+/// A job that is running, or a look for one.
+#[derive(Debug)]
+pub(crate) struct RunningJob<'a> {
+    signal: &'a Signal,
+    /// The generation at which nothing was due.
+    quiet: Option<u64>,
+}
+
+impl RunningJob<'_> {
+    /// Ends a look that found nothing due at `generation`.
+    pub(crate) fn end_quietly(mut self, generation: u64) {
+        self.quiet = Some(generation);
+    }
+}
+
+impl Drop for RunningJob<'_> {
+    fn drop(&mut self) {
+        let mut state = self.signal.state.lock();
+        state.running -= 1;
+        match self.quiet {
+            Some(generation) => state.quiet = state.quiet.max(Some(generation)),
+            None => state.generation += 1,
+        }
+        // A quiet end matters only to those who wait until nothing runs.
+        let wakes = self.quiet.is_none() || state.running == 0;
+        drop(state);
+        if wakes {
+            self.signal.changed.notify_all();
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! What the engine counts, and the picture of it that a user gets.
+//!
+//! Concurrency: counters are relaxed atomics. Those that every read touches are striped over cache
+//! lines by thread, so that readers do not contend; a sum over stripes may be a few operations old.
+
+use std::array;
+
+use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::table::ReadCounters;
+
+/// What a database has done since it was opened, and what it looks like now.
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Stats {
+    /// Bytes of keys and values that callers wrote.
+    pub user_bytes: u64,
+    /// Entries that callers wrote.
+    pub user_writes: u64,
+    /// Point reads.
+    pub gets: u64,
+    /// Bytes appended to the write-ahead log.
+    pub wal_bytes: u64,
+    /// Syncs of the write-ahead log.
+    pub wal_syncs: u64,
+    /// Bytes appended to manifests.
+    pub manifest_bytes: u64,
+    /// Bytes of tables written by flushes.
+    pub flush_bytes: u64,
+    /// Bytes of tables written by merges.
+    pub merge_bytes_written: u64,
+    /// Bytes of tables read by merges.
+    pub merge_bytes_read: u64,
+    /// Memtables flushed.
+    pub flushes: u64,
+    /// Merges finished.
+    pub merges: u64,
+    /// Files moved down a level without rewriting.
+    pub moves: u64,
+    /// Blocks that reads consulted, wherever they came from.
+    pub block_reads: u64,
+    /// Blocks that had to be read or verified first.
+    pub block_loads: u64,
+    /// Bytes of those blocks.
+    pub block_load_bytes: u64,
+    /// Filters asked.
+    pub filter_probes: u64,
+    /// Filters that said no.
+    pub filter_rejects: u64,
+    /// Filters that said yes where the run did not hold the key.
+    pub filter_false_positives: u64,
+    /// Bytes in the block cache.
+    pub cache_bytes: u64,
+    /// Writes that had to wait for background work.
+    pub stalls: u64,
+    /// Time they waited, in microseconds.
+    pub stall_micros: u64,
+    /// The newest visible sequence number.
+    pub sequence: u64,
+    /// Bytes of all files of the database.
+    pub disk_bytes: u64,
+    /// Each keyspace.
+    pub keyspaces: Vec<KeyspaceStats>,
+}
+
+impl Stats {
+    /// Bytes the engine has written: log, manifest and tables.
+    pub fn written_bytes(&self) -> u64 {
+        self.wal_bytes + self.manifest_bytes + self.flush_bytes + self.merge_bytes_written
+    }
+
+    /// Bytes written per byte given; 0 before the first write.
+    pub fn write_amplification(&self) -> f64 {
+        if self.user_bytes == 0 {
+            return 0.0;
+        }
+        self.written_bytes() as f64 / self.user_bytes as f64
+    }
+}
+
+/// What a keyspace looks like now.
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct KeyspaceStats {
+    /// Its name.
+    pub name: String,
+    /// Bytes in its memtables.
+    pub memtable_bytes: u64,
+    /// Its memtables: the active one and those that wait for their flush.
+    pub memtables: usize,
+    /// Gets that a memtable answered.
+    pub gets_answered_by_memtables: u64,
+    /// Its levels, level 0 first.
+    pub levels: Vec<LevelStats>,
+}
+
+/// What a level looks like now.
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// Its number; 0 holds flushed runs.
+    pub level: usize,
+    /// Table files.
+    pub files: usize,
+    /// Segments in them.
+    pub segments: usize,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// The bytes it may hold before it is merged down; 0 for level 0, which counts runs.
+    pub capacity: u64,
+    /// Entries, tombstones included.
+    pub entries: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+    /// Gets that this level answered.
+    pub gets_answered: u64,
+}
+
+/// What a full check found.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// Table files checked.
+    pub files: u64,
+    /// Segments in them.
+    pub segments: u64,
+    /// Blocks in them.
+    pub blocks: u64,
+    /// Entries in them.
+    pub entries: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Everything that is wrong.
+    pub damage: Vec<crate::Error>,
+}
+
+impl VerifyReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.damage.is_empty()
+    }
+}
+
+/// How many stripes a striped counter has.
+const STRIPES: usize = 16;
+
+/// `N` counters, striped over cache lines by thread.
+#[derive(Debug)]
+pub(crate) struct Striped<const N: usize>(Box<[Stripe<N>; STRIPES]>);
+
+#[derive(Debug)]
+#[repr(align(128))]
+struct Stripe<const N: usize>([AtomicU64; N]);
+
+impl<const N: usize> Striped<N> {
+    pub(crate) fn new() -> Self {
+        let stripe = |_| Stripe(array::from_fn(|_| AtomicU64::new(0)));
+        Self(Box::new(array::from_fn(stripe)))
+    }
+
+    /// Adds `count` to counter `index`.
+    #[inline]
+    pub(crate) fn add(&self, index: usize, count: u64) {
+        self.0[stripe_of_this_thread()].0[index].fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// The sum of counter `index` over all stripes.
+    pub(crate) fn sum(&self, index: usize) -> u64 {
+        self.0.iter().map(|stripe| stripe.0[index].load(Ordering::Relaxed)).sum()
+    }
+}
+
+/// The stripe that this thread counts in, dealt out in turn.
+#[inline]
+fn stripe_of_this_thread() -> usize {
+    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    thread_local! {
+        static STRIPE: usize =
+            NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % STRIPES;
+    }
+    STRIPE.with(|stripe| *stripe)
+}
+
+/// Everything that is counted on the way.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    reads: Striped<7>,
+    pub(crate) user_bytes: AtomicU64,
+    pub(crate) user_writes: AtomicU64,
+    pub(crate) wal_bytes: AtomicU64,
+    pub(crate) wal_syncs: AtomicU64,
+    pub(crate) manifest_bytes: AtomicU64,
+    pub(crate) flush_bytes: AtomicU64,
+    pub(crate) merge_bytes_written: AtomicU64,
+    pub(crate) merge_bytes_read: AtomicU64,
+    pub(crate) flushes: AtomicU64,
+    pub(crate) merges: AtomicU64,
+    pub(crate) moves: AtomicU64,
+    pub(crate) stalls: AtomicU64,
+    pub(crate) stall_micros: AtomicU64,
+}
+
+impl Counters {
+    pub(crate) fn new() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            reads: Striped::new(),
+            user_bytes: zero(),
+            user_writes: zero(),
+            wal_bytes: zero(),
+            wal_syncs: zero(),
+            manifest_bytes: zero(),
+            flush_bytes: zero(),
+            merge_bytes_written: zero(),
+            merge_bytes_read: zero(),
+            flushes: zero(),
+            merges: zero(),
+            moves: zero(),
+            stalls: zero(),
+            stall_micros: zero(),
+        }
+    }
+
+    /// Adds what one read counted; `gets` is how many point reads it was.
+    #[inline]
+    pub(crate) fn add_read(&self, gets: u64, read: &ReadCounters) {
+        let counts = [
+            gets,
+            read.block_reads,
+            read.block_loads,
+            read.block_load_bytes,
+            read.filter_probes,
+            read.filter_rejects,
+            read.filter_false_positives,
+        ];
+        for (index, count) in counts.into_iter().enumerate() {
+            if count > 0 {
+                self.reads.add(index, count);
+            }
+        }
+    }
+
+    /// Copies the counters into `stats`.
+    pub(crate) fn fill(&self, stats: &mut Stats) {
+        let reads = [
+            &mut stats.gets,
+            &mut stats.block_reads,
+            &mut stats.block_loads,
+            &mut stats.block_load_bytes,
+            &mut stats.filter_probes,
+            &mut stats.filter_rejects,
+            &mut stats.filter_false_positives,
+        ];
+        for (index, field) in reads.into_iter().enumerate() {
+            *field = self.reads.sum(index);
+        }
+        for (counter, field) in [
+            (&self.user_bytes, &mut stats.user_bytes),
+            (&self.user_writes, &mut stats.user_writes),
+            (&self.wal_bytes, &mut stats.wal_bytes),
+            (&self.wal_syncs, &mut stats.wal_syncs),
+            (&self.manifest_bytes, &mut stats.manifest_bytes),
+            (&self.flush_bytes, &mut stats.flush_bytes),
+            (&self.merge_bytes_written, &mut stats.merge_bytes_written),
+            (&self.merge_bytes_read, &mut stats.merge_bytes_read),
+            (&self.flushes, &mut stats.flushes),
+            (&self.merges, &mut stats.merges),
+            (&self.moves, &mut stats.moves),
+            (&self.stalls, &mut stats.stalls),
+            (&self.stall_micros, &mut stats.stall_micros),
+        ] {
+            *field = counter.load(Ordering::Relaxed);
+        }
+    }
+}
+
+/// Adds `count` to `counter`.
+#[inline]
+pub(crate) fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}

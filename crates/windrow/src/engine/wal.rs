@@ -1,0 +1,127 @@
+//! The write-ahead log as a chain of files.
+//!
+//! Owns the order of the logs, what is still needed of them, and the one way to make them durable.
+//!
+//! Invariants:
+//! - I1: Logs are synced in the order of the chain, so a sync mark inside a log proves that all its
+//!   predecessors are durable to their recorded ends.
+//! - I2: A log is dropped only when every keyspace has flushed past the last sequence number in it.
+//! - I3: The last link is the log that is written; all others are closed and never change.
+//!
+//! Concurrency: the chain is behind one lock, which is never held during I/O. The writer of the last
+//! log belongs to whoever leads the commits.
+
+use std::sync::Arc;
+
+use crate::base::sync::Mutex;
+use crate::base::{FileNumber, Result, SequenceNumber};
+use crate::log::LogSync;
+
+/// One log of the chain.
+#[derive(Debug, Clone)]
+struct Link {
+    number: FileNumber,
+    /// `None` for a log that recovery has replayed and synced.
+    sync: Option<Arc<LogSync>>,
+    /// Bytes in it, once closed.
+    length: u64,
+    /// The newest sequence number in it, once closed.
+    last_sequence: SequenceNumber,
+}
+
+/// The logs that recovery would replay, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct WalChain(Mutex<Vec<Link>>);
+
+impl WalChain {
+    /// Adds a log that recovery has replayed: closed and durable.
+    pub(crate) fn push_replayed(
+        &self,
+        number: FileNumber,
+        length: u64,
+        last_sequence: SequenceNumber,
+    ) {
+        self.0.lock().push(Link { number, sync: None, length, last_sequence });
+    }
+
+    /// Closes the last log at `last_sequence` and adds the one that is written from now on.
+    pub(crate) fn switch(
+        &self,
+        last_sequence: SequenceNumber,
+        number: FileNumber,
+        sync: Arc<LogSync>,
+    ) {
+        let mut links = self.0.lock();
+        if let Some(last) = links.last_mut() {
+            if let Some(sync) = &last.sync {
+                last.length = sync.written();
+            }
+            last.last_sequence = last_sequence;
+        }
+        links.push(Link { number, sync: Some(sync), length: 0, last_sequence: 0 });
+    }
+
+    /// Makes everything written so far durable, oldest log first (I1). Returns how many logs had
+    /// to be synced.
+    ///
+    /// # Errors
+    /// That of the first sync that failed; the logs after it are not touched.
+    pub(crate) fn sync(&self) -> Result<u64> {
+        let pending: Vec<Arc<LogSync>> = self
+            .0
+            .lock()
+            .iter()
+            .filter_map(|link| link.sync.clone())
+            .filter(|sync| sync.synced() < sync.written())
+            .collect();
+        for sync in &pending {
+            sync.sync_through(sync.written())?;
+        }
+        Ok(pending.len() as u64)
+    }
+
+    /// The first log that is still needed when all keyspaces have flushed everything before
+    /// `unflushed` (I2). The last log is always needed.
+    pub(crate) fn first_needed(&self, unflushed: SequenceNumber) -> Option<FileNumber> {
+        let links = self.0.lock();
+        let (last, closed) = links.split_last()?;
+        let needed = closed.iter().find(|link| link.last_sequence >= unflushed);
+        Some(needed.unwrap_or(last).number)
+    }
+
+    /// Forgets the logs before `first`, and returns them.
+    pub(crate) fn drop_before(&self, first: FileNumber) -> Vec<FileNumber> {
+        let mut links = self.0.lock();
+        let count = links.iter().take_while(|link| link.number < first).count();
+        links.drain(..count).map(|link| link.number).collect()
+    }
+
+    /// Bytes in the log that is written.
+    pub(crate) fn last_log_bytes(&self) -> u64 {
+        let links = self.0.lock();
+        links.last().and_then(|link| link.sync.as_ref()).map_or(0, |sync| sync.written())
+    }
+
+    /// How far the chain is known to be durable: a log and an offset in it.
+    pub(crate) fn durable_position(&self) -> Option<(FileNumber, u64)> {
+        let links = self.0.lock();
+        let is_partial = |link: &&Link| {
+            link.sync.as_ref().is_some_and(|sync| sync.synced() < sync.written())
+        };
+        let link = links.iter().find(is_partial).or(links.last())?;
+        link.sync.as_ref().map(|sync| (link.number, sync.synced()))
+    }
+
+    /// Bytes in all logs of the chain.
+    pub(crate) fn bytes(&self) -> u64 {
+        let links = self.0.lock();
+        let length = |link: &Link| link.sync.as_ref().map_or(link.length, |sync| sync.written());
+        links.iter().map(length).sum()
+    }
+
+    /// The newest sequence number of the oldest log, if it is closed: flushing up to it frees a log.
+    pub(crate) fn oldest_closed(&self) -> Option<SequenceNumber> {
+        let links = self.0.lock();
+        (links.len() > 1).then(|| links[0].last_sequence)
+    }
+}

@@ -1,0 +1,199 @@
+//! The bytes of edits.
+
+use proptest::prelude::*;
+
+use super::super::edit::{Edit, Record};
+use super::{History, file, steps};
+use crate::base::{FileNumber, KeyspaceId};
+use crate::codec::varint::put_bytes;
+use crate::log::tests::hex;
+use crate::table::meta::FileMeta;
+
+fn encode(edit: &Edit) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    edit.encode(&mut bytes);
+    bytes
+}
+
+/// One edit with a record of each kind.
+fn one_of_each() -> Edit {
+    let keyspace = KeyspaceId(300);
+    let number = FileNumber(1000);
+    let mut two_segments = file(7, b"a", b"k", (1, 5));
+    let mut second = two_segments.segments[0].clone();
+    second.offset = 8192;
+    second.largest = vec![b'z'; 200].into();
+    two_segments.segments.push(second);
+    Edit {
+        records: vec![
+            Record::FormatVersion,
+            Record::NextId(u64::MAX),
+            Record::CreateKeyspace {
+                id: keyspace,
+                name: "a name".to_owned(),
+            },
+            Record::AddFile {
+                keyspace,
+                level: 15,
+                file: two_segments,
+            },
+            Record::RemoveFile {
+                keyspace,
+                level: 0,
+                number,
+            },
+            Record::LevelCount { keyspace, count: 3 },
+            Record::Flushed {
+                keyspace,
+                sequence: 77,
+            },
+            Record::AddLog(number),
+            Record::OldestLog(number),
+            Record::LogEnd {
+                number,
+                offset: 1 << 40,
+            },
+            Record::LastSequence(1 << 50),
+        ],
+    }
+}
+
+proptest! {
+    #[test]
+    fn histories_round_trip(steps in steps(0..30)) {
+        let mut history = History::default();
+        for step in steps {
+            let edit = history.edit(step);
+            prop_assert_eq!(Edit::decode(&encode(&edit)), Ok(edit));
+        }
+        let snapshot = history.state.snapshot();
+        prop_assert_eq!(Edit::decode(&encode(&snapshot)), Ok(snapshot));
+    }
+
+    // I1
+    #[test]
+    fn what_decodes_has_one_encoding(position: usize, byte: u8, cut: usize) {
+        let mut bytes = encode(&one_of_each());
+        let position = position % bytes.len();
+        bytes[position] = byte;
+        bytes.truncate(bytes.len() - cut % 4);
+        if let Ok(edit) = Edit::decode(&bytes) {
+            prop_assert_eq!(encode(&edit), bytes);
+        }
+    }
+
+    #[test]
+    fn arbitrary_bytes_do_no_harm(bytes in proptest::collection::vec(0..20u8, 0..60)) {
+        if let Ok(edit) = Edit::decode(&bytes) {
+            prop_assert_eq!(encode(&edit), bytes);
+        }
+    }
+}
+
+#[test]
+fn each_kind_round_trips_and_a_cut_is_seen() {
+    let edit = one_of_each();
+    let bytes = encode(&edit);
+    assert_eq!(Edit::decode(&bytes).as_ref(), Ok(&edit));
+    for length in 0..bytes.len() {
+        // A cut between records is a shorter edit; the log's checksum guards against that.
+        if let Ok(shorter) = Edit::decode(&bytes[..length]) {
+            assert_eq!(shorter.records, edit.records[..shorter.records.len()]);
+        }
+    }
+}
+
+#[test]
+fn unknown_records_and_newer_formats_are_unsupported() {
+    for (tag, body) in [(0, 1), (12, 1), (100, 1), (1, 2)] {
+        let mut bytes = encode(&Edit {
+            records: vec![Record::NextId(5)],
+        });
+        let offset = bytes.len();
+        bytes.push(tag);
+        put_bytes(&mut bytes, &[body]);
+        let error = Edit::decode(&bytes).unwrap_err();
+        assert!(error.unsupported, "tag {tag}");
+        assert_eq!(error.offset, offset);
+    }
+}
+
+#[test]
+fn faults_name_their_offset() {
+    let mut bytes = encode(&Edit {
+        records: vec![Record::NextId(5)],
+    });
+    let start = bytes.len();
+    // A level count with a level beyond the deepest: tag, length, keyspace, count.
+    bytes.extend([6, 2, 1, 99]);
+    let error = Edit::decode(&bytes).unwrap_err();
+    assert!(!error.unsupported);
+    assert_eq!(error.offset, start + 3);
+}
+
+type Spoil = fn(&mut FileMeta);
+
+#[test]
+fn files_that_contradict_themselves_are_refused() {
+    let sound = file(7, b"b", b"c", (4, 9));
+    let spoils: [(&str, Spoil); 7] = [
+        ("no segments", |file| file.segments.clear()),
+        ("13 segments", |file| {
+            let segment = file.segments[0].clone();
+            file.segments = vec![segment; 13];
+        }),
+        ("segments overlap", |file| {
+            let segment = file.segments[0].clone();
+            file.segments.push(segment);
+        }),
+        ("end overflows", |file| file.segments[0].offset = u64::MAX),
+        ("tombstones", |file| file.segments[0].tombstones = 11),
+        ("keys", |file| file.segments[0].largest = (*b"a").into()),
+        ("sequences", |file| file.segments[0].sequence_max = 3),
+    ];
+    for (what, spoil) in spoils {
+        let mut file = sound.clone();
+        spoil(&mut file);
+        let edit = Edit {
+            records: vec![Record::AddFile {
+                keyspace: KeyspaceId(1),
+                level: 1,
+                file,
+            }],
+        };
+        let error = Edit::decode(&encode(&edit)).expect_err(what);
+        assert!(!error.unsupported);
+    }
+}
+
+#[test]
+fn the_format_document_names_each_tag_and_shows_a_true_example() {
+    let document = include_str!("../../../../../docs/format.md");
+    for record in one_of_each().records {
+        let debug = format!("{record:?}");
+        let name = debug.split([' ', '(']).next().unwrap();
+        let tag = encode(&Edit {
+            records: vec![record.clone()],
+        })[0];
+        assert!(
+            document.contains(&format!("| {tag} | {name} |")),
+            "{tag} {name}"
+        );
+    }
+    let keyspace = KeyspaceId(1);
+    let example = encode(&Edit {
+        records: vec![
+            Record::NextId(9),
+            Record::AddFile {
+                keyspace,
+                level: 0,
+                file: file(8, b"apple", b"pear", (1, 300)),
+            },
+            Record::Flushed {
+                keyspace,
+                sequence: 300,
+            },
+        ],
+    });
+    assert!(document.contains(&hex(&example)), "{}", hex(&example));
+}

@@ -1,0 +1,120 @@
+//! Tests of the manifest, and what they build edits and files from.
+
+mod edits;
+mod state;
+mod store;
+mod version;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::base::{FileNumber, KeyspaceId, SegmentId};
+use crate::table::meta::{FileMeta, SegmentMeta};
+
+/// A file of one segment from `smallest` to `largest`.
+fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> FileMeta {
+    FileMeta {
+        number: FileNumber(number),
+        segments: vec![SegmentMeta {
+            id: SegmentId(number),
+            offset: 0,
+            length: 4096,
+            entries: 10,
+            tombstones: 3,
+            smallest: smallest.into(),
+            largest: largest.into(),
+            sequence_min: sequences.0,
+            sequence_max: sequences.1,
+            logical_bytes: 1000,
+            filter_bytes: 64,
+            footer_checksum: 0x1234_5678,
+        }],
+    }
+}
+
+/// Steps of a history, as numbers that [`History`] makes sense of.
+fn steps(count: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<[u8; 4]>> {
+    proptest::collection::vec(any::<[u8; 4]>(), count)
+}
+
+/// Makes valid edits out of arbitrary numbers.
+#[derive(Debug, Default)]
+struct History {
+    state: ManifestState,
+}
+
+impl History {
+    /// The edit that `step` stands for in the present state, which it becomes part of.
+    fn edit(&mut self, step: [u8; 4]) -> Edit {
+        let [verb, first, second, third] = step;
+        let state = &self.state;
+        let id = state.next_id;
+        let mut records = vec![Record::NextId(id + 1 + u64::from(third % 3))];
+        let keyspace = state
+            .keyspaces
+            .keys()
+            .nth(usize::from(first) % state.keyspaces.len().max(1));
+        let level = second % 16;
+        match (verb % 9, keyspace) {
+            (0, _) | (_, None) => {
+                let last = state.keyspaces.keys().last().map_or(0, |last| last.0);
+                let id = KeyspaceId(last + 1 + u32::from(third % 2));
+                let name = format!("keyspace {id}");
+                records.push(Record::CreateKeyspace { id, name });
+            }
+            (1 | 2, Some(&keyspace)) => records.push(Record::AddFile {
+                keyspace,
+                level,
+                file: file(id, &[first], &[first, second], (id, id + 5)),
+            }),
+            (3, Some(&keyspace)) => {
+                let levels = &state.keyspaces[&keyspace].levels;
+                let held = levels.iter().zip(0..).find_map(|(files, level)| {
+                    let file = files.values().nth(usize::from(third) % files.len().max(1));
+                    file.map(|file| (level, file))
+                });
+                if let Some((from, file)) = held {
+                    records.push(Record::RemoveFile {
+                        keyspace,
+                        level: from,
+                        number: file.number,
+                    });
+                    // Half of them move.
+                    if third % 2 == 0 {
+                        let file = file.clone();
+                        records.push(Record::AddFile {
+                            keyspace,
+                            level,
+                            file,
+                        });
+                    }
+                }
+            }
+            (4, Some(&keyspace)) => records.push(Record::LevelCount {
+                keyspace,
+                count: level.max(1),
+            }),
+            (5, Some(&keyspace)) => {
+                let sequence = state.last_sequence + u64::from(second);
+                records.push(Record::LastSequence(sequence));
+                records.push(Record::Flushed { keyspace, sequence });
+            }
+            (6, _) => records.push(Record::AddLog(FileNumber(id))),
+            (7, _) => {
+                let mut open = state.logs.iter();
+                let open = open.find(|log| !state.log_ends.contains_key(log));
+                records.extend(open.map(|&number| Record::LogEnd {
+                    number,
+                    offset: u64::from(third),
+                }));
+            }
+            (_, _) => {
+                let oldest = state.logs.iter().nth(1);
+                records.extend(oldest.map(|&log| Record::OldestLog(log)));
+            }
+        }
+        let edit = Edit { records };
+        self.state.apply(&edit).unwrap();
+        edit
+    }
+}

@@ -1,0 +1,177 @@
+//! What edits add up to.
+
+use proptest::prelude::*;
+
+use super::super::edit::{Edit, Record};
+use super::super::state::ManifestState;
+use super::{History, file, steps};
+use crate::base::{FileNumber, KeyspaceId};
+
+proptest! {
+    // I3
+    #[test]
+    fn a_snapshot_replays_to_the_same_state(steps in steps(0..80)) {
+        let mut history = History::default();
+        let mut replayed = ManifestState::default();
+        for step in steps {
+            replayed.apply(&history.edit(step)).unwrap();
+            let mut restored = ManifestState::default();
+            restored.apply(&replayed.snapshot()).unwrap();
+            prop_assert_eq!(&restored, &replayed);
+            let held = replayed.keyspaces.values().flat_map(|keyspace| &keyspace.levels);
+            let held: usize = held.map(std::collections::BTreeMap::len).sum();
+            prop_assert_eq!(held, replayed.files().len());
+        }
+    }
+}
+
+const KEYSPACE: KeyspaceId = KeyspaceId(4);
+
+fn number(number: u64) -> FileNumber {
+    FileNumber(number)
+}
+
+/// One keyspace with one file in level 1, and logs 10, 11 and 12.
+fn sample() -> ManifestState {
+    let mut state = ManifestState::default();
+    let records = vec![
+        Record::FormatVersion,
+        Record::NextId(20),
+        Record::CreateKeyspace {
+            id: KEYSPACE,
+            name: "first".to_owned(),
+        },
+        Record::AddFile {
+            keyspace: KEYSPACE,
+            level: 1,
+            file: file(5, b"a", b"b", (1, 9)),
+        },
+        Record::Flushed {
+            keyspace: KEYSPACE,
+            sequence: 9,
+        },
+        Record::LastSequence(12),
+        Record::AddLog(number(10)),
+        Record::AddLog(number(11)),
+        Record::AddLog(number(12)),
+    ];
+    state.apply(&Edit { records }).unwrap();
+    state
+}
+
+// I1, I2
+#[test]
+fn contradictions_are_refused() {
+    let unknown = KeyspaceId(9);
+    let add = |keyspace, level, number| Record::AddFile {
+        keyspace,
+        level,
+        file: file(number, b"x", b"y", (1, 2)),
+    };
+    let remove = |keyspace, level, number| Record::RemoveFile {
+        keyspace,
+        level,
+        number: FileNumber(number),
+    };
+    let create = |id, name: &str| Record::CreateKeyspace {
+        id: KeyspaceId(id),
+        name: name.to_owned(),
+    };
+    let keyspace = KEYSPACE;
+    let refused = [
+        Record::FormatVersion,
+        Record::NextId(19),
+        Record::LastSequence(11),
+        create(4, "second"),
+        create(3, "second"),
+        create(5, "first"),
+        add(KEYSPACE, 1, 5),
+        add(KEYSPACE, 2, 5),
+        add(KEYSPACE, 1, 20),
+        add(KEYSPACE, 1, 0),
+        add(KEYSPACE, 16, 6),
+        add(unknown, 1, 6),
+        remove(KEYSPACE, 2, 5),
+        remove(KEYSPACE, 1, 6),
+        remove(unknown, 1, 5),
+        Record::LevelCount { keyspace, count: 0 },
+        Record::LevelCount {
+            keyspace,
+            count: 16,
+        },
+        Record::LevelCount {
+            keyspace: unknown,
+            count: 1,
+        },
+        Record::Flushed {
+            keyspace,
+            sequence: 8,
+        },
+        Record::Flushed {
+            keyspace: unknown,
+            sequence: 10,
+        },
+        Record::AddLog(number(12)),
+        Record::AddLog(number(9)),
+        Record::AddLog(number(20)),
+        Record::LogEnd {
+            number: number(13),
+            offset: 0,
+        },
+    ];
+    for record in refused {
+        let edit = Edit {
+            records: vec![record],
+        };
+        assert!(sample().apply(&edit).is_err(), "{edit:?}");
+    }
+}
+
+#[test]
+fn a_file_moves_in_one_edit() {
+    let mut state = sample();
+    let moved = state.keyspaces[&KEYSPACE].levels[1][&number(5)].clone();
+    let records = vec![
+        Record::RemoveFile {
+            keyspace: KEYSPACE,
+            level: 1,
+            number: number(5),
+        },
+        Record::AddFile {
+            keyspace: KEYSPACE,
+            level: 2,
+            file: moved.clone(),
+        },
+    ];
+    state.apply(&Edit { records }).unwrap();
+    let levels = &state.keyspaces[&KEYSPACE].levels;
+    assert!(levels[1].is_empty());
+    assert_eq!(levels[2][&number(5)], moved);
+}
+
+#[test]
+fn an_ended_log_voids_those_behind_it() {
+    let mut state = sample();
+    let end = |offset| Edit {
+        records: vec![Record::LogEnd {
+            number: number(11),
+            offset,
+        }],
+    };
+    state.apply(&end(500)).unwrap();
+    assert!(state.logs.iter().copied().eq([10, 11].map(FileNumber)));
+    // The end is fixed for good.
+    state.apply(&end(500)).unwrap();
+    assert!(state.clone().apply(&end(499)).is_err());
+    let later = Edit {
+        records: vec![Record::AddLog(number(13)), Record::OldestLog(number(11))],
+    };
+    state.apply(&later).unwrap();
+    assert!(state.logs.iter().copied().eq([11, 13].map(FileNumber)));
+    assert_eq!(state.log_ends.get(&number(11)), Some(&500));
+    let oldest = Edit {
+        records: vec![Record::OldestLog(number(13))],
+    };
+    state.apply(&oldest).unwrap();
+    assert!(state.log_ends.is_empty());
+}

@@ -1,0 +1,162 @@
+//! Versions, levels and handles.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::super::{FileHandle, Level, Obsolete, Version};
+use super::file;
+use crate::base::FileNumber;
+
+fn handle(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> Arc<FileHandle> {
+    FileHandle::new(file(number, smallest, largest, sequences), Arc::default())
+}
+
+fn numbers(level: &Level) -> Vec<u64> {
+    let files = level.files().iter();
+    files.map(|file| file.meta.number.0).collect()
+}
+
+proptest! {
+    #[test]
+    fn searches_agree_with_looking_at_every_file(
+        keys in proptest::collection::btree_set(
+            proptest::collection::vec(0..4u8, 1..6), 0..60),
+        singles in any::<u64>(),
+        probes in proptest::collection::vec(proptest::collection::vec(0..4u8, 1..6), 1..40),
+    ) {
+        // Consecutive keys become the ends of files; some files hold one key.
+        let mut keys = keys.into_iter();
+        let mut files = Vec::new();
+        while let Some(smallest) = keys.next() {
+            let number = files.len() as u64 + 1;
+            let largest = if singles >> (number % 64) & 1 == 1 { None } else { keys.next() };
+            let largest = largest.unwrap_or_else(|| smallest.clone());
+            files.push(handle(number, &smallest, &largest, (1, 2)));
+        }
+        let mut shuffled = files.clone();
+        shuffled.reverse();
+        let version = Version::new(vec![Vec::new(), shuffled]).unwrap();
+        let empty = Level::default();
+        let level = version.levels().get(1).map_or(&empty, |level| &**level);
+        prop_assert_eq!(level.files().len(), files.len());
+        for key in &probes {
+            let expected = files.iter().find(|file| {
+                file.meta.smallest() <= &key[..] && &key[..] <= file.meta.largest()
+            });
+            let found = level.find(key);
+            prop_assert_eq!(
+                found.map(|file| file.meta.number),
+                expected.map(|file| file.meta.number)
+            );
+            for other in &probes {
+                let expected = files.iter().filter(|file| {
+                    file.meta.smallest() <= &other[..] && &key[..] <= file.meta.largest()
+                });
+                let found = level.overlapping(key, other);
+                prop_assert!(
+                    found.map(|file| file.meta.number).eq(expected.map(|file| file.meta.number))
+                );
+            }
+        }
+    }
+}
+
+// I1
+#[test]
+fn deeper_levels_are_disjoint_at_user_keys() {
+    let level = |files| Version::new(vec![Vec::new(), files]);
+    let sound = level(vec![
+        handle(2, b"m", b"p", (1, 9)),
+        handle(1, b"a", b"l", (1, 9)),
+    ]);
+    assert_eq!(numbers(&sound.unwrap().levels()[1]), [1, 2]);
+    for smallest in [b"a", b"b", b"l"] {
+        let overlapping = level(vec![
+            handle(1, b"a", b"l", (1, 2)),
+            handle(2, smallest, b"z", (3, 4)),
+        ]);
+        assert!(overlapping.is_err());
+    }
+}
+
+// I2
+#[test]
+fn level_0_is_ordered_by_age() {
+    let version = Version::new(vec![vec![
+        handle(1, b"a", b"m", (1, 9)),
+        handle(3, b"a", b"z", (20, 29)),
+        handle(2, b"k", b"z", (10, 19)),
+    ]])
+    .unwrap();
+    assert_eq!(numbers(&version.levels()[0]), [3, 2, 1]);
+    let overlapping: Vec<_> = version.levels()[0].overlapping(b"a", b"j").collect();
+    assert_eq!(overlapping.len(), 2);
+    // One flush that was cut by key has files of one age.
+    let cut = Version::new(vec![vec![
+        handle(1, b"a", b"j", (1, 9)),
+        handle(2, b"k", b"z", (2, 8)),
+    ]]);
+    assert!(cut.is_ok());
+    let torn = Version::new(vec![vec![
+        handle(1, b"a", b"k", (1, 9)),
+        handle(2, b"k", b"z", (9, 12)),
+    ]]);
+    assert!(torn.is_err());
+}
+
+#[test]
+fn a_change_makes_a_new_version_and_shares_the_rest() {
+    let moved = handle(3, b"m", b"n", (1, 2));
+    let old = Version::new(vec![
+        vec![handle(1, b"a", b"z", (10, 11))],
+        vec![handle(2, b"a", b"b", (1, 2)), Arc::clone(&moved)],
+    ])
+    .unwrap();
+    let adds = [(4, Arc::clone(&moved)), (1, handle(4, b"c", b"d", (1, 2)))];
+    let new = old.apply(&adds, &[(1, FileNumber(3))]).unwrap();
+    assert_eq!(numbers(&old.levels()[1]), [2, 3]);
+    assert_eq!(numbers(&new.levels()[1]), [2, 4]);
+    assert_eq!(numbers(&new.levels()[4]), [3]);
+    assert_eq!(new.levels().len(), 5);
+    assert!(Arc::ptr_eq(&old.levels()[0], &new.levels()[0]));
+    assert!(Arc::ptr_eq(&new.levels()[4].files()[0], &moved));
+    assert!(old.apply(&[], &[(2, FileNumber(3))]).is_err());
+    assert!(
+        old.apply(&[(1, handle(9, b"b", b"c", (1, 2)))], &[])
+            .is_err()
+    );
+    let back = new.apply(&[], &[(4, FileNumber(3))]).unwrap();
+    assert_eq!(back.levels().len(), 2);
+}
+
+#[test]
+fn an_empty_version_has_an_empty_level_0() {
+    let version = Version::new(Vec::new()).unwrap();
+    assert_eq!(version.levels().len(), 1);
+    assert!(version.levels()[0].files().is_empty());
+}
+
+// I3
+#[test]
+fn a_file_is_deleted_only_when_dropped_by_all_and_marked() {
+    let obsolete = Arc::new(Obsolete::default());
+    let handles = [1, 2].map(|number| {
+        FileHandle::new(
+            file(number, b"a", b"b", (number, number)),
+            Arc::clone(&obsolete),
+        )
+    });
+    let old = Version::new(vec![handles.to_vec()]).unwrap();
+    let new = old
+        .apply(&[], &[(0, FileNumber(1)), (0, FileNumber(2))])
+        .unwrap();
+    handles[0].mark_obsolete();
+    drop(handles);
+    assert!(obsolete.take().is_empty());
+    drop(old);
+    // The second was never marked: its edit was not durable.
+    assert_eq!(obsolete.take(), [FileNumber(1)]);
+    drop(new);
+    assert!(obsolete.take().is_empty());
+}

@@ -1,0 +1,236 @@
+//! A cursor over the files of one sorted run, one behind the other.
+//!
+//! A file is opened only when the cursor comes to it.
+//!
+//! Concurrency: owned by one thread; it keeps its files alive.
+
+use std::sync::Arc;
+
+use super::merge::iteration_failed;
+use crate::base::{Cursor, Result, SequenceNumber, Trailer};
+use crate::manifest::{FileHandle, Level};
+use crate::table::{OpenTables, ReadCounters, SequentialCursor, Table, TableCursor};
+
+/// A cursor that can be opened on a table.
+pub(crate) trait OpenCursor: Cursor + Sized {
+    /// A cursor over `table`.
+    fn open(table: &Arc<Table>) -> Self;
+    /// Takes what it has counted since the last call.
+    fn take_counters(&mut self) -> ReadCounters;
+}
+
+/// For reads: blocks from the block source that the options name.
+impl OpenCursor for TableCursor {
+    fn open(table: &Arc<Table>) -> Self {
+        table.cursor()
+    }
+
+    fn take_counters(&mut self) -> ReadCounters {
+        self.take_counters()
+    }
+}
+
+/// For merges: blocks from front to back, past the cache.
+impl OpenCursor for SequentialCursor {
+    fn open(table: &Arc<Table>) -> Self {
+        table.sequential_cursor()
+    }
+
+    fn take_counters(&mut self) -> ReadCounters {
+        self.take_counters()
+    }
+}
+
+/// The files of a run, ascending and disjoint.
+#[derive(Debug, Clone)]
+pub(crate) enum Run {
+    /// One file, or some of a level.
+    Files(Box<[Arc<FileHandle>]>),
+    /// A whole level below level 0.
+    Level(Arc<Level>),
+}
+
+impl Run {
+    fn files(&self) -> &[Arc<FileHandle>] {
+        match self {
+            Self::Files(files) => files,
+            Self::Level(level) => level.files(),
+        }
+    }
+
+    /// The first file that may hold `key` or a greater one.
+    #[inline]
+    fn lower_bound(&self, key: &[u8]) -> usize {
+        match self {
+            Self::Files(files) => files.partition_point(|file| file.meta.largest() < key),
+            Self::Level(level) => level.lower_bound(key),
+        }
+    }
+}
+
+/// Concatenates the files of a run.
+#[derive(Debug)]
+pub(crate) struct RunCursor<C> {
+    tables: Arc<OpenTables>,
+    run: Run,
+    /// The file that `current` reads.
+    file: usize,
+    current: Option<C>,
+    failed: bool,
+    /// What the cursors of files that were left have counted.
+    counters: ReadCounters,
+}
+
+impl<C: OpenCursor> RunCursor<C> {
+    pub(crate) fn new(tables: Arc<OpenTables>, run: Run) -> Self {
+        Self {
+            tables,
+            run,
+            file: 0,
+            current: None,
+            failed: false,
+            counters: ReadCounters::default(),
+        }
+    }
+
+    /// Takes what was counted since the last call.
+    pub(crate) fn take_counters(&mut self) -> ReadCounters {
+        self.leave_file(false);
+        std::mem::take(&mut self.counters)
+    }
+
+    /// Keeps the counts of the current file's cursor, and lets it go if `close`.
+    fn leave_file(&mut self, close: bool) {
+        if let Some(current) = &mut self.current {
+            self.counters.add(&current.take_counters());
+        }
+        if close {
+            self.current = None;
+        }
+    }
+
+    /// Goes to the file at `position` and places its cursor with `place`; without such a file the
+    /// cursor becomes invalid.
+    fn enter(
+        &mut self,
+        position: Option<usize>,
+        place: impl FnOnce(&mut C) -> Result<()>,
+    ) -> Result<()> {
+        if self.failed {
+            return Err(iteration_failed());
+        }
+        let file = position.and_then(|position| Some((position, self.run.files().get(position)?)));
+        let Some((position, file)) = file else {
+            self.leave_file(true);
+            return Ok(());
+        };
+        if self.file != position || self.current.is_none() {
+            let opened = self.tables.get(file.slot(), &file.meta).map(|table| C::open(&table));
+            self.leave_file(true);
+            self.file = position;
+            match opened {
+                Ok(cursor) => self.current = Some(cursor),
+                Err(error) => return self.fail(Err(error)),
+            }
+        }
+        let placed = match &mut self.current {
+            Some(current) => place(current),
+            None => Ok(()),
+        };
+        self.fail(placed)
+    }
+
+    #[inline]
+    fn fail(&mut self, outcome: Result<()>) -> Result<()> {
+        if outcome.is_err() {
+            self.failed = true;
+            self.leave_file(true);
+        }
+        outcome
+    }
+
+    /// Goes on with the next file when the current one is exhausted.
+    #[cold]
+    fn enter_next(&mut self) -> Result<()> {
+        self.enter(Some(self.file + 1), C::seek_to_first)
+    }
+
+    #[cold]
+    fn enter_previous(&mut self) -> Result<()> {
+        self.enter(self.file.checked_sub(1), C::seek_to_last)
+    }
+
+    fn is_exhausted(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| !current.is_valid())
+    }
+}
+
+/// Stands in where a caller asks an invalid cursor for its entry.
+const NO_ENTRY: &str = "a cursor is asked for an entry only while it is valid";
+
+impl<C: OpenCursor> Cursor for RunCursor<C> {
+    fn seek_to_first(&mut self) -> Result<()> {
+        self.enter(Some(0), C::seek_to_first)
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        self.enter(self.run.files().len().checked_sub(1), C::seek_to_last)
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
+        let position = self.run.lower_bound(key);
+        self.enter(Some(position), |current| current.seek(key, sequence))?;
+        // All versions of the last key may be newer than `sequence`.
+        if self.is_exhausted() { self.enter_next() } else { Ok(()) }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        let Some(current) = &mut self.current else { return self.enter(None, |_| Ok(())) };
+        let moved = current.next();
+        if moved.is_ok() && current.is_valid() {
+            return Ok(());
+        }
+        self.fail(moved)?;
+        self.enter_next()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        let Some(current) = &mut self.current else { return self.enter(None, |_| Ok(())) };
+        let moved = current.prev();
+        if moved.is_ok() && current.is_valid() {
+            return Ok(());
+        }
+        self.fail(moved)?;
+        self.enter_previous()
+    }
+
+    #[inline]
+    fn is_valid(&self) -> bool {
+        self.current.as_ref().is_some_and(Cursor::is_valid)
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        match &self.current {
+            Some(current) => current.key(),
+            None => unreachable!("{NO_ENTRY}"),
+        }
+    }
+
+    #[inline]
+    fn trailer(&self) -> Trailer {
+        match &self.current {
+            Some(current) => current.trailer(),
+            None => unreachable!("{NO_ENTRY}"),
+        }
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        match &self.current {
+            Some(current) => current.value(),
+            None => unreachable!("{NO_ENTRY}"),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The sources of one keyspace as cursors of one type, so that merging them needs no virtual calls.
+//!
+//! Concurrency: owned by one thread.
+
+use std::sync::Arc;
+
+use super::run::{Run, RunCursor};
+use super::state::ReadState;
+use super::visible::KeyRange;
+use crate::base::{Cursor, Result, SequenceNumber, Trailer};
+use crate::memtable::MemtableCursor;
+use crate::table::{OpenTables, ReadCounters, TableCursor};
+
+/// A cursor over a memtable or over a run of tables.
+#[derive(Debug)]
+pub(crate) enum SourceCursor {
+    Memtable(MemtableCursor),
+    Run(RunCursor<TableCursor>),
+}
+
+impl SourceCursor {
+    /// Cursors over every source of `state` that may hold keys of `range`.
+    pub(crate) fn all(
+        state: &ReadState,
+        tables: &Arc<OpenTables>,
+        range: &KeyRange,
+    ) -> Vec<Self> {
+        let mut sources = Vec::new();
+        for memtable in state.memtables().filter(|memtable| !memtable.is_empty()) {
+            sources.push(Self::Memtable(MemtableCursor::new(memtable)));
+        }
+        let run = |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run));
+        for (index, level) in state.version.levels().iter().enumerate() {
+            if index == 0 {
+                let overlapping = level.files().iter().filter(|file| {
+                    range.may_overlap(file.meta.smallest(), file.meta.largest())
+                });
+                sources
+                    .extend(overlapping.map(|file| run(Run::Files(Box::new([Arc::clone(file)])))));
+            } else if !level.files().is_empty() {
+                sources.push(run(Run::Level(Arc::clone(level))));
+            }
+        }
+        sources
+    }
+
+    /// Takes what was counted since the last call.
+    pub(crate) fn take_counters(&mut self) -> ReadCounters {
+        match self {
+            Self::Memtable(_) => ReadCounters::default(),
+            Self::Run(run) => run.take_counters(),
+        }
+    }
+}
+
+/// Calls one method of whichever cursor it is.
+macro_rules! either {
+    ($self:expr, $cursor:ident => $call:expr) => {
+        match $self {
+            SourceCursor::Memtable($cursor) => $call,
+            SourceCursor::Run($cursor) => $call,
+        }
+    };
+}
+
+impl Cursor for SourceCursor {
+    fn seek_to_first(&mut self) -> Result<()> {
+        either!(self, cursor => cursor.seek_to_first())
+    }
+
+    fn seek_to_last(&mut self) -> Result<()> {
+        either!(self, cursor => cursor.seek_to_last())
+    }
+
+    fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
+        either!(self, cursor => cursor.seek(key, sequence))
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        either!(self, cursor => cursor.next())
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        either!(self, cursor => cursor.prev())
+    }
+
+    #[inline]
+    fn is_valid(&self) -> bool {
+        either!(self, cursor => cursor.is_valid())
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        either!(self, cursor => cursor.key())
+    }
+
+    #[inline]
+    fn trailer(&self) -> Trailer {
+        either!(self, cursor => cursor.trailer())
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        either!(self, cursor => cursor.value())
+    }
+}

@@ -1,0 +1,124 @@
+//! What every file of the repository keeps to.
+
+use crate::report;
+use crate::tree::{File, code, files, line, rust_files, words};
+
+/// The only files with unsafe code, each with its safety argument.
+const UNSAFE_FILES: &[&str] = &[
+    "crates/windrow/src/memtable/arena.rs",
+    "crates/windrow/src/memtable/skiplist.rs",
+    "crates/windrow/src/vfs/os.rs",
+];
+
+/// The largest file that is not text.
+const BINARY_BYTES_MAX: usize = 256 << 10;
+
+/// Folders whose files are data, large where they need to be.
+const DATA_FOLDERS: &[&str] = &["golden/", "fuzz/corpus/"];
+
+/// Marks of unfinished work; written apart so that this file does not hold them.
+const UNFINISHED: &[&str] = &[
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+];
+
+/// Where paths of one machine begin; written apart for the same reason.
+const MACHINE_PATHS: &[&str] = &[
+    concat!("/ho", "me/"),
+    concat!("/ro", "ot/"),
+    concat!("/wo", "rk/"),
+    concat!("/Us", "ers/"),
+    concat!("C:", "\\"),
+];
+
+#[test]
+fn modules_begin_with_what_they_are() {
+    let files = rust_files();
+    let silent = files
+        .iter()
+        .filter(|(_, text)| !text.trim_start().starts_with("//!"));
+    let faults: Vec<String> = silent
+        .map(|(path, _)| format!("{path}: say in `//!` what this file is"))
+        .collect();
+    report("files without a header", &faults);
+}
+
+#[test]
+fn text_is_ascii() {
+    let mut faults = Vec::new();
+    for file in files() {
+        let Some(text) = file.text() else { continue };
+        let lines = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.is_ascii());
+        faults.extend(lines.map(|(number, _)| format!("{}:{}", file.path, number + 1)));
+    }
+    report("characters beyond ASCII; write them as escapes", &faults);
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    let mut faults = Vec::new();
+    for (path, text) in rust_files() {
+        for mark in UNFINISHED {
+            let places = words(&text, mark);
+            faults.extend(places.map(|place| format!("{path}:{}: {mark}", line(&text, place))));
+        }
+    }
+    report("unfinished work; finish it or open an issue", &faults);
+}
+
+#[test]
+fn unsafe_code_stays_where_it_is_argued() {
+    let mut faults = Vec::new();
+    for (path, text) in rust_files() {
+        let code = code(&text);
+        let places: Vec<usize> = words(&code, "unsafe").collect();
+        if !UNSAFE_FILES.contains(&path.as_str()) {
+            faults.extend(
+                places
+                    .iter()
+                    .map(|&place| format!("{path}:{}: safe code only", line(&code, place))),
+            );
+        } else if !places.is_empty() && !text.to_lowercase().contains("safety argument") {
+            faults.push(format!("{path}: needs a section `Safety argument`"));
+        }
+    }
+    report(
+        "unsafe code without its argument, or where none may be",
+        &faults,
+    );
+}
+
+#[test]
+fn no_path_belongs_to_one_machine() {
+    let mut faults = Vec::new();
+    for file in files() {
+        let Some(text) = file.text() else { continue };
+        for path in MACHINE_PATHS {
+            let places = text.match_indices(path);
+            // A path inside a longer one, as in an address, is not absolute.
+            let places = places.filter(|(place, _)| {
+                !text[..*place].ends_with(|before: char| before.is_alphanumeric())
+            });
+            faults.extend(
+                places.map(|(place, _)| format!("{}:{}: {path}", file.path, line(text, place))),
+            );
+        }
+    }
+    report("paths of one machine; make them relative", &faults);
+}
+
+#[test]
+fn binaries_are_small() {
+    let is_data = |file: &File| DATA_FOLDERS.iter().any(|folder| file.path.contains(folder));
+    let large = files().into_iter().filter(|file| {
+        file.text().is_none() && file.bytes.len() > BINARY_BYTES_MAX && !is_data(file)
+    });
+    let faults: Vec<String> = large
+        .map(|file| format!("{}: {} bytes", file.path, file.bytes.len()))
+        .collect();
+    report("binary files above 256 KiB", &faults);
+}
