@@ -55,7 +55,9 @@ impl Batch {
     fn add(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
         options::check_key(key)?;
         if self.payload.len() + key.len() + value.len() + 32 > BATCH_BYTES_MAX {
-            return Err(Error::invalid_argument("a batch cannot be larger than 1 GiB"));
+            return Err(Error::invalid_argument(
+                "a batch cannot be larger than 1 GiB",
+            ));
         }
         if self.payload.is_empty() {
             batch::put_header(&mut self.payload, 0, 0);
@@ -108,6 +110,8 @@ impl Batch {
 
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch").field("len", &self.count).finish_non_exhaustive()
+        f.debug_struct("Batch")
+            .field("len", &self.count)
+            .finish_non_exhaustive()
     }
 }

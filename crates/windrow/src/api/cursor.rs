@@ -28,8 +28,13 @@ impl Cursor {
         snapshot: Option<&Snapshot>,
         range: KeyRange,
     ) -> Result<Self> {
-        let view = handle.engine().state_view(core, snapshot.map(Snapshot::sequence))?;
-        Ok(Self { visible: view.cursor(range), handle })
+        let view = handle
+            .engine()
+            .state_view(core, snapshot.map(Snapshot::sequence))?;
+        Ok(Self {
+            visible: view.cursor(range),
+            handle,
+        })
     }
 
     /// Moves to the first entry; returns whether there is one.
@@ -52,7 +57,10 @@ impl Cursor {
 
     /// Moves to the next entry; returns whether there is one.
     #[inline]
-    #[expect(clippy::should_implement_trait, reason = "a lending cursor cannot be an Iterator")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "a lending cursor cannot be an Iterator"
+    )]
     pub fn next(&mut self) -> Result<bool> {
         self.visible.next()
     }
@@ -92,7 +100,9 @@ impl Drop for Cursor {
 
 impl fmt::Debug for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Cursor").field("is_valid", &self.is_valid()).finish_non_exhaustive()
+        f.debug_struct("Cursor")
+            .field("is_valid", &self.is_valid())
+            .finish_non_exhaustive()
     }
 }
 
@@ -114,8 +124,16 @@ impl Range {
         snapshot: Option<&Snapshot>,
         range: KeyRange,
     ) -> Result<Self> {
-        let view = handle.engine().state_view(core, snapshot.map(Snapshot::sequence))?;
-        Ok(Self { view, range, front: None, back: None, handle })
+        let view = handle
+            .engine()
+            .state_view(core, snapshot.map(Snapshot::sequence))?;
+        Ok(Self {
+            view,
+            range,
+            front: None,
+            back: None,
+            handle,
+        })
     }
 
     fn open(&self) -> Cursor {
@@ -134,7 +152,11 @@ impl Range {
             self.front = Some(front);
             found?
         };
-        Ok(if found && !self.has_met() { self.front.as_ref().map(Cursor::entry) } else { None })
+        Ok(if found && !self.has_met() {
+            self.front.as_ref().map(Cursor::entry)
+        } else {
+            None
+        })
     }
 
     fn step_back(&mut self) -> Result<Option<Entry>> {
@@ -146,7 +168,11 @@ impl Range {
             self.back = Some(back);
             found?
         };
-        Ok(if found && !self.has_met() { self.back.as_ref().map(Cursor::entry) } else { None })
+        Ok(if found && !self.has_met() {
+            self.back.as_ref().map(Cursor::entry)
+        } else {
+            None
+        })
     }
 
     /// Whether both ends have reached the same entry, so that nothing is left between them.

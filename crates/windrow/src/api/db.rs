@@ -169,6 +169,8 @@ impl Db {
 
 impl fmt::Debug for Db {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Db").field("path", &self.path()).finish_non_exhaustive()
+        f.debug_struct("Db")
+            .field("path", &self.path())
+            .finish_non_exhaustive()
     }
 }

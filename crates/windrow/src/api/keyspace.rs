@@ -22,7 +22,9 @@ pub struct Keyspace {
 
 impl Keyspace {
     pub(super) fn new(handle: Arc<Handle>, core: Arc<KeyspaceCore>) -> Self {
-        Self { latest: View::new(handle, core, None) }
+        Self {
+            latest: View::new(handle, core, None),
+        }
     }
 
     pub(super) fn core(&self) -> &Arc<KeyspaceCore> {
@@ -98,15 +100,29 @@ impl Keyspace {
     /// That of the merge; nothing is lost.
     pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         let range = key_range(&range);
-        self.latest.handle().engine().compact_range(self.core(), &range)
+        self.latest
+            .handle()
+            .engine()
+            .compact_range(self.core(), &range)
     }
 
     fn default_durability(&self) -> Durability {
         self.latest.handle().engine().options().durability
     }
 
-    fn write_one(&self, kind: Kind, key: &[u8], value: &[u8], durability: Durability) -> Result<()> {
-        let write = Write::One { keyspace: self.core(), kind, key, value };
+    fn write_one(
+        &self,
+        kind: Kind,
+        key: &[u8],
+        value: &[u8],
+        durability: Durability,
+    ) -> Result<()> {
+        let write = Write::One {
+            keyspace: self.core(),
+            kind,
+            key,
+            value,
+        };
         self.latest.handle().engine().commit(&write, durability)
     }
 }
@@ -121,7 +137,9 @@ impl Deref for Keyspace {
 
 impl fmt::Debug for Keyspace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keyspace").field("name", &self.name()).finish_non_exhaustive()
+        f.debug_struct("Keyspace")
+            .field("name", &self.name())
+            .finish_non_exhaustive()
     }
 }
 
@@ -132,5 +150,8 @@ pub(super) fn key_range<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> KeyRange
         Bound::Excluded(key) => Bound::Excluded(key.as_ref().into()),
         Bound::Unbounded => Bound::Unbounded,
     };
-    KeyRange { lower: own(range.start_bound()), upper: own(range.end_bound()) }
+    KeyRange {
+        lower: own(range.start_bound()),
+        upper: own(range.end_bound()),
+    }
 }

@@ -31,7 +31,11 @@ impl View {
         core: Arc<KeyspaceCore>,
         snapshot: Option<Snapshot>,
     ) -> Self {
-        Self { handle, core, snapshot }
+        Self {
+            handle,
+            core,
+            snapshot,
+        }
     }
 
     pub(super) fn handle(&self) -> &Arc<Handle> {
@@ -170,11 +174,21 @@ impl View {
     }
 
     fn cursor_over(&self, range: KeyRange) -> Result<Cursor> {
-        Cursor::new(Arc::clone(&self.handle), &self.core, self.snapshot.as_ref(), range)
+        Cursor::new(
+            Arc::clone(&self.handle),
+            &self.core,
+            self.snapshot.as_ref(),
+            range,
+        )
     }
 
     fn range_over(&self, range: KeyRange) -> Result<Range> {
-        Range::new(Arc::clone(&self.handle), &self.core, self.snapshot.as_ref(), range)
+        Range::new(
+            Arc::clone(&self.handle),
+            &self.core,
+            self.snapshot.as_ref(),
+            range,
+        )
     }
 }
 
@@ -186,4 +200,3 @@ impl fmt::Debug for View {
             .finish_non_exhaustive()
     }
 }
-

@@ -39,7 +39,12 @@ impl Engine {
             )));
         }
         let creating = self.creating.lock();
-        let known = self.keyspaces.load().iter().find(|core| core.name() == name).cloned();
+        let known = self
+            .keyspaces
+            .load()
+            .iter()
+            .find(|core| core.name() == name)
+            .cloned();
         let core = match known {
             Some(core) => core,
             None => self.create_keyspace(name, &options)?,
@@ -53,14 +58,19 @@ impl Engine {
         self.check_writable()?;
         let keyspaces = self.keyspaces.load_full();
         let id = KeyspaceId(keyspaces.last().map_or(1, |newest| newest.id().0 + 1));
-        let record = Record::CreateKeyspace { id, name: name.to_owned() };
+        let record = Record::CreateKeyspace {
+            id,
+            name: name.to_owned(),
+        };
         self.catalog.commit(
             |_| vec![record],
             |state| {
                 let level_count = state
                     .keyspaces
                     .get(&id)
-                    .map_or(1, |keyspace: &KeyspaceState| usize::from(keyspace.level_count));
+                    .map_or(1, |keyspace: &KeyspaceState| {
+                        usize::from(keyspace.level_count)
+                    });
                 let core = Arc::new(KeyspaceCore::new(
                     id,
                     name.to_owned(),
@@ -81,7 +91,11 @@ impl Engine {
         self.check_writable()?;
         let keyspaces = self.keyspaces.load_full();
         self.rotate(&keyspaces)?;
-        let is_flushed = || keyspaces.iter().all(|keyspace| keyspace.state().waiting.is_empty());
+        let is_flushed = || {
+            keyspaces
+                .iter()
+                .all(|keyspace| keyspace.state().waiting.is_empty())
+        };
         self.work_until(is_flushed)
     }
 
@@ -116,7 +130,11 @@ impl Engine {
     }
 
     /// Merges everything in `range` down to the deepest level that holds data.
-    pub(crate) fn compact_range(&self, keyspace: &Arc<KeyspaceCore>, range: &KeyRange) -> Result<()> {
+    pub(crate) fn compact_range(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        range: &KeyRange,
+    ) -> Result<()> {
         self.flush_all()?;
         loop {
             let generation = self.signal.generation();
@@ -148,8 +166,12 @@ impl Engine {
             ..Stats::default()
         };
         self.counters.fill(&mut stats);
-        stats.keyspaces =
-            self.keyspaces.load().iter().map(|keyspace| keyspace_stats(keyspace)).collect();
+        stats.keyspaces = self
+            .keyspaces
+            .load()
+            .iter()
+            .map(|keyspace| keyspace_stats(keyspace))
+            .collect();
         let tables: u64 = stats
             .keyspaces
             .iter()
@@ -179,7 +201,10 @@ fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {
             gets_answered: keyspace.answered.sum(level),
         }
     };
-    let memtable_bytes: usize = state.memtables().map(|memtable| memtable.memory_bytes()).sum();
+    let memtable_bytes: usize = state
+        .memtables()
+        .map(|memtable| memtable.memory_bytes())
+        .sum();
     KeyspaceStats {
         name: keyspace.name().to_owned(),
         memtable_bytes: memtable_bytes as u64,

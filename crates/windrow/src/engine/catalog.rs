@@ -43,7 +43,13 @@ impl Catalog {
         let store = ManifestStore::start(Arc::clone(&vfs), directory, number, state)?;
         stats::add(&counters.manifest_bytes, store.length());
         let next = number.0 + 1;
-        Ok(Self { vfs, ids: Ids::new(next, next), store: Mutex::new(store), counters, poison })
+        Ok(Self {
+            vfs,
+            ids: Ids::new(next, next),
+            store: Mutex::new(store),
+            counters,
+            poison,
+        })
     }
 
     /// A number that was never used.
@@ -100,22 +106,27 @@ impl Catalog {
         read(self.store.lock().state())
     }
 
-    /// The number of the manifest that counts.
-    pub(crate) fn number(&self) -> FileNumber {
-        self.store.lock().number()
+    /// The bytes of the manifest that counts.
+    pub(crate) fn manifest_bytes(&self) -> u64 {
+        self.store.lock().length()
     }
 
     /// Goes on in a new manifest. A failure that leaves the old one in force is no error: the next
     /// edit tries again.
     fn roll_over(&self, store: &mut ManifestStore) {
-        let Some(number) = self.ids.allocate() else { return };
+        let Some(number) = self.ids.allocate() else {
+            return;
+        };
         let old = store.number();
         let rolled = store.roll_over(FileNumber(number));
         match rolled {
             Ok(()) => {
                 stats::add(&self.counters.manifest_bytes, store.length());
                 // A leftover is removed when the database is opened next.
-                drop(self.vfs.remove(&store.directory().join(FileName::Manifest(old).to_string())));
+                drop(
+                    self.vfs
+                        .remove(&store.directory().join(FileName::Manifest(old).to_string())),
+                );
             }
             Err(error) if store.is_poisoned() => self.poison.set(&error),
             Err(_) => {}

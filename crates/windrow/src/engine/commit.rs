@@ -69,7 +69,10 @@ impl Commits {
     pub(super) fn new(last_sequence: SequenceNumber) -> Self {
         Self {
             queue: CommitQueue::new(),
-            log: Mutex::new(Log { writer: None, last_sequence }),
+            log: Mutex::new(Log {
+                writer: None,
+                last_sequence,
+            }),
             next: Mutex::new(None),
         }
     }
@@ -87,7 +90,11 @@ impl Engine {
         let request = || {
             let mut encoded = Vec::with_capacity(write.encoded_bytes_max());
             write.encode_into(&mut encoded);
-            Request { encoded, count: write.count(), durability }
+            Request {
+                encoded,
+                count: write.count(),
+                durability,
+            }
         };
         let user_bytes = match self.commits.queue.enter(write.encoded_bytes_max(), request) {
             Turn::Lead(leader) => self.lead(leader, write, durability)?,
@@ -129,7 +136,8 @@ impl Engine {
         let inserted = write.insert(first);
         // Only memory can fail here; a group of which a part is missing must never be seen.
         if !leader.settle() || inserted.is_err() {
-            self.poison.set(&Error::new(ErrorKind::Poisoned, "a commit was interrupted"));
+            self.poison
+                .set(&Error::new(ErrorKind::Poisoned, "a commit was interrupted"));
             return Err(self.abandoned());
         }
         self.visible.store(next - 1, Ordering::Release);
@@ -157,7 +165,9 @@ impl Engine {
         }
         let last = log.last_sequence + u64::from(count);
         assert!(last <= SEQUENCE_MAX, "sequence numbers are used up");
-        let Some(writer) = &mut log.writer else { return Err(self.abandoned()) };
+        let Some(writer) = &mut log.writer else {
+            return Err(self.abandoned());
+        };
         let before = writer.end();
         let chunk = writer.begin();
         batch::put_header(chunk, first, count);
@@ -202,15 +212,22 @@ impl Engine {
         let predecessor = log.writer.as_ref().map(|writer| {
             let end = writer.end();
             let synced = writer.shared().synced() == end;
-            Predecessor { number: writer.number(), end, synced }
+            Predecessor {
+                number: writer.number(),
+                end,
+                synced,
+            }
         });
         self.switch_log(log, predecessor)
     }
 
     /// Begins the first log of this opening, behind the last one that was replayed.
     pub(super) fn begin_first_log(&self, last: Option<ReplayedLog>) -> Result<()> {
-        let predecessor =
-            last.map(|last| Predecessor { number: last.number, end: last.end, synced: true });
+        let predecessor = last.map(|last| Predecessor {
+            number: last.number,
+            end: last.end,
+            synced: true,
+        });
         self.switch_log(&mut self.commits.log.lock(), predecessor)
     }
 
@@ -223,7 +240,8 @@ impl Engine {
         WalHeader { predecessor }.encode(next.begin());
         self.poison_unless_full(next.commit())?;
         stats::add(&self.counters.wal_bytes, next.end());
-        self.chain.switch(log.last_sequence, next.number(), next.shared());
+        self.chain
+            .switch(log.last_sequence, next.number(), next.shared());
         log.writer = prepared.take();
         Ok(())
     }
@@ -233,11 +251,14 @@ impl Engine {
         let number = FileNumber(self.catalog.allocate()?);
         let vfs = &*self.options.vfs;
         let name = FileName::Wal(number).to_string();
-        let writer = LogWriter::create(vfs, &self.directory, &name, number)?;
+        let writer = LogWriter::create(vfs, &self.directory, &name, number, self.chain.last_log())?;
         let added = vfs
             .sync_dir(&self.directory)
             .map_err(|error| Error::io("sync", &self.directory, error))
-            .and_then(|()| self.catalog.commit(|_| vec![Record::AddLog(number)], |_| ()));
+            .and_then(|()| {
+                self.catalog
+                    .commit(|_| vec![Record::AddLog(number)], |_| ())
+            });
         if let Err(error) = added {
             if !self.poison.is_set() {
                 // What cannot be removed now is removed when the database is opened next.
@@ -271,8 +292,11 @@ impl Engine {
 
     /// Makes everything in the logs durable, oldest log first.
     pub(super) fn sync_logs(&self) -> Result<()> {
-        let synced = self.chain.sync().inspect_err(|error| self.poison.set(error))?;
-        stats::add(&self.counters.wal_syncs, synced);
+        let synced = self
+            .chain
+            .sync()
+            .inspect_err(|error| self.poison.set(error))?;
+        stats::add(&self.counters.wal_syncs, u64::from(synced));
         self.poison.check()
     }
 
@@ -300,7 +324,10 @@ impl Engine {
         self.sync_logs()?;
         let log = self.commits.log.lock();
         if let Some(writer) = &log.writer {
-            let record = Record::LogEnd { number: writer.number(), offset: writer.end() };
+            let record = Record::LogEnd {
+                number: writer.number(),
+                offset: writer.end(),
+            };
             self.catalog.commit(|_| vec![record], |_| ())?;
         }
         drop(log);

@@ -41,7 +41,11 @@ impl Engine {
                 state.logs.first().copied()
             },
         )?;
-        let bytes = flushed.files.iter().map(crate::table::FileMeta::bytes).sum();
+        let bytes = flushed
+            .files
+            .iter()
+            .map(crate::table::FileMeta::bytes)
+            .sum();
         stats::add(&self.counters.flush_bytes, bytes);
         stats::add(&self.counters.flushes, 1);
         if let Some(first) = first_needed {
@@ -62,12 +66,25 @@ impl Engine {
         let mut records: Vec<Record> = flushed
             .files
             .iter()
-            .map(|file| Record::AddFile { keyspace: keyspace.id(), level: 0, file: file.clone() })
+            .map(|file| Record::AddFile {
+                keyspace: keyspace.id(),
+                level: 0,
+                file: file.clone(),
+            })
             .collect();
-        records.push(Record::Flushed { keyspace: keyspace.id(), sequence: through });
-        let synced = self.chain.durable_position().filter(|synced| Some(*synced) > state.log_synced);
+        records.push(Record::Flushed {
+            keyspace: keyspace.id(),
+            sequence: through,
+        });
+        let synced = self
+            .chain
+            .durable_position()
+            .filter(|synced| Some(*synced) > state.log_synced);
         records.extend(synced.map(|(number, offset)| Record::LogSynced { number, offset }));
-        records.extend(self.first_needed_log(keyspace, through, state).map(Record::OldestLog));
+        records.extend(
+            self.first_needed_log(keyspace, through, state)
+                .map(Record::OldestLog),
+        );
         records
     }
 
@@ -78,14 +95,26 @@ impl Engine {
         through: SequenceNumber,
         state: &ManifestState,
     ) -> Option<FileNumber> {
-        let unflushed = self.keyspaces.load().iter().filter_map(|other| {
-            if Arc::ptr_eq(other, keyspace) {
-                return Some(through + 1);
-            }
-            let flushed = state.keyspaces.get(&other.id()).map_or(0, |state| state.flushed);
-            other.unflushed(flushed)
-        }).min()?;
+        let unflushed = self
+            .keyspaces
+            .load()
+            .iter()
+            .filter_map(|other| {
+                if Arc::ptr_eq(other, keyspace) {
+                    return Some(through + 1);
+                }
+                let flushed = state
+                    .keyspaces
+                    .get(&other.id())
+                    .map_or(0, |state| state.flushed);
+                other.unflushed(flushed)
+            })
+            .min()?;
         let first = self.chain.first_needed(unflushed)?;
-        state.logs.first().is_some_and(|oldest| *oldest < first).then_some(first)
+        state
+            .logs
+            .first()
+            .is_some_and(|oldest| *oldest < first)
+            .then_some(first)
     }
 }

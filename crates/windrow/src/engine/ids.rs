@@ -20,7 +20,10 @@ pub(crate) struct Ids {
 impl Ids {
     /// Begins at `next`, with everything below `recorded` free to use.
     pub(crate) fn new(next: u64, recorded: u64) -> Self {
-        Self { next: AtomicU64::new(next), recorded: AtomicU64::new(recorded) }
+        Self {
+            next: AtomicU64::new(next),
+            recorded: AtomicU64::new(recorded),
+        }
     }
 
     /// A number that was never handed out, or `None` until the mark is raised.

@@ -98,7 +98,10 @@ impl Engine {
             return None;
         }
         let keyspaces = self.keyspaces.load();
-        if let Some(flush) = keyspaces.iter().find_map(|keyspace| self.claim_flush(keyspace)) {
+        if let Some(flush) = keyspaces
+            .iter()
+            .find_map(|keyspace| self.claim_flush(keyspace))
+        {
             return Some(flush);
         }
         if self.is_log_due() {
@@ -109,7 +112,9 @@ impl Engine {
         }
         let merging_max = self.options.background_threads.saturating_sub(1).max(1);
         if self.background.merging.load(Ordering::Acquire) < merging_max {
-            return keyspaces.iter().find_map(|keyspace| self.claim_merge(keyspace));
+            return keyspaces
+                .iter()
+                .find_map(|keyspace| self.claim_merge(keyspace));
         }
         None
     }
@@ -138,8 +143,13 @@ impl Engine {
         let last = self.chain.oldest_closed()?;
         let pinning: Vec<_> = self.catalog.with_state(|state| {
             let pins = |keyspace: &&Arc<KeyspaceCore>| {
-                let flushed = state.keyspaces.get(&keyspace.id()).map_or(0, |state| state.flushed);
-                let pins = keyspace.unflushed(flushed).is_some_and(|sequence| sequence <= last);
+                let flushed = state
+                    .keyspaces
+                    .get(&keyspace.id())
+                    .map_or(0, |state| state.flushed);
+                let pins = keyspace
+                    .unflushed(flushed)
+                    .is_some_and(|sequence| sequence <= last);
                 pins && keyspace.state().waiting.is_empty()
             };
             self.keyspaces.load().iter().filter(pins).cloned().collect()
@@ -211,7 +221,11 @@ impl Engine {
     /// Removes a file that the manifest no longer names; what cannot be removed now is removed when
     /// the database is opened next.
     pub(super) fn remove_file(&self, file: FileName) {
-        drop(self.options.vfs.remove(&self.directory.join(file.to_string())));
+        drop(
+            self.options
+                .vfs
+                .remove(&self.directory.join(file.to_string())),
+        );
     }
 }
 
@@ -224,9 +238,8 @@ impl Work for Engine {
             return false;
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| self.run(job)));
-        let outcome = outcome.unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::Poisoned, "a background job panicked"))
-        });
+        let outcome = outcome
+            .unwrap_or_else(|_| Err(Error::new(ErrorKind::Poisoned, "a background job panicked")));
         if let Err(error) = outcome {
             self.note_failure(error);
         }

@@ -125,7 +125,8 @@ impl KeyspaceCore {
     /// Takes a caller's options, the first time.
     pub(crate) fn choose_options(&self, options: KeyspaceOptions) {
         if !self.chosen.swap(true, Ordering::AcqRel) {
-            self.memtable_bytes.store(options.memtable_bytes, Ordering::Relaxed);
+            self.memtable_bytes
+                .store(options.memtable_bytes, Ordering::Relaxed);
             self.options.store(Arc::new(options));
         }
     }
@@ -154,7 +155,10 @@ impl KeyspaceCore {
     pub(crate) fn rotate(&self, through: SequenceNumber) {
         self.replace(|state| {
             let mut waiting = Vec::with_capacity(state.waiting.len() + 1);
-            waiting.push(Waiting { memtable: Arc::clone(&state.active), through });
+            waiting.push(Waiting {
+                memtable: Arc::clone(&state.active),
+                through,
+            });
             waiting.extend(state.waiting.iter().cloned());
             ReadState {
                 active: Arc::new(Memtable::new()),
@@ -170,7 +174,11 @@ impl KeyspaceCore {
             let mut waiting = state.waiting.clone();
             let flushed = waiting.pop();
             assert!(flushed.is_some(), "only a waiting memtable is flushed");
-            ReadState { active: Arc::clone(&state.active), waiting, version: Arc::new(version) }
+            ReadState {
+                active: Arc::clone(&state.active),
+                waiting,
+                version: Arc::new(version),
+            }
         });
     }
 
@@ -184,7 +192,10 @@ impl KeyspaceCore {
 
     /// Installs the result of a merge.
     pub(crate) fn install_version(&self, version: Version) {
-        self.replace(|state| ReadState { version: Arc::new(version), ..state.clone() });
+        self.replace(|state| ReadState {
+            version: Arc::new(version),
+            ..state.clone()
+        });
     }
 
     fn replace(&self, change: impl FnOnce(&ReadState) -> ReadState) {
@@ -215,6 +226,7 @@ impl KeyspaceCore {
             Pressure::Delay(fraction) => (fraction * f64::from(STOP)) as u32,
             Pressure::Stop => STOP,
         };
-        self.pressure.store(thousandths.min(STOP), Ordering::Relaxed);
+        self.pressure
+            .store(thousandths.min(STOP), Ordering::Relaxed);
     }
 }

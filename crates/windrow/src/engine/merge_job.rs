@@ -30,8 +30,15 @@ type Placed = (u8, Arc<FileHandle>);
 #[derive(Debug)]
 pub(super) enum MergeJob {
     Grow,
-    Move { level: usize, file: Arc<FileHandle>, claim: Claim<Box<[u8]>> },
-    Merge { inputs: Inputs, claim: Claim<Box<[u8]>> },
+    Move {
+        level: usize,
+        file: Arc<FileHandle>,
+        claim: Claim<Box<[u8]>>,
+    },
+    Merge {
+        inputs: Inputs,
+        claim: Claim<Box<[u8]>>,
+    },
 }
 
 /// What a merge reads.
@@ -39,7 +46,7 @@ pub(super) enum MergeJob {
 pub(super) struct Inputs {
     /// The tree the plan was made for.
     version: Arc<Version>,
-    level_count: usize,
+    work: KeyspaceWork,
     level: usize,
     upper: Vec<Arc<FileHandle>>,
     lower: Vec<Arc<FileHandle>>,
@@ -53,7 +60,11 @@ impl Inputs {
     /// One run per file of level 0, else one for all upper files, and one for the lower files.
     fn runs(&self) -> Vec<Run> {
         let mut runs: Vec<Run> = match self.level {
-            0 => self.upper.iter().map(|file| Run::Files([Arc::clone(file)].into())).collect(),
+            0 => self
+                .upper
+                .iter()
+                .map(|file| Run::Files([Arc::clone(file)].into()))
+                .collect(),
             _ => vec![Run::Files(self.upper.as_slice().into())],
         };
         runs.push(Run::Files(self.lower.as_slice().into()));
@@ -64,41 +75,61 @@ impl Inputs {
 impl MergeJob {
     /// The next job that the policy wants for `keyspace`, claimed.
     pub(super) fn claim(keyspace: &KeyspaceCore) -> Option<Self> {
-        Self::claim_plan(keyspace, |tree, work| {
-            let cursors: Vec<Option<&[u8]>> =
-                work.cursors.iter().map(|cursor| cursor.as_deref()).collect();
+        Self::claim_plan(keyspace, None, |tree, work, _| {
+            let cursors: Vec<Option<&[u8]>> = work
+                .cursors
+                .iter()
+                .map(|cursor| cursor.as_deref())
+                .collect();
             policy::plan(tree, &keyspace.options(), &cursors)
         })
     }
 
     /// The next job that brings `range` down, claimed.
     pub(super) fn claim_range(keyspace: &KeyspaceCore, range: &KeyRange) -> Option<Self> {
-        Self::claim_plan(keyspace, |tree, _| {
-            let (smallest, largest) = range.ends();
+        Self::claim_plan(keyspace, Some(range), |tree, _, range| {
+            let (smallest, largest) = range.map(KeyRange::ends).unwrap_or_default();
             policy::plan_range(tree, smallest.as_ref(), largest.as_ref())
         })
     }
 
     fn claim_plan(
         keyspace: &KeyspaceCore,
-        plan: impl for<'a> FnOnce(&TreeSummary<&'a [u8]>, &'a KeyspaceWork) -> Plan<&'a [u8]>,
+        range: Option<&KeyRange>,
+        plan: impl for<'a> FnOnce(
+            &TreeSummary<&'a [u8]>,
+            &'a KeyspaceWork,
+            Option<&'a KeyRange>,
+        ) -> Plan<&'a [u8]>,
     ) -> Option<Self> {
         let mut work = keyspace.work.lock();
         let version = Arc::clone(&keyspace.state().version);
-        let plan = plan(&summary(&version, &work), &work);
+        let plan = plan(&summary(&version, &work), &work, range);
         let own = |claim: &Claim<&[u8]>| claim.map(|key| Box::from(*key));
         let job = match plan {
             Plan::Idle => return None,
             Plan::GrowLevels if work.is_growing => return None,
             Plan::GrowLevels => Self::Grow,
-            Plan::Move { level, upper, claim } => Self::Move {
+            Plan::Move {
+                level,
+                upper,
+                claim,
+            } => Self::Move {
                 level,
                 file: find(&version, level, &[upper]).pop()?,
                 claim: own(&claim),
             },
-            Plan::Merge { level, upper, lower, claim } => Self::Merge {
+            Plan::Merge {
+                level,
+                upper,
+                lower,
+                claim,
+            } => Self::Merge {
                 inputs: Inputs {
-                    level_count: work.level_count,
+                    work: KeyspaceWork {
+                        level_count: work.level_count,
+                        ..KeyspaceWork::default()
+                    },
                     level,
                     upper: find(&version, level, &upper),
                     lower: find(&version, claim.level, &lower),
@@ -121,7 +152,10 @@ impl MergeJob {
 
     fn take(&self, work: &mut KeyspaceWork) {
         for number in self.inputs() {
-            assert!(work.busy.insert(number), "a file is an input of one job at a time");
+            assert!(
+                work.busy.insert(number),
+                "a file is an input of one job at a time"
+            );
         }
         match self {
             Self::Grow => work.is_growing = true,
@@ -158,10 +192,18 @@ impl Engine {
     /// Adds a nominal level; nothing moves (AU-M3).
     fn grow(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
         let count = keyspace.work.lock().level_count + 1;
-        assert!(count <= LEVELS_MAX, "the policy keeps to the largest number of levels");
-        let record = Record::LevelCount { keyspace: keyspace.id(), count: on_disk(count) };
-        self.catalog
-            .commit(|_| vec![record], |_| keyspace.work.lock().level_count = count)
+        assert!(
+            count <= LEVELS_MAX,
+            "the policy keeps to the largest number of levels"
+        );
+        let record = Record::LevelCount {
+            keyspace: keyspace.id(),
+            count: on_disk(count),
+        };
+        self.catalog.commit(
+            |_| vec![record],
+            |_| keyspace.work.lock().level_count = count,
+        )
     }
 
     fn move_file(
@@ -174,8 +216,16 @@ impl Engine {
         let id = keyspace.id();
         let number = file.meta.number;
         let records = vec![
-            Record::RemoveFile { keyspace: id, level: on_disk(level), number },
-            Record::AddFile { keyspace: id, level: on_disk(target), file: file.meta.clone() },
+            Record::RemoveFile {
+                keyspace: id,
+                level: on_disk(level),
+                number,
+            },
+            Record::AddFile {
+                keyspace: id,
+                level: on_disk(target),
+                file: file.meta.clone(),
+            },
         ];
         self.catalog.commit(
             |_| records,
@@ -197,7 +247,10 @@ impl Engine {
     ) -> Result<()> {
         let merged = self.rewrite(keyspace, inputs, claim)?;
         let id = keyspace.id();
-        let levels = inputs.upper.iter().map(|file| (on_disk(inputs.level), file));
+        let levels = inputs
+            .upper
+            .iter()
+            .map(|file| (on_disk(inputs.level), file));
         let removes: Vec<(u8, FileNumber)> = levels
             .chain(inputs.lower.iter().map(|file| (on_disk(claim.level), file)))
             .map(|(level, file)| (level, file.meta.number))
@@ -205,7 +258,11 @@ impl Engine {
         let adds = self.handles(claim.level, &merged.files);
         let mut records: Vec<Record> = removes
             .iter()
-            .map(|&(level, number)| Record::RemoveFile { keyspace: id, level, number })
+            .map(|&(level, number)| Record::RemoveFile {
+                keyspace: id,
+                level,
+                number,
+            })
             .collect();
         records.extend(adds.iter().map(|(level, file)| Record::AddFile {
             keyspace: id,
@@ -236,20 +293,20 @@ impl Engine {
         claim: &Claim<Box<[u8]>>,
     ) -> Result<Merged> {
         let options = keyspace.options();
-        let tree = {
-            let mut tree = summary(&inputs.version, &KeyspaceWork::default());
-            tree.level_count = inputs.level_count;
-            tree
-        };
-        let claim = claim.map(|key| &**key);
-        let target_bytes =
-            policy::target_file_bytes(&options, inputs.level_count, claim.level);
+        let tree = summary(&inputs.version, &inputs.work);
+        let claim = claim.borrowed();
+        let target_bytes = policy::target_file_bytes(&options, tree.level_count, claim.level);
         let cutter = OutputCutter::new(&tree, &claim, target_bytes);
         let mut deeper = DeeperLevels::new(&tree, &claim);
-        let output = Output::new(self, self.table_options(&options, claim.level), Some(cutter));
-        let cursors = inputs.runs().into_iter().map(|run| {
-            RunCursor::<SequentialCursor>::new(Arc::clone(&self.tables), run)
-        });
+        let output = Output::new(
+            self,
+            self.table_options(&options, claim.level),
+            Some(cutter),
+        );
+        let cursors = inputs
+            .runs()
+            .into_iter()
+            .map(|run| RunCursor::<SequentialCursor>::new(Arc::clone(&self.tables), run));
         let expected = inputs.files().map(|file| file.meta.entries()).sum();
         merge(
             MergingCursor::new(cursors.collect()),
@@ -277,7 +334,10 @@ impl Engine {
     /// Handles for new files of `level`.
     pub(super) fn handles(&self, level: usize, files: &[FileMeta]) -> Vec<Placed> {
         let handle = |file: &FileMeta| FileHandle::new(file.clone(), Arc::clone(&self.obsolete));
-        files.iter().map(|file| (on_disk(level), handle(file))).collect()
+        files
+            .iter()
+            .map(|file| (on_disk(level), handle(file)))
+            .collect()
     }
 
     /// Works out the pressure on writers anew.
@@ -310,7 +370,10 @@ impl JobContext for Engine {
 
     fn check_cancelled(&self) -> Result<()> {
         if self.signal.is_stopping() {
-            return Err(Error::new(crate::ErrorKind::Closed, "the database is being closed"));
+            return Err(Error::new(
+                crate::ErrorKind::Closed,
+                "the database is being closed",
+            ));
         }
         Ok(())
     }
@@ -330,7 +393,10 @@ pub(super) fn next_version(
 
 /// The handles of the files `numbers` of `level`, in that order.
 fn find(version: &Version, level: usize, numbers: &[FileNumber]) -> Vec<Arc<FileHandle>> {
-    let files = version.levels().get(level).map_or(&[][..], |level| level.files());
+    let files = version
+        .levels()
+        .get(level)
+        .map_or(&[][..], |level| level.files());
     let find = |number: &FileNumber| files.iter().find(|file| file.meta.number == *number);
     let found: Vec<_> = numbers.iter().filter_map(find).cloned().collect();
     assert_eq!(found.len(), numbers.len(), "a plan names files of its tree");
@@ -347,7 +413,6 @@ fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeSummary<&'a 
         logical_bytes: file.meta.logical_bytes(),
         entries: file.meta.entries(),
         tombstones: file.meta.tombstones(),
-        segments: file.meta.segments.len(),
         busy: work.busy.contains(&file.meta.number),
     };
     TreeSummary {
@@ -357,7 +422,7 @@ fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeSummary<&'a 
             .iter()
             .map(|level| level.files().iter().map(file).collect())
             .collect(),
-        claims: work.claims.iter().map(|claim| claim.map(|key| &**key)).collect(),
+        claims: work.claims.iter().map(Claim::borrowed).collect(),
     }
 }
 

@@ -105,12 +105,19 @@ impl Engine {
 
     /// Whether `keyspace` belongs to this database.
     pub(crate) fn owns(&self, keyspace: &Arc<KeyspaceCore>) -> bool {
-        self.keyspaces.load().iter().any(|own| Arc::ptr_eq(own, keyspace))
+        self.keyspaces
+            .load()
+            .iter()
+            .any(|own| Arc::ptr_eq(own, keyspace))
     }
 
     pub(crate) fn keyspace_names(&self) -> Vec<String> {
-        let mut names: Vec<_> =
-            self.keyspaces.load().iter().map(|keyspace| keyspace.name().to_owned()).collect();
+        let mut names: Vec<_> = self
+            .keyspaces
+            .load()
+            .iter()
+            .map(|keyspace| keyspace.name().to_owned())
+            .collect();
         names.sort();
         names
     }
@@ -128,7 +135,10 @@ impl Engine {
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_closed.load(Ordering::Acquire) {
-            return Err(Error::new(ErrorKind::Closed, "the database has been closed"));
+            return Err(Error::new(
+                ErrorKind::Closed,
+                "the database has been closed",
+            ));
         }
         Ok(())
     }
@@ -144,7 +154,9 @@ impl Engine {
 
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Engine").field("directory", &self.directory).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("directory", &self.directory)
+            .finish_non_exhaustive()
     }
 }
 
@@ -166,7 +178,7 @@ impl Handle {
         let context = TableContext {
             source: options.block_source,
             cache: Arc::new(BlockCache::new(options.cache_bytes)),
-            scrub: Arc::new(ScrubClock::new(options.scrub_interval)),
+            scrub: Arc::new(ScrubClock::default()),
         };
         let tables = OpenTables::new(
             Arc::clone(&options.vfs),

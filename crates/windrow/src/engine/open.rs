@@ -80,14 +80,23 @@ pub(crate) fn open(
         synced: state.log_synced,
     };
     let replayed = replay(&**vfs, directory, &recorded, |entry| {
-        let keyspace = keyspaces.iter().find(|keyspace| keyspace.id() == entry.keyspace);
+        let keyspace = keyspaces
+            .iter()
+            .find(|keyspace| keyspace.id() == entry.keyspace);
         let Some(keyspace) = keyspace else {
             return Err(unknown_keyspace(entry.keyspace));
         };
-        let flushed = state.keyspaces.get(&entry.keyspace).map_or(0, |state| state.flushed);
+        let flushed = state
+            .keyspaces
+            .get(&entry.keyspace)
+            .map_or(0, |state| state.flushed);
         if entry.sequence > flushed {
             let memtable = Arc::clone(&keyspace.state().active);
-            memtable.insert(entry.key, Trailer::new(entry.sequence, entry.kind), entry.value);
+            memtable.insert(
+                entry.key,
+                Trailer::new(entry.sequence, entry.kind),
+                entry.value,
+            );
             if keyspace.is_memtable_full() {
                 keyspace.rotate(entry.sequence);
             }
@@ -96,7 +105,12 @@ pub(crate) fn open(
     })?;
 
     sync_logs(&**vfs, directory, &replayed)?;
-    let flushed = state.keyspaces.values().map(|keyspace| keyspace.flushed).max().unwrap_or(0);
+    let flushed = state
+        .keyspaces
+        .values()
+        .map(|keyspace| keyspace.flushed)
+        .max()
+        .unwrap_or(0);
     let last_log = replayed.last().copied();
     let last_sequence = last_log.map_or(0, |log| log.last_sequence).max(flushed);
     state
@@ -115,12 +129,23 @@ pub(crate) fn open(
         Arc::clone(poison),
     )?;
     remove_strangers(&**vfs, directory, &files, &catalog);
-    Ok(Opened { lock, catalog, chain, keyspaces, last_sequence, last_log })
+    Ok(Opened {
+        lock,
+        catalog,
+        chain,
+        keyspaces,
+        last_sequence,
+        last_log,
+    })
 }
 
 /// A number above all that the manifest knows and above all that an interrupted opening has used.
 fn unused_number(state: &ManifestState, files: &BTreeSet<FileName>) -> FileNumber {
-    let newest = files.iter().filter_map(|file| file.number()).max().unwrap_or_default();
+    let newest = files
+        .iter()
+        .filter_map(|file| file.number())
+        .max()
+        .unwrap_or_default();
     FileNumber(state.next_id.max(newest.0 + 1))
 }
 
@@ -131,10 +156,16 @@ fn prepare_directory(
     options: &Options,
 ) -> Result<Box<dyn LockGuard>> {
     if options.create_if_missing {
-        vfs.create_dir_all(directory).map_err(|error| Error::io("create", directory, error))?;
+        vfs.create_dir_all(directory)
+            .map_err(|error| Error::io("create", directory, error))?;
         if let Some(parent) = directory.parent() {
-            let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-            vfs.sync_dir(parent).map_err(|error| Error::io("sync", parent, error))?;
+            let parent = if parent.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                parent
+            };
+            vfs.sync_dir(parent)
+                .map_err(|error| Error::io("sync", parent, error))?;
         }
     } else if let Err(error) = vfs.list(directory) {
         return Err(Error::io("list", directory, error).with_kind(ErrorKind::NotFound));
@@ -154,8 +185,13 @@ fn prepare_directory(
 
 /// The files of the folder that the engine has made.
 fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSet<FileName>> {
-    let names = vfs.list(directory).map_err(|error| Error::io("list", directory, error))?;
-    Ok(names.iter().filter_map(|name| FileName::parse(name)).collect())
+    let names = vfs
+        .list(directory)
+        .map_err(|error| Error::io("list", directory, error))?;
+    Ok(names
+        .iter()
+        .filter_map(|name| FileName::parse(name))
+        .collect())
 }
 
 /// The tables and logs that the manifest names.
@@ -168,7 +204,11 @@ fn named_files(state: &ManifestState) -> impl Iterator<Item = FileName> {
 fn check_files(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<()> {
     match named_files(state).find(|file| !files.contains(file)) {
         None => Ok(()),
-        Some(file) => Err(Error::corruption(&file.to_string(), 0, "the file is missing")),
+        Some(file) => Err(Error::corruption(
+            &file.to_string(),
+            0,
+            "the file is missing",
+        )),
     }
 }
 

@@ -33,7 +33,11 @@ impl Poison {
     /// `Poisoned`, with the cause, once set.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
-        if self.is_set() { Err(self.error()) } else { Ok(()) }
+        if self.is_set() {
+            Err(self.error())
+        } else {
+            Ok(())
+        }
     }
 
     #[cold]

@@ -65,7 +65,9 @@ impl Engine {
         let state = keyspace.state_full();
         let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
         let read = |key: &K| {
-            self.get_in(keyspace, &state, key.as_ref(), sequence, |found| found.bytes().to_vec())
+            self.get_in(keyspace, &state, key.as_ref(), sequence, |found| {
+                found.bytes().to_vec()
+            })
         };
         keys.iter().map(read).collect()
     }
@@ -82,7 +84,9 @@ impl Engine {
         let mut counters = ReadCounters::default();
         let answer = get(state, &self.tables, key, sequence, &mut counters, found);
         self.counters.add_read(1, &counters);
-        let Some((source, value)) = answer? else { return Ok(None) };
+        let Some((source, value)) = answer? else {
+            return Ok(None);
+        };
         let answered = match source {
             Source::Memtables => ANSWERED_BY_MEMTABLES,
             Source::Level(level) => level,
@@ -100,7 +104,11 @@ impl Engine {
         self.check_open()?;
         let state = keyspace.state_full();
         let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
-        Ok(StateView { state, sequence, tables: Arc::clone(&self.tables) })
+        Ok(StateView {
+            state,
+            sequence,
+            tables: Arc::clone(&self.tables),
+        })
     }
 
     /// Adds what a cursor has counted.

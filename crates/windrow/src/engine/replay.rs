@@ -69,7 +69,9 @@ pub(crate) fn replay(
         check_predecessor(number, headers[index], replayed.last())?;
         let successor = headers.get(index + 1).copied().flatten();
         let recorded_length = recorded.ends.get(&number).copied().or_else(|| {
-            successor.and_then(|header| header.predecessor).map(|predecessor| predecessor.end)
+            successor
+                .and_then(|header| header.predecessor)
+                .map(|predecessor| predecessor.end)
         });
         let name = wal_name(number);
         let mut reader = LogReader::open(vfs, directory, &name, number, recorded_length)?;
@@ -90,13 +92,19 @@ pub(crate) fn replay(
             TailAction::EndOfHistory if !proof => false,
             _ => return Err(lost_record(number, end.offset)),
         };
-        replayed.push(ReplayedLog { number, end: end.offset, last_sequence });
+        replayed.push(ReplayedLog {
+            number,
+            end: end.offset,
+            last_sequence,
+        });
         if !is_complete {
             break;
         }
     }
     if let Some(last) = replayed.last()
-        && recorded.synced.is_some_and(|synced| synced > (last.number, last.end))
+        && recorded
+            .synced
+            .is_some_and(|synced| synced > (last.number, last.end))
     {
         return Err(lost_record(last.number, last.end));
     }
@@ -113,14 +121,12 @@ fn lost_record(number: FileNumber, offset: u64) -> Error {
 
 /// The header of a log, or `None` where nothing sound stands at its front: it was prepared and
 /// never begun, or what was written to it is lost.
-fn read_header(
-    vfs: &dyn Vfs,
-    directory: &Path,
-    number: FileNumber,
-) -> Result<Option<WalHeader>> {
+fn read_header(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<Option<WalHeader>> {
     let name = wal_name(number);
     let mut reader = LogReader::open(vfs, directory, &name, number, None)?;
-    let Some(record) = reader.next()? else { return Ok(None) };
+    let Some(record) = reader.next()? else {
+        return Ok(None);
+    };
     let header = WalHeader::decode(record.payload)
         .map_err(|error| error.in_file(&name, HEADER_BYTES as u64))?;
     Ok(Some(header))
@@ -132,15 +138,23 @@ fn check_predecessor(
     header: Option<WalHeader>,
     previous: Option<&ReplayedLog>,
 ) -> Result<()> {
-    let (Some(header), Some(previous)) = (header, previous) else { return Ok(()) };
-    let named = header.predecessor.map(|predecessor| (predecessor.number, predecessor.end));
+    let (Some(header), Some(previous)) = (header, previous) else {
+        return Ok(());
+    };
+    let named = header
+        .predecessor
+        .map(|predecessor| (predecessor.number, predecessor.end));
     if named == Some((previous.number, previous.end)) {
         return Ok(());
     }
     Err(Error::corruption(
         &wal_name(number),
         0,
-        format!("it does not follow {} at offset {}", wal_name(previous.number), previous.end),
+        format!(
+            "it does not follow {} at offset {}",
+            wal_name(previous.number),
+            previous.end
+        ),
     ))
 }
 
@@ -156,9 +170,11 @@ fn proof_beyond(
 ) -> Result<bool> {
     let position = (recorded.live[index], end);
     for (later, header) in recorded.live.iter().zip(headers).skip(index + 1) {
-        let by_header = header.and_then(|header| header.predecessor).is_some_and(|predecessor| {
-            predecessor.synced && (predecessor.number, predecessor.end) > position
-        });
+        let by_header = header
+            .and_then(|header| header.predecessor)
+            .is_some_and(|predecessor| {
+                predecessor.synced && (predecessor.number, predecessor.end) > position
+            });
         if by_header {
             return Ok(true);
         }

@@ -69,7 +69,10 @@ impl Signal {
     /// Counts a job that begins; the guard counts its end and notifies.
     pub(crate) fn begin_job(&self) -> RunningJob<'_> {
         self.state.lock().running += 1;
-        RunningJob { signal: self, quiet: None }
+        RunningJob {
+            signal: self,
+            quiet: None,
+        }
     }
 
     /// How many jobs are running.

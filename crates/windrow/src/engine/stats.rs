@@ -168,7 +168,10 @@ impl<const N: usize> Striped<N> {
 
     /// The sum of counter `index` over all stripes.
     pub(crate) fn sum(&self, index: usize) -> u64 {
-        self.0.iter().map(|stripe| stripe.0[index].load(Ordering::Relaxed)).sum()
+        self.0
+            .iter()
+            .map(|stripe| stripe.0[index].load(Ordering::Relaxed))
+            .sum()
     }
 }
 

@@ -3,8 +3,8 @@
 //! Owns the order of the logs, what is still needed of them, and the one way to make them durable.
 //!
 //! Invariants:
-//! - I1: Logs are synced in the order of the chain, so a sync mark inside a log proves that all its
-//!   predecessors are durable to their recorded ends.
+//! - I1: Logs are synced in the order of the chain ([`LogSync`] sees to it), so a sync mark inside a
+//!   log proves that all its predecessors are durable to their recorded ends.
 //! - I2: A log is dropped only when every keyspace has flushed past the last sequence number in it.
 //! - I3: The last link is the log that is written; all others are closed and never change.
 //!
@@ -41,7 +41,12 @@ impl WalChain {
         length: u64,
         last_sequence: SequenceNumber,
     ) {
-        self.0.lock().push(Link { number, sync: None, length, last_sequence });
+        self.0.lock().push(Link {
+            number,
+            sync: None,
+            length,
+            last_sequence,
+        });
     }
 
     /// Closes the last log at `last_sequence` and adds the one that is written from now on.
@@ -58,26 +63,32 @@ impl WalChain {
             }
             last.last_sequence = last_sequence;
         }
-        links.push(Link { number, sync: Some(sync), length: 0, last_sequence: 0 });
+        links.push(Link {
+            number,
+            sync: Some(sync),
+            length: 0,
+            last_sequence: 0,
+        });
     }
 
-    /// Makes everything written so far durable, oldest log first (I1). Returns how many logs had
-    /// to be synced.
+    /// Makes everything written so far durable, oldest log first (I1). Returns whether anything
+    /// was not durable before.
     ///
     /// # Errors
     /// That of the first sync that failed; the logs after it are not touched.
-    pub(crate) fn sync(&self) -> Result<u64> {
-        let pending: Vec<Arc<LogSync>> = self
-            .0
-            .lock()
-            .iter()
-            .filter_map(|link| link.sync.clone())
-            .filter(|sync| sync.synced() < sync.written())
-            .collect();
-        for sync in &pending {
-            sync.sync_through(sync.written())?;
-        }
-        Ok(pending.len() as u64)
+    pub(crate) fn sync(&self) -> Result<bool> {
+        let Some(last) = self.last_log() else {
+            return Ok(false);
+        };
+        let written = last.written();
+        let is_due = last.synced() < written;
+        last.sync_through(written)?;
+        Ok(is_due)
+    }
+
+    /// The log that is written.
+    pub(crate) fn last_log(&self) -> Option<Arc<LogSync>> {
+        self.0.lock().last().and_then(|link| link.sync.clone())
     }
 
     /// The first log that is still needed when all keyspaces have flushed everything before
@@ -98,15 +109,16 @@ impl WalChain {
 
     /// Bytes in the log that is written.
     pub(crate) fn last_log_bytes(&self) -> u64 {
-        let links = self.0.lock();
-        links.last().and_then(|link| link.sync.as_ref()).map_or(0, |sync| sync.written())
+        self.last_log().map_or(0, |log| log.written())
     }
 
     /// How far the chain is known to be durable: a log and an offset in it.
     pub(crate) fn durable_position(&self) -> Option<(FileNumber, u64)> {
         let links = self.0.lock();
         let is_partial = |link: &&Link| {
-            link.sync.as_ref().is_some_and(|sync| sync.synced() < sync.written())
+            link.sync
+                .as_ref()
+                .is_some_and(|sync| sync.synced() < sync.written())
         };
         let link = links.iter().find(is_partial).or(links.last())?;
         link.sync.as_ref().map(|sync| (link.number, sync.synced()))
@@ -115,7 +127,11 @@ impl WalChain {
     /// Bytes in all logs of the chain.
     pub(crate) fn bytes(&self) -> u64 {
         let links = self.0.lock();
-        let length = |link: &Link| link.sync.as_ref().map_or(link.length, |sync| sync.written());
+        let length = |link: &Link| {
+            link.sync
+                .as_ref()
+                .map_or(link.length, |sync| sync.written())
+        };
         links.iter().map(length).sum()
     }
 

@@ -13,9 +13,18 @@ use crate::log::batch::{self, BATCH_HEADER_BYTES, BatchReader};
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Write<'a> {
     /// One entry.
-    One { keyspace: &'a Arc<KeyspaceCore>, kind: Kind, key: &'a [u8], value: &'a [u8] },
+    One {
+        keyspace: &'a Arc<KeyspaceCore>,
+        kind: Kind,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
     /// A batch: the payload of a log record, and every keyspace it names.
-    Batch { payload: &'a [u8], count: u32, keyspaces: &'a [Arc<KeyspaceCore>] },
+    Batch {
+        payload: &'a [u8],
+        count: u32,
+        keyspaces: &'a [Arc<KeyspaceCore>],
+    },
 }
 
 impl Write<'_> {
@@ -50,7 +59,12 @@ impl Write<'_> {
     #[inline]
     pub(crate) fn encode_into(&self, buffer: &mut Vec<u8>) {
         match self {
-            Self::One { keyspace, kind, key, value } => {
+            Self::One {
+                keyspace,
+                kind,
+                key,
+                value,
+            } => {
                 batch::put_entry(buffer, keyspace.id(), *kind, key, value);
             }
             Self::Batch { payload, .. } => buffer.extend_from_slice(&payload[BATCH_HEADER_BYTES..]),
@@ -65,11 +79,21 @@ impl Write<'_> {
     #[inline]
     pub(crate) fn insert(&self, base: SequenceNumber) -> Result<u64> {
         match self {
-            Self::One { keyspace, kind, key, value } => {
-                keyspace.state().active.insert(key, Trailer::new(base, *kind), value);
+            Self::One {
+                keyspace,
+                kind,
+                key,
+                value,
+            } => {
+                keyspace
+                    .state()
+                    .active
+                    .insert(key, Trailer::new(base, *kind), value);
                 Ok((key.len() + value.len()) as u64)
             }
-            Self::Batch { payload, keyspaces, .. } => insert_batch(payload, keyspaces, base),
+            Self::Batch {
+                payload, keyspaces, ..
+            } => insert_batch(payload, keyspaces, base),
         }
     }
 }
@@ -84,11 +108,16 @@ fn insert_batch(
     let mut user_bytes = 0;
     let mut sequence = base;
     while let Some(entry) = reader.next().map_err(undecodable)? {
-        let keyspace = keyspaces.iter().find(|keyspace| keyspace.id() == entry.keyspace);
+        let keyspace = keyspaces
+            .iter()
+            .find(|keyspace| keyspace.id() == entry.keyspace);
         let keyspace =
             keyspace.ok_or_else(|| Error::invalid_argument("a batch names no keyspace"))?;
         let trailer = Trailer::new(sequence, entry.kind);
-        keyspace.state().active.insert(entry.key, trailer, entry.value);
+        keyspace
+            .state()
+            .active
+            .insert(entry.key, trailer, entry.value);
         user_bytes += (entry.key.len() + entry.value.len()) as u64;
         sequence += 1;
     }

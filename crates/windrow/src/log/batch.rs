@@ -38,6 +38,12 @@ pub(crate) fn set_base(payload: &mut [u8], base: SequenceNumber) {
     payload[..8].copy_from_slice(&base.to_le_bytes());
 }
 
+/// Sets the count of the payload that begins at the front of `payload`.
+#[inline]
+pub(crate) fn set_count(payload: &mut [u8], count: u32) {
+    payload[8..BATCH_HEADER_BYTES].copy_from_slice(&count.to_le_bytes());
+}
+
 /// Appends one entry; `key` and `value` are within the limits, and `value` is empty for a
 /// tombstone.
 #[inline]

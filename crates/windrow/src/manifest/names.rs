@@ -5,7 +5,7 @@ use std::fmt;
 use crate::base::FileNumber;
 
 /// A file of a database, by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum FileName {
     /// A write-ahead log.
     Wal(FileNumber),

@@ -99,10 +99,7 @@ impl ManifestState {
 
     /// The edit that makes an empty state into this one.
     pub(crate) fn snapshot(&self) -> Edit {
-        let mut records = vec![
-            Record::FormatVersion,
-            Record::NextId(self.next_id),
-        ];
+        let mut records = vec![Record::FormatVersion, Record::NextId(self.next_id)];
         for (&id, keyspace) in &self.keyspaces {
             keyspace.snapshot(id, &mut records);
         }
@@ -119,7 +116,10 @@ impl ManifestState {
 
     /// Ends history in the log and at the offset where recovery has found its end; without one, no
     /// log counts. Nothing behind it is asked for again.
-    pub(crate) fn end_history(&mut self, end: Option<(FileNumber, u64)>) -> Result<(), Contradiction> {
+    pub(crate) fn end_history(
+        &mut self,
+        end: Option<(FileNumber, u64)>,
+    ) -> Result<(), Contradiction> {
         self.log_synced = None;
         match end {
             Some((number, offset)) => self.end_log(number, offset),

@@ -178,6 +178,13 @@ pub(crate) struct Version {
     levels: Vec<Arc<Level>>,
 }
 
+impl Default for Version {
+    /// The version without files.
+    fn default() -> Self {
+        Self::trimmed(Vec::new())
+    }
+}
+
 impl Version {
     /// The version of these files, level 0 first, in any order within a level.
     pub(crate) fn new(levels: Vec<Vec<Arc<FileHandle>>>) -> Result<Self, Contradiction> {
@@ -239,6 +246,17 @@ impl Version {
             levels[index] = build(level, files)?;
         }
         Ok(Self::trimmed(levels))
+    }
+
+    /// Checks the order of every level anew.
+    ///
+    /// # Errors
+    /// Where I1 or I2 does not hold.
+    pub(crate) fn check(&self) -> Result<(), Contradiction> {
+        for (number, level) in (0..).zip(&self.levels) {
+            build(number, level.files.clone())?;
+        }
+        Ok(())
     }
 
     fn trimmed(mut levels: Vec<Arc<Level>>) -> Self {

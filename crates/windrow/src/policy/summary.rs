@@ -89,6 +89,17 @@ impl<K: Ord> FileSummary<K> {
     }
 }
 
+impl Claim<Box<[u8]>> {
+    /// The same claim over borrowed keys.
+    pub(crate) fn borrowed(&self) -> Claim<&[u8]> {
+        Claim {
+            level: self.level,
+            smallest: &self.smallest,
+            largest: &self.largest,
+        }
+    }
+}
+
 impl<K: Ord> Claim<K> {
     /// The same claim over keys of another type.
     pub(crate) fn map<Q>(&self, convert: impl Fn(&K) -> Q) -> Claim<Q> {

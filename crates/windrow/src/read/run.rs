@@ -125,7 +125,10 @@ impl<C: OpenCursor> RunCursor<C> {
             return Ok(());
         };
         if self.file != position || self.current.is_none() {
-            let opened = self.tables.get(file.slot(), &file.meta).map(|table| C::open(&table));
+            let opened = self
+                .tables
+                .get(file.slot(), &file.meta)
+                .map(|table| C::open(&table));
             self.leave_file(true);
             self.file = position;
             match opened {
@@ -161,7 +164,9 @@ impl<C: OpenCursor> RunCursor<C> {
     }
 
     fn is_exhausted(&self) -> bool {
-        self.current.as_ref().is_some_and(|current| !current.is_valid())
+        self.current
+            .as_ref()
+            .is_some_and(|current| !current.is_valid())
     }
 }
 
@@ -181,12 +186,18 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
         let position = self.run.lower_bound(key);
         self.enter(Some(position), |current| current.seek(key, sequence))?;
         // All versions of the last key may be newer than `sequence`.
-        if self.is_exhausted() { self.enter_next() } else { Ok(()) }
+        if self.is_exhausted() {
+            self.enter_next()
+        } else {
+            Ok(())
+        }
     }
 
     #[inline]
     fn next(&mut self) -> Result<()> {
-        let Some(current) = &mut self.current else { return self.enter(None, |_| Ok(())) };
+        let Some(current) = &mut self.current else {
+            return self.enter(None, |_| Ok(()));
+        };
         let moved = current.next();
         if moved.is_ok() && current.is_valid() {
             return Ok(());
@@ -196,7 +207,9 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
     }
 
     fn prev(&mut self) -> Result<()> {
-        let Some(current) = &mut self.current else { return self.enter(None, |_| Ok(())) };
+        let Some(current) = &mut self.current else {
+            return self.enter(None, |_| Ok(()));
+        };
         let moved = current.prev();
         if moved.is_ok() && current.is_valid() {
             return Ok(());

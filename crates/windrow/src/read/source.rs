@@ -20,11 +20,7 @@ pub(crate) enum SourceCursor {
 
 impl SourceCursor {
     /// Cursors over every source of `state` that may hold keys of `range`.
-    pub(crate) fn all(
-        state: &ReadState,
-        tables: &Arc<OpenTables>,
-        range: &KeyRange,
-    ) -> Vec<Self> {
+    pub(crate) fn all(state: &ReadState, tables: &Arc<OpenTables>, range: &KeyRange) -> Vec<Self> {
         let mut sources = Vec::new();
         for memtable in state.memtables().filter(|memtable| !memtable.is_empty()) {
             sources.push(Self::Memtable(MemtableCursor::new(memtable)));
@@ -32,9 +28,10 @@ impl SourceCursor {
         let run = |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run));
         for (index, level) in state.version.levels().iter().enumerate() {
             if index == 0 {
-                let overlapping = level.files().iter().filter(|file| {
-                    range.may_overlap(file.meta.smallest(), file.meta.largest())
-                });
+                let overlapping = level
+                    .files()
+                    .iter()
+                    .filter(|file| range.may_overlap(file.meta.smallest(), file.meta.largest()));
                 sources
                     .extend(overlapping.map(|file| run(Run::Files(Box::new([Arc::clone(file)])))));
             } else if !level.files().is_empty() {

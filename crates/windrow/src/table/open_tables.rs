@@ -110,6 +110,16 @@ impl OpenTables {
         if let Some(table) = slot.table.load_full() {
             return Ok(OpenTable(Guard::from_inner(Some(table))));
         }
+        let table = self.open_anew(meta)?;
+        slot.table.store(Some(Arc::clone(&table)));
+        slot.used.store(true, Ordering::Relaxed);
+        self.admit(slot);
+        drop(opening);
+        Ok(OpenTable(Guard::from_inner(Some(table))))
+    }
+
+    /// Opens the file that `meta` describes, whether or not it is open already.
+    pub(crate) fn open_anew(&self, meta: &FileMeta) -> Result<Arc<Table>> {
         let name = super::file_name(meta.number);
         let path = self.directory.join(&name);
         let file = self
@@ -119,12 +129,12 @@ impl OpenTables {
                 std::io::ErrorKind::NotFound => Error::corruption(&name, 0, "the file is missing"),
                 _ => Error::io("open", &path, error),
             })?;
-        let table = Arc::new(Table::open(file, name, meta, self.context.clone())?);
-        slot.table.store(Some(Arc::clone(&table)));
-        slot.used.store(true, Ordering::Relaxed);
-        self.admit(slot);
-        drop(opening);
-        Ok(OpenTable(Guard::from_inner(Some(table))))
+        Ok(Arc::new(Table::open(
+            file,
+            name,
+            meta,
+            self.context.clone(),
+        )?))
     }
 
     /// Puts `slot` on the clock (I1) and closes tables beyond the bound.

@@ -1,0 +1,100 @@
+//! A keyspace behaves like a sorted map, through flushes, merges and reopening, on the real file
+//! system with real threads.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use windrow::{BlockSource, Compression, Db, KeyspaceOptions, Options};
+
+/// A small deterministic generator.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+}
+
+fn tiny(compression: Compression) -> KeyspaceOptions {
+    let mut options = KeyspaceOptions::default();
+    options.memtable_bytes = 16 << 10;
+    options.file_bytes = 8 << 10;
+    options.base_bytes = 32 << 10;
+    options.block_bytes = 512;
+    options.size_ratio = 3.0;
+    options.compression = compression;
+    options
+}
+
+fn check(source: BlockSource, compression: Compression) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    options.block_source = source;
+    options.keyspace = tiny(compression);
+    let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
+    let mut random = Random(7);
+    for round in 0..4 {
+        let db = Db::open(folder.path(), options.clone()).unwrap();
+        let map = db.keyspace("map").unwrap();
+        for step in 0..6_000_u64 {
+            let key = format!("key{:05}", random.next(4_000)).into_bytes();
+            if random.next(5) == 0 {
+                map.remove(&key).unwrap();
+                model.remove(&key);
+            } else {
+                let value = format!("{round}-{step}-").repeat(1 + random.next(8) as usize);
+                map.insert(&key, &value).unwrap();
+                model.insert(key, value.into_bytes());
+            }
+        }
+        if round == 2 {
+            map.compact_range::<&[u8]>(..).unwrap();
+        }
+        for key in 0..4_000 {
+            let key = format!("key{key:05}").into_bytes();
+            assert_eq!(map.get(&key).unwrap().as_ref(), model.get(&key));
+        }
+        let all: Vec<_> = map.iter().unwrap().map(Result::unwrap).collect();
+        assert!(all.iter().map(|(key, value)| (key, value)).eq(model.iter()));
+        let backward: Vec<_> = map.iter().unwrap().rev().map(Result::unwrap).collect();
+        assert!(
+            backward
+                .iter()
+                .map(|(key, value)| (key, value))
+                .eq(model.iter().rev())
+        );
+        let (from, to) = (b"key01000".to_vec(), b"key01100".to_vec());
+        let some: Vec<_> = map
+            .range(from.clone()..to.clone())
+            .unwrap()
+            .map(Result::unwrap)
+            .collect();
+        let expected = model.range((Bound::Included(from), Bound::Excluded(to)));
+        assert!(some.iter().map(|(key, value)| (key, value)).eq(expected));
+        let report = db.verify().unwrap();
+        assert!(report.is_sound(), "{:?}", report.damage);
+        if round % 2 == 0 {
+            db.wait_idle().unwrap();
+            db.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn mapped() {
+    check(BlockSource::Mapped, Compression::None);
+}
+
+#[test]
+fn buffered() {
+    check(BlockSource::Buffered, Compression::None);
+}
+
+#[test]
+fn compressed() {
+    check(BlockSource::Mapped, Compression::Lz4);
+}
