@@ -16,9 +16,13 @@
 )]
 
 pub mod disk;
+pub mod history;
 pub mod model;
+pub mod programmes;
 mod random;
 mod runtime;
+pub mod session;
+pub mod settings;
 
 pub use disk::{CrashPolicy, Image, SimDisk};
 pub use model::Model;

@@ -102,6 +102,13 @@ impl Model {
         self.current = self.state(self.commits.len());
     }
 
+    /// A crash left the first `count` commits; the others never happened.
+    pub fn recovered(&mut self, count: usize) {
+        self.commits.truncate(count);
+        self.hashes.truncate(count + 1);
+        self.current = self.state(count);
+    }
+
     /// Everything so far became durable.
     pub fn persisted(&mut self) {
         if let Some(last) = self.commits.last_mut() {

@@ -41,13 +41,15 @@ impl SimFile {
 
 impl Drop for SimFile {
     fn drop(&mut self) {
-        self.disk.lock_state().close_file(self.id);
+        if let Ok(mut state) = self.disk.enter() {
+            state.close_file(self.id);
+        }
     }
 }
 
 impl File for SimFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let mut state = self.disk.lock_state();
+        let mut state = self.disk.enter()?;
         let fault = state.begin_with_fault(OperationKind::Read, &self.path, offset, &[])?;
         let count = state.image.read_at(self.id, offset, buffer);
         match fault.map(|fault| fault.effect) {
@@ -63,7 +65,7 @@ impl File for SimFile {
 
     fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
         self.check_writable()?;
-        let mut state = self.disk.lock_state();
+        let mut state = self.disk.enter()?;
         let fault = state.begin_with_fault(OperationKind::Write, &self.path, offset, buffer)?;
         let (buffer, place) = match fault.map(|fault| fault.effect) {
             Some(Effect::Short) => (&buffer[..buffer.len().div_ceil(2)], offset),
@@ -91,14 +93,14 @@ impl File for SimFile {
     }
 
     fn length(&self) -> io::Result<u64> {
-        let mut state = self.disk.lock_state();
+        let mut state = self.disk.enter()?;
         state.begin(OperationKind::Length, &self.path, 0, &[])?;
         Ok(state.image.length(self.id))
     }
 
     fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
         self.check_writable()?;
-        let mut state = self.disk.lock_state();
+        let mut state = self.disk.enter()?;
         state.begin(OperationKind::Reserve, &self.path, offset, &[])?;
         if state.cannot_reserve {
             return Err(io::ErrorKind::Unsupported.into());
@@ -117,7 +119,7 @@ impl File for SimFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        let mut state = self.disk.lock_state();
+        let mut state = self.disk.enter()?;
         state.synced(OperationKind::Sync, &self.path, |image, failed| {
             image.sync_data(self.id, failed);
             Ok(())
@@ -127,7 +129,7 @@ impl File for SimFile {
     fn advise(&self, _: Range<u64>, _: Advice) {}
 
     fn map(&self, length: u64) -> io::Result<Arc<dyn Region>> {
-        let mut state = self.disk.lock_state();
+        let mut state = self.disk.enter()?;
         state.begin(OperationKind::Map, &self.path, 0, &[])?;
         if length > state.image.length(self.id) {
             return Err(io::ErrorKind::UnexpectedEof.into());

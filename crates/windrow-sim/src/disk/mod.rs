@@ -3,7 +3,7 @@
 //!
 //! - *Crashes*: [`SimDisk::crash`] is the disk after a power failure. What was synced is there; of
 //!   the rest each sector, each length and each name is applied or lost on its own. What a process
-//!   saw survives [`SimDisk::process_crash`].
+//!   saw survives [`SimDisk::end_process`].
 //! - *Every boundary*: [`SimDisk::on_change`] shows the whole state after every I/O that changes
 //!   it, as an [`Image`] that costs little to keep, so one run of a history yields all its crashes.
 //! - *Faults*: a plan of [`Fault`]s, a quota in bytes, damage planted in stored bytes or in a live
@@ -48,6 +48,8 @@ pub struct Event {
 #[derive(Debug, Clone, Default)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
+    /// Which process this handle belongs to; a handle of one that has ended is dead.
+    process: u64,
 }
 
 impl SimDisk {
@@ -60,6 +62,7 @@ impl SimDisk {
     pub fn from_image(image: Image) -> Self {
         Self {
             state: Arc::new(Mutex::new(State::new(image))),
+            process: 0,
         }
     }
 
@@ -81,13 +84,15 @@ impl SimDisk {
         Self::from_image(self.lock_state().image.crash(policy))
     }
 
-    /// The disk after the process ended: everything written is still seen, nothing more is
-    /// durable, all locks are free.
+    /// Ends the process that uses the disk and returns the handle of the next one: everything
+    /// written is still seen, nothing more is durable, all locks are free, and whatever the ended
+    /// process still tries fails.
     #[must_use]
-    pub fn process_crash(&self) -> Self {
-        let mut image = self.lock_state().image.clone();
-        image.forget_unreachable(std::iter::empty());
-        Self::from_image(image)
+    pub fn end_process(&self) -> Self {
+        Self {
+            state: Arc::clone(&self.state),
+            process: self.lock_state().end_process(),
+        }
     }
 
     /// Fails every operation after the next `changes` ones that change the disk.
@@ -177,11 +182,21 @@ impl SimDisk {
     fn lock_state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// The state for an operation of the process that this handle belongs to.
+    fn enter(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = self.lock_state();
+        if state.process == self.process {
+            Ok(state)
+        } else {
+            Err(io::Error::other("the process has ended"))
+        }
+    }
 }
 
 impl Vfs for SimDisk {
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.lock_state();
+        let mut state = self.enter()?;
         let new = !state.image.has_directory(path);
         state.begin(OperationKind::CreateDir, path, 0, &[])?;
         if new {
@@ -192,7 +207,7 @@ impl Vfs for SimDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let mut state = self.lock_state();
+        let mut state = self.enter()?;
         state.begin(OperationKind::Create, path, 0, &[])?;
         let id = state.image.create(path)?;
         state.changed(OperationKind::Create, path, 0, &[]);
@@ -200,20 +215,20 @@ impl Vfs for SimDisk {
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
-        let mut state = self.lock_state();
+        let mut state = self.enter()?;
         state.begin(OperationKind::Open, path, 0, &[])?;
         let id = state.image.find(path)?;
         Ok(state.open_file(self, id, path, mode == OpenMode::ReadWrite))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
-        let mut state = self.lock_state();
+        let mut state = self.enter()?;
         state.begin(OperationKind::List, path, 0, &[])?;
         state.image.list(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let mut state = self.lock_state();
+        let mut state = self.enter()?;
         state.begin(OperationKind::Rename, to, 0, &[])?;
         state.image.rename(from, to)?;
         state.changed(OperationKind::Rename, to, 0, &[]);
@@ -221,7 +236,7 @@ impl Vfs for SimDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        let mut state = self.lock_state();
+        let mut state = self.enter()?;
         state.begin(OperationKind::Remove, path, 0, &[])?;
         state.check_removal(path)?;
         state.image.unlink(path)?;
@@ -230,14 +245,14 @@ impl Vfs for SimDisk {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.lock_state()
+        self.enter()?
             .synced(OperationKind::SyncDir, path, |image, failed| {
                 image.sync_dir(path, failed)
             })
     }
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
-        let mut state = self.lock_state();
+        let mut state = self.enter()?;
         state.begin(OperationKind::Lock, path, 0, &[])?;
         if state.locked.contains(path) {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -265,7 +280,9 @@ impl LockGuard for SimLock {}
 
 impl Drop for SimLock {
     fn drop(&mut self) {
-        self.disk.lock_state().locked.remove(&self.path);
+        if let Ok(mut state) = self.disk.enter() {
+            state.locked.remove(&self.path);
+        }
     }
 }
 

@@ -21,6 +21,8 @@ type Observer = Box<dyn FnMut(&Event, &Image) + Send>;
 #[derive(Default)]
 pub(super) struct State {
     pub(super) image: Image,
+    /// The process that may use the disk.
+    pub(super) process: u64,
     pub(super) observer: Option<Observer>,
 
     pub(super) changes: u64,
@@ -126,6 +128,16 @@ impl State {
         self.image.forget_unreachable(self.handles.keys().copied());
         self.changed(kind, path, 0, &[]);
         error.map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Forgets all that belongs to the process; returns the next one.
+    pub(super) fn end_process(&mut self) -> u64 {
+        self.handles.clear();
+        self.regions.clear();
+        self.locked.clear();
+        self.image.forget_unreachable(std::iter::empty());
+        self.process += 1;
+        self.process
     }
 
     pub(super) fn open_file(

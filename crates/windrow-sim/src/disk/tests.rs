@@ -37,12 +37,13 @@ fn synced_bytes_under_a_synced_name_survive() {
     assert_eq!(content(&lost, "a").unwrap(), b"safe");
     let kept = disk.crash(CrashPolicy::KeepAll);
     assert_eq!(content(&kept, "a").unwrap(), b"safe not safe");
-    let process = disk.process_crash();
+    let process = disk.end_process();
     assert_eq!(content(&process, "a").unwrap(), b"safe not safe");
-    assert_eq!(
-        content(&process.crash(CrashPolicy::DropUnsynced), "a").unwrap(),
-        b"safe"
-    );
+    assert!(file.sync_data().is_err(), "its process has ended");
+    assert!(disk.list(Path::new("/db")).is_err());
+    assert_eq!(process.list(Path::new("/db")).unwrap(), ["a"]);
+    let crashed = process.crash(CrashPolicy::DropUnsynced);
+    assert_eq!(content(&crashed, "a").unwrap(), b"safe");
 }
 
 #[test]
@@ -361,14 +362,20 @@ fn a_mapping_keeps_its_bytes_until_damage_is_planted() {
 }
 
 #[test]
-fn the_lock_is_held_once_per_disk_and_free_after_a_crash() {
+fn the_lock_is_held_once_per_disk_and_free_after_its_process() {
     let disk = disk();
     let lock = disk.lock(&path("LOCK")).unwrap();
     let second = disk.lock(&path("LOCK")).unwrap_err();
     assert_eq!(second.kind(), io::ErrorKind::WouldBlock);
-    assert!(disk.process_crash().lock(&path("LOCK")).is_ok());
     drop(lock);
-    assert!(disk.lock(&path("LOCK")).is_ok());
+    let first = disk.lock(&path("LOCK")).unwrap();
+    let disk = disk.end_process();
+    let _held = disk.lock(&path("LOCK")).unwrap();
+    drop(first);
+    assert!(
+        disk.lock(&path("LOCK")).is_err(),
+        "held by the next process"
+    );
 }
 
 #[test]

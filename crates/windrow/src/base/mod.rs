@@ -4,9 +4,9 @@
 //! synchronisation primitives. No I/O, no threads, no clocks.
 
 pub(crate) mod cursor;
-pub mod error;
-pub mod ids;
-pub mod key;
+pub(crate) mod error;
+pub(crate) mod ids;
+pub(crate) mod key;
 pub mod limits;
 pub(crate) mod prefix_index;
 pub(crate) mod sync;

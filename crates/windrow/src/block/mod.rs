@@ -9,5 +9,5 @@ pub(crate) mod stored;
 mod value;
 
 pub(crate) use builder::BlockBuilder;
-pub(crate) use layout::{Entry, Layout};
+pub(crate) use layout::Layout;
 pub use value::PinnedValue;

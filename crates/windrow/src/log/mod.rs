@@ -17,6 +17,8 @@ pub(crate) mod batch;
 mod chunk;
 #[cfg(test)]
 pub(crate) mod memory;
+#[cfg(all(test, loom))]
+mod models;
 mod reader;
 mod sync;
 mod tail;

@@ -33,7 +33,7 @@ use std::ptr::{self, NonNull};
 pub(super) const ALIGNMENT: usize = 8;
 
 /// The first chunk is small, so that an idle keyspace costs little; each further one doubles.
-pub(super) const CHUNK_BYTES_MIN: usize = 16 * 1024;
+pub(super) const CHUNK_BYTES_MIN: usize = 4 * 1024;
 
 /// Chunks of this size make calls of the allocator rare and still waste little at the end.
 const CHUNK_BYTES_MAX: usize = 2 * 1024 * 1024;

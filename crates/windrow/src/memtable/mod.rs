@@ -15,13 +15,14 @@
 mod arena;
 #[cfg(all(test, loom))]
 mod models;
+mod order;
 mod skiplist;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests;
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::{Cursor, Result, SequenceNumber, Trailer};
-use skiplist::{Entry, Position, SkipList};
+use skiplist::{Position, Record, SkipList, Target};
 use std::fmt;
 use std::sync::Arc;
 
@@ -59,8 +60,8 @@ impl Memtable {
 
     /// The newest version of `key` that is at most `sequence`.
     pub(crate) fn get(&self, key: &[u8], sequence: SequenceNumber) -> Option<(Trailer, &[u8])> {
-        let entry = self.list.lower_bound(key, sequence)?;
-        (entry.key == key).then_some((entry.trailer, entry.value))
+        let record = self.list.lower_bound(&Target::new(key, sequence))?;
+        (record.key() == key).then(|| (record.trailer(), record.value()))
     }
 
     /// The bytes of memory in use.
@@ -112,9 +113,9 @@ impl MemtableCursor {
         Self(Position::new(Arc::clone(&memtable.list)))
     }
 
-    fn entry(&self) -> Entry<'_> {
-        match self.0.entry() {
-            Some(entry) => entry,
+    fn record(&self) -> Record<'_> {
+        match self.0.record() {
+            Some(record) => record,
             None => unreachable!("a cursor is asked for an entry only while it is valid"),
         }
     }
@@ -132,7 +133,7 @@ impl Cursor for MemtableCursor {
     }
 
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
-        self.0.seek(key, sequence);
+        self.0.seek(&Target::new(key, sequence));
         Ok(())
     }
 
@@ -147,26 +148,31 @@ impl Cursor for MemtableCursor {
     }
 
     fn is_valid(&self) -> bool {
-        self.0.entry().is_some()
+        self.0.record().is_some()
     }
 
     fn key(&self) -> &[u8] {
-        self.entry().key
+        self.record().key()
     }
 
     fn trailer(&self) -> Trailer {
-        self.entry().trailer
+        self.record().trailer()
     }
 
     fn value(&self) -> &[u8] {
-        self.entry().value
+        self.record().value()
     }
 }
 
 impl fmt::Debug for MemtableCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("MemtableCursor")
-            .field(&self.0.entry())
+            .field(
+                &self
+                    .0
+                    .record()
+                    .map(|record| (record.key(), record.trailer())),
+            )
             .finish()
     }
 }

@@ -9,6 +9,7 @@ mod counters;
 mod cursor;
 mod footer;
 mod index;
+mod key_buffer;
 mod meta;
 mod open_tables;
 mod properties;

@@ -78,7 +78,7 @@ impl Walk<'_> {
         let (offset, _) = self.segment.index.block(index);
         let result = blocks
             .load(index)
-            .and_then(|()| match self.entries(blocks.bytes(), index) {
+            .and_then(|()| match self.entries(blocks, index) {
                 Some(None) => Ok(()),
                 Some(Some(what)) => Err(Error::corruption(&self.table.name, offset, what)),
                 None => Err(self.table.malformed(self.segment, index)),
@@ -89,19 +89,20 @@ impl Walk<'_> {
     }
 
     /// Goes through the entries of a block; `Some(Some(_))` says what is wrong with one.
-    fn entries(&mut self, bytes: &[u8], index: usize) -> Option<Option<&'static str>> {
-        let layout = Layout::read(bytes)?;
+    fn entries(&mut self, blocks: &ReadAhead, index: usize) -> Option<Option<&'static str>> {
+        let bytes = blocks.bytes();
+        let layout = Layout::read(bytes, blocks.origin())?;
         let mut key = layout.prefix(bytes)?.to_vec();
         let mut offset = layout.entries_start();
         for _ in 0..layout.count() {
             let entry = layout.entry(bytes, offset)?;
             key.truncate(layout.prefix_length());
-            key.extend_from_slice(bytes.get(entry.suffix.clone())?);
-            let fault = self.entry(&key, entry.trailer, entry.value.len(), index);
+            key.extend_from_slice(bytes.get(entry.suffix..entry.suffix_end)?);
+            let fault = self.entry(&key, entry.trailer, entry.end - entry.value, index);
             if fault.is_some() {
                 return Some(fault);
             }
-            offset = entry.value.end;
+            offset = entry.end;
         }
         Some(None)
     }

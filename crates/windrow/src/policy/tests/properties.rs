@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::model::{Key, Model};
 use crate::base::Kind;
 use crate::options::KeyspaceOptions;
-use crate::policy::{capacities, plan_range, scores};
+use crate::policy::scores::scores;
+use crate::policy::{capacities, plan_range};
 
 #[derive(Debug, Clone)]
 enum Step {

@@ -1,5 +1,7 @@
 //! Tests of writer, reader and sync together, over a file system with faults.
 
+mod batches;
+
 use std::io;
 use std::path::Path;
 
@@ -207,6 +209,20 @@ fn chunks_of_another_log_or_place_are_invalid() {
     let (records, end) = read(&vfs, None).unwrap();
     assert!(records.is_empty());
     assert_eq!(end.evidence, 0);
+}
+
+#[test]
+fn a_forged_length_beyond_the_file_is_not_believed() {
+    let header = chunk::Header {
+        payload_checksum: 0,
+        payload_length: u32::MAX,
+        synced_up_to: 0,
+    };
+    let vfs = MemoryVfs::default();
+    vfs.write(&directory().join(NAME), &header.encode(NUMBER, 0));
+    let (records, end) = read(&vfs, None).unwrap();
+    assert!(records.is_empty());
+    assert_eq!((end.offset, end.file_length), (0, HEADER_BYTES as u64));
 }
 
 #[test]
@@ -455,7 +471,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 
 #[test]
 fn the_examples_of_the_format_document_are_true() {
-    let document = include_str!("../../../../docs/format.md");
+    let document = include_str!("../../../../../docs/format.md");
     let vfs = MemoryVfs::default();
     let mut writer = create(&vfs);
     let predecessor = Predecessor {

@@ -1,0 +1,161 @@
+//! Random histories: what a user may do to a database, as values that a seed fixes.
+
+use crate::Random;
+use crate::model::Change;
+use windrow::Durability;
+
+/// One step of a history.
+#[derive(Debug, Clone)]
+pub enum Operation {
+    /// Commits these changes together.
+    Write(Vec<Change>, Durability),
+    /// `Db::persist`.
+    Persist,
+    /// `Db::flush`.
+    Flush,
+    /// `Keyspace::compact_range` over these keys, both included.
+    Compact(String, Vec<u8>, Vec<u8>),
+    /// `Db::wait_idle`.
+    WaitIdle,
+    /// Runs up to so many background jobs.
+    Step(usize),
+    /// Takes a snapshot and keeps it.
+    Hold,
+    /// Checks and drops the oldest snapshot.
+    Release,
+    /// Closes and opens again.
+    Reopen,
+    /// Ends the process and opens again.
+    Kill,
+}
+
+/// What kind of histories are wanted.
+#[derive(Debug, Clone, Copy)]
+pub struct Profile {
+    /// How many distinct keys each keyspace has at most.
+    pub keys: usize,
+    /// How many keyspaces.
+    pub keyspaces: usize,
+    /// Chance in 100 that a write asks for `Sync`.
+    pub synced: u64,
+    /// Whether processes end without closing.
+    pub kills: bool,
+}
+
+impl Default for Profile {
+    fn default() -> Self {
+        Self {
+            keys: 60,
+            keyspaces: 3,
+            synced: 30,
+            kills: true,
+        }
+    }
+}
+
+/// Draws the operations of a history.
+#[derive(Debug, Clone)]
+pub struct Generator {
+    random: Random,
+    profile: Profile,
+    /// Makes each value different from all others.
+    serial: u64,
+}
+
+impl Generator {
+    /// The history that `seed` fixes.
+    pub fn new(seed: u64, profile: Profile) -> Self {
+        Self {
+            random: Random::new(seed),
+            profile,
+            serial: 0,
+        }
+    }
+
+    /// The next `count` operations.
+    pub fn operations(&mut self, count: usize) -> Vec<Operation> {
+        (0..count).map(|_| self.operation()).collect()
+    }
+
+    /// The next operation.
+    pub fn operation(&mut self) -> Operation {
+        match self.random.below(200) {
+            0..150 => self.write(),
+            150..153 => Operation::Persist,
+            153..156 => Operation::Flush,
+            156..159 => self.compact(),
+            159..161 => Operation::WaitIdle,
+            161..185 => Operation::Step(1 + self.random.index(2)),
+            185..190 => Operation::Hold,
+            190..195 => Operation::Release,
+            195..198 => Operation::Reopen,
+            _ if self.profile.kills => Operation::Kill,
+            _ => Operation::Reopen,
+        }
+    }
+
+    /// A key that the history uses.
+    pub fn key(&mut self) -> Vec<u8> {
+        let number = self.random.index(self.profile.keys);
+        match number % 4 {
+            // A shared prefix longer than what a fence keeps of a key.
+            0 => format!("a/rather/long/common/prefix/{number:03}").into_bytes(),
+            1 => format!("k{number}").into_bytes(),
+            // Keys that are prefixes of one another, and bytes at both ends of the range.
+            2 => vec![0; 1 + number / 4],
+            _ => vec![0xff; 1 + number / 4],
+        }
+    }
+
+    /// The name of a keyspace that the history uses.
+    pub fn keyspace(&mut self) -> String {
+        let number = self.random.index(self.profile.keyspaces);
+        format!("keyspace-{number}")
+    }
+
+    fn write(&mut self) -> Operation {
+        let count = match self.random.below(10) {
+            0..7 => 1,
+            7..9 => 2 + self.random.index(4),
+            _ => 5 + self.random.index(20),
+        };
+        let changes = (0..count).map(|_| self.change()).collect();
+        let durability = if self.random.chance(self.profile.synced, 100) {
+            Durability::Sync
+        } else {
+            Durability::Buffered
+        };
+        Operation::Write(changes, durability)
+    }
+
+    fn change(&mut self) -> Change {
+        let (keyspace, key) = (self.keyspace(), self.key());
+        let value = (!self.random.chance(1, 4)).then(|| self.value());
+        (keyspace, key, value)
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        self.serial += 1;
+        let mut value = format!("{:05} ", self.serial).into_bytes();
+        let length = match self.random.below(40) {
+            0 => return Vec::new(),
+            1 => 1000 + self.random.index(2000),
+            2..5 => 200 + self.random.index(300),
+            _ => self.random.index(80),
+        };
+        // Half of it compresses.
+        let noise = self.random.bytes(length / 2);
+        value.extend(noise);
+        value.resize(value.len() + length / 2, b'.');
+        value
+    }
+
+    fn compact(&mut self) -> Operation {
+        let keyspace = self.keyspace();
+        let (one, other) = (self.key(), self.key());
+        if self.random.chance(1, 2) {
+            return Operation::Compact(keyspace, vec![0], vec![0xff; 80]);
+        }
+        Operation::Compact(keyspace, one.clone().min(other.clone()), one.max(other))
+    }
+}

@@ -1,0 +1,341 @@
+//! The crash sweep: the power fails after each I/O of a history, and again after each I/O of the
+//! recovery. What comes back must be a state between the last durable acknowledgement and the last
+//! commit begun; a crash during recovery changes nothing of it.
+
+use super::steps::StepNames;
+use super::{Recovered, Replay, empty_model, for_seeds, history, recover, setting_of};
+use crate::disk::{CrashPolicy, Event, Image, SimDisk};
+use crate::history::{Operation, Profile};
+use crate::model::{Bounds, Change, Contents};
+use crate::session::{JOBS_MAX, Session, SharedModel, check};
+use crate::settings::Setting;
+use crate::{Model, Random, combine};
+use std::collections::{BTreeMap, HashSet};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use windrow::Durability;
+
+/// How much is done.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Stop when so many distinct disk images were recovered.
+    pub images: usize,
+    /// Operations in each history.
+    pub operations: usize,
+    /// Random crashes at each I/O, besides losing and keeping everything.
+    pub choices: u64,
+    /// One in so many recoveries is itself crashed at each I/O.
+    pub nested_one_in: u64,
+    /// Threads.
+    pub threads: usize,
+    /// The first seed.
+    pub first_seed: u64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            images: 100_000,
+            operations: 120,
+            choices: 6,
+            nested_one_in: 40,
+            threads: 2,
+            first_seed: 1,
+        }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Tally {
+    images: HashSet<u64>,
+    /// Recoveries after one crash.
+    pub crashes: u64,
+    /// Recoveries after a crash during a recovery, by depth less two.
+    pub nested: [u64; 2],
+    /// Databases that were written to, crashed and read again after a recovery.
+    pub afterlives: u64,
+    /// How many recoveries followed each kind of step.
+    pub steps: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    /// How many distinct disk images were recovered.
+    pub fn images(&self) -> usize {
+        self.images.len()
+    }
+
+    fn add(&mut self, other: Self) {
+        self.images.extend(other.images);
+        self.crashes += other.crashes;
+        for (sum, count) in self.nested.iter_mut().zip(other.nested) {
+            *sum += count;
+        }
+        self.afterlives += other.afterlives;
+        for (step, count) in other.steps {
+            *self.steps.entry(step).or_default() += count;
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "distinct disk images      {:>10}", self.images())?;
+        writeln!(f, "crashes                   {:>10}", self.crashes)?;
+        writeln!(f, "crashes during recovery   {:>10}", self.nested[0])?;
+        writeln!(f, "  and during the next one {:>10}", self.nested[1])?;
+        writeln!(f, "written to afterwards     {:>10}", self.afterlives)?;
+        writeln!(f, "recoveries by the step before the crash:")?;
+        for (step, count) in &self.steps {
+            writeln!(f, "  {step:<30} {count:>10}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs the programme.
+pub fn run(plan: &Plan) -> Tally {
+    let tally = Mutex::new(Tally::default());
+    let lock = || tally.lock().unwrap_or_else(PoisonError::into_inner);
+    for_seeds(
+        plan.first_seed,
+        plan.threads,
+        |_| lock().images() < plan.images,
+        |seed| {
+            let of_seed = run_seed(plan, seed);
+            lock().add(of_seed);
+        },
+    );
+    tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Sweeps the history of one seed.
+pub fn run_seed(plan: &Plan, seed: u64) -> Tally {
+    let mut sweep = Sweep {
+        plan,
+        replay: Replay::new(
+            "crash",
+            &format!("--first-seed {seed} --operations {}", plan.operations),
+        ),
+        setting: setting_of(seed),
+        random: Random::new(combine(seed, 1)),
+        checked: HashSet::new(),
+        tally: Tally::default(),
+    };
+    sweep.history(seed);
+    sweep.tally
+}
+
+/// The state of the disk after one I/O.
+#[derive(Debug)]
+struct CrashPoint {
+    steps: Vec<String>,
+    image: Image,
+    bounds: Bounds,
+}
+
+type CrashPoints = Arc<Mutex<Vec<CrashPoint>>>;
+
+struct Sweep<'a> {
+    plan: &'a Plan,
+    replay: Replay,
+    setting: Setting,
+    random: Random,
+    /// Images of this history that were recovered, with what was asked of them.
+    checked: HashSet<(u64, Bounds)>,
+    tally: Tally,
+}
+
+impl Sweep<'_> {
+    fn history(&mut self, seed: u64) {
+        let model = empty_model();
+        let disk = SimDisk::new();
+        disk.forbid_removal_in_use(".table");
+        let points = observe(&disk, &model);
+        let mut session = Session::new(disk, seed, self.setting.clone(), Arc::clone(&model));
+        self.replay.at("the first opening".to_owned());
+        if let Err(error) = session.open() {
+            panic!("a new database does not open: {error:?}");
+        }
+        self.crash_all(&points, &session.lock_model().clone());
+        let profile = Profile {
+            synced: *Random::new(seed).pick(&[5, 30, 80]),
+            ..Profile::default()
+        };
+        let operations = history(seed, profile).operations(self.plan.operations);
+        for (index, operation) in operations.iter().enumerate() {
+            self.replay.at(format!("operation {index}, {operation:?}"));
+            // A reopening forgets what was lost, which its own crashes may still bring back.
+            let before = matches!(operation, Operation::Kill | Operation::Reopen)
+                .then(|| session.lock_model().clone());
+            if let Err(error) = session.apply(operation) {
+                panic!("an operation failed on a sound disk: {error:?}");
+            }
+            let model = before.unwrap_or_else(|| session.lock_model().clone());
+            self.crash_all(&points, &model);
+        }
+    }
+
+    fn crash_all(&mut self, points: &CrashPoints, model: &Model) {
+        for point in take(points) {
+            self.crash(&point, model);
+        }
+    }
+
+    /// Lets the power fail at `point` in many ways.
+    fn crash(&mut self, point: &CrashPoint, model: &Model) {
+        let mut policies = vec![CrashPolicy::DropUnsynced];
+        if point.image.has_unsynced() {
+            policies.push(CrashPolicy::KeepAll);
+            for _ in 0..self.plan.choices {
+                let seed = self.random.next_u64();
+                policies.push(match seed % 8 {
+                    0 => CrashPolicy::RandomWithGarbage(seed),
+                    _ => CrashPolicy::Random(seed),
+                });
+            }
+        }
+        for policy in policies {
+            let image = point.image.crash(policy);
+            let hash = image.hash();
+            if self.checked.insert((hash, point.bounds)) {
+                self.tally.images.insert(hash);
+                self.tally.crashes += 1;
+                for step in &point.steps {
+                    *self.tally.steps.entry(step.clone()).or_default() += 1;
+                }
+                self.recover(image, model, point.bounds);
+            }
+        }
+    }
+
+    fn recover(&mut self, image: Image, model: &Model, bounds: Bounds) {
+        let setting = if self.random.chance(1, 4) {
+            // Every option may change between two openings.
+            self.random.pick(&Setting::all()).clone()
+        } else {
+            self.setting.clone()
+        };
+        let seed = self.random.next_u64();
+        if !self.random.chance(1, self.plan.nested_one_in) {
+            let recovered = recover(image, &setting, seed, |_| {});
+            check(model, &recovered.found, bounds);
+            if self.random.chance(1, 16) {
+                self.afterlife(recovered, &setting);
+            }
+            return;
+        }
+        let mut points = None;
+        let recovered = recover(image, &setting, seed, |disk| {
+            points = Some(observe(disk, &empty_model()));
+        });
+        check(model, &recovered.found, bounds);
+        let found = recovered.found.clone();
+        self.afterlife(recovered, &setting);
+        for point in points.iter().flat_map(take) {
+            self.crash_again(&point, &found, &setting, 0);
+        }
+    }
+
+    /// Lets the power fail during a recovery: the next one must find the same.
+    fn crash_again(
+        &mut self,
+        point: &CrashPoint,
+        found: &Contents,
+        setting: &Setting,
+        depth: usize,
+    ) {
+        for _ in 0..3 {
+            let policy = match self.random.below(4) {
+                0 => CrashPolicy::DropUnsynced,
+                1 => CrashPolicy::KeepAll,
+                _ => CrashPolicy::Random(self.random.next_u64()),
+            };
+            let image = point.image.crash(policy);
+            let hash = image.hash();
+            self.tally.images.insert(hash);
+            self.tally.nested[depth] += 1;
+            for step in &point.steps {
+                let step = format!("recovery: {step}");
+                *self.tally.steps.entry(step).or_default() += 1;
+            }
+            let mut points = None;
+            let goes_deeper = depth == 0 && self.random.chance(1, 8);
+            let recovered = recover(image, setting, hash, |disk| {
+                if goes_deeper {
+                    points = Some(observe(disk, &empty_model()));
+                }
+            });
+            assert!(
+                recovered.found == *found,
+                "a crash during recovery changed what comes back: {}",
+                crate::model::differences(found, &recovered.found).join("; ")
+            );
+            drop(recovered);
+            for point in points.iter().flat_map(take) {
+                self.crash_again(&point, found, setting, 1);
+            }
+        }
+    }
+
+    /// Writes to a recovered database, crashes it and reads again.
+    fn afterlife(&mut self, recovered: Recovered, setting: &Setting) {
+        let Recovered {
+            disk,
+            runtime,
+            db,
+            found,
+        } = recovered;
+        self.tally.afterlives += 1;
+        let number = self.tally.afterlives;
+        let write = || -> windrow::Result<Change> {
+            assert!(db.verify()?.is_sound(), "verify finds damage after a crash");
+            let keyspace = db.keyspace("keyspace-0")?;
+            let key = format!("afterlife-{number}").into_bytes();
+            keyspace.insert_with(&key, b"again", Durability::Sync)?;
+            if number.is_multiple_of(2) {
+                db.flush()?;
+                runtime.run_until_idle(JOBS_MAX);
+                assert!(db.verify()?.is_sound(), "verify finds damage after a flush");
+            }
+            Ok(("keyspace-0".to_owned(), key, Some(b"again".to_vec())))
+        };
+        let change = match write() {
+            Ok(change) => change,
+            Err(error) => panic!("a recovered database cannot be written: {error:?}"),
+        };
+        let image = disk.crash(CrashPolicy::DropUnsynced).image();
+        drop(db);
+        let mut model = Model::new(found);
+        model.begin(vec![change]);
+        model.persisted();
+        let again = recover(image, setting, number, |_| {});
+        check(&model, &again.found, model.power_failure_bounds());
+    }
+}
+
+/// Collects the state after each I/O.
+fn observe(disk: &SimDisk, model: &SharedModel) -> CrashPoints {
+    let points = CrashPoints::default();
+    let target = Arc::clone(&points);
+    let model = Arc::clone(model);
+    let mut names = StepNames::default();
+    disk.on_change(move |event: &Event, image: &Image| {
+        let bounds = model
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .power_failure_bounds();
+        let point = CrashPoint {
+            steps: names.of(event),
+            image: image.clone(),
+            bounds,
+        };
+        let mut points = target.lock().unwrap_or_else(PoisonError::into_inner);
+        points.push(point);
+    });
+    points
+}
+
+fn take(points: &CrashPoints) -> Vec<CrashPoint> {
+    std::mem::take(&mut *points.lock().unwrap_or_else(PoisonError::into_inner))
+}

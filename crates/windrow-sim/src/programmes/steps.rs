@@ -1,0 +1,149 @@
+//! What an I/O means to the engine: which durable step it is, and which kinds of edits a write to
+//! the manifest carries.
+
+use crate::disk::{Event, OperationKind};
+
+/// The bytes before the payload of a chunk of a log, and so of a manifest.
+const CHUNK_HEADER_BYTES: usize = 20;
+
+/// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
+const EDIT_RECORDS: [&str; 11] = [
+    "format version",
+    "next id",
+    "create keyspace",
+    "add file",
+    "remove file",
+    "level count",
+    "flushed",
+    "add log",
+    "oldest log",
+    "log end",
+    "log synced",
+];
+
+/// Names each durable step as it passes by.
+#[derive(Debug, Default)]
+pub struct StepNames {
+    /// The records of the edits that the manifest received since its last sync.
+    written: Vec<&'static str>,
+}
+
+impl StepNames {
+    /// The names of what `event` did.
+    pub fn of(&mut self, event: &Event) -> Vec<String> {
+        let name = event.path.file_name().unwrap_or_default().to_string_lossy();
+        let file = match name.rsplit_once('.') {
+            Some((_, "wal")) => "log",
+            Some((_, "table")) => "table",
+            Some((_, "manifest")) => "manifest",
+            _ if name.starts_with("CURRENT") || name == "LOCK" => &name,
+            _ => "folder",
+        };
+        let verb = match event.kind {
+            OperationKind::Write => "write",
+            OperationKind::Sync | OperationKind::SyncDir => "sync",
+            OperationKind::Create | OperationKind::CreateDir | OperationKind::Lock => "create",
+            OperationKind::Rename => "rename",
+            OperationKind::Remove => "remove",
+            OperationKind::Read
+            | OperationKind::Reserve
+            | OperationKind::Length
+            | OperationKind::Map
+            | OperationKind::Open
+            | OperationKind::List => unreachable!("this changes nothing"),
+        };
+        let mut names = vec![format!("{file} {verb}")];
+        if file == "manifest" && event.kind == OperationKind::Write {
+            let records = edit_records(&event.bytes);
+            names.extend(
+                records
+                    .iter()
+                    .map(|record| format!("edit written: {record}")),
+            );
+            self.written.extend(records);
+        }
+        if file == "manifest" && event.kind == OperationKind::Sync {
+            self.written.sort_unstable();
+            self.written.dedup();
+            let records = self.written.drain(..);
+            names.extend(records.map(|record| format!("edit synced: {record}")));
+        }
+        names
+    }
+}
+
+/// The kinds of records in a chunk of a manifest, each once.
+fn edit_records(chunk: &[u8]) -> Vec<&'static str> {
+    let mut rest = chunk.get(CHUNK_HEADER_BYTES..).unwrap_or_default();
+    let mut records = Vec::new();
+    while let Some((tag, length)) = take_varint(&mut rest).zip(take_varint(&mut rest)) {
+        let name = tag.checked_sub(1).and_then(|index| EDIT_RECORDS.get(index));
+        records.push(*name.unwrap_or(&"unknown"));
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    records.sort_unstable();
+    records.dedup();
+    records
+}
+
+fn take_varint(bytes: &mut &[u8]) -> Option<usize> {
+    let mut value = 0_usize;
+    for shift in (0..63).step_by(7) {
+        let (first, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= usize::from(first & 0x7f) << shift;
+        if first & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    #[test]
+    fn steps_and_edits_are_named() {
+        let mut names = StepNames::default();
+        let mut event = |kind, path: &str, bytes: &[u8]| {
+            names.of(&Event {
+                index: 0,
+                kind,
+                path: PathBuf::from(path),
+                offset: 0,
+                bytes: bytes.to_owned(),
+            })
+        };
+        let mut chunk = vec![0; CHUNK_HEADER_BYTES];
+        chunk.extend([2, 2, 0x80, 1, 4, 1, 9, 4, 0]);
+        let write = event(OperationKind::Write, "/db/000001.manifest", &chunk);
+        assert_eq!(
+            write,
+            [
+                "manifest write",
+                "edit written: add file",
+                "edit written: next id"
+            ]
+        );
+        let sync = event(OperationKind::Sync, "/db/000001.manifest", &[]);
+        assert_eq!(
+            sync,
+            [
+                "manifest sync",
+                "edit synced: add file",
+                "edit synced: next id"
+            ]
+        );
+        assert_eq!(
+            event(OperationKind::Rename, "/db/CURRENT", &[]),
+            ["CURRENT rename"]
+        );
+        assert_eq!(event(OperationKind::SyncDir, "/db", &[]), ["folder sync"]);
+        assert_eq!(
+            event(OperationKind::Create, "/db/000002.wal", &[]),
+            ["log create"]
+        );
+    }
+}

@@ -1,0 +1,330 @@
+//! A database on a simulated disk, and the model of what it must contain, side by side.
+
+use crate::history::Operation;
+use crate::model::{Bounds, Change, Contents, Status, differences};
+use crate::settings::Setting;
+use crate::{Model, SimDisk, SteppedRuntime};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Result, Snapshot};
+
+/// Where the database is on its disk.
+pub const FOLDER: &str = "/data/db";
+
+/// More background jobs than any small history can need.
+pub const JOBS_MAX: usize = 10_000;
+
+/// A model that an observer of the disk can read while the database works.
+pub type SharedModel = Arc<Mutex<Model>>;
+
+/// A database and its model.
+#[derive(Debug)]
+pub struct Session {
+    /// The disk, as the present process sees it.
+    pub disk: SimDisk,
+    /// The runtime, which outlives processes.
+    pub runtime: SteppedRuntime,
+    setting: Setting,
+    model: SharedModel,
+    /// `None` after it could not be opened.
+    db: Option<Db>,
+    keyspaces: BTreeMap<String, Keyspace>,
+    /// Snapshots that are held, oldest first, with what they must show.
+    snapshots: VecDeque<(Snapshot, Contents)>,
+    /// Whether the last commit of the model failed, so that only a reopening shows its fate.
+    unresolved: bool,
+    /// Whether reading something back proves it durable; not after a sync that failed.
+    trusts_disk: bool,
+}
+
+impl Session {
+    /// A session on `disk` whose database is not open yet; the model says what it must contain.
+    pub fn new(disk: SimDisk, seed: u64, setting: Setting, model: SharedModel) -> Self {
+        Self {
+            disk,
+            runtime: SteppedRuntime::new(seed),
+            setting,
+            model,
+            db: None,
+            keyspaces: BTreeMap::new(),
+            snapshots: VecDeque::new(),
+            unresolved: false,
+            trusts_disk: true,
+        }
+    }
+
+    /// The database.
+    ///
+    /// # Panics
+    /// When the last try to open it failed.
+    pub fn db(&self) -> &Db {
+        self.db.as_ref().expect("the database is open")
+    }
+
+    /// Whether the last try to open it succeeded.
+    pub fn is_open(&self) -> bool {
+        self.db.is_some()
+    }
+
+    /// The keyspace `name`, opened when first used.
+    pub fn keyspace(&mut self, name: &str) -> Result<Keyspace> {
+        if let Some(keyspace) = self.keyspaces.get(name) {
+            return Ok(keyspace.clone());
+        }
+        let keyspace = self.db().keyspace(name)?;
+        self.keyspaces.insert(name.to_owned(), keyspace.clone());
+        Ok(keyspace)
+    }
+
+    /// Carries out one operation and keeps the model in step.
+    ///
+    /// # Errors
+    /// What the database reported; the model then allows what the error leaves open.
+    pub fn apply(&mut self, operation: &Operation) -> Result<()> {
+        match operation {
+            Operation::Write(changes, durability) => self.write(changes, *durability),
+            Operation::Persist => {
+                self.db().persist()?;
+                self.lock_model().persisted();
+                Ok(())
+            }
+            Operation::Flush => {
+                self.db().flush()?;
+                self.lock_model().persisted();
+                Ok(())
+            }
+            Operation::Compact(keyspace, from, to) => {
+                let keyspace = self.keyspace(keyspace)?;
+                keyspace.compact_range(from.clone()..=to.clone())
+            }
+            Operation::WaitIdle => self.db().wait_idle(),
+            Operation::Step(count) => {
+                for _ in 0..*count {
+                    self.runtime.step();
+                }
+                Ok(())
+            }
+            Operation::Hold => {
+                let snapshot = self.db().snapshot();
+                let contents = self.lock_model().current().clone();
+                self.snapshots.push_back((snapshot, contents));
+                Ok(())
+            }
+            Operation::Release => match self.snapshots.pop_front() {
+                Some((snapshot, contents)) => self.check_snapshot(&snapshot, &contents),
+                None => Ok(()),
+            },
+            Operation::Reopen => self.reopen(),
+            Operation::Kill => self.kill(),
+        }
+    }
+
+    /// Commits `changes`, alone if it is one.
+    pub fn write(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
+        let keyspaces = changes
+            .iter()
+            .map(|(name, _, _)| self.keyspace(name))
+            .collect::<Result<Vec<_>>>()?;
+        if self.unresolved {
+            // A failure after which the next write goes on must have changed nothing; only one
+            // that poisons may have left its own commit behind.
+            let result = self.commit(&keyspaces, changes, durability);
+            if let Err(error) = &result
+                && error.kind() == ErrorKind::Poisoned
+            {
+                return result;
+            }
+            let mut model = self.lock_model();
+            model.withdraw();
+            model.begin(changes.to_vec());
+            drop(model);
+            result?;
+            self.unresolved = false;
+        } else {
+            self.lock_model().begin(changes.to_vec());
+            let result = self.commit(&keyspaces, changes, durability);
+            self.unresolved = result.is_err();
+            result?;
+        }
+        self.lock_model().finish(match durability {
+            Durability::Sync => Status::Durable,
+            Durability::Buffered => Status::Buffered,
+        });
+        Ok(())
+    }
+
+    /// Closes and opens again; nothing may change.
+    pub fn reopen(&mut self) -> Result<()> {
+        self.snapshots.clear();
+        self.keyspaces.clear();
+        if let Some(db) = self.db.take() {
+            let closed = db.close();
+            if closed.is_ok() {
+                self.lock_model().persisted();
+            }
+        }
+        self.disk = self.disk.end_process();
+        self.open()
+    }
+
+    /// Ends the process and opens again.
+    pub fn kill(&mut self) -> Result<()> {
+        self.disk = self.disk.end_process();
+        self.snapshots.clear();
+        self.keyspaces.clear();
+        self.db = None;
+        self.open()
+    }
+
+    /// From now on what is read back is not taken to be durable: a sync may have failed and left
+    /// it in the cache only.
+    pub fn distrust_disk(&mut self) {
+        self.trusts_disk = false;
+    }
+
+    /// Everything that the database contains now.
+    pub fn contents(&self) -> Result<Contents> {
+        contents(self.db())
+    }
+
+    /// Compares everything, also through `held` snapshots, with the model.
+    ///
+    /// # Errors
+    /// A read failed.
+    ///
+    /// # Panics
+    /// Something differs.
+    pub fn check(&self) -> Result<()> {
+        let found = self.contents()?;
+        let model = self.lock_model();
+        if found == *model.current() {
+            return Ok(());
+        }
+        // A failed commit may be invisible in the handle that reported it.
+        let without = self.unresolved.then(|| model.state(model.begun() - 1));
+        assert!(
+            without.as_ref() == Some(&found),
+            "the contents differ from the model: {}",
+            differences(model.current(), &found).join("; ")
+        );
+        Ok(())
+    }
+
+    /// Checks every snapshot that is held.
+    pub fn check_snapshots(&mut self) -> Result<()> {
+        for (snapshot, contents) in std::mem::take(&mut self.snapshots) {
+            self.check_snapshot(&snapshot, &contents)?;
+            self.snapshots.push_back((snapshot, contents));
+        }
+        Ok(())
+    }
+
+    /// Panics unless the full structural check finds nothing.
+    pub fn verify(&self) -> Result<()> {
+        let report = self.db().verify()?;
+        assert!(report.is_sound(), "verify found damage: {report:?}");
+        Ok(())
+    }
+
+    /// Opens the database and compares it with the model.
+    ///
+    /// # Errors
+    /// It could not be opened or read.
+    ///
+    /// # Panics
+    /// It contains what the model does not allow.
+    pub fn open(&mut self) -> Result<()> {
+        self.unresolved = false;
+        let options = self.setting.on(&self.disk, &self.runtime);
+        let db = Db::open(Path::new(FOLDER), options)?;
+        let found = contents(&db)?;
+        self.db = Some(db);
+        let mut model = self.lock_model();
+        let bounds = if self.trusts_disk {
+            model.process_crash_bounds()
+        } else {
+            model.power_failure_bounds()
+        };
+        let count = check(&model, &found, bounds);
+        // What was lost is lost for ever, and what was read back is durable from now on.
+        model.recovered(count);
+        if self.trusts_disk {
+            model.persisted();
+        }
+        Ok(())
+    }
+
+    fn commit(
+        &self,
+        keyspaces: &[Keyspace],
+        changes: &[Change],
+        durability: Durability,
+    ) -> Result<()> {
+        if let ([keyspace], [(_, key, value)]) = (keyspaces, changes) {
+            return match value {
+                Some(value) => keyspace.insert_with(key, value, durability),
+                None => keyspace.remove_with(key, durability),
+            };
+        }
+        let mut batch = Batch::new();
+        for (keyspace, (_, key, value)) in keyspaces.iter().zip(changes) {
+            match value {
+                Some(value) => batch.insert(keyspace, key, value)?,
+                None => batch.remove(keyspace, key)?,
+            }
+        }
+        self.db().write_with(&batch, durability)
+    }
+
+    fn check_snapshot(&mut self, snapshot: &Snapshot, expected: &Contents) -> Result<()> {
+        let mut found = Contents::new();
+        for name in self.db().keyspace_names() {
+            let view = self.keyspace(&name)?.at(snapshot);
+            let entries = view.iter()?.collect::<Result<_>>()?;
+            found.insert(name, entries);
+        }
+        found.retain(|_, entries| !entries.is_empty());
+        assert!(
+            found == *expected,
+            "a snapshot shows something else: {}",
+            differences(expected, &found).join("; ")
+        );
+        Ok(())
+    }
+
+    /// The model.
+    pub fn lock_model(&self) -> MutexGuard<'_, Model> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Everything that `db` contains.
+pub fn contents(db: &Db) -> Result<Contents> {
+    let mut contents = Contents::new();
+    for name in db.keyspace_names() {
+        let entries = db.keyspace(&name)?.iter()?.collect::<Result<_>>()?;
+        contents.insert(name, entries);
+    }
+    contents.retain(|_, entries| !entries.is_empty());
+    Ok(contents)
+}
+
+/// After how many commits the database was `found`.
+///
+/// # Panics
+/// It is none of the states that `bounds` allow.
+pub fn check(model: &Model, found: &Contents, bounds: Bounds) -> usize {
+    match model.check_recovered(found, bounds) {
+        Ok(count) => count,
+        Err(sentence) => panic!("{sentence}"),
+    }
+}
+
+/// Whether an error may follow from a device that failed.
+pub fn is_device_error(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::Io | ErrorKind::NoSpace | ErrorKind::Poisoned
+    )
+}

@@ -1,0 +1,90 @@
+//! Option sets that make small databases have everything that large ones have.
+
+use crate::{SimDisk, SteppedRuntime};
+use std::sync::Arc;
+use std::time::Duration;
+use windrow::{BlockSource, Compression, Durability, Options};
+
+/// A named set of options.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// How reports call it.
+    pub name: &'static str,
+    options: Options,
+}
+
+impl Setting {
+    /// All of them. Each reaches something that the others do not.
+    pub fn all() -> Vec<Self> {
+        let set = |name, change: fn(&mut Options)| {
+            let mut options = tiny();
+            change(&mut options);
+            Self { name, options }
+        };
+        vec![
+            set("tiny", |_| {}),
+            set("buffered", |options| {
+                options.block_source = BlockSource::Buffered;
+                options.cache_bytes = 2 << 10;
+                options.keyspace.bits_per_key = 3.5;
+                options.keyspace.level0_runs = 4;
+                options.keyspace.size_ratio = 4.0;
+            }),
+            set("compressed", |options| {
+                options.keyspace.compression = Compression::Lz4;
+                options.keyspace.bits_per_key = 0.0;
+                options.keyspace.block_bytes = 1 << 10;
+            }),
+            set("one-run", |options| {
+                options.keyspace.level0_runs = 1;
+                options.keyspace.size_ratio = 10.0;
+                options.keyspace.block_bytes = 128;
+            }),
+            set("many-runs", |options| {
+                options.keyspace.level0_runs = 12;
+                options.keyspace.file_bytes = 64 << 10;
+                options.keyspace.base_bytes = 256 << 10;
+            }),
+            set("synced", |options| {
+                options.durability = Durability::Sync;
+                options.keyspace.memtable_bytes = 16 << 10;
+                options.max_wal_bytes = 16 << 10;
+            }),
+            set("garnering", |options| {
+                options.keyspace.scaling = 0.6;
+            }),
+            set("scrubbed", |options| {
+                options.scrub_interval = Duration::from_nanos(1);
+                options.open_files_max = 16;
+                options.keyspace.file_bytes = 1 << 10;
+            }),
+        ]
+    }
+
+    /// The set called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().into_iter().find(|setting| setting.name == name)
+    }
+
+    /// The options, on a simulated disk with a stepped runtime.
+    pub fn on(&self, disk: &SimDisk, runtime: &SteppedRuntime) -> Options {
+        self.options
+            .clone()
+            .with_vfs(Arc::new(disk.clone()))
+            .with_runtime(Arc::new(runtime.clone()))
+    }
+}
+
+/// A few kilobytes of data fill several levels.
+fn tiny() -> Options {
+    let mut options = Options::default();
+    options.max_wal_bytes = 32 << 10;
+    options.cache_bytes = 64 << 10;
+    options.keyspace.memtable_bytes = 4 << 10;
+    options.keyspace.block_bytes = 256;
+    options.keyspace.file_bytes = 2 << 10;
+    options.keyspace.base_bytes = 4 << 10;
+    options.keyspace.size_ratio = 2.0;
+    options.keyspace.level0_runs = 2;
+    options
+}
