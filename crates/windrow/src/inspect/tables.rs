@@ -208,10 +208,11 @@ impl Table<'_> {
             let found = layout.entry(payload, offset);
             let found = found.ok_or_else(|| damaged(malformed(offset)))?;
             key.truncate(layout.prefix_length());
-            key.extend_from_slice(payload.get(found.suffix).unwrap_or_default());
+            let suffix = payload.get(found.suffix..found.suffix_end);
+            key.extend_from_slice(suffix.unwrap_or_default());
             let (kind, sequence) = (found.trailer.kind(), found.trailer.sequence());
-            report.show(&entry(kind, sequence, &key, found.value.len()).at_depth(1))?;
-            offset = found.value.end;
+            report.show(&entry(kind, sequence, &key, found.end - found.value).at_depth(1))?;
+            offset = found.end;
         }
         Ok(())
     }
