@@ -207,11 +207,12 @@ impl Table<'_> {
         for _ in 0..layout.count() {
             let found = layout.entry(payload, offset);
             let found = found.ok_or_else(|| damaged(malformed(offset)))?;
+            let suffix = payload.get(found.suffix..found.suffix_end);
             key.truncate(layout.prefix_length());
-            key.extend_from_slice(payload.get(found.suffix).unwrap_or_default());
+            key.extend_from_slice(suffix.unwrap_or_default());
             let (kind, sequence) = (found.trailer.kind(), found.trailer.sequence());
-            report.show(&entry(kind, sequence, &key, found.value.len()).at_depth(1))?;
-            offset = found.value.end;
+            report.show(&entry(kind, sequence, &key, found.end - found.value).at_depth(1))?;
+            offset = found.end;
         }
         Ok(())
     }

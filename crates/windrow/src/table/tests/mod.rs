@@ -1,6 +1,6 @@
 //! Tests of whole tables; parts have theirs beside them.
 
-mod cost;
+mod format;
 mod damage;
 mod memory;
 mod model;
