@@ -25,7 +25,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // A database is open once.
     let second = Db::open(folder.path(), Options::default());
-    assert_eq!(second.err().map(|error| error.kind()), Some(ErrorKind::Locked));
+    assert_eq!(
+        second.err().map(|error| error.kind()),
+        Some(ErrorKind::Locked)
+    );
 
     // The kind of an error says what to do; its text is for people.
     if let Err(error) = orders.insert("", "no key") {

@@ -27,7 +27,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         let (path, bytes) = entry?;
         println!("{}: {} bytes", path.escape_ascii(), bytes.escape_ascii());
     }
-    let last_two: Vec<_> = files.range("e".."t")?.rev().take(2).collect::<windrow::Result<_>>()?;
+    let last_two: Vec<_> = files
+        .range("e".."t")?
+        .rev()
+        .take(2)
+        .collect::<windrow::Result<_>>()?;
     assert_eq!(last_two[0].0, b"src/lib.rs");
     assert_eq!(last_two[1].0, b"src/api/view.rs");
 

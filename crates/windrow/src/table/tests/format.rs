@@ -3,7 +3,6 @@
 use super::super::{FOOTER_BYTES, Footer, Handle};
 use super::*;
 use crate::block::stored::Place;
-use crate::log::tests::hex;
 
 /// Two versions of one key and a second key, in a file of one block.
 fn example() -> Vec<Owned> {
@@ -12,6 +11,15 @@ fn example() -> Vec<Owned> {
         Owned::new(b"apple", 7, Some(b"red")),
         Owned::new(b"apricot", 9, Some(b"soft")),
     ]
+}
+
+/// Bytes as the document shows them.
+fn hex(bytes: &[u8]) -> String {
+    let lines = bytes.chunks(16).map(|line| {
+        let bytes: Vec<_> = line.iter().map(|byte| format!("{byte:02x}")).collect();
+        bytes.join(" ")
+    });
+    lines.collect::<Vec<_>>().join("\n    ")
 }
 
 #[test]
