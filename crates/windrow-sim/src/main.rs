@@ -2,8 +2,8 @@
 
 #![expect(clippy::print_stdout, reason = "reports are for people")]
 
-use clap::{Parser, Subcommand};
-use windrow_sim::programmes::crash;
+use clap::{Args, Parser, Subcommand};
+use windrow_sim::programmes::{crash, faults, quota};
 
 /// Tries to break Windrow on a simulated disk.
 #[derive(Debug, Parser)]
@@ -16,44 +16,109 @@ struct Arguments {
 enum Programme {
     /// Lets the power fail after each I/O of random histories, and during recovery.
     Crash {
+        #[command(flatten)]
+        seeds: Seeds,
         /// Stop after so many distinct disk images.
-        #[arg(long, default_value_t = 100_000)]
+        #[arg(long, default_value_t = crash::Plan::default().images)]
         images: usize,
         /// Operations in each history.
-        #[arg(long, default_value_t = 120)]
+        #[arg(long, default_value_t = crash::Plan::default().operations)]
         operations: usize,
-        #[arg(long, default_value_t = 1)]
-        first_seed: u64,
-        #[arg(long, default_value_t = 2)]
-        threads: usize,
-        /// Run the first seed only.
-        #[arg(long)]
-        only: bool,
     },
+    /// Lets each I/O of random histories go wrong in each way.
+    Faults {
+        #[command(flatten)]
+        seeds: Seeds,
+        /// Operations in each history.
+        #[arg(long, default_value_t = faults::Plan::default().operations)]
+        operations: usize,
+        /// Try one in so many of the possible faults.
+        #[arg(long, default_value_t = faults::Plan::default().one_in)]
+        one_in: u64,
+    },
+    /// Lets the disk fill up at every size.
+    Quota {
+        #[command(flatten)]
+        seeds: Seeds,
+        /// Operations in each history.
+        #[arg(long, default_value_t = quota::Plan::default().operations)]
+        operations: usize,
+        /// Distance between two sizes.
+        #[arg(long, default_value_t = quota::Plan::default().step_bytes)]
+        step_bytes: u64,
+    },
+}
+
+/// Which histories are run.
+#[derive(Debug, Clone, Copy, Args)]
+struct Seeds {
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    first_seed: u64,
+    /// How many seeds, where nothing else says when to stop.
+    #[arg(long, default_value_t = 8)]
+    seeds: u64,
+    /// Threads.
+    #[arg(long, default_value_t = 2)]
+    threads: usize,
+    /// Run the first seed only.
+    #[arg(long)]
+    only: bool,
 }
 
 fn main() {
     match Arguments::parse().programme {
         Programme::Crash {
+            seeds,
             images,
             operations,
-            first_seed,
-            threads,
-            only,
         } => {
             let plan = crash::Plan {
-                images,
+                images: if seeds.only { 1 } else { images },
                 operations,
-                first_seed,
-                threads,
+                first_seed: seeds.first_seed,
+                threads: seeds.threads(),
                 ..crash::Plan::default()
             };
-            let tally = if only {
-                crash::run_seed(&plan, first_seed)
-            } else {
-                crash::run(&plan)
-            };
-            print!("{tally}");
+            print!("{}", crash::run(&plan));
         }
+        Programme::Faults {
+            seeds,
+            operations,
+            one_in,
+        } => {
+            let plan = faults::Plan {
+                seeds: seeds.count(),
+                operations,
+                one_in,
+                threads: seeds.threads(),
+                first_seed: seeds.first_seed,
+            };
+            print!("{}", faults::run(&plan));
+        }
+        Programme::Quota {
+            seeds,
+            operations,
+            step_bytes,
+        } => {
+            let plan = quota::Plan {
+                seeds: seeds.count(),
+                operations,
+                step_bytes,
+                threads: seeds.threads(),
+                first_seed: seeds.first_seed,
+            };
+            print!("{}", quota::run(&plan));
+        }
+    }
+}
+
+impl Seeds {
+    fn count(self) -> u64 {
+        if self.only { 1 } else { self.seeds }
+    }
+
+    fn threads(self) -> usize {
+        if self.only { 1 } else { self.threads }
     }
 }

@@ -38,7 +38,7 @@ impl Default for Plan {
             images: 100_000,
             operations: 120,
             choices: 6,
-            nested_one_in: 40,
+            nested_one_in: 25,
             threads: 2,
             first_seed: 1,
         }
@@ -120,6 +120,7 @@ pub fn run_seed(plan: &Plan, seed: u64) -> Tally {
         setting: setting_of(seed),
         random: Random::new(combine(seed, 1)),
         checked: HashSet::new(),
+        nested_checked: HashSet::new(),
         tally: Tally::default(),
     };
     sweep.history(seed);
@@ -143,6 +144,8 @@ struct Sweep<'a> {
     random: Random,
     /// Images of this history that were recovered, with what was asked of them.
     checked: HashSet<(u64, Bounds)>,
+    /// Images of the present recovery that were recovered again.
+    nested_checked: HashSet<u64>,
     tally: Tally,
 }
 
@@ -232,6 +235,7 @@ impl Sweep<'_> {
         check(model, &recovered.found, bounds);
         let found = recovered.found.clone();
         self.afterlife(recovered, &setting);
+        self.nested_checked.clear();
         for point in points.iter().flat_map(take) {
             self.crash_again(&point, &found, &setting, 0);
         }
@@ -253,6 +257,9 @@ impl Sweep<'_> {
             };
             let image = point.image.crash(policy);
             let hash = image.hash();
+            if !self.nested_checked.insert(hash) {
+                continue;
+            }
             self.tally.images.insert(hash);
             self.tally.nested[depth] += 1;
             for step in &point.steps {

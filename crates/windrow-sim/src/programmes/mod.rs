@@ -4,6 +4,8 @@
 //! A failure is a panic. Before it, what is needed to repeat the run is printed: one line.
 
 pub mod crash;
+pub mod faults;
+pub mod quota;
 mod steps;
 
 use crate::disk::{CrashPolicy, Image, SimDisk};
@@ -139,7 +141,7 @@ fn check_crashes(
     }
 }
 
-/// A history that a seed fixes, and the profile it was drawn from.
+/// The history that a seed fixes.
 fn history(seed: u64, profile: Profile) -> Generator {
     Generator::new(seed, profile)
 }

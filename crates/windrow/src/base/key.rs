@@ -103,9 +103,7 @@ pub fn compare_entries(
     right_key: &[u8],
     right_sequence: SequenceNumber,
 ) -> Ordering {
-    left_key
-        .cmp(right_key)
-        .then(right_sequence.cmp(&left_sequence))
+    compare_keys(left_key, right_key).then_with(|| right_sequence.cmp(&left_sequence))
 }
 
 #[cfg(test)]

@@ -25,8 +25,6 @@
 //!
 //! Concurrency: none; a layout is a copy of the header.
 
-use std::ops::Range;
-
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::base::{Kind, SequenceNumber, Trailer};
@@ -53,6 +51,13 @@ const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
 
 /// The bytes of a key that stand for it in a first comparison.
 const HEAD_BYTES: usize = 8;
+
+/// Suffixes up to this length, by far the commonest, are taken in one piece of this size.
+pub(crate) const SHORT_SUFFIX_BYTES: usize = 16;
+
+/// What is looked at in one piece of an entry with a short suffix: both lengths, the suffix and the
+/// trailer.
+const SHORT_ENTRY_BYTES: usize = 32;
 
 /// The header of a block.
 #[derive(Debug, Clone, Copy, Default)]
@@ -118,15 +123,21 @@ fn cut_piece<const N: usize>(rest: &[u8]) -> [u8; N] {
     piece
 }
 
+/// Selects the first bytes of a head, by how many there are.
+const HEAD_MASKS: [u64; HEAD_BYTES + 1] = {
+    let mut masks = [u64::MAX; HEAD_BYTES + 1];
+    let mut length = 0;
+    while length < HEAD_BYTES {
+        masks[length] = !(u64::MAX >> (8 * length));
+        length += 1;
+    }
+    masks
+};
+
 /// What orders a string of `length` bytes that begins with `bytes` like it, but for ties.
 #[inline]
 fn head(bytes: [u8; HEAD_BYTES], length: usize) -> u64 {
-    let word = u64::from_be_bytes(bytes);
-    if length < HEAD_BYTES {
-        word & !(u64::MAX >> (8 * length))
-    } else {
-        word
-    }
+    u64::from_be_bytes(bytes) & HEAD_MASKS[length.min(HEAD_BYTES)]
 }
 
 /// A slot's offset.
@@ -192,7 +203,7 @@ impl Layout {
                 return Err(damaged(slot, "a slot does not point at its entry"));
             }
             let entry = layout
-                .strict_entry(payload, offset)
+                .long_entry(payload, offset)
                 .ok_or_else(|| damaged(offset, "a block entry is malformed"))?;
             let kind = layout.kind_code(payload, &entry);
             if RESERVED_KINDS.contains(&kind) {
@@ -235,13 +246,7 @@ impl Layout {
     /// What all keys begin with.
     #[inline]
     pub(crate) fn prefix<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        bytes.get(self.prefix_range())
-    }
-
-    /// Where the shared prefix is.
-    #[inline]
-    pub(crate) fn prefix_range(&self) -> Range<usize> {
-        self.origin + HEADER_BYTES..self.entries
+        bytes.get(self.origin + HEADER_BYTES..self.entries)
     }
 
     /// Where the entries begin.
@@ -279,17 +284,6 @@ impl Layout {
         Some(self.origin + offset)
     }
 
-    /// Where the suffix of the entry at `offset` begins and ends.
-    #[inline]
-    fn suffix(&self, bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
-        let first = *bytes.get(offset)?;
-        if first < 0x80 {
-            let start = offset + 1;
-            return Some((start, start + usize::from(first)));
-        }
-        self.long_length(bytes, offset)
-    }
-
     /// Where what has its length at `offset` begins and ends, for a length of any size.
     #[inline(never)]
     fn long_length(&self, bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
@@ -303,38 +297,62 @@ impl Layout {
     /// The parts of the entry at `offset`.
     #[inline]
     pub(crate) fn entry(&self, bytes: &[u8], offset: usize) -> Option<Entry> {
-        let (suffix, suffix_end) = self.suffix(bytes, offset)?;
-        // The length of the value and the trailer, if the length takes two bytes at most.
-        let piece = piece_at::<10>(bytes, suffix_end)?;
-        let [first, second, ..] = piece;
-        let (trailer_start, length, word) = if first < 0x80 {
-            (suffix_end + 1, usize::from(first), &piece[1..9])
-        } else if second < 0x80 {
-            let length = usize::from(first & 0x7f) | usize::from(second) << 7;
-            (suffix_end + 2, length, &piece[2..10])
+        match self.short_entry(bytes, offset) {
+            Some((entry, _)) => Some(entry),
+            None => self.long_entry(bytes, offset),
+        }
+    }
+
+    /// The parts of the entry at `offset` and the piece that its suffix is the front of; `None`
+    /// where it has a long suffix or a long value, or is not that far from the end of the bytes:
+    /// then `long_entry` knows.
+    #[expect(
+        clippy::inline_always,
+        reason = "a step of a cursor is little more than this; measured"
+    )]
+    #[inline(always)]
+    pub(crate) fn short_entry<'a>(
+        &self,
+        bytes: &'a [u8],
+        offset: usize,
+    ) -> Option<(Entry, &'a [u8; SHORT_SUFFIX_BYTES])> {
+        let piece = bytes.get(offset..)?.first_chunk::<SHORT_ENTRY_BYTES>()?;
+        let suffix_length = usize::from(piece[0]);
+        if suffix_length > SHORT_SUFFIX_BYTES {
+            return None;
+        }
+        let rest = &piece[1 + suffix_length..];
+        let (used, length) = if rest[0] < 0x80 {
+            (1, usize::from(rest[0]))
+        } else if rest[1] < 0x80 {
+            (2, usize::from(rest[0] & 0x7f) | usize::from(rest[1]) << 7)
         } else {
-            return self.long_entry(bytes, suffix, suffix_end);
+            return None;
         };
-        let word = u64::from_le_bytes(*word.first_chunk()?) & self.trailer_mask;
-        let value = trailer_start + self.trailer_bytes;
+        let word = u64::from_le_bytes(*rest[used..].first_chunk()?) & self.trailer_mask;
+        let suffix = offset + 1;
+        let suffix_end = suffix + suffix_length;
+        let value = suffix_end + used + self.trailer_bytes;
         let end = value + length;
-        (end <= self.slots).then(|| Entry {
+        let entry = Entry {
             suffix,
             suffix_end,
             value,
             end,
             trailer: self.trailer(word),
-        })
+        };
+        (end <= self.slots).then_some((entry, piece[1..].first_chunk()?))
     }
 
-    /// The entry with this suffix, for lengths of any size in their shortest form only.
+    /// The parts of the entry at `offset`, for lengths of any size, in their shortest form only.
     #[inline(never)]
-    fn long_entry(&self, bytes: &[u8], suffix: usize, suffix_end: usize) -> Option<Entry> {
+    pub(crate) fn long_entry(&self, bytes: &[u8], offset: usize) -> Option<Entry> {
+        let (suffix, suffix_end) = self.long_length(bytes, offset)?;
         let rest = bytes.get(suffix_end..self.slots)?;
         let (length, used) = get_varint(rest)?;
-        let trailer_start = suffix_end + used;
-        let word = u64::from_le_bytes(piece_at(bytes, trailer_start)?) & self.trailer_mask;
-        let value = trailer_start + self.trailer_bytes;
+        let trailer = suffix_end + used;
+        let word = u64::from_le_bytes(piece_at(bytes, trailer)?) & self.trailer_mask;
+        let value = trailer + self.trailer_bytes;
         let end = usize::try_from(length).ok()?.checked_add(value)?;
         (end <= self.slots).then(|| Entry {
             suffix,
@@ -343,12 +361,6 @@ impl Layout {
             end,
             trailer: self.trailer(word),
         })
-    }
-
-    /// As `entry`, accepting only the shortest form of lengths.
-    fn strict_entry(&self, bytes: &[u8], offset: usize) -> Option<Entry> {
-        let (suffix, suffix_end) = self.long_length(bytes, offset)?;
-        self.long_entry(bytes, suffix, suffix_end)
     }
 
     /// The sequence number and kind behind a trailer's word.
@@ -409,8 +421,7 @@ impl Layout {
     ) -> Option<Position> {
         let target = head(piece_at(rest, 0)?, rest.len());
         let (mut low, mut high) = (0, slots.len());
-        // From here on heads are greater.
-        let mut tied_end = high;
+        let mut head_at_high = None;
         while low < high {
             let middle = low + (high - low) / 2;
             let offset = self.origin + slot_value(*slots.get(middle)?);
@@ -419,12 +430,29 @@ impl Layout {
                 low = middle + 1;
             } else {
                 high = middle;
-                if head > target {
-                    tied_end = middle;
-                }
+                head_at_high = Some(head);
             }
         }
-        self.search_tied(bytes, slots, rest, sequence, low, tied_end)
+        let mut position = Position {
+            index: low,
+            offset: self.slots,
+            matches: false,
+            follows: false,
+        };
+        if let Some(slot) = slots.get(low) {
+            position.offset = self.origin + slot_value(*slot);
+        }
+        if head_at_high == Some(target) {
+            let entry = self.entry(bytes, position.offset)?;
+            let short = rest.len() <= HEAD_BYTES && rest.len() == entry.suffix_end - entry.suffix;
+            if short && entry.trailer.sequence() <= sequence {
+                // All bytes are in the heads.
+                position.matches = true;
+            } else {
+                return self.search_tied(bytes, slots, rest, sequence, low);
+            }
+        }
+        Some(position)
     }
 
     /// The head of the suffix of the entry at `offset`.
@@ -438,8 +466,8 @@ impl Layout {
         Some(head(piece_at(bytes, start)?, end - start))
     }
 
-    /// Searches entries `low..high`, whose heads tie, by whole comparison.
-    #[inline]
+    /// Searches from entry `low` on by whole comparison.
+    #[inline(never)]
     fn search_tied<const WIDTH: usize>(
         &self,
         bytes: &[u8],
@@ -447,19 +475,18 @@ impl Layout {
         rest: &[u8],
         sequence: SequenceNumber,
         mut low: usize,
-        mut high: usize,
     ) -> Option<Position> {
         let (mut matches, mut follows) = (false, false);
-        // Nearly always the first entry decides.
+        let mut high = slots.len();
+        // Mostly the first entry decides.
         let mut middle = low;
         while low < high {
-            let offset = self.origin + slot_value(*slots.get(middle)?);
-            let entry = self.entry(bytes, offset)?;
+            let entry = self.entry(bytes, self.origin + slot_value(*slots.get(middle)?))?;
             let order = bytes.get(entry.suffix..entry.suffix_end)?.cmp(rest);
-            let newer = entry.trailer.sequence() > sequence;
-            if order.is_lt() || order.is_eq() && newer {
+            let newer = order.is_eq() && entry.trailer.sequence() > sequence;
+            if order.is_lt() || newer {
                 low = middle + 1;
-                follows = order.is_eq();
+                follows = newer;
             } else {
                 high = middle;
                 matches = order.is_eq();

@@ -9,5 +9,5 @@ pub(crate) mod stored;
 mod value;
 
 pub(crate) use builder::BlockBuilder;
-pub(crate) use layout::Layout;
+pub(crate) use layout::{Layout, SHORT_SUFFIX_BYTES};
 pub use value::PinnedValue;

@@ -6,11 +6,11 @@
 //! ```
 
 use super::arena::{Arena, CHUNK_BYTES_MIN};
+use super::skiplist::{height_of, random_of};
 use super::{Memtable, MemtableCursor};
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{Cursor, Kind, Trailer};
 use loom::thread;
-use std::slice;
 use std::sync::Arc;
 
 /// Loom's threads together own what the model builds.
@@ -133,25 +133,33 @@ fn insertions_meet_a_reader() {
 
 /// Model 2d: two writers raise nodes into the same lane.
 #[test]
-fn lanes_take_nodes_from_two_writers() {
-    loom::model(|| {
+fn a_lane_takes_nodes_from_two_writers() {
+    // The splits move "c" and "f": with these numbers, their nodes are two lanes high.
+    let high = |key: &[u8]| {
+        (10..)
+            .find(|sequence| height_of(random_of(key, *sequence)) == 2)
+            .unwrap()
+    };
+    loom::model(move || {
         let memtable = shared(Memtable::new());
-        for (key, sequence) in [(b"d", 1), (b"e", 2), (b"f", 3)] {
+        for (key, sequence) in [
+            (b"a", 1),
+            (b"b", 2),
+            (b"c", high(b"c")),
+            (b"d", 4),
+            (b"e", 5),
+            (b"f", high(b"f")),
+        ] {
             insert(&memtable, key, sequence);
         }
-        let writers = [b"ghij", b"klmn"].map(|new| {
+        let writer = {
             let memtable = Arc::clone(&memtable);
-            thread::spawn(move || {
-                for (key, sequence) in new.iter().zip(10..) {
-                    insert(&memtable, slice::from_ref(key), sequence);
-                }
-            })
-        });
-        for writer in writers {
-            writer.join().unwrap();
-        }
+            thread::spawn(move || insert(&memtable, b"aa", 6))
+        };
+        insert(&memtable, b"da", 7);
+        writer.join().unwrap();
         let met = keys(&memtable);
-        assert_eq!(met.concat(), b"defghijklmn");
+        assert_eq!(met.concat(), b"aaabcddaef");
         for key in met {
             assert_eq!(memtable.get(&key, SEQUENCE_MAX).unwrap().1, key);
         }

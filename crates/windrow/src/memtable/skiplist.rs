@@ -60,7 +60,7 @@ use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
 
-/// The most lanes. With half of each lane in the next, they serve 65,000 leaves well.
+/// The most lanes; enough for 65,000 leaves.
 const HEIGHT_MAX: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// How many locks the leaves share.
@@ -551,14 +551,9 @@ impl SkipList {
         let after = node.next();
         let skip = after.map_or(0, |after| shared_bytes(anchor.key(), after.key()));
 
-        let hash = key_hash(anchor.key())
-            ^ anchor
-                .trailer()
-                .sequence()
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        // Each lane has half of the nodes of the lane below.
-        let height = (1 + hash.leading_zeros() as usize).min(HEIGHT_MAX);
-        let lock = hash as u32 % LOCKS;
+        let random = random_of(anchor.key(), anchor.trailer().sequence());
+        let height = height_of(random);
+        let lock = random as u32 % LOCKS;
         let header = build_node(&self.nodes, &self.leaves, height, skip, Some(anchor), lock);
         // SAFETY: just written.
         let new = unsafe { Node::new(header) };
@@ -604,6 +599,16 @@ impl SkipList {
         }
         self.height.fetch_max(height, Ordering::Relaxed);
     }
+}
+
+/// A random number that depends on the entry only (I6).
+pub(super) fn random_of(key: &[u8], sequence: SequenceNumber) -> u64 {
+    key_hash(key) ^ sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// In how many lanes a node stands: half of those of each lane stand in the next, too.
+pub(super) fn height_of(random: u64) -> usize {
+    (1 + random.leading_zeros() as usize).min(HEIGHT_MAX)
 }
 
 /// The neighbours of `target` in `lane`, searched from the start of `gap` on: the last node whose

@@ -18,6 +18,7 @@ use std::sync::Arc;
 
 use crate::base::{Cursor, Error, ErrorKind, Kind, Result, SequenceNumber, Trailer};
 use crate::block::Layout;
+use crate::vfs::Region;
 
 use super::counters::ReadCounters;
 use super::key_buffer::KeyBuffer;
@@ -42,26 +43,49 @@ pub(super) trait Blocks {
 pub(crate) struct SharedBlocks {
     table: Arc<Table>,
     segment: usize,
-    block: Block,
+    held: Held,
+    origin: usize,
     counters: ReadCounters,
+}
+
+/// What holds the bytes of the present block. A mapping stays held from block to block.
+#[derive(Debug)]
+enum Held {
+    Mapping(Arc<dyn Region>),
+    Block(Arc<[u8]>),
+    Nothing,
 }
 
 impl Blocks for SharedBlocks {
     #[inline]
     fn load(&mut self, index: usize) -> Result<()> {
         let segment = &self.table.segments[self.segment];
-        self.block = self.table.block(segment, index, &mut self.counters)?;
+        let block = self.table.block(segment, index, &mut self.counters)?;
+        self.origin = block.origin();
+        match (block, &self.held) {
+            (Block::Mapped(_), Held::Mapping(_)) => {}
+            (Block::Mapped(_), _) => {
+                let region = self.table.region.as_ref();
+                self.held =
+                    region.map_or(Held::Nothing, |region| Held::Mapping(Arc::clone(region)));
+            }
+            (Block::Cached(block), _) => self.held = Held::Block(block),
+        }
         Ok(())
     }
 
     #[inline]
     fn bytes(&self) -> &[u8] {
-        self.table.bytes(&self.block)
+        match &self.held {
+            Held::Mapping(region) => region.bytes(),
+            Held::Block(block) => block,
+            Held::Nothing => &[],
+        }
     }
 
     #[inline]
     fn origin(&self) -> usize {
-        self.block.origin()
+        self.origin
     }
 
     #[inline]
@@ -106,7 +130,8 @@ impl Table {
         BlockCursor::new(SharedBlocks {
             segment: self.only_segment(),
             table: Arc::clone(self),
-            block: Block::Mapped(0),
+            held: Held::Nothing,
+            origin: 0,
             counters: ReadCounters::default(),
         })
     }
@@ -149,25 +174,36 @@ impl<B: Blocks> BlockCursor<B> {
         self.loaded = None;
         self.blocks.load(index)?;
         let bytes = self.blocks.bytes();
-        let layout = Layout::read(bytes, self.blocks.origin()).and_then(|layout| {
-            let prefix = layout.prefix_range();
-            self.key.set_prefix(bytes, prefix.start, prefix.end)?;
-            Some(layout)
-        });
-        let Some(layout) = layout else {
+        let Some(layout) = Layout::read(bytes, self.blocks.origin()) else {
             return Err(self.malformed(index));
         };
+        let Some(prefix) = layout.prefix(bytes) else {
+            return Err(self.malformed(index));
+        };
+        self.key.set_prefix(prefix);
         self.layout = layout;
         self.loaded = Some(index);
         Ok(())
     }
 
     /// Takes on the entry at `offset` of the loaded block, whose index is `index`.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "this is all that most moves do; measured"
+    )]
+    #[inline(always)]
     fn settle(&mut self, index: usize, offset: usize) -> Option<()> {
         let bytes = self.blocks.bytes();
-        let entry = self.layout.entry(bytes, offset)?;
-        self.key.set_suffix(bytes, entry.suffix, entry.suffix_end)?;
+        let entry = if let Some((entry, piece)) = self.layout.short_entry(bytes, offset) {
+            self.key
+                .set_short_suffix(piece, entry.suffix_end - entry.suffix);
+            entry
+        } else {
+            let entry = self.layout.long_entry(bytes, offset)?;
+            let suffix = bytes.get(entry.suffix..entry.suffix_end)?;
+            self.key.set_suffix(suffix);
+            entry
+        };
         self.index = index;
         self.value = entry.value;
         self.end = entry.end;

@@ -1,12 +1,11 @@
 //! The key under a cursor: the block's shared prefix, then the entry's suffix.
 //!
-//! Invariant I1: `bytes` is at least [`SLACK`] longer than `length`, so that a short suffix, by far
-//! the commonest, is copied as one piece of fixed size.
+//! Invariant I1: `bytes` has room for a short suffix behind the prefix, so that one is copied as a
+//! piece of fixed size.
 
-/// Suffixes up to this many bytes are copied in one piece.
-const SLACK: usize = 16;
+use crate::block::SHORT_SUFFIX_BYTES;
 
-/// A key that is rebuilt at each step without allocation.
+/// A key that is rebuilt at each step, without allocation once it has met the longest key.
 #[derive(Debug)]
 pub(super) struct KeyBuffer {
     bytes: Vec<u8>,
@@ -17,55 +16,42 @@ pub(super) struct KeyBuffer {
 impl KeyBuffer {
     pub(super) fn new() -> Self {
         Self {
-            bytes: vec![0; 2 * SLACK],
+            bytes: vec![0; 4 * SHORT_SUFFIX_BYTES],
             prefix_length: 0,
             length: 0,
         }
     }
 
-    /// Begins all keys from here on with bytes `start..end` of `source`; `None` where they are not
-    /// there.
+    /// Begins all keys from here on with `prefix`.
     #[inline]
-    pub(super) fn set_prefix(&mut self, source: &[u8], start: usize, end: usize) -> Option<()> {
+    pub(super) fn set_prefix(&mut self, prefix: &[u8]) {
         self.prefix_length = 0;
-        self.set_suffix(source, start, end)?;
-        self.prefix_length = self.length;
-        Some(())
+        self.set_suffix(prefix);
+        self.prefix_length = prefix.len();
     }
 
-    /// Makes the key the prefix and bytes `start..end` of `source`; `None` where they are not there.
+    /// Makes the key the prefix and `suffix`.
     #[inline]
-    pub(super) fn set_suffix(&mut self, source: &[u8], start: usize, end: usize) -> Option<()> {
-        if end.wrapping_sub(start) <= SLACK
-            && let Some(piece) = source.get(start..)?.first_chunk::<SLACK>()
-            && let Some(target) = self.bytes.get_mut(self.prefix_length..)
-            && let Some(target) = target.first_chunk_mut::<SLACK>()
-        {
-            *target = *piece;
-            self.length = self.prefix_length + (end - start);
-            if self.bytes.len() - self.length < SLACK {
-                self.grow();
-            }
-        } else {
-            self.append(source.get(start..end)?);
-        }
-        Some(())
-    }
-
-    /// Puts `suffix` behind the prefix.
-    #[inline(never)]
-    fn append(&mut self, suffix: &[u8]) {
+    pub(super) fn set_suffix(&mut self, suffix: &[u8]) {
         self.length = self.prefix_length + suffix.len();
-        self.grow();
+        if self.bytes.len() < self.length + SHORT_SUFFIX_BYTES {
+            self.grow();
+        }
         self.bytes[self.prefix_length..self.length].copy_from_slice(suffix);
     }
 
-    /// Restores I1.
+    /// Makes the key the prefix and the first `length` bytes of `piece`.
+    #[inline]
+    pub(super) fn set_short_suffix(&mut self, piece: &[u8; SHORT_SUFFIX_BYTES], length: usize) {
+        let end = self.prefix_length + SHORT_SUFFIX_BYTES;
+        self.bytes[self.prefix_length..end].copy_from_slice(piece);
+        self.length = self.prefix_length + length;
+    }
+
+    /// Restores I1 for any prefix within the present length.
     #[inline(never)]
     fn grow(&mut self) {
-        if self.bytes.len() < self.length + SLACK {
-            self.bytes.resize(self.length + SLACK, 0);
-        }
+        self.bytes.resize(self.length + SHORT_SUFFIX_BYTES, 0);
     }
 
     #[inline]

@@ -28,12 +28,11 @@ pub(crate) use cursor::TableCursor;
 pub(crate) use footer::{FOOTER_BYTES, Footer, Handle};
 pub(crate) use index::SegmentIndex;
 pub(crate) use meta::{FileMeta, SegmentMeta};
-pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
+pub(crate) use open_tables::{OpenTables, TableSlot};
 pub(crate) use properties::Properties;
 pub(crate) use read_ahead::SequentialCursor;
 pub(crate) use reader::{Found, Table, TableContext};
 pub(crate) use scrub::ScrubClock;
-pub(crate) use verify::TableReport;
 pub(crate) use writer::{TableOptions, TableWriter};
 
 use crate::base::FileNumber;

@@ -45,7 +45,7 @@ pub(crate) struct Table {
     pub(super) number: FileNumber,
     pub(super) file: Arc<dyn File>,
     /// The mapping, in mapped mode.
-    region: Option<Arc<dyn Region>>,
+    pub(super) region: Option<Arc<dyn Region>>,
     /// In file order (I2).
     pub(super) segments: Box<[Segment]>,
     context: TableContext,
@@ -269,7 +269,7 @@ impl Table {
 
     /// The bytes that `block` is in.
     #[inline]
-    pub(super) fn bytes<'a>(&'a self, block: &'a Block) -> &'a [u8] {
+    fn bytes<'a>(&'a self, block: &'a Block) -> &'a [u8] {
         match (block, &self.region) {
             (Block::Cached(bytes), _) => bytes,
             (Block::Mapped(_), Some(region)) => region.bytes(),

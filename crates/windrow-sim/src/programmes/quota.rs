@@ -1,0 +1,160 @@
+//! The disk fills up at every possible size: writes fail with `NoSpace`, reads go on, and as soon
+//! as there is room writing goes on by itself. Nothing acknowledged is lost, whatever crashes.
+
+use super::{Replay, check_crashes, empty_model, for_seeds, history, setting_of};
+use crate::disk::{CrashPolicy, SimDisk};
+use crate::history::{Operation, Profile};
+use crate::session::Session;
+use crate::settings::Setting;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use windrow::ErrorKind;
+
+/// How much is done.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Histories, one for each seed.
+    pub seeds: u64,
+    /// Operations in each history.
+    pub operations: usize,
+    /// Distance between two quotas, in bytes.
+    pub step_bytes: u64,
+    /// Threads.
+    pub threads: usize,
+    /// The first seed.
+    pub first_seed: u64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            seeds: 8,
+            operations: 60,
+            step_bytes: 2 << 10,
+            threads: 2,
+            first_seed: 1,
+        }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Quotas tried.
+    pub quotas: u64,
+    /// Operations that failed with `NoSpace`.
+    pub failures: u64,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "quotas tried          {:>8}", self.quotas)?;
+        writeln!(f, "failures with NoSpace {:>8}", self.failures)
+    }
+}
+
+/// Runs the programme.
+pub fn run(plan: &Plan) -> Tally {
+    let tally = Mutex::new(Tally::default());
+    for_seeds(
+        plan.first_seed,
+        plan.threads,
+        |seed| seed < plan.first_seed + plan.seeds,
+        |seed| {
+            let of_seed = run_seed(plan, seed);
+            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            tally.quotas += of_seed.quotas;
+            tally.failures += of_seed.failures;
+        },
+    );
+    tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tries every quota on the history of one seed.
+pub fn run_seed(plan: &Plan, seed: u64) -> Tally {
+    let arguments = format!(
+        "--first-seed {seed} --operations {} --step-bytes {}",
+        plan.operations, plan.step_bytes
+    );
+    let mut replay = Replay::new("quota", &arguments);
+    let profile = Profile {
+        kills: false,
+        ..Profile::default()
+    };
+    let operations = history(seed, profile).operations(plan.operations);
+    let setting = setting_of(seed);
+    let mut tally = Tally::default();
+    let mut quota = 0;
+    loop {
+        replay.at(format!("quota {quota}"));
+        tally.quotas += 1;
+        let failures = run_with_quota(seed, &setting, &operations, quota);
+        tally.failures += failures;
+        if failures == 0 {
+            return tally;
+        }
+        quota += plan.step_bytes;
+    }
+}
+
+/// Returns how many operations failed.
+fn run_with_quota(seed: u64, setting: &Setting, operations: &[Operation], quota: u64) -> u64 {
+    let disk = SimDisk::new();
+    disk.set_quota(Some(quota));
+    let mut session = Session::new(disk, seed, setting.clone(), empty_model());
+    let mut failures = 0;
+    let mut attempt =
+        |session: &mut Session, what: &mut dyn FnMut(&mut Session) -> windrow::Result<()>| {
+            let Err(error) = what(session) else {
+                return;
+            };
+            assert_eq!(error.kind(), ErrorKind::NoSpace, "{error:?}");
+            failures += 1;
+            // Reads go on.
+            if session.is_open()
+                && let Err(error) = session.check()
+            {
+                panic!("reads fail because the disk is full: {error:?}");
+            }
+            check_crash(session, setting);
+            // There is room now; no reopening is needed to write on, and then it is gone again.
+            session.disk.set_quota(None);
+            if !session.is_open() {
+                session.disk = session.disk.end_process();
+            }
+            let again = if session.is_open() {
+                what(session)
+            } else {
+                session.open()
+            };
+            if let Err(error) = again {
+                panic!("there is room and it still fails: {error:?}");
+            }
+            session
+                .disk
+                .set_quota(Some(session.disk.used_bytes() + quota));
+        };
+    attempt(&mut session, &mut Session::open);
+    for operation in operations {
+        attempt(&mut session, &mut |session| session.apply(operation));
+    }
+    if let Err(error) = session.check().and_then(|()| session.verify()) {
+        panic!("the database is not sound after the disk was full: {error:?}");
+    }
+    check_crash(&session, setting);
+    failures
+}
+
+/// A power failure on the full disk leaves an allowed state once there is room.
+fn check_crash(session: &Session, setting: &Setting) {
+    let model = session.lock_model().clone();
+    let policies = [CrashPolicy::DropUnsynced, CrashPolicy::KeepAll];
+    let image = session.disk.image();
+    check_crashes(
+        &image,
+        &policies,
+        setting,
+        &model,
+        model.power_failure_bounds(),
+    );
+}
