@@ -1,7 +1,7 @@
 //! Tests of whole tables; parts have theirs beside them.
 
-mod cost;
 mod damage;
+mod format;
 mod memory;
 mod model;
 
