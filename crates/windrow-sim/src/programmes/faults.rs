@@ -122,6 +122,16 @@ pub fn run_seed(plan: &Plan, seed: u64) -> Tally {
     tally
 }
 
+/// Where a fault kept the database from opening, the next try must succeed without it.
+fn open_again(session: &mut Session, errors: &mut Errors) {
+    if !session.is_open() {
+        session.disk.set_faults(Vec::new());
+        errors.fault = None;
+        session.disk = session.disk.end_process();
+        errors.note(session.open());
+    }
+}
+
 /// Everything that can go wrong with operation `at` of `kind`.
 fn faults(kind: OperationKind, at: u64) -> Vec<Fault> {
     use AfterFailedSync::{Durable, LostAtCrash, Reverted};
@@ -130,10 +140,13 @@ fn faults(kind: OperationKind, at: u64) -> Vec<Fault> {
     let effects: &[Effect] = match kind {
         OperationKind::Read => &[Io, Interrupted, Short],
         OperationKind::Write => &[Io, NoSpace, Interrupted, Short],
-        OperationKind::Reserve | OperationKind::Sync | OperationKind::CreateDir => &[Io, NoSpace],
+        OperationKind::Reserve
+        | OperationKind::Sync
+        | OperationKind::SyncDir
+        | OperationKind::CreateDir
+        | OperationKind::Rename => &[Io, NoSpace],
         OperationKind::Create => &[Io, NoSpace, TooManyFiles],
         OperationKind::Open => &[Io, TooManyFiles],
-        OperationKind::Rename | OperationKind::SyncDir => &[Io, NoSpace],
         OperationKind::Length
         | OperationKind::Map
         | OperationKind::Remove
@@ -191,7 +204,7 @@ impl Run<'_> {
 
         replay.at(format!("{shown}, the first opening"));
         errors.note(session.open());
-        self.open_again(&mut session, &mut errors);
+        open_again(&mut session, &mut errors);
         for (index, operation) in self.operations.iter().enumerate() {
             replay.at(format!("{shown}, operation {index}, {operation:?}"));
             if is_sync
@@ -202,7 +215,7 @@ impl Run<'_> {
                 break;
             }
             errors.note(session.apply(operation));
-            self.open_again(&mut session, &mut errors);
+            open_again(&mut session, &mut errors);
             if index.is_multiple_of(8) {
                 errors.note(session.check());
                 errors.note(session.check_snapshots());
@@ -217,16 +230,6 @@ impl Run<'_> {
         End {
             errors: errors.count,
             counts,
-        }
-    }
-
-    /// Where a fault kept the database from opening, the next try must succeed without it.
-    fn open_again(&self, session: &mut Session, errors: &mut Errors) {
-        if !session.is_open() {
-            session.disk.set_faults(Vec::new());
-            errors.fault = None;
-            session.disk = session.disk.end_process();
-            errors.note(session.open());
         }
     }
 

@@ -9,13 +9,12 @@
 /// The first eight bytes of `key` as a big-endian word, padded with zeroes.
 #[inline]
 pub(crate) fn head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 8];
-            bytes[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(bytes)
-        }
+    if let Some(bytes) = key.first_chunk::<8>() {
+        u64::from_be_bytes(*bytes)
+    } else {
+        let mut bytes = [0; 8];
+        bytes[..key.len()].copy_from_slice(key);
+        u64::from_be_bytes(bytes)
     }
 }
 
@@ -71,11 +70,6 @@ impl PrefixIndex {
         self.heads.len()
     }
 
-    /// The bytes this index holds in memory.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.common.len() + self.heads.len() * 8 + self.starts.len() * 4 + self.rests.len()
-    }
-
     /// The key at `position` after the common prefix.
     fn rest(&self, position: usize) -> &[u8] {
         &self.rests[self.starts[position] as usize..self.starts[position + 1] as usize]
@@ -101,9 +95,9 @@ impl PrefixIndex {
             while low < high {
                 let middle = low + (high - low) / 2;
                 if self.rest(middle) < rest {
-                    low = middle + 1
+                    low = middle + 1;
                 } else {
-                    high = middle
+                    high = middle;
                 }
             }
             position = low;
