@@ -5,6 +5,7 @@
     clippy::disallowed_methods,
     reason = "looks at and damages the files of a database"
 )]
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -105,6 +105,7 @@ fn batch(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> R
         &Record::new("batch")
             .number("offset", chunk.offset)
             .number("end", chunk.end)
+            .number("synced_up_to", chunk.synced_up_to)
             .number("sequence", batch.sequence())
             .number("entries", u64::from(batch.remaining())),
     )?;
@@ -121,6 +122,7 @@ fn edit(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Re
         &Record::new("edit")
             .number("offset", chunk.offset)
             .number("end", chunk.end)
+            .number("synced_up_to", chunk.synced_up_to)
             .number("records", edit.records.len() as u64),
     )?;
     for record in &edit.records {

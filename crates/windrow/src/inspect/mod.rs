@@ -18,11 +18,12 @@ mod tables;
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::manifest::names::FileName;
 use crate::manifest::read_current;
-use crate::vfs::{OpenMode, OsVfs, Vfs};
+use crate::vfs::{self, OpenMode, OsVfs, Vfs};
 
 pub use record::{Field, Record};
 
@@ -79,7 +80,7 @@ struct File<'a> {
 
 impl File<'_> {
     /// Opens the file; a missing one is no damage here.
-    fn open(&self) -> Result<std::sync::Arc<dyn crate::vfs::File>> {
+    fn open(&self) -> Result<Arc<dyn vfs::File>> {
         self.vfs
             .open(self.path, OpenMode::Read)
             .map_err(|error| match error.kind() {

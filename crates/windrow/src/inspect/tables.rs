@@ -207,8 +207,8 @@ impl Table<'_> {
         for _ in 0..layout.count() {
             let found = layout.entry(payload, offset);
             let found = found.ok_or_else(|| damaged(malformed(offset)))?;
-            key.truncate(layout.prefix_length());
             let suffix = payload.get(found.suffix..found.suffix_end);
+            key.truncate(layout.prefix_length());
             key.extend_from_slice(suffix.unwrap_or_default());
             let (kind, sequence) = (found.trailer.kind(), found.trailer.sequence());
             report.show(&entry(kind, sequence, &key, found.end - found.value).at_depth(1))?;

@@ -17,7 +17,8 @@ mod arena;
 mod models;
 mod order;
 mod skiplist;
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
 mod tests;
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};

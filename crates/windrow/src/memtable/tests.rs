@@ -44,8 +44,9 @@ fn seen(cursor: &MemtableCursor) -> Option<Seen> {
     })
 }
 
-fn modelled(entry: (&(Vec<u8>, Reverse<SequenceNumber>), &(Kind, Vec<u8>))) -> Seen {
-    let ((key, sequence), (kind, value)) = entry;
+fn modelled(
+    ((key, sequence), (kind, value)): (&(Vec<u8>, Reverse<SequenceNumber>), &(Kind, Vec<u8>)),
+) -> Seen {
     (key.clone(), sequence.0, *kind, value.clone())
 }
 

@@ -111,8 +111,8 @@ proptest! {
         let tree = model.summary();
         let capacities = capacities(&model.options, tree.level_count);
         prop_assert!(tree.level(0).len() < model.options.level0_runs.max(1));
-        for level in 1..=tree.level_count {
-            prop_assert!(tree.logical_bytes(level) <= capacities[level]);
+        for (level, capacity) in capacities.iter().enumerate().skip(1) {
+            prop_assert!(tree.logical_bytes(level) <= *capacity);
         }
         prop_assert!(tree.levels[tree.level_count + 1..].iter().all(Vec::is_empty));
         prop_assert!(scores(&tree, &model.options)[1..].iter().all(|&score| score <= 1.0));

@@ -1,9 +1,10 @@
 //! Tests of whole tables; parts have theirs beside them.
 
-mod cost;
 mod damage;
+mod format;
 mod memory;
 mod model;
+mod open_tables;
 
 use std::path::Path;
 use std::sync::Arc;
