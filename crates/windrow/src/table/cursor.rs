@@ -26,7 +26,7 @@ use super::reader::{Block, Table};
 use super::segment::Segment;
 
 /// Where a cursor takes blocks from.
-pub(super) trait Blocks {
+pub(crate) trait Blocks {
     /// Makes block `index` the present one.
     fn load(&mut self, index: usize) -> Result<()>;
     /// The bytes that the present block is in; empty before the first.
