@@ -105,9 +105,9 @@ impl PrefixIndex {
             while low < high {
                 let middle = low + (high - low) / 2;
                 if self.rest(middle) < rest {
-                    low = middle + 1
+                    low = middle + 1;
                 } else {
-                    high = middle
+                    high = middle;
                 }
             }
             position = low;

@@ -20,7 +20,7 @@ use super::scrub::Verified;
 
 /// A segment of an open table.
 #[derive(Debug)]
-pub(super) struct Segment {
+pub(crate) struct Segment {
     pub(super) id: SegmentId,
     pub(super) index: SegmentIndex,
     pub(super) filters: Box<[Filter]>,

@@ -1,6 +1,5 @@
 //! Tests of whole tables; parts have theirs beside them.
 
-mod cost;
 mod damage;
 mod memory;
 mod model;
