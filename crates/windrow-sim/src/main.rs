@@ -3,7 +3,7 @@
 #![expect(clippy::print_stdout, reason = "reports are for people")]
 
 use clap::{Args, Parser, Subcommand};
-use windrow_sim::programmes::{crash, faults, quota};
+use windrow_sim::programmes::{crash, damage, faults, metamorphic, quota};
 
 /// Tries to break Windrow on a simulated disk.
 #[derive(Debug, Parser)]
@@ -35,6 +35,25 @@ enum Programme {
         /// Try one in so many of the possible faults.
         #[arg(long, default_value_t = faults::Plan::default().one_in)]
         one_in: u64,
+    },
+    /// Damages the files of closed databases.
+    Damage {
+        #[command(flatten)]
+        seeds: Seeds,
+        /// Operations that fill each database.
+        #[arg(long, default_value_t = damage::Plan::default().operations)]
+        operations: usize,
+        /// Flip one in so many bits.
+        #[arg(long, default_value_t = damage::Plan::default().one_in)]
+        one_in: u64,
+    },
+    /// Compares random histories of all operations with a sorted map.
+    Metamorphic {
+        #[command(flatten)]
+        seeds: Seeds,
+        /// Operations in each history.
+        #[arg(long, default_value_t = metamorphic::Plan::default().operations)]
+        operations: usize,
     },
     /// Lets the disk fill up at every size.
     Quota {
@@ -95,6 +114,29 @@ fn main() {
                 first_seed: seeds.first_seed,
             };
             print!("{}", faults::run(&plan));
+        }
+        Programme::Damage {
+            seeds,
+            operations,
+            one_in,
+        } => {
+            let plan = damage::Plan {
+                seeds: seeds.count(),
+                operations,
+                one_in,
+                threads: seeds.threads(),
+                first_seed: seeds.first_seed,
+            };
+            print!("{}", damage::run(&plan));
+        }
+        Programme::Metamorphic { seeds, operations } => {
+            let plan = metamorphic::Plan {
+                seeds: seeds.count(),
+                operations,
+                threads: seeds.threads(),
+                first_seed: seeds.first_seed,
+            };
+            print!("{}", metamorphic::run(&plan));
         }
         Programme::Quota {
             seeds,

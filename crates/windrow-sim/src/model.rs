@@ -102,16 +102,22 @@ impl Model {
         self.current = self.state(self.commits.len());
     }
 
-    /// A crash left the first `count` commits; the others never happened.
+    /// A crash left the first `count` commits; they happened and the others never did.
     pub fn recovered(&mut self, count: usize) {
         self.commits.truncate(count);
         self.hashes.truncate(count + 1);
+        for (_, status) in &mut self.commits {
+            if *status == Status::Unknown {
+                *status = Status::Buffered;
+            }
+        }
         self.current = self.state(count);
     }
 
-    /// Everything so far became durable.
+    /// Everything that was acknowledged became durable.
     pub fn persisted(&mut self) {
-        if let Some(last) = self.commits.last_mut() {
+        let mut newest_first = self.commits.iter_mut().rev();
+        if let Some(last) = newest_first.find(|(_, status)| *status != Status::Unknown) {
             last.1 = Status::Durable;
         }
     }
@@ -325,6 +331,9 @@ mod tests {
         model.withdraw();
         assert_eq!(*model.current(), before);
         assert_eq!(model.begun(), 3);
+        model.persisted();
+        assert_eq!(model.power_failure_bounds().required, 2);
+        model.recovered(3);
         model.persisted();
         assert_eq!(model.power_failure_bounds().required, 3);
     }

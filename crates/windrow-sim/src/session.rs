@@ -3,7 +3,7 @@
 use crate::history::Operation;
 use crate::model::{Bounds, Change, Contents, Status, differences};
 use crate::settings::Setting;
-use crate::{Model, SimDisk, SteppedRuntime};
+use crate::{CrashPolicy, Model, SimDisk, SteppedRuntime};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -107,7 +107,7 @@ impl Session {
             }
             Operation::Hold => {
                 let snapshot = self.db().snapshot();
-                let contents = self.lock_model().current().clone();
+                let contents = self.visible()?;
                 self.snapshots.push_back((snapshot, contents));
                 Ok(())
             }
@@ -156,25 +156,44 @@ impl Session {
 
     /// Closes and opens again; nothing may change.
     pub fn reopen(&mut self) -> Result<()> {
-        self.snapshots.clear();
-        self.keyspaces.clear();
-        if let Some(db) = self.db.take() {
-            let closed = db.close();
-            if closed.is_ok() {
-                self.lock_model().persisted();
-            }
+        self.close()?;
+        self.open()
+    }
+
+    /// Closes the database, which makes everything durable, and ends the process.
+    pub fn close(&mut self) -> Result<()> {
+        let closed = match self.db.take() {
+            Some(db) => db.close(),
+            None => Ok(()),
+        };
+        self.forget();
+        if closed.is_ok() {
+            self.lock_model().persisted();
         }
         self.disk = self.disk.end_process();
-        self.open()
+        closed
     }
 
     /// Ends the process and opens again.
     pub fn kill(&mut self) -> Result<()> {
         self.disk = self.disk.end_process();
+        self.forget();
+        self.open()
+    }
+
+    /// Lets the power fail and opens again what `policy` leaves.
+    pub fn fail_power(&mut self, policy: CrashPolicy) -> Result<()> {
+        self.disk = self.disk.crash(policy);
+        self.forget();
+        self.trusts_disk = false;
+        self.open()
+    }
+
+    /// Forgets what belonged to a process that has ended.
+    fn forget(&mut self) {
         self.snapshots.clear();
         self.keyspaces.clear();
         self.db = None;
-        self.open()
     }
 
     /// From now on what is read back is not taken to be durable: a sync may have failed and left
@@ -188,7 +207,7 @@ impl Session {
         contents(self.db())
     }
 
-    /// Compares everything, also through `held` snapshots, with the model.
+    /// Compares everything with the model.
     ///
     /// # Errors
     /// A read failed.
@@ -198,17 +217,23 @@ impl Session {
     pub fn check(&self) -> Result<()> {
         let found = self.contents()?;
         let model = self.lock_model();
-        if found == *model.current() {
-            return Ok(());
-        }
         // A failed commit may be invisible in the handle that reported it.
         let without = self.unresolved.then(|| model.state(model.begun() - 1));
         assert!(
-            without.as_ref() == Some(&found),
+            found == *model.current() || without.as_ref() == Some(&found),
             "the contents differ from the model: {}",
             differences(model.current(), &found).join("; ")
         );
         Ok(())
+    }
+
+    /// What the open database must show.
+    fn visible(&self) -> Result<Contents> {
+        if self.unresolved {
+            self.check()?;
+            return self.contents();
+        }
+        Ok(self.lock_model().current().clone())
     }
 
     /// Checks every snapshot that is held.

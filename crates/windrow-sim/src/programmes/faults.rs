@@ -181,28 +181,20 @@ impl Run<'_> {
         let mut session = Session::new(disk, self.seed, self.setting.clone(), empty_model());
         let mut errors = Errors { fault, count: 0 };
         let shown = fault.map_or_else(String::new, |fault| fault.to_string());
-        let is_sync = fault.is_some_and(|fault| {
-            matches!(fault.kind, OperationKind::Sync | OperationKind::SyncDir)
-                && fault.after != AfterFailedSync::Durable
-        });
-        if is_sync {
-            session.distrust_disk();
-        }
 
         replay.at(format!("{shown}, the first opening"));
-        errors.note(session.open());
-        self.open_again(&mut session, &mut errors);
+        self.open(&mut session, &mut errors);
         for (index, operation) in self.operations.iter().enumerate() {
-            replay.at(format!("{shown}, operation {index}, {operation:?}"));
-            if is_sync
-                && matches!(operation, Operation::Reopen)
-                && !session.disk.fault_log().is_empty()
-            {
-                // What a new process reads back from the cache no engine can know to be lost.
+            if !session.is_open() {
                 break;
             }
+            replay.at(format!("{shown}, operation {index}, {operation:?}"));
+            if matches!(operation, Operation::Reopen) {
+                errors.note(session.close());
+                self.open(&mut session, &mut errors);
+                continue;
+            }
             errors.note(session.apply(operation));
-            self.open_again(&mut session, &mut errors);
             if index.is_multiple_of(8) {
                 errors.note(session.check());
                 errors.note(session.check_snapshots());
@@ -212,7 +204,8 @@ impl Run<'_> {
             .into_iter()
             .map(|kind| (kind, session.disk.operations(kind)))
             .collect();
-        replay.at(format!("{shown}, after the history"));
+        let log = session.disk.fault_log();
+        replay.at(format!("{shown}, after the history; faults: {log:?}"));
         self.finish(&mut session);
         End {
             errors: errors.count,
@@ -220,35 +213,46 @@ impl Run<'_> {
         }
     }
 
-    /// Where a fault kept the database from opening, the next try must succeed without it.
-    fn open_again(&self, session: &mut Session, errors: &mut Errors) {
-        if !session.is_open() {
+    /// Opens the database. Where the fault keeps it from opening, the next try must succeed without.
+    ///
+    /// After a sync that failed, the cache may hold what is lost and will be called durable by the
+    /// next sync: what a new process reads back then no engine can judge, and it stays closed.
+    fn open(&self, session: &mut Session, errors: &mut Errors) {
+        for _ in 0..2 {
+            if errors.sync_failed(&session.disk) {
+                return;
+            }
+            errors.note(session.open());
+            if session.is_open() {
+                return;
+            }
+            session.disk = session.disk.end_process();
+            if errors.sync_failed(&session.disk) {
+                return;
+            }
             session.disk.set_faults(Vec::new());
             errors.fault = None;
-            session.disk = session.disk.end_process();
-            errors.note(session.open());
         }
     }
 
     /// Nothing goes wrong any more: everything must be there, now and after each kind of crash.
     fn finish(&self, session: &mut Session) {
         session.disk.set_faults(Vec::new());
-        if let Err(error) = session.check().and_then(|()| session.check_snapshots()) {
+        if session.is_open()
+            && let Err(error) = session.check().and_then(|()| session.check_snapshots())
+        {
             panic!("reads fail although the device works again: {error:?}");
         }
         let image = session.disk.image();
         let model = session.lock_model().clone();
         let bounds = model.power_failure_bounds();
-        let policies = [
-            CrashPolicy::DropUnsynced,
-            CrashPolicy::KeepAll,
-            CrashPolicy::Random(self.seed),
-        ];
+        let policies = [CrashPolicy::KeepAll, CrashPolicy::Random(self.seed)];
         check_crashes(&image, &policies, self.setting, &model, bounds);
         let again = session
-            .kill()
+            .fail_power(CrashPolicy::DropUnsynced)
             .and_then(|()| session.verify())
-            .and_then(|()| session.reopen());
+            .and_then(|()| session.reopen())
+            .and_then(|()| session.check());
         if let Err(error) = again {
             panic!("the database does not go on after a fault: {error:?}");
         }
@@ -262,6 +266,15 @@ struct Errors {
 }
 
 impl Errors {
+    /// Whether a sync failed and took back what it was to make durable.
+    fn sync_failed(&self, disk: &SimDisk) -> bool {
+        !disk.fault_log().is_empty()
+            && self.fault.is_some_and(|fault| {
+                matches!(fault.kind, OperationKind::Sync | OperationKind::SyncDir)
+                    && fault.after != AfterFailedSync::Durable
+            })
+    }
+
     fn note(&mut self, result: Result<(), Error>) {
         let Err(error) = result else {
             return;

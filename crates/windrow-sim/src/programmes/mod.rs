@@ -4,7 +4,9 @@
 //! A failure is a panic. Before it, what is needed to repeat the run is printed: one line.
 
 pub mod crash;
+pub mod damage;
 pub mod faults;
+pub mod metamorphic;
 pub mod quota;
 mod steps;
 

@@ -6,16 +6,20 @@
 //!
 //! Immutable once built; shared freely between threads.
 
-/// The first eight bytes of `key` as a big-endian word, padded with zeroes.
+/// The first eight bytes of `key` from `start` on as a big-endian word, padded with zeroes; `start`
+/// is at most the key's length.
 #[inline]
-pub(crate) fn head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 8];
-            bytes[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(bytes)
-        }
+pub(crate) fn head_behind(key: &[u8], start: usize) -> u64 {
+    let rest = &key[start..];
+    if let Some(bytes) = rest.first_chunk::<8>() {
+        return u64::from_be_bytes(*bytes);
+    }
+    match key.last_chunk::<8>() {
+        // Shorter than a word: shift away what stands before it.
+        Some(bytes) if !rest.is_empty() => u64::from_be_bytes(*bytes) << (8 * (8 - rest.len())),
+        _ => rest
+            .iter()
+            .rfold(0, |head, byte| head >> 8 | u64::from(*byte) << 56),
     }
 }
 
@@ -50,7 +54,7 @@ impl PrefixIndex {
         let mut rests = Vec::new();
         for key in keys {
             let rest = &key[common..];
-            heads.push(head(rest));
+            heads.push(head_behind(key, common));
             rests.extend_from_slice(rest);
             starts.push(u32::try_from(rests.len()).unwrap_or(u32::MAX));
         }
@@ -92,7 +96,7 @@ impl PrefixIndex {
             std::cmp::Ordering::Equal => {}
         }
         let rest = &key[shared..];
-        let target = head(rest);
+        let target = head_behind(key, shared);
         let mut position = self.heads.partition_point(|&head| head < target);
         // Equal heads are rare; where they occur, whole keys decide.
         if position < self.heads.len() && self.heads[position] == target {

@@ -27,6 +27,7 @@
 
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::base::prefix_index::head_behind;
 use crate::base::{Kind, SequenceNumber, Trailer};
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::get_varint;
@@ -249,6 +250,15 @@ impl Layout {
         bytes.get(self.origin + HEADER_BYTES..self.entries)
     }
 
+    /// The piece that the shared prefix is the front of, where it is short.
+    #[inline]
+    pub(crate) fn short_prefix<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8; SHORT_SUFFIX_BYTES]> {
+        if self.prefix_length() > SHORT_SUFFIX_BYTES {
+            return None;
+        }
+        bytes.get(self.origin + HEADER_BYTES..)?.first_chunk()
+    }
+
     /// Where the entries begin.
     #[inline]
     pub(crate) fn entries_start(&self) -> usize {
@@ -400,26 +410,27 @@ impl Layout {
                 follows: false,
             });
         };
+        let target = head_behind(key, prefix.len());
         if self.slot_bytes() == NARROW_SLOT_BYTES {
             let slots = self.slots::<NARROW_SLOT_BYTES>(bytes)?;
-            self.search_slots(bytes, slots, rest, sequence)
+            self.search_slots(bytes, slots, target, rest, sequence)
         } else {
             let slots = self.slots::<WIDE_SLOT_BYTES>(bytes)?;
-            self.search_slots(bytes, slots, rest, sequence)
+            self.search_slots(bytes, slots, target, rest, sequence)
         }
     }
 
-    /// Searches for (`rest`, `sequence`), the key without the shared prefix: first among the heads,
-    /// then, where heads tie, among whole entries.
+    /// Searches for (`rest`, `sequence`), the key without the shared prefix: first among the heads
+    /// for `target`, the head of `rest`, then, where heads tie, among whole entries.
     #[inline]
     fn search_slots<const WIDTH: usize>(
         &self,
         bytes: &[u8],
         slots: &[[u8; WIDTH]],
+        target: u64,
         rest: &[u8],
         sequence: SequenceNumber,
     ) -> Option<Position> {
-        let target = head(piece_at(rest, 0)?, rest.len());
         let (mut low, mut high) = (0, slots.len());
         let mut head_at_high = None;
         while low < high {

@@ -177,10 +177,13 @@ impl<B: Blocks> BlockCursor<B> {
         let Some(layout) = Layout::read(bytes, self.blocks.origin()) else {
             return Err(self.malformed(index));
         };
-        let Some(prefix) = layout.prefix(bytes) else {
+        if let Some(piece) = layout.short_prefix(bytes) {
+            self.key.set_short_prefix(piece, layout.prefix_length());
+        } else if let Some(prefix) = layout.prefix(bytes) {
+            self.key.set_prefix(prefix);
+        } else {
             return Err(self.malformed(index));
-        };
-        self.key.set_prefix(prefix);
+        }
         self.layout = layout;
         self.loaded = Some(index);
         Ok(())

@@ -1,7 +1,7 @@
 //! The key under a cursor: the block's shared prefix, then the entry's suffix.
 //!
-//! Invariant I1: `bytes` has room for a short suffix behind the prefix, so that one is copied as a
-//! piece of fixed size.
+//! Invariant I1: `bytes` has room for a short suffix behind any short prefix and behind the present
+//! one, so that those are copied as pieces of fixed size.
 
 use crate::block::SHORT_SUFFIX_BYTES;
 
@@ -28,6 +28,14 @@ impl KeyBuffer {
         self.prefix_length = 0;
         self.set_suffix(prefix);
         self.prefix_length = prefix.len();
+    }
+
+    /// Begins all keys from here on with the first `length` bytes of `piece`.
+    #[inline]
+    pub(super) fn set_short_prefix(&mut self, piece: &[u8; SHORT_SUFFIX_BYTES], length: usize) {
+        self.prefix_length = 0;
+        self.set_short_suffix(piece, length);
+        self.prefix_length = length;
     }
 
     /// Makes the key the prefix and `suffix`.

@@ -35,6 +35,13 @@ pub(crate) struct TableSlot {
     opening: Mutex<()>,
 }
 
+impl TableSlot {
+    /// Whether the table is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.table.load().is_some()
+    }
+}
+
 /// Opens tables on demand and closes the least used.
 #[derive(Debug)]
 pub(crate) struct OpenTables {

@@ -5,6 +5,7 @@ mod damage;
 mod format;
 mod memory;
 mod model;
+mod open_tables;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,0 +1,321 @@
+//! Damage to the files of a closed database: every bit flipped, sectors zeroed, files cut,
+//! extended, deleted, swapped and replaced by what they once were.
+//!
+//! Opening, reading and `verify` must give the right answer or `Corruption`; and damage to a byte
+//! that counts must be noticed by one of them.
+
+use super::{Replay, empty_model, for_seeds, history};
+use crate::disk::{Image, SECTOR_BYTES, SimDisk};
+use crate::history::{Operation, Profile};
+use crate::model::{Contents, differences};
+use crate::session::{FOLDER, JOBS_MAX, Session};
+use crate::settings::Setting;
+use crate::{Random, SteppedRuntime, combine};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use windrow::{Db, Error, ErrorKind};
+
+/// How much is done.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    /// Databases, one for each seed.
+    pub seeds: u64,
+    /// Operations that fill each database.
+    pub operations: usize,
+    /// One in so many bits is flipped.
+    pub one_in: u64,
+    /// Threads.
+    pub threads: usize,
+    /// The first seed.
+    pub first_seed: u64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            seeds: 2,
+            operations: 60,
+            one_in: 8,
+            threads: 2,
+            first_seed: 1,
+        }
+    }
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// By kind of damage and file: how often it was noticed, and how often it did no harm.
+    pub outcomes: BTreeMap<String, [u64; 2]>,
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<34} {:>9} {:>9}", "damage", "noticed", "harmless")?;
+        for (kind, [noticed, harmless]) in &self.outcomes {
+            writeln!(f, "{kind:<34} {noticed:>9} {harmless:>9}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs the programme.
+pub fn run(plan: &Plan) -> Tally {
+    let tally = Mutex::new(Tally::default());
+    for_seeds(
+        plan.first_seed,
+        plan.threads,
+        |seed| seed < plan.first_seed + plan.seeds,
+        |seed| {
+            let of_seed = run_seed(plan, seed);
+            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            for (kind, counts) in of_seed.outcomes {
+                let sum = tally.outcomes.entry(kind).or_default();
+                sum[0] += counts[0];
+                sum[1] += counts[1];
+            }
+        },
+    );
+    tally.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Damages the database of one seed in every way.
+pub fn run_seed(plan: &Plan, seed: u64) -> Tally {
+    let arguments = format!(
+        "--first-seed {seed} --operations {} --one-in {}",
+        plan.operations, plan.one_in
+    );
+    let replay = Replay::new("damage", &arguments);
+    let victim = Victim::new(plan, seed);
+    let mut damage = Damage {
+        victim,
+        replay,
+        tally: Tally::default(),
+    };
+    damage.flip_bits(&mut Random::new(combine(seed, 3)), plan.one_in);
+    damage.harm_files();
+    damage.tally
+}
+
+/// A closed database with every kind of file and section.
+struct Victim {
+    setting: Setting,
+    image: Image,
+    /// The same database earlier in its life.
+    earlier: Image,
+    contents: Contents,
+}
+
+impl Victim {
+    fn new(plan: &Plan, seed: u64) -> Self {
+        let names = ["tiny", "compressed", "buffered", "many-runs"];
+        let name = names[usize::try_from(seed).unwrap_or(0) % names.len()];
+        let setting = Setting::named(name).expect("there is such a setting");
+        let mut session = Session::new(SimDisk::new(), seed, setting.clone(), empty_model());
+        let profile = Profile {
+            keys: 40,
+            keyspaces: 2,
+            synced: 20,
+            kills: false,
+        };
+        let operations = history(seed, profile).operations(plan.operations);
+        let (first, second) = operations.split_at(plan.operations / 2);
+        let mut fill = || -> windrow::Result<Image> {
+            session.open()?;
+            carry_out(&mut session, first)?;
+            session.db().flush()?;
+            session.runtime.run_until_idle(JOBS_MAX);
+            let earlier = session.disk.image();
+            carry_out(&mut session, second)?;
+            session.close()?;
+            Ok(earlier)
+        };
+        let earlier = match fill() {
+            Ok(earlier) => earlier,
+            Err(error) => panic!("the victim cannot be made: {error:?}"),
+        };
+        let contents = session.lock_model().current().clone();
+        Self {
+            setting,
+            image: session.disk.image(),
+            earlier,
+            contents,
+        }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files = self.image.files();
+        files.retain(|path| !path.ends_with("LOCK"));
+        files
+    }
+
+    fn read(&self, path: &Path) -> Vec<u8> {
+        self.image.read(path).expect("the file exists")
+    }
+}
+
+fn carry_out(session: &mut Session, operations: &[Operation]) -> windrow::Result<()> {
+    operations
+        .iter()
+        .try_for_each(|operation| session.apply(operation))
+}
+
+/// What came of damage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// Something said `Corruption`.
+    Noticed,
+    /// Every answer was right and nothing was noticed.
+    Harmless,
+}
+
+struct Damage {
+    victim: Victim,
+    replay: Replay,
+    tally: Tally,
+}
+
+impl Damage {
+    fn flip_bits(&mut self, random: &mut Random, one_in: u64) {
+        for path in self.victim.files() {
+            let bytes = self.victim.read(&path);
+            for bit in 0..bytes.len() * 8 {
+                if random.chance(1, one_in) {
+                    let mut bytes = bytes.clone();
+                    bytes[bit / 8] ^= 1 << (bit % 8);
+                    let place = format!("bit {bit} of {} flipped", path.display());
+                    let outcome = self.with_file("bit flipped", &path, &bytes, &place);
+                    assert_eq!(outcome, Outcome::Noticed, "{place} is not noticed");
+                }
+            }
+        }
+    }
+
+    fn harm_files(&mut self) {
+        for path in self.victim.files() {
+            let bytes = self.victim.read(&path);
+            let shown = path.display();
+            for start in (0..bytes.len()).step_by(SECTOR_BYTES) {
+                let end = bytes.len().min(start + SECTOR_BYTES);
+                let mut zeroed = bytes.clone();
+                zeroed[start..end].fill(0);
+                if zeroed != bytes {
+                    let place = format!("{shown} zeroed from {start}");
+                    let outcome = self.with_file("sector zeroed", &path, &zeroed, &place);
+                    assert_eq!(outcome, Outcome::Noticed, "{place} is not noticed");
+                }
+            }
+            for end in 0..bytes.len() {
+                if end.is_multiple_of(SECTOR_BYTES) || bytes.len() - end < 100 {
+                    let place = format!("{shown} cut to {end}");
+                    let outcome = self.with_file("cut", &path, &bytes[..end], &place);
+                    assert_eq!(outcome, Outcome::Noticed, "{place} is not noticed");
+                }
+            }
+            for filler in [0, 0xa5] {
+                let mut longer = bytes.clone();
+                longer.resize(bytes.len() + 3000, filler);
+                // What is behind the recorded end need not be noticed.
+                self.with_file("extended", &path, &longer, &format!("{shown} extended"));
+            }
+            let mut image = self.victim.image.clone();
+            image.remove(&path).expect("the file exists");
+            let place = format!("{shown} deleted");
+            let outcome = self.try_image("deleted", &path, image, &place);
+            assert_eq!(outcome, Outcome::Noticed, "{place} is not noticed");
+            self.replace(&path, &bytes);
+        }
+    }
+
+    /// Puts other files of the database, and earlier states of this one, in its place.
+    fn replace(&mut self, path: &Path, bytes: &[u8]) {
+        let shown = path.display().to_string();
+        for other in self.victim.files() {
+            let replacement = self.victim.read(&other);
+            if replacement != bytes {
+                let place = format!("{shown} replaced by {}", other.display());
+                let outcome = self.with_file("replaced by another", path, &replacement, &place);
+                assert_eq!(outcome, Outcome::Noticed, "{place} is not noticed");
+            }
+        }
+        if let Ok(earlier) = self.victim.earlier.read(path)
+            && earlier != bytes
+        {
+            let place = format!("{shown} replaced by an earlier state");
+            let outcome = self.with_file("replaced by earlier", path, &earlier, &place);
+            assert_eq!(outcome, Outcome::Noticed, "{place} is not noticed");
+        }
+    }
+
+    fn with_file(&mut self, kind: &str, path: &Path, bytes: &[u8], place: &str) -> Outcome {
+        let mut image = self.victim.image.clone();
+        image.write(path, bytes).expect("the folder exists");
+        self.try_image(kind, path, image, place)
+    }
+
+    fn try_image(&mut self, kind: &str, path: &Path, image: Image, place: &str) -> Outcome {
+        self.replay.at(place.to_owned());
+        let outcome = self.examine(image);
+        let extension = path.extension().or(path.file_name()).unwrap_or_default();
+        let name = format!("{kind}: {}", extension.to_string_lossy());
+        let index = usize::from(outcome == Outcome::Harmless);
+        self.tally.outcomes.entry(name).or_default()[index] += 1;
+        outcome
+    }
+
+    /// Opens, scans both ways, reads each key, verifies.
+    fn examine(&self, image: Image) -> Outcome {
+        let disk = SimDisk::from_image(image);
+        let runtime = SteppedRuntime::new(1);
+        let options = self.victim.setting.on(&disk, &runtime);
+        let db = match Db::open(Path::new(FOLDER), options) {
+            Ok(db) => db,
+            Err(error) => return noticed(&error),
+        };
+        let mut outcome = Outcome::Harmless;
+        let mut note = |result: Result<(), Error>| {
+            if let Err(error) = result {
+                outcome = noticed(&error);
+            }
+        };
+        match crate::session::contents(&db) {
+            Ok(found) => assert!(
+                found == self.victim.contents,
+                "wrong answer from damaged files: {}",
+                differences(&self.victim.contents, &found).join("; ")
+            ),
+            Err(error) => note(Err(error)),
+        }
+        for (name, entries) in &self.victim.contents {
+            let keyspace = match db.keyspace(name) {
+                Ok(keyspace) => keyspace,
+                Err(error) => {
+                    note(Err(error));
+                    continue;
+                }
+            };
+            for (key, value) in entries {
+                match keyspace.get(key) {
+                    Ok(found) => assert_eq!(found.as_ref(), Some(value), "wrong answer to a get"),
+                    Err(error) => note(Err(error)),
+                }
+            }
+        }
+        match db.verify() {
+            Ok(report) => report.damage.into_iter().for_each(|error| note(Err(error))),
+            Err(error) => note(Err(error)),
+        }
+        outcome
+    }
+}
+
+fn noticed(error: &Error) -> Outcome {
+    assert_eq!(
+        error.kind(),
+        ErrorKind::Corruption,
+        "damage was reported as something else: {error:?}"
+    );
+    Outcome::Noticed
+}
