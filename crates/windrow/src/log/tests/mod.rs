@@ -8,6 +8,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::memory::{MemoryVfs, Operation};
+use super::reader::End;
 use super::*;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result};
 
