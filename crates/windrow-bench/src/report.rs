@@ -29,8 +29,8 @@ pub struct Report {
     pub max_us: f64,
     /// Gets that found a value, seeks that met their key, entries walked over.
     pub found: u64,
-    /// Over every key and value read, in hexadecimal; equal for equal seeds and loads, except
-    /// beside a writer.
+    /// Over every key and value read, in hexadecimal; equal for equal seeds and loads, except for
+    /// `readwhilewriting` and what runs on the store that it leaves.
     pub checksum: String,
     /// Bytes written by the engine per byte given, over this load alone, after settling; 0 where
     /// nothing was given.

@@ -68,8 +68,8 @@ impl Engine for WindrowEngine {
         Ok(levels
             .map(|level| LevelShape {
                 level: level.level as u64,
-                files: level.files,
-                segments: level.segments,
+                files: level.files as u64,
+                segments: level.segments as u64,
                 bytes: level.bytes,
                 capacity: level.capacity,
                 entries: level.entries,

@@ -1,9 +1,10 @@
 //! The files below a folder, in a stable order.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use windrow::{Error, Result};
+use windrow::{Error, ErrorKind, Result};
 
 /// One regular file.
 #[derive(Debug, Clone)]
@@ -36,21 +37,16 @@ impl Walk {
     }
 
     fn visit(&mut self, path: PathBuf) -> Result<Option<FoundFile>> {
-        let metadata =
-            fs::symlink_metadata(&path).map_err(|error| Error::io("read", &path, error))?;
+        let metadata = fs::symlink_metadata(&path).map_err(|error| failed("read", &path, error))?;
         if metadata.is_file() {
             let bytes = metadata.len();
             return Ok(Some(FoundFile { path, bytes }));
         }
         if metadata.is_dir() && !self.is_ignored(&path) {
             let mut children = Vec::new();
-            let entries = fs::read_dir(&path).map_err(|error| Error::io("list", &path, error))?;
+            let entries = fs::read_dir(&path).map_err(|error| failed("list", &path, error))?;
             for entry in entries {
-                children.push(
-                    entry
-                        .map_err(|error| Error::io("list", &path, error))?
-                        .path(),
-                );
+                children.push(entry.map_err(|error| failed("list", &path, error))?.path());
             }
             children.sort_unstable_by(|left, right| right.cmp(left));
             self.pending.append(&mut children);
@@ -91,5 +87,17 @@ pub(crate) fn key_of(root: &Path, path: &Path) -> Vec<u8> {
 
 /// The content of the file at `path`.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
-    fs::read(path).map_err(|error| Error::io("read", path, error))
+    fs::read(path).map_err(|error| failed("read", path, error))
+}
+
+/// The operating system failed `operation` on `path`, which the caller named: where it does not
+/// exist, that is the caller's mistake.
+pub(crate) fn failed(operation: &str, path: &Path, source: io::Error) -> Error {
+    let missing = source.kind() == io::ErrorKind::NotFound;
+    let error = Error::io(operation, path, source);
+    if missing {
+        error.with_kind(ErrorKind::NotFound)
+    } else {
+        error
+    }
 }

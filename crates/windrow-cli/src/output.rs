@@ -56,10 +56,15 @@ impl Output {
         self.stdout.flush().map_err(failed)
     }
 
+    /// Says `note` on standard error.
+    pub(crate) fn note(note: impl Display) {
+        // There is nowhere left to report that reporting failed.
+        drop(writeln!(io::stderr(), "windrow: {note}"));
+    }
+
     /// Says on standard error what went wrong, and under `--json` in an object, too.
     pub(crate) fn error(&mut self, error: &Error) {
-        // There is nowhere left to report that reporting failed.
-        drop(writeln!(io::stderr(), "windrow: {error}"));
+        Self::note(error);
         let kind = format!("{:?}", error.kind());
         let object = json!({ "error": { "kind": kind, "message": error.to_string() } });
         drop(self.object(&object));

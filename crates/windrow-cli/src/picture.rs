@@ -16,20 +16,29 @@ const OVER: char = '\u{25b6}';
 /// shape of the tree shows; the filled part is the share of the capacity in use.
 pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
     let levels = &keyspace.levels;
-    let files: u64 = levels.iter().map(|level| level.files).sum();
+    let files: usize = levels.iter().map(|level| level.files).sum();
     let bytes: u64 = levels.iter().map(|level| level.bytes).sum();
     let title = format!(
         "keyspace {}: {} in {}, {} in memory",
         keyspace.name,
         human_bytes(bytes),
-        plural(files, "file"),
+        plural(files as u64, "file"),
         human_bytes(keyspace.memtable_bytes),
     );
-    let largest = levels.iter().map(capacity).max().unwrap_or(1);
-    let smallest = levels.iter().map(capacity).min().unwrap_or(1);
+    let capacities = || {
+        levels
+            .iter()
+            .map(|level| level.capacity)
+            .filter(|&bytes| bytes > 0)
+    };
+    let largest = capacities().max().unwrap_or(1);
+    let smallest = capacities().min().unwrap_or(1);
     let mut lines = vec![title];
     lines.extend(levels.iter().map(|level| {
-        let cells = cells(capacity(level), smallest, largest);
+        let cells = match level.capacity {
+            0 => CELLS_MIN,
+            capacity => cells(capacity, smallest, largest),
+        };
         format!(
             "  level {:<2} {:<width$} {}",
             level.level,
@@ -100,7 +109,7 @@ fn caption(level: &LevelStats) -> String {
     format!(
         "{:>9}{share}  {}, {} entries{tombstones}",
         human_bytes(level.bytes),
-        plural(level.files, "file"),
+        plural(level.files as u64, "file"),
         human_count(level.entries),
     )
 }
@@ -108,4 +117,28 @@ fn caption(level: &LevelStats) -> String {
 fn plural(count: u64, noun: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", human_count(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_stay_within_bounds() {
+        for capacity in [1, 7, 1 << 20, u64::MAX] {
+            for (smallest, largest) in [(1, 1), (5, 1 << 30), (1 << 20, u64::MAX)] {
+                let cells = cells(capacity, smallest, largest);
+                assert!((CELLS_MIN..=CELLS_MAX).contains(&cells));
+                for bytes in [0, 1, capacity / 2, capacity, u64::MAX] {
+                    let mut level = LevelStats::default();
+                    level.bytes = bytes;
+                    level.capacity = capacity;
+                    let bar = bar(&level, cells);
+                    let over = usize::from(bytes > capacity);
+                    assert_eq!(bar.chars().count(), cells + over);
+                    assert_eq!(bar.contains(FULL), bytes > 0);
+                }
+            }
+        }
+    }
 }

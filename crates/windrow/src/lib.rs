@@ -8,6 +8,7 @@ mod codec;
 mod compact;
 mod engine;
 mod filter;
+pub mod inspect;
 mod log;
 mod manifest;
 mod memtable;

@@ -7,8 +7,11 @@ use crate::outcome::Outcome;
 use crate::output::Output;
 
 pub(crate) fn run(args: &BenchArgs, output: &mut Output) -> Result<Outcome> {
-    output.line_now(header())?;
+    let mut heading = Some(header());
     windrow_bench::run::<WindrowEngine>(args, |report| {
+        if let Some(heading) = heading.take() {
+            output.line(heading)?;
+        }
         output.object(report)?;
         output.line(row(report))?;
         output.flush()

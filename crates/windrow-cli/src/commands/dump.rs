@@ -1,5 +1,6 @@
 //! `dump`: the content of one file of a database, for people who want to see the bytes' meaning.
 
+use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -7,6 +8,7 @@ use clap::Args;
 use serde_json::json;
 use windrow::{Result, inspect};
 
+use crate::files;
 use crate::outcome::Outcome;
 use crate::output::Output;
 
@@ -25,6 +27,8 @@ pub(crate) struct DumpArgs {
 }
 
 pub(crate) fn run(args: &DumpArgs, output: &mut Output) -> Result<Outcome> {
+    let file = fs::metadata(&args.file);
+    file.map_err(|error| files::failed("read", &args.file, error))?;
     let mut lines = Lines {
         output,
         line: Vec::new(),

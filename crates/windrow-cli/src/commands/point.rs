@@ -91,7 +91,7 @@ pub(crate) fn get(args: &GetArgs, output: &mut Output) -> Result<Outcome> {
     }
     output.object(&entry_object(&key, value.as_deref()))?;
     db.close()?;
-    Ok(Outcome::found(value.is_some()))
+    Ok(found_or_said(&key, value.is_some()))
 }
 
 pub(crate) fn put(args: &PutArgs, output: &mut Output) -> Result<Outcome> {
@@ -119,7 +119,15 @@ pub(crate) fn delete(args: &DeleteArgs, output: &mut Output) -> Result<Outcome> 
     }
     db.close()?;
     output.object(&json!({ "deleted": u8::from(found) }))?;
-    Ok(Outcome::found(found))
+    Ok(found_or_said(&key, found))
+}
+
+/// Says so where `key` was not found.
+fn found_or_said(key: &[u8], found: bool) -> Outcome {
+    if !found {
+        Output::note(format_args!("there is no key \"{}\"", escape(key)));
+    }
+    Outcome::found(found)
 }
 
 /// All of standard input, or enough of it to be refused as too long.

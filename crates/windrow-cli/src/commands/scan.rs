@@ -69,7 +69,7 @@ pub(crate) fn run(args: &ScanArgs, output: &mut Output) -> Result<Outcome> {
             output.object(&entry_object(&key, Some(&value)))
         }
     };
-    let mut range = keyspace.range(bounds);
+    let mut range = keyspace.range(bounds)?;
     if args.reverse {
         range.rev().take(limit).try_for_each(&mut show)?;
     } else {

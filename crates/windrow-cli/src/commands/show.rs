@@ -85,8 +85,8 @@ fn levels_table(stats: &Stats) -> Table {
             table.add_row([
                 Cell::new(&keyspace.name),
                 right(&level.level),
-                right(&human_count(level.files)),
-                right(&human_count(level.segments)),
+                right(&level.files),
+                right(&level.segments),
                 right(&human_bytes(level.bytes)),
                 right(&human_bytes(level.capacity)),
                 right(&human_count(level.entries)),

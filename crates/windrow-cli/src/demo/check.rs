@@ -123,7 +123,7 @@ pub(super) fn scans(keyspace: &Keyspace, expected: &Expected, checks: &mut Check
 
     for folder in top_folders(&live) {
         let mut wanted = live.iter().filter(|(key, _)| key.starts_with(folder));
-        for entry in keyspace.prefix(folder) {
+        for entry in keyspace.prefix(folder)? {
             let (key, value) = entry?;
             scanned += 1;
             compare("prefix", wanted.next(), &key, &value, checks);

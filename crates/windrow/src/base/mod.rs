@@ -4,9 +4,9 @@
 //! synchronisation primitives. No I/O, no threads, no clocks.
 
 pub(crate) mod cursor;
-pub mod error;
-pub mod ids;
-pub mod key;
+pub(crate) mod error;
+pub(crate) mod ids;
+pub(crate) mod key;
 pub mod limits;
 pub(crate) mod prefix_index;
 pub(crate) mod sync;
@@ -14,4 +14,5 @@ pub(crate) mod sync;
 pub(crate) use cursor::Cursor;
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{FileNumber, KeyspaceId, SegmentId};
-pub use key::{Kind, SequenceNumber, Trailer};
+pub(crate) use key::Trailer;
+pub use key::{Kind, SequenceNumber};

@@ -6,17 +6,27 @@
 //!
 //! Immutable once built; shared freely between threads.
 
+/// The first eight bytes of `key` from `start` on as a big-endian word, padded with zeroes; `start`
+/// is at most the key's length.
+#[inline]
+pub(crate) fn head_behind(key: &[u8], start: usize) -> u64 {
+    let rest = &key[start..];
+    if let Some(bytes) = rest.first_chunk::<8>() {
+        return u64::from_be_bytes(*bytes);
+    }
+    match key.last_chunk::<8>() {
+        // Shorter than a word: shift away what stands before it.
+        Some(bytes) if !rest.is_empty() => u64::from_be_bytes(*bytes) << (8 * (8 - rest.len())),
+        _ => rest
+            .iter()
+            .rfold(0, |head, byte| head >> 8 | u64::from(*byte) << 56),
+    }
+}
+
 /// The first eight bytes of `key` as a big-endian word, padded with zeroes.
 #[inline]
 pub(crate) fn head(key: &[u8]) -> u64 {
-    match key.first_chunk::<8>() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => {
-            let mut bytes = [0; 8];
-            bytes[..key.len()].copy_from_slice(key);
-            u64::from_be_bytes(bytes)
-        }
-    }
+    head_behind(key, 0)
 }
 
 /// Searches a sorted list of distinct byte strings.
@@ -50,7 +60,7 @@ impl PrefixIndex {
         let mut rests = Vec::new();
         for key in keys {
             let rest = &key[common..];
-            heads.push(head(rest));
+            heads.push(head_behind(key, common));
             rests.extend_from_slice(rest);
             starts.push(u32::try_from(rests.len()).unwrap_or(u32::MAX));
         }
@@ -71,11 +81,6 @@ impl PrefixIndex {
         self.heads.len()
     }
 
-    /// The bytes this index holds in memory.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.common.len() + self.heads.len() * 8 + self.starts.len() * 4 + self.rests.len()
-    }
-
     /// The key at `position` after the common prefix.
     fn rest(&self, position: usize) -> &[u8] {
         &self.rests[self.starts[position] as usize..self.starts[position + 1] as usize]
@@ -92,7 +97,7 @@ impl PrefixIndex {
             std::cmp::Ordering::Equal => {}
         }
         let rest = &key[shared..];
-        let target = head(rest);
+        let target = head_behind(key, shared);
         let mut position = self.heads.partition_point(|&head| head < target);
         // Equal heads are rare; where they occur, whole keys decide.
         if position < self.heads.len() && self.heads[position] == target {
@@ -101,9 +106,9 @@ impl PrefixIndex {
             while low < high {
                 let middle = low + (high - low) / 2;
                 if self.rest(middle) < rest {
-                    low = middle + 1
+                    low = middle + 1;
                 } else {
-                    high = middle
+                    high = middle;
                 }
             }
             position = low;

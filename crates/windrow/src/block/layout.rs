@@ -15,6 +15,9 @@
 //! and an entry is: length of the suffix (varint), suffix, length of the value (varint),
 //! `(sequence - smallest sequence) << 4 | kind` in the trailer's width, value.
 //!
+//! A block need not begin at the front of the bytes: a mapped file is searched where it lies. All
+//! offsets in this module's interface count from the front of those bytes.
+//!
 //! Invariants:
 //! - I1. [`Layout::check`] accepts only payloads whose entries and slots fill them exactly.
 //! - I2. Every other function is total: on bytes that would not pass the check, which a mapping
@@ -22,10 +25,9 @@
 //!
 //! Concurrency: none; a layout is a copy of the header.
 
-use std::ops::Range;
-
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::base::prefix_index::head_behind;
 use crate::base::{Kind, SequenceNumber, Trailer};
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::get_varint;
@@ -45,86 +47,135 @@ pub(super) const NARROW_MAX: usize = 1 << 16;
 /// How far a sequence number is shifted in an entry's trailer.
 pub(super) const KIND_BITS: u32 = 4;
 
+/// Selects the kind of a trailer.
+const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
+
+/// The bytes of a key that stand for it in a first comparison.
+const HEAD_BYTES: usize = 8;
+
+/// Suffixes up to this length, by far the commonest, are taken in one piece of this size.
+pub(crate) const SHORT_SUFFIX_BYTES: usize = 16;
+
+/// What is looked at in one piece of an entry with a short suffix: both lengths, the suffix and the
+/// trailer.
+const SHORT_ENTRY_BYTES: usize = 32;
+
 /// The header of a block.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Layout {
+    /// Where the block begins.
+    origin: usize,
     count: usize,
-    prefix_end: usize,
+    /// Where the entries begin and the shared prefix ends.
+    entries: usize,
+    /// Where the slots begin and the entries end.
     slots: usize,
     base: SequenceNumber,
-    /// Selects the trailer's bytes from eight.
-    trailer_mask: u64,
     trailer_bytes: usize,
+    /// Selects the trailer's bytes from a word.
+    trailer_mask: u64,
 }
 
-/// Where the parts of one entry are in the payload.
-#[derive(Debug, Clone)]
+/// Where the parts of one entry are.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
-    /// The key after the shared prefix.
-    pub(crate) suffix: Range<usize>,
-    /// The value; it ends where the next entry begins.
-    pub(crate) value: Range<usize>,
+    /// Where the key's suffix begins.
+    pub(crate) suffix: usize,
+    /// Where the key's suffix ends.
+    pub(crate) suffix_end: usize,
+    /// Where the value begins.
+    pub(crate) value: usize,
+    /// Where the value ends and the next entry begins.
+    pub(crate) end: usize,
     /// The sequence number and kind.
     pub(crate) trailer: Trailer,
 }
 
-#[inline]
-fn u32_at(bytes: &[u8], offset: usize) -> Option<usize> {
-    let field = bytes.get(offset..)?.first_chunk()?;
-    usize::try_from(u32::from_le_bytes(*field)).ok()
+/// Where a search ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Position {
+    /// The index of the first entry that is not before what was sought; the count if there is none.
+    pub(crate) index: usize,
+    /// Where that entry begins, if it is there.
+    pub(crate) offset: usize,
+    /// Whether that entry has the key that was sought.
+    pub(crate) matches: bool,
+    /// Whether the entry before it has that key, in a version too new.
+    pub(crate) follows: bool,
 }
 
-/// Eight bytes from `offset`, zeroes beyond the end.
+/// The `N` bytes at `offset`; zeroes for what is beyond the end.
 #[inline]
-fn eight_at(bytes: &[u8], offset: usize) -> Option<[u8; 8]> {
+fn piece_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     let rest = bytes.get(offset..)?;
     Some(match rest.first_chunk() {
-        Some(bytes) => *bytes,
-        None => pad(rest),
+        Some(piece) => *piece,
+        None => cut_piece(rest),
     })
 }
 
-/// Fewer than eight bytes, padded with zeroes.
+/// The piece that begins with fewer than `N` bytes.
 #[cold]
-fn pad(rest: &[u8]) -> [u8; 8] {
-    let mut padded = [0; 8];
-    for (target, source) in padded.iter_mut().zip(rest) {
+fn cut_piece<const N: usize>(rest: &[u8]) -> [u8; N] {
+    let mut piece = [0; N];
+    for (target, source) in piece.iter_mut().zip(rest) {
         *target = *source;
     }
-    padded
+    piece
 }
 
-/// The first eight bytes of the `length` bytes at `offset` as a big-endian word; zeroes for what
-/// is missing.
+/// Selects the bytes of a head that belong to a string, by the string's length; as long as there are
+/// short lengths, so that a search need not compare.
+const HEAD_MASKS: [u64; 256] = {
+    let mut masks = [u64::MAX; 256];
+    let mut length = 0;
+    while length < HEAD_BYTES {
+        masks[length] = !(u64::MAX >> (8 * length));
+        length += 1;
+    }
+    masks
+};
+
+/// A slot's offset.
 #[inline]
-fn head_at(bytes: &[u8], offset: usize, length: usize) -> Option<u64> {
-    let word = u64::from_be_bytes(eight_at(bytes, offset)?);
-    Some(if length < 8 {
-        word & !(u64::MAX >> (8 * length))
+fn slot_value<const WIDTH: usize>(slot: [u8; WIDTH]) -> usize {
+    let mut word = [0; size_of::<usize>()];
+    word[..WIDTH].copy_from_slice(&slot);
+    usize::from_le_bytes(word)
+}
+
+fn slot_bytes(slots_offset: usize) -> usize {
+    if slots_offset <= NARROW_MAX {
+        NARROW_SLOT_BYTES
     } else {
-        word
-    })
+        WIDE_SLOT_BYTES
+    }
 }
 
 impl Layout {
-    /// Reads the header of a payload that was checked before. Bytes behind the payload do not
-    /// matter.
+    /// Reads the header of a payload that begins at `origin` and was checked before. Bytes behind
+    /// the payload do not matter.
     #[inline]
-    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
-        let header = bytes.first_chunk::<HEADER_BYTES>()?;
-        let count = u32_at(header, 0)?;
-        let prefix_end = HEADER_BYTES + u32_at(header, 4)?;
-        let slots = u32_at(header, 8)?;
-        let word = u64::from_le_bytes(*header.last_chunk()?);
+    pub(crate) fn read(bytes: &[u8], origin: usize) -> Option<Self> {
+        let rest = bytes.get(origin..)?;
+        let (header, _) = rest.split_first_chunk::<HEADER_BYTES>()?;
+        let (fields, word) = header.split_last_chunk::<8>()?;
+        let (fields, _) = fields.as_chunks::<4>();
+        let &[count, prefix_length, slots] = fields.first_chunk()?;
+        let (count, slots) = (slot_value(count), slot_value(slots));
+        let entries = HEADER_BYTES.checked_add(slot_value(prefix_length))?;
+        let end = slots.checked_add(count.checked_mul(slot_bytes(slots))?)?;
+        let word = u64::from_le_bytes(*word);
         let trailer_bytes = word.to_le_bytes()[0];
-        let sound = prefix_end <= slots && slots <= bytes.len() && (1..=8).contains(&trailer_bytes);
+        let sound = entries <= slots && end <= rest.len() && (1..=8).contains(&trailer_bytes);
         sound.then(|| Self {
+            origin,
             count,
-            prefix_end,
-            slots,
+            entries: origin + entries,
+            slots: origin + slots,
             base: word >> 8,
-            trailer_mask: u64::MAX >> (64 - 8 * u32::from(trailer_bytes)),
             trailer_bytes: usize::from(trailer_bytes),
+            trailer_mask: u64::MAX >> (64 - 8 * u32::from(trailer_bytes)),
         })
     }
 
@@ -136,22 +187,19 @@ impl Layout {
             unsupported: false,
         };
         let layout =
-            Self::read(payload).ok_or_else(|| damaged(0, "a block header is malformed"))?;
-        let slot_bytes = layout.count.checked_mul(layout.slot_bytes());
-        if layout.count == 0
-            || slot_bytes.and_then(|bytes| bytes.checked_add(layout.slots)) != Some(payload.len())
-        {
+            Self::read(payload, 0).ok_or_else(|| damaged(0, "a block header is malformed"))?;
+        let slot_bytes = layout.slot_bytes();
+        if layout.count == 0 || layout.slots + layout.count * slot_bytes != payload.len() {
             return Err(damaged(0, "a block does not have the length of its slots"));
         }
-        let prefix_length = layout.prefix_length();
-        let mut offset = layout.prefix_end;
+        let mut offset = layout.entries;
         for index in 0..layout.count {
             if layout.slot(payload, index) != Some(offset) {
-                let slot = layout.slots + index * layout.slot_bytes();
+                let slot = layout.slots + index * slot_bytes;
                 return Err(damaged(slot, "a slot does not point at its entry"));
             }
             let entry = layout
-                .entry(payload, offset)
+                .long_entry(payload, offset)
                 .ok_or_else(|| damaged(offset, "a block entry is malformed"))?;
             let kind = layout.kind_code(payload, &entry);
             if RESERVED_KINDS.contains(&kind) {
@@ -161,16 +209,17 @@ impl Layout {
                     unsupported: true,
                 });
             }
+            let key_length = layout.prefix_length() + entry.suffix_end - entry.suffix;
+            let value_length = entry.end - entry.value;
             let sound = Kind::from_code(kind).is_some()
                 && entry.trailer.sequence() >= layout.base
-                && entry.trailer.sequence() <= SEQUENCE_MAX
-                && (1..=KEY_BYTES_MAX).contains(&(prefix_length + entry.suffix.len()))
-                && entry.value.len() <= VALUE_BYTES_MAX
-                && !(entry.trailer.is_tombstone() && !entry.value.is_empty());
+                && (1..=KEY_BYTES_MAX).contains(&key_length)
+                && value_length <= VALUE_BYTES_MAX
+                && !(entry.trailer.is_tombstone() && value_length > 0);
             if !sound {
                 return Err(damaged(offset, "a block entry breaks the limits"));
             }
-            offset = entry.value.end;
+            offset = entry.end;
         }
         if offset != layout.slots {
             return Err(damaged(offset, "a block has bytes that belong to no entry"));
@@ -187,19 +236,28 @@ impl Layout {
     /// How long the shared prefix is.
     #[inline]
     pub(crate) fn prefix_length(&self) -> usize {
-        self.prefix_end - HEADER_BYTES
+        self.entries - self.origin - HEADER_BYTES
     }
 
     /// What all keys begin with.
     #[inline]
     pub(crate) fn prefix<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
-        bytes.get(HEADER_BYTES..self.prefix_end)
+        bytes.get(self.origin + HEADER_BYTES..self.entries)
+    }
+
+    /// The piece that the shared prefix is the front of, where it is short.
+    #[inline]
+    pub(crate) fn short_prefix<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8; SHORT_SUFFIX_BYTES]> {
+        if self.prefix_length() > SHORT_SUFFIX_BYTES {
+            return None;
+        }
+        bytes.get(self.origin + HEADER_BYTES..)?.first_chunk()
     }
 
     /// Where the entries begin.
     #[inline]
     pub(crate) fn entries_start(&self) -> usize {
-        self.prefix_end
+        self.entries
     }
 
     /// Where the entries end.
@@ -208,137 +266,250 @@ impl Layout {
         self.slots
     }
 
+    #[inline]
     fn slot_bytes(&self) -> usize {
-        if self.slots <= NARROW_MAX {
-            NARROW_SLOT_BYTES
-        } else {
-            WIDE_SLOT_BYTES
-        }
+        slot_bytes(self.slots - self.origin)
+    }
+
+    /// The slots, `WIDTH` bytes each.
+    #[inline]
+    fn slots<'a, const WIDTH: usize>(&self, bytes: &'a [u8]) -> Option<&'a [[u8; WIDTH]]> {
+        let end = self.slots + self.count * WIDTH;
+        Some(bytes.get(self.slots..end)?.as_chunks().0)
     }
 
     /// Where entry `index` begins.
     #[inline]
     pub(crate) fn slot(&self, bytes: &[u8], index: usize) -> Option<usize> {
-        if self.slots <= NARROW_MAX {
-            let at = self
-                .slots
-                .checked_add(index.checked_mul(NARROW_SLOT_BYTES)?)?;
-            Some(usize::from(u16::from_le_bytes(
-                *bytes.get(at..)?.first_chunk()?,
-            )))
+        let offset = if self.slot_bytes() == NARROW_SLOT_BYTES {
+            slot_value(*self.slots::<NARROW_SLOT_BYTES>(bytes)?.get(index)?)
         } else {
-            let at = self
-                .slots
-                .checked_add(index.checked_mul(WIDE_SLOT_BYTES)?)?;
-            u32_at(bytes, at)
-        }
+            slot_value(*self.slots::<WIDE_SLOT_BYTES>(bytes)?.get(index)?)
+        };
+        Some(self.origin + offset)
     }
 
-    /// The range of the suffix of the entry at `offset`.
-    #[inline]
-    fn suffix(&self, bytes: &[u8], offset: usize) -> Option<Range<usize>> {
-        let (length, used) = get_varint(bytes.get(offset..self.slots)?)?;
+    /// Where what has its length at `offset` begins and ends, for a length of any size.
+    #[inline(never)]
+    fn long_length(&self, bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
+        let rest = bytes.get(offset..self.slots)?;
+        let (length, used) = get_varint(rest)?;
         let start = offset + used;
         let length = usize::try_from(length).ok()?;
-        (length <= self.slots - start).then(|| start..start + length)
+        (length <= self.slots - start).then(|| (start, start + length))
     }
 
     /// The parts of the entry at `offset`.
     #[inline]
     pub(crate) fn entry(&self, bytes: &[u8], offset: usize) -> Option<Entry> {
-        let suffix = self.suffix(bytes, offset)?;
-        let (length, used) = get_varint(bytes.get(suffix.end..self.slots)?)?;
-        let trailer_start = suffix.end + used;
-        let word = self.trailer_word(bytes, trailer_start)?;
-        let start = trailer_start + self.trailer_bytes;
-        let length = usize::try_from(length).ok()?;
-        if start > self.slots || length > self.slots - start {
+        match self.short_entry(bytes, offset) {
+            Some((entry, _)) => Some(entry),
+            None => self.long_entry(bytes, offset),
+        }
+    }
+
+    /// The parts of the entry at `offset` and the piece that its suffix is the front of; `None`
+    /// where it has a long suffix or a long value, or is not that far from the end of the bytes:
+    /// then `long_entry` knows.
+    #[expect(
+        clippy::inline_always,
+        reason = "a step of a cursor is little more than this; measured"
+    )]
+    #[inline(always)]
+    pub(crate) fn short_entry<'a>(
+        &self,
+        bytes: &'a [u8],
+        offset: usize,
+    ) -> Option<(Entry, &'a [u8; SHORT_SUFFIX_BYTES])> {
+        let piece = bytes.get(offset..)?.first_chunk::<SHORT_ENTRY_BYTES>()?;
+        let suffix_length = usize::from(piece[0]);
+        if suffix_length > SHORT_SUFFIX_BYTES {
             return None;
         }
+        let rest = &piece[1 + suffix_length..];
+        let (used, length) = if rest[0] < 0x80 {
+            (1, usize::from(rest[0]))
+        } else if rest[1] < 0x80 {
+            (2, usize::from(rest[0] & 0x7f) | usize::from(rest[1]) << 7)
+        } else {
+            return None;
+        };
+        let word = u64::from_le_bytes(*rest[used..].first_chunk()?) & self.trailer_mask;
+        let suffix = offset + 1;
+        let suffix_end = suffix + suffix_length;
+        let value = suffix_end + used + self.trailer_bytes;
+        let end = value + length;
+        let entry = Entry {
+            suffix,
+            suffix_end,
+            value,
+            end,
+            trailer: self.trailer(word),
+        };
+        (end <= self.slots).then_some((entry, piece[1..].first_chunk()?))
+    }
+
+    /// The parts of the entry at `offset`, for lengths of any size, in their shortest form only.
+    #[inline(never)]
+    pub(crate) fn long_entry(&self, bytes: &[u8], offset: usize) -> Option<Entry> {
+        let (suffix, suffix_end) = self.long_length(bytes, offset)?;
+        let rest = bytes.get(suffix_end..self.slots)?;
+        let (length, used) = get_varint(rest)?;
+        let trailer = suffix_end + used;
+        let word = u64::from_le_bytes(piece_at(bytes, trailer)?) & self.trailer_mask;
+        let value = trailer + self.trailer_bytes;
+        let end = usize::try_from(length).ok()?.checked_add(value)?;
+        (end <= self.slots).then(|| Entry {
+            suffix,
+            suffix_end,
+            value,
+            end,
+            trailer: self.trailer(word),
+        })
+    }
+
+    /// The sequence number and kind behind a trailer's word.
+    #[inline]
+    fn trailer(&self, word: u64) -> Trailer {
         let sequence = self.base.wrapping_add(word >> KIND_BITS) & SEQUENCE_MAX;
-        let kind = if word & ((1 << KIND_BITS) - 1) == 0 {
+        let kind = if word & KIND_MASK == 0 {
             Kind::Tombstone
         } else {
             Kind::Value
         };
-        Some(Entry {
-            suffix,
-            value: start..start + length,
-            trailer: Trailer::new(sequence, kind),
-        })
-    }
-
-    #[inline]
-    fn trailer_word(&self, bytes: &[u8], offset: usize) -> Option<u64> {
-        Some(u64::from_le_bytes(eight_at(bytes, offset)?) & self.trailer_mask)
+        Trailer::new(sequence, kind)
     }
 
     /// The kind's code of an entry that was decoded from `bytes`.
     fn kind_code(&self, bytes: &[u8], entry: &Entry) -> u8 {
         bytes
-            .get(entry.value.start - self.trailer_bytes)
-            .map_or(u8::MAX, |byte| byte & ((1 << KIND_BITS) - 1))
+            .get(entry.value - self.trailer_bytes)
+            .map_or(u8::MAX, |byte| byte & KIND_MASK.to_le_bytes()[0])
     }
 
-    /// The index of the first entry that is not before (`key`, `sequence`); `count` if there is
-    /// none.
+    /// Searches for the first entry that is not before (`key`, `sequence`).
     #[inline]
     pub(crate) fn search(
         &self,
         bytes: &[u8],
         key: &[u8],
         sequence: SequenceNumber,
-    ) -> Option<usize> {
+    ) -> Option<Position> {
         let prefix = self.prefix(bytes)?;
         let Some(rest) = key.strip_prefix(prefix) else {
-            return Some(if key < prefix { 0 } else { self.count });
+            let front = key < prefix;
+            return Some(Position {
+                index: if front { 0 } else { self.count },
+                offset: if front { self.entries } else { self.slots },
+                matches: false,
+                follows: false,
+            });
         };
-        let target = head_at(rest, 0, rest.len())?;
-        let (mut low, mut high) = (0, self.count);
+        let target = head_behind(key, prefix.len());
+        if self.slot_bytes() == NARROW_SLOT_BYTES {
+            let slots = self.slots::<NARROW_SLOT_BYTES>(bytes)?;
+            self.search_slots(bytes, slots, target, rest, sequence)
+        } else {
+            let slots = self.slots::<WIDE_SLOT_BYTES>(bytes)?;
+            self.search_slots(bytes, slots, target, rest, sequence)
+        }
+    }
+
+    /// Searches for (`rest`, `sequence`), the key without the shared prefix: first among the heads
+    /// for `target`, the head of `rest`, then, where heads tie, among whole entries.
+    #[inline]
+    fn search_slots<const WIDTH: usize>(
+        &self,
+        bytes: &[u8],
+        slots: &[[u8; WIDTH]],
+        target: u64,
+        rest: &[u8],
+        sequence: SequenceNumber,
+    ) -> Option<Position> {
+        let (mut low, mut high) = (0, slots.len());
+        let mut head_at_high = 0;
         while low < high {
             let middle = low + (high - low) / 2;
-            let suffix = self.suffix(bytes, self.slot(bytes, middle)?)?;
-            let head = head_at(bytes, suffix.start, suffix.len())?;
-            let before = if head == target {
-                self.is_before(bytes, &suffix, rest, sequence)?
-            } else {
-                head < target
-            };
-            if before {
+            let offset = self.origin + slot_value(*slots.get(middle)?);
+            let head = self.head_at(bytes, offset)?;
+            if head < target {
                 low = middle + 1;
             } else {
                 high = middle;
+                head_at_high = head;
             }
         }
-        Some(low)
+        let mut position = Position {
+            index: low,
+            offset: self.slots,
+            matches: false,
+            follows: false,
+        };
+        let Some(slot) = slots.get(low) else {
+            return Some(position);
+        };
+        position.offset = self.origin + slot_value(*slot);
+        if head_at_high == target {
+            let entry = self.entry(bytes, position.offset)?;
+            let short = rest.len() <= HEAD_BYTES && rest.len() == entry.suffix_end - entry.suffix;
+            if short && entry.trailer.sequence() <= sequence {
+                // All bytes are in the heads.
+                position.matches = true;
+            } else {
+                return self.search_tied(bytes, slots, rest, sequence, low);
+            }
+        }
+        Some(position)
     }
 
-    /// Whether the entry with `suffix` is before (`rest`, `sequence`), by whole comparison.
-    fn is_before(
+    /// The head of the suffix of the entry at `offset`: its first eight bytes as a word that orders
+    /// like them, but for ties.
+    #[inline]
+    fn head_at(&self, bytes: &[u8], offset: usize) -> Option<u64> {
+        let [first, bytes_of_head @ ..] = piece_at::<{ 1 + HEAD_BYTES }>(bytes, offset)?;
+        if first < 0x80 {
+            return Some(u64::from_be_bytes(bytes_of_head) & HEAD_MASKS[usize::from(first)]);
+        }
+        let (start, _) = self.long_length(bytes, offset)?;
+        piece_at(bytes, start).map(u64::from_be_bytes)
+    }
+
+    /// Searches from entry `low` on by whole comparison.
+    #[inline(never)]
+    fn search_tied<const WIDTH: usize>(
         &self,
         bytes: &[u8],
-        suffix: &Range<usize>,
+        slots: &[[u8; WIDTH]],
         rest: &[u8],
         sequence: SequenceNumber,
-    ) -> Option<bool> {
-        Some(match bytes.get(suffix.clone())?.cmp(rest) {
-            std::cmp::Ordering::Less => true,
-            std::cmp::Ordering::Greater => false,
-            std::cmp::Ordering::Equal => {
-                let (_, used) = get_varint(bytes.get(suffix.end..self.slots)?)?;
-                let word = self.trailer_word(bytes, suffix.end + used)?;
-                self.base.wrapping_add(word >> KIND_BITS) > sequence
+        mut low: usize,
+    ) -> Option<Position> {
+        let (mut matches, mut follows) = (false, false);
+        let mut high = slots.len();
+        // Mostly the first entry decides.
+        let mut middle = low;
+        while low < high {
+            let entry = self.entry(bytes, self.origin + slot_value(*slots.get(middle)?))?;
+            let order = bytes.get(entry.suffix..entry.suffix_end)?.cmp(rest);
+            let newer = order.is_eq() && entry.trailer.sequence() > sequence;
+            if order.is_lt() || newer {
+                low = middle + 1;
+                follows = newer;
+            } else {
+                high = middle;
+                matches = order.is_eq();
             }
+            middle = low + (high - low) / 2;
+        }
+        let offset = match slots.get(low) {
+            Some(slot) => self.origin + slot_value(*slot),
+            None => self.slots,
+        };
+        Some(Position {
+            index: low,
+            offset,
+            matches,
+            follows,
         })
-    }
-
-    /// Whether the key of `entry` is `key`.
-    #[inline]
-    pub(crate) fn has_key(&self, bytes: &[u8], entry: &Entry, key: &[u8]) -> bool {
-        // The suffix first: it differs where the key is absent.
-        let prefix_length = self.prefix_length();
-        key.len() == prefix_length + entry.suffix.len()
-            && bytes.get(entry.suffix.clone()) == key.get(prefix_length..)
-            && self.prefix(bytes) == key.get(..prefix_length)
     }
 }

@@ -8,6 +8,9 @@ mod layout;
 pub(crate) mod stored;
 mod value;
 
+#[cfg(test)]
+mod tests;
+
 pub(crate) use builder::BlockBuilder;
-pub(crate) use layout::{Entry, Layout};
+pub(crate) use layout::{Layout, SHORT_SUFFIX_BYTES};
 pub use value::PinnedValue;

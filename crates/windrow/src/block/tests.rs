@@ -1,0 +1,197 @@
+//! Blocks: round trips, limits, and bytes that are no block.
+
+use super::*;
+use crate::base::key::{SEQUENCE_MAX, compare_entries};
+use crate::base::limits::KEY_BYTES_MAX;
+use crate::base::{Kind, Trailer};
+use proptest::prelude::*;
+
+type Raw = (Vec<u8>, u64, Option<Vec<u8>>);
+
+fn trailer_of(raw: &Raw) -> Trailer {
+    let kind = if raw.2.is_some() {
+        Kind::Value
+    } else {
+        Kind::Tombstone
+    };
+    Trailer::new(raw.1, kind)
+}
+
+/// The payload of one block with all of `entries`.
+fn build(entries: &[Raw]) -> Vec<u8> {
+    let mut builder = BlockBuilder::default();
+    for raw in entries {
+        let value = raw.2.as_deref().unwrap_or_default();
+        assert!(builder.try_add(&raw.0, trailer_of(raw), value, usize::MAX));
+    }
+    let bound = builder.block_bytes();
+    let mut payload = Vec::new();
+    builder.finish(&mut payload);
+    assert!(payload.len() <= bound, "{} > {bound}", payload.len());
+    payload
+}
+
+fn entries() -> impl Strategy<Value = Vec<Raw>> {
+    let key = prop_oneof![
+        proptest::collection::vec(0..3u8, 1..5),
+        proptest::collection::vec(0..2u8, 7..10),
+        (proptest::collection::vec(0..2u8, 120..140)),
+    ];
+    let value = proptest::option::of(prop_oneof![
+        proptest::collection::vec(any::<u8>(), 0..5),
+        (100..300usize).prop_map(|length| vec![1; length]),
+        (16_000..17_000usize).prop_map(|length| vec![2; length]),
+    ]);
+    let sequence = prop_oneof![1..10u64, 0..=SEQUENCE_MAX];
+    proptest::collection::vec((key, sequence, value), 1..60).prop_map(|mut entries| {
+        entries.sort_by(|left, right| compare_entries(&left.0, left.1, &right.0, right.1));
+        entries.dedup_by(|left, right| left.0 == right.0 && left.1 == right.1);
+        entries
+    })
+}
+
+/// The key, trailer and value of entry `index`.
+fn entry_at(layout: &Layout, bytes: &[u8], index: usize) -> Option<(Vec<u8>, Trailer, Vec<u8>)> {
+    let entry = layout.entry(bytes, layout.slot(bytes, index)?)?;
+    let suffix = bytes.get(entry.suffix..entry.suffix_end)?;
+    let key = [layout.prefix(bytes)?, suffix].concat();
+    let value = bytes.get(entry.value..entry.end)?.to_vec();
+    Some((key, entry.trailer, value))
+}
+
+proptest! {
+    // I2 of the builder, I1 of the layout.
+    #[test]
+    fn entries_round_trip_wherever_the_block_lies(
+        entries in entries(),
+        before in 0..20usize,
+        behind in 0..20usize,
+        probes in proptest::collection::vec(
+            (any::<proptest::sample::Index>(), 0..=SEQUENCE_MAX, 0..4u8), 1..40),
+    ) {
+        let payload = build(&entries);
+        Layout::check(&payload).unwrap();
+        let bytes = [vec![0xee; before], payload, vec![0xdd; behind]].concat();
+        let layout = Layout::read(&bytes, before).unwrap();
+        prop_assert_eq!(layout.count(), entries.len());
+        for (index, raw) in entries.iter().enumerate() {
+            let value = raw.2.clone().unwrap_or_default();
+            let expected = (raw.0.clone(), trailer_of(raw), value);
+            prop_assert_eq!(entry_at(&layout, &bytes, index), Some(expected));
+        }
+        for (index, sequence, change) in probes {
+            let raw = index.get(&entries);
+            let (mut key, mut sequence) = (raw.0.clone(), sequence);
+            match change {
+                0 => sequence = raw.1,
+                1 => key.push(0),
+                2 => drop(key.pop()),
+                _ => {}
+            }
+            let expected = entries.partition_point(
+                |raw| compare_entries(&raw.0, raw.1, &key, sequence).is_lt());
+            let position = layout.search(&bytes, &key, sequence).unwrap();
+            prop_assert_eq!(position.index, expected);
+            let has_key = |index: usize| entries.get(index).is_some_and(|raw| raw.0 == key);
+            prop_assert_eq!(position.matches, has_key(expected));
+            prop_assert_eq!(position.follows, expected > 0 && has_key(expected - 1));
+            if expected < entries.len() {
+                prop_assert_eq!(Some(position.offset), layout.slot(&bytes, expected));
+            }
+        }
+    }
+
+    // I2 of the layout: nothing panics on bytes that are no block.
+    #[test]
+    fn damaged_blocks_never_panic(
+        entries in entries(),
+        damage in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..8),
+        origin in 0..4usize,
+    ) {
+        let mut bytes = build(&entries);
+        for (at, byte) in damage {
+            let length = bytes.len();
+            // Mostly where it hurts: the header and the slots.
+            let at = at.index(length.min(60));
+            bytes[if byte % 2 == 0 { at } else { length - 1 - at }] = byte;
+        }
+        if let Ok(layout) = Layout::check(&bytes) {
+            prop_assert!((0..layout.count()).all(|index| entry_at(&layout, &bytes, index).is_some()));
+        }
+        if let Some(layout) = Layout::read(&bytes, origin) {
+            for index in 0..layout.count().min(100) {
+                entry_at(&layout, &bytes, index);
+            }
+            for raw in &entries {
+                layout.search(&bytes, &raw.0, raw.1);
+            }
+        }
+    }
+
+    #[test]
+    fn checking_anything_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let checked = Layout::check(&bytes);
+        prop_assert!(checked.is_err() || !bytes.is_empty());
+    }
+}
+
+// I1 of the builder
+#[test]
+fn only_a_single_entry_exceeds_the_limit() {
+    let mut builder = BlockBuilder::default();
+    let trailer = Trailer::new(1, Kind::Value);
+    assert!(builder.try_add(b"a", trailer, &[0; 500], 100));
+    assert!(!builder.try_add(b"b", trailer, b"", 100));
+    builder.finish(&mut Vec::new());
+    let mut count = 0;
+    while builder.try_add(format!("{count:05}").as_bytes(), trailer, b"value", 1000) {
+        count += 1;
+    }
+    assert!(count > 50);
+    let mut payload = Vec::new();
+    builder.finish(&mut payload);
+    assert!(
+        payload.len() <= 1000 && payload.len() > 980,
+        "{}",
+        payload.len()
+    );
+}
+
+/// Changes one byte of a sound block and checks it.
+fn check_with(
+    payload: &[u8],
+    at: usize,
+    byte: u8,
+) -> Result<Layout, crate::codec::reader::DecodeError> {
+    let mut changed = payload.to_vec();
+    changed[at] = byte;
+    Layout::check(&changed)
+}
+
+#[test]
+fn breaks_of_the_format_are_refused() {
+    let payload = build(&[
+        (b"ab".to_vec(), 7, Some(b"x".to_vec())),
+        (b"ac".to_vec(), 7, None),
+    ]);
+    // Header, "a", then: 1 "b" 1 trailer "x", 1 "c" 0 trailer, two slots.
+    let entries = layout::HEADER_BYTES + 1;
+    let kind_at = entries + 3;
+    assert_eq!(payload[kind_at], Kind::Value.code());
+    for kind in 2..=7 {
+        assert!(check_with(&payload, kind_at, kind).unwrap_err().unsupported);
+    }
+    for kind in 8..16 {
+        assert!(!check_with(&payload, kind_at, kind).unwrap_err().unsupported);
+    }
+    // A tombstone has no value.
+    assert!(check_with(&payload, kind_at, 0).is_err());
+    // Slots point at their entries, lengths stay within.
+    for at in [entries, entries + 2, payload.len() - 1, payload.len() - 4] {
+        assert!(check_with(&payload, at, payload[at] ^ 1).is_err());
+    }
+    // A key longer than any key can be.
+    let long = vec![b'k'; KEY_BYTES_MAX + 1];
+    assert!(Layout::check(&build(&[(long, 1, None)])).is_err());
+    assert!(Layout::check(&build(&[(Vec::new(), 1, None)])).is_err());
+}

@@ -45,7 +45,10 @@ impl Poison {
         let cause = self.cause.lock();
         Error::new(
             ErrorKind::Poisoned,
-            format!("an earlier failure ended all writing, reopen the database to go on: {cause}"),
+            format!(
+                "an earlier failure ended all writing, reopen the database to go on: {}",
+                cause.as_str()
+            ),
         )
     }
 }

@@ -181,7 +181,7 @@ fn stripe_of_this_thread() -> usize {
     static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     thread_local! {
         static STRIPE: usize =
-            NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % STRIPES;
+            NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
     }
     STRIPE.with(|stripe| *stripe)
 }

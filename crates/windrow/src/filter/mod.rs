@@ -56,7 +56,7 @@ impl Bits {
 /// The line of `hash` among `lines`: its high half scaled to the range.
 #[inline]
 fn line_of(hash: u64, lines: u32) -> usize {
-    ((hash >> 32) * u64::from(lines) >> 32) as usize
+    (((hash >> 32) * u64::from(lines)) >> 32) as usize
 }
 
 /// Gathers the keys of one filter.

@@ -17,6 +17,8 @@ pub(crate) mod batch;
 mod chunk;
 #[cfg(test)]
 pub(crate) mod memory;
+#[cfg(all(test, loom))]
+mod models;
 mod reader;
 mod sync;
 mod tail;
@@ -26,8 +28,8 @@ pub(crate) mod wal_header;
 mod writer;
 
 pub(crate) use chunk::HEADER_BYTES;
-pub(crate) use reader::{End, LogReader, Record};
+pub(crate) use reader::{LogReader, Record};
 pub(crate) use sync::LogSync;
-pub(crate) use tail::{Next, TailAction, TailState, decide};
+pub(crate) use tail::TailAction;
 pub(crate) use wal_header::{Predecessor, WalHeader};
 pub(crate) use writer::LogWriter;

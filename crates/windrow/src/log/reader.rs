@@ -28,6 +28,8 @@ pub(crate) struct Record<'a> {
     pub(crate) offset: u64,
     /// Where its chunk ends.
     pub(crate) end: u64,
+    /// How far the log was durable when it was written.
+    pub(crate) synced_up_to: u64,
     /// What was appended.
     pub(crate) payload: &'a [u8],
 }
@@ -139,6 +141,7 @@ impl LogReader {
                 return Ok(Some(Record {
                     offset,
                     end,
+                    synced_up_to: header.synced_up_to,
                     payload: &chunk[HEADER_BYTES..HEADER_BYTES + length],
                 }));
             }

@@ -19,6 +19,6 @@ mod tests;
 mod version;
 
 pub(crate) use edit::{Edit, KEYSPACE_NAME_BYTES_MAX, Record};
-pub(crate) use state::{Contradiction, KeyspaceState, ManifestState};
-pub(crate) use store::{ManifestStore, read_manifest};
+pub(crate) use state::{KeyspaceState, ManifestState};
+pub(crate) use store::{ManifestStore, read_current, read_manifest};
 pub(crate) use version::{FileHandle, Level, Obsolete, Version};

@@ -253,7 +253,7 @@ fn write_snapshot(
     state: &ManifestState,
 ) -> Result<LogWriter> {
     let name = FileName::Manifest(number).to_string();
-    remove_leftover(vfs, &directory.join(&name))?;
+    remove_leftover(vfs, directory, &name)?;
     let mut log = LogWriter::create(vfs, directory, &name, number, None)?;
     state.snapshot().encode(log.begin());
     log.commit()?;
@@ -265,8 +265,9 @@ fn write_snapshot(
 
 /// Writes the file that is to replace `CURRENT`; durable, but for its name.
 fn write_new_current(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<()> {
-    let path = directory.join(FileName::CurrentNew.to_string());
-    remove_leftover(vfs, &path)?;
+    let name = FileName::CurrentNew.to_string();
+    remove_leftover(vfs, directory, &name)?;
+    let path = directory.join(name);
     let file = vfs
         .create(&path)
         .map_err(|error| Error::io("create", &path, error))?;
@@ -285,13 +286,14 @@ fn install_current(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     sync_directory(vfs, directory)
 }
 
-/// Removes what an attempt that never counted has left at `path`.
-fn remove_leftover(vfs: &dyn Vfs, path: &Path) -> Result<()> {
-    match vfs.remove(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::io("remove", path, error))
-        }
-        _ => Ok(()),
+/// Removes what an attempt that never counted has left at `path`, before a new file takes the name:
+/// a crash must not find the old file under it.
+fn remove_leftover(vfs: &dyn Vfs, directory: &Path, name: &str) -> Result<()> {
+    let path = directory.join(name);
+    match vfs.remove(&path) {
+        Ok(()) => sync_directory(vfs, directory),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::io("remove", &path, error)),
     }
 }
 
@@ -308,7 +310,7 @@ fn current_line(number: FileNumber) -> String {
 }
 
 /// The number of the manifest that `CURRENT` names; `None` where there is no database.
-fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<FileNumber>> {
+pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<FileNumber>> {
     let name = FileName::Current.to_string();
     let path = directory.join(&name);
     let failure = |error: io::Error| Error::io("read", &path, error);

@@ -15,13 +15,15 @@
 mod arena;
 #[cfg(all(test, loom))]
 mod models;
+mod order;
 mod skiplist;
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
 mod tests;
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::{Cursor, Result, SequenceNumber, Trailer};
-use skiplist::{Entry, Position, SkipList};
+use skiplist::{Position, Record, SkipList, Target};
 use std::fmt;
 use std::sync::Arc;
 
@@ -29,8 +31,6 @@ use std::sync::Arc;
 pub(crate) struct Memtable {
     list: Arc<SkipList>,
     entries: AtomicU64,
-    tombstones: AtomicU64,
-    logical_bytes: AtomicU64,
 }
 
 impl Memtable {
@@ -38,8 +38,6 @@ impl Memtable {
         Self {
             list: Arc::new(SkipList::new()),
             entries: AtomicU64::new(0),
-            tombstones: AtomicU64::new(0),
-            logical_bytes: AtomicU64::new(0),
         }
     }
 
@@ -49,18 +47,13 @@ impl Memtable {
     /// If there is an entry of this key with this sequence number already.
     pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
         self.list.insert(key, trailer, value);
-        let bytes = (key.len() + value.len()) as u64;
-        self.logical_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.entries.fetch_add(1, Ordering::Relaxed);
-        if trailer.is_tombstone() {
-            self.tombstones.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// The newest version of `key` that is at most `sequence`.
     pub(crate) fn get(&self, key: &[u8], sequence: SequenceNumber) -> Option<(Trailer, &[u8])> {
-        let entry = self.list.lower_bound(key, sequence)?;
-        (entry.key == key).then_some((entry.trailer, entry.value))
+        let record = self.list.lower_bound(&Target::new(key, sequence))?;
+        (record.key() == key).then(|| (record.trailer(), record.value()))
     }
 
     /// The bytes of memory in use.
@@ -68,24 +61,9 @@ impl Memtable {
         self.list.used_bytes()
     }
 
-    /// The bytes of memory taken from the allocator: those in use and the rest of the last chunks.
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        self.list.allocated_bytes()
-    }
-
-    /// The bytes of all keys and values.
-    pub(crate) fn logical_bytes(&self) -> u64 {
-        self.logical_bytes.load(Ordering::Relaxed)
-    }
-
     /// How many entries there are, tombstones included.
     pub(crate) fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
-    }
-
-    /// How many of the entries are tombstones.
-    pub(crate) fn tombstones(&self) -> u64 {
-        self.tombstones.load(Ordering::Relaxed)
     }
 
     /// Whether there is no entry.
@@ -112,9 +90,9 @@ impl MemtableCursor {
         Self(Position::new(Arc::clone(&memtable.list)))
     }
 
-    fn entry(&self) -> Entry<'_> {
-        match self.0.entry() {
-            Some(entry) => entry,
+    fn record(&self) -> Record<'_> {
+        match self.0.record() {
+            Some(record) => record,
             None => unreachable!("a cursor is asked for an entry only while it is valid"),
         }
     }
@@ -132,7 +110,7 @@ impl Cursor for MemtableCursor {
     }
 
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
-        self.0.seek(key, sequence);
+        self.0.seek(&Target::new(key, sequence));
         Ok(())
     }
 
@@ -147,26 +125,31 @@ impl Cursor for MemtableCursor {
     }
 
     fn is_valid(&self) -> bool {
-        self.0.entry().is_some()
+        self.0.record().is_some()
     }
 
     fn key(&self) -> &[u8] {
-        self.entry().key
+        self.record().key()
     }
 
     fn trailer(&self) -> Trailer {
-        self.entry().trailer
+        self.record().trailer()
     }
 
     fn value(&self) -> &[u8] {
-        self.entry().value
+        self.record().value()
     }
 }
 
 impl fmt::Debug for MemtableCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("MemtableCursor")
-            .field(&self.0.entry())
+            .field(
+                &self
+                    .0
+                    .record()
+                    .map(|record| (record.key(), record.trailer())),
+            )
             .finish()
     }
 }

@@ -1,84 +1,258 @@
-//! The skip list: a sorted linked list with express lanes, into which any number of threads insert
-//! while others read.
+//! The skip list: a sorted linked list of leaves with express lanes above it, into which any number
+//! of threads insert while others read.
 //!
-//! Owns the nodes, which live in an [`Arena`] and are never unlinked. A node is one piece of memory:
+//! A list of single entries would cost a cache miss at each of some thirty steps of a search. Here
+//! the lanes lead to a *leaf* of up to fifteen entries, so they are a tenth as long and stay in the
+//! cache, and within a leaf eight bytes of each key stand side by side. A search meets a handful of
+//! misses; a cursor knows the addresses of the next entries before it needs them.
 //!
-//! ```text
-//! link h-1 | ... | link 1 || link 0 | trailer | key length, value length || key | value
-//!                         ^ the node's address
-//! ```
+//! Owns, all in one [`Arena`] and never freed before it:
+//! - *records*: an entry's trailer, key and value;
+//! - *leaves*: the slots for records, and the [`Order`] of those in use;
+//! - *nodes*: the links of the lanes, the leaf, and a copy of the *anchor*, the leaf's first entry.
 //!
-//! so what a search reads of a node (one link and the key) lies in one or two cache lines.
+//! A leaf holds the entries from its node's anchor up to the anchor of the next node in lane 0; the
+//! first node, the head, has none and stands before all.
 //!
 //! Invariants:
-//! - I1: in each lane, entries ascend strictly in the order of [`compare_entries`]
-//!   (crate::base::key::compare_entries).
-//! - I2: a node in lane `l` is in every lane below, or is on its way there from below: lanes are
-//!   entered from the lowest up, so lane 0 has every entry.
-//! - I3: a node's trailer, key and value never change once it is linked.
-//! - I4: a node's height depends on its key and sequence number only, so one history builds one
-//!   list.
+//! - I1: in each lane anchors ascend strictly, and entries do within and across leaves.
+//! - I2: a node enters the lanes from the lowest up, so lane 0 has every node.
+//! - I3: records, and the anchors and leaves of nodes, never change.
+//! - I4: anchors never move: a split takes a leaf's upper half away, never its first entry.
+//! - I5: a slot's content changes only while it is free, and a slot that a split has freed only
+//!   after `splits` was counted up.
+//! - I6: a node's height depends on its anchor only, so one history builds one list.
 //!
-//! Concurrency: inserting is lock-free, reading is wait-free. A reader sees every entry whose
-//! insertion happened before its read began; of those inserted meanwhile it may see any.
+//! Concurrency: inserting takes the lock of one leaf; readers take none. A reader sees every entry
+//! whose insertion happened before its read began; of those inserted meanwhile it may see any.
+//!
+//! A reader of a leaf loads `splits`, then the order, then the node's next node, then slots, and
+//! then `splits` again; if that changed, it starts over. Why that is enough: a split first links the
+//! new node, then publishes the shrunk order, then counts. (a) Who sees a shrunk order sees the new
+//! node, too, and follows it to the entries that moved. (b) Who sees an older order finds all its
+//! slots as they were: were one of them reused, the reader would also see that splits were counted
+//! (I5), unless it had seen the count from the start, and then the shrunk order with it.
 //!
 //! # Safety argument
 //!
-//! A [`Node`] is a pointer to a node of a list that is borrowed for `'list`. It is made in three ways
-//! only: from the head, from a link of another node, and by `SkipList::build`. Links hold null or
-//! addresses of fully written nodes of the same list (the release of the linking compare-and-swap
-//! makes the writes visible to whoever acquires the link), and the arena keeps nodes in place until
-//! the list is dropped, which no borrow survives. So a `Node` always points to written, immutable
-//! memory; only its links change, and they are atomics. Lane `l` links only nodes higher than `l`
-//! (I2), therefore a node met in lane `l` has the links `0..=l`. Pointers keep the provenance of the
-//! whole piece, since no reference to a part of a node is ever turned back into a node.
+//! [`Record`], [`Leaf`] and [`Node`] are pointers into the arena of a list that is borrowed for
+//! `'list`. They are made from memory that the builder has just written, or from pointers that a
+//! slot, node or link holds; those were stored after the memory was written, with a release that the
+//! load acquires. The arena keeps everything in place until the list is dropped, which no borrow
+//! survives. So each of them points to written memory, of which only atomics ever change (I3). Lane
+//! `l` links only nodes higher than `l` (I2), therefore a node met in lane `l` has the links `0..=l`.
+//! All pointers keep the provenance of their whole piece, since no reference to a part is ever turned
+//! back into one of them.
 
-#![expect(unsafe_code, reason = "nodes of varying size, linked by raw pointers")]
+#![expect(unsafe_code, reason = "memory of varying size, linked by raw pointers")]
 
 use super::arena::{ALIGNMENT, Arena};
+use super::order::{Order, SLOTS};
 use crate::base::prefix_index::head;
-use crate::base::sync::Handover;
-use crate::base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-use crate::base::{Kind, SequenceNumber, Trailer};
+use crate::base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::base::sync::{Handover, Mutex, MutexGuard};
+use crate::base::{SequenceNumber, Trailer};
 use crate::codec::checksum::key_hash;
+use std::array;
 use std::cmp;
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
 
-/// The most lanes. With half of each lane in the next, twenty serve a million entries.
-const HEIGHT_MAX: usize = if cfg!(loom) { 2 } else { 20 };
+/// The most lanes; enough for 65,000 leaves.
+const HEIGHT_MAX: usize = if cfg!(loom) { 2 } else { 16 };
 
-type Link = AtomicPtr<Header>;
+/// How many locks the leaves share.
+const LOCKS: u32 = if cfg!(loom) { 2 } else { 32 };
 
-/// The fixed part of a node; the links above lane 0 stand before it, key and value after it.
+/// How many entries of a full leaf stay when it is split.
+const KEPT: usize = SLOTS.div_ceil(2);
+
+/// The fixed part of a record; the key and then the value follow.
 #[repr(C)]
-struct Header {
-    /// The link of lane 0.
-    next: Link,
+struct RecordHeader {
     trailer: Trailer,
     key_length: u32,
     value_length: u32,
-    /// Lets models see that the plain bytes of a node are read only after their publication.
+    /// Lets models see that a record is read only after its publication.
     handover: Handover,
 }
 
-const _: () = assert!(align_of::<Header>() <= ALIGNMENT && align_of::<Link>() <= ALIGNMENT);
-const _: () = assert!(size_of::<Header>().is_multiple_of(align_of::<Link>()));
-
-/// A node of a list that is borrowed for `'list`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Node<'list> {
-    header: NonNull<Header>,
+/// An entry of a list that is borrowed for `'list`.
+#[derive(Clone, Copy)]
+pub(super) struct Record<'list> {
+    header: NonNull<RecordHeader>,
     list: PhantomData<&'list SkipList>,
 }
 
+impl<'list> Record<'list> {
+    /// # Safety
+    /// `header` is the address of a written record of the list borrowed for `'list`.
+    #[inline]
+    unsafe fn new(header: NonNull<RecordHeader>) -> Self {
+        Self {
+            header,
+            list: PhantomData,
+        }
+    }
+
+    /// Writes a record.
+    fn build(list: &'list SkipList, key: &[u8], trailer: Trailer, value: &[u8]) -> Self {
+        let bytes = size_of::<RecordHeader>() + key.len() + value.len();
+        let header = list.records.allocate(bytes).cast::<RecordHeader>();
+        let fixed = RecordHeader {
+            trailer,
+            key_length: length(key),
+            value_length: length(value),
+            handover: Handover::new(),
+        };
+        fixed.handover.give();
+        // SAFETY: the piece is aligned, large enough and still known to nobody else.
+        unsafe { header.write(fixed) };
+        // SAFETY: key and value begin where the header ends.
+        let start = unsafe { header.add(1) }.cast();
+        // SAFETY: they fit there.
+        unsafe { write_bytes(start, key, value) };
+        // SAFETY: written above.
+        unsafe { Self::new(header) }
+    }
+
+    #[inline]
+    fn header(self) -> &'list RecordHeader {
+        // SAFETY: written and immutable, for `'list`.
+        unsafe { self.header.as_ref() }
+    }
+
+    #[inline]
+    pub(super) fn trailer(self) -> Trailer {
+        self.header().trailer
+    }
+
+    #[inline]
+    pub(super) fn key(self) -> &'list [u8] {
+        self.bytes(0, self.header().key_length as usize)
+    }
+
+    #[inline]
+    pub(super) fn value(self) -> &'list [u8] {
+        let header = self.header();
+        self.bytes(header.key_length as usize, header.value_length as usize)
+    }
+
+    /// `length` bytes from `offset` after the header; within key and value.
+    #[inline]
+    fn bytes(self, offset: usize, length: usize) -> &'list [u8] {
+        self.header().handover.receive();
+        // SAFETY: the key begins where the header ends.
+        let start = unsafe { self.header.add(1) }.cast::<u8>();
+        // SAFETY: the callers stay within key and value.
+        let start = unsafe { start.add(offset) };
+        // SAFETY: `build` wrote them there.
+        unsafe { slice::from_raw_parts(start.as_ptr(), length) }
+    }
+
+    /// The place of this entry in the order of entries.
+    #[inline]
+    fn target(self) -> Target<'list> {
+        Target::new(self.key(), self.trailer().sequence())
+    }
+}
+
+/// What a search looks for: a place in the order of entries.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'key> {
+    /// The first bytes of the key as a word.
+    head: u64,
+    key: &'key [u8],
+    sequence: SequenceNumber,
+}
+
+impl<'key> Target<'key> {
+    #[inline]
+    pub(super) fn new(key: &'key [u8], sequence: SequenceNumber) -> Self {
+        Self {
+            head: head(key),
+            key,
+            sequence,
+        }
+    }
+
+    /// How an entry stands to this place.
+    #[inline]
+    fn order_of(&self, record: Record<'_>) -> cmp::Ordering {
+        let sequence = record.trailer().sequence();
+        record
+            .key()
+            .cmp(self.key)
+            .then(self.sequence.cmp(&sequence))
+    }
+
+    /// Whether the anchor of `node` is not after this place, and so the place not before `node`.
+    #[inline]
+    fn reaches(&self, node: Option<Node<'_>>) -> bool {
+        node.is_some_and(|node| {
+            let key = node.key();
+            match head(key).cmp(&self.head).then_with(|| key.cmp(self.key)) {
+                cmp::Ordering::Less => true,
+                cmp::Ordering::Greater => false,
+                cmp::Ordering::Equal => node
+                    .anchor()
+                    .is_some_and(|anchor| self.order_of(anchor).is_le()),
+            }
+        })
+    }
+}
+
+/// The slots of one leaf, and what is fixed about it. All its keys begin with the same `skip` bytes.
+#[repr(C)]
+struct Leaf {
+    /// An [`Order`].
+    order: AtomicU64,
+    /// How often the leaf was split.
+    splits: AtomicU32,
+    skip: u32,
+    /// Per slot, the four bytes of its key after the first `skip`, as a word.
+    heads: [AtomicU32; SLOTS],
+    /// Which lock guards the leaf.
+    lock: u32,
+    records: [AtomicPtr<RecordHeader>; SLOTS],
+    /// The first entry, which never leaves; nothing in the head.
+    anchor: Option<NonNull<RecordHeader>>,
+}
+
+/// The links and the anchor's key of a leaf. The links above lane 0 stand before it, the key behind
+/// it: one step of a search reads these few bytes only.
+#[repr(C)]
+struct NodeHeader {
+    /// The link of lane 0.
+    next: Link,
+    leaf: NonNull<Leaf>,
+    key_length: usize,
+    handover: Handover,
+}
+
+type Link = AtomicPtr<NodeHeader>;
+
+const _: () = assert!(align_of::<NodeHeader>() <= ALIGNMENT);
+const _: () = assert!(align_of::<RecordHeader>() <= ALIGNMENT);
+const _: () = assert!(align_of::<Leaf>() <= ALIGNMENT);
+
+/// A leaf with its place in the lanes, of a list that is borrowed for `'list`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Node<'list> {
+    header: NonNull<NodeHeader>,
+    list: PhantomData<&'list SkipList>,
+}
+
+/// Two neighbours of a lane: a node, perhaps the head, and the one after it, if any.
+type Gap<'list> = (Node<'list>, Option<Node<'list>>);
+
 impl<'list> Node<'list> {
     /// # Safety
-    /// `header` is the address of a fully written node of the list borrowed for `'list`.
+    /// `header` is the address of a written node of the list borrowed for `'list`.
     #[inline]
-    unsafe fn new(header: NonNull<Header>) -> Self {
+    unsafe fn new(header: NonNull<NodeHeader>) -> Self {
         Self {
             header,
             list: PhantomData,
@@ -86,9 +260,34 @@ impl<'list> Node<'list> {
     }
 
     #[inline]
-    fn header(self) -> &'list Header {
-        // SAFETY: the node is written, stays for `'list` and changes only in its atomics.
+    fn header(self) -> &'list NodeHeader {
+        // SAFETY: written, and only its atomics change, for `'list`.
         unsafe { self.header.as_ref() }
+    }
+
+    #[inline]
+    fn leaf(self) -> &'list Leaf {
+        // SAFETY: written before the node, and only its atomics change, for `'list`.
+        unsafe { self.header().leaf.as_ref() }
+    }
+
+    /// The first entry of the leaf, unless this is the head.
+    #[inline]
+    fn anchor(self) -> Option<Record<'list>> {
+        // SAFETY: written before the node.
+        self.leaf()
+            .anchor
+            .map(|anchor| unsafe { Record::new(anchor) })
+    }
+
+    /// The key of the anchor; empty for the head.
+    #[inline]
+    fn key(self) -> &'list [u8] {
+        self.header().handover.receive();
+        // SAFETY: the key begins where the header ends.
+        let start = unsafe { self.header.add(1) }.cast::<u8>();
+        // SAFETY: `build_node` wrote `key_length` bytes there.
+        unsafe { slice::from_raw_parts(start.as_ptr(), self.header().key_length) }
     }
 
     /// # Safety
@@ -106,19 +305,25 @@ impl<'list> Node<'list> {
     /// # Safety
     /// The node is higher than `lane`.
     #[inline]
-    unsafe fn next(self, lane: usize) -> Option<Node<'list>> {
+    unsafe fn next_in(self, lane: usize) -> Option<Node<'list>> {
         // SAFETY: the caller's promise.
         let link = unsafe { self.link(lane) };
         let header = NonNull::new(link.load(Ordering::Acquire))?;
-        // SAFETY: links hold null or written nodes of this list; acquired here.
+        // SAFETY: links hold written nodes; acquired here.
         Some(unsafe { Node::new(header) })
+    }
+
+    /// The node after this one.
+    #[inline]
+    fn next(self) -> Option<Node<'list>> {
+        // SAFETY: every node has lane 0.
+        unsafe { self.next_in(0) }
     }
 
     /// Puts this node into `gap` of `lane`, unless the gap has changed; returns whether it did.
     ///
     /// # Safety
     /// Both this node, not yet in `lane`, and the start of the gap are higher than `lane`.
-    #[inline]
     unsafe fn link_into(self, lane: usize, gap: Gap<'list>) -> bool {
         let (before, after) = gap;
         let after = after.map_or(ptr::null_mut(), |node| node.header.as_ptr());
@@ -128,134 +333,341 @@ impl<'list> Node<'list> {
         // SAFETY: the caller's promise.
         let link = unsafe { before.link(lane) };
         // Release: whoever meets this node through the link sees all that was written to it.
-        link.compare_exchange(
-            after,
-            self.header.as_ptr(),
-            Ordering::Release,
-            Ordering::Relaxed,
-        )
-        .is_ok()
+        let own = self.header.as_ptr();
+        link.compare_exchange(after, own, Ordering::Release, Ordering::Relaxed)
+            .is_ok()
     }
 
-    /// The first byte after the header: where the key begins.
+    /// The record in `slot`, which some published order has named.
     #[inline]
-    fn bytes(self) -> *const u8 {
-        self.header().handover.receive();
-        // SAFETY: one past the header is within the piece, or its end.
-        unsafe { self.header.add(1) }.as_ptr().cast()
+    fn record(self, slot: usize) -> Record<'list> {
+        let header = self.leaf().records[slot].load(Ordering::Acquire);
+        let Some(header) = NonNull::new(header) else {
+            unreachable!("a slot is filled before it is used")
+        };
+        // SAFETY: slots hold written records.
+        unsafe { Record::new(header) }
     }
 
+    /// The bytes by which the leaf compares `key`, which lies in its range.
     #[inline]
-    fn trailer(self) -> Trailer {
-        self.header().trailer
+    fn head_of(self, key: &[u8]) -> u32 {
+        (head(&key[self.leaf().skip as usize..]) >> 32) as u32
     }
 
+    /// How many of the entries in `order` stand before `target`, which lies in the leaf's range or
+    /// at its end.
     #[inline]
-    fn key(self) -> &'list [u8] {
-        let length = self.header().key_length as usize;
-        // SAFETY: `build` wrote `key_length` bytes there; they never change (I3).
-        unsafe { slice::from_raw_parts(self.bytes(), length) }
-    }
-
-    #[inline]
-    fn value(self) -> &'list [u8] {
-        let key_length = self.header().key_length as usize;
-        // SAFETY: the value follows the key in the same piece.
-        let start = unsafe { self.bytes().add(key_length) };
-        // SAFETY: `build` wrote `value_length` bytes there; they never change (I3).
-        unsafe { slice::from_raw_parts(start, self.header().value_length as usize) }
-    }
-
-    #[inline]
-    fn entry(self) -> Entry<'list> {
-        Entry {
-            key: self.key(),
-            trailer: self.trailer(),
-            value: self.value(),
+    fn position(self, order: Order, target: &Target<'_>) -> usize {
+        let wanted = self.head_of(target.key);
+        let leaf = self.leaf();
+        let head_at = |position| leaf.heads[order.slot(position)].load(Ordering::Acquire);
+        // Branch-free; ties are rare, since the bytes that all keys share are skipped.
+        let mut before = (0..order.count())
+            .map(|position| usize::from(head_at(position) < wanted))
+            .sum();
+        let mut end = order.count();
+        if before == end || head_at(before) != wanted {
+            return before;
         }
-    }
-}
-
-/// One entry of the list.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Entry<'list> {
-    pub(super) key: &'list [u8],
-    pub(super) trailer: Trailer,
-    pub(super) value: &'list [u8],
-}
-
-/// What a search looks for.
-#[derive(Clone, Copy)]
-struct Target<'key> {
-    /// The first bytes of the key as a word: most comparisons end here.
-    head: u64,
-    key: &'key [u8],
-    sequence: SequenceNumber,
-}
-
-impl<'key> Target<'key> {
-    fn new(key: &'key [u8], sequence: SequenceNumber) -> Self {
-        Self {
-            head: head(key),
-            key,
-            sequence,
+        while before < end {
+            let middle = usize::midpoint(before, end);
+            let tie = head_at(middle) == wanted;
+            if tie && target.order_of(self.record(order.slot(middle))).is_lt() {
+                before = middle + 1;
+            } else {
+                end = middle;
+            }
         }
+        before
     }
 
-    /// How `node` stands to the target in the order of entries.
+    /// What `read` makes of the leaf's order and the next node, undisturbed by splits: see the
+    /// module.
     #[inline]
-    fn order(&self, node: Node<'_>) -> cmp::Ordering {
-        let key = node.key();
-        head(key)
-            .cmp(&self.head)
-            .then_with(|| key.cmp(self.key))
-            .then_with(|| self.sequence.cmp(&node.trailer().sequence()))
-    }
-
-    /// The neighbours of the target in `lane`, searched from the start of `gap` on. The end of `gap`
-    /// is known not to be before the target, mostly from the lane above, and not compared again.
-    ///
-    /// # Safety
-    /// The start of `gap` is higher than `lane`.
-    #[inline]
-    unsafe fn narrow<'list>(&self, lane: usize, gap: Gap<'list>) -> Gap<'list> {
-        let (mut before, known) = gap;
+    fn read<T>(self, mut read: impl FnMut(Order, Option<Node<'list>>) -> T) -> T {
+        let leaf = self.leaf();
         loop {
-            // SAFETY: the caller's promise, and then a node met in this lane.
-            let next = unsafe { before.next(lane) };
-            match next {
-                Some(node) if next != known && self.order(node).is_lt() => before = node,
-                _ => return (before, next),
+            let splits = leaf.splits.load(Ordering::Acquire);
+            let order = Order(leaf.order.load(Ordering::Acquire));
+            let result = read(order, self.next());
+            if leaf.splits.load(Ordering::Relaxed) == splits {
+                return result;
             }
         }
     }
+
+    /// Puts `record` at `position` of `order`, the leaf's own, which has a free slot.
+    ///
+    /// The caller holds the leaf's lock, or the node is its own still.
+    fn put(self, order: Order, position: usize, record: Record<'list>) {
+        let leaf = self.leaf();
+        let slot = order.free_slot();
+        // Release: whoever sees a reused slot sees that splits were counted (I5).
+        leaf.heads[slot].store(self.head_of(record.key()), Ordering::Release);
+        leaf.records[slot].store(record.header.as_ptr(), Ordering::Release);
+        leaf.order
+            .store(order.insert(position).0, Ordering::Release);
+    }
 }
 
-/// Two neighbours of a lane: a node, perhaps the head, and the one after it, if any.
-type Gap<'list> = (Node<'list>, Option<Node<'list>>);
+/// A concurrent sorted list of entries; see the module.
+pub(super) struct SkipList {
+    /// Where nodes, leaves and records live: apart, so that a search for a leaf stays within few
+    /// pages.
+    nodes: Arena,
+    leaves: Arena,
+    records: Arena,
+    /// The node before all others, of full height.
+    head: NonNull<NodeHeader>,
+    /// At least one lane; when this was read, no node was higher.
+    height: AtomicUsize,
+    /// Held while a leaf is changed.
+    locks: [Mutex<()>; LOCKS as usize],
+}
 
-/// Writes a node and returns its address.
-fn build(
-    arena: &Arena,
+// SAFETY: `head` points into the list's own arena, which is shared only as the module says.
+unsafe impl Send for SkipList {}
+// SAFETY: as above; all mutation behind a shared borrow goes through atomics.
+unsafe impl Sync for SkipList {}
+
+impl SkipList {
+    pub(super) fn new() -> Self {
+        let (nodes, leaves) = (Arena::new(), Arena::new());
+        let head = build_node(&nodes, &leaves, HEIGHT_MAX, 0, None, 0);
+        Self {
+            nodes,
+            leaves,
+            records: Arena::new(),
+            head,
+            height: AtomicUsize::new(1),
+            locks: array::from_fn(|_| Mutex::new(())),
+        }
+    }
+
+    /// The bytes of all records, leaves and nodes, padding included.
+    pub(super) fn used_bytes(&self) -> usize {
+        self.nodes.used_bytes() + self.leaves.used_bytes() + self.records.used_bytes()
+    }
+
+    /// Adds an entry.
+    ///
+    /// # Panics
+    /// If there is an entry of this key with this sequence number already.
+    pub(super) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
+        let record = Record::build(self, key, trailer, value);
+        let target = Target::new(key, trailer.sequence());
+        let (node, lock) = self.lock(&target);
+        let order = Order(node.leaf().order.load(Ordering::Relaxed));
+        let position = node.position(order, &target);
+        let repeated =
+            position < order.count() && target.order_of(node.record(order.slot(position))).is_eq();
+        assert!(!repeated, "a key has one entry per sequence number"); // I1
+        if order.count() < SLOTS {
+            node.put(order, position, record);
+        } else {
+            let (new, height) = self.split(node, order, position, record);
+            drop(lock);
+            self.raise(new, height);
+        }
+    }
+
+    /// The first entry that is not before `target`.
+    #[inline]
+    pub(super) fn lower_bound(&self, target: &Target<'_>) -> Option<Record<'_>> {
+        let mut node = self.find(target);
+        loop {
+            let found = node.read(|order, next| match next {
+                Some(next) if target.reaches(Some(next)) => Err(next),
+                _ => {
+                    let position = node.position(order, target);
+                    Ok(if position < order.count() {
+                        Some(node.record(order.slot(position)))
+                    } else {
+                        next.and_then(Node::anchor)
+                    })
+                }
+            });
+            match found {
+                Ok(record) => return record,
+                Err(next) => node = next,
+            }
+        }
+    }
+
+    fn head(&self) -> Node<'_> {
+        // SAFETY: the head is a written node of this list.
+        unsafe { Node::new(self.head) }
+    }
+
+    /// The last node whose anchor is not after `target`, or the head; newer ones may be missed.
+    #[inline]
+    fn find(&self, target: &Target<'_>) -> Node<'_> {
+        let mut gap = (self.head(), None);
+        for lane in (0..self.height.load(Ordering::Relaxed)).rev() {
+            // SAFETY: the head has all lanes; other nodes were met in this lane or above.
+            gap = unsafe { narrow(target, lane, gap) };
+        }
+        gap.0
+    }
+
+    fn last_node(&self) -> Node<'_> {
+        let mut last = self.head();
+        for lane in (0..self.height.load(Ordering::Relaxed)).rev() {
+            // SAFETY: the head has all lanes; other nodes were met in this lane or above.
+            while let Some(next) = unsafe { last.next_in(lane) } {
+                last = next;
+            }
+        }
+        last
+    }
+
+    /// The node in whose range `target` lies, with its lock.
+    fn lock(&self, target: &Target<'_>) -> (Node<'_>, MutexGuard<'_, ()>) {
+        let mut node = self.find(target);
+        loop {
+            let lock = self.locks[node.leaf().lock as usize].lock();
+            match node.next() {
+                Some(next) if target.reaches(Some(next)) => node = next,
+                _ => return (node, lock),
+            }
+        }
+    }
+
+    /// Splits the full leaf of `node`, whose lock is held, and puts `record` at `position` of the
+    /// whole. Returns the new node, which is in lane 0 only, and its height.
+    fn split<'list>(
+        &'list self,
+        node: Node<'list>,
+        order: Order,
+        position: usize,
+        record: Record<'list>,
+    ) -> (Node<'list>, usize) {
+        // Entries that come in ascending order leave full leaves behind them.
+        let kept = if position == SLOTS { SLOTS } else { KEPT };
+        let moved = (kept..SLOTS).map(|position| node.record(order.slot(position)));
+        let anchor = moved.clone().next().unwrap_or(record);
+        let after = node.next();
+        let skip = after.map_or(0, |after| shared_bytes(anchor.key(), after.key()));
+
+        let random = random_of(anchor.key(), anchor.trailer().sequence());
+        let height = height_of(random);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the low half is random too"
+        )]
+        let lock = random as u32 % LOCKS;
+        let header = build_node(&self.nodes, &self.leaves, height, skip, Some(anchor), lock);
+        // SAFETY: just written.
+        let new = unsafe { Node::new(header) };
+        for (position, record) in moved.enumerate() {
+            new.put(Order::first(position), position, record);
+        }
+        if position > kept || kept == SLOTS {
+            let order = Order(new.leaf().order.load(Ordering::Relaxed));
+            new.put(order, position - kept, record);
+        }
+
+        // SAFETY: every node has lane 0.
+        let linked = unsafe { new.link_into(0, (node, after)) };
+        assert!(linked, "a leaf's lock guards its node's link in lane 0");
+        let leaf = node.leaf();
+        leaf.order.store(order.keep(kept).0, Ordering::Release);
+        let splits = leaf.splits.load(Ordering::Relaxed);
+        leaf.splits.store(splits.wrapping_add(1), Ordering::Release);
+        if position <= kept && kept < SLOTS {
+            node.put(order.keep(kept), position, record);
+        }
+        (new, height)
+    }
+
+    /// Puts `node`, which is in lane 0, into the lanes above, below `height`.
+    fn raise<'list>(&'list self, node: Node<'list>, height: usize) {
+        let Some(anchor) = node.anchor() else { return };
+        let target = anchor.target();
+        let mut gaps = [(self.head(), None); HEIGHT_MAX];
+        let mut gap = (self.head(), None);
+        for lane in (1..self.height.load(Ordering::Relaxed)).rev() {
+            // SAFETY: the head has all lanes; other nodes were met in this lane or above.
+            gap = unsafe { narrow(&target, lane, gap) };
+            gaps[lane] = gap;
+        }
+        for (lane, gap) in gaps.iter_mut().enumerate().take(height).skip(1) {
+            // SAFETY: `node` is higher than `lane`, and so is the start of a gap in it.
+            while !unsafe { node.link_into(lane, *gap) } {
+                // Another thread was faster: look again from where this one stood.
+                // SAFETY: as above.
+                *gap = unsafe { narrow(&target, lane, (gap.0, None)) };
+            }
+        }
+        self.height.fetch_max(height, Ordering::Relaxed);
+    }
+}
+
+/// A random number that depends on the entry only (I6).
+pub(super) fn random_of(key: &[u8], sequence: SequenceNumber) -> u64 {
+    key_hash(key) ^ sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// In how many lanes a node stands: half of those of each lane stand in the next, too.
+pub(super) fn height_of(random: u64) -> usize {
+    (1 + random.leading_zeros() as usize).min(HEIGHT_MAX)
+}
+
+/// The neighbours of `target` in `lane`, searched from the start of `gap` on: the last node whose
+/// anchor is not after it, and the next. The end of `gap` is known to be after it, mostly from the
+/// lane above, and not compared again.
+///
+/// # Safety
+/// The start of `gap` is higher than `lane`.
+#[inline]
+unsafe fn narrow<'list>(target: &Target<'_>, lane: usize, gap: Gap<'list>) -> Gap<'list> {
+    let (mut before, known) = gap;
+    loop {
+        // SAFETY: the caller's promise, and then a node met in this lane.
+        let next = unsafe { before.next_in(lane) };
+        match next {
+            Some(node) if next != known && target.reaches(next) => before = node,
+            _ => return (before, next),
+        }
+    }
+}
+
+/// Writes a node with an empty leaf and returns its address.
+fn build_node(
+    nodes: &Arena,
+    leaves: &Arena,
     height: usize,
-    key: &[u8],
-    trailer: Trailer,
-    value: &[u8],
-) -> NonNull<Header> {
-    let links_bytes = ((height - 1) * size_of::<Link>()).next_multiple_of(ALIGNMENT);
-    let piece = arena.allocate(links_bytes + size_of::<Header>() + key.len() + value.len());
-    // SAFETY: the piece holds the links, the header, the key and the value, in this order.
-    let header = unsafe { piece.add(links_bytes) }.cast::<Header>();
-    let handover = Handover::new();
-    handover.give();
-    let fixed = Header {
-        next: Link::new(ptr::null_mut()),
-        trailer,
-        key_length: length(key),
-        value_length: length(value),
-        handover,
+    skip: usize,
+    anchor: Option<Record<'_>>,
+    lock: u32,
+) -> NonNull<NodeHeader> {
+    let leaf = leaves.allocate(size_of::<Leaf>()).cast::<Leaf>();
+    let empty = Leaf {
+        order: AtomicU64::new(Order::EMPTY.0),
+        splits: AtomicU32::new(0),
+        skip: u32::try_from(skip).unwrap_or(0),
+        heads: array::from_fn(|_| AtomicU32::new(0)),
+        lock,
+        records: array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
+        anchor: anchor.map(|anchor| anchor.header),
     };
-    // SAFETY: aligned, since the piece and `links_bytes` are; nobody else knows the piece yet.
+    // SAFETY: aligned, large enough and still known to nobody else.
+    unsafe { leaf.write(empty) };
+
+    let key = anchor.map_or(&[][..], Record::key);
+    let links_bytes = ((height - 1) * size_of::<Link>()).next_multiple_of(ALIGNMENT);
+    let piece = nodes.allocate(links_bytes + size_of::<NodeHeader>() + key.len());
+    // SAFETY: the piece holds the links, the header and the key, in this order.
+    let header = unsafe { piece.add(links_bytes) }.cast::<NodeHeader>();
+    let fixed = NodeHeader {
+        next: Link::new(ptr::null_mut()),
+        leaf,
+        key_length: key.len(),
+        handover: Handover::new(),
+    };
+    fixed.handover.give();
+    // SAFETY: aligned, since the piece and `links_bytes` are; still known to nobody else.
     unsafe { header.write(fixed) };
     for lane in 1..height {
         // SAFETY: `height - 1` links fit before the header.
@@ -264,14 +676,23 @@ fn build(
         unsafe { link.write(Link::new(ptr::null_mut())) };
     }
     // SAFETY: the key begins where the header ends.
-    let key_start = unsafe { header.add(1) }.cast::<u8>();
-    // SAFETY: fresh memory, which overlaps nothing.
-    unsafe { key_start.copy_from_nonoverlapping(NonNull::from(key).cast(), key.len()) };
-    // SAFETY: the value begins where the key ends.
-    let value_start = unsafe { key_start.add(key.len()) };
-    // SAFETY: fresh memory, which overlaps nothing.
-    unsafe { value_start.copy_from_nonoverlapping(NonNull::from(value).cast(), value.len()) };
+    let start = unsafe { header.add(1) }.cast();
+    // SAFETY: it fits there.
+    unsafe { write_bytes(start, key, &[]) };
     header
+}
+
+/// Writes `first` and then `second` to `start`.
+///
+/// # Safety
+/// Both fit into fresh memory there.
+unsafe fn write_bytes(start: NonNull<u8>, first: &[u8], second: &[u8]) {
+    // SAFETY: the caller's promise; fresh memory overlaps nothing.
+    unsafe { start.copy_from_nonoverlapping(NonNull::from(first).cast(), first.len()) };
+    // SAFETY: the caller's promise.
+    let start = unsafe { start.add(first.len()) };
+    // SAFETY: as above.
+    unsafe { start.copy_from_nonoverlapping(NonNull::from(second).cast(), second.len()) };
 }
 
 /// The length of a key or value, which the limits keep far below 4 GiB.
@@ -282,140 +703,33 @@ fn length(bytes: &[u8]) -> u32 {
     }
 }
 
-/// In how many lanes an entry stands: half of those of each lane stand in the next, too.
-fn height_of(key: &[u8], sequence: SequenceNumber) -> usize {
-    let random = key_hash(key) ^ sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (1 + random.leading_zeros() as usize).min(HEIGHT_MAX)
+/// How many bytes at the front two keys share.
+fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
+    left.iter()
+        .zip(right)
+        .take_while(|(left, right)| left == right)
+        .count()
 }
 
-/// A concurrent sorted list of entries; see the module.
-pub(super) struct SkipList {
-    arena: Arena,
-    /// A node of full height without an entry, before all others.
-    head: NonNull<Header>,
-    /// At least one lane; no lane from here up was used when this was read.
-    height: AtomicUsize,
-}
-
-// SAFETY: `head` points into the list's own arena, whose nodes are shared only as the module says.
-unsafe impl Send for SkipList {}
-// SAFETY: as above; all mutation behind a shared borrow goes through atomics.
-unsafe impl Sync for SkipList {}
-
-impl SkipList {
-    pub(super) fn new() -> Self {
-        let arena = Arena::new();
-        let head = build(
-            &arena,
-            HEIGHT_MAX,
-            &[],
-            Trailer::new(0, Kind::Tombstone),
-            &[],
-        );
-        Self {
-            arena,
-            head,
-            height: AtomicUsize::new(1),
-        }
-    }
-
-    /// The bytes of all nodes, padding included.
-    pub(super) fn used_bytes(&self) -> usize {
-        self.arena.used_bytes()
-    }
-
-    /// The bytes taken from the allocator.
-    pub(super) fn allocated_bytes(&self) -> usize {
-        self.arena.allocated_bytes()
-    }
-
-    /// Adds an entry.
-    ///
-    /// # Panics
-    /// If there is an entry of this key with this sequence number already.
-    pub(super) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
-        let target = Target::new(key, trailer.sequence());
-        let mut gaps = [(self.head(), None); HEIGHT_MAX];
-        let mut gap = (self.head(), None);
-        for lane in (0..self.height.load(Ordering::Relaxed)).rev() {
-            // SAFETY: the head has all lanes; other nodes were met in this lane or above.
-            gap = unsafe { target.narrow(lane, gap) };
-            gaps[lane] = gap;
-        }
-
-        let height = height_of(key, trailer.sequence());
-        let header = build(&self.arena, height, key, trailer, value);
-        // SAFETY: just built in this list's arena.
-        let node = unsafe { Node::new(header) };
-        for (lane, gap) in gaps.iter_mut().enumerate().take(height) {
-            loop {
-                if lane == 0 {
-                    let repeated = gap.1.is_some_and(|after| target.order(after).is_eq());
-                    assert!(!repeated, "a key has one entry per sequence number"); // I1
-                }
-                // SAFETY: `node` is higher than `lane`, and so is the start of a gap in it.
-                if unsafe { node.link_into(lane, *gap) } {
-                    break;
-                }
-                // Another thread was faster: look again from where this one stood.
-                // SAFETY: as above.
-                *gap = unsafe { target.narrow(lane, (gap.0, None)) };
-            }
-        }
-        self.height.fetch_max(height, Ordering::Relaxed);
-    }
-
-    /// The first entry that is not before (`key`, `sequence`).
-    pub(super) fn lower_bound(&self, key: &[u8], sequence: SequenceNumber) -> Option<Entry<'_>> {
-        let (_, after) = self.search(&Target::new(key, sequence));
-        after.map(Node::entry)
-    }
-
-    /// The neighbours of `target`: the last node before it, or the head, and the first other.
-    #[inline]
-    fn search(&self, target: &Target<'_>) -> Gap<'_> {
-        let mut gap = (self.head(), None);
-        for lane in (0..self.height.load(Ordering::Relaxed)).rev() {
-            // SAFETY: the head has all lanes; other nodes were met in this lane or above.
-            gap = unsafe { target.narrow(lane, gap) };
-        }
-        gap
-    }
-
-    fn first(&self) -> Option<Node<'_>> {
-        // SAFETY: every node has lane 0.
-        unsafe { self.head().next(0) }
-    }
-
-    fn last(&self) -> Option<Node<'_>> {
-        let mut last = self.head();
-        for lane in (0..self.height.load(Ordering::Relaxed)).rev() {
-            // SAFETY: the head has all lanes; other nodes were met in this lane or above.
-            while let Some(next) = unsafe { last.next(lane) } {
-                last = next;
-            }
-        }
-        self.unless_head(last)
-    }
-
-    fn head(&self) -> Node<'_> {
-        // SAFETY: the head is a written node of this list.
-        unsafe { Node::new(self.head) }
-    }
-
-    fn unless_head<'list>(&'list self, node: Node<'list>) -> Option<Node<'list>> {
-        (node != self.head()).then_some(node)
-    }
-}
-
-/// A position in a list that it keeps alive.
+/// A position in a list, which it keeps alive.
 pub(super) struct Position {
     list: Arc<SkipList>,
-    /// The node it stands on.
-    node: Option<NonNull<Header>>,
+    stand: Stand,
 }
 
-// SAFETY: the node belongs to `list`, which may be shared between threads.
+/// An entry among those that its leaf held when the position came there.
+struct Stand {
+    /// The leaf's node.
+    node: NonNull<NodeHeader>,
+    /// The leaf's entries in order.
+    records: [*mut RecordHeader; SLOTS],
+    /// How many there are.
+    count: usize,
+    /// Which of them it is; `count` if none.
+    index: usize,
+}
+
+// SAFETY: its pointers belong to `list`, which may be shared between threads.
 unsafe impl Send for Position {}
 // SAFETY: as above; a shared `Position` only reads.
 unsafe impl Sync for Position {}
@@ -423,50 +737,137 @@ unsafe impl Sync for Position {}
 impl Position {
     /// A position on no entry.
     pub(super) fn new(list: Arc<SkipList>) -> Self {
-        Self { list, node: None }
-    }
-
-    pub(super) fn seek_to_first(&mut self) {
-        self.node = self.list.first().map(|node| node.header);
-    }
-
-    pub(super) fn seek_to_last(&mut self) {
-        self.node = self.list.last().map(|node| node.header);
-    }
-
-    /// Moves to the first entry that is not before (`key`, `sequence`).
-    pub(super) fn seek(&mut self, key: &[u8], sequence: SequenceNumber) {
-        let (_, after) = self.list.search(&Target::new(key, sequence));
-        self.node = after.map(|node| node.header);
-    }
-
-    /// Moves to the entry after; from no entry, stays there.
-    pub(super) fn next(&mut self) {
-        // SAFETY: every node has lane 0.
-        let next = self.node().and_then(|node| unsafe { node.next(0) });
-        self.node = next.map(|node| node.header);
-    }
-
-    /// Moves to the entry before; from no entry, stays there. Lanes lead forward only, so this is a
-    /// search.
-    pub(super) fn prev(&mut self) {
-        let prev = self.node().and_then(|node| {
-            let target = Target::new(node.key(), node.trailer().sequence());
-            let (before, _) = self.list.search(&target);
-            self.list.unless_head(before)
-        });
-        self.node = prev.map(|node| node.header);
+        let stand = Stand {
+            node: list.head,
+            records: [ptr::null_mut(); SLOTS],
+            count: 0,
+            index: 0,
+        };
+        Self { list, stand }
     }
 
     /// The entry it stands on.
     #[inline]
-    pub(super) fn entry(&self) -> Option<Entry<'_>> {
-        self.node().map(Node::entry)
+    pub(super) fn record(&self) -> Option<Record<'_>> {
+        let header = *self.stand.records[..self.stand.count].get(self.stand.index)?;
+        // SAFETY: the list's slots held it.
+        Some(unsafe { Record::new(NonNull::new(header)?) })
     }
 
+    pub(super) fn seek_to_first(&mut self) {
+        self.stand.enter(self.list.head(), |_, _, _| Some(0));
+    }
+
+    pub(super) fn seek_to_last(&mut self) {
+        self.stand.enter(self.list.last_node(), |_, order, next| {
+            next.is_none().then(|| order.count().saturating_sub(1))
+        });
+    }
+
+    /// Moves to the first entry that is not before `target`.
+    pub(super) fn seek(&mut self, target: &Target<'_>) {
+        self.stand
+            .enter(self.list.find(target), |node, order, next| {
+                let here = !target.reaches(next);
+                here.then(|| node.position(order, target))
+            });
+        if self.stand.index == self.stand.count {
+            self.enter_next(target);
+        }
+    }
+
+    /// Moves to the entry after; from no entry, stays there.
     #[inline]
-    fn node(&self) -> Option<Node<'_>> {
-        // SAFETY: the node came from `list`, which is borrowed along.
-        self.node.map(|header| unsafe { Node::new(header) })
+    pub(super) fn next(&mut self) {
+        if self.stand.index + 1 < self.stand.count {
+            self.stand.index += 1;
+        } else {
+            self.leave_forward();
+        }
+    }
+
+    /// Moves to the entry before; from no entry, stays there.
+    #[inline]
+    pub(super) fn prev(&mut self) {
+        if (1..self.stand.count).contains(&self.stand.index) {
+            self.stand.index -= 1;
+        } else {
+            self.leave_backward();
+        }
+    }
+
+    /// Moves from the leaf's last entry to the first after it.
+    fn leave_forward(&mut self) {
+        let Some(record) = self.record() else { return };
+        // SAFETY: a record of the list, which `self` keeps alive whatever becomes of the position.
+        let target = unsafe { Record::new(record.header) }.target();
+        self.stand.index = self.stand.count;
+        self.enter_next(&target);
+    }
+
+    /// Moves from the leaf's first entry to the last before it.
+    fn leave_backward(&mut self) {
+        let Some(record) = self.record() else { return };
+        // SAFETY: a record of the list, which `self` keeps alive whatever becomes of the position.
+        let target = unsafe { Record::new(record.header) }.target();
+        // No entry lies between this place and the target.
+        let before = Target {
+            sequence: target.sequence + 1,
+            ..target
+        };
+        self.stand
+            .enter(self.list.find(&before), |node, order, next| {
+                let here = !before.reaches(next);
+                here.then(|| match node.position(order, &target) {
+                    // Only in the head: the entry was the first of all.
+                    0 => order.count(),
+                    position => position - 1,
+                })
+            });
+    }
+
+    /// Moves from the end of the leaf to the first entry after `target`. The next leaf may hold
+    /// entries that were split off after this one was entered; they lie before.
+    fn enter_next(&mut self, target: &Target<'_>) {
+        // SAFETY: the node belongs to the list.
+        let node = unsafe { Node::new(self.stand.node) };
+        let Some(next) = node.next() else { return };
+        self.stand.enter(next, |node, order, next| {
+            let after = |slot| target.order_of(node.record(slot)).is_gt();
+            match order.slots().position(after) {
+                None if next.is_some() => None,
+                index => Some(index.unwrap_or(order.count())),
+            }
+        });
+    }
+}
+
+impl Stand {
+    /// Takes in the entries of `node` and stands where `place` says, or tries the next node, which
+    /// must exist, if it says nothing.
+    #[inline]
+    fn enter<'list>(
+        &mut self,
+        mut node: Node<'list>,
+        place: impl Fn(Node<'list>, Order, Option<Node<'list>>) -> Option<usize>,
+    ) {
+        loop {
+            let onward = node.read(|order, next| {
+                let Some(index) = place(node, order, next) else {
+                    return next;
+                };
+                self.index = index;
+                self.count = order.count();
+                for (entry, slot) in self.records.iter_mut().zip(order.slots()) {
+                    *entry = node.leaf().records[slot].load(Ordering::Acquire);
+                }
+                None
+            });
+            self.node = node.header;
+            match onward {
+                Some(next) => node = next,
+                None => return,
+            }
+        }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) use filters::bits_per_key;
 pub(crate) use pick::{Plan, plan, plan_range};
 pub(crate) use pressure::{Backlog, Pressure, pressure};
 pub(crate) use retention::{DeeperLevels, ReadPoints, Verdict, keep};
-pub(crate) use scores::{pending_bytes, scores};
+pub(crate) use scores::pending_bytes;
 pub(crate) use summary::{Claim, FileSummary, TreeSummary};
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 //!
 //! The next newer version counts whether or not it was kept itself: behind a spent tombstone every
 //! older version is superseded, because no reader stands below the tombstone.
+//!
+//! A flush goes by the same rule and says that deeper levels may hold every key.
 
 use std::borrow::Borrow;
 

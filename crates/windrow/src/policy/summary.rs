@@ -38,6 +38,8 @@ pub(crate) struct FileSummary<K> {
 ///
 /// A merge never writes a key that it did not read, so two jobs whose hulls are disjoint write
 /// disjoint files; while a claim lasts, no other job may write into its level between its ends.
+/// Every key of a hull lies in the range of some input, so as long as jobs take whole files, busy
+/// inputs alone keep two jobs apart; a claim says it without that argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claim<K> {
     pub(crate) level: usize,
@@ -79,13 +81,6 @@ impl<K: Ord> TreeSummary<K> {
             .iter()
             .skip(level + 1)
             .any(|files| !overlapping(files, smallest, largest).is_empty())
-    }
-}
-
-impl<K: Ord> FileSummary<K> {
-    /// Whether any user key lies in both ranges.
-    pub(crate) fn overlaps(&self, smallest: &K, largest: &K) -> bool {
-        self.smallest <= *largest && *smallest <= self.largest
     }
 }
 

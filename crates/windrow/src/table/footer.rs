@@ -17,6 +17,7 @@
 //! Invariant I1: data blocks, filter units, index, properties and footer fill the segment in this
 //! order without gaps, so each of its bytes is under a checksum.
 
+use crate::base::SegmentId;
 use crate::block::stored::{Place, TRAILER_BYTES};
 use crate::codec::Reader;
 use crate::codec::checksum::checksum;
@@ -33,6 +34,9 @@ const FORMAT_VERSION: u32 = 1;
 
 /// What every footer begins with.
 const MAGIC: [u8; 8] = *b"\x89WRTABLE";
+
+/// Where the segment id stands in a footer.
+const SEGMENT_ID_OFFSET: usize = 24;
 
 /// The previous footer's offset in the first segment of a file.
 const NO_FOOTER: u64 = u64::MAX;
@@ -94,6 +98,18 @@ impl Footer {
         place: Place,
         meta: &SegmentMeta,
     ) -> Result<Self, DecodeError> {
+        let (footer, sum) = Self::read(bytes, place)?;
+        if sum != meta.footer_checksum {
+            return Err(Reader::new(bytes).error("a table footer is not the recorded one"));
+        }
+        if footer.segment_offset != meta.offset {
+            return Err(Reader::new(bytes).error("a table footer belongs to another segment"));
+        }
+        Ok(footer)
+    }
+
+    /// Reads the footer at `place`, which nothing but itself vouches for, and its checksum.
+    pub(crate) fn read(bytes: &[u8], place: Place) -> Result<(Self, u32), DecodeError> {
         let mut reader = Reader::new(bytes);
         let cut = "a table footer is cut off";
         if reader.array::<8>(cut)? != MAGIC {
@@ -106,20 +122,15 @@ impl Footer {
         if checksum(place.seed(), covered) != sum {
             return Err(Reader::new(bytes).error("a table footer fails its checksum"));
         }
-        if sum != meta.footer_checksum {
-            return Err(Reader::new(bytes).error("a table footer is not the recorded one"));
-        }
         let version = reader.clone();
         if reader.u32(cut)? != FORMAT_VERSION || reader.u32(cut)? != 0 {
             return Err(version.unsupported("a table of a newer format"));
         }
         let ids = reader.clone();
-        if reader.u64(cut)? != place.file.0
-            || reader.u64(cut)? != place.segment.0
-            || reader.u64(cut)? != meta.offset
-        {
+        if reader.u64(cut)? != place.file.0 || reader.u64(cut)? != place.segment.0 {
             return Err(ids.error("a table footer belongs to another segment"));
         }
+        let segment_offset = reader.u64(cut)?;
         let previous = Some(reader.u64(cut)?).filter(|&offset| offset != NO_FOOTER);
         let mut handles = [Handle::default(); 2 + FILTER_UNITS_MAX];
         for handle in &mut handles {
@@ -128,17 +139,24 @@ impl Footer {
         }
         let [index, properties, filters @ ..] = handles;
         let footer = Self {
-            segment_offset: meta.offset,
+            segment_offset,
             previous,
             index,
             properties,
             filters,
         };
         if footer.fills(place.offset) {
-            Ok(footer)
+            Ok((footer, sum))
         } else {
             Err(ids.error("a table footer's blocks do not fill the segment"))
         }
+    }
+
+    /// The segment that the footer in `bytes` says it belongs to: where to begin in a file that no
+    /// manifest describes.
+    pub(crate) fn claimed_segment(bytes: &[u8]) -> Option<SegmentId> {
+        let id = bytes.get(SEGMENT_ID_OFFSET..)?.first_chunk()?;
+        Some(SegmentId(u64::from_le_bytes(*id)))
     }
 
     /// The filter units that are there.

@@ -9,6 +9,7 @@ mod counters;
 mod cursor;
 mod footer;
 mod index;
+mod key_buffer;
 mod meta;
 mod open_tables;
 mod properties;
@@ -24,12 +25,14 @@ mod tests;
 
 pub(crate) use counters::ReadCounters;
 pub(crate) use cursor::TableCursor;
+pub(crate) use footer::{FOOTER_BYTES, Footer, Handle};
+pub(crate) use index::SegmentIndex;
 pub(crate) use meta::{FileMeta, SegmentMeta};
-pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
+pub(crate) use open_tables::{OpenTables, TableSlot};
+pub(crate) use properties::Properties;
 pub(crate) use read_ahead::SequentialCursor;
 pub(crate) use reader::{Found, Table, TableContext};
 pub(crate) use scrub::ScrubClock;
-pub(crate) use verify::TableReport;
 pub(crate) use writer::{TableOptions, TableWriter};
 
 use crate::base::FileNumber;

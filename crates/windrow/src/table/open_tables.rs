@@ -35,6 +35,13 @@ pub(crate) struct TableSlot {
     opening: Mutex<()>,
 }
 
+impl TableSlot {
+    /// Whether the table is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.table.load().is_some()
+    }
+}
+
 /// Opens tables on demand and closes the least used.
 #[derive(Debug)]
 pub(crate) struct OpenTables {
@@ -48,13 +55,6 @@ pub(crate) struct OpenTables {
 /// An open table on loan from its slot.
 #[derive(Debug)]
 pub(crate) struct OpenTable(Guard<Option<Arc<Table>>>);
-
-impl OpenTable {
-    /// The table, for longer than a read takes.
-    pub(crate) fn share(&self) -> Arc<Table> {
-        Arc::clone(self)
-    }
-}
 
 impl Deref for OpenTable {
     type Target = Arc<Table>;

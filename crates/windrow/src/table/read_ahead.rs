@@ -39,7 +39,8 @@ pub(crate) struct ReadAhead {
 /// The payload of the present block.
 #[derive(Debug)]
 enum Present {
-    InWindow(Range<usize>),
+    /// Begins here in the window.
+    InWindow(usize),
     Unfolded(Arc<[u8]>),
 }
 
@@ -57,7 +58,7 @@ impl ReadAhead {
             segment,
             window: Vec::new(),
             start: 0,
-            block: Present::InWindow(0..0),
+            block: Present::InWindow(0),
             counters: ReadCounters::default(),
         }
     }
@@ -104,7 +105,7 @@ impl Blocks for ReadAhead {
         let (codec, body) = table.located(verify(stored, place), offset)?;
         self.block = if codec == Compression::None {
             table.located(Layout::check(body), offset)?;
-            Present::InWindow(range.start..range.start + body.len())
+            Present::InWindow(range.start)
         } else {
             let payload = table.located(unfold(codec, body), offset)?;
             table.located(Layout::check(&payload), offset)?;
@@ -116,8 +117,16 @@ impl Blocks for ReadAhead {
     #[inline]
     fn bytes(&self) -> &[u8] {
         match &self.block {
-            Present::InWindow(range) => self.window.get(range.clone()).unwrap_or_default(),
+            Present::InWindow(_) => &self.window,
             Present::Unfolded(payload) => payload,
+        }
+    }
+
+    #[inline]
+    fn origin(&self) -> usize {
+        match &self.block {
+            Present::InWindow(origin) => *origin,
+            Present::Unfolded(_) => 0,
         }
     }
 

@@ -45,24 +45,35 @@ pub(crate) struct Table {
     pub(super) number: FileNumber,
     pub(super) file: Arc<dyn File>,
     /// The mapping, in mapped mode.
-    region: Option<Arc<dyn Region>>,
+    pub(super) region: Option<Arc<dyn Region>>,
     /// In file order (I2).
     pub(super) segments: Box<[Segment]>,
     context: TableContext,
 }
 
-/// The payload of a verified block; bytes may follow it.
+/// A verified block; bytes may follow its payload.
 #[derive(Debug)]
-pub(super) enum BlockBytes {
-    /// A range of the table's mapping.
-    Mapped(Range<usize>),
+pub(super) enum Block {
+    /// Begins here in the table's mapping.
+    Mapped(usize),
     Cached(Arc<[u8]>),
+}
+
+impl Block {
+    /// Where the block begins in the bytes that [`Table::bytes`] gives for it.
+    #[inline]
+    pub(super) fn origin(&self) -> usize {
+        match self {
+            Self::Mapped(origin) => *origin,
+            Self::Cached(_) => 0,
+        }
+    }
 }
 
 /// What a point read found.
 pub(crate) struct Found<'a> {
     table: &'a Table,
-    block: BlockBytes,
+    block: Block,
     value: Range<usize>,
     trailer: Trailer,
 }
@@ -86,12 +97,9 @@ impl Found<'_> {
     /// The value in place, for longer than the table is held.
     pub(crate) fn pin(self) -> PinnedValue {
         match (self.block, &self.table.region) {
-            (BlockBytes::Mapped(block), Some(region)) => PinnedValue::mapped(
-                Arc::clone(region),
-                block.start + self.value.start..block.start + self.value.end,
-            ),
-            (BlockBytes::Cached(block), _) => PinnedValue::cached(block, self.value),
-            (BlockBytes::Mapped(_), None) => unreachable!("only a mapping has mapped blocks"),
+            (Block::Cached(block), _) => PinnedValue::cached(block, self.value),
+            (Block::Mapped(_), Some(region)) => PinnedValue::mapped(Arc::clone(region), self.value),
+            (Block::Mapped(_), None) => unreachable!("only a mapping has mapped blocks"),
         }
     }
 }
@@ -172,11 +180,6 @@ impl Table {
         })
     }
 
-    /// The bytes of indexes and filters.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.segments.iter().map(Segment::memory_bytes).sum()
-    }
-
     /// Finds the newest version of `key` that is at most `sequence`; `hash` is the key's
     /// [`key_hash`](crate::codec::checksum::key_hash).
     #[inline]
@@ -218,7 +221,7 @@ impl Table {
         while index < blocks {
             let block = self.block(segment, index, counters)?;
             let bytes = self.bytes(&block);
-            match look_up(bytes, key, sequence) {
+            match look_up(bytes, block.origin(), key, sequence) {
                 Some(LookUp::Found(value, trailer)) => {
                     return Ok(Some(Found {
                         table: self,
@@ -242,33 +245,30 @@ impl Table {
         segment: &Segment,
         index: usize,
         counters: &mut ReadCounters,
-    ) -> Result<BlockBytes> {
+    ) -> Result<Block> {
         counters.block_reads += 1;
         let (offset, length) = segment.index.block(index);
         if let Some(region) = &self.region {
             if segment.verified.contains(index, self.context.scrub.epoch()) {
                 #[expect(clippy::cast_possible_truncation, reason = "the file is mapped whole")]
-                let start = offset as usize;
-                return Ok(BlockBytes::Mapped(start..start + length - TRAILER_BYTES));
+                return Ok(Block::Mapped(offset as usize));
             }
             return self.load_mapped(&**region, segment, index, counters);
         }
         let place = self.place(segment, offset);
         match self.context.cache.get(place) {
-            Some(block) => Ok(BlockBytes::Cached(block)),
+            Some(block) => Ok(Block::Cached(block)),
             None => self.load_buffered(place, length, counters),
         }
     }
 
-    /// The payload of `block`, perhaps with bytes behind it.
+    /// The bytes that `block` is in.
     #[inline]
-    pub(super) fn bytes<'a>(&'a self, block: &'a BlockBytes) -> &'a [u8] {
+    fn bytes<'a>(&'a self, block: &'a Block) -> &'a [u8] {
         match (block, &self.region) {
-            (BlockBytes::Cached(bytes), _) => bytes,
-            (BlockBytes::Mapped(range), Some(region)) => {
-                region.bytes().get(range.clone()).unwrap_or_default()
-            }
-            (BlockBytes::Mapped(_), None) => &[],
+            (Block::Cached(bytes), _) => bytes,
+            (Block::Mapped(_), Some(region)) => region.bytes(),
+            (Block::Mapped(_), None) => &[],
         }
     }
 
@@ -287,7 +287,7 @@ impl Table {
         segment: &Segment,
         index: usize,
         counters: &mut ReadCounters,
-    ) -> Result<BlockBytes> {
+    ) -> Result<Block> {
         let (offset, length) = segment.index.block(index);
         let place = self.place(segment, offset);
         let range = usize::try_from(offset)
@@ -304,7 +304,7 @@ impl Table {
         if stored.get(code_at) != Some(&Compression::None.code())
             && let Some(block) = self.context.cache.get(place)
         {
-            return Ok(BlockBytes::Cached(block));
+            return Ok(Block::Cached(block));
         }
         counters.block_loads += 1;
         counters.block_load_bytes += length as u64;
@@ -312,7 +312,7 @@ impl Table {
         if codec == Compression::None {
             self.located(Layout::check(body), offset)?;
             segment.verified.insert(index);
-            return Ok(BlockBytes::Mapped(range.start..range.start + body.len()));
+            return Ok(Block::Mapped(range.start));
         }
         self.unfold_to_cache(codec, body, place)
     }
@@ -323,7 +323,7 @@ impl Table {
         place: Place,
         length: usize,
         counters: &mut ReadCounters,
-    ) -> Result<BlockBytes> {
+    ) -> Result<Block> {
         counters.block_loads += 1;
         counters.block_load_bytes += length as u64;
         let mut stored = zeroed(length);
@@ -337,14 +337,14 @@ impl Table {
         }
         self.located(Layout::check(body), place.offset)?;
         self.context.cache.insert(place, Arc::clone(&stored));
-        Ok(BlockBytes::Cached(stored))
+        Ok(Block::Cached(stored))
     }
 
-    fn unfold_to_cache(&self, codec: Compression, body: &[u8], place: Place) -> Result<BlockBytes> {
+    fn unfold_to_cache(&self, codec: Compression, body: &[u8], place: Place) -> Result<Block> {
         let payload = self.located(unfold(codec, body), place.offset)?;
         self.located(Layout::check(&payload), place.offset)?;
         self.context.cache.insert(place, Arc::clone(&payload));
-        Ok(BlockBytes::Cached(payload))
+        Ok(Block::Cached(payload))
     }
 
     /// Gives a decoding error the file and the offset.
@@ -378,16 +378,15 @@ enum LookUp {
 }
 
 #[inline]
-fn look_up(bytes: &[u8], key: &[u8], sequence: SequenceNumber) -> Option<LookUp> {
-    let layout = Layout::read(bytes)?;
-    let index = layout.search(bytes, key, sequence)?;
-    let behind = index == layout.count();
-    let entry = layout.entry(bytes, layout.slot(bytes, index - usize::from(behind))?)?;
-    Some(if !layout.has_key(bytes, &entry, key) {
-        LookUp::Absent
-    } else if behind {
+fn look_up(bytes: &[u8], origin: usize, key: &[u8], sequence: SequenceNumber) -> Option<LookUp> {
+    let layout = Layout::read(bytes, origin)?;
+    let position = layout.search(bytes, key, sequence)?;
+    Some(if position.matches {
+        let entry = layout.entry(bytes, position.offset)?;
+        LookUp::Found(entry.value..entry.end, entry.trailer)
+    } else if position.follows && position.index == layout.count() {
         LookUp::Behind
     } else {
-        LookUp::Found(entry.value, entry.trailer)
+        LookUp::Absent
     })
 }

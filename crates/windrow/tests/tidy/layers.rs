@@ -26,6 +26,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("flush", 4),
     ("collect", 4),
     ("engine", 5),
+    ("inspect", 5),
     ("api", 6),
 ];
 

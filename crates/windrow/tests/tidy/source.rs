@@ -3,8 +3,10 @@
 use crate::report;
 use crate::tree::{File, code, files, line, rust_files, words};
 
-/// The only files with unsafe code, each with its safety argument.
+/// The only files with unsafe code, each with its safety argument: three of the engine, and the
+/// bench's binding to another engine.
 const UNSAFE_FILES: &[&str] = &[
+    "crates/windrow-peers/src/leveldb/ffi.rs",
     "crates/windrow/src/memtable/arena.rs",
     "crates/windrow/src/memtable/skiplist.rs",
     "crates/windrow/src/vfs/os.rs",
@@ -42,6 +44,39 @@ fn modules_begin_with_what_they_are() {
         .map(|(path, _)| format!("{path}: say in `//!` what this file is"))
         .collect();
     report("files without a header", &faults);
+}
+
+/// A file in `src` that no module names is not even compiled.
+#[test]
+fn every_source_file_belongs_to_a_module() {
+    let files = rust_files();
+    let declares = |path: &str, name: &str| {
+        let text = files.iter().find(|(found, _)| found == path);
+        text.is_some_and(|(_, text)| code(text).contains(&format!("mod {name};")))
+    };
+    let mut faults = Vec::new();
+    for (path, _) in &files {
+        let Some((package, inside)) = path.split_once("/src/") else {
+            continue;
+        };
+        let inside = inside.trim_end_matches(".rs");
+        let module = inside.trim_end_matches("/mod");
+        if ["lib", "main"].contains(&module) || module.starts_with("bin/") {
+            continue;
+        }
+        let (parent, name) = module.rsplit_once('/').unwrap_or(("", module));
+        let parents = match parent {
+            "" => ["lib.rs".to_owned(), "main.rs".to_owned()],
+            _ => [format!("{parent}.rs"), format!("{parent}/mod.rs")],
+        };
+        if !parents
+            .iter()
+            .any(|parent| declares(&format!("{package}/src/{parent}"), name))
+        {
+            faults.push(format!("{path}: no module names it; remove it"));
+        }
+    }
+    report("dead files", &faults);
 }
 
 #[test]

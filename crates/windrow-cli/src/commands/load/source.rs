@@ -45,7 +45,7 @@ impl Source {
                 None,
             ),
             Some(path) => {
-                let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
+                let file = File::open(path).map_err(|error| files::failed("open", path, error))?;
                 let metadata = file
                     .metadata()
                     .map_err(|error| Error::io("read", path, error))?;

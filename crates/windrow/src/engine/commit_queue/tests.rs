@@ -1,3 +1,5 @@
+//! The commit queue with real threads.
+
 use super::{CommitQueue, Turn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};

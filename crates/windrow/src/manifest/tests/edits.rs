@@ -7,7 +7,7 @@ use super::{History, file, steps};
 use crate::base::{FileNumber, KeyspaceId};
 use crate::codec::varint::put_bytes;
 use crate::log::tests::hex;
-use crate::table::meta::FileMeta;
+use crate::table::FileMeta;
 
 fn encode(edit: &Edit) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -53,7 +53,10 @@ fn one_of_each() -> Edit {
                 number,
                 offset: 1 << 40,
             },
-            Record::LastSequence(1 << 50),
+            Record::LogSynced {
+                number: FileNumber(1),
+                offset: 1 << 50,
+            },
         ],
     }
 }

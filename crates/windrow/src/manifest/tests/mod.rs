@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::{FileNumber, KeyspaceId, SegmentId};
-use crate::table::meta::{FileMeta, SegmentMeta};
+use crate::table::{FileMeta, SegmentMeta};
 
 /// A file of one segment from `smallest` to `largest`.
 fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> FileMeta {
@@ -95,8 +95,11 @@ impl History {
                 count: level.max(1),
             }),
             (5, Some(&keyspace)) => {
-                let sequence = state.last_sequence + u64::from(second);
-                records.push(Record::LastSequence(sequence));
+                let sequence = state.log_synced.map_or(0, |synced| synced.1) + u64::from(second);
+                records.push(Record::LogSynced {
+                    number: FileNumber(1),
+                    offset: sequence,
+                });
                 records.push(Record::Flushed { keyspace, sequence });
             }
             (6, _) => records.push(Record::AddLog(FileNumber(id))),

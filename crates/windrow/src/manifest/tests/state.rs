@@ -50,7 +50,10 @@ fn sample() -> ManifestState {
             keyspace: KEYSPACE,
             sequence: 9,
         },
-        Record::LastSequence(12),
+        Record::LogSynced {
+            number: FileNumber(1),
+            offset: 12,
+        },
         Record::AddLog(number(10)),
         Record::AddLog(number(11)),
         Record::AddLog(number(12)),
@@ -81,7 +84,10 @@ fn contradictions_are_refused() {
     let refused = [
         Record::FormatVersion,
         Record::NextId(19),
-        Record::LastSequence(11),
+        Record::LogSynced {
+            number: FileNumber(1),
+            offset: 11,
+        },
         create(4, "second"),
         create(3, "second"),
         create(5, "first"),

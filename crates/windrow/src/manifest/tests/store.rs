@@ -229,7 +229,10 @@ fn a_full_disk_changes_nothing() {
     vfs.heal();
     store
         .commit(&Edit::clone(&Edit {
-            records: vec![Record::LastSequence(9999)],
+            records: vec![Record::LogSynced {
+                number: FileNumber(1),
+                offset: 9999,
+            }],
         }))
         .unwrap();
     vfs.crash();
@@ -272,7 +275,12 @@ fn run(vfs: &MemoryVfs) -> (Vec<ManifestState>, bool) {
                 let edit = Edit {
                     records: vec![
                         Record::NextId(next + 2),
-                        Record::LastSequence(store.state().last_sequence + round + sequence),
+                        Record::LogSynced {
+                            number: FileNumber(1),
+                            offset: store.state().log_synced.map_or(0, |synced| synced.1)
+                                + round
+                                + sequence,
+                        },
                         Record::AddLog(FileNumber(next + sequence)),
                     ],
                 };

@@ -2,9 +2,10 @@
 
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
+use crate::policy::scores::scores;
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary, Verdict, keep,
-    pending_bytes, plan, scores,
+    pending_bytes, plan,
 };
 
 const KIB: u64 = 1 << 10;

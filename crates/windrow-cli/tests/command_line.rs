@@ -1,0 +1,379 @@
+//! The program as a person or a script meets it: output, JSON and exit codes.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "these tests run the program on real files, and fail by panicking"
+)]
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Runs the program in `folder` with `input` on standard input.
+fn windrow_with(folder: &Path, arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The program may end before it has read everything.
+    drop(child.stdin.take().unwrap().write_all(input));
+    child.wait_with_output().unwrap()
+}
+
+fn windrow(folder: &TempDir, arguments: &[&str]) -> Output {
+    windrow_with(folder.path(), arguments, b"")
+}
+
+fn text(output: &Output) -> &str {
+    str::from_utf8(&output.stdout).unwrap()
+}
+
+fn problem(output: &Output) -> &str {
+    str::from_utf8(&output.stderr).unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+#[track_caller]
+fn done(output: &Output) -> &str {
+    assert_eq!(code(output), 0, "{}", problem(output));
+    text(output)
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_str(done(output).lines().last().unwrap()).unwrap()
+}
+
+#[test]
+fn entries_go_in_come_out_and_go_away() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "user:1", "Ada"]));
+    done(&windrow(
+        &folder,
+        &["put", "db", "0xff00", "0xcafe", "--sync"],
+    ));
+    done(&windrow_with(
+        folder.path(),
+        &["put", "db", "piped"],
+        b"a\nb\x00",
+    ));
+
+    assert_eq!(done(&windrow(&folder, &["get", "db", "user:1"])), "Ada\n");
+    assert_eq!(
+        done(&windrow(&folder, &["get", "db", "ff00", "--hex"])),
+        "\\xca\\xfe\n"
+    );
+    let raw = windrow(&folder, &["get", "db", "piped", "--raw"]);
+    assert_eq!(raw.stdout, b"a\nb\x00");
+    let object = json(&windrow(&folder, &["get", "db", "0xff00", "--json"]));
+    assert_eq!(object["value_hex"], "cafe");
+
+    assert_eq!(done(&windrow(&folder, &["delete", "db", "user:1"])), "");
+    assert_eq!(code(&windrow(&folder, &["delete", "db", "user:1"])), 1);
+    let missing = windrow(&folder, &["get", "db", "user:1"]);
+    assert_eq!((code(&missing), text(&missing)), (1, ""));
+}
+
+#[test]
+fn scans_respect_bounds_prefix_direction_and_limit() {
+    let folder = TempDir::new().unwrap();
+    let entries = b"a\t1\nab\t2\nb\t3\nba\t4\nc\t5\n";
+    done(&windrow_with(
+        folder.path(),
+        &["load", "db", "--format", "tsv"],
+        entries,
+    ));
+    let keys = |arguments: &[&str]| {
+        let arguments = [&["scan", "db", "--keys-only"], arguments].concat();
+        done(&windrow(&folder, &arguments))
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&[]), ["a", "ab", "b", "ba", "c"]);
+    assert_eq!(keys(&["--reverse", "--limit", "2"]), ["c", "ba"]);
+    assert_eq!(keys(&["--prefix", "b"]), ["b", "ba"]);
+    assert_eq!(keys(&["--from", "ab", "--to", "ba"]), ["ab", "b"]);
+    assert_eq!(
+        keys(&["--prefix", "b", "--from", "ba", "--reverse"]),
+        ["ba"]
+    );
+    assert!(keys(&["--from", "x", "--to", "b"]).is_empty());
+    assert_eq!(
+        done(&windrow(&folder, &["scan", "db", "--limit", "1"])),
+        "a\t1\n"
+    );
+}
+
+#[test]
+fn what_a_scan_prints_can_be_loaded() {
+    let folder = TempDir::new().unwrap();
+    let lines = b"{\"key\":\"a\",\"value\":\"1\"}\n{\"key_hex\":\"ff\",\"value_hex\":\"00fe\"}\n";
+    let load = ["load", "one", "--format", "jsonl", "--json"];
+    let loaded = json(&windrow_with(folder.path(), &load, lines));
+    assert_eq!(loaded["entries"], 2);
+    let first = windrow(&folder, &["scan", "one", "--json"]);
+    let load = ["load", "two", "--format", "jsonl"];
+    done(&windrow_with(folder.path(), &load, &first.stdout));
+    let second = windrow(&folder, &["scan", "two", "--json"]);
+    assert_eq!(done(&first), done(&second));
+}
+
+#[test]
+fn folders_and_lines_load() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir_all(folder.path().join("in/sub")).unwrap();
+    fs::write(folder.path().join("in/b.txt"), "beta").unwrap();
+    fs::write(folder.path().join("in/sub/a.txt"), "alpha\nline\n").unwrap();
+    done(&windrow(
+        &folder,
+        &["load", "db", "in", "--keyspace", "files"],
+    ));
+    let scan = windrow(&folder, &["scan", "db", "--keyspace", "files"]);
+    assert_eq!(done(&scan), "b.txt\tbeta\nsub/a.txt\talpha\\nline\\n\n");
+
+    done(&windrow_with(
+        folder.path(),
+        &["load", "db"],
+        b"first\r\nlast",
+    ));
+    let scan = windrow(&folder, &["scan", "db"]);
+    assert_eq!(
+        done(&scan),
+        "0000000000000001\tfirst\n0000000000000002\tlast\n"
+    );
+}
+
+#[test]
+fn faults_name_the_line_and_keep_what_came_before() {
+    let folder = TempDir::new().unwrap();
+    let load = ["load", "db", "--format", "tsv"];
+    let output = windrow_with(folder.path(), &load, b"a\t1\nno tab\nb\t2\n");
+    assert_eq!(code(&output), 1);
+    assert!(problem(&output).contains("line 2"), "{}", problem(&output));
+    assert_eq!(done(&windrow(&folder, &["scan", "db"])), "a\t1\n");
+
+    let output = windrow_with(folder.path(), &load, b"\tempty key\n");
+    assert_eq!(code(&output), 1);
+    assert!(problem(&output).contains("line 1"), "{}", problem(&output));
+}
+
+#[test]
+fn wrong_requests_end_with_one() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    let long = "k".repeat(64 * 1024 + 1);
+    for arguments in [
+        &["get", "nowhere", "a"][..],
+        &["get", "db", "a", "--keyspace", "nowhere"],
+        &["get", "db", ""],
+        &["get", "db", "0xabc"],
+        &["get", "db", &long],
+        &["put", "db", "", "x"],
+        &["scan", "nowhere"],
+        &["levels", "nowhere"],
+        &["verify", "nowhere"],
+        &["no-such-command"],
+        &["scan"],
+        &["demo", "--input", "nowhere"],
+        &["load", "db", "nowhere"],
+        &["dump", "nowhere"],
+        &["bench", "readrandom", "--num", "10"],
+        &["bench", "fillseq", "--size-ratio", "0.5"],
+        &["bench", "fillseq", "--num", "1000", "--key-size", "2"],
+        &["load", "db", "-", "--format", "folder"],
+    ] {
+        let output = windrow(&folder, arguments);
+        assert_eq!(code(&output), 1, "{arguments:?}: {}", problem(&output));
+        assert!(!problem(&output).is_empty(), "{arguments:?}");
+        assert!(!problem(&output).contains("panicked"), "{arguments:?}");
+    }
+    assert!(!folder.path().join("nowhere").exists());
+    let output = windrow(&folder, &["get", "nowhere", "a", "--json"]);
+    let object: Value = serde_json::from_str(text(&output)).unwrap();
+    assert_eq!(object["error"]["kind"], "NotFound");
+}
+
+#[test]
+fn the_environment_ends_with_two() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("in")).unwrap();
+    fs::write(folder.path().join("in/file"), "content").unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
+    for arguments in [
+        &["put", "file/db", "a", "1"][..],
+        &["demo", "--input", "in", "--db", "file/db"],
+    ] {
+        let output = windrow(&folder, arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", problem(&output));
+    }
+}
+
+#[test]
+fn a_database_that_is_open_elsewhere_is_locked() {
+    let folder = TempDir::new().unwrap();
+    let db = windrow::Db::open(folder.path().join("db"), windrow::Options::default()).unwrap();
+    for arguments in [
+        &["get", "db", "a"][..],
+        &["put", "db", "a", "1"],
+        &["verify", "db"],
+    ] {
+        let output = windrow(&folder, arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", problem(&output));
+    }
+    db.close().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error_unless_the_reader_has_enough() {
+    let folder = TempDir::new().unwrap();
+    let lines = "line\n".repeat(20_000);
+    done(&windrow_with(
+        folder.path(),
+        &["load", "db"],
+        lines.as_bytes(),
+    ));
+    let shell = |command: &str| {
+        let command = command.replace("windrow", env!("CARGO_BIN_EXE_windrow"));
+        Command::new("bash")
+            .args(["-o", "pipefail", "-c", &command])
+            .current_dir(folder.path())
+            .output()
+            .unwrap()
+    };
+    let output = shell("windrow scan db | head -1");
+    assert_eq!((code(&output), problem(&output)), (0, ""));
+    if Path::new("/dev/full").exists() {
+        let output = shell("windrow scan db > /dev/full");
+        assert_eq!(code(&output), 2, "{}", problem(&output));
+    }
+}
+
+#[test]
+fn every_command_speaks_json() {
+    let folder = TempDir::new().unwrap();
+    for key in ["a", "b", "c"] {
+        done(&windrow(&folder, &["put", "db", key, "1", "--json"]));
+    }
+    assert_eq!(
+        json(&windrow(&folder, &["--json", "scan", "db"]))["key"],
+        "c"
+    );
+    let stats = json(&windrow(&folder, &["stats", "db", "--json"]));
+    assert!(stats["disk_bytes"].as_u64().unwrap() > 0);
+    let levels = json(&windrow(&folder, &["levels", "db", "--json"]));
+    assert_eq!(levels["keyspaces"][0]["name"], "default");
+    let compacted = json(&windrow(&folder, &["compact", "db", "--json"]));
+    assert!(compacted["disk_bytes_after"].is_u64());
+    let verified = json(&windrow(&folder, &["verify", "db", "--json"]));
+    assert_eq!(verified["sound"], true);
+    assert_eq!(
+        json(&windrow(&folder, &["delete", "db", "a", "--json"]))["deleted"],
+        1
+    );
+    let bench = ["bench", "fillseq,readseq", "--num", "100", "--json"];
+    let report = json(&windrow(&folder, &bench));
+    assert_eq!(
+        (&report["name"], &report["found"]),
+        (&"readseq".into(), &100.into())
+    );
+    for command in ["stats", "levels", "verify", "scan"] {
+        assert!(
+            !done(&windrow(&folder, &[command, "db"])).is_empty(),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn files_of_a_database_can_be_dumped() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    let mut endings = Vec::new();
+    for file in fs::read_dir(folder.path().join("db")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        if name == "LOCK" {
+            continue;
+        }
+        let path = format!("db/{name}");
+        assert!(
+            !done(&windrow(&folder, &["dump", &path])).is_empty(),
+            "{name}"
+        );
+        json(&windrow(&folder, &["dump", &path, "--json"]));
+        endings.push(name.rsplit('.').next().unwrap().to_owned());
+    }
+    endings.sort();
+    endings.dedup();
+    assert_eq!(endings, ["CURRENT", "manifest", "table", "wal"]);
+}
+
+#[test]
+fn damage_ends_with_three_and_names_the_file() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    let file = |ending: &str| {
+        let mut files = fs::read_dir(folder.path().join("db")).unwrap();
+        files.find_map(|file| {
+            let path = file.unwrap().path();
+            path.to_str().unwrap().ends_with(ending).then_some(path)
+        })
+    };
+    for ending in [".table", "CURRENT"] {
+        let path = file(ending).unwrap();
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[9] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        let output = windrow(&folder, &["verify", "db"]);
+        assert_eq!(code(&output), 3, "{ending}: {}", problem(&output));
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let all = format!("{}{}", text(&output), problem(&output));
+        assert!(all.contains(name), "{all}");
+    }
+}
+
+#[test]
+fn the_demo_survives_its_own_death() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir_all(folder.path().join("in/sub")).unwrap();
+    for number in 0..300_usize {
+        let content = format!("content of {number}\n").repeat(number);
+        fs::write(folder.path().join(format!("in/sub/{number}")), content).unwrap();
+    }
+    let demo = ["demo", "--input", "in", "--db", "db"];
+    let object = json(&windrow(&folder, &[&demo[..], &["--json"]].concat()));
+    assert_eq!(object["mismatches"], 0);
+    assert_eq!(object["entries"], 300);
+    assert_eq!(object["recovered"], object["acknowledged"]);
+    for field in [
+        "bytes",
+        "checked",
+        "recovered",
+        "write_amplification",
+        "space_amplification",
+        "seconds",
+    ] {
+        assert!(object[field].as_f64().unwrap() > 0.0, "{field}");
+    }
+    assert!(object["levels"].is_array());
+
+    // The folder was kept, and is not taken for a new one.
+    let again = windrow(&folder, &demo);
+    assert_eq!(code(&again), 1, "{}", problem(&again));
+    let fresh = windrow(&folder, &["demo", "--input", "in"]);
+    assert!(done(&fresh).ends_with("mismatches: 0\n"));
+}

@@ -1,0 +1,351 @@
+//! LevelDB's C interface, as far as the bench needs it, behind safe types.
+//!
+//! # Safety argument
+//!
+//! - Every pointer here comes from the LevelDB function that creates it, is never null (LevelDB
+//!   allocates with `new`, which does not return null; `leveldb_open` is checked through its error), and is destroyed once, by
+//!   the `Drop` of the type that owns it.
+//! - [`Iterator`] borrows its [`Database`], so it is destroyed first, as LevelDB demands.
+//! - LevelDB may be used from several threads at once (its `db.h` says so), except for iterators,
+//!   which are neither `Send` nor `Sync` because they hold a raw pointer.
+//! - What an iterator's key and value point to lives until the iterator moves; the slices borrow
+//!   the iterator, and moving takes it mutably.
+#![expect(unsafe_code, reason = "the C interface of LevelDB")]
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::marker::{PhantomData, PhantomPinned};
+use std::path::Path;
+use std::ptr::{self, NonNull};
+
+use windrow::{Error, ErrorKind, Result};
+
+use crate::settings::{BLOCK_BYTES, Settings};
+
+/// An object that only LevelDB looks into.
+#[repr(C)]
+struct Opaque {
+    bytes: [u8; 0],
+    marker: PhantomData<(*mut u8, PhantomPinned)>,
+}
+
+#[link(name = "leveldb")]
+unsafe extern "C" {
+    fn leveldb_open(
+        options: *const Opaque,
+        name: *const c_char,
+        error: *mut *mut c_char,
+    ) -> *mut Opaque;
+    fn leveldb_close(db: *mut Opaque);
+    fn leveldb_put(
+        db: *mut Opaque,
+        options: *const Opaque,
+        key: *const u8,
+        key_length: usize,
+        value: *const u8,
+        value_length: usize,
+        error: *mut *mut c_char,
+    );
+    fn leveldb_delete(
+        db: *mut Opaque,
+        options: *const Opaque,
+        key: *const u8,
+        key_length: usize,
+        error: *mut *mut c_char,
+    );
+    fn leveldb_get(
+        db: *mut Opaque,
+        options: *const Opaque,
+        key: *const u8,
+        key_length: usize,
+        value_length: *mut usize,
+        error: *mut *mut c_char,
+    ) -> *mut u8;
+    fn leveldb_property_value(db: *mut Opaque, name: *const c_char) -> *mut c_char;
+    fn leveldb_free(pointer: *mut c_void);
+
+    fn leveldb_create_iterator(db: *mut Opaque, options: *const Opaque) -> *mut Opaque;
+    fn leveldb_iter_destroy(iterator: *mut Opaque);
+    fn leveldb_iter_valid(iterator: *const Opaque) -> u8;
+    fn leveldb_iter_seek(iterator: *mut Opaque, key: *const u8, key_length: usize);
+    fn leveldb_iter_next(iterator: *mut Opaque);
+    fn leveldb_iter_key(iterator: *const Opaque, length: *mut usize) -> *const u8;
+    fn leveldb_iter_value(iterator: *const Opaque, length: *mut usize) -> *const u8;
+    fn leveldb_iter_get_error(iterator: *const Opaque, error: *mut *mut c_char);
+
+    fn leveldb_options_create() -> *mut Opaque;
+    fn leveldb_options_destroy(options: *mut Opaque);
+    fn leveldb_options_set_create_if_missing(options: *mut Opaque, choice: u8);
+    fn leveldb_options_set_write_buffer_size(options: *mut Opaque, bytes: usize);
+    fn leveldb_options_set_block_size(options: *mut Opaque, bytes: usize);
+    fn leveldb_options_set_max_file_size(options: *mut Opaque, bytes: usize);
+    fn leveldb_options_set_compression(options: *mut Opaque, compression: c_int);
+    fn leveldb_options_set_cache(options: *mut Opaque, cache: *mut Opaque);
+    fn leveldb_options_set_filter_policy(options: *mut Opaque, policy: *mut Opaque);
+    fn leveldb_cache_create_lru(bytes: usize) -> *mut Opaque;
+    fn leveldb_cache_destroy(cache: *mut Opaque);
+    fn leveldb_filterpolicy_create_bloom(bits_per_key: c_int) -> *mut Opaque;
+    fn leveldb_filterpolicy_destroy(policy: *mut Opaque);
+    fn leveldb_readoptions_create() -> *mut Opaque;
+    fn leveldb_readoptions_destroy(options: *mut Opaque);
+    fn leveldb_writeoptions_create() -> *mut Opaque;
+    fn leveldb_writeoptions_destroy(options: *mut Opaque);
+    fn leveldb_writeoptions_set_sync(options: *mut Opaque, choice: u8);
+}
+
+const NO_COMPRESSION: c_int = 0;
+
+/// An open database and everything that must live as long as it.
+pub(super) struct Database {
+    db: *mut Opaque,
+    options: *mut Opaque,
+    read_options: *mut Opaque,
+    write_options: *mut Opaque,
+    cache: *mut Opaque,
+    /// Null where there are no filters.
+    filter: *mut Opaque,
+}
+
+// SAFETY: LevelDB's database, cache and options may be used from any thread.
+unsafe impl Send for Database {}
+// SAFETY: as above; every call through `&Database` is one that LevelDB synchronises itself.
+unsafe impl Sync for Database {}
+
+impl Database {
+    /// Opens or creates the database in `folder`.
+    pub(super) fn open(
+        folder: &Path,
+        settings: &Settings,
+        file_bytes: Option<u64>,
+    ) -> Result<Self> {
+        if settings.compressed {
+            return Err(Error::invalid_argument("LevelDB has no LZ4"));
+        }
+        let name = CString::new(folder.as_os_str().as_encoded_bytes())
+            .map_err(|_| Error::invalid_argument("a path cannot hold a zero byte"))?;
+        let mut database = Self::unopened(settings, file_bytes);
+        let mut error = ptr::null_mut();
+        // SAFETY: the options and the name live through the call, and the error is null.
+        database.db = unsafe { leveldb_open(database.options, name.as_ptr(), &raw mut error) };
+        check(error)?;
+        Ok(database)
+    }
+
+    #[expect(
+        clippy::multiple_unsafe_ops_per_block,
+        clippy::cast_possible_truncation,
+        reason = "one list of settings; filter bits are few"
+    )]
+    fn unopened(settings: &Settings, file_bytes: Option<u64>) -> Self {
+        let bits_per_key = settings.bits_per_key.round() as c_int;
+        // SAFETY: the setters get objects that were just created, and these live as long as the
+        // options, for `Drop` destroys the options first.
+        unsafe {
+            let options = leveldb_options_create();
+            let cache = leveldb_cache_create_lru(settings.cache_bytes);
+            leveldb_options_set_create_if_missing(options, 1);
+            leveldb_options_set_write_buffer_size(options, settings.write_buffer_bytes);
+            leveldb_options_set_block_size(options, BLOCK_BYTES);
+            leveldb_options_set_compression(options, NO_COMPRESSION);
+            leveldb_options_set_cache(options, cache);
+            if let Some(bytes) = file_bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
+                leveldb_options_set_max_file_size(options, bytes);
+            }
+            let mut filter = ptr::null_mut();
+            if bits_per_key > 0 {
+                filter = leveldb_filterpolicy_create_bloom(bits_per_key);
+                leveldb_options_set_filter_policy(options, filter);
+            }
+            let write_options = leveldb_writeoptions_create();
+            leveldb_writeoptions_set_sync(write_options, u8::from(settings.sync));
+            Self {
+                db: ptr::null_mut(),
+                options,
+                read_options: leveldb_readoptions_create(),
+                write_options,
+                cache,
+                filter,
+            }
+        }
+    }
+
+    pub(super) fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let mut error = ptr::null_mut();
+        // SAFETY: the slices live through the call, and the error is null.
+        unsafe {
+            leveldb_put(
+                self.db,
+                self.write_options,
+                key.as_ptr(),
+                key.len(),
+                value.as_ptr(),
+                value.len(),
+                &raw mut error,
+            );
+        }
+        check(error)
+    }
+
+    pub(super) fn delete(&self, key: &[u8]) -> Result<()> {
+        let mut error = ptr::null_mut();
+        // SAFETY: the slice lives through the call, and the error is null.
+        unsafe {
+            leveldb_delete(
+                self.db,
+                self.write_options,
+                key.as_ptr(),
+                key.len(),
+                &raw mut error,
+            );
+        }
+        check(error)
+    }
+
+    pub(super) fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let mut error = ptr::null_mut();
+        let mut length = 0;
+        // SAFETY: the slice lives through the call, and the error is null.
+        let found = unsafe {
+            leveldb_get(
+                self.db,
+                self.read_options,
+                key.as_ptr(),
+                key.len(),
+                &raw mut length,
+                &raw mut error,
+            )
+        };
+        check(error)?;
+        let Some(found) = NonNull::new(found) else {
+            return Ok(false);
+        };
+        // SAFETY: a pointer that is not null points to `length` bytes, which are ours.
+        value.extend_from_slice(unsafe { std::slice::from_raw_parts(found.as_ptr(), length) });
+        // SAFETY: allocated by LevelDB, and not used again.
+        unsafe { leveldb_free(found.as_ptr().cast()) };
+        Ok(true)
+    }
+
+    /// What LevelDB says of itself under `name`.
+    pub(super) fn property(&self, name: &CStr) -> Option<String> {
+        // SAFETY: the name lives through the call.
+        let text = NonNull::new(unsafe { leveldb_property_value(self.db, name.as_ptr()) })?;
+        Some(owned(text))
+    }
+
+    pub(super) fn iterator(&self) -> Iterator<'_> {
+        Iterator {
+            // SAFETY: database and options are alive.
+            iterator: unsafe { leveldb_create_iterator(self.db, self.read_options) },
+            database: PhantomData,
+        }
+    }
+}
+
+impl Drop for Database {
+    #[expect(
+        clippy::multiple_unsafe_ops_per_block,
+        reason = "one list of what is owned"
+    )]
+    fn drop(&mut self) {
+        // SAFETY: each object is owned, and destroyed once: users before what they use.
+        unsafe {
+            if !self.db.is_null() {
+                leveldb_close(self.db);
+            }
+            leveldb_readoptions_destroy(self.read_options);
+            leveldb_writeoptions_destroy(self.write_options);
+            leveldb_options_destroy(self.options);
+            leveldb_cache_destroy(self.cache);
+            if !self.filter.is_null() {
+                leveldb_filterpolicy_destroy(self.filter);
+            }
+        }
+    }
+}
+
+/// A position in a database.
+pub(super) struct Iterator<'a> {
+    iterator: *mut Opaque,
+    database: PhantomData<&'a Database>,
+}
+
+impl Iterator<'_> {
+    pub(super) fn seek(&mut self, key: &[u8]) {
+        // SAFETY: the slice lives through the call.
+        unsafe { leveldb_iter_seek(self.iterator, key.as_ptr(), key.len()) };
+    }
+
+    /// Moves on. The iterator must stand on an entry.
+    pub(super) fn next(&mut self) {
+        assert!(self.is_valid());
+        // SAFETY: LevelDB demands that the iterator stands on an entry.
+        unsafe { leveldb_iter_next(self.iterator) };
+    }
+
+    /// Whether the last move ended on an entry.
+    pub(super) fn landed(&self) -> Result<bool> {
+        let valid = self.is_valid();
+        if !valid {
+            let mut error = ptr::null_mut();
+            // SAFETY: the error is null.
+            unsafe { leveldb_iter_get_error(self.iterator, &raw mut error) };
+            check(error)?;
+        }
+        Ok(valid)
+    }
+
+    fn is_valid(&self) -> bool {
+        // SAFETY: the iterator is alive.
+        unsafe { leveldb_iter_valid(self.iterator) != 0 }
+    }
+
+    pub(super) fn key(&self) -> &[u8] {
+        assert!(self.is_valid());
+        let mut length = 0;
+        // SAFETY: the iterator stands on an entry.
+        let start = unsafe { leveldb_iter_key(self.iterator, &raw mut length) };
+        // SAFETY: the bytes live until the iterator moves, and so does the borrow.
+        unsafe { std::slice::from_raw_parts(start, length) }
+    }
+
+    pub(super) fn value(&self) -> &[u8] {
+        assert!(self.is_valid());
+        let mut length = 0;
+        // SAFETY: the iterator stands on an entry.
+        let start = unsafe { leveldb_iter_value(self.iterator, &raw mut length) };
+        if length == 0 {
+            return &[];
+        }
+        // SAFETY: the bytes live until the iterator moves, and so does the borrow.
+        unsafe { std::slice::from_raw_parts(start, length) }
+    }
+}
+
+impl Drop for Iterator<'_> {
+    fn drop(&mut self) {
+        // SAFETY: owned, destroyed once, before its database.
+        unsafe { leveldb_iter_destroy(self.iterator) };
+    }
+}
+
+/// Turns the message that LevelDB left, if it left one, into an error.
+fn check(error: *mut c_char) -> Result<()> {
+    match NonNull::new(error) {
+        None => Ok(()),
+        Some(text) => Err(Error::new(
+            ErrorKind::Io,
+            format!("LevelDB: {}", owned(text)),
+        )),
+    }
+}
+
+/// Takes over a text that LevelDB allocated.
+fn owned(text: NonNull<c_char>) -> String {
+    // SAFETY: LevelDB's texts end with a zero byte.
+    let copy = unsafe { CStr::from_ptr(text.as_ptr()) };
+    let copy = copy.to_string_lossy().into_owned();
+    // SAFETY: allocated by LevelDB, and not used again.
+    unsafe { leveldb_free(text.as_ptr().cast()) };
+    copy
+}

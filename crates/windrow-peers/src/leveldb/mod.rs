@@ -1,0 +1,141 @@
+//! LevelDB as the system has it installed, with its own defaults beside the common settings.
+
+mod ffi;
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use windrow::Result;
+use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, Scan};
+
+use self::ffi::{Database, Iterator};
+use crate::process_io::ProcessIo;
+use crate::settings::Settings;
+
+/// LevelDB does not tell when its background work is done; it counts as done when nothing was
+/// written for this long.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// An open LevelDB.
+pub(crate) struct LevelDb {
+    database: Database,
+}
+
+impl Engine for LevelDb {
+    const NAME: &'static str = "leveldb";
+    type Scan<'a> = LevelScan<'a>;
+
+    fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
+        let settings = Settings::of(args, Self::NAME)?;
+        let database = Database::open(folder, &settings, args.file_bytes)?;
+        Ok(Self { database })
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.database.put(key, value)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.database.delete(key)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        self.database.get(key, value)
+    }
+
+    fn scan(&self) -> Result<LevelScan<'_>> {
+        Ok(LevelScan(self.database.iterator()))
+    }
+
+    fn settle(&self) -> Result<()> {
+        let mut before = ProcessIo::now()?.written_bytes;
+        loop {
+            thread::sleep(QUIET);
+            let now = ProcessIo::now()?.written_bytes;
+            if now == before {
+                return Ok(());
+            }
+            before = now;
+        }
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        let io = ProcessIo::now()?;
+        Ok(Counters {
+            written_bytes: io.written_bytes,
+            read_bytes: io.read_bytes,
+            ..Counters::default()
+        })
+    }
+
+    fn levels(&self) -> Result<Vec<LevelShape>> {
+        let stats = self.database.property(c"leveldb.stats");
+        Ok(stats.as_deref().map(parse_levels).unwrap_or_default())
+    }
+
+    fn close(self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Reads the table that LevelDB makes for people: level, files, mebibytes, and more.
+fn parse_levels(stats: &str) -> Vec<LevelShape> {
+    stats
+        .lines()
+        .filter_map(|line| {
+            let mut columns = line.split_whitespace();
+            let level = columns.next()?.parse().ok()?;
+            let files = columns.next()?.parse().ok()?;
+            let mebibytes: u64 = columns.next()?.parse().ok()?;
+            Some(LevelShape {
+                level,
+                files,
+                segments: files,
+                bytes: mebibytes << 20,
+                ..LevelShape::default()
+            })
+        })
+        .collect()
+}
+
+/// LevelDB's iterator as a scan.
+pub(crate) struct LevelScan<'a>(Iterator<'a>);
+
+impl Scan for LevelScan<'_> {
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.0.seek(key);
+        self.0.landed()
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        self.0.next();
+        self.0.landed()
+    }
+
+    fn key(&self) -> &[u8] {
+        self.0.key()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.0.value()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_levels;
+
+    #[test]
+    fn levels_are_read_from_the_table() {
+        let stats = "                               Compactions\n\
+            Level  Files Size(MB) Time(sec) Read(MB) Write(MB)\n\
+            --------------------------------------------------\n\
+            \x20 0        2        7         0        0         7\n\
+            \x20 1        5       10         1       20        18\n";
+        let levels = parse_levels(stats);
+        assert_eq!(levels.len(), 2);
+        assert_eq!((levels[1].level, levels[1].files), (1, 5));
+        assert_eq!(levels[1].bytes, 10 << 20);
+    }
+}

@@ -1,0 +1,158 @@
+//! RocksDB through its Rust binding, with its own defaults beside the common settings.
+
+use std::path::Path;
+
+use rocksdb::{
+    BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, Options, WaitForCompactOptions,
+    WriteOptions,
+};
+use windrow::{Error, ErrorKind, Result};
+use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, Scan};
+
+use crate::process_io::ProcessIo;
+use crate::settings::{BLOCK_BYTES, Settings};
+
+/// An open RocksDB.
+pub(crate) struct RocksDb {
+    db: DB,
+    write_options: WriteOptions,
+}
+
+impl Engine for RocksDb {
+    const NAME: &'static str = "rocksdb";
+    type Scan<'a> = RocksScan<'a>;
+
+    fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
+        let settings = Settings::of(args, Self::NAME)?;
+        let mut table = BlockBasedOptions::default();
+        table.set_block_size(BLOCK_BYTES);
+        table.set_block_cache(&Cache::new_lru_cache(settings.cache_bytes));
+        if settings.bits_per_key > 0.0 {
+            table.set_bloom_filter(settings.bits_per_key, false);
+        }
+        let mut options = Options::default();
+        options.create_if_missing(true);
+        options.set_block_based_table_factory(&table);
+        options.set_write_buffer_size(settings.write_buffer_bytes);
+        options.set_compression_type(if settings.compressed {
+            DBCompressionType::Lz4
+        } else {
+            DBCompressionType::None
+        });
+        if let Some(ratio) = args.size_ratio {
+            options.set_max_bytes_for_level_multiplier(ratio);
+        }
+        if let Some(bytes) = args.base_bytes {
+            options.set_max_bytes_for_level_base(bytes);
+        }
+        if let Some(bytes) = args.file_bytes {
+            options.set_target_file_size_base(bytes);
+        }
+        let mut write_options = WriteOptions::default();
+        write_options.set_sync(settings.sync);
+        let db = DB::open(&options, folder).map_err(failed)?;
+        Ok(Self { db, write_options })
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.db
+            .put_opt(key, value, &self.write_options)
+            .map_err(failed)
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.db.delete_opt(key, &self.write_options).map_err(failed)
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let found = self.db.get_pinned(key).map_err(failed)?;
+        if let Some(found) = &found {
+            value.extend_from_slice(found);
+        }
+        Ok(found.is_some())
+    }
+
+    fn scan(&self) -> Result<RocksScan<'_>> {
+        Ok(RocksScan(self.db.raw_iterator()))
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.db
+            .wait_for_compact(&WaitForCompactOptions::default())
+            .map_err(failed)
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        let io = ProcessIo::now()?;
+        Ok(Counters {
+            written_bytes: io.written_bytes,
+            read_bytes: io.read_bytes,
+            ..Counters::default()
+        })
+    }
+
+    fn levels(&self) -> Result<Vec<LevelShape>> {
+        let mut levels: Vec<LevelShape> = Vec::new();
+        for file in self.db.live_files().map_err(failed)? {
+            let number = usize::try_from(file.level).unwrap_or(0);
+            while levels.len() <= number {
+                levels.push(LevelShape {
+                    level: levels.len() as u64,
+                    ..LevelShape::default()
+                });
+            }
+            let level = &mut levels[number];
+            level.files += 1;
+            level.segments += 1;
+            level.bytes += file.size as u64;
+            level.entries += file.num_entries;
+        }
+        Ok(levels)
+    }
+
+    fn close(self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// RocksDB's iterator as a scan.
+pub(crate) struct RocksScan<'a>(DBRawIterator<'a>);
+
+impl RocksScan<'_> {
+    fn landed(&self) -> Result<bool> {
+        let valid = self.0.valid();
+        if !valid {
+            self.0.status().map_err(failed)?;
+        }
+        Ok(valid)
+    }
+}
+
+impl Scan for RocksScan<'_> {
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.0.seek(key);
+        self.landed()
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        self.0.next();
+        self.landed()
+    }
+
+    fn key(&self) -> &[u8] {
+        self.0.key().unwrap_or_default()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.0.value().unwrap_or_default()
+    }
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
+fn failed(error: rocksdb::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("RocksDB: {error}"))
+}

@@ -1,0 +1,201 @@
+//! The two kinds of logs, chunk by chunk.
+
+use std::ops::Range;
+
+use super::tables::entry;
+use super::{File, Record, Report};
+use crate::base::{Error, FileNumber, KeyspaceId, Result};
+use crate::codec::reader::DecodeError;
+use crate::log::batch::BatchReader;
+use crate::log::{self, HEADER_BYTES, LogReader, TailAction, WalHeader};
+use crate::manifest::{Edit, Record as Change};
+use crate::table::FileMeta;
+
+/// Shows a write-ahead log. Where it was closed is recorded elsewhere; read alone, it ends where its
+/// sound chunks end.
+pub(super) fn wal(file: &File<'_>, number: FileNumber, report: &mut Report<'_>) -> Result<()> {
+    chunks(file, number, report, |chunk, report| {
+        if chunk.offset == 0 {
+            wal_header(file, chunk, report)
+        } else {
+            batch(file, chunk, report)
+        }
+    })?;
+    Ok(())
+}
+
+/// Shows a manifest, whether or not it is the one that counts.
+pub(super) fn manifest(file: &File<'_>, number: FileNumber, report: &mut Report<'_>) -> Result<()> {
+    let edits = chunks(file, number, report, |chunk, report| {
+        edit(file, chunk, report)
+    })?;
+    if edits == 0 {
+        let missing = Error::corruption(file.name, 0, "the snapshot is missing");
+        report.sound::<()>(Err(missing))?;
+    }
+    Ok(())
+}
+
+/// Goes through a log and shows how it ends; returns how many records it has.
+fn chunks(
+    file: &File<'_>,
+    number: FileNumber,
+    report: &mut Report<'_>,
+    mut show: impl FnMut(&log::Record<'_>, &mut Report<'_>) -> Result<()>,
+) -> Result<u64> {
+    file.open()?;
+    let mut reader = LogReader::open(file.vfs, file.directory, file.name, number, None)?;
+    let mut records = 0;
+    let mut position = 0;
+    while let Some(chunk) = reader.next()? {
+        markers(position..chunk.offset, report)?;
+        let shown = show(&chunk, report);
+        report.sound(shown)?;
+        position = chunk.end;
+        records += 1;
+    }
+    let end = reader.end()?;
+    markers(position..end.offset, report)?;
+    report.show(
+        &Record::new("end")
+            .number("offset", end.offset)
+            .number("synced_up_to", end.evidence)
+            .number("bytes_behind", end.file_length - end.offset),
+    )?;
+    if end.action(false) == TailAction::Corruption {
+        let what = "a record that was durable is damaged or missing";
+        report.sound::<()>(Err(Error::corruption(file.name, end.offset, what)))?;
+    }
+    Ok(records)
+}
+
+/// Between two records, and behind the last one, stand only sync markers.
+fn markers(range: Range<u64>, report: &mut Report<'_>) -> Result<()> {
+    for offset in range.step_by(HEADER_BYTES) {
+        report.show(&Record::new("sync_marker").number("offset", offset))?;
+    }
+    Ok(())
+}
+
+/// Says in which file, and where, the payload of `chunk` could not be decoded.
+fn in_chunk<'a>(
+    file: &'a File<'_>,
+    chunk: &log::Record<'_>,
+) -> impl Fn(DecodeError) -> Error + use<'a> {
+    let payload_offset = chunk.offset + HEADER_BYTES as u64;
+    move |error| error.in_file(file.name, payload_offset)
+}
+
+fn wal_header(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Result<()> {
+    let header = WalHeader::decode(chunk.payload).map_err(in_chunk(file, chunk))?;
+    let mut record = Record::new("wal_header").number("offset", chunk.offset);
+    if let Some(predecessor) = header.predecessor {
+        record = record
+            .number("predecessor", predecessor.number.0)
+            .number("predecessor_end", predecessor.end)
+            .text("synced", if predecessor.synced { "yes" } else { "no" });
+    }
+    report.show(&record)
+}
+
+fn batch(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Result<()> {
+    let in_chunk = in_chunk(file, chunk);
+    let mut batch = BatchReader::new(chunk.payload).map_err(&in_chunk)?;
+    report.show(
+        &Record::new("batch")
+            .number("offset", chunk.offset)
+            .number("end", chunk.end)
+            .number("synced_up_to", chunk.synced_up_to)
+            .number("sequence", batch.sequence())
+            .number("entries", u64::from(batch.remaining())),
+    )?;
+    while let Some(found) = batch.next().map_err(&in_chunk)? {
+        let record = entry(found.kind, found.sequence, found.key, found.value.len());
+        report.show(&keyspace(record, found.keyspace).at_depth(1))?;
+    }
+    Ok(())
+}
+
+fn edit(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Result<()> {
+    let edit = Edit::decode(chunk.payload).map_err(in_chunk(file, chunk))?;
+    report.show(
+        &Record::new("edit")
+            .number("offset", chunk.offset)
+            .number("end", chunk.end)
+            .number("synced_up_to", chunk.synced_up_to)
+            .number("records", edit.records.len() as u64),
+    )?;
+    for record in &edit.records {
+        report.show(&change(record).at_depth(1))?;
+        if let Change::AddFile { file, .. } = record {
+            segments(file, report)?;
+        }
+    }
+    Ok(())
+}
+
+fn change(record: &Change) -> Record<'_> {
+    match record {
+        Change::FormatVersion => Record::new("format_version").number("version", 1),
+        Change::NextId(id) => Record::new("next_id").number("id", *id),
+        Change::CreateKeyspace { id, name } => {
+            keyspace(Record::new("create_keyspace"), *id).text("name", name)
+        }
+        Change::AddFile {
+            keyspace: id,
+            level,
+            file,
+        } => keyspace(Record::new("add_file"), *id)
+            .number("level", u64::from(*level))
+            .number("file", file.number.0),
+        Change::RemoveFile {
+            keyspace: id,
+            level,
+            number,
+        } => keyspace(Record::new("remove_file"), *id)
+            .number("level", u64::from(*level))
+            .number("file", number.0),
+        Change::LevelCount {
+            keyspace: id,
+            count,
+        } => keyspace(Record::new("level_count"), *id).number("levels", u64::from(*count)),
+        Change::Flushed {
+            keyspace: id,
+            sequence,
+        } => keyspace(Record::new("flushed"), *id).number("sequence", *sequence),
+        Change::AddLog(number) => Record::new("add_log").number("log", number.0),
+        Change::OldestLog(number) => Record::new("oldest_log").number("log", number.0),
+        Change::LogEnd { number, offset } => Record::new("log_end")
+            .number("log", number.0)
+            .number("end", *offset),
+        Change::LogSynced { number, offset } => Record::new("log_synced")
+            .number("log", number.0)
+            .number("up_to", *offset),
+    }
+}
+
+fn segments(file: &FileMeta, report: &mut Report<'_>) -> Result<()> {
+    for segment in &file.segments {
+        report.show(
+            &Record::new("segment")
+                .at_depth(2)
+                .number("id", segment.id.0)
+                .number("offset", segment.offset)
+                .number("length", segment.length)
+                .number("entries", segment.entries)
+                .number("tombstones", segment.tombstones)
+                .bytes("smallest", &segment.smallest)
+                .bytes("largest", &segment.largest)
+                .number("sequence_min", segment.sequence_min)
+                .number("sequence_max", segment.sequence_max)
+                .number("logical_bytes", segment.logical_bytes)
+                .number("filter_bytes", segment.filter_bytes)
+                .number("footer_checksum", u64::from(segment.footer_checksum)),
+        )?;
+    }
+    Ok(())
+}
+
+fn keyspace(record: Record<'_>, id: KeyspaceId) -> Record<'_> {
+    record.number("keyspace", u64::from(id.0))
+}

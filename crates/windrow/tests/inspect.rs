@@ -1,0 +1,186 @@
+//! Every kind of file of a database can be shown, from its name alone and while the database is open;
+//! damage is named and what is left is still shown.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "looks at and damages the files of a database"
+)]
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use windrow::inspect::{self, Field};
+use windrow::{Batch, Compression, Db, Durability, ErrorKind, KeyspaceOptions, Options};
+
+/// A database with all kinds of files: tables of several blocks, edits, and a log with batches.
+fn build(folder: &Path) -> Db {
+    let db = Db::open(folder, Options::default()).unwrap();
+    let mut options = KeyspaceOptions::default();
+    options.block_bytes = 512;
+    options.compression = Compression::Lz4;
+    let letters = db.keyspace_with("letters", options).unwrap();
+    for number in 0..200 {
+        letters
+            .insert(format!("key{number:03}"), b"value ".repeat(9))
+            .unwrap();
+    }
+    letters.remove("key007").unwrap();
+    db.flush().unwrap();
+    let mut batch = Batch::new();
+    batch.insert(&letters, "tab\there", "x").unwrap();
+    batch.remove(&letters, "key008").unwrap();
+    db.write_with(&batch, Durability::Sync).unwrap();
+    letters.insert("last", "y").unwrap();
+    db
+}
+
+/// The newest file with this ending.
+fn newest(folder: &Path, ending: &str) -> PathBuf {
+    let files = fs::read_dir(folder).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    files
+        .filter(|path| path.to_str().unwrap().ends_with(ending))
+        .max()
+        .unwrap()
+}
+
+/// What the file shows, and how that ends.
+fn dump(path: &Path) -> (String, windrow::Result<()>) {
+    let mut out = Vec::new();
+    let outcome = inspect::dump(path, &mut out);
+    (String::from_utf8(out).unwrap(), outcome)
+}
+
+fn lines_with(text: &str, start: &str) -> usize {
+    let lines = text.lines();
+    lines
+        .filter(|line| line.trim_start().starts_with(start))
+        .count()
+}
+
+#[test]
+fn sound_files_are_shown_while_the_database_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = build(folder.path());
+
+    let (table, outcome) = dump(&newest(folder.path(), ".table"));
+    outcome.unwrap();
+    for name in ["table: ", "footer: ", "properties: ", "filter: ", "index: "] {
+        assert_eq!(lines_with(&table, name), 1, "{table}");
+    }
+    assert!(lines_with(&table, "block: ") > 3, "{table}");
+    assert!(table.contains("compression lz4"), "{table}");
+    assert_eq!(lines_with(&table, "value: "), 199, "{table}");
+    assert_eq!(lines_with(&table, "tombstone: key \"key007\""), 1);
+
+    let (current, outcome) = dump(&newest(folder.path(), "CURRENT"));
+    outcome.unwrap();
+    let manifest = newest(folder.path(), ".manifest");
+    let number: u64 = manifest
+        .file_stem()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    assert_eq!(current, format!("current: manifest {number}\n"));
+
+    let (manifest, outcome) = dump(&manifest);
+    outcome.unwrap();
+    assert!(
+        manifest.contains("format_version: version 1\n"),
+        "{manifest}"
+    );
+    assert!(manifest.contains("create_keyspace: keyspace 1, name letters\n"));
+    assert!(manifest.contains("add_file: keyspace 1, level 0, file "));
+    assert!(manifest.contains("smallest \"key000\", largest \"key199\""));
+    assert!(lines_with(&manifest, "sync_marker: ") >= 2, "{manifest}");
+
+    drop(db);
+    let logs = fs::read_dir(folder.path()).unwrap();
+    let logs = logs.map(|file| file.unwrap().path());
+    let logs: Vec<String> = logs
+        .filter(|path| path.extension().is_some_and(|ending| ending == "wal"))
+        .map(|path| {
+            let (text, outcome) = dump(&path);
+            outcome.unwrap();
+            assert_eq!(lines_with(&text, "end: "), 1);
+            text
+        })
+        .collect();
+    let shown = logs.concat();
+    assert!(shown.contains(r#"  value: key "tab\there", value_bytes 1, sequence 202, keyspace 1"#));
+    assert!(shown.contains(r#"  tombstone: key "key008", sequence 203, keyspace 1"#));
+}
+
+#[test]
+fn damage_is_shown_and_what_is_left_too() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(build(folder.path()));
+    let damage = |path: &Path, at: usize| {
+        let sound = fs::read(path).unwrap();
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1;
+        fs::write(path, bytes).unwrap();
+        let (text, outcome) = dump(path);
+        fs::write(path, sound).unwrap();
+        let error = outcome.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert!(error.to_string().contains(name), "{error}");
+        assert!(text.contains(&format!("damage: error {error}\n")), "{text}");
+        text
+    };
+
+    let table = newest(folder.path(), ".table");
+    let length = fs::read(&table).unwrap().len();
+    let text = damage(&table, 40); // the first block
+    assert!(lines_with(&text, "block: ") >= 2, "{text}");
+    let text = damage(&table, length - 100); // the footer
+    assert_eq!(lines_with(&text, "footer: "), 0, "{text}");
+
+    let manifest = newest(folder.path(), ".manifest");
+    let text = damage(&manifest, 22);
+    assert!(text.contains("end: offset 0, synced_up_to "), "{text}");
+    damage(&newest(folder.path(), "CURRENT"), 3);
+}
+
+#[test]
+fn other_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, kind) in [
+        ("000099.table", ErrorKind::NotFound),
+        ("000099.wal", ErrorKind::NotFound),
+        ("CURRENT", ErrorKind::NotFound),
+        ("LOCK", ErrorKind::InvalidArgument),
+        ("notes.txt", ErrorKind::InvalidArgument),
+    ] {
+        let (text, outcome) = dump(&folder.path().join(name));
+        let error = outcome.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+        assert_eq!(text, "");
+    }
+}
+
+#[test]
+fn a_visitor_can_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(build(folder.path()));
+    let mut seen = 0;
+    let path = newest(folder.path(), ".table");
+    let error = inspect::visit(&path, &mut |record| {
+        assert_eq!(record.field("nothing"), None);
+        if record.name() == "table" {
+            assert!(matches!(record.field("length"), Some(Field::Number(1..))));
+        }
+        seen += 1;
+        if seen == 3 {
+            return Err(std::io::Error::other("enough"));
+        }
+        Ok(())
+    });
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(seen, 3);
+}
