@@ -64,7 +64,7 @@ use std::sync::Arc;
 const HEIGHT_MAX: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// How many locks the leaves share.
-const LOCKS: u32 = if cfg!(loom) { 2 } else { 32 };
+const LOCKS: usize = if cfg!(loom) { 2 } else { 32 };
 
 /// How many entries of a full leaf stay when it is split.
 const KEPT: usize = SLOTS.div_ceil(2);
@@ -110,8 +110,10 @@ impl<'list> Record<'list> {
         fixed.handover.give();
         // SAFETY: the piece is aligned, large enough and still known to nobody else.
         unsafe { header.write(fixed) };
-        // SAFETY: key and value fit behind the header.
-        unsafe { write_bytes(header.add(1).cast(), key, value) };
+        // SAFETY: the key begins where the header ends.
+        let start = unsafe { header.add(1) }.cast();
+        // SAFETY: key and value fit there.
+        unsafe { write_bytes(start, key, value) };
         // SAFETY: written above.
         unsafe { Self::new(header) }
     }
@@ -144,8 +146,10 @@ impl<'list> Record<'list> {
         self.header().handover.receive();
         // SAFETY: the key begins where the header ends.
         let start = unsafe { self.header.add(1) }.cast::<u8>();
-        // SAFETY: `build` wrote key and value there; the callers stay within them.
-        unsafe { slice::from_raw_parts(start.add(offset).as_ptr(), length) }
+        // SAFETY: key and value follow; the callers stay within them.
+        let start = unsafe { start.add(offset) };
+        // SAFETY: `build` wrote these bytes.
+        unsafe { slice::from_raw_parts(start.as_ptr(), length) }
     }
 
     /// The place of this entry in the order of entries.
@@ -211,7 +215,7 @@ struct Leaf {
     /// Per slot, the four bytes of its key after the first `skip`, as a word.
     heads: [AtomicU32; SLOTS],
     /// Which lock guards the leaf.
-    lock: u32,
+    lock: usize,
     records: [AtomicPtr<RecordHeader>; SLOTS],
     /// The first entry, which never leaves; nothing in the head.
     anchor: Option<NonNull<RecordHeader>>,
@@ -338,9 +342,11 @@ impl<'list> Node<'list> {
     #[inline]
     fn record(self, slot: usize) -> Record<'list> {
         let header = self.leaf().records[slot].load(Ordering::Acquire);
-        assert!(!header.is_null(), "a slot is filled before it is used");
-        // SAFETY: not null; slots hold written records.
-        unsafe { Record::new(NonNull::new_unchecked(header)) }
+        let Some(header) = NonNull::new(header) else {
+            unreachable!("a slot is filled before it is used")
+        };
+        // SAFETY: slots hold written records.
+        unsafe { Record::new(header) }
     }
 
     /// The bytes by which the leaf compares `key`, which lies in its range.
@@ -417,7 +423,7 @@ pub(super) struct SkipList {
     /// At least one lane; when this was read, no node was higher.
     height: AtomicUsize,
     /// Held while a leaf is changed.
-    locks: [Mutex<()>; LOCKS as usize],
+    locks: [Mutex<()>; LOCKS],
 }
 
 // SAFETY: `head` points into the list's own arena, which is shared only as the module says.
@@ -527,7 +533,7 @@ impl SkipList {
     fn lock(&self, target: &Target<'_>) -> (Node<'_>, MutexGuard<'_, ()>) {
         let mut node = self.find(target);
         loop {
-            let lock = self.locks[node.leaf().lock as usize].lock();
+            let lock = self.locks[node.leaf().lock].lock();
             match node.next() {
                 Some(next) if target.reaches(Some(next)) => node = next,
                 _ => return (node, lock),
@@ -553,7 +559,7 @@ impl SkipList {
 
         let random = random_of(anchor.key(), anchor.trailer().sequence());
         let height = height_of(random);
-        let lock = random as u32 % LOCKS;
+        let lock = usize::from(random.to_le_bytes()[0]) % LOCKS;
         let header = build_node(&self.nodes, &self.leaves, height, skip, Some(anchor), lock);
         // SAFETY: just written.
         let new = unsafe { Node::new(header) };
@@ -637,7 +643,7 @@ fn build_node(
     height: usize,
     skip: usize,
     anchor: Option<Record<'_>>,
-    lock: u32,
+    lock: usize,
 ) -> NonNull<NodeHeader> {
     let leaf = leaves.allocate(size_of::<Leaf>()).cast::<Leaf>();
     let empty = Leaf {
@@ -672,8 +678,10 @@ fn build_node(
         // SAFETY: as for the header.
         unsafe { link.write(Link::new(ptr::null_mut())) };
     }
-    // SAFETY: the key fits behind the header.
-    unsafe { write_bytes(header.add(1).cast(), key, &[]) };
+    // SAFETY: the key begins where the header ends.
+    let start = unsafe { header.add(1) }.cast();
+    // SAFETY: the key fits there.
+    unsafe { write_bytes(start, key, &[]) };
     header
 }
 
