@@ -75,8 +75,8 @@ struct Seeds {
     #[arg(long, default_value_t = 1)]
     first_seed: u64,
     /// How many seeds, where nothing else says when to stop.
-    #[arg(long, default_value_t = 8)]
-    seeds: u64,
+    #[arg(long = "seeds", default_value_t = 8)]
+    number: u64,
     /// Threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -157,7 +157,7 @@ fn main() {
 
 impl Seeds {
     fn count(self) -> u64 {
-        if self.only { 1 } else { self.seeds }
+        if self.only { 1 } else { self.number }
     }
 
     fn threads(self) -> usize {

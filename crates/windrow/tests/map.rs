@@ -1,6 +1,8 @@
 //! A keyspace behaves like a sorted map, through flushes, merges and reopening, on the real file
 //! system with real threads.
 
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
