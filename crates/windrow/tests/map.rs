@@ -48,7 +48,8 @@ fn check(source: BlockSource, compression: Compression) {
                 map.remove(&key).unwrap();
                 model.remove(&key);
             } else {
-                let value = format!("{round}-{step}-").repeat(usize::try_from(1 + random.next(8)).unwrap());
+                let value =
+                    format!("{round}-{step}-").repeat(usize::try_from(1 + random.next(8)).unwrap());
                 map.insert(&key, &value).unwrap();
                 model.insert(key, value.into_bytes());
             }

@@ -23,6 +23,12 @@ pub(crate) fn head_behind(key: &[u8], start: usize) -> u64 {
     }
 }
 
+/// The first eight bytes of `key` as a big-endian word, padded with zeroes.
+#[inline]
+pub(crate) fn head(key: &[u8]) -> u64 {
+    head_behind(key, 0)
+}
+
 /// Searches a sorted list of distinct byte strings.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixIndex {

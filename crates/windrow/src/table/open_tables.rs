@@ -35,9 +35,6 @@ pub(crate) struct TableSlot {
     opening: Mutex<()>,
 }
 
-impl TableSlot {
-}
-
 /// Opens tables on demand and closes the least used.
 #[derive(Debug)]
 pub(crate) struct OpenTables {

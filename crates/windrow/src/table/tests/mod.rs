@@ -1,5 +1,6 @@
 //! Tests of whole tables; parts have theirs beside them.
 
+mod cost;
 mod damage;
 mod format;
 mod memory;
