@@ -41,6 +41,8 @@ pub(super) struct Background {
     /// When mapped blocks were last declared unverified, in nanoseconds.
     scrubbed: AtomicU64,
     failure: Mutex<Failure>,
+    /// When verified blocks were last forgotten.
+    scrubbed: Mutex<Duration>,
 }
 
 /// The failures of jobs so far.
@@ -204,6 +206,16 @@ impl Engine {
         failure.last = Some(error);
     }
 
+    /// Has mapped blocks verified again when the interval is over.
+    fn scrub_if_due(&self) {
+        let now = self.options.runtime.now();
+        let mut scrubbed = self.background.scrubbed.lock();
+        if now.saturating_sub(*scrubbed) >= self.options.scrub_interval {
+            *scrubbed = now;
+            self.tables.context().scrub.advance();
+        }
+    }
+
     fn is_resting(&self) -> bool {
         let failure = self.background.failure.lock();
         failure.last.is_some() && self.options.runtime.now() < failure.rest_until
@@ -242,6 +254,7 @@ impl Engine {
 
 impl Work for Engine {
     fn run_one(&self) -> bool {
+        self.scrub_if_due();
         let generation = self.signal.generation();
         let running = self.signal.begin_job();
         let Some(job) = self.next_job() else {
