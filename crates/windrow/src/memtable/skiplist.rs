@@ -450,13 +450,6 @@ impl SkipList {
         self.nodes.used_bytes() + self.leaves.used_bytes() + self.records.used_bytes()
     }
 
-    /// The bytes taken from the allocator.
-    pub(super) fn allocated_bytes(&self) -> usize {
-        self.nodes.allocated_bytes()
-            + self.leaves.allocated_bytes()
-            + self.records.allocated_bytes()
-    }
-
     /// Adds an entry.
     ///
     /// # Panics
