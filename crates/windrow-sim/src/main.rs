@@ -3,6 +3,7 @@
 #![expect(clippy::print_stdout, reason = "reports are for people")]
 
 use clap::{Args, Parser, Subcommand};
+use std::process::ExitCode;
 use windrow_sim::programmes::{crash, damage, faults, metamorphic, quota};
 
 /// Tries to break Windrow on a simulated disk.
@@ -75,8 +76,8 @@ struct Seeds {
     #[arg(long, default_value_t = 1)]
     first_seed: u64,
     /// How many seeds, where nothing else says when to stop.
-    #[arg(long, default_value_t = 8)]
-    seeds: u64,
+    #[arg(long = "seeds", default_value_t = 8)]
+    count: u64,
     /// Threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
@@ -85,7 +86,7 @@ struct Seeds {
     only: bool,
 }
 
-fn main() {
+fn main() -> ExitCode {
     match Arguments::parse().programme {
         Programme::Crash {
             seeds,
@@ -127,7 +128,11 @@ fn main() {
                 threads: seeds.threads(),
                 first_seed: seeds.first_seed,
             };
-            print!("{}", damage::run(&plan));
+            let tally = damage::run(&plan);
+            print!("{tally}");
+            if !tally.faults.is_empty() {
+                return ExitCode::FAILURE;
+            }
         }
         Programme::Metamorphic { seeds, operations } => {
             let plan = metamorphic::Plan {
@@ -153,11 +158,12 @@ fn main() {
             print!("{}", quota::run(&plan));
         }
     }
+    ExitCode::SUCCESS
 }
 
 impl Seeds {
     fn count(self) -> u64 {
-        if self.only { 1 } else { self.seeds }
+        if self.only { 1 } else { self.count }
     }
 
     fn threads(self) -> usize {

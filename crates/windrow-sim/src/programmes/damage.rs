@@ -8,7 +8,7 @@ use super::{Replay, empty_model, for_seeds, history};
 use crate::disk::{Image, SECTOR_BYTES, SimDisk};
 use crate::history::{Operation, Profile};
 use crate::model::{Contents, differences};
-use crate::session::{FOLDER, JOBS_MAX, Session};
+use crate::session::{FOLDER, JOBS_MAX, Session, contents};
 use crate::settings::Setting;
 use crate::{Random, SteppedRuntime, combine};
 use std::collections::BTreeMap;
@@ -16,6 +16,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use windrow::{Db, Error, ErrorKind};
+
+/// How many sentences about wrong answers a report holds for each database.
+const FAULTS_SHOWN_MAX: usize = 20;
 
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
@@ -47,15 +50,24 @@ impl Default for Plan {
 /// What was done.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// By kind of damage and file: how often it was noticed, and how often it did no harm.
-    pub outcomes: BTreeMap<String, [u64; 2]>,
+    /// By kind of damage and file: how often it was noticed, did no harm, or went wrong.
+    pub outcomes: BTreeMap<String, [u64; 3]>,
+    /// What went wrong.
+    pub faults: Vec<String>,
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<34} {:>9} {:>9}", "damage", "noticed", "harmless")?;
-        for (kind, [noticed, harmless]) in &self.outcomes {
-            writeln!(f, "{kind:<34} {noticed:>9} {harmless:>9}")?;
+        writeln!(
+            f,
+            "{:<34} {:>9} {:>9} {:>9}",
+            "damage", "noticed", "harmless", "wrong"
+        )?;
+        for (kind, [noticed, harmless, wrong]) in &self.outcomes {
+            writeln!(f, "{kind:<34} {noticed:>9} {harmless:>9} {wrong:>9}")?;
+        }
+        for fault in &self.faults {
+            writeln!(f, "{fault}")?;
         }
         Ok(())
     }
@@ -73,9 +85,11 @@ pub fn run(plan: &Plan) -> Tally {
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             for (kind, counts) in of_seed.outcomes {
                 let sum = tally.outcomes.entry(kind).or_default();
-                sum[0] += counts[0];
-                sum[1] += counts[1];
+                for (sum, count) in sum.iter_mut().zip(counts) {
+                    *sum += count;
+                }
             }
+            tally.faults.extend(of_seed.faults);
         },
     );
     tally.into_inner().unwrap_or_else(PoisonError::into_inner)
@@ -163,12 +177,14 @@ fn carry_out(session: &mut Session, operations: &[Operation]) -> windrow::Result
 }
 
 /// What came of damage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Outcome {
     /// Something said `Corruption`.
     Noticed,
     /// Every answer was right and nothing was noticed.
     Harmless,
+    /// A wrong answer, or an error that misleads.
+    Wrong(String),
 }
 
 struct Damage {
@@ -186,8 +202,7 @@ impl Damage {
                     let mut bytes = bytes.clone();
                     bytes[bit / 8] ^= 1 << (bit % 8);
                     let place = format!("bit {bit} of {} flipped", path.display());
-                    let outcome = self.with_file("bit flipped", &path, &bytes, &place);
-                    assert_eq!(outcome, Outcome::Noticed, "{place} is not noticed");
+                    self.with_file("bit flipped", &path, &bytes, &place);
                 }
             }
         }
@@ -203,15 +218,13 @@ impl Damage {
                 zeroed[start..end].fill(0);
                 if zeroed != bytes {
                     let place = format!("{shown} zeroed from {start}");
-                    let outcome = self.with_file("sector zeroed", &path, &zeroed, &place);
-                    assert_eq!(outcome, Outcome::Noticed, "{place} is not noticed");
+                    self.with_file("sector zeroed", &path, &zeroed, &place);
                 }
             }
             for end in 0..bytes.len() {
                 if end.is_multiple_of(SECTOR_BYTES) || bytes.len() - end < 100 {
                     let place = format!("{shown} cut to {end}");
-                    let outcome = self.with_file("cut", &path, &bytes[..end], &place);
-                    assert_eq!(outcome, Outcome::Noticed, "{place} is not noticed");
+                    self.with_file("cut", &path, &bytes[..end], &place);
                 }
             }
             for filler in [0, 0xa5] {
@@ -223,8 +236,7 @@ impl Damage {
             let mut image = self.victim.image.clone();
             image.remove(&path).expect("the file exists");
             let place = format!("{shown} deleted");
-            let outcome = self.try_image("deleted", &path, image, &place);
-            assert_eq!(outcome, Outcome::Noticed, "{place} is not noticed");
+            self.try_image("deleted", &path, image, &place);
             self.replace(&path, &bytes);
         }
     }
@@ -236,86 +248,95 @@ impl Damage {
             let replacement = self.victim.read(&other);
             if replacement != bytes {
                 let place = format!("{shown} replaced by {}", other.display());
-                let outcome = self.with_file("replaced by another", path, &replacement, &place);
-                assert_eq!(outcome, Outcome::Noticed, "{place} is not noticed");
+                self.with_file("replaced by another", path, &replacement, &place);
             }
         }
         if let Ok(earlier) = self.victim.earlier.read(path)
             && earlier != bytes
         {
             let place = format!("{shown} replaced by an earlier state");
-            let outcome = self.with_file("replaced by earlier", path, &earlier, &place);
-            assert_eq!(outcome, Outcome::Noticed, "{place} is not noticed");
+            self.with_file("replaced by earlier", path, &earlier, &place);
         }
     }
 
-    fn with_file(&mut self, kind: &str, path: &Path, bytes: &[u8], place: &str) -> Outcome {
+    fn with_file(&mut self, kind: &str, path: &Path, bytes: &[u8], place: &str) {
         let mut image = self.victim.image.clone();
         image.write(path, bytes).expect("the folder exists");
-        self.try_image(kind, path, image, place)
+        self.try_image(kind, path, image, place);
     }
 
-    fn try_image(&mut self, kind: &str, path: &Path, image: Image, place: &str) -> Outcome {
+    fn try_image(&mut self, kind: &str, path: &Path, image: Image, place: &str) {
         self.replay.at(place.to_owned());
         let outcome = self.examine(image);
         let extension = path.extension().or(path.file_name()).unwrap_or_default();
         let name = format!("{kind}: {}", extension.to_string_lossy());
-        let index = usize::from(outcome == Outcome::Harmless);
+        let index = match outcome {
+            Outcome::Noticed => 0,
+            Outcome::Harmless => 1,
+            Outcome::Wrong(what) => {
+                if self.tally.faults.len() < FAULTS_SHOWN_MAX {
+                    self.tally.faults.push(format!("{place}: {what}"));
+                }
+                2
+            }
+        };
         self.tally.outcomes.entry(name).or_default()[index] += 1;
-        outcome
     }
 
-    /// Opens, scans both ways, reads each key, verifies.
+    /// Opens, scans, reads each key, verifies.
     fn examine(&self, image: Image) -> Outcome {
+        match self.answers(image) {
+            Ok(()) => Outcome::Harmless,
+            Err(Finding::Error(error)) if error.kind() == ErrorKind::Corruption => Outcome::Noticed,
+            Err(Finding::Error(error)) => Outcome::Wrong(format!("{error:?}")),
+            Err(Finding::WrongAnswer(what)) => Outcome::Wrong(what),
+        }
+    }
+
+    /// The first error, but any wrong answer before it.
+    fn answers(&self, image: Image) -> Result<(), Finding> {
+        let expected = &self.victim.contents;
         let disk = SimDisk::from_image(image);
         let runtime = SteppedRuntime::new(1);
-        let options = self.victim.setting.on(&disk, &runtime);
-        let db = match Db::open(Path::new(FOLDER), options) {
-            Ok(db) => db,
-            Err(error) => return noticed(&error),
-        };
-        let mut outcome = Outcome::Harmless;
-        let mut note = |result: Result<(), Error>| {
-            if let Err(error) = result {
-                outcome = noticed(&error);
-            }
-        };
-        match crate::session::contents(&db) {
-            Ok(found) => assert!(
-                found == self.victim.contents,
-                "wrong answer from damaged files: {}",
-                differences(&self.victim.contents, &found).join("; ")
-            ),
-            Err(error) => note(Err(error)),
+        let db = Db::open(Path::new(FOLDER), self.victim.setting.on(&disk, &runtime))?;
+        let scanned = contents(&db);
+        if let Ok(found) = &scanned
+            && found != expected
+        {
+            let differences = differences(expected, found);
+            let shown = differences[..differences.len().min(2)].join("; ");
+            let count = differences.len();
+            return Err(Finding::WrongAnswer(format!(
+                "{count} wrong answers: {shown}"
+            )));
         }
-        for (name, entries) in &self.victim.contents {
-            let keyspace = match db.keyspace(name) {
-                Ok(keyspace) => keyspace,
-                Err(error) => {
-                    note(Err(error));
-                    continue;
-                }
-            };
+        let mut first_error = scanned.err();
+        for (name, entries) in expected {
+            let keyspace = db.keyspace(name)?;
             for (key, value) in entries {
                 match keyspace.get(key) {
-                    Ok(found) => assert_eq!(found.as_ref(), Some(value), "wrong answer to a get"),
-                    Err(error) => note(Err(error)),
+                    Ok(found) if found.as_ref() == Some(value) => {}
+                    Ok(_) => return Err(Finding::WrongAnswer("a get is wrong".to_owned())),
+                    Err(error) => first_error = first_error.or(Some(error)),
                 }
             }
         }
-        match db.verify() {
-            Ok(report) => report.damage.into_iter().for_each(|error| note(Err(error))),
-            Err(error) => note(Err(error)),
+        let report = db.verify()?;
+        match first_error.or(report.damage.into_iter().next()) {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
         }
-        outcome
     }
 }
 
-fn noticed(error: &Error) -> Outcome {
-    assert_eq!(
-        error.kind(),
-        ErrorKind::Corruption,
-        "damage was reported as something else: {error:?}"
-    );
-    Outcome::Noticed
+/// What is not as it should be.
+enum Finding {
+    Error(Error),
+    WrongAnswer(String),
+}
+
+impl From<Error> for Finding {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
 }

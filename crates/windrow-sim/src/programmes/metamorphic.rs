@@ -273,7 +273,7 @@ impl Run {
         let entries: Vec<_> = expected.iter().collect();
         let mut cursor = keyspace.cursor()?;
         let mut position = None;
-        for _ in 0..1 + self.random.index(20) {
+        for _ in 0..=self.random.index(20) {
             let (stands, wanted) = match (self.random.below(10), position) {
                 (0, _) => (cursor.seek_to_first()?, (!entries.is_empty()).then_some(0)),
                 (1, _) => (cursor.seek_to_last()?, entries.len().checked_sub(1)),

@@ -21,6 +21,9 @@ pub(crate) trait Cursor {
     fn next(&mut self) -> Result<()>;
     /// Moves to the entry before.
     fn prev(&mut self) -> Result<()>;
+    /// Whether the entry has the same user key as the one that the last move, a `next`, came from.
+    /// Without meaning after any other move.
+    fn repeats_key(&self) -> bool;
     /// Whether the cursor stands on an entry.
     fn is_valid(&self) -> bool;
     /// The user key of the entry.

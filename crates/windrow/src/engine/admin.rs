@@ -56,6 +56,8 @@ impl Engine {
 
     fn create_keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<KeyspaceCore>> {
         self.check_writable()?;
+        // Nothing overtakes the log, not even a name.
+        self.sync_logs()?;
         let keyspaces = self.keyspaces.load_full();
         let id = KeyspaceId(keyspaces.last().map_or(1, |newest| newest.id().0 + 1));
         let record = Record::CreateKeyspace {

@@ -39,6 +39,8 @@ pub(super) struct Background {
     /// Merges that are running.
     merging: AtomicUsize,
     failure: Mutex<Failure>,
+    /// When verified blocks were last forgotten.
+    scrubbed: Mutex<Duration>,
 }
 
 /// The failures of jobs so far.
@@ -190,6 +192,16 @@ impl Engine {
         failure.last = Some(error);
     }
 
+    /// Has mapped blocks verified again when the interval is over.
+    fn scrub_if_due(&self) {
+        let now = self.options.runtime.now();
+        let mut scrubbed = self.background.scrubbed.lock();
+        if now.saturating_sub(*scrubbed) >= self.options.scrub_interval {
+            *scrubbed = now;
+            self.tables.context().scrub.advance();
+        }
+    }
+
     fn is_resting(&self) -> bool {
         let failure = self.background.failure.lock();
         failure.last.is_some() && self.options.runtime.now() < failure.rest_until
@@ -228,6 +240,7 @@ impl Engine {
 
 impl Work for Engine {
     fn run_one(&self) -> bool {
+        self.scrub_if_due();
         let generation = self.signal.generation();
         let running = self.signal.begin_job();
         let Some(job) = self.next_job() else {

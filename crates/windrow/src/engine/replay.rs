@@ -64,6 +64,9 @@ pub(crate) fn replay(
     let mut replayed: Vec<ReplayedLog> = Vec::new();
     for (index, &number) in recorded.live.iter().enumerate() {
         if headers[index].is_none() && !replayed.is_empty() {
+            if proof_beyond(vfs, directory, recorded, &headers, index, 0)? {
+                return Err(lost_record(number, 0));
+            }
             break;
         }
         check_predecessor(number, headers[index], replayed.last())?;
@@ -169,6 +172,10 @@ fn proof_beyond(
     end: u64,
 ) -> Result<bool> {
     let position = (recorded.live[index], end);
+    // An end was recorded only once everything before it was durable.
+    if recorded.ends.iter().any(|(&log, &end)| (log, end) > position) {
+        return Ok(true);
+    }
     for (later, header) in recorded.live.iter().zip(headers).skip(index + 1) {
         let by_header = header
             .and_then(|header| header.predecessor)

@@ -83,15 +83,22 @@ impl fmt::Debug for Memtable {
 
 /// A cursor over a memtable, whose entries it keeps in memory. It meets entries inserted behind its
 /// back or not.
-pub(crate) struct MemtableCursor(Position);
+pub(crate) struct MemtableCursor {
+    position: Position,
+    /// The key that the last `next` came from.
+    previous_key: Vec<u8>,
+}
 
 impl MemtableCursor {
     pub(crate) fn new(memtable: &Memtable) -> Self {
-        Self(Position::new(Arc::clone(&memtable.list)))
+        Self {
+            position: Position::new(Arc::clone(&memtable.list)),
+            previous_key: Vec::new(),
+        }
     }
 
     fn record(&self) -> Record<'_> {
-        match self.0.record() {
+        match self.position.record() {
             Some(record) => record,
             None => unreachable!("a cursor is asked for an entry only while it is valid"),
         }
@@ -100,32 +107,42 @@ impl MemtableCursor {
 
 impl Cursor for MemtableCursor {
     fn seek_to_first(&mut self) -> Result<()> {
-        self.0.seek_to_first();
+        self.position.seek_to_first();
         Ok(())
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
-        self.0.seek_to_last();
+        self.position.seek_to_last();
         Ok(())
     }
 
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
-        self.0.seek(&Target::new(key, sequence));
+        self.position.seek(&Target::new(key, sequence));
         Ok(())
     }
 
     fn next(&mut self) -> Result<()> {
-        self.0.next();
+        if let Some(record) = self.position.record() {
+            self.previous_key.clear();
+            self.previous_key.extend_from_slice(record.key());
+        }
+        self.position.next();
         Ok(())
     }
 
     fn prev(&mut self) -> Result<()> {
-        self.0.prev();
+        self.position.prev();
         Ok(())
     }
 
+    fn repeats_key(&self) -> bool {
+        self.position
+            .record()
+            .is_some_and(|record| record.key() == self.previous_key)
+    }
+
     fn is_valid(&self) -> bool {
-        self.0.record().is_some()
+        self.position.record().is_some()
     }
 
     fn key(&self) -> &[u8] {
@@ -146,7 +163,7 @@ impl fmt::Debug for MemtableCursor {
         f.debug_tuple("MemtableCursor")
             .field(
                 &self
-                    .0
+                    .position
                     .record()
                     .map(|record| (record.key(), record.trailer())),
             )

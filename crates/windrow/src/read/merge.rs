@@ -16,7 +16,7 @@
 
 use std::cmp::Ordering;
 
-use crate::base::key::compare_entries;
+use crate::base::key::{compare_entries, compare_keys};
 use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber, Trailer};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,12 @@ pub(crate) struct MergingCursor<C> {
     children: Vec<C>,
     /// Indexes of the valid children, as a binary heap.
     heap: Vec<usize>,
+    /// Where in the heap the runner-up stands, if there is one.
+    runner_up: usize,
+    /// Whether leader and runner-up stand on the same user key.
+    is_tied: bool,
+    /// Whether the last `next` stayed on the same user key.
+    repeats: bool,
     direction: Direction,
     failed: bool,
     /// Two children were found to hold the same write.
@@ -45,6 +51,9 @@ impl<C: Cursor> MergingCursor<C> {
         Self {
             heap: Vec::with_capacity(children.len()),
             children,
+            runner_up: 1,
+            is_tied: false,
+            repeats: false,
             direction: Direction::Forward,
             failed: false,
             duplicate: false,
@@ -98,6 +107,7 @@ impl<C: Cursor> MergingCursor<C> {
         for position in (0..self.heap.len() / 2).rev() {
             self.sift_down(position);
         }
+        self.find_runner_up();
     }
 
     /// Applies `seek` to every child and puts the heap in order for `direction`.
@@ -141,15 +151,42 @@ impl<C: Cursor> MergingCursor<C> {
             self.heap.clear();
             return Err(error);
         }
-        if self.children[self.heap[0]].is_valid() {
-            if self.heap.len() > 1 {
-                self.sift_down(0);
-            }
-        } else {
+        if !self.children[self.heap[0]].is_valid() {
             self.heap.swap_remove(0);
-            self.sift_down(0);
+        } else if self.heap.len() == 1 || self.leads() {
+            return self.refuse_duplicates();
         }
+        self.sift_down(0);
+        self.find_runner_up();
         self.refuse_duplicates()
+    }
+
+    /// Whether the child on top of the heap still precedes the runner-up.
+    #[inline]
+    fn leads(&mut self) -> bool {
+        let (leader, runner_up) = (self.heap[0], self.heap[self.runner_up]);
+        let keys = compare_keys(self.children[leader].key(), self.children[runner_up].key());
+        self.is_tied = keys == Ordering::Equal;
+        match (keys, self.direction) {
+            (Ordering::Less, Direction::Forward) | (Ordering::Greater, Direction::Backward) => true,
+            (Ordering::Equal, _) => self.precedes(leader, runner_up),
+            _ => false,
+        }
+    }
+
+    /// Finds the better of the leader's heap children.
+    fn find_runner_up(&mut self) {
+        self.runner_up = match self.heap.len() {
+            0 | 1 => {
+                self.is_tied = false;
+                return;
+            }
+            2 => 1,
+            _ if self.precedes(self.heap[2], self.heap[1]) => 2,
+            _ => 1,
+        };
+        let (leader, runner_up) = (self.heap[0], self.heap[self.runner_up]);
+        self.is_tied = self.children[leader].key() == self.children[runner_up].key();
     }
 
     /// Makes every child other than the leader stand on the far side of the leader's entry.
@@ -228,8 +265,15 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         if self.direction != Direction::Forward {
             self.turn(Direction::Forward)?;
         }
-        let moved = self.children[self.heap[0]].next();
-        self.settle_leader(moved)
+        let (leader, was_tied) = (self.heap[0], self.is_tied);
+        let moved = self.children[leader].next();
+        self.settle_leader(moved)?;
+        // A new leader was the runner-up, or stands beyond it.
+        self.repeats = match self.heap.first() {
+            Some(&first) if first == leader => self.children[leader].repeats_key(),
+            _ => was_tied,
+        };
+        Ok(())
     }
 
     fn prev(&mut self) -> Result<()> {
@@ -241,6 +285,11 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         }
         let moved = self.children[self.heap[0]].prev();
         self.settle_leader(moved)
+    }
+
+    #[inline]
+    fn repeats_key(&self) -> bool {
+        self.repeats
     }
 
     #[inline]

@@ -15,6 +15,8 @@ use crate::table::{OpenTables, ReadCounters, SequentialCursor, Table, TableCurso
 pub(crate) trait OpenCursor: Cursor + Sized {
     /// A cursor over `table`.
     fn open(table: &Arc<Table>) -> Self;
+    /// Goes over to another table, with the memory it has.
+    fn switch(&mut self, table: &Arc<Table>);
     /// Takes what it has counted since the last call.
     fn take_counters(&mut self) -> ReadCounters;
 }
@@ -23,6 +25,10 @@ pub(crate) trait OpenCursor: Cursor + Sized {
 impl OpenCursor for TableCursor {
     fn open(table: &Arc<Table>) -> Self {
         table.cursor()
+    }
+
+    fn switch(&mut self, table: &Arc<Table>) {
+        self.switch(table);
     }
 
     fn take_counters(&mut self) -> ReadCounters {
@@ -34,6 +40,10 @@ impl OpenCursor for TableCursor {
 impl OpenCursor for SequentialCursor {
     fn open(table: &Arc<Table>) -> Self {
         table.sequential_cursor()
+    }
+
+    fn switch(&mut self, table: &Arc<Table>) {
+        *self = table.sequential_cursor();
     }
 
     fn take_counters(&mut self) -> ReadCounters {
@@ -77,6 +87,8 @@ pub(crate) struct RunCursor<C> {
     file: usize,
     current: Option<C>,
     failed: bool,
+    /// Whether the last move entered another file; a user key never spans two.
+    crossed: bool,
     /// What the cursors of files that were left have counted.
     counters: ReadCounters,
 }
@@ -89,6 +101,7 @@ impl<C: OpenCursor> RunCursor<C> {
             file: 0,
             current: None,
             failed: false,
+            crossed: false,
             counters: ReadCounters::default(),
         }
     }
@@ -125,16 +138,13 @@ impl<C: OpenCursor> RunCursor<C> {
             return Ok(());
         };
         if self.file != position || self.current.is_none() {
-            let opened = self
-                .tables
-                .get(file.slot(), &file.meta)
-                .map(|table| C::open(&table));
-            self.leave_file(true);
-            self.file = position;
-            match opened {
-                Ok(cursor) => self.current = Some(cursor),
-                Err(error) => return self.fail(Err(error)),
+            let opened = self.tables.get(file.slot(), &file.meta);
+            match (opened, &mut self.current) {
+                (Ok(table), Some(current)) => current.switch(&table),
+                (Ok(table), None) => self.current = Some(C::open(&table)),
+                (Err(error), _) => return self.fail(Err(error)),
             }
+            self.file = position;
         }
         let placed = match &mut self.current {
             Some(current) => place(current),
@@ -155,6 +165,7 @@ impl<C: OpenCursor> RunCursor<C> {
     /// Goes on with the next file when the current one is exhausted.
     #[cold]
     fn enter_next(&mut self) -> Result<()> {
+        self.crossed = true;
         self.enter(Some(self.file + 1), C::seek_to_first)
     }
 
@@ -200,6 +211,7 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
         };
         let moved = current.next();
         if moved.is_ok() && current.is_valid() {
+            self.crossed = false;
             return Ok(());
         }
         self.fail(moved)?;
@@ -216,6 +228,11 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
         }
         self.fail(moved)?;
         self.enter_previous()
+    }
+
+    #[inline]
+    fn repeats_key(&self) -> bool {
+        !self.crossed && self.current.as_ref().is_some_and(Cursor::repeats_key)
     }
 
     #[inline]

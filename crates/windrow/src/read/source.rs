@@ -83,6 +83,11 @@ impl Cursor for SourceCursor {
     }
 
     #[inline]
+    fn repeats_key(&self) -> bool {
+        either!(self, cursor => cursor.repeats_key())
+    }
+
+    #[inline]
     fn is_valid(&self) -> bool {
         either!(self, cursor => cursor.is_valid())
     }

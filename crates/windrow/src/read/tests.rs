@@ -17,6 +17,7 @@ type Entry = (Vec<u8>, Trailer, Vec<u8>);
 struct ListCursor {
     entries: Vec<Entry>,
     position: Option<usize>,
+    repeats: bool,
     moves_until_error: Option<usize>,
 }
 
@@ -62,7 +63,18 @@ impl Cursor for ListCursor {
         self.go(Some(position))
     }
     fn next(&mut self) -> Result<()> {
-        self.go(self.position.map(|position| position + 1))
+        let before = self
+            .position
+            .map(|position| self.entries[position].0.clone());
+        self.go(self.position.map(|position| position + 1))?;
+        self.repeats = self
+            .position
+            .map(|position| self.entries[position].0.clone())
+            == before;
+        Ok(())
+    }
+    fn repeats_key(&self) -> bool {
+        self.repeats
     }
     fn prev(&mut self) -> Result<()> {
         self.go(self.position.and_then(|position| position.checked_sub(1)))
@@ -145,6 +157,9 @@ proptest! {
             }
             prop_assert_eq!(merged.is_valid(), single.is_valid());
             if single.is_valid() {
+                if matches!(step, 3 | 4) {
+                    prop_assert_eq!(merged.repeats_key(), single.repeats_key());
+                }
                 prop_assert_eq!(merged.key(), single.key());
                 prop_assert_eq!(merged.trailer(), single.trailer());
                 prop_assert_eq!(merged.value(), single.value());

@@ -94,7 +94,7 @@ pub(crate) struct VisibleCursor<C> {
     sequence: SequenceNumber,
     range: KeyRange,
     position: Position,
-    /// Forward: the key whose older versions are passed over. Backward: the key that is shown.
+    /// The copy that is shown, or the key that is being left backward.
     shown_key: Vec<u8>,
     shown_value: Vec<u8>,
 }
@@ -184,23 +184,29 @@ impl<C: Cursor> VisibleCursor<C> {
     #[inline]
     pub(crate) fn next(&mut self) -> Result<bool> {
         match self.position {
-            Position::Invalid => return self.refuse_after_error(),
             Position::Live => {
-                self.shown_key.clear();
-                self.shown_key.extend_from_slice(self.merged.key());
                 self.position = Position::Invalid;
                 self.merged.next()?;
+                let repeats = self.merged.repeats_key();
+                self.show_forward(repeats)
             }
-            Position::Copied => {
-                self.position = Position::Invalid;
-                if self.merged.is_valid() {
-                    self.merged.next()?;
-                } else {
-                    self.merged.seek_to_first()?;
-                }
-            }
+            Position::Copied => self.turn_forward(),
+            Position::Invalid => self.refuse_after_error(),
         }
-        self.show_forward(true)
+    }
+
+    /// Passes everything up to the copied key, invisible entries before it too, and goes on forward.
+    fn turn_forward(&mut self) -> Result<bool> {
+        self.position = Position::Invalid;
+        if self.merged.is_valid() {
+            self.merged.next()?;
+        } else {
+            self.merged.seek_to_first()?;
+        }
+        while self.merged.is_valid() && *self.merged.key() <= *self.shown_key {
+            self.merged.next()?;
+        }
+        self.show_forward(false)
     }
 
     pub(crate) fn prev(&mut self) -> Result<bool> {
@@ -227,28 +233,24 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(false)
     }
 
-    /// Shows the first visible entry from the merged cursor onwards. With `skipping`, versions of
-    /// `shown_key` are passed over.
+    /// Shows the first visible entry from the merged cursor onwards. With `is_decided`, what is to be
+    /// shown of the entry's key was decided by a newer version, and older ones are passed over.
     #[inline]
-    fn show_forward(&mut self, mut skipping: bool) -> Result<bool> {
+    fn show_forward(&mut self, mut is_decided: bool) -> Result<bool> {
         while self.merged.is_valid() {
             let trailer = self.merged.trailer();
-            if trailer.sequence() <= self.sequence {
-                let key = self.merged.key();
-                if !(skipping && key == self.shown_key) {
-                    if !self.range.is_below_upper(key) {
-                        return Ok(false);
-                    }
-                    if !trailer.is_tombstone() {
-                        self.position = Position::Live;
-                        return Ok(true);
-                    }
-                    self.shown_key.clear();
-                    self.shown_key.extend_from_slice(key);
-                    skipping = true;
+            if !is_decided && trailer.sequence() <= self.sequence {
+                if !self.range.is_below_upper(self.merged.key()) {
+                    return Ok(false);
                 }
+                if !trailer.is_tombstone() {
+                    self.position = Position::Live;
+                    return Ok(true);
+                }
+                is_decided = true;
             }
             self.merged.next()?;
+            is_decided &= self.merged.repeats_key();
         }
         Ok(false)
     }

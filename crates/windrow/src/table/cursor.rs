@@ -119,6 +119,10 @@ pub(crate) struct BlockCursor<B> {
     /// Where the value ends and the next entry begins.
     end: usize,
     trailer: Trailer,
+    /// Whether the last entry that was taken on has the key of the one before it.
+    repeats: bool,
+    /// Scratch for the last key of a block while the next one is entered.
+    last_key: Vec<u8>,
     key: KeyBuffer,
     valid: bool,
     failed: Option<ErrorKind>,
@@ -143,6 +147,21 @@ impl Table {
     }
 }
 
+impl TableCursor {
+    /// Goes over to `table`, with the memory it has; invalid until a seek.
+    pub(crate) fn switch(&mut self, table: &Arc<Table>) {
+        self.blocks = SharedBlocks {
+            segment: table.only_segment(),
+            table: Arc::clone(table),
+            held: Held::Nothing,
+            origin: 0,
+            counters: std::mem::take(&mut self.blocks.counters),
+        };
+        self.loaded = None;
+        self.valid = false;
+    }
+}
+
 impl<B: Blocks> BlockCursor<B> {
     pub(super) fn new(blocks: B) -> Self {
         Self {
@@ -153,6 +172,8 @@ impl<B: Blocks> BlockCursor<B> {
             value: 0,
             end: 0,
             trailer: Trailer::new(0, Kind::Tombstone),
+            repeats: false,
+            last_key: Vec::new(),
             key: KeyBuffer::new(),
             valid: false,
             failed: None,
@@ -202,13 +223,14 @@ impl<B: Blocks> BlockCursor<B> {
     fn settle(&mut self, index: usize, offset: usize) -> Option<()> {
         let bytes = self.blocks.bytes();
         let entry = if let Some((entry, piece)) = self.layout.short_entry(bytes, offset) {
-            self.key
+            self.repeats = self
+                .key
                 .set_short_suffix(piece, entry.suffix_end - entry.suffix);
             entry
         } else {
             let entry = self.layout.long_entry(bytes, offset)?;
             let suffix = bytes.get(entry.suffix..entry.suffix_end)?;
-            self.key.set_suffix(suffix);
+            self.repeats = self.key.set_suffix(suffix);
             entry
         };
         self.index = index;
@@ -290,8 +312,11 @@ impl<B: Blocks> BlockCursor<B> {
         self.valid = false;
         let next = self.loaded.map_or(0, |block| block + 1);
         if next < self.blocks.segment().index.blocks() {
+            self.last_key.clear();
+            self.last_key.extend_from_slice(self.key.key());
             self.load(next)?;
             self.stand_on_slot(0)?;
+            self.repeats = self.key.key() == self.last_key;
         }
         Ok(())
     }
@@ -352,6 +377,11 @@ impl<B: Blocks> Cursor for BlockCursor<B> {
             None => self.enter_previous_block(),
         };
         self.guard(result)
+    }
+
+    #[inline]
+    fn repeats_key(&self) -> bool {
+        self.repeats
     }
 
     #[inline]

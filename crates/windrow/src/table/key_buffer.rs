@@ -5,6 +5,14 @@
 
 use crate::block::SHORT_SUFFIX_BYTES;
 
+/// A piece of fixed size as one number, first byte lowest.
+#[inline]
+fn word(piece: &[u8]) -> u128 {
+    piece
+        .first_chunk()
+        .map_or(0, |bytes| u128::from_le_bytes(*bytes))
+}
+
 /// A key that is rebuilt at each step, without allocation once it has met the longest key.
 #[derive(Debug)]
 pub(super) struct KeyBuffer {
@@ -38,22 +46,41 @@ impl KeyBuffer {
         self.prefix_length = length;
     }
 
-    /// Makes the key the prefix and `suffix`.
+    /// Makes the key the prefix and `suffix`; returns whether that is what it was.
     #[inline]
-    pub(super) fn set_suffix(&mut self, suffix: &[u8]) {
+    pub(super) fn set_suffix(&mut self, suffix: &[u8]) -> bool {
+        if self.bytes.get(self.prefix_length..self.length) == Some(suffix) {
+            return true;
+        }
         self.length = self.prefix_length + suffix.len();
         if self.bytes.len() < self.length + SHORT_SUFFIX_BYTES {
             self.grow();
         }
         self.bytes[self.prefix_length..self.length].copy_from_slice(suffix);
+        false
     }
 
-    /// Makes the key the prefix and the first `length` bytes of `piece`.
+    /// Makes the key the prefix and the first `length` bytes of `piece`; returns whether that is what
+    /// it was.
     #[inline]
-    pub(super) fn set_short_suffix(&mut self, piece: &[u8; SHORT_SUFFIX_BYTES], length: usize) {
+    pub(super) fn set_short_suffix(
+        &mut self,
+        piece: &[u8; SHORT_SUFFIX_BYTES],
+        length: usize,
+    ) -> bool {
         let end = self.prefix_length + SHORT_SUFFIX_BYTES;
-        self.bytes[self.prefix_length..end].copy_from_slice(piece);
-        self.length = self.prefix_length + length;
+        let suffix = &mut self.bytes[self.prefix_length..end];
+        let unused_bits = 8 * (SHORT_SUFFIX_BYTES - length);
+        let changes = word(suffix) ^ word(piece);
+        suffix.copy_from_slice(piece);
+        let new_length = self.prefix_length + length;
+        let is_same = self.length == new_length
+            && changes
+                .checked_shl(u32::try_from(unused_bits).unwrap_or(u32::MAX))
+                .unwrap_or(0)
+                == 0;
+        self.length = new_length;
+        is_same
     }
 
     /// Restores I1 for any prefix within the present length.

@@ -77,7 +77,7 @@ fn a_loan_outlives_the_closing() {
     let fixture = fixture(40, 1);
     let (slot, meta) = &fixture.files[0];
     let loan = fixture.tables.get(slot, meta).unwrap();
-    let shared = loan.share();
+    let shared = Arc::clone(&loan);
     (1..40).for_each(|index| fixture.read(index));
     assert!(!slot.is_open());
     assert!(get(&loan, b"key", 9).unwrap().is_some());
