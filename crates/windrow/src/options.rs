@@ -180,7 +180,7 @@ impl Options {
             "open_files_max must be at least 16",
         );
         check(
-            !(self.error_if_exists && !self.create_if_missing),
+            !self.error_if_exists || self.create_if_missing,
             "error_if_exists without create_if_missing can never succeed",
         );
         check(

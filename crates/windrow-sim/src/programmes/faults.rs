@@ -122,6 +122,28 @@ pub fn run_seed(plan: &Plan, seed: u64) -> Tally {
     tally
 }
 
+/// Opens the database. Where the fault keeps it from opening, the next try must succeed without.
+///
+/// After a sync that failed, the cache may hold what is lost and will be called durable by the
+/// next sync: what a new process reads back then no engine can judge, and it stays closed.
+fn open(session: &mut Session, errors: &mut Errors) {
+    for _ in 0..2 {
+        if errors.sync_failed(&session.disk) {
+            return;
+        }
+        errors.note(session.open());
+        if session.is_open() {
+            return;
+        }
+        session.disk = session.disk.end_process();
+        if errors.sync_failed(&session.disk) {
+            return;
+        }
+        session.disk.set_faults(Vec::new());
+        errors.fault = None;
+    }
+}
+
 /// Everything that can go wrong with operation `at` of `kind`.
 fn faults(kind: OperationKind, at: u64) -> Vec<Fault> {
     use AfterFailedSync::{Durable, LostAtCrash, Reverted};
@@ -130,10 +152,13 @@ fn faults(kind: OperationKind, at: u64) -> Vec<Fault> {
     let effects: &[Effect] = match kind {
         OperationKind::Read => &[Io, Interrupted, Short],
         OperationKind::Write => &[Io, NoSpace, Interrupted, Short],
-        OperationKind::Reserve | OperationKind::Sync | OperationKind::CreateDir => &[Io, NoSpace],
+        OperationKind::Reserve
+        | OperationKind::Sync
+        | OperationKind::SyncDir
+        | OperationKind::CreateDir
+        | OperationKind::Rename => &[Io, NoSpace],
         OperationKind::Create => &[Io, NoSpace, TooManyFiles],
         OperationKind::Open => &[Io, TooManyFiles],
-        OperationKind::Rename | OperationKind::SyncDir => &[Io, NoSpace],
         OperationKind::Length
         | OperationKind::Map
         | OperationKind::Remove
@@ -183,7 +208,7 @@ impl Run<'_> {
         let shown = fault.map_or_else(String::new, |fault| fault.to_string());
 
         replay.at(format!("{shown}, the first opening"));
-        self.open(&mut session, &mut errors);
+        open(&mut session, &mut errors);
         for (index, operation) in self.operations.iter().enumerate() {
             if !session.is_open() {
                 break;
@@ -191,7 +216,7 @@ impl Run<'_> {
             replay.at(format!("{shown}, operation {index}, {operation:?}"));
             if matches!(operation, Operation::Reopen) {
                 errors.note(session.close());
-                self.open(&mut session, &mut errors);
+                open(&mut session, &mut errors);
                 continue;
             }
             errors.note(session.apply(operation));
@@ -210,28 +235,6 @@ impl Run<'_> {
         End {
             errors: errors.count,
             counts,
-        }
-    }
-
-    /// Opens the database. Where the fault keeps it from opening, the next try must succeed without.
-    ///
-    /// After a sync that failed, the cache may hold what is lost and will be called durable by the
-    /// next sync: what a new process reads back then no engine can judge, and it stays closed.
-    fn open(&self, session: &mut Session, errors: &mut Errors) {
-        for _ in 0..2 {
-            if errors.sync_failed(&session.disk) {
-                return;
-            }
-            errors.note(session.open());
-            if session.is_open() {
-                return;
-            }
-            session.disk = session.disk.end_process();
-            if errors.sync_failed(&session.disk) {
-                return;
-            }
-            session.disk.set_faults(Vec::new());
-            errors.fault = None;
         }
     }
 

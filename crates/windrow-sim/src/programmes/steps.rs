@@ -23,14 +23,14 @@ const EDIT_RECORDS: [&str; 11] = [
 
 /// Names each durable step as it passes by.
 #[derive(Debug, Default)]
-pub struct StepNames {
+pub(super) struct StepNames {
     /// The records of the edits that the manifest received since its last sync.
     written: Vec<&'static str>,
 }
 
 impl StepNames {
     /// The names of what `event` did.
-    pub fn of(&mut self, event: &Event) -> Vec<String> {
+    pub(super) fn of(&mut self, event: &Event) -> Vec<String> {
         let name = event.path.file_name().unwrap_or_default().to_string_lossy();
         let file = match name.rsplit_once('.') {
             Some((_, "wal")) => "log",

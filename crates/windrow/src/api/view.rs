@@ -127,6 +127,10 @@ impl View {
     ///
     /// # Errors
     /// As [`cursor`](Self::cursor).
+    #[expect(
+        clippy::iter_not_returning_iterator,
+        reason = "it iterates once the error is dealt with, and the name is what people look for"
+    )]
     pub fn iter(&self) -> Result<Range> {
         self.range_over(KeyRange::ALL)
     }

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 pub type SequenceNumber = u64;
 
 /// The largest sequence number; a read at it sees everything.
-pub const SEQUENCE_MAX: SequenceNumber = (1 << 56) - 1;
+pub(crate) const SEQUENCE_MAX: SequenceNumber = (1 << 56) - 1;
 
 /// What an entry is. The values are the codes on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,7 +23,7 @@ pub enum Kind {
 
 /// First and last code that later versions of the format may use: pointers into transient runs
 /// and value logs, range tombstones, merge operands, expiring values.
-pub const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 2..=7;
+pub(crate) const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 2..=7;
 
 impl Kind {
     /// The kind with this code on disk, or `None` for a code that this version does not know.
@@ -43,26 +43,26 @@ impl Kind {
 
 /// A sequence number and a kind in one word: `sequence << 8 | kind`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Trailer(u64);
+pub(crate) struct Trailer(u64);
 
 impl Trailer {
     /// Packs `sequence` (at most [`SEQUENCE_MAX`]) and `kind`.
     #[inline]
-    pub fn new(sequence: SequenceNumber, kind: Kind) -> Self {
+    pub(crate) fn new(sequence: SequenceNumber, kind: Kind) -> Self {
         debug_assert!(sequence <= SEQUENCE_MAX);
         Self(sequence << 8 | u64::from(kind.code()))
     }
 
     /// The sequence number.
     #[inline]
-    pub fn sequence(self) -> SequenceNumber {
+    pub(crate) fn sequence(self) -> SequenceNumber {
         self.0 >> 8
     }
 
     /// The kind.
     #[inline]
-    pub fn kind(self) -> Kind {
-        if self.0 & 0xff == 0 {
+    pub(crate) fn kind(self) -> Kind {
+        if self.is_tombstone() {
             Kind::Tombstone
         } else {
             Kind::Value
@@ -71,15 +71,15 @@ impl Trailer {
 
     /// Whether this entry is a deletion.
     #[inline]
-    pub fn is_tombstone(self) -> bool {
-        self.0 & 0xff == 0
+    pub(crate) fn is_tombstone(self) -> bool {
+        self.0.to_le_bytes()[0] == 0
     }
 }
 
 /// Orders two user keys bytewise, eight bytes at a time: keys are short, and a call to compare them
 /// costs more than the comparison.
 #[inline]
-pub fn compare_keys(mut left: &[u8], mut right: &[u8]) -> Ordering {
+pub(crate) fn compare_keys(mut left: &[u8], mut right: &[u8]) -> Ordering {
     while let (Some((left_head, left_rest)), Some((right_head, right_rest))) = (
         left.split_first_chunk::<8>(),
         right.split_first_chunk::<8>(),
@@ -97,7 +97,7 @@ pub fn compare_keys(mut left: &[u8], mut right: &[u8]) -> Ordering {
 
 /// Orders two entries: user key ascending, then sequence number descending.
 #[inline]
-pub fn compare_entries(
+pub(crate) fn compare_entries(
     left_key: &[u8],
     left_sequence: SequenceNumber,
     right_key: &[u8],

@@ -14,4 +14,5 @@ pub(crate) mod sync;
 pub(crate) use cursor::Cursor;
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{FileNumber, KeyspaceId, SegmentId};
-pub use key::{Kind, SequenceNumber, Trailer};
+pub(crate) use key::Trailer;
+pub use key::{Kind, SequenceNumber};

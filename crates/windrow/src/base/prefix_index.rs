@@ -23,6 +23,12 @@ pub(crate) fn head_behind(key: &[u8], start: usize) -> u64 {
     }
 }
 
+/// The first eight bytes of `key` as a big-endian word, padded with zeroes.
+#[inline]
+pub(crate) fn head(key: &[u8]) -> u64 {
+    head_behind(key, 0)
+}
+
 /// Searches a sorted list of distinct byte strings.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixIndex {
@@ -75,11 +81,6 @@ impl PrefixIndex {
         self.heads.len()
     }
 
-    /// The bytes this index holds in memory.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.common.len() + self.heads.len() * 8 + self.starts.len() * 4 + self.rests.len()
-    }
-
     /// The key at `position` after the common prefix.
     fn rest(&self, position: usize) -> &[u8] {
         &self.rests[self.starts[position] as usize..self.starts[position + 1] as usize]
@@ -105,9 +106,9 @@ impl PrefixIndex {
             while low < high {
                 let middle = low + (high - low) / 2;
                 if self.rest(middle) < rest {
-                    low = middle + 1
+                    low = middle + 1;
                 } else {
-                    high = middle
+                    high = middle;
                 }
             }
             position = low;

@@ -124,9 +124,10 @@ fn cut_piece<const N: usize>(rest: &[u8]) -> [u8; N] {
     piece
 }
 
-/// Selects the first bytes of a head, by how many there are.
-const HEAD_MASKS: [u64; HEAD_BYTES + 1] = {
-    let mut masks = [u64::MAX; HEAD_BYTES + 1];
+/// Selects the bytes of a head that belong to a string, by the string's length; as long as there are
+/// short lengths, so that a search need not compare.
+const HEAD_MASKS: [u64; 256] = {
+    let mut masks = [u64::MAX; 256];
     let mut length = 0;
     while length < HEAD_BYTES {
         masks[length] = !(u64::MAX >> (8 * length));
@@ -134,12 +135,6 @@ const HEAD_MASKS: [u64; HEAD_BYTES + 1] = {
     }
     masks
 };
-
-/// What orders a string of `length` bytes that begins with `bytes` like it, but for ties.
-#[inline]
-fn head(bytes: [u8; HEAD_BYTES], length: usize) -> u64 {
-    u64::from_be_bytes(bytes) & HEAD_MASKS[length.min(HEAD_BYTES)]
-}
 
 /// A slot's offset.
 #[inline]
@@ -432,7 +427,7 @@ impl Layout {
         sequence: SequenceNumber,
     ) -> Option<Position> {
         let (mut low, mut high) = (0, slots.len());
-        let mut head_at_high = None;
+        let mut head_at_high = 0;
         while low < high {
             let middle = low + (high - low) / 2;
             let offset = self.origin + slot_value(*slots.get(middle)?);
@@ -441,7 +436,7 @@ impl Layout {
                 low = middle + 1;
             } else {
                 high = middle;
-                head_at_high = Some(head);
+                head_at_high = head;
             }
         }
         let mut position = Position {
@@ -450,10 +445,11 @@ impl Layout {
             matches: false,
             follows: false,
         };
-        if let Some(slot) = slots.get(low) {
-            position.offset = self.origin + slot_value(*slot);
-        }
-        if head_at_high == Some(target) {
+        let Some(slot) = slots.get(low) else {
+            return Some(position);
+        };
+        position.offset = self.origin + slot_value(*slot);
+        if head_at_high == target {
             let entry = self.entry(bytes, position.offset)?;
             let short = rest.len() <= HEAD_BYTES && rest.len() == entry.suffix_end - entry.suffix;
             if short && entry.trailer.sequence() <= sequence {
@@ -466,15 +462,16 @@ impl Layout {
         Some(position)
     }
 
-    /// The head of the suffix of the entry at `offset`.
+    /// The head of the suffix of the entry at `offset`: its first eight bytes as a word that orders
+    /// like them, but for ties.
     #[inline]
     fn head_at(&self, bytes: &[u8], offset: usize) -> Option<u64> {
         let [first, bytes_of_head @ ..] = piece_at::<{ 1 + HEAD_BYTES }>(bytes, offset)?;
         if first < 0x80 {
-            return Some(head(bytes_of_head, usize::from(first)));
+            return Some(u64::from_be_bytes(bytes_of_head) & HEAD_MASKS[usize::from(first)]);
         }
-        let (start, end) = self.long_length(bytes, offset)?;
-        Some(head(piece_at(bytes, start)?, end - start))
+        let (start, _) = self.long_length(bytes, offset)?;
+        piece_at(bytes, start).map(u64::from_be_bytes)
     }
 
     /// Searches from entry `low` on by whole comparison.

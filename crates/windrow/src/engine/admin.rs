@@ -143,7 +143,7 @@ impl Engine {
             if let Some(job) = MergeJob::claim_range(keyspace, range) {
                 let outcome = self.merge(keyspace, &job);
                 job.release(keyspace);
-                self.refresh_pressure(keyspace);
+                keyspace.refresh_pressure();
                 outcome?;
                 continue;
             }

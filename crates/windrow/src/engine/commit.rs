@@ -190,7 +190,7 @@ impl Engine {
             for keyspace in self.keyspaces.load().iter() {
                 if keyspace.is_memtable_full() {
                     keyspace.rotate(log.last_sequence);
-                    self.refresh_pressure(keyspace);
+                    keyspace.refresh_pressure();
                 }
             }
             self.signal.notify();
@@ -308,7 +308,7 @@ impl Engine {
         for keyspace in keyspaces {
             if !keyspace.state().active.is_empty() {
                 keyspace.rotate(last_sequence);
-                self.refresh_pressure(keyspace);
+                keyspace.refresh_pressure();
             }
         }
         drop(leadership);

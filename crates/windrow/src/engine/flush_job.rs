@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::merge_job::next_version;
+use super::merge_job::{next_version, table_options};
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::{FileNumber, Result, SequenceNumber};
 use crate::compact::merge::{Merged, merge};
@@ -22,7 +22,7 @@ impl Engine {
     /// Writes `oldest`, the oldest waiting memtable of `keyspace`, to a table of level 0.
     pub(super) fn flush(&self, keyspace: &Arc<KeyspaceCore>, oldest: &Waiting) -> Result<()> {
         let options = keyspace.options();
-        let output = Output::new(self, self.table_options(&options, 0), None);
+        let output = Output::new(self, table_options(&options, 0), None);
         let readers = self.read_points();
         let flushed = merge(
             MemtableCursor::new(&oldest.memtable),

@@ -8,7 +8,7 @@
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 
 /// How far ahead of use the recorded mark is kept.
-pub(crate) const RESERVED_AHEAD: u64 = 1 << 10;
+pub(crate) const RESERVED_AHEAD: u64 = 1 << 7;
 
 /// Hands out numbers below a recorded mark.
 #[derive(Debug)]

@@ -87,6 +87,16 @@ enum Job {
     Merge(Arc<KeyspaceCore>, MergeJob),
 }
 
+fn claim_flush(keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
+    let mut work = keyspace.work.lock();
+    if work.is_flushing {
+        return None;
+    }
+    let oldest = keyspace.state().waiting.last()?.clone();
+    work.is_flushing = true;
+    Some(Job::Flush(Arc::clone(keyspace), oldest))
+}
+
 impl Engine {
     /// The most urgent job that is due, claimed.
     fn next_job(&self) -> Option<Job> {
@@ -98,10 +108,7 @@ impl Engine {
             return None;
         }
         let keyspaces = self.keyspaces.load();
-        if let Some(flush) = keyspaces
-            .iter()
-            .find_map(|keyspace| self.claim_flush(keyspace))
-        {
+        if let Some(flush) = keyspaces.iter().find_map(claim_flush) {
             return Some(flush);
         }
         if self.is_log_due() {
@@ -117,16 +124,6 @@ impl Engine {
                 .find_map(|keyspace| self.claim_merge(keyspace));
         }
         None
-    }
-
-    fn claim_flush(&self, keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
-        let mut work = keyspace.work.lock();
-        if work.is_flushing {
-            return None;
-        }
-        let oldest = keyspace.state().waiting.last()?.clone();
-        work.is_flushing = true;
-        Some(Job::Flush(Arc::clone(keyspace), oldest))
     }
 
     fn claim_merge(&self, keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
@@ -166,7 +163,7 @@ impl Engine {
             Job::Flush(keyspace, oldest) => {
                 let outcome = self.flush(&keyspace, &oldest);
                 keyspace.work.lock().is_flushing = false;
-                self.refresh_pressure(&keyspace);
+                keyspace.refresh_pressure();
                 outcome
             }
             Job::PrepareLog => self.prepare_log(),
@@ -175,7 +172,7 @@ impl Engine {
                 let outcome = self.merge(&keyspace, &merge);
                 merge.release(&keyspace);
                 self.background.merging.fetch_sub(1, Ordering::AcqRel);
-                self.refresh_pressure(&keyspace);
+                keyspace.refresh_pressure();
                 outcome
             }
         }

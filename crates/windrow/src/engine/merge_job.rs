@@ -298,11 +298,7 @@ impl Engine {
         let target_bytes = policy::target_file_bytes(&options, tree.level_count, claim.level);
         let cutter = OutputCutter::new(&tree, &claim, target_bytes);
         let mut deeper = DeeperLevels::new(&tree, &claim);
-        let output = Output::new(
-            self,
-            self.table_options(&options, claim.level),
-            Some(cutter),
-        );
+        let output = Output::new(self, table_options(&options, claim.level), Some(cutter));
         let cursors = inputs
             .runs()
             .into_iter()
@@ -323,14 +319,6 @@ impl Engine {
         ReadPoints::new(self.snapshots.held(), visible)
     }
 
-    pub(super) fn table_options(&self, options: &KeyspaceOptions, level: usize) -> TableOptions {
-        TableOptions {
-            block_bytes: options.block_bytes,
-            bits_per_key: policy::bits_per_key(options, level),
-            compression: options.compression,
-        }
-    }
-
     /// Handles for new files of `level`.
     pub(super) fn handles(&self, level: usize, files: &[FileMeta]) -> Vec<Placed> {
         let handle = |file: &FileMeta| FileHandle::new(file.clone(), Arc::clone(&self.obsolete));
@@ -339,19 +327,21 @@ impl Engine {
             .map(|file| (on_disk(level), handle(file)))
             .collect()
     }
+}
 
+impl KeyspaceCore {
     /// Works out the pressure on writers anew.
-    pub(super) fn refresh_pressure(&self, keyspace: &KeyspaceCore) {
-        let work = keyspace.work.lock();
-        let state = keyspace.state_full();
-        let options = keyspace.options();
+    pub(super) fn refresh_pressure(&self) {
+        let work = self.work.lock();
+        let state = self.state_full();
+        let options = self.options();
         let tree = summary(&state.version, &work);
         let backlog = Backlog {
             level0_runs: tree.level(0).len(),
             memtables_waiting: state.waiting.len(),
             pending_bytes: policy::pending_bytes(&tree, &options),
         };
-        keyspace.set_pressure(policy::pressure(backlog, &options));
+        self.set_pressure(policy::pressure(backlog, &options));
     }
 }
 
@@ -429,4 +419,13 @@ fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeSummary<&'a 
 /// A level as the manifest writes it.
 pub(super) fn on_disk(level: usize) -> u8 {
     u8::try_from(level).unwrap_or(u8::MAX)
+}
+
+/// How a table of `level` is written.
+pub(super) fn table_options(options: &KeyspaceOptions, level: usize) -> TableOptions {
+    TableOptions {
+        block_bytes: options.block_bytes,
+        bits_per_key: policy::bits_per_key(options, level),
+        compression: options.compression,
+    }
 }

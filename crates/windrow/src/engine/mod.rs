@@ -206,7 +206,7 @@ impl Handle {
         });
         engine.begin_first_log(opened.last_log)?;
         for keyspace in engine.keyspaces.load().iter() {
-            engine.refresh_pressure(keyspace);
+            keyspace.refresh_pressure();
         }
         let runtime = Arc::clone(&engine.options.runtime);
         let work: Arc<dyn crate::runtime::Work> = Arc::<Engine>::clone(&engine);

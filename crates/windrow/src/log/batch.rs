@@ -32,12 +32,6 @@ pub(crate) fn put_header(buffer: &mut Vec<u8>, base: SequenceNumber, count: u32)
     buffer.extend_from_slice(&count.to_le_bytes());
 }
 
-/// Sets the base sequence number of the payload that begins at the front of `payload`.
-#[inline]
-pub(crate) fn set_base(payload: &mut [u8], base: SequenceNumber) {
-    payload[..8].copy_from_slice(&base.to_le_bytes());
-}
-
 /// Sets the count of the payload that begins at the front of `payload`.
 #[inline]
 pub(crate) fn set_count(payload: &mut [u8], count: u32) {

@@ -90,17 +90,6 @@ impl LogSync {
         Ok(())
     }
 
-    /// Lets go of the log before this one if that is durable, so that its file can be closed.
-    pub(crate) fn release_predecessor(&self) {
-        let mut before = self.before.lock();
-        if before
-            .as_ref()
-            .is_some_and(|log| log.synced() == log.written())
-        {
-            *before = None; // I4
-        }
-    }
-
     pub(super) fn file(&self) -> &dyn File {
         &*self.file
     }

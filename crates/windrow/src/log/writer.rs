@@ -66,15 +66,6 @@ impl LogWriter {
         })
     }
 
-    /// Appends one record.
-    ///
-    /// # Errors
-    /// As [`commit`](Self::commit).
-    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
-        self.begin().extend_from_slice(payload);
-        self.commit()
-    }
-
     /// Begins a record: the payload is to be appended to the returned buffer, whose first
     /// [`HEADER_BYTES`] are the header's.
     pub(crate) fn begin(&mut self) -> &mut Vec<u8> {

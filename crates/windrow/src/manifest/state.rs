@@ -121,14 +121,12 @@ impl ManifestState {
         end: Option<(FileNumber, u64)>,
     ) -> Result<(), Contradiction> {
         self.log_synced = None;
-        match end {
-            Some((number, offset)) => self.end_log(number, offset),
-            None => {
-                self.logs.clear();
-                self.log_ends.clear();
-                Ok(())
-            }
+        if let Some((number, offset)) = end {
+            return self.end_log(number, offset);
         }
+        self.logs.clear();
+        self.log_ends.clear();
+        Ok(())
     }
 
     /// All table files of all keyspaces.

@@ -142,33 +142,6 @@ impl Level {
         let file = self.files.get(self.lower_bound(key))?;
         (file.meta.smallest() <= key).then_some(file)
     }
-
-    /// The files that hold keys from `smallest` to `largest`, both included, in the order of
-    /// [`files`](Self::files).
-    pub(crate) fn overlapping<'a>(
-        &'a self,
-        smallest: &'a [u8],
-        largest: &'a [u8],
-    ) -> impl Iterator<Item = &'a Arc<FileHandle>> {
-        // In a sorted level the ends are found by search; level 0 has no fences, and all is looked at.
-        let ends = if self.fences.len() == 0 {
-            0..self.files.len()
-        } else {
-            let end = self
-                .files
-                .partition_point(|file| file.meta.smallest() <= largest);
-            self.lower_bound(smallest)..end
-        };
-        let files = self.files.get(ends).unwrap_or_default();
-        files
-            .iter()
-            .filter(move |file| file.meta.smallest() <= largest && smallest <= file.meta.largest())
-    }
-
-    /// The bytes that the fences hold in memory.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.fences.memory_bytes()
-    }
 }
 
 /// All files of a keyspace at one time.

@@ -52,20 +52,13 @@ struct Chunk {
     used: AtomicUsize,
     /// The bytes handed out of all chunks before this one.
     used_before: usize,
-    /// The capacity of all chunks up to this one.
-    capacity_through: usize,
     /// The chunk before, or null.
     previous: *mut Chunk,
 }
 
 impl Chunk {
     /// Allocates a chunk behind `previous` and gives up its ownership.
-    fn build(
-        capacity: usize,
-        used_before: usize,
-        capacity_before: usize,
-        previous: *mut Chunk,
-    ) -> *mut Chunk {
+    fn build(capacity: usize, used_before: usize, previous: *mut Chunk) -> *mut Chunk {
         let layout = Self::layout(capacity);
         // SAFETY: the capacity is never zero.
         let start = unsafe { alloc(layout) };
@@ -77,7 +70,6 @@ impl Chunk {
             capacity,
             used: AtomicUsize::new(0),
             used_before,
-            capacity_through: capacity_before + capacity,
             previous,
         }))
     }
@@ -123,7 +115,7 @@ pub(super) struct Arena {
 
 impl Arena {
     pub(super) fn new() -> Self {
-        let chunk = Chunk::build(CHUNK_BYTES_MIN, 0, 0, ptr::null_mut());
+        let chunk = Chunk::build(CHUNK_BYTES_MIN, 0, ptr::null_mut());
         Self {
             current: AtomicPtr::new(chunk),
             growth: Mutex::new(()),
@@ -145,11 +137,6 @@ impl Arena {
     pub(super) fn used_bytes(&self) -> usize {
         let chunk = self.current();
         chunk.used_before + (chunk.used.load(Ordering::Relaxed) & !SEALED)
-    }
-
-    /// The bytes of all chunks.
-    pub(super) fn allocated_bytes(&self) -> usize {
-        self.current().capacity_through
     }
 
     fn current(&self) -> &Chunk {
@@ -174,7 +161,6 @@ impl Arena {
             let chunk = Chunk::build(
                 capacity,
                 full.used_before + used,
-                full.capacity_through,
                 ptr::from_ref(full).cast_mut(),
             );
             self.current.store(chunk, Ordering::Release);

@@ -17,7 +17,8 @@ mod arena;
 mod models;
 mod order;
 mod skiplist;
-#[cfg(all(test, not(any(loom, shuttle))))]
+#[cfg(test)]
+#[cfg(not(any(loom, shuttle)))]
 mod tests;
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};
@@ -30,8 +31,6 @@ use std::sync::Arc;
 pub(crate) struct Memtable {
     list: Arc<SkipList>,
     entries: AtomicU64,
-    tombstones: AtomicU64,
-    logical_bytes: AtomicU64,
 }
 
 impl Memtable {
@@ -39,8 +38,6 @@ impl Memtable {
         Self {
             list: Arc::new(SkipList::new()),
             entries: AtomicU64::new(0),
-            tombstones: AtomicU64::new(0),
-            logical_bytes: AtomicU64::new(0),
         }
     }
 
@@ -50,12 +47,7 @@ impl Memtable {
     /// If there is an entry of this key with this sequence number already.
     pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
         self.list.insert(key, trailer, value);
-        let bytes = (key.len() + value.len()) as u64;
-        self.logical_bytes.fetch_add(bytes, Ordering::Relaxed);
         self.entries.fetch_add(1, Ordering::Relaxed);
-        if trailer.is_tombstone() {
-            self.tombstones.fetch_add(1, Ordering::Relaxed);
-        }
     }
 
     /// The newest version of `key` that is at most `sequence`.
@@ -69,24 +61,9 @@ impl Memtable {
         self.list.used_bytes()
     }
 
-    /// The bytes of memory taken from the allocator: those in use and the rest of the last chunks.
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        self.list.allocated_bytes()
-    }
-
-    /// The bytes of all keys and values.
-    pub(crate) fn logical_bytes(&self) -> u64 {
-        self.logical_bytes.load(Ordering::Relaxed)
-    }
-
     /// How many entries there are, tombstones included.
     pub(crate) fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
-    }
-
-    /// How many of the entries are tombstones.
-    pub(crate) fn tombstones(&self) -> u64 {
-        self.tombstones.load(Ordering::Relaxed)
     }
 
     /// Whether there is no entry.

@@ -110,8 +110,10 @@ impl<'list> Record<'list> {
         fixed.handover.give();
         // SAFETY: the piece is aligned, large enough and still known to nobody else.
         unsafe { header.write(fixed) };
-        // SAFETY: key and value fit behind the header.
-        unsafe { write_bytes(header.add(1).cast(), key, value) };
+        // SAFETY: key and value begin where the header ends.
+        let start = unsafe { header.add(1) }.cast();
+        // SAFETY: they fit there.
+        unsafe { write_bytes(start, key, value) };
         // SAFETY: written above.
         unsafe { Self::new(header) }
     }
@@ -144,8 +146,10 @@ impl<'list> Record<'list> {
         self.header().handover.receive();
         // SAFETY: the key begins where the header ends.
         let start = unsafe { self.header.add(1) }.cast::<u8>();
-        // SAFETY: `build` wrote key and value there; the callers stay within them.
-        unsafe { slice::from_raw_parts(start.add(offset).as_ptr(), length) }
+        // SAFETY: the callers stay within key and value.
+        let start = unsafe { start.add(offset) };
+        // SAFETY: `build` wrote them there.
+        unsafe { slice::from_raw_parts(start.as_ptr(), length) }
     }
 
     /// The place of this entry in the order of entries.
@@ -338,9 +342,11 @@ impl<'list> Node<'list> {
     #[inline]
     fn record(self, slot: usize) -> Record<'list> {
         let header = self.leaf().records[slot].load(Ordering::Acquire);
-        assert!(!header.is_null(), "a slot is filled before it is used");
-        // SAFETY: not null; slots hold written records.
-        unsafe { Record::new(NonNull::new_unchecked(header)) }
+        let Some(header) = NonNull::new(header) else {
+            unreachable!("a slot is filled before it is used")
+        };
+        // SAFETY: slots hold written records.
+        unsafe { Record::new(header) }
     }
 
     /// The bytes by which the leaf compares `key`, which lies in its range.
@@ -442,13 +448,6 @@ impl SkipList {
     /// The bytes of all records, leaves and nodes, padding included.
     pub(super) fn used_bytes(&self) -> usize {
         self.nodes.used_bytes() + self.leaves.used_bytes() + self.records.used_bytes()
-    }
-
-    /// The bytes taken from the allocator.
-    pub(super) fn allocated_bytes(&self) -> usize {
-        self.nodes.allocated_bytes()
-            + self.leaves.allocated_bytes()
-            + self.records.allocated_bytes()
     }
 
     /// Adds an entry.
@@ -553,6 +552,10 @@ impl SkipList {
 
         let random = random_of(anchor.key(), anchor.trailer().sequence());
         let height = height_of(random);
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the low half is random too"
+        )]
         let lock = random as u32 % LOCKS;
         let header = build_node(&self.nodes, &self.leaves, height, skip, Some(anchor), lock);
         // SAFETY: just written.
@@ -672,8 +675,10 @@ fn build_node(
         // SAFETY: as for the header.
         unsafe { link.write(Link::new(ptr::null_mut())) };
     }
-    // SAFETY: the key fits behind the header.
-    unsafe { write_bytes(header.add(1).cast(), key, &[]) };
+    // SAFETY: the key begins where the header ends.
+    let start = unsafe { header.add(1) }.cast();
+    // SAFETY: it fits there.
+    unsafe { write_bytes(start, key, &[]) };
     header
 }
 

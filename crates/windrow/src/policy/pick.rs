@@ -67,10 +67,8 @@ pub(crate) fn plan<K: Ord + Clone>(
 
     let run = heaps.iter().find_map(|heap| move_run(tree, heap));
     let file = || {
-        let deeper = due.iter().filter(|&&level| level > 0);
-        deeper
-            .filter_map(|&level| move_file(tree, level, cursor(level)))
-            .next()
+        let mut deeper = due.iter().filter(|&&level| level > 0);
+        deeper.find_map(|&level| move_file(tree, level, cursor(level)))
     };
     if let Some(plan) = run.or_else(file) {
         return plan;

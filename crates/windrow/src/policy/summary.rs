@@ -84,13 +84,6 @@ impl<K: Ord> TreeSummary<K> {
     }
 }
 
-impl<K: Ord> FileSummary<K> {
-    /// Whether any user key lies in both ranges.
-    pub(crate) fn overlaps(&self, smallest: &K, largest: &K) -> bool {
-        self.smallest <= *largest && *smallest <= self.largest
-    }
-}
-
 impl Claim<Box<[u8]>> {
     /// The same claim over borrowed keys.
     pub(crate) fn borrowed(&self) -> Claim<&[u8]> {

@@ -144,11 +144,6 @@ impl SegmentIndex {
         let length = (self.offsets[block + 1] - offset) as usize;
         (offset, length)
     }
-
-    /// The bytes that this index holds in memory.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.separators.memory_bytes() + self.offsets.len() * 8
-    }
 }
 
 #[cfg(test)]

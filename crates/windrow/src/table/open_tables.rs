@@ -56,13 +56,6 @@ pub(crate) struct OpenTables {
 #[derive(Debug)]
 pub(crate) struct OpenTable(Guard<Option<Arc<Table>>>);
 
-impl OpenTable {
-    /// The table, for longer than a read takes.
-    pub(crate) fn share(&self) -> Arc<Table> {
-        Arc::clone(self)
-    }
-}
-
 impl Deref for OpenTable {
     type Target = Arc<Table>;
 

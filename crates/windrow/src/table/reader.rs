@@ -180,11 +180,6 @@ impl Table {
         })
     }
 
-    /// The bytes of indexes and filters.
-    pub(crate) fn memory_bytes(&self) -> usize {
-        self.segments.iter().map(Segment::memory_bytes).sum()
-    }
-
     /// Finds the newest version of `key` that is at most `sequence`; `hash` is the key's
     /// [`key_hash`](crate::codec::checksum::key_hash).
     #[inline]

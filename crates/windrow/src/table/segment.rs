@@ -20,7 +20,7 @@ use super::scrub::Verified;
 
 /// A segment of an open table.
 #[derive(Debug)]
-pub(super) struct Segment {
+pub(crate) struct Segment {
     pub(super) id: SegmentId,
     pub(super) index: SegmentIndex,
     pub(super) filters: Box<[Filter]>,
@@ -119,11 +119,5 @@ impl Segment {
     #[inline]
     pub(super) fn may_contain(&self, hash: u64) -> bool {
         self.filters.iter().all(|unit| unit.may_contain(hash))
-    }
-
-    /// The bytes of index and filters.
-    pub(super) fn memory_bytes(&self) -> usize {
-        let filters: usize = self.filters.iter().map(Filter::memory_bytes).sum();
-        self.index.memory_bytes() + filters
     }
 }

@@ -76,35 +76,31 @@ impl Walk<'_> {
 
     fn block(&mut self, blocks: &mut ReadAhead, index: usize) {
         let (offset, _) = self.segment.index.block(index);
-        let result = blocks
-            .load(index)
-            .and_then(|()| match self.entries(blocks, index) {
-                Some(None) => Ok(()),
-                Some(Some(what)) => Err(Error::corruption(&self.table.name, offset, what)),
-                None => Err(self.table.malformed(self.segment, index)),
-            });
+        let result = blocks.load(index).and_then(|()| {
+            self.entries(blocks, index)
+                .map_err(|what| Error::corruption(&self.table.name, offset, what))
+        });
         if let Err(error) = result {
             self.report(error);
         }
     }
 
-    /// Goes through the entries of a block; `Some(Some(_))` says what is wrong with one.
-    fn entries(&mut self, blocks: &ReadAhead, index: usize) -> Option<Option<&'static str>> {
+    /// Goes through the entries of a block; an error says what is wrong with one.
+    fn entries(&mut self, blocks: &ReadAhead, index: usize) -> Result<(), &'static str> {
+        const MALFORMED: &str = "a block entry is malformed";
         let bytes = blocks.bytes();
-        let layout = Layout::read(bytes, blocks.origin())?;
-        let mut key = layout.prefix(bytes)?.to_vec();
+        let layout = Layout::read(bytes, blocks.origin()).ok_or(MALFORMED)?;
+        let mut key = layout.prefix(bytes).ok_or(MALFORMED)?.to_vec();
         let mut offset = layout.entries_start();
         for _ in 0..layout.count() {
-            let entry = layout.entry(bytes, offset)?;
+            let entry = layout.entry(bytes, offset).ok_or(MALFORMED)?;
+            let suffix = bytes.get(entry.suffix..entry.suffix_end);
             key.truncate(layout.prefix_length());
-            key.extend_from_slice(bytes.get(entry.suffix..entry.suffix_end)?);
-            let fault = self.entry(&key, entry.trailer, entry.end - entry.value, index);
-            if fault.is_some() {
-                return Some(fault);
-            }
+            key.extend_from_slice(suffix.ok_or(MALFORMED)?);
+            self.entry(&key, entry.trailer, entry.end - entry.value, index)?;
             offset = entry.end;
         }
-        Some(None)
+        Ok(())
     }
 
     fn entry(
@@ -113,33 +109,30 @@ impl Walk<'_> {
         trailer: Trailer,
         value_bytes: usize,
         block: usize,
-    ) -> Option<&'static str> {
+    ) -> Result<(), &'static str> {
         let sequence = trailer.sequence();
-        let new_key = match &mut self.last {
-            Some((last, last_sequence)) => {
-                if !compare_entries(last, *last_sequence, key, sequence).is_lt() {
-                    return Some("the entries are out of order");
-                }
-                let new_key = last != key;
-                last.clear();
-                last.extend_from_slice(key);
-                *last_sequence = sequence;
-                new_key
+        let new_key = if let Some((last, last_sequence)) = &mut self.last {
+            if !compare_entries(last, *last_sequence, key, sequence).is_lt() {
+                return Err("the entries are out of order");
             }
-            None => {
-                self.tally.smallest = key.into();
-                self.tally.sequence_min = sequence;
-                self.last = Some((key.to_vec(), sequence));
-                true
-            }
+            let new_key = last != key;
+            last.clear();
+            last.extend_from_slice(key);
+            *last_sequence = sequence;
+            new_key
+        } else {
+            self.tally.smallest = key.into();
+            self.tally.sequence_min = sequence;
+            self.last = Some((key.to_vec(), sequence));
+            true
         };
         // The versions of one key may go on in blocks behind the one that the index names.
         let indexed = self.segment.index.find(key);
         if indexed > block || (new_key && indexed != block) {
-            return Some("the index leads past an entry");
+            return Err("the index leads past an entry");
         }
         if new_key && !self.segment.may_contain(key_hash(key)) {
-            return Some("the filter rejects a key that is there");
+            return Err("the filter rejects a key that is there");
         }
         let tally = &mut self.tally;
         tally.entries += 1;
@@ -147,7 +140,7 @@ impl Walk<'_> {
         tally.logical_bytes += (key.len() + value_bytes) as u64;
         tally.sequence_min = tally.sequence_min.min(sequence);
         tally.sequence_max = tally.sequence_max.max(sequence);
-        None
+        Ok(())
     }
 
     /// Compares the totals, which mean something only where every block was sound.

@@ -194,11 +194,6 @@ impl TableWriter {
         self.output.position() + waiting as u64
     }
 
-    /// How many entries were added.
-    pub(crate) fn entries(&self) -> u64 {
-        self.properties.entries
-    }
-
     /// Writes the block that waits; `next` is the key after it.
     fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
         self.payload.clear();

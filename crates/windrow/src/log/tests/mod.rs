@@ -18,6 +18,13 @@ type Records = Vec<(u64, Vec<u8>)>;
 
 const NAME: &str = "000012.wal";
 
+impl LogWriter {
+    fn append(&mut self, payload: &[u8]) -> Result<()> {
+        self.begin().extend_from_slice(payload);
+        self.commit()
+    }
+}
+
 fn directory() -> &'static Path {
     Path::new("db")
 }
@@ -442,23 +449,6 @@ fn a_log_whose_predecessor_cannot_be_synced_is_broken() {
     assert_eq!(kind(shared.sync_through(second.end())), ErrorKind::Poisoned);
     assert_eq!(kind(second.append(b"three")), ErrorKind::Poisoned);
     assert_eq!(shared.synced(), 0);
-}
-
-#[test]
-fn a_durable_predecessor_is_released_and_no_other() {
-    let vfs = MemoryVfs::default();
-    let mut first = create(&vfs);
-    first.append(b"one").unwrap();
-    let shared = first.shared();
-    let before = Some(first.shared());
-    let number = FileNumber(13);
-    let second = LogWriter::create(&vfs, directory(), "000013.wal", number, before).unwrap();
-    drop(first);
-    second.shared().release_predecessor();
-    assert_eq!(std::sync::Arc::strong_count(&shared), 2);
-    shared.sync_through(shared.written()).unwrap();
-    second.shared().release_predecessor();
-    assert_eq!(std::sync::Arc::strong_count(&shared), 1);
 }
 
 /// Bytes as `docs/format.md` shows them.

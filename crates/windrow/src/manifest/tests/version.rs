@@ -49,15 +49,6 @@ proptest! {
                 found.map(|file| file.meta.number),
                 expected.map(|file| file.meta.number)
             );
-            for other in &probes {
-                let expected = files.iter().filter(|file| {
-                    file.meta.smallest() <= &other[..] && &key[..] <= file.meta.largest()
-                });
-                let found = level.overlapping(key, other);
-                prop_assert!(
-                    found.map(|file| file.meta.number).eq(expected.map(|file| file.meta.number))
-                );
-            }
         }
     }
 }
@@ -90,8 +81,6 @@ fn level_0_is_ordered_by_age() {
     ]])
     .unwrap();
     assert_eq!(numbers(&version.levels()[0]), [3, 2, 1]);
-    let overlapping: Vec<_> = version.levels()[0].overlapping(b"a", b"j").collect();
-    assert_eq!(overlapping.len(), 2);
     // One flush that was cut by key has files of one age.
     let cut = Version::new(vec![vec![
         handle(1, b"a", b"j", (1, 9)),

@@ -195,7 +195,9 @@ impl Model {
                 ref claim,
             } => {
                 let mut files = self.take(level, &[upper]);
-                files.iter_mut().for_each(|file| file.busy = false);
+                for file in &mut files {
+                    file.busy = false;
+                }
                 self.install(claim, files);
             }
             Plan::Merge {

@@ -6,7 +6,7 @@ use super::model::{Key, Model};
 use crate::base::Kind;
 use crate::options::KeyspaceOptions;
 use crate::policy::scores::scores;
-use crate::policy::{capacities, plan_range};
+use crate::policy::{FileSummary, capacities, plan_range};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -111,8 +111,8 @@ proptest! {
         let tree = model.summary();
         let capacities = capacities(&model.options, tree.level_count);
         prop_assert!(tree.level(0).len() < model.options.level0_runs.max(1));
-        for level in 1..=tree.level_count {
-            prop_assert!(tree.logical_bytes(level) <= capacities[level]);
+        for (level, capacity) in capacities.iter().enumerate().skip(1) {
+            prop_assert!(tree.logical_bytes(level) <= *capacity);
         }
         prop_assert!(tree.levels[tree.level_count + 1..].iter().all(Vec::is_empty));
         prop_assert!(scores(&tree, &model.options)[1..].iter().all(|&score| score <= 1.0));
@@ -133,8 +133,9 @@ proptest! {
         }
         model.check_reads();
         let tree = model.summary();
+        let overlaps = |file: &FileSummary<u32>| file.smallest <= to && from <= file.largest;
         for level in 0..tree.effective_last_level() {
-            prop_assert!(!tree.level(level).iter().any(|file| file.overlaps(&from, &to)));
+            prop_assert!(!tree.level(level).iter().any(overlaps));
         }
     }
 }
