@@ -48,7 +48,7 @@
 
 use super::arena::{ALIGNMENT, Arena};
 use super::order::{Order, SLOTS};
-use crate::base::prefix_index::head_behind;
+use crate::base::prefix_index::head;
 use crate::base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::base::sync::{Handover, Mutex, MutexGuard};
 use crate::base::{SequenceNumber, Trailer};
@@ -172,7 +172,7 @@ impl<'key> Target<'key> {
     #[inline]
     pub(super) fn new(key: &'key [u8], sequence: SequenceNumber) -> Self {
         Self {
-            head: head_behind(key, 0),
+            head: head(key),
             key,
             sequence,
         }
@@ -193,7 +193,7 @@ impl<'key> Target<'key> {
     fn reaches(&self, node: Option<Node<'_>>) -> bool {
         node.is_some_and(|node| {
             let key = node.key();
-            match head_behind(key, 0).cmp(&self.head).then_with(|| key.cmp(self.key)) {
+            match head(key).cmp(&self.head).then_with(|| key.cmp(self.key)) {
                 cmp::Ordering::Less => true,
                 cmp::Ordering::Greater => false,
                 cmp::Ordering::Equal => node
@@ -352,7 +352,7 @@ impl<'list> Node<'list> {
     /// The bytes by which the leaf compares `key`, which lies in its range.
     #[inline]
     fn head_of(self, key: &[u8]) -> u32 {
-        (head_behind(key, self.leaf().skip as usize) >> 32) as u32
+        (head(&key[self.leaf().skip as usize..]) >> 32) as u32
     }
 
     /// How many of the entries in `order` stand before `target`, which lies in the leaf's range or
