@@ -3,7 +3,7 @@
 //!
 //! A list of single entries would cost a cache miss at each of some thirty steps of a search. Here
 //! the lanes lead to a *leaf* of up to fifteen entries, so they are a tenth as long and stay in the
-//! cache, and within a leaf eight bytes of each key stand side by side. A search meets a handful of
+//! cache, and within a leaf four bytes of each key stand side by side. A search meets a handful of
 //! misses; a cursor knows the addresses of the next entries before it needs them.
 //!
 //! Owns, in three [`Arena`]s and never freed before them:
