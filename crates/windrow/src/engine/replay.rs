@@ -173,7 +173,11 @@ fn proof_beyond(
 ) -> Result<bool> {
     let position = (recorded.live[index], end);
     // An end was recorded only once everything before it was durable.
-    if recorded.ends.iter().any(|(&log, &end)| (log, end) > position) {
+    if recorded
+        .ends
+        .iter()
+        .any(|(&log, &end)| (log, end) > position)
+    {
         return Ok(true);
     }
     for (later, header) in recorded.live.iter().zip(headers).skip(index + 1) {
