@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::catalog::Catalog;
 use super::keyspace::KeyspaceCore;
 use super::poison::Poison;
-use super::replay::{RecordedLogs, ReplayedLog, replay};
+use super::replay::{RecordedLogs, ReplayedLog, read_header, replay};
 use super::stats::Counters;
 use super::wal::WalChain;
 use crate::base::key::Trailer;
@@ -62,7 +62,10 @@ pub(crate) fn open(
                 format!("there is a database in {} already", directory.display()),
             ));
         }
-        Some((_, state)) => state,
+        Some((manifest, state)) => {
+            check_unnamed_logs(&**vfs, directory, manifest, &state, &files)?;
+            state
+        }
         None if options.create_if_missing => ManifestState::default(),
         None => {
             return Err(Error::new(
@@ -158,15 +161,6 @@ fn prepare_directory(
     if options.create_if_missing {
         vfs.create_dir_all(directory)
             .map_err(|error| Error::io("create", directory, error))?;
-        if let Some(parent) = directory.parent() {
-            let parent = if parent.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                parent
-            };
-            vfs.sync_dir(parent)
-                .map_err(|error| Error::io("sync", parent, error))?;
-        }
     } else if let Err(error) = vfs.list(directory) {
         return Err(Error::io("list", directory, error).with_kind(ErrorKind::NotFound));
     }
@@ -210,6 +204,33 @@ fn check_files(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<()> 
             "the file is missing",
         )),
     }
+}
+
+/// Checks that no log has records whose manifest has never heard of it. A log is named durably
+/// before its first record, so a later one that is not named means that the manifest has lost edits.
+/// Logs older than the manifest are leftovers of a recovery that voided them.
+fn check_unnamed_logs(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    manifest: FileNumber,
+    state: &ManifestState,
+    files: &BTreeSet<FileName>,
+) -> Result<()> {
+    for file in files {
+        if let FileName::Wal(number) = *file
+            && number > manifest
+            && !state.logs.contains(&number)
+            && state.logs.first().is_none_or(|oldest| *oldest < number)
+            && read_header(vfs, directory, number)?.is_some()
+        {
+            return Err(Error::corruption(
+                &FileName::Manifest(manifest).to_string(),
+                0,
+                format!("it has lost the edit that names {file}"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn build_keyspaces(

@@ -124,7 +124,11 @@ fn lost_record(number: FileNumber, offset: u64) -> Error {
 
 /// The header of a log, or `None` where nothing sound stands at its front: it was prepared and
 /// never begun, or what was written to it is lost.
-fn read_header(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<Option<WalHeader>> {
+pub(super) fn read_header(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    number: FileNumber,
+) -> Result<Option<WalHeader>> {
     let name = wal_name(number);
     let mut reader = LogReader::open(vfs, directory, &name, number, None)?;
     let Some(record) = reader.next()? else {

@@ -64,7 +64,7 @@ use std::sync::Arc;
 const HEIGHT_MAX: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// How many locks the leaves share.
-const LOCKS: u32 = if cfg!(loom) { 2 } else { 32 };
+const LOCKS: usize = if cfg!(loom) { 2 } else { 32 };
 
 /// How many entries of a full leaf stay when it is split.
 const KEPT: usize = SLOTS.div_ceil(2);
@@ -110,9 +110,9 @@ impl<'list> Record<'list> {
         fixed.handover.give();
         // SAFETY: the piece is aligned, large enough and still known to nobody else.
         unsafe { header.write(fixed) };
-        // SAFETY: key and value begin where the header ends.
+        // SAFETY: the key begins where the header ends.
         let start = unsafe { header.add(1) }.cast();
-        // SAFETY: they fit there.
+        // SAFETY: key and value fit there.
         unsafe { write_bytes(start, key, value) };
         // SAFETY: written above.
         unsafe { Self::new(header) }
@@ -146,9 +146,9 @@ impl<'list> Record<'list> {
         self.header().handover.receive();
         // SAFETY: the key begins where the header ends.
         let start = unsafe { self.header.add(1) }.cast::<u8>();
-        // SAFETY: the callers stay within key and value.
+        // SAFETY: key and value follow; the callers stay within them.
         let start = unsafe { start.add(offset) };
-        // SAFETY: `build` wrote them there.
+        // SAFETY: `build` wrote these bytes.
         unsafe { slice::from_raw_parts(start.as_ptr(), length) }
     }
 
@@ -215,7 +215,7 @@ struct Leaf {
     /// Per slot, the four bytes of its key after the first `skip`, as a word.
     heads: [AtomicU32; SLOTS],
     /// Which lock guards the leaf.
-    lock: u32,
+    lock: usize,
     records: [AtomicPtr<RecordHeader>; SLOTS],
     /// The first entry, which never leaves; nothing in the head.
     anchor: Option<NonNull<RecordHeader>>,
@@ -423,7 +423,7 @@ pub(super) struct SkipList {
     /// At least one lane; when this was read, no node was higher.
     height: AtomicUsize,
     /// Held while a leaf is changed.
-    locks: [Mutex<()>; LOCKS as usize],
+    locks: [Mutex<()>; LOCKS],
 }
 
 // SAFETY: `head` points into the list's own arena, which is shared only as the module says.
@@ -526,7 +526,7 @@ impl SkipList {
     fn lock(&self, target: &Target<'_>) -> (Node<'_>, MutexGuard<'_, ()>) {
         let mut node = self.find(target);
         loop {
-            let lock = self.locks[node.leaf().lock as usize].lock();
+            let lock = self.locks[node.leaf().lock].lock();
             match node.next() {
                 Some(next) if target.reaches(Some(next)) => node = next,
                 _ => return (node, lock),
@@ -552,11 +552,7 @@ impl SkipList {
 
         let random = random_of(anchor.key(), anchor.trailer().sequence());
         let height = height_of(random);
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the low half is random too"
-        )]
-        let lock = random as u32 % LOCKS;
+        let lock = usize::from(random.to_le_bytes()[0]) % LOCKS;
         let header = build_node(&self.nodes, &self.leaves, height, skip, Some(anchor), lock);
         // SAFETY: just written.
         let new = unsafe { Node::new(header) };
@@ -640,7 +636,7 @@ fn build_node(
     height: usize,
     skip: usize,
     anchor: Option<Record<'_>>,
-    lock: u32,
+    lock: usize,
 ) -> NonNull<NodeHeader> {
     let leaf = leaves.allocate(size_of::<Leaf>()).cast::<Leaf>();
     let empty = Leaf {
@@ -677,7 +673,7 @@ fn build_node(
     }
     // SAFETY: the key begins where the header ends.
     let start = unsafe { header.add(1) }.cast();
-    // SAFETY: it fits there.
+    // SAFETY: the key fits there.
     unsafe { write_bytes(start, key, &[]) };
     header
 }
