@@ -39,8 +39,6 @@ pub(super) struct Background {
     /// Merges that are running.
     merging: AtomicUsize,
     failure: Mutex<Failure>,
-    /// When verified blocks were last forgotten.
-    scrubbed: Mutex<Duration>,
 }
 
 /// The failures of jobs so far.
@@ -190,16 +188,6 @@ impl Engine {
         failure.count += 1;
         failure.rest_until = self.options.runtime.now() + REST;
         failure.last = Some(error);
-    }
-
-    /// Has mapped blocks verified again when the interval is over.
-    fn scrub_if_due(&self) {
-        let now = self.options.runtime.now();
-        let mut scrubbed = self.background.scrubbed.lock();
-        if now.saturating_sub(*scrubbed) >= self.options.scrub_interval {
-            *scrubbed = now;
-            self.tables.context().scrub.advance();
-        }
     }
 
     fn is_resting(&self) -> bool {

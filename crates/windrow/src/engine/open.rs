@@ -67,12 +67,7 @@ pub(crate) fn open(
             state
         }
         None if options.create_if_missing => ManifestState::default(),
-        None => {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!("there is no database in {}", directory.display()),
-            ));
-        }
+        None => return Err(no_database(directory)),
     };
     check_files(&state, &files)?;
 
@@ -161,8 +156,12 @@ fn prepare_directory(
     if options.create_if_missing {
         vfs.create_dir_all(directory)
             .map_err(|error| Error::io("create", directory, error))?;
-    } else if let Err(error) = vfs.list(directory) {
-        return Err(Error::io("list", directory, error).with_kind(ErrorKind::NotFound));
+    } else {
+        // Nothing is left behind where there is no database, not even a lock.
+        let files = list(vfs, directory).map_err(|error| error.with_kind(ErrorKind::NotFound))?;
+        if !files.contains(&FileName::Current) {
+            return Err(no_database(directory));
+        }
     }
     let path = directory.join(LOCK);
     vfs.lock(&path).map_err(|error| {
@@ -175,6 +174,11 @@ fn prepare_directory(
             Error::io("lock", &path, error)
         }
     })
+}
+
+fn no_database(directory: &Path) -> Error {
+    let message = format!("there is no database in {}", directory.display());
+    Error::new(ErrorKind::NotFound, message)
 }
 
 /// The files of the folder that the engine has made.
