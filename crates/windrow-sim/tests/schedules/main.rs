@@ -11,15 +11,15 @@ mod runtime;
 
 use std::sync::Arc;
 
-use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
-use shuttle::{Config, Runner, thread};
+use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
+use shuttle::{Config, FailurePersistence, Runner, thread};
 use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Options, Result};
 use windrow_sim::{CrashPolicy, SimDisk};
 
 use runtime::ScheduledRuntime;
 
 /// Schedules of each kind that each test runs, unless `SCHEDULES` says otherwise.
-const SCHEDULES: usize = 100;
+const SCHEDULES: usize = 1000;
 
 /// What each writer's two accounts hold together.
 const TOTAL: u64 = 1000;
@@ -29,17 +29,24 @@ const TRANSFERS: u64 = 6;
 
 const WRITERS: u64 = 2;
 
-/// Runs `test` under random schedules, and under those that preempt three times at the worst places.
+/// Runs `test` under random schedules, and under those that preempt three times at the worst places;
+/// or under the one in the file that `REPLAY` names.
+#[expect(clippy::disallowed_methods, reason = "what is run is chosen outside")]
 fn explore(test: fn()) {
-    #[expect(clippy::disallowed_methods, reason = "the number is chosen outside")]
+    if let Ok(schedule) = std::env::var("REPLAY") {
+        return run(ReplayScheduler::new_from_file(schedule).unwrap(), test);
+    }
     let schedules = std::env::var("SCHEDULES").map_or(SCHEDULES, |number| number.parse().unwrap());
     run(RandomScheduler::new(schedules), test);
     run(PctScheduler::new(3, schedules), test);
 }
 
+/// A schedule that fails is left in a file, whose name shuttle prints.
 fn run(scheduler: impl Scheduler + 'static, test: fn()) {
     let mut config = Config::new();
     config.stack_size = 256 << 10;
+    config.failure_persistence = FailurePersistence::File(Some(env!("CARGO_TARGET_TMPDIR").into()));
+    config.silence_warnings = true;
     Runner::new(scheduler, config).run(test);
 }
 
@@ -207,5 +214,33 @@ fn closing_keeps_every_write_that_was_acknowledged() {
         let acknowledged = writer.join().unwrap();
         let disk = disk.crash(CrashPolicy::DropUnsynced);
         assert_eq!(Bank::open(&disk).audit(), [acknowledged, None]);
+    });
+}
+
+#[test]
+fn merges_by_hand_meet_writers_and_background_work() {
+    explore(|| {
+        let disk = SimDisk::new();
+        let bank = Bank::open(&disk);
+        let writer = bank.clone();
+        let writer = thread::spawn(move || {
+            for amount in 1..=TRANSFERS {
+                writer.transfer(0, amount, Durability::Buffered).unwrap();
+            }
+        });
+        let idler = bank.clone();
+        let idler = thread::spawn(move || {
+            idler.db.persist().unwrap();
+            idler.db.wait_idle().unwrap();
+        });
+        let before = bank.audit();
+        bank.left.compact_range::<&[u8]>(..).unwrap();
+        assert!(bank.audit() >= before);
+        writer.join().unwrap();
+        idler.join().unwrap();
+        bank.left.compact_range::<&[u8]>(..).unwrap();
+        assert!(bank.db.verify().unwrap().is_sound());
+        assert_eq!(bank.audit(), [Some(TRANSFERS), None]);
+        bank.db.close().unwrap();
     });
 }

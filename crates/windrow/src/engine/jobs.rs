@@ -19,7 +19,7 @@ use super::merge_job::MergeJob;
 use super::stall::OwedDelay;
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::Mutex;
-use crate::base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::manifest::names::FileName;
 use crate::read::state::Waiting;
@@ -38,6 +38,8 @@ pub(super) struct Background {
     pub(super) owed: OwedDelay,
     /// Merges that are running.
     merging: AtomicUsize,
+    /// When mapped blocks were last declared unverified, in nanoseconds.
+    scrubbed: AtomicU64,
     failure: Mutex<Failure>,
 }
 
@@ -130,6 +132,17 @@ impl Engine {
         let merge = MergeJob::claim(keyspace)?;
         self.background.merging.fetch_add(1, Ordering::AcqRel);
         Some(Job::Merge(Arc::clone(keyspace), merge))
+    }
+
+    /// Has mapped blocks verified again once the interval is over.
+    fn scrub_if_due(&self) {
+        let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let now = nanos(self.options.runtime.now());
+        let last = self.background.scrubbed.load(Ordering::Relaxed);
+        if now.saturating_sub(last) >= nanos(self.options.scrub_interval) {
+            self.background.scrubbed.store(now, Ordering::Relaxed);
+            self.tables.context().scrub.advance();
+        }
     }
 
     /// The keyspaces that must be flushed for the oldest log to go, if the logs are too long.
