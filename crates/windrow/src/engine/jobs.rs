@@ -103,7 +103,6 @@ fn claim_flush(keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
 impl Engine {
     /// The most urgent job that is due, claimed.
     fn next_job(&self) -> Option<Job> {
-        self.scrub_if_due();
         let removable = self.obsolete.take();
         if !removable.is_empty() {
             return Some(Job::Remove(removable));

@@ -27,6 +27,7 @@ enum Direction {
 
 /// Merges sorted cursors into one.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "they vary independently")]
 pub(crate) struct MergingCursor<C> {
     children: Vec<C>,
     /// Indexes of the valid children, as a binary heap.
