@@ -85,6 +85,7 @@ enum Job {
     Remove(Vec<FileNumber>),
     Flush(Arc<KeyspaceCore>, Waiting),
     PrepareLog,
+    MarkLog,
     FreeLog(Vec<Arc<KeyspaceCore>>),
     Merge(Arc<KeyspaceCore>, MergeJob),
 }
@@ -115,6 +116,9 @@ impl Engine {
         }
         if self.is_log_due() {
             return Some(Job::PrepareLog);
+        }
+        if self.is_marker_due() {
+            return Some(Job::MarkLog);
         }
         if let Some(pinning) = self.keyspaces_that_pin_the_log() {
             return Some(Job::FreeLog(pinning));
@@ -180,6 +184,7 @@ impl Engine {
                 outcome
             }
             Job::PrepareLog => self.prepare_log(),
+            Job::MarkLog => self.mark_log(),
             Job::FreeLog(keyspaces) => self.rotate(&keyspaces),
             Job::Merge(keyspace, merge) => {
                 let outcome = self.merge(&keyspace, &merge);
