@@ -1,6 +1,8 @@
 //! A keyspace behaves like a sorted map, through flushes, merges and reopening, on the real file
 //! system with real threads.
 
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -46,7 +48,8 @@ fn check(source: BlockSource, compression: Compression) {
                 map.remove(&key).unwrap();
                 model.remove(&key);
             } else {
-                let value = format!("{round}-{step}-").repeat(1 + random.next(8) as usize);
+                let value =
+                    format!("{round}-{step}-").repeat(usize::try_from(1 + random.next(8)).unwrap());
                 map.insert(&key, &value).unwrap();
                 model.insert(key, value.into_bytes());
             }

@@ -111,7 +111,7 @@ impl fmt::Debug for Cursor {
 /// An error ends the iteration; asked again, it yields an error again.
 pub struct Range {
     view: StateView,
-    range: KeyRange,
+    bounds: KeyRange,
     front: Option<Cursor>,
     back: Option<Cursor>,
     handle: Arc<Handle>,
@@ -122,14 +122,14 @@ impl Range {
         handle: Arc<Handle>,
         core: &KeyspaceCore,
         snapshot: Option<&Snapshot>,
-        range: KeyRange,
+        bounds: KeyRange,
     ) -> Result<Self> {
         let view = handle
             .engine()
             .state_view(core, snapshot.map(Snapshot::sequence))?;
         Ok(Self {
             view,
-            range,
+            bounds,
             front: None,
             back: None,
             handle,
@@ -138,7 +138,7 @@ impl Range {
 
     fn open(&self) -> Cursor {
         Cursor {
-            visible: self.view.cursor(self.range.clone()),
+            visible: self.view.cursor(self.bounds.clone()),
             handle: Arc::clone(&self.handle),
         }
     }

@@ -9,6 +9,7 @@ use super::{Cursor, Range, Snapshot};
 use crate::base::Result;
 use crate::block::PinnedValue;
 use crate::engine::{Handle, KeyspaceCore};
+use crate::options;
 use crate::read::get::Found;
 use crate::read::visible::KeyRange;
 
@@ -48,6 +49,7 @@ impl View {
 
     #[inline]
     fn lookup<R>(&self, key: &[u8], found: impl FnOnce(Found<'_>) -> R) -> Result<Option<R>> {
+        options::check_key(key)?;
         let at = self.snapshot.as_ref().map(Snapshot::sequence);
         self.handle.engine().get(&self.core, key, at, found)
     }
@@ -55,7 +57,8 @@ impl View {
     /// The value of `key`, if there is one.
     ///
     /// # Errors
-    /// `Corruption` that names file and offset where the value's block is damaged.
+    /// `InvalidArgument` for a key beyond the limits; `Corruption` that names file and offset where
+    /// the value's block is damaged.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.lookup(key.as_ref(), |found| found.bytes().to_vec())
     }

@@ -24,9 +24,17 @@ use std::time::Duration;
 pub(crate) type MutexGuard<'a, T> = primitives::MutexGuard<'a, T>;
 
 /// A mutual-exclusion lock without poisoning.
+#[cfg_attr(
+    not(any(loom, shuttle)),
+    expect(clippy::disallowed_types, reason = "this is what replaces them")
+)]
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(primitives::Mutex<T>);
 
+#[cfg_attr(
+    not(any(loom, shuttle)),
+    expect(clippy::disallowed_types, reason = "this is what replaces them")
+)]
 impl<T> Mutex<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(primitives::Mutex::new(value))
@@ -38,9 +46,17 @@ impl<T> Mutex<T> {
 }
 
 /// A condition variable for [`Mutex`].
+#[cfg_attr(
+    not(any(loom, shuttle)),
+    expect(clippy::disallowed_types, reason = "this is what replaces them")
+)]
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(primitives::Condvar);
 
+#[cfg_attr(
+    not(any(loom, shuttle)),
+    expect(clippy::disallowed_types, reason = "this is what replaces them")
+)]
 impl Condvar {
     pub(crate) fn new() -> Self {
         Self(primitives::Condvar::new())

@@ -19,7 +19,7 @@ use super::merge_job::MergeJob;
 use super::stall::OwedDelay;
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::Mutex;
-use crate::base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::manifest::names::FileName;
 use crate::read::state::Waiting;
@@ -38,9 +38,9 @@ pub(super) struct Background {
     pub(super) owed: OwedDelay,
     /// Merges that are running.
     merging: AtomicUsize,
+    /// When mapped blocks were last declared unverified, in nanoseconds.
+    scrubbed: AtomicU64,
     failure: Mutex<Failure>,
-    /// When verified blocks were last forgotten.
-    scrubbed: Mutex<Duration>,
 }
 
 /// The failures of jobs so far.
@@ -102,6 +102,7 @@ fn claim_flush(keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
 impl Engine {
     /// The most urgent job that is due, claimed.
     fn next_job(&self) -> Option<Job> {
+        self.scrub_if_due();
         let removable = self.obsolete.take();
         if !removable.is_empty() {
             return Some(Job::Remove(removable));
@@ -132,6 +133,17 @@ impl Engine {
         let merge = MergeJob::claim(keyspace)?;
         self.background.merging.fetch_add(1, Ordering::AcqRel);
         Some(Job::Merge(Arc::clone(keyspace), merge))
+    }
+
+    /// Has mapped blocks verified again once the interval is over.
+    fn scrub_if_due(&self) {
+        let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let now = nanos(self.options.runtime.now());
+        let last = self.background.scrubbed.load(Ordering::Relaxed);
+        if now.saturating_sub(last) >= nanos(self.options.scrub_interval) {
+            self.background.scrubbed.store(now, Ordering::Relaxed);
+            self.tables.context().scrub.advance();
+        }
     }
 
     /// The keyspaces that must be flushed for the oldest log to go, if the logs are too long.
@@ -190,16 +202,6 @@ impl Engine {
         failure.count += 1;
         failure.rest_until = self.options.runtime.now() + REST;
         failure.last = Some(error);
-    }
-
-    /// Has mapped blocks verified again when the interval is over.
-    fn scrub_if_due(&self) {
-        let now = self.options.runtime.now();
-        let mut scrubbed = self.background.scrubbed.lock();
-        if now.saturating_sub(*scrubbed) >= self.options.scrub_interval {
-            *scrubbed = now;
-            self.tables.context().scrub.advance();
-        }
     }
 
     fn is_resting(&self) -> bool {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::catalog::Catalog;
 use super::keyspace::KeyspaceCore;
 use super::poison::Poison;
-use super::replay::{RecordedLogs, ReplayedLog, replay};
+use super::replay::{RecordedLogs, ReplayedLog, read_header, replay};
 use super::stats::Counters;
 use super::wal::WalChain;
 use crate::base::key::Trailer;
@@ -62,14 +62,12 @@ pub(crate) fn open(
                 format!("there is a database in {} already", directory.display()),
             ));
         }
-        Some((_, state)) => state,
-        None if options.create_if_missing => ManifestState::default(),
-        None => {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!("there is no database in {}", directory.display()),
-            ));
+        Some((manifest, state)) => {
+            check_unnamed_logs(&**vfs, directory, manifest, &state, &files)?;
+            state
         }
+        None if options.create_if_missing => ManifestState::default(),
+        None => return Err(no_database(directory)),
     };
     check_files(&state, &files)?;
 
@@ -158,17 +156,12 @@ fn prepare_directory(
     if options.create_if_missing {
         vfs.create_dir_all(directory)
             .map_err(|error| Error::io("create", directory, error))?;
-        if let Some(parent) = directory.parent() {
-            let parent = if parent.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                parent
-            };
-            vfs.sync_dir(parent)
-                .map_err(|error| Error::io("sync", parent, error))?;
+    } else {
+        // Nothing is left behind where there is no database, not even a lock.
+        let files = list(vfs, directory).map_err(|error| error.with_kind(ErrorKind::NotFound))?;
+        if !files.contains(&FileName::Current) {
+            return Err(no_database(directory));
         }
-    } else if let Err(error) = vfs.list(directory) {
-        return Err(Error::io("list", directory, error).with_kind(ErrorKind::NotFound));
     }
     let path = directory.join(LOCK);
     vfs.lock(&path).map_err(|error| {
@@ -181,6 +174,11 @@ fn prepare_directory(
             Error::io("lock", &path, error)
         }
     })
+}
+
+fn no_database(directory: &Path) -> Error {
+    let message = format!("there is no database in {}", directory.display());
+    Error::new(ErrorKind::NotFound, message)
 }
 
 /// The files of the folder that the engine has made.
@@ -210,6 +208,33 @@ fn check_files(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<()> 
             "the file is missing",
         )),
     }
+}
+
+/// Checks that no log has records whose manifest has never heard of it. A log is named durably
+/// before its first record, so a later one that is not named means that the manifest has lost edits.
+/// Logs older than the manifest are leftovers of a recovery that voided them.
+fn check_unnamed_logs(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    manifest: FileNumber,
+    state: &ManifestState,
+    files: &BTreeSet<FileName>,
+) -> Result<()> {
+    for file in files {
+        if let FileName::Wal(number) = *file
+            && number > manifest
+            && !state.logs.contains(&number)
+            && state.logs.first().is_none_or(|oldest| *oldest < number)
+            && read_header(vfs, directory, number)?.is_some()
+        {
+            return Err(Error::corruption(
+                &FileName::Manifest(manifest).to_string(),
+                0,
+                format!("it has lost the edit that names {file}"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn build_keyspaces(

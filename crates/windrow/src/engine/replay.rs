@@ -124,7 +124,11 @@ fn lost_record(number: FileNumber, offset: u64) -> Error {
 
 /// The header of a log, or `None` where nothing sound stands at its front: it was prepared and
 /// never begun, or what was written to it is lost.
-fn read_header(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<Option<WalHeader>> {
+pub(super) fn read_header(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    number: FileNumber,
+) -> Result<Option<WalHeader>> {
     let name = wal_name(number);
     let mut reader = LogReader::open(vfs, directory, &name, number, None)?;
     let Some(record) = reader.next()? else {
@@ -173,7 +177,11 @@ fn proof_beyond(
 ) -> Result<bool> {
     let position = (recorded.live[index], end);
     // An end was recorded only once everything before it was durable.
-    if recorded.ends.iter().any(|(&log, &end)| (log, end) > position) {
+    if recorded
+        .ends
+        .iter()
+        .any(|(&log, &end)| (log, end) > position)
+    {
         return Ok(true);
     }
     for (later, header) in recorded.live.iter().zip(headers).skip(index + 1) {

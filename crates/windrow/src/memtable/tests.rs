@@ -2,14 +2,18 @@
 
 use super::{Memtable, MemtableCursor};
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{Cursor, Kind, SequenceNumber, Trailer};
+use crate::base::{Cursor, Kind, Result, SequenceNumber, Trailer};
 use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::thread;
+use std::time::Instant;
 
-type Model = BTreeMap<(Vec<u8>, Reverse<SequenceNumber>), (Kind, Vec<u8>)>;
+/// Where an entry stands in the order.
+type Place = (Vec<u8>, Reverse<SequenceNumber>);
+
+type Model = BTreeMap<Place, (Kind, Vec<u8>)>;
 
 fn insert(memtable: &Memtable, model: &mut Model, key: &[u8], sequence: u64, value: &[u8]) {
     let kind = if value.is_empty() {
@@ -44,9 +48,8 @@ fn seen(cursor: &MemtableCursor) -> Option<Seen> {
     })
 }
 
-fn modelled(
-    ((key, sequence), (kind, value)): (&(Vec<u8>, Reverse<SequenceNumber>), &(Kind, Vec<u8>)),
-) -> Seen {
+fn modelled(entry: (&Place, &(Kind, Vec<u8>))) -> Seen {
+    let ((key, sequence), (kind, value)) = entry;
     (key.clone(), sequence.0, *kind, value.clone())
 }
 
@@ -105,8 +108,8 @@ fn large_values_and_long_keys_come_back() {
         .into_iter()
         .enumerate()
     {
-        let key = vec![length as u8; (length % 65_536).max(1)];
-        let value = vec![sequence as u8; length];
+        let key = vec![b'k'; (length % 65_536).max(1)];
+        let value = vec![b'v'; length];
         insert(&memtable, &mut model, &key, sequence as u64, &value);
     }
     for ((key, sequence), (kind, value)) in &model {
@@ -179,7 +182,7 @@ proptest! {
         }
 
         let mut cursor = MemtableCursor::new(&memtable);
-        let mut position: Option<(Vec<u8>, Reverse<SequenceNumber>)> = None;
+        let mut position: Option<Place> = None;
         for (step, key, sequence) in walk {
             let seek = (key.clone(), Reverse(sequence));
             let expected = match step {
@@ -264,13 +267,17 @@ fn threads_insert_and_read_at_once() {
 
 /// Walks the whole memtable, checks order and content, and returns the number of entries met.
 fn walk(memtable: &Memtable, forward: bool) -> u64 {
-    let mut cursor = MemtableCursor::new(memtable);
-    if forward {
-        cursor.seek_to_first().unwrap();
+    let (start, step): (fn(&mut MemtableCursor) -> Result<()>, _) = if forward {
+        (
+            Cursor::seek_to_first,
+            Cursor::next as fn(&mut MemtableCursor) -> Result<()>,
+        )
     } else {
-        cursor.seek_to_last().unwrap();
-    }
-    let mut last: Option<(Vec<u8>, Reverse<SequenceNumber>)> = None;
+        (Cursor::seek_to_last, Cursor::prev as _)
+    };
+    let mut cursor = MemtableCursor::new(memtable);
+    assert!(start(&mut cursor).is_ok());
+    let mut last: Option<Place> = None;
     let mut entries = 0;
     while cursor.is_valid() {
         assert_eq!(cursor.key(), cursor.value());
@@ -281,11 +288,7 @@ fn walk(memtable: &Memtable, forward: bool) -> u64 {
         }
         last = Some(at);
         entries += 1;
-        if forward {
-            cursor.next().unwrap();
-        } else {
-            cursor.prev().unwrap();
-        }
+        assert!(step(&mut cursor).is_ok());
     }
     entries
 }
@@ -298,57 +301,52 @@ fn walk(memtable: &Memtable, forward: bool) -> u64 {
     reason = "measures the memtable alone, without a runtime"
 )]
 fn memtable_costs() {
-    use std::time::Instant;
-    const ENTRIES: u64 = 450_000;
-    let decimal = |number: u64| -> [u8; 16] {
-        let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 5_000_000;
-        format!("{number:016}").into_bytes().try_into().unwrap()
+    const ENTRIES: u32 = 450_000;
+    let time = |name: &str, count: u32, run: &mut dyn FnMut()| {
+        let start = Instant::now();
+        run();
+        println!("    {name}: {} ns", (start.elapsed() / count).as_nanos());
     };
-    let ascending =
-        |number: u64| -> [u8; 16] { format!("{number:016}").into_bytes().try_into().unwrap() };
-    let kinds: [(&str, &dyn Fn(u64) -> [u8; 16]); 3] = [
-        ("binary", &scattered),
-        ("decimal", &decimal),
-        ("ascending", &ascending),
+    let decimal = |number: u64| format!("{number:016}").into_bytes();
+    let keys: [(&str, Vec<Vec<u8>>); 3] = [
+        (
+            "random bytes",
+            (0..ENTRIES).map(|n| scattered(n.into()).to_vec()).collect(),
+        ),
+        (
+            "random decimals",
+            // An odd factor permutes the numbers below a power of two.
+            (0..ENTRIES)
+                .map(|n| decimal(u64::from(n) * 0x9e_3779 % (1 << 23)))
+                .collect(),
+        ),
+        (
+            "ascending decimals",
+            (0..ENTRIES).map(|n| decimal(n.into())).collect(),
+        ),
     ];
-    for (name, key) in kinds {
-        let keys: Vec<[u8; 16]> = (0..ENTRIES).map(key).collect();
-        for _ in 0..3 {
-            let memtable = Memtable::new();
-            let start = Instant::now();
+    for (name, keys) in &keys {
+        println!("{name}");
+        let memtable = Memtable::new();
+        time("insert", ENTRIES, &mut || {
             for (sequence, key) in keys.iter().enumerate() {
                 memtable.insert(key, Trailer::new(sequence as u64, Kind::Value), &[7; 100]);
             }
-            let insert = start.elapsed().as_nanos() as u64 / ENTRIES;
-            let start = Instant::now();
-            let mut found = 0;
+        });
+        time("get", ENTRIES / 7, &mut || {
             for key in keys.iter().step_by(7) {
-                found += u64::from(memtable.get(key, SEQUENCE_MAX).is_some());
+                assert!(memtable.get(key, SEQUENCE_MAX).is_some());
             }
-            let get = start.elapsed().as_nanos() as u64 / found;
-            let start = Instant::now();
-            for number in 0..ENTRIES / 7 {
-                let key = key(number + (1 << 30));
-                assert!(memtable.get(&key, SEQUENCE_MAX).is_none() || name == "decimal");
-            }
-            let miss = start.elapsed().as_nanos() as u64 / (ENTRIES / 7);
-            let bytes = memtable.memory_bytes() as u64 / ENTRIES;
-            let mut cursor = MemtableCursor::new(&memtable);
-            let start = Instant::now();
+        });
+        let mut cursor = MemtableCursor::new(&memtable);
+        time("next", ENTRIES, &mut || {
             cursor.seek_to_first().unwrap();
-            let mut sum = 0;
             while cursor.is_valid() {
-                sum += cursor.value().len() as u64;
+                assert_eq!(cursor.value().len(), 100);
                 cursor.next().unwrap();
             }
-            assert_eq!(sum, ENTRIES * 100);
-            let next = start.elapsed().as_nanos() as u64 / ENTRIES;
-            let start = Instant::now();
-            drop((memtable, cursor));
-            let release = start.elapsed().as_micros();
-            println!(
-                "{name}: insert {insert} ns, get {get} ns, miss {miss} ns, {bytes} bytes, next {next} ns, drop {release} us"
-            );
-        }
+        });
+        let entry = memtable.memory_bytes() / keys.len();
+        println!("    memory of an entry: {entry} bytes");
     }
 }

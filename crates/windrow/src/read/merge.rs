@@ -259,20 +259,24 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
 
     #[inline]
     fn next(&mut self) -> Result<()> {
-        if self.heap.is_empty() {
+        let Some(&leader) = self.heap.first() else {
             return self.refuse_after_error();
-        }
+        };
         if self.direction != Direction::Forward {
             self.turn(Direction::Forward)?;
         }
-        let (leader, was_tied) = (self.heap[0], self.is_tied);
-        let moved = self.children[leader].next();
+        let was_tied = self.is_tied;
+        let child = &mut self.children[leader];
+        let moved = child.next();
+        let repeats = child.repeats_key();
+        if self.heap.len() == 1 && moved.is_ok() && child.is_valid() {
+            self.repeats = repeats;
+            return Ok(());
+        }
         self.settle_leader(moved)?;
         // A new leader was the runner-up, or stands beyond it.
-        self.repeats = match self.heap.first() {
-            Some(&first) if first == leader => self.children[leader].repeats_key(),
-            _ => was_tied,
-        };
+        let still_leads = self.heap.first() == Some(&leader);
+        self.repeats = if still_leads { repeats } else { was_tied };
         Ok(())
     }
 

@@ -28,18 +28,11 @@ use super::reader::{Table, TableContext};
 /// Holds the table of one file while it is open.
 #[derive(Debug, Default)]
 pub(crate) struct TableSlot {
-    table: ArcSwapOption<Table>,
+    pub(super) table: ArcSwapOption<Table>,
     /// Whether a read came by since the clock hand last passed.
     used: AtomicBool,
     /// Held while the table is opened, so that it is opened once.
     opening: Mutex<()>,
-}
-
-impl TableSlot {
-    /// Whether the table is open.
-    pub(crate) fn is_open(&self) -> bool {
-        self.table.load().is_some()
-    }
 }
 
 /// Opens tables on demand and closes the least used.

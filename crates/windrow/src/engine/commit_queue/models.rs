@@ -135,13 +135,18 @@ fn leadership_is_handed_on() {
 fn writes_become_visible_in_commit_order() {
     loom::model(|| {
         let engine = Engine::new();
-        let writers = [engine.spawn(0), engine.spawn(1)];
-        let visible = engine.visible.load(Ordering::Acquire);
-        let below = (1 << visible) - 1;
-        assert_eq!(engine.inserted() & below, below);
-        for writer in writers {
-            writer.join().unwrap();
-        }
+        let writer = engine.spawn(0);
+        let reader = {
+            let engine = Arc::clone(&engine);
+            thread::spawn(move || {
+                let visible = engine.visible.load(Ordering::Acquire);
+                let below = (1 << visible) - 1;
+                assert_eq!(engine.inserted() & below, below);
+            })
+        };
+        assert!(engine.write(1).is_some());
+        writer.join().unwrap();
+        reader.join().unwrap();
         assert_eq!(engine.visible.load(Ordering::Relaxed), 2);
     });
 }

@@ -23,7 +23,7 @@ const SCALE: u32 = 50;
 const KEYS: u32 = 5_000_000 / SCALE;
 const ENTRY_BYTES: u32 = 116;
 
-/// A reproducible random sequence (SplitMix64).
+/// A reproducible random sequence (`SplitMix64`).
 struct Random(u64);
 
 impl Random {

@@ -185,16 +185,16 @@ impl Model {
     }
 
     /// Installs what `job` does.
-    pub(super) fn finish(&mut self, job: Job) {
-        match job.plan {
+    pub(super) fn finish(&mut self, job: &Job) {
+        match &job.plan {
             Plan::Idle => {}
             Plan::GrowLevels => self.level_count += 1,
             Plan::Move {
                 level,
                 upper,
-                ref claim,
+                claim,
             } => {
-                let mut files = self.take(level, &[upper]);
+                let mut files = self.take(*level, &[*upper]);
                 for file in &mut files {
                     file.busy = false;
                 }
@@ -202,14 +202,14 @@ impl Model {
             }
             Plan::Merge {
                 level,
-                ref upper,
-                ref lower,
-                ref claim,
+                upper,
+                lower,
+                claim,
             } => {
-                let mut inputs = self.take(level, upper);
+                let mut inputs = self.take(*level, upper);
                 inputs.extend(self.take(claim.level, lower));
                 let entries = inputs.into_iter().flat_map(|file| file.entries).collect();
-                let files = self.merge(&job, claim, entries);
+                let files = self.merge(job, claim, entries);
                 self.install(claim, files);
             }
         }
@@ -268,7 +268,7 @@ impl Model {
     pub(super) fn settle(&mut self) {
         for _ in 0..100_000 {
             match self.start() {
-                Some(job) => self.finish(job),
+                Some(job) => self.finish(&job),
                 None => return,
             }
         }

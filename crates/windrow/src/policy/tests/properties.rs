@@ -71,7 +71,7 @@ fn run(options: KeyspaceOptions, steps: Vec<Step>) -> Model {
             Step::Start => jobs.extend(model.start()),
             Step::Finish(choice) if !jobs.is_empty() => {
                 let job = jobs.swap_remove(choice % jobs.len());
-                model.finish(job);
+                model.finish(&job);
                 model.check_reads();
             }
             Step::Snapshot => model.snapshot(),
@@ -83,7 +83,7 @@ fn run(options: KeyspaceOptions, steps: Vec<Step>) -> Model {
         }
     }
     while let Some(job) = jobs.pop() {
-        model.finish(job);
+        model.finish(&job);
     }
     model
 }
@@ -129,7 +129,7 @@ proptest! {
         for _ in 0..1000 {
             let plan = plan_range(&model.summary(), Some(&from), Some(&to));
             let Some(job) = model.start_plan(plan) else { break };
-            model.finish(job);
+            model.finish(&job);
         }
         model.check_reads();
         let tree = model.summary();

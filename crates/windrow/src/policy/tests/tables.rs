@@ -24,15 +24,14 @@ fn file(number: u64, smallest: u32, largest: u32, kib: u64) -> FileSummary<u32> 
     }
 }
 
-fn busy(file: FileSummary<u32>) -> FileSummary<u32> {
-    FileSummary { busy: true, ..file }
+fn busy(mut file: FileSummary<u32>) -> FileSummary<u32> {
+    file.busy = true;
+    file
 }
 
-fn tombstones(file: FileSummary<u32>) -> FileSummary<u32> {
-    FileSummary {
-        tombstones: 5,
-        ..file
-    }
+fn tombstones(mut file: FileSummary<u32>) -> FileSummary<u32> {
+    file.tombstones = 5;
+    file
 }
 
 fn tree(level_count: usize, levels: Vec<Vec<FileSummary<u32>>>) -> TreeSummary<u32> {

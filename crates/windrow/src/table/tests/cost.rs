@@ -72,7 +72,8 @@ fn measured_write(entries: &[Owned]) -> (FileMeta, Vec<u8>) {
 }
 
 #[test]
-#[ignore]
+#[ignore = "a measurement"]
+#[expect(clippy::disallowed_methods, reason = "the step is chosen outside")]
 fn cost() {
     let step = std::env::var("STEP").unwrap();
     let entries: Vec<Owned> = (0..N)

@@ -32,6 +32,12 @@ fn fixture(count: u64, open_max: usize) -> Fixture {
     Fixture { vfs, tables, files }
 }
 
+impl TableSlot {
+    fn is_open(&self) -> bool {
+        self.table.load().is_some()
+    }
+}
+
 impl Fixture {
     fn read(&self, index: usize) {
         let (slot, meta) = &self.files[index];
