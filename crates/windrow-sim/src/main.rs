@@ -25,6 +25,9 @@ enum Programme {
         /// Stop after so many distinct disk images.
         #[arg(long, default_value_t = crash::Plan::default().images)]
         images: usize,
+        /// Fail unless the power failed so often after each step.
+        #[arg(long, default_value_t = 100)]
+        crossings: u64,
         /// Operations in each history.
         #[arg(long, default_value_t = crash::Plan::default().operations)]
         operations: usize,
@@ -122,6 +125,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         Programme::Crash {
             seeds,
             images,
+            crossings,
             operations,
         } => {
             let plan = crash::Plan {
@@ -131,7 +135,13 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
                 threads: seeds.threads(),
                 ..crash::Plan::default()
             };
-            print!("{}", crash::run(&plan));
+            let tally = crash::run(&plan);
+            print!("{tally}");
+            let rare = tally.rare_steps(if seeds.only { 0 } else { crossings });
+            if !rare.is_empty() {
+                println!("less than {crossings} times: {}", rare.join(", "));
+                return Ok(ExitCode::FAILURE);
+            }
         }
         Programme::Faults {
             seeds,
