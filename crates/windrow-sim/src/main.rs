@@ -3,8 +3,11 @@
 #![expect(clippy::print_stdout, reason = "reports are for people")]
 
 use clap::{Args, Parser, Subcommand};
+use std::error::Error;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use windrow_sim::programmes::{crash, damage, faults, metamorphic, quota};
+use std::time::Duration;
+use windrow_sim::programmes::{bank, crash, damage, faults, kill, metamorphic, quota};
 
 /// Tries to break Windrow on a simulated disk.
 #[derive(Debug, Parser)]
@@ -22,6 +25,9 @@ enum Programme {
         /// Stop after so many distinct disk images.
         #[arg(long, default_value_t = crash::Plan::default().images)]
         images: usize,
+        /// Fail unless the power failed so often after each step.
+        #[arg(long, default_value_t = 100)]
+        crossings: u64,
         /// Operations in each history.
         #[arg(long, default_value_t = crash::Plan::default().operations)]
         operations: usize,
@@ -67,6 +73,34 @@ enum Programme {
         #[arg(long, default_value_t = quota::Plan::default().step_bytes)]
         step_bytes: u64,
     },
+    /// Kills a process that writes, again and again, on the real file system.
+    Kill {
+        /// How often.
+        #[arg(long, default_value_t = 500)]
+        rounds: u64,
+        /// The longest time that a process gets, in milliseconds.
+        #[arg(long, default_value_t = 200)]
+        millis_max: u64,
+        /// Fixes what is written, and the time that each process gets.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// The process that is killed.
+    #[command(hide = true)]
+    KillWriter {
+        directory: PathBuf,
+        seed: u64,
+        round: u64,
+    },
+    /// Moves money between accounts while it is counted, on the real file system with threads.
+    Bank {
+        /// For how long.
+        #[arg(long, default_value_t = 600)]
+        seconds: u64,
+        /// Fixes what each thread draws.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
 }
 
 /// Which histories are run.
@@ -86,11 +120,12 @@ struct Seeds {
     only: bool,
 }
 
-fn main() -> ExitCode {
+fn main() -> Result<ExitCode, Box<dyn Error>> {
     match Arguments::parse().programme {
         Programme::Crash {
             seeds,
             images,
+            crossings,
             operations,
         } => {
             let plan = crash::Plan {
@@ -100,7 +135,13 @@ fn main() -> ExitCode {
                 threads: seeds.threads(),
                 ..crash::Plan::default()
             };
-            print!("{}", crash::run(&plan));
+            let tally = crash::run(&plan);
+            print!("{tally}");
+            let rare = tally.rare_steps(if seeds.only { 0 } else { crossings });
+            if !rare.is_empty() {
+                println!("less than {crossings} times: {}", rare.join(", "));
+                return Ok(ExitCode::FAILURE);
+            }
         }
         Programme::Faults {
             seeds,
@@ -131,7 +172,7 @@ fn main() -> ExitCode {
             let tally = damage::run(&plan);
             print!("{tally}");
             if !tally.faults.is_empty() {
-                return ExitCode::FAILURE;
+                return Ok(ExitCode::FAILURE);
             }
         }
         Programme::Metamorphic { seeds, operations } => {
@@ -157,8 +198,33 @@ fn main() -> ExitCode {
             };
             print!("{}", quota::run(&plan));
         }
+        Programme::Kill {
+            rounds,
+            millis_max,
+            seed,
+        } => {
+            let plan = kill::Plan {
+                rounds,
+                millis_max,
+                seed,
+                programme: std::env::current_exe()?,
+            };
+            print!("{}", kill::run(&plan)?);
+        }
+        Programme::KillWriter {
+            directory,
+            seed,
+            round,
+        } => kill::write(&directory, seed, round)?,
+        Programme::Bank { seconds, seed } => {
+            let plan = bank::Plan {
+                duration: Duration::from_secs(seconds),
+                seed,
+            };
+            print!("{}", bank::run(&plan)?);
+        }
     }
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
 impl Seeds {

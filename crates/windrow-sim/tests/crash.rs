@@ -13,4 +13,5 @@ fn every_crash_leaves_a_prefix_with_all_that_was_durable() {
     assert!(tally.images() >= plan.images);
     assert!(tally.nested.iter().all(|count| *count > 100), "{tally}");
     assert!(tally.afterlives > 50, "{tally}");
+    assert_eq!(tally.rare_steps(1), Vec::<String>::new());
 }

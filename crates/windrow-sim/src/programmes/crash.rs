@@ -2,7 +2,7 @@
 //! recovery. What comes back must be a state between the last durable acknowledgement and the last
 //! commit begun; a crash during recovery changes nothing of it.
 
-use super::steps::StepNames;
+use super::steps::{StepNames, in_recovery, required};
 use super::{Recovered, Replay, empty_model, for_seeds, history, recover, setting_of};
 use crate::disk::{CrashPolicy, Event, Image, SimDisk};
 use crate::history::{Operation, Profile};
@@ -55,14 +55,35 @@ pub struct Tally {
     pub nested: [u64; 2],
     /// Databases that were written to, crashed and read again after a recovery.
     pub afterlives: u64,
-    /// How many recoveries followed each kind of step.
-    pub steps: BTreeMap<String, u64>,
+    /// By the step before the crash.
+    pub steps: BTreeMap<String, Crossings>,
+}
+
+/// How often the power failed right after a step.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Crossings {
+    /// Crashes. Some leave what an earlier one has left, which was recovered and checked then.
+    pub crashes: u64,
+    /// Those that left something new.
+    pub new: u64,
 }
 
 impl Tally {
     /// How many distinct disk images were recovered.
     pub fn images(&self) -> usize {
         self.images.len()
+    }
+
+    /// The steps after which the power failed less than `count` times.
+    pub fn rare_steps(&self, count: u64) -> Vec<String> {
+        let crashes = |step: &String| self.steps.get(step).map_or(0, |step| step.crashes);
+        required().filter(|step| crashes(step) < count).collect()
+    }
+
+    fn cross(&mut self, step: String, is_new: bool) {
+        let crossings = self.steps.entry(step).or_default();
+        crossings.crashes += 1;
+        crossings.new += u64::from(is_new);
     }
 
     fn add(&mut self, other: Self) {
@@ -72,8 +93,10 @@ impl Tally {
             *sum += count;
         }
         self.afterlives += other.afterlives;
-        for (step, count) in other.steps {
-            *self.steps.entry(step).or_default() += count;
+        for (step, Crossings { crashes, new }) in other.steps {
+            let sum = self.steps.entry(step).or_default();
+            sum.crashes += crashes;
+            sum.new += new;
         }
     }
 }
@@ -85,9 +108,13 @@ impl fmt::Display for Tally {
         writeln!(f, "crashes during recovery   {:>10}", self.nested[0])?;
         writeln!(f, "  and during the next one {:>10}", self.nested[1])?;
         writeln!(f, "written to afterwards     {:>10}", self.afterlives)?;
-        writeln!(f, "recoveries by the step before the crash:")?;
-        for (step, count) in &self.steps {
-            writeln!(f, "  {step:<30} {count:>10}")?;
+        writeln!(
+            f,
+            "{:<36} {:>10} {:>10}",
+            "power failed after", "times", "new"
+        )?;
+        for (step, Crossings { crashes, new }) in &self.steps {
+            writeln!(f, "  {step:<34} {crashes:>10} {new:>10}")?;
         }
         Ok(())
     }
@@ -201,12 +228,13 @@ impl Sweep<'_> {
         for policy in policies {
             let image = point.image.crash(policy);
             let hash = image.hash();
-            if self.checked.insert((hash, point.bounds)) {
+            let is_new = self.checked.insert((hash, point.bounds));
+            for step in &point.steps {
+                self.tally.cross(step.clone(), is_new);
+            }
+            if is_new {
                 self.tally.images.insert(hash);
                 self.tally.crashes += 1;
-                for step in &point.steps {
-                    *self.tally.steps.entry(step.clone()).or_default() += 1;
-                }
                 self.recover(image, model, point.bounds);
             }
         }
@@ -257,15 +285,15 @@ impl Sweep<'_> {
             };
             let image = point.image.crash(policy);
             let hash = image.hash();
-            if !self.nested_checked.insert(hash) {
+            let is_new = self.nested_checked.insert(hash);
+            for step in &point.steps {
+                self.tally.cross(in_recovery(step), is_new);
+            }
+            if !is_new {
                 continue;
             }
             self.tally.images.insert(hash);
             self.tally.nested[depth] += 1;
-            for step in &point.steps {
-                let step = format!("recovery: {step}");
-                *self.tally.steps.entry(step).or_default() += 1;
-            }
             let mut points = None;
             let goes_deeper = depth == 0 && self.random.chance(1, 8);
             let recovered = recover(image, setting, hash, |disk| {

@@ -3,9 +3,11 @@
 //!
 //! A failure is a panic. Before it, what is needed to repeat the run is printed: one line.
 
+pub mod bank;
 pub mod crash;
 pub mod damage;
 pub mod faults;
+pub mod kill;
 pub mod metamorphic;
 pub mod quota;
 mod steps;
@@ -17,12 +19,13 @@ use crate::session::{FOLDER, SharedModel, check, contents};
 use crate::settings::Setting;
 use crate::{Model, SteppedRuntime};
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use windrow::Db;
 
-/// Runs `run` for the seeds from `first` on, on `threads` threads, while `wanted` says so.
+/// Runs `run` for the seeds from `first` on, on `threads` threads, while `wanted` says so and none
+/// has failed.
 pub fn for_seeds(
     first: u64,
     threads: usize,
@@ -30,19 +33,34 @@ pub fn for_seeds(
     run: impl Fn(u64) + Sync,
 ) {
     let next = AtomicU64::new(first);
+    let failed = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if !wanted(seed) {
+                    if failed.load(Ordering::Relaxed) || !wanted(seed) {
                         break;
                     }
+                    let guard = OnPanic(&failed);
                     run(seed);
+                    drop(guard);
                 }
             });
         }
     });
+}
+
+/// Notes a panic.
+#[derive(Debug)]
+struct OnPanic<'a>(&'a AtomicBool);
+
+impl Drop for OnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Prints how to repeat a run if it panics.

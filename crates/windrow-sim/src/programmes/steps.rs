@@ -21,6 +21,64 @@ const EDIT_RECORDS: [&str; 11] = [
     "log synced",
 ];
 
+/// The durable steps of a history besides edits.
+const STEPS: [&str; 19] = [
+    "folder create",
+    "folder sync",
+    "LOCK create",
+    "log create",
+    "log write",
+    "log sync",
+    "log remove",
+    "table create",
+    "table write",
+    "table sync",
+    "table remove",
+    "manifest create",
+    "manifest write",
+    "manifest sync",
+    "manifest remove",
+    "CURRENT.new create",
+    "CURRENT.new write",
+    "CURRENT.new sync",
+    "CURRENT rename",
+];
+
+/// The durable steps of recovery.
+const RECOVERY_STEPS: [&str; 14] = [
+    "folder sync",
+    "log create",
+    "log write",
+    "log sync",
+    "log remove",
+    "table remove",
+    "manifest create",
+    "manifest write",
+    "manifest sync",
+    "manifest remove",
+    "CURRENT.new create",
+    "CURRENT.new write",
+    "CURRENT.new sync",
+    "CURRENT rename",
+];
+
+/// The names of all steps that a sweep must cross.
+pub(super) fn required() -> impl Iterator<Item = String> {
+    let edits = EDIT_RECORDS
+        .iter()
+        .flat_map(|record| ["written", "synced"].map(|verb| format!("edit {verb}: {record}")));
+    STEPS
+        .iter()
+        .map(|step| (*step).to_owned())
+        .chain(edits)
+        .chain(RECOVERY_STEPS.iter().map(|step| in_recovery(step)))
+}
+
+/// The name of a step during recovery.
+pub(super) fn in_recovery(step: &str) -> String {
+    format!("recovery: {step}")
+}
+
 /// Names each durable step as it passes by.
 #[derive(Debug, Default)]
 pub(super) struct StepNames {

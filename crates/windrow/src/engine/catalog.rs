@@ -82,6 +82,10 @@ impl Catalog {
         if let Some(mark) = mark {
             records.insert(0, Record::NextId(mark)); // I2
         }
+        if records.is_empty() {
+            // The mark was due, and somebody else has raised it meanwhile.
+            return Ok(install(store.state()));
+        }
         let before = store.length();
         let committed = store.commit(&Edit { records });
         stats::add(&self.counters.manifest_bytes, store.length() - before);
@@ -131,5 +135,37 @@ impl Catalog {
             Err(error) if store.is_poisoned() => self.poison.set(&error),
             Err(_) => {}
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{Catalog, Counters, Record};
+    use crate::base::FileNumber;
+    use crate::engine::ids::RESERVED_AHEAD;
+    use crate::manifest::ManifestState;
+    use crate::vfs::OsVfs;
+
+    #[test]
+    fn an_edit_that_says_nothing_is_not_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = Catalog::start(
+            Arc::new(OsVfs),
+            folder.path(),
+            FileNumber(1),
+            ManifestState::default(),
+            Arc::new(Counters::new()),
+            Arc::default(),
+        )
+        .unwrap();
+        let nothing = || catalog.commit(|_| Vec::<Record>::new(), |state| state.next_id);
+        // The mark is due; then it is not, as when two threads find no number left at once.
+        assert_eq!(nothing().unwrap(), 2 + RESERVED_AHEAD);
+        let length = catalog.manifest_bytes();
+        assert_eq!(nothing().unwrap(), 2 + RESERVED_AHEAD);
+        assert_eq!(catalog.manifest_bytes(), length);
+        assert_eq!(catalog.allocate().unwrap(), 2);
     }
 }
