@@ -4,9 +4,12 @@
 //! run the same code under a model checker. A lock never reports poisoning: a panic in a
 //! background job is caught by the engine, which poisons the *database* with a clear error.
 
-#![expect(
-    clippy::disallowed_types,
-    reason = "this file is what stands between the engine and locks"
+#![cfg_attr(
+    not(any(loom, shuttle)),
+    expect(
+        clippy::disallowed_types,
+        reason = "this file is what stands between the engine and locks"
+    )
 )]
 
 #[cfg(loom)]
@@ -24,17 +27,9 @@ use std::time::Duration;
 pub(crate) type MutexGuard<'a, T> = primitives::MutexGuard<'a, T>;
 
 /// A mutual-exclusion lock without poisoning.
-#[cfg_attr(
-    not(any(loom, shuttle)),
-    expect(clippy::disallowed_types, reason = "this is what replaces them")
-)]
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(primitives::Mutex<T>);
 
-#[cfg_attr(
-    not(any(loom, shuttle)),
-    expect(clippy::disallowed_types, reason = "this is what replaces them")
-)]
 impl<T> Mutex<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(primitives::Mutex::new(value))
@@ -46,17 +41,9 @@ impl<T> Mutex<T> {
 }
 
 /// A condition variable for [`Mutex`].
-#[cfg_attr(
-    not(any(loom, shuttle)),
-    expect(clippy::disallowed_types, reason = "this is what replaces them")
-)]
 #[derive(Debug, Default)]
 pub(crate) struct Condvar(primitives::Condvar);
 
-#[cfg_attr(
-    not(any(loom, shuttle)),
-    expect(clippy::disallowed_types, reason = "this is what replaces them")
-)]
 impl Condvar {
     pub(crate) fn new() -> Self {
         Self(primitives::Condvar::new())

@@ -124,10 +124,9 @@ impl Engine {
                 continue;
             }
             self.check_writable()?;
-            if self.signal.running() == 0 && self.signal.generation() == generation {
+            if self.signal.wait_until_quiet(generation, LOOK_AGAIN) {
                 return Ok(());
             }
-            self.signal.wait_after(generation, LOOK_AGAIN);
         }
     }
 
@@ -149,7 +148,7 @@ impl Engine {
                 outcome?;
                 continue;
             }
-            running.end_quietly(generation);
+            running.end_unchanged();
             let is_undisturbed = keyspace.work.lock().claims.is_empty();
             if is_undisturbed {
                 return Ok(());

@@ -17,6 +17,7 @@
 //! used before the next is made.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Engine;
 use super::commit_queue::{CommitQueue, Leader, Turn};
@@ -36,6 +37,9 @@ use crate::options::Durability;
 /// The most encoded bytes that a leader takes from waiting writers.
 const GROUP_BYTES_MAX: usize = 1 << 20;
 
+/// A log that nobody has written to for this long gets a marker.
+const MARK_AFTER: Duration = Duration::from_secs(1);
+
 /// What a waiting writer asks of its leader.
 #[derive(Debug)]
 pub(super) struct Request {
@@ -54,6 +58,28 @@ pub(super) struct Commits {
     log: Mutex<Log>,
     /// A log that is created, durable and empty, to go on with when the present one is long.
     next: Mutex<Option<LogWriter>>,
+    idle: Mutex<Idle>,
+}
+
+/// How long nothing has been written to the log.
+#[derive(Debug, Default)]
+struct Idle {
+    /// The length at the last look, and when the log was first seen at it.
+    written: u64,
+    since: Duration,
+    /// The length behind the last marker.
+    marked: u64,
+}
+
+impl Idle {
+    /// Looks at a log of `written` bytes; true when it has been idle long enough for a marker and
+    /// has none.
+    fn is_over(&mut self, written: u64, now: Duration) -> bool {
+        if written != self.written {
+            (self.written, self.since) = (written, now);
+        }
+        written != self.marked && now.saturating_sub(self.since) >= MARK_AFTER
+    }
 }
 
 /// The end of the write-ahead log.
@@ -74,6 +100,7 @@ impl Commits {
                 last_sequence,
             }),
             next: Mutex::new(None),
+            idle: Mutex::default(),
         }
     }
 }
@@ -281,6 +308,32 @@ impl Engine {
         if next.is_none() {
             *next = Some(self.create_log()?);
         }
+        Ok(())
+    }
+
+    /// Whether the log is durable to its end and has been left alone for a while: then a marker in it
+    /// lets recovery tell damage to its last record from a torn tail.
+    pub(super) fn is_marker_due(&self) -> bool {
+        let Some(log) = self.chain.last_log() else {
+            return false;
+        };
+        let (written, now) = (log.written(), self.options.runtime.now());
+        let is_durable = log.synced() == written;
+        self.commits.idle.lock().is_over(written, now) && is_durable
+    }
+
+    /// Says in the log how far it is durable.
+    pub(super) fn mark_log(&self) -> Result<()> {
+        let leadership = self.commits.queue.exclusive();
+        let mut log = self.commits.log.lock();
+        if let Some(writer) = &mut log.writer {
+            let before = writer.end();
+            self.poison_unless_full(writer.append_marker())?;
+            stats::add(&self.counters.wal_bytes, writer.end() - before);
+            self.commits.idle.lock().marked = writer.end();
+        }
+        drop(log);
+        drop(leadership);
         Ok(())
     }
 

@@ -85,6 +85,7 @@ enum Job {
     Remove(Vec<FileNumber>),
     Flush(Arc<KeyspaceCore>, Waiting),
     PrepareLog,
+    MarkLog,
     FreeLog(Vec<Arc<KeyspaceCore>>),
     Merge(Arc<KeyspaceCore>, MergeJob),
 }
@@ -102,7 +103,6 @@ fn claim_flush(keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
 impl Engine {
     /// The most urgent job that is due, claimed.
     fn next_job(&self) -> Option<Job> {
-        self.scrub_if_due();
         let removable = self.obsolete.take();
         if !removable.is_empty() {
             return Some(Job::Remove(removable));
@@ -116,6 +116,9 @@ impl Engine {
         }
         if self.is_log_due() {
             return Some(Job::PrepareLog);
+        }
+        if self.is_marker_due() {
+            return Some(Job::MarkLog);
         }
         if let Some(pinning) = self.keyspaces_that_pin_the_log() {
             return Some(Job::FreeLog(pinning));
@@ -181,6 +184,7 @@ impl Engine {
                 outcome
             }
             Job::PrepareLog => self.prepare_log(),
+            Job::MarkLog => self.mark_log(),
             Job::FreeLog(keyspaces) => self.rotate(&keyspaces),
             Job::Merge(keyspace, merge) => {
                 let outcome = self.merge(&keyspace, &merge);

@@ -56,9 +56,22 @@ impl Signal {
         !state.stopping
     }
 
-    /// Makes all workers end.
+    /// Blocks while jobs are running and nothing has changed since `generation`, at the latest until
+    /// `timeout` is over. Returns whether nothing has changed and nothing runs any more.
+    pub(crate) fn wait_until_quiet(&self, generation: u64, timeout: Duration) -> bool {
+        let mut state = self.state.lock();
+        if state.generation == generation && state.running > 0 {
+            state = self.changed.wait_timeout(state, timeout);
+        }
+        state.generation == generation && state.running == 0
+    }
+
+    /// Makes all workers end. Whoever waits for them learns of it.
     pub(crate) fn stop(&self) {
-        self.state.lock().stopping = true;
+        let mut state = self.state.lock();
+        state.stopping = true;
+        state.generation += 1;
+        drop(state);
         self.changed.notify_all();
     }
 
@@ -71,13 +84,8 @@ impl Signal {
         self.state.lock().running += 1;
         RunningJob {
             signal: self,
-            quiet: None,
+            end: End::Changed,
         }
-    }
-
-    /// How many jobs are running.
-    pub(crate) fn running(&self) -> usize {
-        self.state.lock().running
     }
 }
 
@@ -85,14 +93,29 @@ impl Signal {
 #[derive(Debug)]
 pub(crate) struct RunningJob<'a> {
     signal: &'a Signal,
-    /// The generation at which nothing was due.
-    quiet: Option<u64>,
+    end: End,
+}
+
+/// What the end of a job says.
+#[derive(Debug)]
+enum End {
+    /// It has changed something.
+    Changed,
+    /// It has changed nothing.
+    Unchanged,
+    /// It has changed nothing, and at this generation nothing was due.
+    Quiet(u64),
 }
 
 impl RunningJob<'_> {
-    /// Ends a look that found nothing due at `generation`.
+    /// Ends a look for any job, which found nothing due at `generation`.
     pub(crate) fn end_quietly(mut self, generation: u64) {
-        self.quiet = Some(generation);
+        self.end = End::Quiet(generation);
+    }
+
+    /// Ends a look for one kind of job; others may be due.
+    pub(crate) fn end_unchanged(mut self) {
+        self.end = End::Unchanged;
     }
 }
 
@@ -100,12 +123,13 @@ impl Drop for RunningJob<'_> {
     fn drop(&mut self) {
         let mut state = self.signal.state.lock();
         state.running -= 1;
-        match self.quiet {
-            Some(generation) => state.quiet = state.quiet.max(Some(generation)),
-            None => state.generation += 1,
+        match self.end {
+            End::Changed => state.generation += 1,
+            End::Unchanged => {}
+            End::Quiet(generation) => state.quiet = state.quiet.max(Some(generation)),
         }
-        // A quiet end matters only to those who wait until nothing runs.
-        let wakes = self.quiet.is_none() || state.running == 0;
+        // An end without a change matters only to those who wait until nothing runs.
+        let wakes = matches!(self.end, End::Changed) || state.running == 0;
         drop(state);
         if wakes {
             self.signal.changed.notify_all();

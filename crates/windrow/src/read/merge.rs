@@ -25,6 +25,16 @@ enum Direction {
     Backward,
 }
 
+/// Whether the stream can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Health {
+    Sound,
+    /// Two children were found to hold the same write; the present move reports it.
+    Duplicate,
+    /// An error was reported (I3).
+    Failed,
+}
+
 /// Merges sorted cursors into one.
 #[derive(Debug)]
 pub(crate) struct MergingCursor<C> {
@@ -38,9 +48,7 @@ pub(crate) struct MergingCursor<C> {
     /// Whether the last `next` stayed on the same user key.
     repeats: bool,
     direction: Direction,
-    failed: bool,
-    /// Two children were found to hold the same write.
-    duplicate: bool,
+    health: Health,
     /// Scratch for the current key while the direction changes.
     turning_key: Vec<u8>,
 }
@@ -55,8 +63,7 @@ impl<C: Cursor> MergingCursor<C> {
             is_tied: false,
             repeats: false,
             direction: Direction::Forward,
-            failed: false,
-            duplicate: false,
+            health: Health::Sound,
             turning_key: Vec::new(),
         }
     }
@@ -76,7 +83,9 @@ impl<C: Cursor> MergingCursor<C> {
             right.key(),
             right.trailer().sequence(),
         );
-        self.duplicate |= order == Ordering::Equal;
+        if order == Ordering::Equal {
+            self.health = Health::Duplicate;
+        }
         match self.direction {
             Direction::Forward => order == Ordering::Less,
             Direction::Backward => order == Ordering::Greater,
@@ -121,7 +130,7 @@ impl<C: Cursor> MergingCursor<C> {
         self.heap.clear();
         for child in &mut self.children {
             if let Err(error) = seek(child) {
-                self.failed = true;
+                self.health = Health::Failed;
                 return Err(error);
             }
         }
@@ -132,8 +141,8 @@ impl<C: Cursor> MergingCursor<C> {
     /// Fails the cursor where the comparisons met one write twice (I2).
     #[inline]
     fn refuse_duplicates(&mut self) -> Result<()> {
-        if self.duplicate {
-            self.failed = true;
+        if self.health == Health::Duplicate {
+            self.health = Health::Failed;
             self.heap.clear();
             return Err(Error::new(
                 ErrorKind::Corruption,
@@ -147,7 +156,7 @@ impl<C: Cursor> MergingCursor<C> {
     #[inline]
     fn settle_leader(&mut self, moved: Result<()>) -> Result<()> {
         if let Err(error) = moved {
-            self.failed = true;
+            self.health = Health::Failed;
             self.heap.clear();
             return Err(error);
         }
@@ -212,7 +221,7 @@ impl<C: Cursor> MergingCursor<C> {
         }
         self.turning_key = key;
         if turned.is_err() {
-            self.failed = true;
+            self.health = Health::Failed;
             self.heap.clear();
             return turned;
         }
@@ -228,7 +237,7 @@ impl<C: Cursor> MergingCursor<C> {
     }
 
     fn refuse_after_error(&self) -> Result<()> {
-        if self.failed {
+        if self.health == Health::Failed {
             Err(iteration_failed())
         } else {
             Ok(())

@@ -1,4 +1,6 @@
 //! Nodes and leaves: the lanes with the anchors they lead to, and the slots of fifteen entries.
+//!
+//! The safety argument is that of the [list](super).
 
 use super::SkipList;
 use super::record::{Record, RecordHeader, Target, write_bytes};

@@ -2,6 +2,8 @@
 //!
 //! A position takes in the entries of a whole leaf at once. So most moves touch nothing shared, and
 //! the addresses of the next entries are known before they are needed.
+//!
+//! The safety argument is that of the [list](super).
 
 use super::SkipList;
 use super::node::{Node, NodeHeader};

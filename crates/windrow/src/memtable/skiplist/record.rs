@@ -1,4 +1,6 @@
 //! Records: the entries of a list, each one piece of memory that never changes.
+//!
+//! The safety argument is that of the [list](super).
 
 use super::SkipList;
 use crate::base::prefix_index::head;

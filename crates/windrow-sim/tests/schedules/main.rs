@@ -1,0 +1,246 @@
+//! The whole engine under shuttle: two background workers, writers, readers and snapshots on a
+//! simulated disk, one schedule after the other. Run with `--cfg shuttle`; see `docs/testing.md`.
+//!
+//! A wait with a timeout never times out here, so a wake-up that is lost is a deadlock, which
+//! shuttle reports, however soon a timeout would hide it.
+
+#![cfg(shuttle)]
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
+mod runtime;
+
+use std::sync::Arc;
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
+use shuttle::{Config, FailurePersistence, Runner, thread};
+use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Options, Result};
+use windrow_sim::{CrashPolicy, SimDisk};
+
+use runtime::ScheduledRuntime;
+
+/// Schedules of each kind that each test runs, unless `SCHEDULES` says otherwise.
+const SCHEDULES: usize = 1000;
+
+/// What each writer's two accounts hold together.
+const TOTAL: u64 = 1000;
+
+/// Transfers of each writer; enough for each keyspace to be flushed and merged.
+const TRANSFERS: u64 = 6;
+
+const WRITERS: u64 = 2;
+
+/// Runs `test` under random schedules, and under those that preempt three times at the worst places;
+/// or under the one in the file that `REPLAY` names.
+#[expect(clippy::disallowed_methods, reason = "what is run is chosen outside")]
+fn explore(test: fn()) {
+    if let Ok(schedule) = std::env::var("REPLAY") {
+        return run(ReplayScheduler::new_from_file(schedule).unwrap(), test);
+    }
+    let schedules = std::env::var("SCHEDULES").map_or(SCHEDULES, |number| number.parse().unwrap());
+    run(RandomScheduler::new(schedules), test);
+    run(PctScheduler::new(3, schedules), test);
+}
+
+/// A schedule that fails is left in a file, whose name shuttle prints.
+fn run(scheduler: impl Scheduler + 'static, test: fn()) {
+    let mut config = Config::new();
+    config.stack_size = 256 << 10;
+    config.failure_persistence = FailurePersistence::File(Some(env!("CARGO_TARGET_TMPDIR").into()));
+    config.silence_warnings = true;
+    Runner::new(scheduler, config).run(test);
+}
+
+/// A bank: accounts in two keyspaces, and transfers between them.
+#[derive(Debug, Clone)]
+struct Bank {
+    db: Db,
+    left: Keyspace,
+    right: Keyspace,
+}
+
+impl Bank {
+    /// Opens the database on `disk`, with sizes that make a few transfers fill memtables.
+    fn open(disk: &SimDisk) -> Self {
+        let mut options = Options::default();
+        options.keyspace.memtable_bytes = 4 << 10;
+        options.keyspace.file_bytes = 2 << 10;
+        options.keyspace.base_bytes = 2 << 10;
+        options.keyspace.size_ratio = 2.0;
+        options.keyspace.level0_runs = 1;
+        options.keyspace.block_bytes = 1 << 10;
+        options.max_wal_bytes = 8 << 10;
+        let options = options
+            .with_vfs(Arc::new(disk.clone()))
+            .with_runtime(Arc::new(ScheduledRuntime::default()));
+        let db = Db::open("/bank", options).unwrap();
+        let left = db.keyspace("left").unwrap();
+        let right = db.keyspace("right").unwrap();
+        Self { db, left, right }
+    }
+
+    /// Leaves `amount` in the left account of `writer` and the rest of its total in the right one.
+    fn transfer(&self, writer: u64, amount: u64, durability: Durability) -> Result<()> {
+        let mut batch = Batch::new();
+        batch.insert(&self.left, account(writer), balance(amount))?;
+        batch.insert(&self.right, account(writer), balance(TOTAL - amount))?;
+        self.db.write_with(&batch, durability)
+    }
+
+    /// What `writer` has in its left account now.
+    fn amount(&self, writer: u64) -> Option<u64> {
+        let value = self.left.get(account(writer)).unwrap();
+        value.map(|value| amount_of(&value))
+    }
+
+    /// Checks the totals at one moment; returns what is in the left accounts.
+    fn audit(&self) -> Vec<Option<u64>> {
+        let snapshot = self.db.snapshot();
+        let (left, right) = (self.left.at(&snapshot), self.right.at(&snapshot));
+        let read = || -> Vec<_> {
+            let amounts = |writer| {
+                let left = left.get(account(writer)).unwrap();
+                let right = right.get(account(writer)).unwrap();
+                let total = |left: &Vec<u8>, right: &Vec<u8>| amount_of(left) + amount_of(right);
+                let sum = left.as_ref().zip(right.as_ref());
+                assert_eq!(left.is_some(), right.is_some(), "half a transfer");
+                assert!(sum.is_none_or(|(left, right)| total(left, right) == TOTAL));
+                left.map(|value| amount_of(&value))
+            };
+            (0..WRITERS).map(amounts).collect()
+        };
+        let amounts = read();
+        let scanned = left
+            .iter()
+            .unwrap()
+            .map(|entry| amount_of(&entry.unwrap().1));
+        let present: Vec<_> = amounts.iter().flatten().copied().collect();
+        assert_eq!(scanned.collect::<Vec<_>>(), present);
+        assert_eq!(read(), amounts, "a snapshot has changed");
+        amounts
+    }
+}
+
+fn account(writer: u64) -> [u8; 1] {
+    [b'a' + u8::try_from(writer).unwrap()]
+}
+
+/// An amount with so much behind it that a few fill a memtable.
+fn balance(amount: u64) -> Vec<u8> {
+    let mut value = amount.to_le_bytes().to_vec();
+    value.resize(900, 0);
+    value
+}
+
+fn amount_of(value: &[u8]) -> u64 {
+    assert_eq!(value.len(), 900);
+    u64::from_le_bytes(*value.first_chunk().unwrap())
+}
+
+#[test]
+fn totals_hold_and_nothing_goes_back() {
+    explore(|| {
+        let disk = SimDisk::new();
+        let bank = Bank::open(&disk);
+        let mut threads = Vec::new();
+        for writer in 0..WRITERS {
+            let bank = bank.clone();
+            threads.push(thread::spawn(move || {
+                for amount in 1..=TRANSFERS {
+                    let durability = match writer {
+                        0 => Durability::Buffered,
+                        _ => Durability::Sync,
+                    };
+                    bank.transfer(writer, amount, durability).unwrap();
+                    assert_eq!(bank.amount(writer), Some(amount), "not its own write");
+                }
+            }));
+        }
+        let reader = bank.clone();
+        threads.push(thread::spawn(move || {
+            let mut last = vec![None; usize::try_from(WRITERS).unwrap()];
+            for _ in 0..4 {
+                let now: Vec<_> = (0..WRITERS).map(|writer| reader.amount(writer)).collect();
+                assert!(now.iter().zip(&last).all(|(now, last)| now >= last));
+                last = now;
+            }
+        }));
+        let auditor = bank.clone();
+        threads.push(thread::spawn(move || {
+            let first = auditor.audit();
+            let second = auditor.audit();
+            assert!(
+                second
+                    .iter()
+                    .zip(&first)
+                    .all(|(second, first)| second >= first)
+            );
+        }));
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        bank.db.flush().unwrap();
+        bank.db.wait_idle().unwrap();
+        assert!(bank.db.verify().unwrap().is_sound());
+        let all = vec![Some(TRANSFERS); usize::try_from(WRITERS).unwrap()];
+        assert_eq!(bank.audit(), all);
+        let stats = bank.db.stats();
+        assert!(stats.flushes >= 2 && stats.merges + stats.moves >= 2);
+        bank.db.close().unwrap();
+        assert_eq!(Bank::open(&disk).audit(), all);
+    });
+}
+
+#[test]
+fn closing_keeps_every_write_that_was_acknowledged() {
+    explore(|| {
+        let disk = SimDisk::new();
+        let bank = Bank::open(&disk);
+        let writer = bank.clone();
+        let writer = thread::spawn(move || {
+            let mut acknowledged = None;
+            for amount in 1..=TRANSFERS {
+                match writer.transfer(0, amount, Durability::Buffered) {
+                    Ok(()) => acknowledged = Some(amount),
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+                        break;
+                    }
+                }
+            }
+            acknowledged
+        });
+        bank.audit();
+        bank.db.close().unwrap();
+        let acknowledged = writer.join().unwrap();
+        let disk = disk.crash(CrashPolicy::DropUnsynced);
+        assert_eq!(Bank::open(&disk).audit(), [acknowledged, None]);
+    });
+}
+
+#[test]
+fn merges_by_hand_meet_writers_and_background_work() {
+    explore(|| {
+        let disk = SimDisk::new();
+        let bank = Bank::open(&disk);
+        let writer = bank.clone();
+        let writer = thread::spawn(move || {
+            for amount in 1..=TRANSFERS {
+                writer.transfer(0, amount, Durability::Buffered).unwrap();
+            }
+        });
+        let idler = bank.clone();
+        let idler = thread::spawn(move || {
+            idler.db.persist().unwrap();
+            idler.db.wait_idle().unwrap();
+        });
+        let before = bank.audit();
+        bank.left.compact_range::<&[u8]>(..).unwrap();
+        assert!(bank.audit() >= before);
+        writer.join().unwrap();
+        idler.join().unwrap();
+        bank.left.compact_range::<&[u8]>(..).unwrap();
+        assert!(bank.db.verify().unwrap().is_sound());
+        assert_eq!(bank.audit(), [Some(TRANSFERS), None]);
+        bank.db.close().unwrap();
+    });
+}
