@@ -28,7 +28,7 @@ enum Programme {
         /// Fail unless the power failed so often after each step.
         #[arg(long, default_value_t = 100)]
         crossings: u64,
-        /// Operations in each history.
+        /// Operations in the longest histories.
         #[arg(long, default_value_t = crash::Plan::default().operations)]
         operations: usize,
     },

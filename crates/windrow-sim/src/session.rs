@@ -7,7 +7,7 @@ use crate::{CrashPolicy, Model, SimDisk, SteppedRuntime};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Result, Snapshot};
+use windrow::{Batch, Db, Durability, Entry, ErrorKind, Keyspace, Range, Result, Snapshot};
 
 /// Where the database is on its disk.
 pub const FOLDER: &str = "/data/db";
@@ -32,6 +32,8 @@ pub struct Session {
     keyspaces: BTreeMap<String, Keyspace>,
     /// Snapshots that are held, oldest first, with what they must show.
     snapshots: VecDeque<(Snapshot, Contents)>,
+    /// For each snapshot, iterators begun when it was taken, with their first entries.
+    iterators: VecDeque<Vec<(String, Option<Entry>, Range)>>,
     /// Whether the last commit of the model failed, so that only a reopening shows its fate.
     unresolved: bool,
     /// Whether reading something back proves it durable; not after a sync that failed.
@@ -49,6 +51,7 @@ impl Session {
             db: None,
             keyspaces: BTreeMap::new(),
             snapshots: VecDeque::new(),
+            iterators: VecDeque::new(),
             unresolved: false,
             trusts_disk: true,
         }
@@ -108,13 +111,21 @@ impl Session {
             Operation::Hold => {
                 let snapshot = self.db().snapshot();
                 let contents = self.visible()?;
+                let iterators = self.begin_iterators()?;
                 self.snapshots.push_back((snapshot, contents));
+                self.iterators.push_back(iterators);
                 Ok(())
             }
-            Operation::Release => match self.snapshots.pop_front() {
-                Some((snapshot, contents)) => self.check_snapshot(&snapshot, &contents),
-                None => Ok(()),
-            },
+            Operation::Release => {
+                let iterators = self.iterators.pop_front().unwrap_or_default();
+                match self.snapshots.pop_front() {
+                    Some((snapshot, contents)) => {
+                        self.check_snapshot(&snapshot, &contents)?;
+                        check_iterators(iterators, &contents)
+                    }
+                    None => Ok(()),
+                }
+            }
             Operation::Reopen => self.reopen(),
             Operation::Kill => self.kill(),
         }
@@ -192,6 +203,7 @@ impl Session {
     /// Forgets what belonged to a process that has ended.
     fn forget(&mut self) {
         self.snapshots.clear();
+        self.iterators.clear();
         self.keyspaces.clear();
         self.db = None;
     }
@@ -302,6 +314,17 @@ impl Session {
         self.db().write_with(&batch, durability)
     }
 
+    /// An iterator over each keyspace, one step into it.
+    fn begin_iterators(&mut self) -> Result<Vec<(String, Option<Entry>, Range)>> {
+        let names = self.db().keyspace_names();
+        let begin = |name: String| {
+            let mut iterator = self.keyspace(&name)?.iter()?;
+            let first = iterator.next().transpose()?;
+            Ok((name, first, iterator))
+        };
+        names.into_iter().map(begin).collect()
+    }
+
     fn check_snapshot(&mut self, snapshot: &Snapshot, expected: &Contents) -> Result<()> {
         let mut found = Contents::new();
         for name in self.db().keyspace_names() {
@@ -322,6 +345,25 @@ impl Session {
     pub fn lock_model(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Finishes iterators; whatever happened since they were begun, they show what was there then.
+fn check_iterators(
+    iterators: Vec<(String, Option<Entry>, Range)>,
+    expected: &Contents,
+) -> Result<()> {
+    let mut found = Contents::new();
+    for (name, first, rest) in iterators {
+        let entries = first.map(Ok).into_iter().chain(rest);
+        found.insert(name, entries.collect::<Result<_>>()?);
+    }
+    found.retain(|_, entries| !entries.is_empty());
+    assert!(
+        found == *expected,
+        "an iterator shows something else: {}",
+        differences(expected, &found).join("; ")
+    );
+    Ok(())
 }
 
 /// Everything that `db` contains.

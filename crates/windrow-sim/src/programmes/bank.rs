@@ -6,7 +6,8 @@
 //!
 //! The accounts of `left` and `right` together always hold the same total; those of `alone`, whose
 //! money never leaves it, do so by themselves, so that an iterator without a snapshot must show it.
-//! A writer finds its accounts as it left them.
+//! A writer finds its accounts as it left them. Each batch also counts itself in `batches`, where the
+//! readers look at what was written that very moment: what a snapshot shows at once, it shows later.
 
 use crate::{Random, combine};
 use std::collections::{BTreeMap, VecDeque};
@@ -45,6 +46,8 @@ pub struct Tally {
     pub again: AtomicU64,
     /// Countings by an iterator without a snapshot.
     pub iterators: AtomicU64,
+    /// Looks at the newest batches, each two times at one snapshot.
+    pub looks: AtomicU64,
     /// Flushes.
     pub flushes: u64,
     /// Merges.
@@ -58,6 +61,7 @@ impl fmt::Display for Tally {
         writeln!(f, "counted at snapshots   {:>10}", count(&self.snapshots))?;
         writeln!(f, "  and again later      {:>10}", count(&self.again))?;
         writeln!(f, "counted by iterators   {:>10}", count(&self.iterators))?;
+        writeln!(f, "looks at new batches   {:>10}", count(&self.looks))?;
         writeln!(f, "flushes                {:>10}", self.flushes)?;
         writeln!(f, "merges                 {:>10}", self.merges)
     }
@@ -118,6 +122,8 @@ struct Bank<'a> {
     seed: u64,
     /// `left`, `right` and `alone`.
     keyspaces: [Keyspace; 3],
+    /// How many batches each writer has written.
+    batches: Keyspace,
     over: AtomicBool,
     tally: Tally,
 }
@@ -135,6 +141,7 @@ impl<'a> Bank<'a> {
                 db.keyspace("right")?,
                 db.keyspace("alone")?,
             ],
+            batches: db.keyspace("batches")?,
             over: AtomicBool::new(false),
             tally: Tally::default(),
         })
@@ -177,6 +184,7 @@ impl<'a> Bank<'a> {
         let mut random = self.random(writer);
         let mut mine: [Vec<u64>; 3] = std::array::from_fn(|_| vec![MONEY; ACCOUNTS]);
         let mut batch = Batch::new();
+        let mut number = 0;
         while !self.is_over() {
             let [from, to] = if random.chance(1, 4) {
                 [2, 2]
@@ -217,6 +225,8 @@ impl<'a> Bank<'a> {
                     }
                 }
             }
+            number += 1;
+            batch.insert(&self.batches, key(writer), encode(number, 0))?;
             let durability = match random.below(100) {
                 0 => Durability::Sync,
                 _ => Durability::Buffered,
@@ -231,7 +241,11 @@ impl<'a> Bank<'a> {
     fn read(&self, reader: usize) -> Result<()> {
         let mut random = self.random(WRITERS + reader);
         let mut kept: VecDeque<(Snapshot, [Accounts; 3])> = VecDeque::new();
+        let mut newest = [0; WRITERS];
         while !self.is_over() {
+            for _ in 0..20 {
+                self.look(&mut newest)?;
+            }
             match random.below(4) {
                 0 => {
                     // No snapshot: the iterator is one itself.
@@ -257,6 +271,28 @@ impl<'a> Bank<'a> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Looks at the newest batches, and again when whatever was under way is over.
+    fn look(&self, newest: &mut [u64; WRITERS]) -> Result<()> {
+        let view = self.batches.at(&self.db.snapshot());
+        let read = |writer| Ok(view.get(key(writer))?.map_or(0, |value| decode(&value)));
+        let at_once = (0..WRITERS).map(read).collect::<Result<Vec<_>>>()?;
+        Threads::default().sleep(Duration::from_micros(20));
+        let later = (0..WRITERS).map(read).collect::<Result<Vec<_>>>()?;
+        assert!(
+            at_once == later,
+            "a snapshot shows batches {at_once:?} at once and {later:?} later"
+        );
+        for (newest, number) in newest.iter_mut().zip(later) {
+            assert!(
+                *newest <= number,
+                "batch {number} is the newest after {newest}"
+            );
+            *newest = number;
+        }
+        count(&self.tally.looks);
         Ok(())
     }
 

@@ -20,7 +20,7 @@ use windrow::Durability;
 pub struct Plan {
     /// Stop when so many distinct disk images were recovered.
     pub images: usize,
-    /// Operations in each history.
+    /// Operations in the longest histories.
     pub operations: usize,
     /// Random crashes at each I/O, besides losing and keeping everything.
     pub choices: u64,
@@ -38,7 +38,7 @@ impl Default for Plan {
             images: 100_000,
             operations: 120,
             choices: 6,
-            nested_one_in: 25,
+            nested_one_in: 50,
             threads: 2,
             first_seed: 1,
         }
@@ -188,11 +188,15 @@ impl Sweep<'_> {
             panic!("a new database does not open: {error:?}");
         }
         self.crash_all(&points, &session.lock_model().clone());
+        let mut random = Random::new(seed);
         let profile = Profile {
-            synced: *Random::new(seed).pick(&[5, 30, 80]),
+            synced: *random.pick(&[5, 30, 80]),
+            keyspaces: *random.pick(&[1, 2, 3]),
             ..Profile::default()
         };
-        let operations = history(seed, profile).operations(self.plan.operations);
+        // Long histories reach deep levels; many short ones reach what happens once in each.
+        let operations = self.plan.operations >> (seed % 4 * 2);
+        let operations = history(seed, profile).operations(operations);
         for (index, operation) in operations.iter().enumerate() {
             self.replay.at(format!("operation {index}, {operation:?}"));
             // A reopening forgets what was lost, which its own crashes may still bring back.

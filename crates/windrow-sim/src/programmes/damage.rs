@@ -1,8 +1,10 @@
 //! Damage to the files of a closed database: every bit flipped, sectors zeroed, files cut,
-//! extended, deleted, swapped and replaced by what they once were.
+//! extended, deleted, swapped and replaced by what they once were; and every bit flipped in the
+//! logs and the manifest of one whose process was killed.
 //!
 //! Opening, reading and `verify` must give the right answer or `Corruption`; and damage to a byte
-//! that counts must be noticed by one of them.
+//! that counts must be noticed by one of them. After a kill, what was durable before the last write
+//! must be told from a torn tail.
 
 use super::{Replay, empty_model, for_seeds, history};
 use crate::disk::{Image, SECTOR_BYTES, SimDisk};
@@ -15,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use windrow::{Db, Error, ErrorKind};
+use windrow::{Db, Durability, Error, ErrorKind};
 
 /// How many sentences about wrong answers a report holds for each database.
 const FAULTS_SHOWN_MAX: usize = 20;
@@ -101,29 +103,42 @@ pub fn run_seed(plan: &Plan, seed: u64) -> Tally {
         "--first-seed {seed} --operations {} --one-in {}",
         plan.operations, plan.one_in
     );
-    let replay = Replay::new("damage", &arguments);
-    let victim = Victim::new(plan, seed);
     let mut damage = Damage {
-        victim,
-        replay,
+        victim: Victim::new(plan, seed, Fate::Closed),
+        replay: Replay::new("damage", &arguments),
         tally: Tally::default(),
     };
-    damage.flip_bits(&mut Random::new(combine(seed, 3)), plan.one_in);
+    let mut random = Random::new(combine(seed, 3));
+    damage.flip_bits(&mut random, plan.one_in, |_| true);
     damage.harm_files();
+    damage.victim = Victim::new(plan, seed, Fate::Killed);
+    damage.flip_bits(&mut random, plan.one_in.div_ceil(4), |path| {
+        path.extension()
+            .is_some_and(|extension| extension != "table")
+    });
     damage.tally
 }
 
-/// A closed database with every kind of file and section.
+/// How the process of a victim ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Closed,
+    Killed,
+}
+
+/// A database with every kind of file and section.
 struct Victim {
     setting: Setting,
     image: Image,
     /// The same database earlier in its life.
     earlier: Image,
     contents: Contents,
+    /// The contents without the last write, where that may be torn.
+    torn: Option<Contents>,
 }
 
 impl Victim {
-    fn new(plan: &Plan, seed: u64) -> Self {
+    fn new(plan: &Plan, seed: u64, fate: Fate) -> Self {
         let names = ["tiny", "compressed", "buffered", "many-runs"];
         let name = names[usize::try_from(seed).unwrap_or(0) % names.len()];
         let setting = Setting::named(name).expect("there is such a setting");
@@ -143,19 +158,28 @@ impl Victim {
             session.runtime.run_until_idle(JOBS_MAX);
             let earlier = session.disk.image();
             carry_out(&mut session, second)?;
-            session.close()?;
+            match fate {
+                Fate::Closed => session.close()?,
+                Fate::Killed => {
+                    session.db().persist()?;
+                    // Its record says that everything before it is durable.
+                    let last = ("keyspace-0".to_owned(), b"last".to_vec(), Some(vec![1]));
+                    session.write(&[last], Durability::Buffered)?;
+                }
+            }
             Ok(earlier)
         };
         let earlier = match fill() {
             Ok(earlier) => earlier,
             Err(error) => panic!("the victim cannot be made: {error:?}"),
         };
-        let contents = session.lock_model().current().clone();
+        let model = session.lock_model().clone();
         Self {
             setting,
             image: session.disk.image(),
             earlier,
-            contents,
+            contents: model.current().clone(),
+            torn: (fate == Fate::Killed).then(|| model.state(model.begun() - 1)),
         }
     }
 
@@ -194,8 +218,11 @@ struct Damage {
 }
 
 impl Damage {
-    fn flip_bits(&mut self, random: &mut Random, one_in: u64) {
+    fn flip_bits(&mut self, random: &mut Random, one_in: u64, wanted: impl Fn(&Path) -> bool) {
         for path in self.victim.files() {
+            if !wanted(&path) {
+                continue;
+            }
             let bytes = self.victim.read(&path);
             for bit in 0..bytes.len() * 8 {
                 if random.chance(1, one_in) {
@@ -295,11 +322,16 @@ impl Damage {
 
     /// The first error, but any wrong answer before it.
     fn answers(&self, image: Image) -> Result<(), Finding> {
-        let expected = &self.victim.contents;
+        let mut expected = &self.victim.contents;
         let disk = SimDisk::from_image(image);
         let runtime = SteppedRuntime::new(1);
         let db = Db::open(Path::new(FOLDER), self.victim.setting.on(&disk, &runtime))?;
         let scanned = contents(&db);
+        if let Some(torn) = &self.victim.torn
+            && scanned.as_ref().is_ok_and(|found| found == torn)
+        {
+            expected = torn;
+        }
         if let Ok(found) = &scanned
             && found != expected
         {

@@ -63,8 +63,11 @@ pub(crate) fn replay(
         .collect::<Result<Vec<_>>>()?;
     let mut replayed: Vec<ReplayedLog> = Vec::new();
     for (index, &number) in recorded.live.iter().enumerate() {
-        if headers[index].is_none() && !replayed.is_empty() {
-            if proof_beyond(vfs, directory, recorded, &headers, index, 0)? {
+        if headers[index].is_none()
+            && let Some(previous) = replayed.last()
+        {
+            // The log itself may prove that its header was durable.
+            if proof_beyond(vfs, directory, recorded, &headers, index - 1, previous.end)? {
                 return Err(lost_record(number, 0));
             }
             break;

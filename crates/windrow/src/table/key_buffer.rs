@@ -34,8 +34,12 @@ impl KeyBuffer {
     #[inline]
     pub(super) fn set_prefix(&mut self, prefix: &[u8]) {
         self.prefix_length = 0;
-        self.set_suffix(prefix);
+        let is_same = self.set_suffix(prefix);
         self.prefix_length = prefix.len();
+        // A short suffix may have made the key that is now the prefix, without room behind it (I1).
+        if is_same && self.bytes.len() < self.length + SHORT_SUFFIX_BYTES {
+            self.grow();
+        }
     }
 
     /// Begins all keys from here on with the first `length` bytes of `piece`.
@@ -92,5 +96,23 @@ impl KeyBuffer {
     #[inline]
     pub(super) fn key(&self) -> &[u8] {
         &self.bytes[..self.length]
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::{KeyBuffer, SHORT_SUFFIX_BYTES};
+
+    #[test]
+    fn a_key_may_become_the_next_prefix() {
+        let piece = [b's'; SHORT_SUFFIX_BYTES];
+        let mut buffer = KeyBuffer::new();
+        let mut key = Vec::new();
+        for _ in 0..20 {
+            buffer.set_prefix(&key);
+            buffer.set_short_suffix(&piece, piece.len());
+            key.extend(piece);
+            assert_eq!(buffer.key(), key);
+        }
     }
 }
