@@ -23,7 +23,7 @@ use std::time::Duration;
 use windrow::runtime::{Runtime, Threads};
 use windrow::{Batch, Db, Durability, Keyspace, Options, Result};
 
-/// The subcommand of `windrow-sim` that writes until it is killed: see [`write`].
+/// The subcommand of `windrow-sim` that writes until it is killed: see [`write()`].
 pub const WRITER: &str = "kill-writer";
 
 const WRITERS: usize = 2;
