@@ -2,6 +2,51 @@
 
 use super::{Result, SequenceNumber, Trailer};
 
+/// Where a `next` came to, in one word: it is handed up through all layers at each entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step(u64);
+
+impl Step {
+    /// Behind the last entry.
+    pub(crate) const END: Self = Self(u64::MAX);
+
+    /// Set where the key is repeated; no kind has this bit.
+    const REPEATS: u64 = 1 << 7;
+
+    /// To an entry, which has the same user key as the one before it or not.
+    #[inline]
+    pub(crate) fn to(trailer: Trailer, repeats_key: bool) -> Self {
+        let mark = if repeats_key { Self::REPEATS } else { 0 };
+        Self(trailer.word() | mark)
+    }
+
+    /// Whether there is no entry.
+    #[inline]
+    pub(crate) fn is_end(self) -> bool {
+        self == Self::END
+    }
+
+    /// Whether the entry has the same user key as the one that was left. There is an entry.
+    #[inline]
+    pub(crate) fn repeats_key(self) -> bool {
+        self.0 & Self::REPEATS != 0
+    }
+
+    /// Whether there is an entry, of a new key, that is a value and at most `sequence`.
+    #[inline]
+    pub(crate) fn is_new_value(self, sequence: SequenceNumber) -> bool {
+        // The lowest byte holds the kind, 0 for a tombstone, and the mark of a repeated key.
+        let low = self.0 & u64::from(u8::MAX);
+        low.wrapping_sub(1) < Self::REPEATS - 1 && self.0 >> 8 <= sequence
+    }
+
+    /// The sequence number and kind of the entry, which there is.
+    #[inline]
+    pub(crate) fn trailer(self) -> Trailer {
+        Trailer::from_word(self.0 & !Self::REPEATS)
+    }
+}
+
 /// A lending cursor over entries in the order of [`compare_entries`](super::key::compare_entries):
 /// key ascending, sequence number descending.
 ///
@@ -17,13 +62,10 @@ pub(crate) trait Cursor {
     /// Moves to the first entry that is not before (`key`, `sequence`): the newest version of
     /// `key` that is at most `sequence`, or else the first entry of a greater key.
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()>;
-    /// Moves to the next entry.
-    fn next(&mut self) -> Result<()>;
+    /// Moves to the next entry and tells what there is.
+    fn next(&mut self) -> Result<Step>;
     /// Moves to the entry before.
     fn prev(&mut self) -> Result<()>;
-    /// Whether the entry has the same user key as the one that the last move, a `next`, came from.
-    /// Without meaning after any other move.
-    fn repeats_key(&self) -> bool;
     /// Whether the cursor stands on an entry.
     fn is_valid(&self) -> bool;
     /// The user key of the entry.

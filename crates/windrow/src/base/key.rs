@@ -53,6 +53,18 @@ impl Trailer {
         Self(sequence << 8 | u64::from(kind.code()))
     }
 
+    /// Both as one word.
+    #[inline]
+    pub(super) fn word(self) -> u64 {
+        self.0
+    }
+
+    /// What [`word`](Self::word) was made of.
+    #[inline]
+    pub(super) fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+
     /// The sequence number.
     #[inline]
     pub(crate) fn sequence(self) -> SequenceNumber {

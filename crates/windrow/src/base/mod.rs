@@ -11,7 +11,7 @@ pub mod limits;
 pub(crate) mod prefix_index;
 pub(crate) mod sync;
 
-pub(crate) use cursor::Cursor;
+pub(crate) use cursor::{Cursor, Step};
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{FileNumber, KeyspaceId, SegmentId};
 pub(crate) use key::Trailer;

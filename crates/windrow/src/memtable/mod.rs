@@ -22,7 +22,7 @@ mod skiplist;
 mod tests;
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};
-use crate::base::{Cursor, Result, SequenceNumber, Trailer};
+use crate::base::{Cursor, Result, SequenceNumber, Step, Trailer};
 use skiplist::{Position, Record, SkipList, Target};
 use std::fmt;
 use std::sync::Arc;
@@ -85,15 +85,12 @@ impl fmt::Debug for Memtable {
 /// back or not.
 pub(crate) struct MemtableCursor {
     position: Position,
-    /// The key that the last `next` came from.
-    previous_key: Vec<u8>,
 }
 
 impl MemtableCursor {
     pub(crate) fn new(memtable: &Memtable) -> Self {
         Self {
             position: Position::new(Arc::clone(&memtable.list)),
-            previous_key: Vec::new(),
         }
     }
 
@@ -121,24 +118,17 @@ impl Cursor for MemtableCursor {
         Ok(())
     }
 
-    fn next(&mut self) -> Result<()> {
-        if let Some(record) = self.position.record() {
-            self.previous_key.clear();
-            self.previous_key.extend_from_slice(record.key());
-        }
-        self.position.next();
-        Ok(())
+    fn next(&mut self) -> Result<Step> {
+        let repeats_key = self.position.next();
+        Ok(match self.position.record() {
+            Some(record) => Step::to(record.trailer(), repeats_key),
+            None => Step::END,
+        })
     }
 
     fn prev(&mut self) -> Result<()> {
         self.position.prev();
         Ok(())
-    }
-
-    fn repeats_key(&self) -> bool {
-        self.position
-            .record()
-            .is_some_and(|record| record.key() == self.previous_key)
     }
 
     fn is_valid(&self) -> bool {

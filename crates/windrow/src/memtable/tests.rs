@@ -2,7 +2,7 @@
 
 use super::{Memtable, MemtableCursor};
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{Cursor, Kind, Result, SequenceNumber, Trailer};
+use crate::base::{Cursor, Kind, Result, SequenceNumber, Step, Trailer};
 use proptest::prelude::*;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -60,12 +60,8 @@ fn an_empty_memtable_has_nothing() {
     assert_eq!(memtable.get(b"key", SEQUENCE_MAX), None);
     let mut cursor = MemtableCursor::new(&memtable);
     assert!(!cursor.is_valid());
-    for step in [
-        Cursor::seek_to_first,
-        Cursor::seek_to_last,
-        Cursor::next,
-        Cursor::prev,
-    ] {
+    assert_eq!(cursor.next().unwrap(), Step::END);
+    for step in [Cursor::seek_to_first, Cursor::seek_to_last, Cursor::prev] {
         step(&mut cursor).unwrap();
         assert!(!cursor.is_valid());
     }
@@ -267,13 +263,11 @@ fn threads_insert_and_read_at_once() {
 
 /// Walks the whole memtable, checks order and content, and returns the number of entries met.
 fn walk(memtable: &Memtable, forward: bool) -> u64 {
-    let (start, step): (fn(&mut MemtableCursor) -> Result<()>, _) = if forward {
-        (
-            Cursor::seek_to_first,
-            Cursor::next as fn(&mut MemtableCursor) -> Result<()>,
-        )
+    type Move = fn(&mut MemtableCursor) -> Result<()>;
+    let (start, step): (Move, Move) = if forward {
+        (Cursor::seek_to_first, |cursor| cursor.next().map(drop))
     } else {
-        (Cursor::seek_to_last, Cursor::prev as _)
+        (Cursor::seek_to_last, Cursor::prev)
     };
     let mut cursor = MemtableCursor::new(memtable);
     assert!(start(&mut cursor).is_ok());

@@ -17,7 +17,7 @@
 use std::cmp::Ordering;
 
 use crate::base::key::{compare_entries, compare_keys};
-use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber, Trailer};
+use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber, Step, Trailer};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
@@ -41,12 +41,12 @@ pub(crate) struct MergingCursor<C> {
     children: Vec<C>,
     /// Indexes of the valid children, as a binary heap.
     heap: Vec<usize>,
+    /// The child on top of the heap, while there is one.
+    leader: usize,
     /// Where in the heap the runner-up stands, if there is one.
     runner_up: usize,
     /// Whether leader and runner-up stand on the same user key.
     is_tied: bool,
-    /// Whether the last `next` stayed on the same user key.
-    repeats: bool,
     direction: Direction,
     health: Health,
     /// Scratch for the current key while the direction changes.
@@ -59,9 +59,9 @@ impl<C: Cursor> MergingCursor<C> {
         Self {
             heap: Vec::with_capacity(children.len()),
             children,
+            leader: 0,
             runner_up: 1,
             is_tied: false,
-            repeats: false,
             direction: Direction::Forward,
             health: Health::Sound,
             turning_key: Vec::new(),
@@ -116,7 +116,7 @@ impl<C: Cursor> MergingCursor<C> {
         for position in (0..self.heap.len() / 2).rev() {
             self.sift_down(position);
         }
-        self.find_runner_up();
+        self.find_leaders();
     }
 
     /// Applies `seek` to every child and puts the heap in order for `direction`.
@@ -160,20 +160,20 @@ impl<C: Cursor> MergingCursor<C> {
             self.heap.clear();
             return Err(error);
         }
-        if !self.children[self.heap[0]].is_valid() {
+        if !self.children[self.leader].is_valid() {
             self.heap.swap_remove(0);
         } else if self.heap.len() == 1 || self.leads() {
             return self.refuse_duplicates();
         }
         self.sift_down(0);
-        self.find_runner_up();
+        self.find_leaders();
         self.refuse_duplicates()
     }
 
     /// Whether the child on top of the heap still precedes the runner-up.
     #[inline]
     fn leads(&mut self) -> bool {
-        let (leader, runner_up) = (self.heap[0], self.heap[self.runner_up]);
+        let (leader, runner_up) = (self.leader, self.heap[self.runner_up]);
         let keys = compare_keys(self.children[leader].key(), self.children[runner_up].key());
         self.is_tied = keys == Ordering::Equal;
         match (keys, self.direction) {
@@ -183,10 +183,14 @@ impl<C: Cursor> MergingCursor<C> {
         }
     }
 
-    /// Finds the better of the leader's heap children.
-    fn find_runner_up(&mut self) {
+    /// Finds the leader and the better of its heap children.
+    fn find_leaders(&mut self) {
+        let Some(&leader) = self.heap.first() else {
+            return;
+        };
+        self.leader = leader;
         self.runner_up = match self.heap.len() {
-            0 | 1 => {
+            1 => {
                 self.is_tied = false;
                 return;
             }
@@ -194,13 +198,13 @@ impl<C: Cursor> MergingCursor<C> {
             _ if self.precedes(self.heap[2], self.heap[1]) => 2,
             _ => 1,
         };
-        let (leader, runner_up) = (self.heap[0], self.heap[self.runner_up]);
+        let runner_up = self.heap[self.runner_up];
         self.is_tied = self.children[leader].key() == self.children[runner_up].key();
     }
 
     /// Makes every child other than the leader stand on the far side of the leader's entry.
     fn turn(&mut self, direction: Direction) -> Result<()> {
-        let leader = self.heap[0];
+        let leader = self.leader;
         let mut key = std::mem::take(&mut self.turning_key);
         key.clear();
         key.extend_from_slice(self.children[leader].key());
@@ -236,6 +240,35 @@ impl<C: Cursor> MergingCursor<C> {
         Ok(())
     }
 
+    /// Ends the stream when its only child has ended, or failed.
+    #[cold]
+    fn lose_leader(&mut self, moved: Result<Step>) -> Result<Step> {
+        self.settle_leader(moved.map(drop)).map(|()| Step::END)
+    }
+
+    /// Moves forward where there is a choice, or a change of direction.
+    #[inline(never)]
+    fn next_of_many(&mut self) -> Result<Step> {
+        if self.heap.is_empty() {
+            return self.refuse_after_error().map(|()| Step::END);
+        }
+        if self.direction != Direction::Forward {
+            self.turn(Direction::Forward)?;
+        }
+        let (left, was_tied) = (self.leader, self.is_tied);
+        let moved = self.children[left].next();
+        let step = *moved.as_ref().unwrap_or(&Step::END);
+        self.settle_leader(moved.map(drop))?;
+        if self.heap.is_empty() {
+            Ok(Step::END)
+        } else if self.leader == left {
+            Ok(step)
+        } else {
+            // The new leader was the runner-up, or stands beyond it.
+            Ok(Step::to(self.trailer(), was_tied))
+        }
+    }
+
     fn refuse_after_error(&self) -> Result<()> {
         if self.health == Health::Failed {
             Err(iteration_failed())
@@ -267,26 +300,14 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
     }
 
     #[inline]
-    fn next(&mut self) -> Result<()> {
-        let Some(&leader) = self.heap.first() else {
-            return self.refuse_after_error();
-        };
-        if self.direction != Direction::Forward {
-            self.turn(Direction::Forward)?;
+    fn next(&mut self) -> Result<Step> {
+        if self.heap.len() != 1 || self.direction != Direction::Forward {
+            return self.next_of_many();
         }
-        let was_tied = self.is_tied;
-        let child = &mut self.children[leader];
-        let moved = child.next();
-        let repeats = child.repeats_key();
-        if self.heap.len() == 1 && moved.is_ok() && child.is_valid() {
-            self.repeats = repeats;
-            return Ok(());
+        match self.children[self.leader].next() {
+            Ok(step) if !step.is_end() => Ok(step),
+            moved => self.lose_leader(moved),
         }
-        self.settle_leader(moved)?;
-        // A new leader was the runner-up, or stands beyond it.
-        let still_leads = self.heap.first() == Some(&leader);
-        self.repeats = if still_leads { repeats } else { was_tied };
-        Ok(())
     }
 
     fn prev(&mut self) -> Result<()> {
@@ -296,13 +317,8 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         if self.direction != Direction::Backward {
             self.turn(Direction::Backward)?;
         }
-        let moved = self.children[self.heap[0]].prev();
+        let moved = self.children[self.leader].prev();
         self.settle_leader(moved)
-    }
-
-    #[inline]
-    fn repeats_key(&self) -> bool {
-        self.repeats
     }
 
     #[inline]
@@ -312,16 +328,16 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
 
     #[inline]
     fn key(&self) -> &[u8] {
-        self.children[self.heap[0]].key()
+        self.children[self.leader].key()
     }
 
     #[inline]
     fn trailer(&self) -> Trailer {
-        self.children[self.heap[0]].trailer()
+        self.children[self.leader].trailer()
     }
 
     #[inline]
     fn value(&self) -> &[u8] {
-        self.children[self.heap[0]].value()
+        self.children[self.leader].value()
     }
 }

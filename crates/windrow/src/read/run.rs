@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::merge::iteration_failed;
-use crate::base::{Cursor, Result, SequenceNumber, Trailer};
+use crate::base::{Cursor, Result, SequenceNumber, Step, Trailer};
 use crate::manifest::{FileHandle, Level};
 use crate::table::{OpenTables, ReadCounters, SequentialCursor, Table, TableCursor};
 
@@ -87,8 +87,6 @@ pub(crate) struct RunCursor<C> {
     file: usize,
     current: Option<C>,
     failed: bool,
-    /// Whether the last move entered another file; a user key never spans two.
-    crossed: bool,
     /// What the cursors of files that were left have counted.
     counters: ReadCounters,
 }
@@ -101,7 +99,6 @@ impl<C: OpenCursor> RunCursor<C> {
             file: 0,
             current: None,
             failed: false,
-            crossed: false,
             counters: ReadCounters::default(),
         }
     }
@@ -162,10 +159,26 @@ impl<C: OpenCursor> RunCursor<C> {
         outcome
     }
 
+    /// Goes on from what a step in the current file, if there is one, came to: an error, or its end.
+    #[cold]
+    fn leave_forward(&mut self, moved: Option<Result<Step>>) -> Result<Step> {
+        match moved {
+            Some(moved) => {
+                self.fail(moved.map(drop))?;
+                self.enter_next()?;
+            }
+            None => self.enter(None, |_| Ok(()))?,
+        }
+        // A user key never spans two files.
+        Ok(match &self.current {
+            Some(current) if current.is_valid() => Step::to(current.trailer(), false),
+            _ => Step::END,
+        })
+    }
+
     /// Goes on with the next file when the current one is exhausted.
     #[cold]
     fn enter_next(&mut self) -> Result<()> {
-        self.crossed = true;
         self.enter(Some(self.file + 1), C::seek_to_first)
     }
 
@@ -205,17 +218,11 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
     }
 
     #[inline]
-    fn next(&mut self) -> Result<()> {
-        let Some(current) = &mut self.current else {
-            return self.enter(None, |_| Ok(()));
-        };
-        let moved = current.next();
-        if moved.is_ok() && current.is_valid() {
-            self.crossed = false;
-            return Ok(());
+    fn next(&mut self) -> Result<Step> {
+        match self.current.as_mut().map(Cursor::next) {
+            Some(Ok(step)) if !step.is_end() => Ok(step),
+            moved => self.leave_forward(moved),
         }
-        self.fail(moved)?;
-        self.enter_next()
     }
 
     fn prev(&mut self) -> Result<()> {
@@ -228,11 +235,6 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
         }
         self.fail(moved)?;
         self.enter_previous()
-    }
-
-    #[inline]
-    fn repeats_key(&self) -> bool {
-        !self.crossed && self.current.as_ref().is_some_and(Cursor::repeats_key)
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::run::{Run, RunCursor};
 use super::state::ReadState;
 use super::visible::KeyRange;
-use crate::base::{Cursor, Result, SequenceNumber, Trailer};
+use crate::base::{Cursor, Result, SequenceNumber, Step, Trailer};
 use crate::memtable::MemtableCursor;
 use crate::table::{OpenTables, ReadCounters, TableCursor};
 
@@ -74,17 +74,12 @@ impl Cursor for SourceCursor {
     }
 
     #[inline]
-    fn next(&mut self) -> Result<()> {
+    fn next(&mut self) -> Result<Step> {
         either!(self, cursor => cursor.next())
     }
 
     fn prev(&mut self) -> Result<()> {
         either!(self, cursor => cursor.prev())
-    }
-
-    #[inline]
-    fn repeats_key(&self) -> bool {
-        either!(self, cursor => cursor.repeats_key())
     }
 
     #[inline]

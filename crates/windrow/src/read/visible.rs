@@ -10,7 +10,7 @@
 use std::ops::Bound;
 
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{Cursor, Result, SequenceNumber};
+use crate::base::{Cursor, Result, SequenceNumber, Step};
 
 /// The keys that a cursor may show.
 #[derive(Debug, Clone)]
@@ -149,7 +149,7 @@ impl<C: Cursor> VisibleCursor<C> {
             // Sequence numbers begin at 1, so this passes every version of `lower`.
             Bound::Excluded(lower) => self.merged.seek(lower, 0)?,
         }
-        self.show_forward(false)
+        self.show_from_here()
     }
 
     pub(crate) fn seek_to_last(&mut self) -> Result<bool> {
@@ -178,20 +178,43 @@ impl<C: Cursor> VisibleCursor<C> {
         self.position = Position::Invalid;
         // Versions newer than `sequence` are not even looked at.
         self.merged.seek(key, self.sequence)?;
-        self.show_forward(false)
+        self.show_from_here()
     }
 
+    /// Moves to the next visible key; returns whether there is one.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<bool> {
+        if self.position != Position::Live {
+            return self.next_from_elsewhere();
+        }
+        match self.merged.next() {
+            // By far the commonest step: to a value that is visible.
+            Ok(step) if self.shows_at_once(step) => Ok(true),
+            arrived => self.pass_over(arrived),
+        }
+    }
+
+    /// Whether the merged cursor's entry, at which `step` has come from a shown one, is to be shown
+    /// whatever comes behind it.
+    #[inline]
+    fn shows_at_once(&self, step: Step) -> bool {
+        step.is_new_value(self.sequence)
+            && (self.range.upper == Bound::Unbounded
+                || self.range.is_below_upper(self.merged.key()))
+    }
+
+    /// Goes on from where a step from a shown entry has come to.
+    #[inline(never)]
+    fn pass_over(&mut self, arrived: Result<Step>) -> Result<bool> {
+        self.position = Position::Invalid;
+        self.show_forward(arrived?, true)
+    }
+
+    #[cold]
+    fn next_from_elsewhere(&mut self) -> Result<bool> {
         match self.position {
-            Position::Live => {
-                self.position = Position::Invalid;
-                self.merged.next()?;
-                let repeats = self.merged.repeats_key();
-                self.show_forward(repeats)
-            }
             Position::Copied => self.turn_forward(),
-            Position::Invalid => self.refuse_after_error(),
+            _ => self.refuse_after_error(),
         }
     }
 
@@ -206,7 +229,7 @@ impl<C: Cursor> VisibleCursor<C> {
         while self.merged.is_valid() && *self.merged.key() <= *self.shown_key {
             self.merged.next()?;
         }
-        self.show_forward(false)
+        self.show_from_here()
     }
 
     pub(crate) fn prev(&mut self) -> Result<bool> {
@@ -233,12 +256,22 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(false)
     }
 
-    /// Shows the first visible entry from the merged cursor onwards. With `is_decided`, what is to be
-    /// shown of the entry's key was decided by a newer version, and older ones are passed over.
-    #[inline]
-    fn show_forward(&mut self, mut is_decided: bool) -> Result<bool> {
-        while self.merged.is_valid() {
-            let trailer = self.merged.trailer();
+    /// Shows the first visible entry from where a seek has put the merged cursor.
+    fn show_from_here(&mut self) -> Result<bool> {
+        if self.merged.is_valid() {
+            self.show_forward(Step::to(self.merged.trailer(), false), false)
+        } else {
+            Ok(false)
+        }
+    }
+
+    /// Shows the first visible entry from the merged cursor onwards, which `step` has come to. With
+    /// `is_decided`, what is to be shown of the key that was left is decided, and its older versions
+    /// are passed over.
+    fn show_forward(&mut self, mut step: Step, mut is_decided: bool) -> Result<bool> {
+        while !step.is_end() {
+            is_decided &= step.repeats_key();
+            let trailer = step.trailer();
             if !is_decided && trailer.sequence() <= self.sequence {
                 if !self.range.is_below_upper(self.merged.key()) {
                     return Ok(false);
@@ -249,8 +282,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 }
                 is_decided = true;
             }
-            self.merged.next()?;
-            is_decided &= self.merged.repeats_key();
+            step = self.merged.next()?;
         }
         Ok(false)
     }

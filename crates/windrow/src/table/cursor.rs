@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{Cursor, Error, ErrorKind, Kind, Result, SequenceNumber, Trailer};
+use crate::base::{Cursor, Error, ErrorKind, Kind, Result, SequenceNumber, Step, Trailer};
 use crate::block::Layout;
 use crate::vfs::Region;
 
@@ -119,8 +119,6 @@ pub(crate) struct BlockCursor<B> {
     /// Where the value ends and the next entry begins.
     end: usize,
     trailer: Trailer,
-    /// Whether the last entry that was taken on has the key of the one before it.
-    repeats: bool,
     /// Scratch for the last key of a block while the next one is entered.
     last_key: Vec<u8>,
     key: KeyBuffer,
@@ -172,7 +170,6 @@ impl<B: Blocks> BlockCursor<B> {
             value: 0,
             end: 0,
             trailer: Trailer::new(0, Kind::Tombstone),
-            repeats: false,
             last_key: Vec::new(),
             key: KeyBuffer::new(),
             valid: false,
@@ -214,45 +211,44 @@ impl<B: Blocks> BlockCursor<B> {
         Ok(())
     }
 
-    /// Takes on the entry at `offset` of the loaded block, whose index is `index`.
+    /// Takes on the entry at `offset` of the loaded block, whose index is `index`. A repeated key is
+    /// that of the entry it stood on in this block.
     #[expect(
         clippy::inline_always,
         reason = "this is all that most moves do; measured"
     )]
     #[inline(always)]
-    fn settle(&mut self, index: usize, offset: usize) -> Option<()> {
+    fn settle(&mut self, index: usize, offset: usize) -> Option<Step> {
         let bytes = self.blocks.bytes();
-        let entry = if let Some((entry, piece)) = self.layout.short_entry(bytes, offset) {
-            self.repeats = self
-                .key
-                .set_short_suffix(piece, entry.suffix_end - entry.suffix);
-            entry
+        let (entry, repeats) = if let Some((entry, piece)) = self.layout.short_entry(bytes, offset)
+        {
+            let length = entry.suffix_end - entry.suffix;
+            (entry, self.key.set_short_suffix(piece, length))
         } else {
             let entry = self.layout.long_entry(bytes, offset)?;
             let suffix = bytes.get(entry.suffix..entry.suffix_end)?;
-            self.repeats = self.key.set_suffix(suffix);
-            entry
+            (entry, self.key.set_suffix(suffix))
         };
         self.index = index;
         self.value = entry.value;
         self.end = entry.end;
         self.trailer = entry.trailer;
         self.valid = true;
-        Some(())
+        Some(Step::to(entry.trailer, repeats))
     }
 
     /// Moves to the entry at `offset` of the loaded block.
     #[inline]
-    fn stand_on(&mut self, index: usize, offset: usize) -> Result<()> {
+    fn stand_on(&mut self, index: usize, offset: usize) -> Result<Step> {
         match self.settle(index, offset) {
-            Some(()) => Ok(()),
+            Some(step) => Ok(step),
             None => Err(self.malformed(self.loaded.unwrap_or_default())),
         }
     }
 
     /// Moves to entry `index` of the loaded block.
     #[inline]
-    fn stand_on_slot(&mut self, index: usize) -> Result<()> {
+    fn stand_on_slot(&mut self, index: usize) -> Result<Step> {
         match self.layout.slot(self.blocks.bytes(), index) {
             Some(offset) => self.stand_on(index, offset),
             None => Err(self.malformed(self.loaded.unwrap_or_default())),
@@ -266,7 +262,7 @@ impl<B: Blocks> BlockCursor<B> {
 
     /// Keeps the cursor invalid once a move has failed (I3).
     #[inline]
-    fn guard(&mut self, result: Result<()>) -> Result<()> {
+    fn guard<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
             self.valid = false;
             self.failed = Some(error.kind());
@@ -299,7 +295,7 @@ impl<B: Blocks> BlockCursor<B> {
                 return Err(self.malformed(block));
             };
             if found.index < self.layout.count() {
-                return self.stand_on(found.index, found.offset);
+                return self.stand_on(found.index, found.offset).map(drop);
             }
             // The key lies in the gap behind the block, or its versions go on in the next.
             block += 1;
@@ -308,17 +304,17 @@ impl<B: Blocks> BlockCursor<B> {
     }
 
     #[inline(never)]
-    fn enter_next_block(&mut self) -> Result<()> {
+    fn enter_next_block(&mut self) -> Result<Step> {
         self.valid = false;
         let next = self.loaded.map_or(0, |block| block + 1);
-        if next < self.blocks.segment().index.blocks() {
-            self.last_key.clear();
-            self.last_key.extend_from_slice(self.key.key());
-            self.load(next)?;
-            self.stand_on_slot(0)?;
-            self.repeats = self.key.key() == self.last_key;
+        if next >= self.blocks.segment().index.blocks() {
+            return Ok(Step::END);
         }
-        Ok(())
+        self.last_key.clear();
+        self.last_key.extend_from_slice(self.key.key());
+        self.load(next)?;
+        self.stand_on_slot(0)?;
+        Ok(Step::to(self.trailer, self.key.key() == self.last_key))
     }
 
     fn enter_previous_block(&mut self) -> Result<()> {
@@ -335,7 +331,7 @@ impl<B: Blocks> Cursor for BlockCursor<B> {
     fn seek_to_first(&mut self) -> Result<()> {
         self.check()?;
         let result = self.load(0).and_then(|()| self.stand_on_slot(0));
-        self.guard(result)
+        self.guard(result).map(drop)
     }
 
     fn seek_to_last(&mut self) -> Result<()> {
@@ -344,7 +340,7 @@ impl<B: Blocks> Cursor for BlockCursor<B> {
         let result = self
             .load(last)
             .and_then(|()| self.stand_on_slot(self.layout.count() - 1));
-        self.guard(result)
+        self.guard(result).map(drop)
     }
 
     #[inline]
@@ -355,9 +351,9 @@ impl<B: Blocks> Cursor for BlockCursor<B> {
     }
 
     #[inline]
-    fn next(&mut self) -> Result<()> {
+    fn next(&mut self) -> Result<Step> {
         if !self.valid {
-            return self.check();
+            return self.check().map(|()| Step::END);
         }
         let result = if self.end < self.layout.entries_end() {
             self.stand_on(self.index + 1, self.end)
@@ -373,15 +369,10 @@ impl<B: Blocks> Cursor for BlockCursor<B> {
             return self.check();
         }
         let result = match self.index.checked_sub(1) {
-            Some(index) => self.stand_on_slot(index),
+            Some(index) => self.stand_on_slot(index).map(drop),
             None => self.enter_previous_block(),
         };
         self.guard(result)
-    }
-
-    #[inline]
-    fn repeats_key(&self) -> bool {
-        self.repeats
     }
 
     #[inline]

@@ -4,6 +4,7 @@
 
 use super::SkipList;
 use super::record::{Record, RecordHeader, Target, write_bytes};
+use crate::base::key::compare_keys;
 use crate::base::prefix_index::head;
 use crate::base::sync::Handover;
 use crate::base::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -227,7 +228,7 @@ impl Target<'_> {
     pub(super) fn reaches(&self, node: Option<Node<'_>>) -> bool {
         node.is_some_and(|node| {
             let key = node.key();
-            match head(key).cmp(&self.head).then_with(|| key.cmp(self.key)) {
+            match compare_keys(key, self.key) {
                 cmp::Ordering::Less => true,
                 cmp::Ordering::Greater => false,
                 cmp::Ordering::Equal => node

@@ -78,14 +78,22 @@ impl Position {
         }
     }
 
-    /// Moves to the entry after; from no entry, stays there.
+    /// Moves to the entry after and tells whether it has the same key; from no entry, stays there.
     #[inline]
-    pub(in crate::memtable) fn next(&mut self) {
+    pub(in crate::memtable) fn next(&mut self) -> bool {
+        let Some(left) = self.record() else {
+            return false;
+        };
+        // SAFETY: a record of the list, which `self` keeps alive whatever becomes of the position.
+        let left = unsafe { Record::new(left.header) };
         if self.stand.index + 1 < self.stand.count {
             self.stand.index += 1;
         } else {
-            self.leave_forward();
+            self.stand.index = self.stand.count;
+            self.enter_next(&left.target());
         }
+        self.record()
+            .is_some_and(|record| record.key() == left.key())
     }
 
     /// Moves to the entry before; from no entry, stays there.
@@ -96,15 +104,6 @@ impl Position {
         } else {
             self.leave_backward();
         }
-    }
-
-    /// Moves from the leaf's last entry to the first after it.
-    fn leave_forward(&mut self) {
-        let Some(record) = self.record() else { return };
-        // SAFETY: a record of the list, which `self` keeps alive whatever becomes of the position.
-        let target = unsafe { Record::new(record.header) }.target();
-        self.stand.index = self.stand.count;
-        self.enter_next(&target);
     }
 
     /// Moves from the leaf's first entry to the last before it.

@@ -3,7 +3,7 @@
 //! The safety argument is that of the [list](super).
 
 use super::SkipList;
-use crate::base::prefix_index::head;
+use crate::base::key::compare_keys;
 use crate::base::sync::Handover;
 use crate::base::{SequenceNumber, Trailer};
 use crate::memtable::arena::ALIGNMENT;
@@ -107,8 +107,6 @@ impl<'list> Record<'list> {
 /// What a search looks for: a place in the order of entries.
 #[derive(Clone, Copy)]
 pub(in crate::memtable) struct Target<'key> {
-    /// The first bytes of the key as a word.
-    pub(super) head: u64,
     pub(super) key: &'key [u8],
     pub(super) sequence: SequenceNumber,
 }
@@ -116,21 +114,14 @@ pub(in crate::memtable) struct Target<'key> {
 impl<'key> Target<'key> {
     #[inline]
     pub(in crate::memtable) fn new(key: &'key [u8], sequence: SequenceNumber) -> Self {
-        Self {
-            head: head(key),
-            key,
-            sequence,
-        }
+        Self { key, sequence }
     }
 
     /// How an entry stands to this place.
     #[inline]
     pub(super) fn order_of(&self, record: Record<'_>) -> cmp::Ordering {
         let sequence = record.trailer().sequence();
-        record
-            .key()
-            .cmp(self.key)
-            .then(self.sequence.cmp(&sequence))
+        compare_keys(record.key(), self.key).then(self.sequence.cmp(&sequence))
     }
 }
 

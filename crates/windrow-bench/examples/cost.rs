@@ -1,0 +1,206 @@
+//! Instructions per operation, counted exactly by valgrind's callgrind.
+//!
+//! `cargo run --release -p windrow-bench --example cost` prepares a database of one run and prints a
+//! table; it needs `valgrind`. Names of operations pick some of them. Each is counted twice, with and
+//! without the operation itself, and the difference is divided: opening the database, verifying its
+//! blocks for the first time and making keys are left out. Background work that an operation causes
+//! is counted.
+
+#![expect(clippy::print_stdout, reason = "prints its table")]
+
+use std::error::Error;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::{Parser, ValueEnum};
+use windrow::{Db, Options};
+use windrow_bench::DataSet;
+
+/// 16-byte keys and 100-byte values.
+const KEY_BYTES: usize = 16;
+const VALUE_BYTES: usize = 100;
+
+/// The folder of the database that is read.
+const PREPARED: &str = "prepared";
+
+/// Counts the instructions of single operations.
+#[derive(Debug, Parser)]
+struct Args {
+    /// What to count; everything by default.
+    operations: Vec<Operation>,
+    /// Entries in the database.
+    #[arg(long, default_value_t = 1_000_000)]
+    entries: u64,
+    /// How often an operation is done.
+    #[arg(long, default_value_t = 100_000)]
+    repeat: u64,
+    /// Does the one operation in this folder; what runs under callgrind.
+    #[arg(long, hide = true)]
+    folder: Option<PathBuf>,
+    /// Leaves the operation itself out.
+    #[arg(long, hide = true)]
+    idle: bool,
+    /// Keeps callgrind's output in this file, to see where the instructions are.
+    #[arg(long)]
+    keep: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Operation {
+    /// Insertion of random keys, flushes included.
+    Put,
+    /// A lookup of a key that is there.
+    Get,
+    /// A lookup of a key that is not there.
+    GetAbsent,
+    /// A lookup of a key that a full memtable holds.
+    GetMemtable,
+    /// A seek to a random key.
+    Seek,
+    /// A step forward.
+    Next,
+    /// A step forward, key and value looked at.
+    NextValue,
+}
+
+impl Operation {
+    /// Does the operation `repeat` times, or with `is_idle` everything but the operation.
+    fn run(
+        self,
+        folder: &Path,
+        data: &DataSet,
+        repeat: u64,
+        is_idle: bool,
+    ) -> Result<(), Box<dyn Error>> {
+        // Those that write have a database of their own.
+        let scratch = tempfile::tempdir_in(folder)?;
+        let prepared = folder.join(PREPARED);
+        let folder = match self {
+            Self::Put | Self::GetMemtable => scratch.path(),
+            _ => &prepared,
+        };
+        let db = Db::open(folder, Options::default())?;
+        let keyspace = db.keyspace("cost")?;
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut cursor = keyspace.cursor()?;
+        if self == Self::GetMemtable {
+            // Most of a memtable's 64 MiB.
+            for step in 0..400_000 {
+                data.key(data.random_index(0, step), &mut key);
+                data.value(&key, 0, &mut value);
+                keyspace.insert(&key, &value)?;
+            }
+        } else {
+            // Every block is verified before anything is counted.
+            let mut is_valid = cursor.seek_to_first()?;
+            while is_valid {
+                is_valid = cursor.next()?;
+            }
+            cursor.seek_to_first()?;
+        }
+        let mut found = false;
+        for step in 0..repeat {
+            let index = data.random_index(0, step);
+            match self {
+                Self::GetAbsent => data.missing_key(index, &mut key),
+                Self::Next | Self::NextValue => {}
+                _ => data.key(index, &mut key),
+            }
+            if self == Self::Put {
+                data.value(&key, 0, &mut value);
+            }
+            if is_idle {
+                black_box((&key, &value));
+                continue;
+            }
+            match self {
+                Self::Put => keyspace.insert(&key, &value)?,
+                Self::Get | Self::GetMemtable | Self::GetAbsent => {
+                    found ^= keyspace.get_into(&key, &mut value)?;
+                }
+                Self::Seek => found ^= cursor.seek(&key)?,
+                Self::Next => found ^= cursor.next()?,
+                Self::NextValue => {
+                    found ^= cursor.next()?;
+                    black_box((cursor.key(), cursor.value()));
+                }
+            }
+        }
+        black_box(found);
+        drop(cursor);
+        db.close()?;
+        Ok(())
+    }
+}
+
+/// The total that callgrind gives for `repeat` operations.
+fn count(
+    args: &Args,
+    folder: &Path,
+    operation: Operation,
+    repeat: u64,
+    is_idle: bool,
+) -> Result<u64, Box<dyn Error>> {
+    let name = operation
+        .to_possible_value()
+        .ok_or("an operation without a name")?;
+    let output = folder.join("callgrind.out");
+    let kept = args.keep.as_ref().unwrap_or(&output);
+    let done = Command::new("valgrind")
+        .arg("--tool=callgrind")
+        .arg(format!("--callgrind-out-file={}", kept.display()))
+        .arg(std::env::current_exe()?)
+        .arg(name.get_name())
+        .arg(format!("--entries={}", args.entries))
+        .arg(format!("--repeat={repeat}"))
+        .arg("--folder")
+        .arg(folder)
+        .args(is_idle.then_some("--idle"))
+        .output()
+        .map_err(|error| format!("valgrind cannot be started: {error}"))?;
+    let text = String::from_utf8_lossy(&done.stderr).into_owned();
+    let total = text
+        .lines()
+        .find_map(|line| line.split_once("Collected : ")?.1.trim().parse().ok());
+    total.ok_or_else(|| format!("valgrind reports no total:\n{text}").into())
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args = Args::parse();
+    let data = DataSet::new(args.entries, KEY_BYTES, VALUE_BYTES, 1)?;
+    if let (Some(folder), [operation]) = (&args.folder, &args.operations[..]) {
+        operation.run(folder, &data, args.repeat, args.idle)?;
+        return Ok(());
+    }
+    let folder = tempfile::tempdir()?;
+    let db = Db::open(folder.path().join(PREPARED), Options::default())?;
+    let keyspace = db.keyspace("cost")?;
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    for index in 0..args.entries {
+        data.key(index, &mut key);
+        data.value(&key, 0, &mut value);
+        keyspace.insert(&key, &value)?;
+    }
+    keyspace.compact_range::<&[u8]>(..)?;
+    db.close()?;
+    println!("{:<14} {:>12}", "operation", "instructions");
+    let all = Operation::value_variants();
+    let chosen = if args.operations.is_empty() {
+        all
+    } else {
+        &args.operations
+    };
+    for &operation in chosen {
+        let repeat = if operation == Operation::Put {
+            args.entries
+        } else {
+            args.repeat
+        };
+        let without = count(&args, folder.path(), operation, repeat, true)?;
+        let with = count(&args, folder.path(), operation, repeat, false)?;
+        let each = with.saturating_sub(without) / repeat;
+        println!("{:<14} {each:>12}", format!("{operation:?}"));
+    }
+    Ok(())
+}
