@@ -172,12 +172,12 @@ impl Options {
             }
         };
         check(
-            self.background_threads >= 1,
-            "background_threads must be at least 1",
+            (1..=1024).contains(&self.background_threads),
+            "background_threads must be from 1 to 1024",
         );
         check(
-            self.open_files_max >= 16,
-            "open_files_max must be at least 16",
+            (16..=1 << 24).contains(&self.open_files_max),
+            "open_files_max must be from 16 to 16,777,216",
         );
         check(
             !self.error_if_exists || self.create_if_missing,
@@ -227,8 +227,8 @@ impl KeyspaceOptions {
             ),
         );
         check(
-            self.memtable_bytes >= 4 << 10,
-            "memtable_bytes must be at least 4 KiB".to_owned(),
+            (4 << 10..=64 << 30).contains(&(self.memtable_bytes as u64)),
+            "memtable_bytes must be from 4 KiB to 64 GiB".to_owned(),
         );
         check(
             (128..=1 << 20).contains(&self.block_bytes),
@@ -238,8 +238,8 @@ impl KeyspaceOptions {
             ),
         );
         check(
-            self.file_bytes >= 1 << 10,
-            "file_bytes must be at least 1 KiB".to_owned(),
+            (1 << 10..=64 << 30).contains(&self.file_bytes),
+            "file_bytes must be from 1 KiB to 64 GiB".to_owned(),
         );
         check(
             self.base_bytes >= self.file_bytes,

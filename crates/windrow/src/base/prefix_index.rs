@@ -37,13 +37,13 @@ pub(crate) struct PrefixIndex {
     /// The head of each key after `common`.
     heads: Box<[u64]>,
     /// Where each key's rest begins in `rests`; one more entry than keys.
-    starts: Box<[u32]>,
+    starts: Box<[usize]>,
     /// The keys after `common`, one behind the other.
     rests: Box<[u8]>,
 }
 
 impl PrefixIndex {
-    /// Builds the index over `keys`, which ascend strictly and together stay below 4 GiB.
+    /// Builds the index over `keys`, which ascend strictly.
     pub(crate) fn new<'a>(keys: impl Iterator<Item = &'a [u8]> + Clone) -> Self {
         let mut ends = keys.clone();
         let Some(first) = ends.next() else {
@@ -62,12 +62,8 @@ impl PrefixIndex {
             let rest = &key[common..];
             heads.push(head_behind(key, common));
             rests.extend_from_slice(rest);
-            starts.push(u32::try_from(rests.len()).unwrap_or(u32::MAX));
+            starts.push(rests.len());
         }
-        assert!(
-            u32::try_from(rests.len()).is_ok(),
-            "index keys exceed 4 GiB"
-        );
         Self {
             common: first[..common].into(),
             heads: heads.into(),
@@ -83,7 +79,7 @@ impl PrefixIndex {
 
     /// The key at `position` after the common prefix.
     fn rest(&self, position: usize) -> &[u8] {
-        &self.rests[self.starts[position] as usize..self.starts[position + 1] as usize]
+        &self.rests[self.starts[position]..self.starts[position + 1]]
     }
 
     /// The position of the first key that is `key` or greater; `len()` if there is none.

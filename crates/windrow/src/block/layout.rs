@@ -167,7 +167,8 @@ impl Layout {
         let end = slots.checked_add(count.checked_mul(slot_bytes(slots))?)?;
         let word = u64::from_le_bytes(*word);
         let trailer_bytes = word.to_le_bytes()[0];
-        let sound = entries <= slots && end <= rest.len() && (1..=8).contains(&trailer_bytes);
+        let sound =
+            count > 0 && entries <= slots && end <= rest.len() && (1..=8).contains(&trailer_bytes);
         sound.then(|| Self {
             origin,
             count,

@@ -35,7 +35,7 @@ impl Engine {
             // Opened anew, so that footers, indexes and filters are read from the disk again.
             match self.tables.open_anew(&file.meta) {
                 Ok(table) => {
-                    let checked = table.verify(&mut report.damage);
+                    let checked = table.verify(&mut report.damage)?;
                     report.segments += checked.segments;
                     report.blocks += checked.blocks;
                     report.entries += checked.entries;

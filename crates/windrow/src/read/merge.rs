@@ -31,8 +31,8 @@ enum Health {
     Sound,
     /// Two children were found to hold the same write; the present move reports it.
     Duplicate,
-    /// An error was reported (I3).
-    Failed,
+    /// An error of this kind was reported (I3).
+    Failed(ErrorKind),
 }
 
 /// Merges sorted cursors into one.
@@ -130,8 +130,7 @@ impl<C: Cursor> MergingCursor<C> {
         self.heap.clear();
         for child in &mut self.children {
             if let Err(error) = seek(child) {
-                self.health = Health::Failed;
-                return Err(error);
+                return Err(self.fail(error));
             }
         }
         self.rebuild();
@@ -142,23 +141,27 @@ impl<C: Cursor> MergingCursor<C> {
     #[inline]
     fn refuse_duplicates(&mut self) -> Result<()> {
         if self.health == Health::Duplicate {
-            self.health = Health::Failed;
-            self.heap.clear();
-            return Err(Error::new(
-                ErrorKind::Corruption,
-                "one write stands in two sorted runs",
-            ));
+            let at = self.heap.first().map(|&top| self.children[top].key());
+            let key = at.unwrap_or_default().escape_ascii();
+            let found = format!("one write of the key \"{key}\" or near stands in two sorted runs");
+            return Err(self.fail(Error::new(ErrorKind::Corruption, found)));
         }
         Ok(())
+    }
+
+    /// Makes the cursor one that met `error` (I3).
+    #[cold]
+    fn fail(&mut self, error: Error) -> Error {
+        self.health = Health::Failed(error.kind());
+        self.heap.clear();
+        error
     }
 
     /// Puts the leader back in order after it has moved.
     #[inline]
     fn settle_leader(&mut self, moved: Result<()>) -> Result<()> {
         if let Err(error) = moved {
-            self.health = Health::Failed;
-            self.heap.clear();
-            return Err(error);
+            return Err(self.fail(error));
         }
         if !self.children[self.leader].is_valid() {
             self.heap.swap_remove(0);
@@ -224,19 +227,18 @@ impl<C: Cursor> MergingCursor<C> {
             }
         }
         self.turning_key = key;
-        if turned.is_err() {
-            self.health = Health::Failed;
-            self.heap.clear();
-            return turned;
+        if let Err(error) = turned {
+            return Err(self.fail(error));
         }
         self.direction = direction;
         // The leader's own entry is the first in either direction.
         self.rebuild();
         self.refuse_duplicates()?;
-        assert!(
-            self.heap.first() == Some(&leader),
-            "turning round lost the current entry"
-        );
+        if self.heap.first() != Some(&leader) {
+            let key = self.turning_key.escape_ascii();
+            let found = format!("the neighbours of the key \"{key}\" are not in order");
+            return Err(self.fail(Error::new(ErrorKind::Corruption, found)));
+        }
         Ok(())
     }
 
@@ -270,20 +272,16 @@ impl<C: Cursor> MergingCursor<C> {
     }
 
     fn refuse_after_error(&self) -> Result<()> {
-        if self.health == Health::Failed {
-            Err(iteration_failed())
-        } else {
-            Ok(())
+        match self.health {
+            Health::Failed(kind) => Err(iteration_failed(kind)),
+            _ => Ok(()),
         }
     }
 }
 
-/// The error of every move after the first error.
-pub(crate) fn iteration_failed() -> Error {
-    Error::new(
-        ErrorKind::Io,
-        "this iteration met an error before and cannot go on",
-    )
+/// The error of every move after a first error of `kind`.
+pub(crate) fn iteration_failed(kind: ErrorKind) -> Error {
+    Error::new(kind, "this iteration met an error before and cannot go on")
 }
 
 impl<C: Cursor> Cursor for MergingCursor<C> {

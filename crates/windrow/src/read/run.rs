@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::merge::iteration_failed;
-use crate::base::{Cursor, Result, SequenceNumber, Step, Trailer};
+use crate::base::{Cursor, ErrorKind, Result, SequenceNumber, Step, Trailer};
 use crate::manifest::{FileHandle, Level};
 use crate::table::{OpenTables, ReadCounters, SequentialCursor, Table, TableCursor};
 
@@ -86,7 +86,8 @@ pub(crate) struct RunCursor<C> {
     /// The file that `current` reads.
     file: usize,
     current: Option<C>,
-    failed: bool,
+    /// The kind of the error that was met, after which nothing can be read.
+    failed: Option<ErrorKind>,
     /// What the cursors of files that were left have counted.
     counters: ReadCounters,
 }
@@ -98,7 +99,7 @@ impl<C: OpenCursor> RunCursor<C> {
             run,
             file: 0,
             current: None,
-            failed: false,
+            failed: None,
             counters: ReadCounters::default(),
         }
     }
@@ -126,8 +127,8 @@ impl<C: OpenCursor> RunCursor<C> {
         position: Option<usize>,
         place: impl FnOnce(&mut C) -> Result<()>,
     ) -> Result<()> {
-        if self.failed {
-            return Err(iteration_failed());
+        if let Some(kind) = self.failed {
+            return Err(iteration_failed(kind));
         }
         let file = position.and_then(|position| Some((position, self.run.files().get(position)?)));
         let Some((position, file)) = file else {
@@ -152,8 +153,8 @@ impl<C: OpenCursor> RunCursor<C> {
 
     #[inline]
     fn fail(&mut self, outcome: Result<()>) -> Result<()> {
-        if outcome.is_err() {
-            self.failed = true;
+        if let Err(error) = &outcome {
+            self.failed = Some(error.kind());
             self.leave_file(true);
         }
         outcome

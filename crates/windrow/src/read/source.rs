@@ -13,6 +13,10 @@ use crate::table::{OpenTables, ReadCounters, TableCursor};
 
 /// A cursor over a memtable or over a run of tables.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "memtables are few, and an indirection at each step costs more than the room"
+)]
 pub(crate) enum SourceCursor {
     Memtable(MemtableCursor),
     Run(RunCursor<TableCursor>),

@@ -18,6 +18,8 @@ struct ListCursor {
     entries: Vec<Entry>,
     position: Option<usize>,
     moves_until_error: Option<usize>,
+    /// A position where another key is read than the one by which entries are sought.
+    damaged: Option<(usize, Vec<u8>)>,
 }
 
 impl ListCursor {
@@ -76,7 +78,10 @@ impl Cursor for ListCursor {
         self.position.is_some()
     }
     fn key(&self) -> &[u8] {
-        &self.entry().0
+        match &self.damaged {
+            Some((position, key)) if Some(*position) == self.position => key,
+            _ => &self.entry().0,
+        }
     }
     fn trailer(&self) -> Trailer {
         self.entry().1
@@ -217,6 +222,49 @@ proptest! {
             prop_assert!(cursor.seek(&[0]).is_err());
         }
     }
+}
+
+/// Entries of one-byte keys, each with one value.
+fn list(keys: std::ops::Range<u8>, sequence: SequenceNumber) -> ListCursor {
+    let trailer = Trailer::new(sequence, Kind::Value);
+    ListCursor::new(keys.map(|key| (vec![key], trailer, Vec::new())).collect())
+}
+
+#[test]
+fn what_is_newer_than_the_reader_is_not_walked_through_behind_a_bound() {
+    let mut behind = list(10..200, 9);
+    behind.moves_until_error = Some(8);
+    let range = KeyRange {
+        lower: Bound::Unbounded,
+        upper: Bound::Excluded(Box::new([5])),
+    };
+    let mut cursor = VisibleCursor::new(MergingCursor::new(vec![list(1..3, 1), behind]), 1, range);
+    assert!(cursor.seek_to_first().unwrap());
+    assert!(cursor.next().unwrap());
+    assert!(!cursor.next().unwrap());
+
+    let mut before = list(10..200, 9);
+    before.moves_until_error = Some(8);
+    let range = KeyRange {
+        lower: Bound::Included(Box::new([201])),
+        upper: Bound::Unbounded,
+    };
+    let sources = vec![list(201..203, 1), before];
+    let mut cursor = VisibleCursor::new(MergingCursor::new(sources), 1, range);
+    assert!(cursor.seek_to_last().unwrap());
+    assert!(cursor.prev().unwrap());
+    assert!(!cursor.prev().unwrap());
+}
+
+#[test]
+fn keys_that_change_under_a_cursor_are_damage() {
+    let mut cursor = MergingCursor::new(vec![list(1..9, 1), list(1..9, 2)]);
+    cursor.seek(&[5], SequenceNumber::MAX).unwrap();
+    // As a mapping shows whose file was damaged after it had been verified.
+    cursor.children_mut()[0].damaged = Some((3, vec![6]));
+    assert_eq!(cursor.prev().unwrap_err().kind(), ErrorKind::Corruption);
+    assert!(!cursor.is_valid());
+    assert_eq!(cursor.next().unwrap_err().kind(), ErrorKind::Corruption);
 }
 
 #[test]

@@ -272,15 +272,18 @@ impl<C: Cursor> VisibleCursor<C> {
         while !step.is_end() {
             is_decided &= step.repeats_key();
             let trailer = step.trailer();
-            if !is_decided && trailer.sequence() <= self.sequence {
+            if !is_decided {
+                // Of invisible entries too, or a reader would go through all that is behind its
+                // range and newer than its moment.
                 if !self.range.is_below_upper(self.merged.key()) {
                     return Ok(false);
                 }
-                if !trailer.is_tombstone() {
+                let is_visible = trailer.sequence() <= self.sequence;
+                if is_visible && !trailer.is_tombstone() {
                     self.position = Position::Live;
                     return Ok(true);
                 }
-                is_decided = true;
+                is_decided = is_visible;
             }
             step = self.merged.next()?;
         }
@@ -292,12 +295,12 @@ impl<C: Cursor> VisibleCursor<C> {
         let mut found = false;
         while self.merged.is_valid() {
             let trailer = self.merged.trailer();
+            let key = self.merged.key();
+            if !self.range.is_above_lower(key) {
+                break;
+            }
             if trailer.sequence() <= self.sequence {
-                let key = self.merged.key();
                 if found && key != self.shown_key {
-                    break;
-                }
-                if !self.range.is_above_lower(key) {
                     break;
                 }
                 // Newer versions come later and replace what was found before.

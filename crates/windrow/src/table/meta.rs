@@ -34,27 +34,29 @@ impl SegmentMeta {
 }
 
 impl FileMeta {
+    /// The sum over all segments, at most `u64::MAX` whatever a damaged manifest says.
+    fn sum(&self, count: impl Fn(&SegmentMeta) -> u64) -> u64 {
+        self.segments.iter().map(count).fold(0, u64::saturating_add)
+    }
+
     /// The bytes of all segments.
     pub(crate) fn bytes(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.length).sum()
+        self.sum(|segment| segment.length)
     }
 
     /// The entries of all segments, every version counted.
     pub(crate) fn entries(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.entries).sum()
+        self.sum(|segment| segment.entries)
     }
 
     /// The tombstones of all segments.
     pub(crate) fn tombstones(&self) -> u64 {
-        self.segments.iter().map(|segment| segment.tombstones).sum()
+        self.sum(|segment| segment.tombstones)
     }
 
     /// The bytes of all keys and values before any encoding.
     pub(crate) fn logical_bytes(&self) -> u64 {
-        self.segments
-            .iter()
-            .map(|segment| segment.logical_bytes)
-            .sum()
+        self.sum(|segment| segment.logical_bytes)
     }
 
     /// The smallest user key; empty only where there are no segments.

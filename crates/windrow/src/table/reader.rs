@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{Error, FileNumber, Result, SequenceNumber, Trailer};
+use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber, Trailer};
 use crate::block::stored::{Place, TRAILER_BYTES, unfold, verify, zeroed};
 use crate::block::{Layout, PinnedValue};
 use crate::cache::BlockCache;
@@ -157,6 +157,12 @@ impl Table {
         if meta.segments.is_empty() || length < end {
             let what = "the file ends before its recorded end";
             return Err(Error::corruption(&name, length, what));
+        }
+        if meta.segments.len() > 1 {
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                format!("{name} has several segments, which this version cannot read"),
+            ));
         }
         let segments = meta
             .segments

@@ -10,7 +10,7 @@
 use std::sync::Arc;
 
 use crate::base::key::compare_entries;
-use crate::base::{Error, SequenceNumber, Trailer};
+use crate::base::{Error, ErrorKind, Result, SequenceNumber, Trailer};
 use crate::block::Layout;
 use crate::codec::checksum::key_hash;
 
@@ -32,7 +32,10 @@ pub(crate) struct TableReport {
 
 impl Table {
     /// Checks everything and appends an error to `damage` for each block that is not sound.
-    pub(crate) fn verify(self: &Arc<Self>, damage: &mut Vec<Error>) -> TableReport {
+    ///
+    /// # Errors
+    /// `Io` where the file cannot be read.
+    pub(crate) fn verify(self: &Arc<Self>, damage: &mut Vec<Error>) -> Result<TableReport> {
         let mut report = TableReport::default();
         for (index, segment) in self.segments.iter().enumerate() {
             report.segments += 1;
@@ -46,14 +49,14 @@ impl Table {
             };
             let mut blocks = ReadAhead::new(self, index);
             for block in 0..segment.index.blocks() {
-                walk.block(&mut blocks, block);
+                walk.block(&mut blocks, block)?;
                 report.blocks += 1;
                 report.bytes += segment.index.block(block).1 as u64;
             }
             report.entries += walk.tally.entries;
             walk.finish();
         }
-        report
+        Ok(report)
     }
 }
 
@@ -74,19 +77,26 @@ impl Walk<'_> {
         self.sound = false;
     }
 
-    fn block(&mut self, blocks: &mut ReadAhead, index: usize) {
+    fn block(&mut self, blocks: &mut ReadAhead, index: usize) -> Result<()> {
         let (offset, _) = self.segment.index.block(index);
         let result = blocks.load(index).and_then(|()| {
             self.entries(blocks, index)
                 .map_err(|what| Error::corruption(&self.table.name, offset, what))
         });
-        if let Err(error) = result {
-            self.report(error);
+        match result {
+            Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+            Err(error) => self.report(error),
+            Ok(()) => {}
         }
+        Ok(())
     }
 
     /// Goes through the entries of a block; an error says what is wrong with one.
-    fn entries(&mut self, blocks: &ReadAhead, index: usize) -> Result<(), &'static str> {
+    fn entries(
+        &mut self,
+        blocks: &ReadAhead,
+        index: usize,
+    ) -> std::result::Result<(), &'static str> {
         const MALFORMED: &str = "a block entry is malformed";
         let bytes = blocks.bytes();
         let layout = Layout::read(bytes, blocks.origin()).ok_or(MALFORMED)?;
@@ -109,7 +119,7 @@ impl Walk<'_> {
         trailer: Trailer,
         value_bytes: usize,
         block: usize,
-    ) -> Result<(), &'static str> {
+    ) -> std::result::Result<(), &'static str> {
         let sequence = trailer.sequence();
         let new_key = if let Some((last, last_sequence)) = &mut self.last {
             if !compare_entries(last, *last_sequence, key, sequence).is_lt() {

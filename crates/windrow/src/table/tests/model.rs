@@ -169,7 +169,7 @@ proptest! {
                 }
             }
             let mut damage = Vec::new();
-            let report = table.verify(&mut damage);
+            let report = table.verify(&mut damage).unwrap();
             prop_assert!(damage.is_empty(), "{:?}", damage);
             prop_assert_eq!(report.entries, entries.len() as u64);
         }
@@ -201,7 +201,7 @@ fn versions_of_one_key_span_blocks() {
         }
         assert_eq!(get(&table, b"hot", 1).unwrap(), None);
         let mut damage = Vec::new();
-        table.verify(&mut damage);
+        table.verify(&mut damage).unwrap();
         assert!(damage.is_empty());
     }
 }
