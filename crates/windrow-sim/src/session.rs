@@ -328,7 +328,7 @@ impl Session {
     fn check_snapshot(&mut self, snapshot: &Snapshot, expected: &Contents) -> Result<()> {
         let mut found = Contents::new();
         for name in self.db().keyspace_names() {
-            let view = self.keyspace(&name)?.at(snapshot);
+            let view = self.keyspace(&name)?.at(snapshot)?;
             let entries = view.iter()?.collect::<Result<_>>()?;
             found.insert(name, entries);
         }

@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(balance(&accounts, "ada")?, 80);
     assert_eq!(balance(&accounts, "grace")?, 70);
     // The snapshot sees one state of all keyspaces for as long as it lives.
-    let then = accounts.at(&before);
+    let then = accounts.at(&before)?;
     assert_eq!(then.get("ada")?, Some(100_u64.to_be_bytes().to_vec()));
 
     for entry in db.keyspace("journal")?.iter()? {

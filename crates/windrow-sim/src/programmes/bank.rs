@@ -276,7 +276,7 @@ impl<'a> Bank<'a> {
 
     /// Looks at the newest batches, and again when whatever was under way is over.
     fn look(&self, newest: &mut [u64; WRITERS]) -> Result<()> {
-        let view = self.batches.at(&self.db.snapshot());
+        let view = self.batches.at(&self.db.snapshot())?;
         let read = |writer| Ok(view.get(key(writer))?.map_or(0, |value| decode(&value)));
         let at_once = (0..WRITERS).map(read).collect::<Result<Vec<_>>>()?;
         Threads::default().sleep(Duration::from_micros(20));
@@ -322,7 +322,7 @@ impl<'a> Bank<'a> {
     fn accounts_at(&self, snapshot: &Snapshot, way: u64) -> Result<[Accounts; 3]> {
         let mut accounts: [Accounts; 3] = Default::default();
         for (keyspace, accounts) in self.keyspaces.iter().zip(&mut accounts) {
-            *accounts = read_all(&keyspace.at(snapshot), way)?;
+            *accounts = read_all(&keyspace.at(snapshot)?, way)?;
         }
         Ok(accounts)
     }

@@ -95,7 +95,8 @@ impl Bank {
     /// Checks the totals at one moment; returns what is in the left accounts.
     fn audit(&self) -> Vec<Option<u64>> {
         let snapshot = self.db.snapshot();
-        let (left, right) = (self.left.at(&snapshot), self.right.at(&snapshot));
+        let left = self.left.at(&snapshot).unwrap();
+        let right = self.right.at(&snapshot).unwrap();
         let read = || -> Vec<_> {
             let amounts = |writer| {
                 let left = left.get(account(writer)).unwrap();
@@ -214,6 +215,42 @@ fn closing_keeps_every_write_that_was_acknowledged() {
         let acknowledged = writer.join().unwrap();
         let disk = disk.crash(CrashPolicy::DropUnsynced);
         assert_eq!(Bank::open(&disk).audit(), [acknowledged, None]);
+    });
+}
+
+#[test]
+fn closing_waits_for_jobs_that_callers_run() {
+    explore(|| {
+        let disk = SimDisk::new();
+        let bank = Bank::open(&disk);
+        for amount in 1..=TRANSFERS {
+            bank.transfer(0, amount, Durability::Buffered).unwrap();
+        }
+        let callers: [fn(&Bank) -> Result<()>; 3] = [
+            |bank| bank.db.flush(),
+            |bank| bank.db.wait_idle(),
+            |bank| bank.left.compact_range::<&[u8]>(..),
+        ];
+        let callers = callers.map(|call| {
+            let bank = bank.clone();
+            thread::spawn(move || match call(&bank) {
+                Ok(()) => {}
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Closed, "{error}"),
+            })
+        });
+        let other = bank.clone();
+        let other = thread::spawn(move || other.db.clone().close().unwrap());
+        bank.db.clone().close().unwrap();
+        // The lock is free, and nobody works on the old files any more.
+        let again = Bank::open(&disk);
+        assert_eq!(again.audit(), [Some(TRANSFERS), None]);
+        for caller in callers {
+            caller.join().unwrap();
+        }
+        other.join().unwrap();
+        assert!(again.db.verify().unwrap().is_sound());
+        again.db.close().unwrap();
+        assert_eq!(Bank::open(&disk).audit(), [Some(TRANSFERS), None]);
     });
 }
 

@@ -34,7 +34,7 @@ use crate::options::{Durability, KeyspaceOptions, Options};
 ///
 /// let names: Vec<_> = users.iter()?.map(|entry| entry.unwrap().0).collect();
 /// assert_eq!(names, [b"alan".to_vec(), b"grace".to_vec()]);
-/// assert!(users.at(&snapshot).contains_key("ada")?);
+/// assert!(users.at(&snapshot)?.contains_key("ada")?);
 /// # Ok(())
 /// # }
 /// ```

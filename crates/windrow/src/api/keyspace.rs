@@ -5,7 +5,7 @@ use std::ops::{Bound, Deref, RangeBounds};
 use std::sync::Arc;
 
 use super::{Snapshot, View};
-use crate::base::{Kind, Result};
+use crate::base::{Error, Kind, Result};
 use crate::engine::{Handle, KeyspaceCore, Write};
 use crate::options::{self, Durability};
 use crate::read::visible::KeyRange;
@@ -85,12 +85,18 @@ impl Keyspace {
     }
 
     /// The keyspace as it was when `snapshot` was taken.
-    pub fn at(&self, snapshot: &Snapshot) -> View {
-        View::new(
-            Arc::clone(self.latest.handle()),
-            Arc::clone(self.core()),
-            Some(snapshot.clone()),
-        )
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a snapshot of another database.
+    pub fn at(&self, snapshot: &Snapshot) -> Result<View> {
+        let handle = self.latest.handle();
+        if !snapshot.is_of(handle) {
+            return Err(Error::invalid_argument(
+                "the snapshot was taken of another database",
+            ));
+        }
+        let (handle, core) = (Arc::clone(handle), Arc::clone(self.core()));
+        Ok(View::new(handle, core, Some(snapshot.clone())))
     }
 
     /// Merges everything in `range` down to the deepest level that holds data, in the calling

@@ -22,6 +22,11 @@ impl Snapshot {
         Self(Arc::new(Held { handle, sequence }))
     }
 
+    /// Whether it was taken of the database that `handle` has open.
+    pub(super) fn is_of(&self, handle: &Arc<Handle>) -> bool {
+        Arc::ptr_eq(&self.0.handle, handle)
+    }
+
     /// The sequence number of the newest write that it sees.
     pub fn sequence(&self) -> SequenceNumber {
         self.0.sequence

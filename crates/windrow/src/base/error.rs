@@ -90,6 +90,11 @@ impl Error {
         }))
     }
 
+    /// The database has been closed.
+    pub(crate) fn closed() -> Self {
+        Self::new(ErrorKind::Closed, "the database has been closed")
+    }
+
     /// What the caller can do about this error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

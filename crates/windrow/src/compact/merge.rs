@@ -8,21 +8,28 @@
 //! Concurrency: owned by one thread; it decides nothing but what [`policy`](crate::policy) decides
 //! for each entry.
 
-use super::output::Output;
+use super::output::{Created, Output};
 use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber};
 use crate::policy::{ReadPoints, Verdict, keep};
 use crate::table::FileMeta;
 
-/// What a merge did.
-#[derive(Debug, Default)]
-pub(crate) struct Merged {
+/// What a merge has written.
+#[derive(Debug)]
+pub(crate) struct Merged<'a> {
     pub(crate) files: Vec<FileMeta>,
+    /// Removes the files unless they come to be named by the manifest.
+    pub(crate) created: Created<'a>,
+}
+
+/// What became of the entries of a merge.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counts {
     /// Entries read.
-    pub(crate) entries: u64,
+    entries: u64,
     /// Entries dropped because a newer version hides them from every reader.
-    pub(crate) superseded: u64,
+    superseded: u64,
     /// Tombstones dropped because nothing is left for them to hide.
-    pub(crate) spent: u64,
+    spent: u64,
 }
 
 /// Writes what `input` holds to `output`, without what no reader at `readers` can see.
@@ -33,19 +40,19 @@ pub(crate) struct Merged {
 /// # Errors
 /// Those of reading and writing; `Corruption` where the input holds more or fewer entries than
 /// `expected`.
-pub(crate) fn merge(
+pub(crate) fn merge<'a>(
     mut input: impl Cursor,
-    mut output: Output<'_>,
+    mut output: Output<'a, '_>,
     readers: &ReadPoints,
     mut deeper: impl FnMut(&[u8]) -> bool,
     expected: u64,
-) -> Result<Merged> {
-    let mut merged = Merged::default();
+) -> Result<Merged<'a>> {
+    let mut counts = Counts::default();
     let mut key = Vec::new();
     let mut newer: Option<SequenceNumber> = None;
     input.seek_to_first()?;
     while input.is_valid() {
-        merged.entries += 1;
+        counts.entries += 1;
         if newer.is_none() || input.key() != key {
             newer = None;
             key.clear();
@@ -55,23 +62,23 @@ pub(crate) fn merge(
         let trailer = input.trailer();
         match keep(trailer, newer, readers, || deeper(&key)) {
             Verdict::Keep => output.add(&key, trailer, input.value())?,
-            Verdict::Superseded => merged.superseded += 1,
-            Verdict::Spent => merged.spent += 1,
+            Verdict::Superseded => counts.superseded += 1,
+            Verdict::Spent => counts.spent += 1,
         }
         newer = Some(trailer.sequence());
         input.next()?;
     }
     let written = output.entries();
-    if merged.entries != expected || merged.entries != written + merged.superseded + merged.spent {
+    if counts.entries != expected || counts.entries != written + counts.superseded + counts.spent {
         return Err(Error::new(
             ErrorKind::Corruption,
             format!(
                 "a merge read {} of {expected} entries and wrote {written}, dropping {} that were \
                  superseded and {} tombstones: the counts do not add up, and its result is discarded",
-                merged.entries, merged.superseded, merged.spent
+                counts.entries, counts.superseded, counts.spent
             ),
         ));
     }
-    merged.files = output.finish()?;
-    Ok(merged)
+    let (files, created) = output.finish()?;
+    Ok(Merged { files, created })
 }

@@ -7,9 +7,10 @@
 //!
 //! Concurrency: owned by one job.
 
+use std::fmt;
 use std::path::Path;
 
-use crate::base::{Error, FileNumber, Result, SegmentId, Trailer};
+use crate::base::{Error, ErrorKind, FileNumber, Result, SegmentId, Trailer};
 use crate::policy::OutputCutter;
 use crate::table::{FileMeta, TableOptions, TableWriter, file_name};
 use crate::vfs::Vfs;
@@ -22,28 +23,30 @@ pub(crate) trait JobContext {
     fn directory(&self) -> &Path;
     /// A number that was never used.
     fn allocate_id(&self) -> Result<u64>;
+    /// Makes the names in the folder durable.
+    fn sync_directory(&self) -> Result<()>;
     /// Fails when the job is to be abandoned.
     fn check_cancelled(&self) -> Result<()>;
 }
 
 /// Writes ascending entries into as many tables as they need.
-pub(crate) struct Output<'a> {
+pub(crate) struct Output<'a, 'keys> {
     context: &'a dyn JobContext,
     options: TableOptions,
     /// Where one file ends and the next begins; without it there is one file.
-    cutter: Option<OutputCutter<&'a [u8]>>,
+    cutter: Option<OutputCutter<&'keys [u8]>>,
     writer: Option<TableWriter>,
     finished: Vec<FileMeta>,
-    /// Every file that was created, finished or not.
-    created: Vec<FileNumber>,
+    /// Every file, finished or not; dropped after its writer.
+    created: Created<'a>,
     entries: u64,
 }
 
-impl<'a> Output<'a> {
+impl<'a, 'keys> Output<'a, 'keys> {
     pub(crate) fn new(
         context: &'a dyn JobContext,
         options: TableOptions,
-        cutter: Option<OutputCutter<&'a [u8]>>,
+        cutter: Option<OutputCutter<&'keys [u8]>>,
     ) -> Self {
         Self {
             context,
@@ -51,7 +54,10 @@ impl<'a> Output<'a> {
             cutter,
             writer: None,
             finished: Vec::new(),
-            created: Vec::new(),
+            created: Created {
+                context,
+                numbers: Vec::new(),
+            },
             entries: 0,
         }
     }
@@ -75,7 +81,7 @@ impl<'a> Output<'a> {
             None => self.writer.insert(Self::open_file(
                 self.context,
                 &self.options,
-                &mut self.created,
+                &mut self.created.numbers,
             )?),
         };
         writer.add(key, trailer, value)?;
@@ -88,18 +94,14 @@ impl<'a> Output<'a> {
         self.entries
     }
 
-    /// Completes the last file and makes all of them durable.
-    pub(crate) fn finish(mut self) -> Result<Vec<FileMeta>> {
+    /// Completes the last file and makes all of them durable. They are removed again unless what is
+    /// returned with them is told to keep them.
+    pub(crate) fn finish(mut self) -> Result<(Vec<FileMeta>, Created<'a>)> {
         self.close_file()?;
-        if !self.created.is_empty() {
-            let directory = self.context.directory();
-            self.context
-                .vfs()
-                .sync_dir(directory)
-                .map_err(|error| Error::io("sync", directory, error))?;
+        if !self.created.numbers.is_empty() {
+            self.context.sync_directory()?;
         }
-        self.created.clear();
-        Ok(std::mem::take(&mut self.finished))
+        Ok((self.finished, self.created))
     }
 
     fn open_file(
@@ -109,8 +111,10 @@ impl<'a> Output<'a> {
     ) -> Result<TableWriter> {
         let number = FileNumber(context.allocate_id()?);
         let segment = SegmentId(context.allocate_id()?);
+        let (vfs, directory) = (context.vfs(), context.directory());
+        let writer = TableWriter::create(vfs, directory, number, segment, options)?;
         created.push(number);
-        TableWriter::create(context.vfs(), context.directory(), number, segment, options)
+        Ok(writer)
     }
 
     fn close_file(&mut self) -> Result<()> {
@@ -121,14 +125,36 @@ impl<'a> Output<'a> {
     }
 }
 
-impl Drop for Output<'_> {
-    /// Removes the files of a job that was given up. What cannot be removed now is removed when the
-    /// database is opened next.
+/// Files of a job that no manifest names yet. Dropping it removes them; what cannot be removed now is
+/// removed when the database is opened next.
+pub(crate) struct Created<'a> {
+    context: &'a dyn JobContext,
+    numbers: Vec<FileNumber>,
+}
+
+impl Created<'_> {
+    /// Keeps the files if `edit`, which names them, counts or may count: always but where it failed
+    /// without a trace.
+    pub(crate) fn keep_unless_refused<R>(mut self, edit: &Result<R>) {
+        let is_refused =
+            |error: &Error| matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Closed);
+        if !edit.as_ref().is_err_and(is_refused) {
+            self.numbers.clear();
+        }
+    }
+}
+
+impl Drop for Created<'_> {
     fn drop(&mut self) {
-        self.writer = None;
-        for number in &self.created {
+        for number in &self.numbers {
             let path = self.context.directory().join(file_name(*number));
             drop(self.context.vfs().remove(&path));
         }
+    }
+}
+
+impl fmt::Debug for Created<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Created").field(&self.numbers).finish()
     }
 }

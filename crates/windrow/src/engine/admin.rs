@@ -30,7 +30,6 @@ impl Engine {
         name: &str,
         options: KeyspaceOptions,
     ) -> Result<Arc<KeyspaceCore>> {
-        self.check_open()?;
         options.validate()?;
         if name.is_empty() || name.len() > KEYSPACE_NAME_BYTES_MAX {
             return Err(Error::invalid_argument(format!(
@@ -39,6 +38,8 @@ impl Engine {
             )));
         }
         let creating = self.creating.lock();
+        // Whoever closes the database waits for this lock.
+        self.check_open()?;
         let known = self
             .keyspaces
             .load()
@@ -50,6 +51,7 @@ impl Engine {
             None => self.create_keyspace(name, &options)?,
         };
         core.choose_options(options);
+        core.refresh_pressure();
         drop(creating);
         Ok(core)
     }
@@ -140,12 +142,19 @@ impl Engine {
         loop {
             let generation = self.signal.generation();
             self.check_writable()?;
-            let running = self.signal.begin_job();
-            if let Some(job) = MergeJob::claim_range(keyspace, range) {
+            let Some(running) = self.signal.begin_job() else {
+                continue;
+            };
+            let has_merged = self.poison_on_panic(|| {
+                let Some(job) = MergeJob::claim_range(keyspace, range) else {
+                    return Ok(false);
+                };
                 let outcome = self.merge(keyspace, &job);
                 job.release(keyspace);
                 keyspace.refresh_pressure();
-                outcome?;
+                outcome.map(|()| true)
+            });
+            if has_merged? {
                 continue;
             }
             running.end_unchanged();

@@ -15,7 +15,8 @@ use super::ids::Ids;
 use super::poison::Poison;
 use super::stats::{self, Counters};
 use crate::base::sync::Mutex;
-use crate::base::{ErrorKind, FileNumber, Result};
+use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, ManifestStore, Record};
 use crate::vfs::Vfs;
@@ -28,6 +29,8 @@ pub(crate) struct Catalog {
     store: Mutex<ManifestStore>,
     counters: Arc<Counters>,
     poison: Arc<Poison>,
+    /// Set under the lock of `store`, after which the manifest may be another process's.
+    is_closed: AtomicBool,
 }
 
 impl Catalog {
@@ -49,7 +52,15 @@ impl Catalog {
             store: Mutex::new(store),
             counters,
             poison,
+            is_closed: AtomicBool::new(false),
         })
+    }
+
+    /// Refuses every edit from here on.
+    pub(crate) fn close(&self) {
+        let store = self.store.lock();
+        self.is_closed.store(true, Ordering::Release);
+        drop(store);
     }
 
     /// A number that was never used.
@@ -69,13 +80,16 @@ impl Catalog {
     /// any later edit.
     ///
     /// # Errors
-    /// `NoSpace`, where nothing has changed; any other failure poisons the database.
+    /// `NoSpace` and `Closed`, where nothing has changed; any other failure poisons the database.
     pub(crate) fn commit<R>(
         &self,
         build: impl FnOnce(&ManifestState) -> Vec<Record>,
         install: impl FnOnce(&ManifestState) -> R,
     ) -> Result<R> {
         let mut store = self.store.lock();
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::closed());
+        }
         self.poison.check()?;
         let mut records = build(store.state());
         let mark = self.ids.mark_due();
@@ -115,8 +129,8 @@ impl Catalog {
         self.store.lock().length()
     }
 
-    /// Goes on in a new manifest. A failure that leaves the old one in force is no error: the next
-    /// edit tries again.
+    /// Goes on in a new manifest. A full disk, which leaves the old one in force, is no error: a
+    /// later edit tries again.
     fn roll_over(&self, store: &mut ManifestStore) {
         let Some(number) = self.ids.allocate() else {
             return;

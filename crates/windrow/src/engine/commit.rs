@@ -10,7 +10,8 @@
 //! Invariants:
 //! - I1: A sequence number belongs to one entry: numbers are taken only for a record that was
 //!   written, and a failed write of which the outcome is unknown ends all writing.
-//! - I2: An acknowledgement comes after the durability that was asked for, and never after a poison.
+//! - I2: An acknowledgement comes after the durability that was asked for, and no group becomes
+//!   visible after a poison.
 //!
 //! Concurrency: `log` is locked by the leader only; the lock is never contended. `next` is held
 //! while a log is created, so that logs enter the manifest in the order of their numbers and each is
@@ -21,6 +22,7 @@ use std::time::Duration;
 
 use super::Engine;
 use super::commit_queue::{CommitQueue, Leader, Turn};
+use super::poison::Poison;
 use super::replay::ReplayedLog;
 use super::stats;
 use super::write::Write;
@@ -147,10 +149,17 @@ impl Engine {
         durability: Durability,
     ) -> Result<u64> {
         leader.gather(GROUP_BYTES_MAX);
+        // Before the leadership is passed on, should this thread panic: the next group must not
+        // make a part of this one visible.
+        let mut interrupted = Interrupted {
+            poison: &self.poison,
+            is_over: false,
+        };
         let first = match self.write_group(&leader, write, durability) {
             Ok(first) => first,
             Err(error) => {
                 leader.answer(|_| Err(error.share()));
+                interrupted.is_over = true;
                 return Err(error);
             }
         };
@@ -163,11 +172,12 @@ impl Engine {
         let inserted = write.insert(first);
         // Only memory can fail here; a group of which a part is missing must never be seen.
         if !leader.settle() || inserted.is_err() {
-            self.poison
-                .set(&Error::new(ErrorKind::Poisoned, "a commit was interrupted"));
+            drop(interrupted);
             return Err(self.abandoned());
         }
+        self.poison.check()?; // I2
         self.visible.store(next - 1, Ordering::Release);
+        interrupted.is_over = true;
         leader.finish();
         inserted
     }
@@ -279,13 +289,10 @@ impl Engine {
         let vfs = &*self.options.vfs;
         let name = FileName::Wal(number).to_string();
         let writer = LogWriter::create(vfs, &self.directory, &name, number, self.chain.last_log())?;
-        let added = vfs
-            .sync_dir(&self.directory)
-            .map_err(|error| Error::io("sync", &self.directory, error))
-            .and_then(|()| {
-                self.catalog
-                    .commit(|_| vec![Record::AddLog(number)], |_| ())
-            });
+        let added = self.sync_directory().and_then(|()| {
+            self.catalog
+                .commit(|_| vec![Record::AddLog(number)], |_| ())
+        });
         if let Err(error) = added {
             if !self.poison.is_set() {
                 // What cannot be removed now is removed when the database is opened next.
@@ -388,6 +395,16 @@ impl Engine {
         Ok(())
     }
 
+    /// Makes the names in the folder durable. A failure ends all writing: the system tells of it only
+    /// once, and a later sync, perhaps for another thread's file, would succeed without it.
+    pub(super) fn sync_directory(&self) -> Result<()> {
+        self.options
+            .vfs
+            .sync_dir(&self.directory)
+            .map_err(|error| Error::io("sync", &self.directory, error))
+            .inspect_err(|error| self.poison.set(error))
+    }
+
     fn poison_unless_full(&self, outcome: Result<()>) -> Result<()> {
         outcome.inspect_err(|error| {
             if error.kind() != ErrorKind::NoSpace {
@@ -402,6 +419,21 @@ impl Engine {
         match self.poison.check() {
             Err(error) => error,
             Ok(()) => Error::new(ErrorKind::Poisoned, "a commit was interrupted"),
+        }
+    }
+}
+
+/// Ends all writing when it is dropped, in a panic too, before the group is over.
+struct Interrupted<'a> {
+    poison: &'a Poison,
+    is_over: bool,
+}
+
+impl Drop for Interrupted<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.poison
+                .set(&Error::new(ErrorKind::Poisoned, "a commit was interrupted"));
         }
     }
 }

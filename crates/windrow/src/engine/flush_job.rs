@@ -11,12 +11,13 @@ use std::sync::Arc;
 use super::merge_job::{next_version, table_options};
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::{FileNumber, Result, SequenceNumber};
-use crate::compact::merge::{Merged, merge};
+use crate::compact::merge::merge;
 use crate::compact::output::Output;
 use crate::manifest::names::FileName;
 use crate::manifest::{ManifestState, Record};
 use crate::memtable::MemtableCursor;
 use crate::read::state::Waiting;
+use crate::table::FileMeta;
 
 impl Engine {
     /// Writes `oldest`, the oldest waiting memtable of `keyspace`, to a table of level 0.
@@ -33,19 +34,18 @@ impl Engine {
             oldest.memtable.entries(),
         )?;
         self.sync_logs()?;
-        let first_needed = self.catalog.commit(
-            |state| self.flush_records(keyspace, oldest.through, &flushed, state),
+        let files = flushed.files;
+        let committed = self.catalog.commit(
+            |state| self.flush_records(keyspace, oldest.through, &files, state),
             |state| {
-                let adds = self.handles(0, &flushed.files);
+                let adds = self.handles(0, &files);
                 keyspace.install_flush(next_version(keyspace, &adds, &[]));
                 state.logs.first().copied()
             },
-        )?;
-        let bytes = flushed
-            .files
-            .iter()
-            .map(crate::table::FileMeta::bytes)
-            .sum();
+        );
+        flushed.created.keep_unless_refused(&committed);
+        let first_needed = committed?;
+        let bytes = files.iter().map(FileMeta::bytes).sum();
         stats::add(&self.counters.flush_bytes, bytes);
         stats::add(&self.counters.flushes, 1);
         if let Some(first) = first_needed {
@@ -60,11 +60,10 @@ impl Engine {
         &self,
         keyspace: &Arc<KeyspaceCore>,
         through: SequenceNumber,
-        flushed: &Merged,
+        flushed: &[FileMeta],
         state: &ManifestState,
     ) -> Vec<Record> {
         let mut records: Vec<Record> = flushed
-            .files
             .iter()
             .map(|file| Record::AddFile {
                 keyspace: keyspace.id(),

@@ -196,6 +196,16 @@ impl Engine {
         }
     }
 
+    /// Does `work`, which claims a job and runs it. A panic ends all writing: what was claimed is
+    /// never given back, and memory may disagree with the manifest.
+    pub(super) fn poison_on_panic<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+            let error = Error::new(ErrorKind::Poisoned, "a background job panicked");
+            self.poison.set(&error);
+            Err(error)
+        })
+    }
+
     /// Keeps the error of a failed job and lets jobs rest. Only what leaves durability unknown ends
     /// writing.
     fn note_failure(&self, error: Error) {
@@ -248,14 +258,17 @@ impl Work for Engine {
     fn run_one(&self) -> bool {
         self.scrub_if_due();
         let generation = self.signal.generation();
-        let running = self.signal.begin_job();
-        let Some(job) = self.next_job() else {
-            running.end_quietly(generation);
+        let Some(running) = self.signal.begin_job() else {
             return false;
         };
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.run(job)));
-        let outcome = outcome
-            .unwrap_or_else(|_| Err(Error::new(ErrorKind::Poisoned, "a background job panicked")));
+        let outcome = self.poison_on_panic(|| match self.next_job() {
+            Some(job) => self.run(job).map(|()| true),
+            None => Ok(false),
+        });
+        if matches!(outcome, Ok(false)) {
+            running.end_quietly(generation);
+            return false;
+        }
         if let Err(error) = outcome {
             self.note_failure(error);
         }

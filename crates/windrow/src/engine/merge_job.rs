@@ -269,10 +269,12 @@ impl Engine {
             level: *level,
             file: file.meta.clone(),
         }));
-        self.catalog.commit(
+        let committed = self.catalog.commit(
             |_| records,
             |_| keyspace.install_version(next_version(keyspace, &adds, &removes)),
-        )?;
+        );
+        merged.created.keep_unless_refused(&committed);
+        committed?;
         for file in inputs.files() {
             file.mark_obsolete();
         }
@@ -291,7 +293,7 @@ impl Engine {
         keyspace: &KeyspaceCore,
         inputs: &Inputs,
         claim: &Claim<Box<[u8]>>,
-    ) -> Result<Merged> {
+    ) -> Result<Merged<'_>> {
         let options = keyspace.options();
         let tree = summary(&inputs.version, &inputs.work);
         let claim = claim.borrowed();
@@ -358,12 +360,13 @@ impl JobContext for Engine {
         self.catalog.allocate()
     }
 
+    fn sync_directory(&self) -> Result<()> {
+        self.sync_directory()
+    }
+
     fn check_cancelled(&self) -> Result<()> {
         if self.signal.is_stopping() {
-            return Err(Error::new(
-                crate::ErrorKind::Closed,
-                "the database is being closed",
-            ));
+            return Err(Error::closed());
         }
         Ok(())
     }

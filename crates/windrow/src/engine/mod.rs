@@ -17,8 +17,9 @@
 //! - I3: After an error that leaves durability unknown nothing more is acknowledged ([`poison`]).
 //!
 //! Concurrency, in lock order: the leadership of the commits; the catalog; a keyspace's `work`, then
-//! its `install`; everything else is a leaf. No lock but the leadership and the catalog is held
-//! during I/O, and readers take none.
+//! its `install`; everything else is a leaf. Locks held during I/O are the leadership, the catalog,
+//! that of the log being made or synced, that of the keyspace being created and, while a table is
+//! opened for the first time, its slot's; readers take the last only.
 
 mod admin;
 mod catalog;
@@ -49,7 +50,7 @@ use arc_swap::ArcSwap;
 
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::base::{Error, ErrorKind, Result, SequenceNumber};
+use crate::base::{Error, Result, SequenceNumber};
 use crate::cache::BlockCache;
 use crate::manifest::Obsolete;
 use crate::options::Options;
@@ -135,10 +136,7 @@ impl Engine {
     #[inline]
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.is_closed.load(Ordering::Acquire) {
-            return Err(Error::new(
-                ErrorKind::Closed,
-                "the database has been closed",
-            ));
+            return Err(Error::closed());
         }
         Ok(())
     }
@@ -163,8 +161,16 @@ impl fmt::Debug for Engine {
 /// The open database with its workers and its lock; closes when dropped.
 pub(crate) struct Handle {
     engine: Arc<Engine>,
-    workers: Mutex<Option<Box<dyn Workers>>>,
-    lock: Mutex<Option<Box<dyn LockGuard>>>,
+    open: Mutex<Open>,
+}
+
+/// Whether the database is open, and if not, how closing it went.
+enum Open {
+    Yes {
+        workers: Box<dyn Workers>,
+        lock: Box<dyn LockGuard>,
+    },
+    No(Result<()>),
 }
 
 impl Handle {
@@ -215,8 +221,10 @@ impl Handle {
             .map_err(|error| Error::io("start threads for", directory, error))?;
         Ok(Self {
             engine,
-            workers: Mutex::new(Some(workers)),
-            lock: Mutex::new(Some(opened.lock)),
+            open: Mutex::new(Open::Yes {
+                workers,
+                lock: opened.lock,
+            }),
         })
     }
 
@@ -225,20 +233,41 @@ impl Handle {
         &self.engine
     }
 
-    /// Ends the workers, makes everything acknowledged durable and releases the lock. A second
-    /// call does nothing.
+    /// Ends all jobs, makes everything acknowledged durable and releases the lock. Another call
+    /// waits for the first and has its outcome.
     ///
     /// # Errors
     /// That of the last sync.
     pub(crate) fn close(&self) -> Result<()> {
-        if self.engine.is_closed.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
+        let mut open = self.open.lock();
+        let outcome = match std::mem::replace(&mut *open, Open::No(Ok(()))) {
+            Open::Yes { workers, lock } => {
+                let closed = self.end(workers);
+                drop(lock);
+                closed
+            }
+            Open::No(outcome) => outcome,
+        };
+        let told = match &outcome {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.share()),
+        };
+        *open = Open::No(outcome);
+        told
+    }
+
+    /// Ends everything that may change files, in whatever thread it runs, before the lock goes.
+    fn end(&self, workers: Box<dyn Workers>) -> Result<()> {
+        self.engine.is_closed.store(true, Ordering::Release);
         self.engine.signal.stop();
-        drop(self.workers.lock().take());
+        drop(workers);
+        // Callers run jobs, too.
+        self.engine.signal.wait_until_none_runs();
+        drop(self.engine.creating.lock());
         let closed = self.engine.close_log();
         self.engine.remove_obsolete();
-        drop(self.lock.lock().take());
+        self.engine.catalog.close();
+        self.engine.tables.close();
         closed
     }
 }

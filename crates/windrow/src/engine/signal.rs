@@ -75,17 +75,30 @@ impl Signal {
         self.changed.notify_all();
     }
 
+    /// Blocks until no job is running. None begins after [`Self::stop`].
+    pub(crate) fn wait_until_none_runs(&self) {
+        let mut state = self.state.lock();
+        while state.running > 0 {
+            state = self.changed.wait(state);
+        }
+    }
+
     pub(crate) fn is_stopping(&self) -> bool {
         self.state.lock().stopping
     }
 
-    /// Counts a job that begins; the guard counts its end and notifies.
-    pub(crate) fn begin_job(&self) -> RunningJob<'_> {
-        self.state.lock().running += 1;
-        RunningJob {
+    /// Counts a job that begins; the guard counts its end and notifies. `None` once stopped: what
+    /// runs then runs no more when the database is closed.
+    pub(crate) fn begin_job(&self) -> Option<RunningJob<'_>> {
+        let mut state = self.state.lock();
+        if state.stopping {
+            return None;
+        }
+        state.running += 1;
+        Some(RunningJob {
             signal: self,
             end: End::Changed,
-        }
+        })
     }
 }
 

@@ -21,6 +21,12 @@ const SLOWEST_BYTES_PER_SECOND: f64 = 16e6;
 /// A delay shorter than this is owed, not slept.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
+/// No write is delayed for longer, however large it is.
+const SLEEP_MAX: Duration = Duration::from_secs(1);
+
+/// A delay notices this soon that the database is being closed.
+const SLEEP_PIECE: Duration = Duration::from_millis(50);
+
 /// How long a stopped writer waits before it looks again, should no job end.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
@@ -54,7 +60,16 @@ impl Engine {
         let total = Duration::from_nanos(total);
         if total >= SLEEP_MIN {
             self.background.owed.0.store(0, Ordering::Relaxed);
-            self.count_stall(|| self.options.runtime.sleep(total));
+            self.count_stall(|| self.sleep(total.min(SLEEP_MAX)));
+        }
+    }
+
+    /// Sleeps for `rest`, or until the database is being closed.
+    fn sleep(&self, mut rest: Duration) {
+        while !rest.is_zero() && !self.signal.is_stopping() {
+            let piece = rest.min(SLEEP_PIECE);
+            self.options.runtime.sleep(piece);
+            rest -= piece;
         }
     }
 
@@ -66,6 +81,8 @@ impl Engine {
             loop {
                 let generation = self.signal.generation();
                 self.check_writable()?;
+                // Anew, since nothing else would do so where no job is due.
+                keyspace.refresh_pressure();
                 if keyspace.pressure() != Pressure::Stop {
                     return Ok(());
                 }

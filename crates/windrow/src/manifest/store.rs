@@ -187,9 +187,8 @@ impl ManifestStore {
     /// then obsolete.
     ///
     /// # Errors
-    /// As long as `CURRENT` still names the old manifest, the store goes on with that and an error
-    /// means that nothing has changed; else the store is poisoned, which
-    /// [`is_poisoned`](Self::is_poisoned) tells.
+    /// `NoSpace` where nothing has changed and the store goes on with the old manifest; any other
+    /// error poisons the store, which [`is_poisoned`](Self::is_poisoned) tells.
     pub(crate) fn roll_over(&mut self, number: FileNumber) -> Result<()> {
         self.check_sound()?;
         assert!(number > self.number(), "a manifest takes a fresh number");
@@ -199,6 +198,9 @@ impl ManifestStore {
             Ok(log) => log,
             Err(error) => {
                 self.state.next_id = next_id;
+                // Of a failed sync of the folder the system tells only once: a later one, of
+                // whatever name, would succeed without it.
+                self.is_poisoned |= error.kind() != ErrorKind::NoSpace;
                 // What is left behind on a full disk would make it fuller; the next open removes
                 // what cannot be removed now.
                 let name = FileName::Manifest(number).to_string();
@@ -299,7 +301,7 @@ fn remove_leftover(vfs: &dyn Vfs, directory: &Path, name: &str) -> Result<()> {
 
 fn sync_directory(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     vfs.sync_dir(directory)
-        .map_err(|error| Error::io("sync", directory, error))
+        .map_err(|error| Error::io("sync", directory, error).with_kind(ErrorKind::Io))
 }
 
 /// What `CURRENT` says if manifest `number` counts.

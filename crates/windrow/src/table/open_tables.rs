@@ -43,6 +43,8 @@ pub(crate) struct OpenTables {
     context: TableContext,
     open_max: usize,
     clock: Mutex<VecDeque<Weak<TableSlot>>>,
+    /// Set when the files may be another process's.
+    is_closed: AtomicBool,
 }
 
 /// An open table on loan from its slot.
@@ -75,7 +77,13 @@ impl OpenTables {
             context,
             open_max,
             clock: Mutex::new(VecDeque::new()),
+            is_closed: AtomicBool::new(false),
         }
+    }
+
+    /// Opens no file from here on; cursors that stay read what is open.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
     }
 
     /// The table in `slot`, opened if need be as `meta` describes it.
@@ -113,6 +121,9 @@ impl OpenTables {
 
     /// Opens the file that `meta` describes, whether or not it is open already.
     pub(crate) fn open_anew(&self, meta: &FileMeta) -> Result<Arc<Table>> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::closed());
+        }
         let name = super::file_name(meta.number);
         let path = self.directory.join(&name);
         let file = self

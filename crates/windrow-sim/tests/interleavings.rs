@@ -1,0 +1,291 @@
+//! Two threads at places that one names and the other waits for, and faults that meet them there.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "holds one thread of the test at a place while the others go on"
+)]
+#![cfg(not(any(loom, shuttle)))]
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+
+use windrow::vfs::{File, LockGuard, OpenMode, Vfs};
+use windrow::{Db, Durability, ErrorKind, KeyspaceOptions, Options};
+use windrow_sim::disk::{Effect, Fault, OperationKind, Repeat};
+use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
+
+/// Holds the first thread that comes by until it is opened.
+#[derive(Debug, Default)]
+struct Gate {
+    /// Whether somebody has come, and whether he may go on.
+    state: Mutex<(bool, bool)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.0 = true;
+        self.changed.notify_all();
+        while !state.1 {
+            state = self.changed.wait(state).unwrap();
+        }
+    }
+
+    fn wait_for_somebody(&self) {
+        let mut state = self.state.lock().unwrap();
+        while !state.0 {
+            state = self.changed.wait(state).unwrap();
+        }
+    }
+
+    fn open(&self) {
+        self.state.lock().unwrap().1 = true;
+        self.changed.notify_all();
+    }
+}
+
+/// Where a [`GatedDisk`] holds the thread that is named [`HELD`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    CreateTable,
+    SyncFolder,
+}
+
+const HELD: &str = "held";
+
+/// A disk on which one thread is held at one place.
+#[derive(Debug)]
+struct GatedDisk {
+    disk: SimDisk,
+    gate: Arc<Gate>,
+    place: Place,
+}
+
+impl GatedDisk {
+    fn meet(&self, place: Place) {
+        if self.place == place && thread::current().name() == Some(HELD) {
+            self.gate.pass();
+        }
+    }
+}
+
+impl Vfs for GatedDisk {
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        if path.extension().is_some_and(|kind| kind == "table") {
+            self.meet(Place::CreateTable);
+        }
+        self.disk.create(path)
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.disk.open(path, mode)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        self.disk.list(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.meet(Place::SyncFolder);
+        self.disk.sync_dir(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        self.disk.lock(path)
+    }
+}
+
+/// Small sizes, so that little data makes many jobs.
+fn small(vfs: Arc<dyn Vfs>) -> Options {
+    let mut options = Options::default();
+    options.keyspace.memtable_bytes = 4 << 10;
+    options.keyspace.file_bytes = 2 << 10;
+    options.keyspace.base_bytes = 4 << 10;
+    options.keyspace.level0_runs = 2;
+    options.keyspace.block_bytes = 256;
+    options.max_wal_bytes = 64 << 10;
+    // Nothing runs in the background but what callers run.
+    options
+        .with_vfs(vfs)
+        .with_runtime(Arc::new(SteppedRuntime::new(1)))
+}
+
+/// Runs `call` in a thread that a [`GatedDisk`] holds.
+fn held<R: Send + 'static>(
+    db: &Db,
+    call: impl FnOnce(&Db) -> windrow::Result<R> + Send + 'static,
+) -> thread::JoinHandle<windrow::Result<R>> {
+    let db = db.clone();
+    let thread = thread::Builder::new().name(HELD.to_owned());
+    thread.spawn(move || call(&db)).unwrap()
+}
+
+fn tables(disk: &SimDisk) -> usize {
+    let is_table =
+        |path: &&std::path::PathBuf| path.extension().is_some_and(|kind| kind == "table");
+    disk.image().files().iter().filter(is_table).count()
+}
+
+#[test]
+fn closing_waits_for_the_jobs_that_callers_run() {
+    let disk = SimDisk::new();
+    let gate = Arc::new(Gate::default());
+    let gated = GatedDisk {
+        disk: disk.clone(),
+        gate: Arc::clone(&gate),
+        place: Place::CreateTable,
+    };
+    let db = Db::open("/data/db", small(Arc::new(gated))).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    for round in 0..3 {
+        for key in 0..20 {
+            let value = format!("value {round}");
+            keyspace.insert(format!("key {key}"), value).unwrap();
+        }
+        db.flush().unwrap();
+    }
+    let merging = held(&db, Db::wait_idle);
+    gate.wait_for_somebody();
+    let closing = {
+        let db = db.clone();
+        thread::spawn(move || db.close())
+    };
+    // While the merge is held, so is the lock, however long that lasts.
+    for _ in 0..100 {
+        let second = Db::open("/data/db", small(Arc::new(disk.clone())));
+        assert_eq!(second.unwrap_err().kind(), ErrorKind::Locked);
+        thread::yield_now();
+    }
+    gate.open();
+    closing.join().unwrap().unwrap();
+    match merging.join().unwrap() {
+        Ok(()) => {}
+        Err(error) => assert_eq!(error.kind(), ErrorKind::Closed, "{error}"),
+    }
+    let again = Db::open("/data/db", small(Arc::new(disk))).unwrap();
+    let value = again.keyspace("k").unwrap().get("key 7").unwrap();
+    assert_eq!(value.as_deref(), Some(&b"value 2"[..]));
+    assert!(again.verify().unwrap().is_sound());
+}
+
+#[test]
+fn what_needs_a_closed_database_says_so() {
+    let disk = SimDisk::new();
+    let db = Db::open("/data/db", small(Arc::new(disk))).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    for key in 0..200 {
+        keyspace.insert(format!("key {key}"), "value").unwrap();
+    }
+    db.flush().unwrap();
+    let mut cursor = keyspace.cursor().unwrap();
+    db.clone().close().unwrap();
+    // A second call has the outcome of the first.
+    db.clone().close().unwrap();
+    let is_closed = |kind: ErrorKind| assert_eq!(kind, ErrorKind::Closed);
+    is_closed(cursor.seek_to_first().unwrap_err().kind());
+    is_closed(db.keyspace("new").unwrap_err().kind());
+    is_closed(db.wait_idle().unwrap_err().kind());
+    is_closed(keyspace.compact_range::<&[u8]>(..).unwrap_err().kind());
+}
+
+#[test]
+fn a_failed_sync_of_the_folder_ends_writing_in_every_thread() {
+    let disk = SimDisk::new();
+    let gate = Arc::new(Gate::default());
+    let gated = GatedDisk {
+        disk: disk.clone(),
+        gate: Arc::clone(&gate),
+        place: Place::SyncFolder,
+    };
+    let db = Db::open("/data/db", small(Arc::new(gated))).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    keyspace.insert("a", "1").unwrap();
+    let flushing = held(&db, Db::flush);
+    // Its table is written and about to get a durable name.
+    gate.wait_for_somebody();
+    disk.set_faults(vec![Fault::io(OperationKind::SyncDir, 0)]);
+    let failed = (0..20).find_map(|key| keyspace.insert(format!("k{key}"), vec![7; 600]).err());
+    assert!(failed.is_some(), "a log is switched, and its name synced");
+    disk.set_faults(Vec::new());
+    gate.open();
+    assert!(flushing.join().unwrap().is_err());
+    let write = keyspace.insert_with("z", "9", Durability::Sync);
+    assert_eq!(write.unwrap_err().kind(), ErrorKind::Poisoned);
+    let after = disk.crash(CrashPolicy::DropUnsynced);
+    Db::open("/data/db", small(Arc::new(after))).unwrap();
+}
+
+#[test]
+fn options_that_come_late_stop_no_writer() {
+    let disk = SimDisk::new();
+    let mut own = KeyspaceOptions::default();
+    own.memtable_bytes = 4 << 10;
+    own.level0_runs = 64;
+    let db = Db::open("/data/db", small(Arc::new(disk.clone()))).unwrap();
+    let keyspace = db.keyspace_with("k", own.clone()).unwrap();
+    for round in 0..30 {
+        keyspace.insert("key", format!("value {round}")).unwrap();
+        db.flush().unwrap();
+    }
+    db.close().unwrap();
+    // Under the options of the database level 0 is far too long; under its own nothing is due.
+    let db = Db::open("/data/db", small(Arc::new(disk))).unwrap();
+    let keyspace = db.keyspace_with("k", own).unwrap();
+    keyspace.insert("key", "value").unwrap();
+    assert_eq!(db.stats().stalls, 0);
+}
+
+#[test]
+fn an_edit_without_room_leaves_no_tables_behind() {
+    let disk = SimDisk::new();
+    let db = Db::open("/data/db", small(Arc::new(disk.clone()))).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    for key in 0..20 {
+        keyspace.insert(format!("key {key}"), [1; 100]).unwrap();
+    }
+    let mut fault = Fault::io(OperationKind::Reserve, 0);
+    fault.effect = Effect::NoSpace;
+    fault.repeat = Repeat::FromThenOn;
+    // Long names use up what is reserved for the manifest.
+    let full = (0..12_000).find_map(|number| {
+        if number == 200 {
+            disk.set_faults(vec![fault]);
+        }
+        db.keyspace(&format!("{number:0255}")).err()
+    });
+    assert_eq!(full.unwrap().kind(), ErrorKind::NoSpace);
+    let before = tables(&disk);
+    for _ in 0..3 {
+        assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::NoSpace);
+    }
+    assert_eq!(tables(&disk), before);
+    disk.set_faults(Vec::new());
+    db.flush().unwrap();
+    assert_eq!(tables(&disk), before + 1);
+}
+
+#[test]
+fn a_snapshot_of_another_database_is_refused() {
+    let open = || Db::open("/data/db", small(Arc::new(SimDisk::new()))).unwrap();
+    let (one, other) = (open(), open());
+    let keyspace = one.keyspace("k").unwrap();
+    let view = keyspace.at(&other.snapshot());
+    assert_eq!(view.unwrap_err().kind(), ErrorKind::InvalidArgument);
+}
