@@ -5,8 +5,10 @@
     reason = "these tests run the program on real files, and fail by panicking"
 )]
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -376,4 +378,51 @@ fn the_demo_survives_its_own_death() {
     assert_eq!(code(&again), 1, "{}", problem(&again));
     let fresh = windrow(&folder, &["demo", "--input", "in"]);
     assert!(done(&fresh).ends_with("mismatches: 0\n"));
+}
+
+/// Wherever its child dies, the demo says so: a broken pipe to the child is no reader who has enough.
+#[test]
+fn a_demo_whose_child_dies_early_fails() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("in")).unwrap();
+    // A plan longer than a pipe holds, and work enough between the first load and the child.
+    for number in 0..1000 {
+        let name = format!("in/{number}{}", "x".repeat(100));
+        fs::write(folder.path().join(name), "content").unwrap();
+    }
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(["demo", "--input", "in", "--db", "db"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(demo.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("load ") {
+        line.clear();
+        assert!(stdout.read_line(&mut line).unwrap() > 0);
+    }
+    // The child cannot open the database; its parent has it open already.
+    fs::write(folder.path().join("db/CURRENT"), "damaged").unwrap();
+    stdout.read_to_string(&mut line).unwrap();
+    let output = demo.wait_with_output().unwrap();
+    assert_eq!(code(&output), 2, "{line}");
+    let problem = problem(&output);
+    assert!(
+        problem.contains("the second load ended by itself"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn the_demo_takes_files_whose_names_are_no_text() {
+    let folder = TempDir::new().unwrap();
+    let input = folder.path().join("in");
+    fs::create_dir(&input).unwrap();
+    fs::write(input.join(OsStr::from_bytes(b"\xff\n")), "content").unwrap();
+    let object = json(&windrow(&folder, &["demo", "--input", "in", "--json"]));
+    assert_eq!(object["mismatches"], 0);
+    assert_eq!(object["recovered"], object["acknowledged"]);
+    assert!(object["acknowledged"].as_u64().unwrap() > 0);
 }
