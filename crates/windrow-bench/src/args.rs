@@ -96,8 +96,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
 
-    /// Folder in which the store is kept after the run, in a subfolder named after the engine; a
-    /// fill empties this subfolder first [default: a temporary folder, removed at the end]
+    /// Folder in which the store is kept after the run, in a subfolder named after the engine. A
+    /// fill removes the store that is in this subfolder, and refuses a subfolder that holds
+    /// anything but a store [default: a temporary folder, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub db: Option<PathBuf>,
 }

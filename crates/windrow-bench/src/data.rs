@@ -5,7 +5,7 @@
 //! a fixed pool of bytes. So a value can be checked knowing only its key, and the tag stands for
 //! the whole value once the check has passed.
 
-use windrow::{Error, Result};
+use windrow::{Error, Result, limits};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Digits of the number in a key, where the key is long enough.
@@ -31,13 +31,27 @@ impl DataSet {
     /// Data of `num` keys.
     ///
     /// # Errors
-    /// `InvalidArgument` when `key_size` is too small for `num` different keys.
+    /// `InvalidArgument` when `key_size` is too small for `num` different keys, or a key, a missing
+    /// key or a value is longer than Windrow's limits.
     pub fn new(num: u64, key_size: usize, value_size: usize, seed: u64) -> Result<Self> {
         let key_digits = key_size.min(KEY_DIGITS);
         let distinct = u32::try_from(key_digits).map_or(0, |digits| 10_u64.pow(digits));
         if key_size == 0 || num > distinct {
             return Err(Error::invalid_argument(format!(
                 "keys of {key_size} bytes are too short for {num} different decimal numbers"
+            )));
+        }
+        // A missing key is one byte longer.
+        let longest = limits::KEY_BYTES_MAX - 1;
+        if key_size > longest {
+            return Err(Error::invalid_argument(format!(
+                "keys of {key_size} bytes are longer than the bench's limit of {longest}"
+            )));
+        }
+        if value_size > limits::VALUE_BYTES_MAX {
+            return Err(Error::invalid_argument(format!(
+                "values of {value_size} bytes are longer than the limit of {}",
+                limits::VALUE_BYTES_MAX
             )));
         }
         Ok(Self {

@@ -27,7 +27,8 @@ pub trait Engine: Sync + Sized {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
     /// A scan over the store as it is now.
     fn scan(&self) -> Result<Self::Scan<'_>>;
-    /// Waits until background work has nothing left to do.
+    /// Writes what is in memory to tables and waits until background work has nothing left to do, so
+    /// that the next load pays for nothing of this one.
     fn settle(&self) -> Result<()>;
     /// Totals since the store was opened.
     fn counters(&self) -> Result<Counters>;

@@ -1,8 +1,7 @@
 //! Runs loads one after the other and reports each.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
@@ -23,7 +22,9 @@ pub fn run<E: Engine>(args: &BenchArgs, mut each: impl FnMut(&Report) -> Result<
     let temporary = match &args.db {
         Some(_) => None,
         None => Some(
-            tempfile::tempdir()
+            tempfile::Builder::new()
+                .prefix("windrow-bench-")
+                .tempdir()
                 .map_err(|error| Error::io("create a folder in", &std::env::temp_dir(), error))?,
         ),
     };
@@ -43,13 +44,12 @@ pub fn run<E: Engine>(args: &BenchArgs, mut each: impl FnMut(&Report) -> Result<
         }
         let open = match engine.take() {
             Some(engine) => engine,
+            // Nothing is created for a load that cannot run.
+            None if load.needs_data() && !is_store(&folder) => return Err(no_data(load)),
             None => E::open(&folder, args)?,
         };
         if load.needs_data() && !open.scan()?.seek(&[0])? {
-            return Err(Error::invalid_argument(format!(
-                "{} needs data: put fillseq or fillrandom before it",
-                load.name()
-            )));
+            return Err(no_data(load));
         }
         let job = Job {
             engine: &open,
@@ -73,18 +73,32 @@ fn stream(before: &[Load], load: Load) -> u64 {
         .fold(repetition, |name, byte| mix(name ^ u64::from(byte)))
 }
 
-fn empty(folder: &PathBuf) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Error::io("empty", folder, error));
-        }
-        _ => {}
-    }
-    create(folder)
+fn no_data(load: Load) -> Error {
+    Error::invalid_argument(format!(
+        "{} needs data: put fillseq or fillrandom before it",
+        load.name()
+    ))
 }
 
-fn create(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))
+/// Whether a store is in `folder`: each of the engines keeps a file of this name.
+fn is_store(folder: &Path) -> bool {
+    folder.join("CURRENT").is_file()
+}
+
+/// Makes `folder` an empty one. A store that is there goes; anything else stays, and is an error.
+fn empty(folder: &Path) -> Result<()> {
+    if is_store(folder) {
+        fs::remove_dir_all(folder).map_err(|error| Error::io("remove", folder, error))?;
+    }
+    fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+    let mut left = fs::read_dir(folder).map_err(|error| Error::io("list", folder, error))?;
+    if left.next().is_some() {
+        return Err(Error::invalid_argument(format!(
+            "{} is not empty and holds no store: a fill would remove what is in it",
+            folder.display()
+        )));
+    }
+    Ok(())
 }
 
 /// One load on an open engine.

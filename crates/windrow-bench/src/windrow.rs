@@ -47,6 +47,7 @@ impl Engine for WindrowEngine {
     }
 
     fn settle(&self) -> Result<()> {
+        self.db.flush()?;
         self.db.wait_idle()
     }
 

@@ -58,7 +58,7 @@ pub(crate) enum Command {
         #[arg(value_name = "DB")]
         db: std::path::PathBuf,
     },
-    /// Check every byte of a database
+    /// Check the manifest, the logs and every byte of the tables
     Verify(verify::VerifyArgs),
     /// Merge a range of keys down to the last level
     Compact(compact::CompactArgs),

@@ -14,7 +14,7 @@ pub(crate) struct FoundFile {
 }
 
 /// Walks over every regular file below a folder, folder by folder in the order of names. Symbolic
-/// links and special files are passed over.
+/// links and special files are passed over; the folder itself may be named through a link.
 #[derive(Debug)]
 pub(crate) struct Walk {
     /// What is still to be visited, the next one last.
@@ -23,11 +23,20 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    pub(crate) fn new(root: &Path) -> Self {
-        Self {
-            pending: vec![root.to_owned()],
-            ignored_folders: &[],
+    /// # Errors
+    /// `NotFound`, and `InvalidArgument` for what is not a folder.
+    pub(crate) fn new(root: &Path) -> Result<Self> {
+        let metadata = fs::metadata(root).map_err(|error| failed("read", root, error))?;
+        if !metadata.is_dir() {
+            let message = format!("{} is not a folder", root.display());
+            return Err(Error::invalid_argument(message));
         }
+        let mut walk = Self {
+            pending: Vec::new(),
+            ignored_folders: &[],
+        };
+        walk.enter(root)?;
+        Ok(walk)
     }
 
     /// Leaves folders of these names out.
@@ -43,15 +52,19 @@ impl Walk {
             return Ok(Some(FoundFile { path, bytes }));
         }
         if metadata.is_dir() && !self.is_ignored(&path) {
-            let mut children = Vec::new();
-            let entries = fs::read_dir(&path).map_err(|error| failed("list", &path, error))?;
-            for entry in entries {
-                children.push(entry.map_err(|error| failed("list", &path, error))?.path());
-            }
-            children.sort_unstable_by(|left, right| right.cmp(left));
-            self.pending.append(&mut children);
+            self.enter(&path)?;
         }
         Ok(None)
+    }
+
+    fn enter(&mut self, folder: &Path) -> Result<()> {
+        let mut children = Vec::new();
+        for entry in fs::read_dir(folder).map_err(|error| failed("list", folder, error))? {
+            children.push(entry.map_err(|error| failed("list", folder, error))?.path());
+        }
+        children.sort_unstable_by(|left, right| right.cmp(left));
+        self.pending.append(&mut children);
+        Ok(())
     }
 
     fn is_ignored(&self, path: &Path) -> bool {

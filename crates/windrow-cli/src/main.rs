@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     let result = result.and_then(|outcome| output.flush().map(|()| outcome));
     match result {
         Ok(outcome) => outcome.exit_code(),
-        Err(error) if outcome::is_closed_pipe(&error) => Outcome::Done.exit_code(),
+        Err(_) if output.reader_is_gone() => Outcome::Done.exit_code(),
         Err(error) => {
             output.error(&error);
             outcome::of_error(&error).exit_code()

@@ -1,7 +1,5 @@
 //! How a command ended, and the exit code that says so.
 
-use std::error::Error as _;
-use std::io;
 use std::process::ExitCode;
 
 use windrow::{Error, ErrorKind};
@@ -53,17 +51,4 @@ pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
         Ok(()) => outcome.exit_code(),
         Err(_) => Outcome::Failed.exit_code(),
     }
-}
-
-/// Whether the reader of standard output has gone away, as `head` does when it has enough.
-pub(crate) fn is_closed_pipe(error: &Error) -> bool {
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let io = error.downcast_ref::<io::Error>();
-        if io.is_some_and(|io| io.kind() == io::ErrorKind::BrokenPipe) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }

@@ -13,6 +13,7 @@ use windrow::{Error, Result};
 pub(crate) struct Output {
     json: bool,
     stdout: BufWriter<Stdout>,
+    reader_is_gone: bool,
 }
 
 impl Output {
@@ -20,6 +21,7 @@ impl Output {
         Self {
             json,
             stdout: BufWriter::with_capacity(64 << 10, io::stdout()),
+            reader_is_gone: false,
         }
     }
 
@@ -28,7 +30,8 @@ impl Output {
         if self.json {
             return Ok(());
         }
-        writeln!(self.stdout, "{line}").map_err(failed)
+        let written = writeln!(self.stdout, "{line}");
+        self.outcome(written)
     }
 
     /// Writes a line for people and shows it at once.
@@ -42,18 +45,34 @@ impl Output {
         if !self.json {
             return Ok(());
         }
-        serde_json::to_writer(&mut self.stdout, object)
-            .map_err(|error| failed(io::Error::from(error)))?;
-        self.stdout.write_all(b"\n").map_err(failed)
+        let written = serde_json::to_writer(&mut self.stdout, object)
+            .map_err(io::Error::from)
+            .and_then(|()| self.stdout.write_all(b"\n"));
+        self.outcome(written)
     }
 
     /// Writes bytes as they are.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.stdout.write_all(bytes).map_err(failed)
+        let written = self.stdout.write_all(bytes);
+        self.outcome(written)
     }
 
     pub(crate) fn flush(&mut self) -> Result<()> {
-        self.stdout.flush().map_err(failed)
+        let written = self.stdout.flush();
+        self.outcome(written)
+    }
+
+    /// Whether the reader of standard output has gone away, as `head` does when it has enough. Every
+    /// call fails from then on, and the command with it.
+    pub(crate) fn reader_is_gone(&self) -> bool {
+        self.reader_is_gone
+    }
+
+    fn outcome(&mut self, written: io::Result<()>) -> Result<()> {
+        written.map_err(|error| {
+            self.reader_is_gone |= error.kind() == io::ErrorKind::BrokenPipe;
+            Error::io("write to", Path::new("standard output"), error)
+        })
     }
 
     /// Says `note` on standard error.
@@ -70,8 +89,4 @@ impl Output {
         drop(self.object(&object));
         drop(self.flush());
     }
-}
-
-fn failed(error: io::Error) -> Error {
-    Error::io("write to", Path::new("standard output"), error)
 }

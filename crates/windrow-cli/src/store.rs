@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use windrow::{Db, Durability, Error, ErrorKind, Keyspace, Options, Result};
 
+/// The longest name that a keyspace can have, in bytes.
+const KEYSPACE_NAME_BYTES_MAX: usize = 255;
+
 /// A database and one of its keyspaces.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StoreArgs {
@@ -35,8 +38,15 @@ impl StoreArgs {
         Ok((db, keyspace))
     }
 
-    /// Opens the database and the keyspace, and creates what is missing.
+    /// Opens the database and the keyspace, and creates what is missing; nothing for a keyspace that
+    /// cannot be.
     pub(crate) fn open_or_create(&self, sync: bool) -> Result<(Db, Keyspace)> {
+        if !(1..=KEYSPACE_NAME_BYTES_MAX).contains(&self.keyspace.len()) {
+            return Err(Error::invalid_argument(format!(
+                "a keyspace's name has 1 to {KEYSPACE_NAME_BYTES_MAX} bytes, not {}",
+                self.keyspace.len()
+            )));
+        }
         let mut options = Options::default();
         if sync {
             options.durability = Durability::Sync;

@@ -5,8 +5,11 @@
     reason = "these tests run the program on real files, and fail by panicking"
 )]
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -30,6 +33,16 @@ fn windrow_with(folder: &Path, arguments: &[&str], input: &[u8]) -> Output {
 
 fn windrow(folder: &TempDir, arguments: &[&str]) -> Output {
     windrow_with(folder.path(), arguments, b"")
+}
+
+/// Runs a line of shell in `folder`, in which `windrow` is the program.
+fn shell(folder: &Path, line: &str) -> Output {
+    let line = line.replace("windrow", env!("CARGO_BIN_EXE_windrow"));
+    Command::new("bash")
+        .args(["-o", "pipefail", "-c", &line])
+        .current_dir(folder)
+        .output()
+        .unwrap()
 }
 
 fn text(output: &Output) -> &str {
@@ -108,7 +121,8 @@ fn scans_respect_bounds_prefix_direction_and_limit() {
         keys(&["--prefix", "b", "--from", "ba", "--reverse"]),
         ["ba"]
     );
-    assert!(keys(&["--from", "x", "--to", "b"]).is_empty());
+    assert!(keys(&["--from", "b", "--to", "b"]).is_empty());
+    assert!(keys(&["--from", "c", "--prefix", "b"]).is_empty());
     assert_eq!(
         done(&windrow(&folder, &["scan", "db", "--limit", "1"])),
         "a\t1\n"
@@ -141,6 +155,9 @@ fn folders_and_lines_load() {
     ));
     let scan = windrow(&folder, &["scan", "db", "--keyspace", "files"]);
     assert_eq!(done(&scan), "b.txt\tbeta\nsub/a.txt\talpha\\nline\\n\n");
+    symlink("in", folder.path().join("link")).unwrap();
+    let linked = json(&windrow(&folder, &["load", "linked", "link", "--json"]));
+    assert_eq!(linked["entries"], 2);
 
     done(&windrow_with(
         folder.path(),
@@ -166,6 +183,34 @@ fn faults_name_the_line_and_keep_what_came_before() {
     let output = windrow_with(folder.path(), &load, b"\tempty key\n");
     assert_eq!(code(&output), 1);
     assert!(problem(&output).contains("line 1"), "{}", problem(&output));
+
+    let load = ["load", "json", "--format", "jsonl"];
+    let output = windrow_with(
+        folder.path(),
+        &load,
+        b"{\"key\":\"a\",\"value\":1.0}\n\n \r\n{\"key\"",
+    );
+    assert_eq!(code(&output), 1);
+    assert!(problem(&output).contains("line 4"), "{}", problem(&output));
+    assert_eq!(problem(&output).matches("line").count(), 1);
+    let output = windrow_with(folder.path(), &load, b"{\"key\":\"b\",\"value\":1e3}\n\n");
+    done(&output);
+    let scan = windrow(&folder, &["scan", "json"]);
+    assert_eq!(done(&scan), "a\t1.0\nb\t1e3\n");
+}
+
+/// The message of the first fault survives what follows from it.
+#[test]
+fn a_write_that_fails_names_the_line() {
+    let folder = TempDir::new().unwrap();
+    let lines = "line\n".repeat(100_000);
+    fs::write(folder.path().join("lines"), lines).unwrap();
+    let load = "trap '' XFSZ; ulimit -f 512; windrow load db lines";
+    let output = shell(folder.path(), load);
+    assert_eq!(code(&output), 2, "{}", problem(&output));
+    for part in ["stopped after", "lines, line ", ".wal"] {
+        assert!(problem(&output).contains(part), "{}", problem(&output));
+    }
 }
 
 #[test]
@@ -193,6 +238,20 @@ fn wrong_requests_end_with_one() {
         &["bench", "fillseq", "--size-ratio", "0.5"],
         &["bench", "fillseq", "--num", "1000", "--key-size", "2"],
         &["load", "db", "-", "--format", "folder"],
+        &["load", "new", "file", "--format", "folder"],
+        &["load", "new", "nowhere", "--format", "folder"],
+        &["load", "new", ".", "--format", "tsv"],
+        &["load", "new", "file", "--keyspace", ""],
+        &["put", "new", "", "x"],
+        &["put", "new", &long, "x"],
+        &["put", "new", "a", "x", "--keyspace", &long],
+        &["scan", "nowhere", "--from", "c", "--prefix", "b"],
+        &["scan", "db", "--from", "b", "--to", "a"],
+        &["compact", "db", "--from", "b", "--to", "a"],
+        &["demo", "--input", "file"],
+        &["bench", "fillseq", "--value-size", "18446744073709551615"],
+        &["bench", "fillseq", "--key-size", "18446744073709551615"],
+        &["bench", "readrandom", "--db", "new"],
     ] {
         let output = windrow(&folder, arguments);
         assert_eq!(code(&output), 1, "{arguments:?}: {}", problem(&output));
@@ -200,6 +259,7 @@ fn wrong_requests_end_with_one() {
         assert!(!problem(&output).contains("panicked"), "{arguments:?}");
     }
     assert!(!folder.path().join("nowhere").exists());
+    assert!(!folder.path().join("new").exists());
     let output = windrow(&folder, &["get", "nowhere", "a", "--json"]);
     let object: Value = serde_json::from_str(text(&output)).unwrap();
     assert_eq!(object["error"]["kind"], "NotFound");
@@ -245,18 +305,10 @@ fn output_that_cannot_be_written_is_an_error_unless_the_reader_has_enough() {
         &["load", "db"],
         lines.as_bytes(),
     ));
-    let shell = |command: &str| {
-        let command = command.replace("windrow", env!("CARGO_BIN_EXE_windrow"));
-        Command::new("bash")
-            .args(["-o", "pipefail", "-c", &command])
-            .current_dir(folder.path())
-            .output()
-            .unwrap()
-    };
-    let output = shell("windrow scan db | head -1");
+    let output = shell(folder.path(), "windrow scan db | head -1");
     assert_eq!((code(&output), problem(&output)), (0, ""));
     if Path::new("/dev/full").exists() {
-        let output = shell("windrow scan db > /dev/full");
+        let output = shell(folder.path(), "windrow scan db > /dev/full");
         assert_eq!(code(&output), 2, "{}", problem(&output));
     }
 }
@@ -277,6 +329,8 @@ fn every_command_speaks_json() {
     assert_eq!(levels["keyspaces"][0]["name"], "default");
     let compacted = json(&windrow(&folder, &["compact", "db", "--json"]));
     assert!(compacted["disk_bytes_after"].is_u64());
+    let all_in_the_log = windrow(&folder, &["verify", "db"]);
+    assert!(done(&all_in_the_log).contains("the logs were checked"));
     let verified = json(&windrow(&folder, &["verify", "db", "--json"]));
     assert_eq!(verified["sound"], true);
     assert_eq!(
@@ -313,12 +367,54 @@ fn files_of_a_database_can_be_dumped() {
             !done(&windrow(&folder, &["dump", &path])).is_empty(),
             "{name}"
         );
-        json(&windrow(&folder, &["dump", &path, "--json"]));
-        endings.push(name.rsplit('.').next().unwrap().to_owned());
+        let dumped = windrow(&folder, &["dump", &path, "--json"]);
+        let records: Vec<Value> = done(&dumped)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let ending = name.rsplit('.').next().unwrap();
+        let (record, field, expected) = match ending {
+            "CURRENT" => ("current", "manifest", None),
+            "manifest" => ("create_keyspace", "name", Some("default")),
+            "table" => ("value", "key", Some("a")),
+            _ => ("wal_header", "offset", None),
+        };
+        let found = records.iter().find(|found| found["record"] == record);
+        match expected {
+            Some(text) => assert_eq!(found.unwrap()[field], text),
+            None => assert!(found.unwrap()[field].is_u64()),
+        }
+        endings.push(ending.to_owned());
     }
     endings.sort();
     endings.dedup();
     assert_eq!(endings, ["CURRENT", "manifest", "table", "wal"]);
+}
+
+#[test]
+fn a_fill_removes_nothing_but_a_store() {
+    let folder = TempDir::new().unwrap();
+    let mine = folder.path().join("mine/windrow/thesis");
+    fs::create_dir_all(mine.parent().unwrap()).unwrap();
+    fs::write(&mine, "years").unwrap();
+    let fill = ["bench", "fillseq", "--num", "10", "--db", "mine"];
+    let output = windrow(&folder, &fill);
+    assert_eq!(code(&output), 1, "{}", text(&output));
+    assert!(problem(&output).contains("mine/windrow"));
+    assert_eq!(fs::read(&mine).unwrap(), b"years");
+    fs::remove_file(&mine).unwrap();
+    done(&windrow(&folder, &fill));
+    // What the first fill left goes; it would be found with the second.
+    let again = [
+        "bench",
+        "fillseq,readseq",
+        "--num",
+        "5",
+        "--db",
+        "mine",
+        "--json",
+    ];
+    assert_eq!(json(&windrow(&folder, &again))["found"], 5);
 }
 
 #[test]
@@ -376,4 +472,51 @@ fn the_demo_survives_its_own_death() {
     assert_eq!(code(&again), 1, "{}", problem(&again));
     let fresh = windrow(&folder, &["demo", "--input", "in"]);
     assert!(done(&fresh).ends_with("mismatches: 0\n"));
+}
+
+/// Wherever its child dies, the demo says so: a broken pipe to the child is no reader who has enough.
+#[test]
+fn a_demo_whose_child_dies_early_fails() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir(folder.path().join("in")).unwrap();
+    // A plan longer than a pipe holds, and work enough between the first load and the child.
+    for number in 0..1000 {
+        let name = format!("in/{number}{}", "x".repeat(100));
+        fs::write(folder.path().join(name), "content").unwrap();
+    }
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_windrow"))
+        .args(["demo", "--input", "in", "--db", "db"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = BufReader::new(demo.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("load ") {
+        line.clear();
+        assert!(stdout.read_line(&mut line).unwrap() > 0);
+    }
+    // The child cannot open the database; its parent has it open already.
+    fs::write(folder.path().join("db/CURRENT"), "damaged").unwrap();
+    stdout.read_to_string(&mut line).unwrap();
+    let output = demo.wait_with_output().unwrap();
+    assert_eq!(code(&output), 2, "{line}");
+    let problem = problem(&output);
+    assert!(
+        problem.contains("the second load ended by itself"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn the_demo_takes_files_whose_names_are_no_text() {
+    let folder = TempDir::new().unwrap();
+    let input = folder.path().join("in");
+    fs::create_dir(&input).unwrap();
+    fs::write(input.join(OsStr::from_bytes(b"\xff\n")), "content").unwrap();
+    let object = json(&windrow(&folder, &["demo", "--input", "in", "--json"]));
+    assert_eq!(object["mismatches"], 0);
+    assert_eq!(object["recovered"], object["acknowledged"]);
+    assert!(object["acknowledged"].as_u64().unwrap() > 0);
 }

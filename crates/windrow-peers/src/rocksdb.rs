@@ -78,6 +78,7 @@ impl Engine for RocksDb {
     }
 
     fn settle(&self) -> Result<()> {
+        self.db.flush().map_err(failed)?;
         self.db
             .wait_for_compact(&WaitForCompactOptions::default())
             .map_err(failed)

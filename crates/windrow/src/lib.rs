@@ -1,4 +1,26 @@
 //! Windrow: an embedded, ordered, persistent key-value store.
+//!
+//! A [`Db`] is a folder of named [`Keyspace`]s; a [`Batch`] writes to several of them at once, a
+//! [`Snapshot`] and a [`Cursor`] see one moment.
+//!
+//! ```
+//! # fn main() -> windrow::Result<()> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path();
+//! use windrow::{Db, Options};
+//!
+//! let db = Db::open(path, Options::default())?;
+//! let planets = db.keyspace("planets")?;
+//! planets.insert("earth", "one moon")?;
+//! planets.insert("mars", "two moons")?;
+//! assert_eq!(planets.get("mars")?.as_deref(), Some(&b"two moons"[..]));
+//! for entry in planets.range("e".."f")? {
+//!     let (name, moons) = entry?;
+//!     assert_eq!((name, moons), (b"earth".to_vec(), b"one moon".to_vec()));
+//! }
+//! db.close()
+//! # }
+//! ```
 
 mod api;
 mod base;
@@ -26,3 +48,8 @@ pub use block::PinnedValue;
 pub use codec::Compression;
 pub use engine::{KeyspaceStats, LevelStats, Stats, VerifyReport};
 pub use options::{BlockSource, Durability, KeyspaceOptions, Options, Preset};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -25,10 +25,12 @@ const BATCH_BYTES: usize = 1 << 20;
 #[command(after_help = "\
 Formats:
   lines   the key is the number of the line (16 digits, from 1), the value is the line
-  tsv     key, tab, value; no escapes
+  tsv     key, tab, value; no escapes; empty lines are passed over
   jsonl   an object per line: {\"key\": \"..\", \"value\": \"..\"}, or key_hex and value_hex; a value
-          that is not a string is kept as its JSON text
+          that is not a string is kept as its JSON text; blank lines are passed over
   folder  the key is the path below the folder, the value is the file
+A line ends with a line feed, or with a carriage return and a line feed: in lines and tsv, a value
+loses one carriage return at the end of its line.
 
 Examples:
   windrow load shop.db users.tsv
@@ -78,18 +80,18 @@ pub(crate) fn run(args: &LoadArgs, output: &mut Output) -> Result<Outcome> {
             Err(error) => break Err(error),
         }
     };
-    // What came before a fault is kept, and the message says how much that is.
+    // What came before a fault is kept, and the message says how much that is. The first fault is
+    // the one to tell, though what follows from it may stop this write, too.
     let written = loader.write();
     bar.finish_and_clear();
-    written?;
     let (entries, bytes) = (loader.entries, loader.bytes);
-    db.close()?;
-    loaded.map_err(|error| {
+    loaded.and(written).map_err(|error| {
         error.context(format_args!(
             "stopped after {} entries, which are stored",
             human_count(entries)
         ))
     })?;
+    db.close()?;
     let seconds = start.elapsed().as_secs_f64();
     let skipped = source.skipped();
     output.object(&json!({

@@ -100,6 +100,7 @@ pub(crate) fn put(args: &PutArgs, output: &mut Output) -> Result<Outcome> {
         Some(value) => args.notation.parse(value)?,
         None => standard_input()?,
     };
+    check_lengths(&key, &value)?;
     let (db, keyspace) = args.store.open_or_create(args.sync)?;
     keyspace.insert(&key, &value)?;
     db.close()?;
@@ -128,6 +129,20 @@ fn found_or_said(key: &[u8], found: bool) -> Outcome {
         Output::note(format_args!("there is no key \"{}\"", escape(key)));
     }
     Outcome::found(found)
+}
+
+/// Refuses what no database takes, before one is created for it.
+fn check_lengths(key: &[u8], value: &[u8]) -> Result<()> {
+    let (key_max, value_max) = (limits::KEY_BYTES_MAX, limits::VALUE_BYTES_MAX);
+    if !(1..=key_max).contains(&key.len()) {
+        let message = format!("a key has 1 to {key_max} bytes, not {}", key.len());
+        return Err(Error::invalid_argument(message));
+    }
+    if value.len() > value_max {
+        let message = format!("a value has at most {value_max} bytes");
+        return Err(Error::invalid_argument(message));
+    }
+    Ok(())
 }
 
 /// All of standard input, or enough of it to be refused as too long.

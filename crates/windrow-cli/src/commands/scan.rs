@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use clap::Args;
-use windrow::Result;
+use windrow::{Error, Result};
 
 use crate::arguments::RangeArgs;
 use crate::outcome::Outcome;
@@ -54,10 +54,12 @@ pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 pub(crate) fn run(args: &ScanArgs, output: &mut Output) -> Result<Outcome> {
     let prefix = args.prefix.as_deref().unwrap_or_default();
     let prefix = args.notation.parse(prefix)?;
-    let Some(bounds) = within_prefix(bounds(&args.range, args.notation)?, prefix) else {
+    let bounds = bounds(&args.range, args.notation)?;
+    let (db, keyspace) = args.store.open()?;
+    let Some(bounds) = within_prefix(bounds, prefix) else {
+        db.close()?;
         return Ok(Outcome::Done);
     };
-    let (db, keyspace) = args.store.open()?;
     let limit = args.limit.unwrap_or(usize::MAX);
     let mut show = |entry: Result<(Vec<u8>, Vec<u8>)>| {
         let (key, value) = entry?;
@@ -80,11 +82,24 @@ pub(crate) fn run(args: &ScanArgs, output: &mut Output) -> Result<Outcome> {
 }
 
 /// The bounds that `--from` and `--to` name.
+///
+/// # Errors
+/// `InvalidArgument` where the second lies before the first.
 pub(crate) fn bounds(range: &RangeArgs, notation: Notation) -> Result<Bounds> {
     let parse = |key: &Option<String>| key.as_deref().map(|key| notation.parse(key)).transpose();
+    let (from, to) = (parse(&range.from)?, parse(&range.to)?);
+    if let (Some(from), Some(to)) = (&from, &to)
+        && to < from
+    {
+        return Err(Error::invalid_argument(format!(
+            "no key lies between: --from \"{}\" sorts behind --to \"{}\"",
+            escape(from),
+            escape(to)
+        )));
+    }
     Ok((
-        parse(&range.from)?.map_or(Bound::Unbounded, Bound::Included),
-        parse(&range.to)?.map_or(Bound::Unbounded, Bound::Excluded),
+        from.map_or(Bound::Unbounded, Bound::Included),
+        to.map_or(Bound::Unbounded, Bound::Excluded),
     ))
 }
 
@@ -161,6 +176,6 @@ mod tests {
             Some((included(b"b"), excluded(b"c")))
         );
         assert_eq!(narrowed(Some("c"), None, b"b"), None);
-        assert_eq!(narrowed(Some("c"), Some("b"), b""), None);
+        assert_eq!(narrowed(Some("b"), Some("b"), b""), None);
     }
 }

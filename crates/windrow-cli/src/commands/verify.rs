@@ -1,4 +1,4 @@
-//! `verify`: every byte of a database, checked.
+//! `verify`: everything that a database holds, checked.
 
 use std::path::PathBuf;
 
@@ -15,8 +15,10 @@ use crate::text::{human_bytes, human_count};
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Reads every block of every table, checks checksums, order, filters and counts, and lists all
-damage that it finds, with file and offset. Ends with exit code 3 where there is any.
+Opens the database, which checks the manifest and every record of the logs as it replays them: the
+first damage there ends the command. Then reads every block of every table, checks checksums, order,
+filters and counts, and lists all damage that it finds, with file and offset. The counts are those
+of the tables. Ends with exit code 3 where there is any damage.
 
 Example:
   windrow verify shop.db")]
@@ -46,7 +48,7 @@ pub(crate) fn run(args: &VerifyArgs, output: &mut Output) -> Result<Outcome> {
         output.line(sentence)?;
     }
     output.line(format_args!(
-        "{}: {} entries in {} blocks of {} files, {}",
+        "{}: {} entries in {} blocks of {} tables, {}; the logs were checked as they were replayed",
         if report.is_sound() {
             "sound"
         } else {

@@ -8,9 +8,10 @@
 //! C2. of every other batch, all is there or nothing;
 //! C3. what is there is a prefix of the batches, in their order.
 
+use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdin, Command, Stdio};
+use std::process::{self, ChildStdin, Command, Stdio};
 use std::time::Instant;
 
 use clap::Args;
@@ -23,7 +24,7 @@ use super::report::Report;
 use crate::files;
 use crate::outcome::Outcome;
 use crate::output::Output;
-use crate::text::human_count;
+use crate::text::{escape, human_count};
 
 /// The keyspace of the second load.
 const KEYSPACE: &str = "second";
@@ -47,27 +48,25 @@ pub(crate) struct WriterArgs {
 }
 
 /// A batch of the plan: keys, and the files that hold their contents.
-type Planned = Vec<(String, PathBuf)>;
+type Planned = Vec<(Vec<u8>, OsString)>;
 
 /// What goes before every content in batch `number`.
 fn tag(number: usize) -> String {
     format!("batch {number:08}\n")
 }
 
-/// The batches of the second load: the files of the input whose paths are text, as often as it
-/// takes, under keys that begin with the number of the repetition.
+/// The batches of the second load: the files of the input, as often as it takes, under keys that
+/// begin with the number of the repetition.
 fn plan(input: &Input) -> Vec<Planned> {
     let mut batches = Vec::new();
     let mut batch = Planned::new();
     let mut bytes = 0;
     let mut round = 0;
+    // An input has at least one file, so every round adds a batch.
     while batches.len() < BATCHES_MIN {
-        let before = batches.len();
         for file in &input.files {
-            let (Ok(key), Some(_)) = (str::from_utf8(&file.key), file.path.to_str()) else {
-                continue;
-            };
-            batch.push((format!("{round:04}/{key}"), file.path.clone()));
+            let key = [format!("{round:04}/").as_bytes(), &file.key].concat();
+            batch.push((key, file.path.clone().into_os_string()));
             bytes += file.bytes;
             if batch.len() == BATCH_FILES || bytes >= BATCH_BYTES {
                 batches.push(std::mem::take(&mut batch));
@@ -77,9 +76,6 @@ fn plan(input: &Input) -> Vec<Planned> {
         if !batch.is_empty() {
             batches.push(std::mem::take(&mut batch));
             bytes = 0;
-        }
-        if batches.len() == before {
-            break;
         }
         round += 1;
     }
@@ -148,17 +144,28 @@ fn entries_present(
     let mut present = 0;
     let mut value = Vec::new();
     for (key, path) in batch {
-        if !keyspace.get_into(key.as_bytes(), &mut value)? {
+        if !keyspace.get_into(key, &mut value)? {
             continue;
         }
         present += 1;
-        let content = files::read(path)?;
+        let content = files::read(Path::new(path))?;
         let holds = value.strip_prefix(tag.as_bytes()) == Some(content.as_slice());
         checks.check(holds, || {
-            format!("{key}: not the content of batch {number}")
+            format!("{}: not the content of batch {number}", escape(key))
         });
     }
     Ok(present)
+}
+
+/// The child process, which does not outlive this.
+struct Child(process::Child);
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        // After its end both do nothing; where they fail there is nobody left to tell.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
 }
 
 /// Starts the child, kills it when half of the batches are acknowledged, and returns how many
@@ -175,11 +182,13 @@ fn load_and_kill(folder: &Path, input_bytes: u64, batches: &[Planned]) -> Result
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
+        .map(Child)
         .map_err(failed)?;
-    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-        return Err(failed(io::ErrorKind::BrokenPipe.into()));
+    let (Some(stdin), Some(stdout)) = (child.0.stdin.take(), child.0.stdout.take()) else {
+        return Err(failed(io::Error::other("it has no standard streams")));
     };
-    let sent = send(&mut stdin, batches);
+    // Where this fails, the child has ended, or ends because its input does.
+    let stdin = send(stdin, batches);
     let mut lines = BufReader::new(stdout);
     let mut line = Vec::new();
     let mut acknowledged = 0;
@@ -193,13 +202,12 @@ fn load_and_kill(folder: &Path, input_bytes: u64, batches: &[Planned]) -> Result
         }
         acknowledged += 1;
         if !killed && acknowledged >= batches.len().div_ceil(2) {
-            child.kill().map_err(failed)?;
+            child.0.kill().map_err(failed)?;
             killed = true;
         }
     }
-    drop(stdin);
-    let status = child.wait().map_err(failed)?;
-    sent.map_err(failed)?;
+    drop((stdin, lines));
+    let status = child.0.wait().map_err(failed)?;
     if !killed {
         let message = format!("the second load ended by itself ({status})");
         return Err(failed(io::Error::other(message)));
@@ -207,15 +215,15 @@ fn load_and_kill(folder: &Path, input_bytes: u64, batches: &[Planned]) -> Result
     Ok(acknowledged)
 }
 
-/// Sends the plan: a line of JSON per batch, then an empty line.
-fn send(stdin: &mut ChildStdin, batches: &[Planned]) -> io::Result<()> {
+/// Sends the plan: a line of JSON per batch, then an empty line. Returns the pipe, still open.
+fn send(stdin: ChildStdin, batches: &[Planned]) -> io::Result<ChildStdin> {
     let mut writer = io::BufWriter::new(stdin);
     for batch in batches {
         serde_json::to_writer(&mut writer, batch)?;
         writer.write_all(b"\n")?;
     }
     writer.write_all(b"\n")?;
-    writer.flush()
+    Ok(writer.into_inner()?)
 }
 
 /// The child: writes the batches that standard input names, prints the number of each when it is
@@ -232,8 +240,8 @@ pub(crate) fn write_until_killed(args: &WriterArgs) -> Result<Outcome> {
         batch.clear();
         for (key, path) in planned {
             let mut value = tag(number).into_bytes();
-            value.extend(files::read(path)?);
-            batch.insert(&keyspace, key.as_bytes(), &value)?;
+            value.extend(files::read(Path::new(path))?);
+            batch.insert(&keyspace, key, &value)?;
         }
         db.write(&batch)?;
         stdout
@@ -252,7 +260,9 @@ fn receive(stdin: &mut impl BufRead) -> io::Result<Vec<Planned>> {
     let mut line = String::new();
     loop {
         line.clear();
-        stdin.read_line(&mut line)?;
+        if stdin.read_line(&mut line)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         if line.trim_end().is_empty() {
             return Ok(batches);
         }

@@ -22,7 +22,7 @@ pub(super) struct InputFile {
     pub(super) bytes: u64,
 }
 
-/// All files to load, in the order of their paths.
+/// All files to load, at least one, in the order of their paths.
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) root: PathBuf,
@@ -62,7 +62,7 @@ impl Input {
             bytes: 0,
             skipped_large: 0,
         };
-        for file in Walk::new(root).without(ignored_folders) {
+        for file in Walk::new(root)?.without(ignored_folders) {
             let file = file?;
             if file.bytes > (limits::VALUE_BYTES_MAX - TAG_BYTES_MAX) as u64 {
                 input.skipped_large += 1;

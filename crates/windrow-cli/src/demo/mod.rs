@@ -43,6 +43,7 @@ const BATCH_FILES: usize = 64;
 #[command(after_help = "\
 Without --input, the files are the sources that cargo has unpacked on this machine, up to 256 MiB
 of them, or those of the current project where there are none. Files above 16 MiB are left out.
+A demo that is interrupted leaves its temporary folder, windrow-demo-*, behind.
 
 Examples:
   windrow demo
@@ -75,7 +76,9 @@ pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<Outcome> {
     let temporary = match &args.db {
         Some(_) => None,
         None => Some(
-            tempfile::tempdir()
+            tempfile::Builder::new()
+                .prefix("windrow-demo-")
+                .tempdir()
                 .map_err(|error| Error::io("create a folder in", &std::env::temp_dir(), error))?,
         ),
     };

@@ -49,6 +49,7 @@ impl Engine for LevelDb {
     }
 
     fn settle(&self) -> Result<()> {
+        self.database.flush();
         let mut before = ProcessIo::now()?.written_bytes;
         loop {
             thread::sleep(QUIET);

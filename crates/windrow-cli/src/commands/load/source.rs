@@ -1,10 +1,11 @@
 //! Where `load` takes entries from. Reads one line or one file at a time.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::value::RawValue;
 use windrow::{Error, Result, limits};
 
 use super::Format;
@@ -36,7 +37,7 @@ impl Source {
             let root = path.ok_or_else(|| {
                 Error::invalid_argument("a folder cannot come from standard input: name it")
             })?;
-            return Ok(Self::Folder(FolderSource::new(root)));
+            return Ok(Self::Folder(FolderSource::new(root)?));
         }
         let (reader, name, total_bytes): (Box<dyn BufRead>, _, _) = match path {
             None => (
@@ -49,6 +50,10 @@ impl Source {
                 let metadata = file
                     .metadata()
                     .map_err(|error| Error::io("read", path, error))?;
+                if metadata.is_dir() {
+                    let message = format!("{} is a folder, not a file", path.display());
+                    return Err(Error::invalid_argument(message));
+                }
                 let total_bytes = metadata.is_file().then_some(metadata.len());
                 let reader = BufReader::with_capacity(256 << 10, file);
                 (Box::new(reader), path.display().to_string(), total_bytes)
@@ -137,27 +142,34 @@ impl LineSource {
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>> {
+        while self.read_line()? {
+            let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            let entry = match self.format {
+                Format::Tsv if line.is_empty() => continue,
+                Format::Jsonl if line.trim_ascii().is_empty() => continue,
+                Format::Tsv => tab_separated(line),
+                Format::Jsonl => json_line(line),
+                Format::Lines | Format::Folder => Ok(Entry {
+                    key: format!("{:016}", self.number).into_bytes(),
+                    value: line.to_vec(),
+                }),
+            };
+            let entry = entry.map_err(|fault| format!("{}: {fault}", self.place()));
+            return entry.map(Some).map_err(Error::invalid_argument);
+        }
+        Ok(None)
+    }
+
+    /// Reads the next line; `false` at the end.
+    fn read_line(&mut self) -> Result<bool> {
         self.line.clear();
         let mut bounded = (&mut self.reader).take(LINE_BYTES_MAX);
         let read = bounded.read_until(b'\n', &mut self.line);
         let read = read.map_err(|error| Error::io("read", Path::new(&self.name), error))?;
-        if read == 0 {
-            return Ok(None);
-        }
-        self.number += 1;
+        self.number += u64::from(read > 0);
         self.position += read as u64;
-        let line = self.line.strip_suffix(b"\n").unwrap_or(&self.line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
-        match self.format {
-            Format::Tsv => tab_separated(line),
-            Format::Jsonl => json_line(line),
-            Format::Lines | Format::Folder => Ok(Entry {
-                key: format!("{:016}", self.number).into_bytes(),
-                value: line.to_vec(),
-            }),
-        }
-        .map(Some)
-        .map_err(|fault| Error::invalid_argument(format!("{}: {fault}", self.place())))
+        Ok(read > 0)
     }
 }
 
@@ -171,14 +183,20 @@ fn tab_separated(line: &[u8]) -> std::result::Result<Entry, String> {
 }
 
 fn json_line(line: &[u8]) -> std::result::Result<Entry, String> {
-    let object: Value = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+    // The fields as they are written, so that what is no string is kept byte by byte.
+    let object: BTreeMap<String, &RawValue> =
+        serde_json::from_slice(line).map_err(|error| json_fault(&error))?;
+    let string = |field: &RawValue| -> std::result::Result<String, String> {
+        serde_json::from_str(field.get()).map_err(|error| json_fault(&error))
+    };
     let field = |name: &str| -> std::result::Result<Vec<u8>, String> {
         let hex = format!("{name}_hex");
+        let is_string = |field: &RawValue| field.get().starts_with('"');
         match (object.get(name), object.get(&hex)) {
-            (Some(Value::String(text)), None) => Ok(text.clone().into_bytes()),
-            (Some(other), None) if name == "value" => Ok(other.to_string().into_bytes()),
-            (None, Some(Value::String(digits))) => {
-                from_hex(digits).ok_or_else(|| format!("\"{hex}\" is not hexadecimal"))
+            (Some(field), None) if is_string(field) => string(field).map(String::into_bytes),
+            (Some(field), None) if name == "value" => Ok(field.get().as_bytes().to_vec()),
+            (None, Some(field)) if is_string(field) => {
+                from_hex(&string(field)?).ok_or_else(|| format!("\"{hex}\" is not hexadecimal"))
             }
             _ => Err(format!("expected an object with \"{name}\" or \"{hex}\"")),
         }
@@ -187,6 +205,16 @@ fn json_line(line: &[u8]) -> std::result::Result<Entry, String> {
         key: field("key")?,
         value: field("value")?,
     })
+}
+
+/// What is wrong with a line, without the number that the parser gives to the only line it has seen.
+fn json_fault(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    match message.strip_suffix(&place) {
+        Some(what) => format!("{what} at column {}", error.column()),
+        None => message,
+    }
 }
 
 /// The files below a folder.
@@ -199,14 +227,14 @@ pub(crate) struct FolderSource {
 }
 
 impl FolderSource {
-    fn new(root: &Path) -> Self {
-        Self {
+    fn new(root: &Path) -> Result<Self> {
+        Ok(Self {
             root: root.to_owned(),
-            walk: Walk::new(root),
+            walk: Walk::new(root)?,
             last: root.to_owned(),
             position: 0,
             skipped: 0,
-        }
+        })
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>> {
@@ -252,12 +280,28 @@ mod tests {
             line(r#"{"key_hex":"ff00","value_hex":""}"#),
             Ok(entry(b"\xff\x00", b""))
         );
-        assert_eq!(
-            line(r#"{"key":"a","value":[1,2]}"#),
-            Ok(entry(b"a", b"[1,2]"))
-        );
-        for wrong in ["", "7", "{}", r#"{"key":1,"value":""}"#, r#"{"key":"a"}"#] {
-            assert!(line(wrong).is_err(), "{wrong}");
+        for kept in [
+            "[1, 2]",
+            r#"{"b":1.0,"a":1e3}"#,
+            "null",
+            "12345678901234567890123",
+        ] {
+            assert_eq!(
+                line(&format!(r#"{{"key":"a", "value": {kept} }}"#)),
+                Ok(entry(b"a", kept.as_bytes()))
+            );
+        }
+        for wrong in [
+            "",
+            "7",
+            "{}",
+            r#"{"key":1,"value":""}"#,
+            r#"{"key":"a"}"#,
+            r#"{"key":"a","value":"\ud800"}"#,
+            r#"{"key":"a","value":"","value_hex":""}"#,
+        ] {
+            let fault = line(wrong).unwrap_err();
+            assert!(!fault.contains("line"), "{wrong}: {fault}");
         }
     }
 }
