@@ -4,6 +4,9 @@ use crate::Random;
 use crate::model::Change;
 use windrow::Durability;
 
+/// A keyspace that each history uses.
+pub const FIRST_KEYSPACE: &str = "keyspace-0";
+
 /// One step of a history.
 #[derive(Debug, Clone)]
 pub enum Operation {

@@ -5,7 +5,7 @@ use crate::model::{Bounds, Change, Contents, Status, differences};
 use crate::settings::Setting;
 use crate::{CrashPolicy, Model, SimDisk, SteppedRuntime};
 use std::collections::{BTreeMap, VecDeque};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windrow::{Batch, Db, Durability, Entry, ErrorKind, Keyspace, Range, Result, Snapshot};
 
@@ -75,7 +75,7 @@ impl Session {
         if let Some(keyspace) = self.keyspaces.get(name) {
             return Ok(keyspace.clone());
         }
-        let keyspace = self.db().keyspace(name)?;
+        let keyspace = self.setting.keyspace(self.db(), name)?;
         self.keyspaces.insert(name.to_owned(), keyspace.clone());
         Ok(keyspace)
     }
@@ -264,6 +264,22 @@ impl Session {
         Ok(())
     }
 
+    /// Panics unless the folder holds the tables that count and no others. Lets go of what is held
+    /// for reading, which keeps others, and needs a device that works.
+    pub fn check_tables(&mut self) -> Result<()> {
+        self.snapshots.clear();
+        self.iterators.clear();
+        self.db().wait_idle()?;
+        let keyspaces = self.db().stats().keyspaces;
+        let levels = keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
+        let counted: usize = levels.map(|level| level.files).sum();
+        let image = self.disk.image();
+        let is_table = |path: &&PathBuf| path.extension().is_some_and(|end| end == "table");
+        let present = image.files().iter().filter(is_table).count();
+        assert_eq!(present, counted, "tables in the folder and in the manifest");
+        Ok(())
+    }
+
     /// Opens the database and compares it with the model.
     ///
     /// # Errors
@@ -275,6 +291,10 @@ impl Session {
         self.unresolved = false;
         let options = self.setting.on(&self.disk, &self.runtime);
         let db = Db::open(Path::new(FOLDER), options)?;
+        // The first opening of a keyspace chooses its options.
+        for name in db.keyspace_names() {
+            self.setting.keyspace(&db, &name)?;
+        }
         let found = contents(&db)?;
         self.db = Some(db);
         let mut model = self.lock_model();

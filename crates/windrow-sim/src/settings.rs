@@ -1,9 +1,12 @@
 //! Option sets that make small databases have everything that large ones have.
 
+use crate::history::FIRST_KEYSPACE;
 use crate::{SimDisk, SteppedRuntime};
 use std::sync::Arc;
 use std::time::Duration;
-use windrow::{BlockSource, Compression, Durability, Options};
+use windrow::{
+    BlockSource, Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, Result,
+};
 
 /// A named set of options.
 #[derive(Debug, Clone)]
@@ -11,6 +14,8 @@ pub struct Setting {
     /// How reports call it.
     pub name: &'static str,
     options: Options,
+    /// What the first keyspace has instead of the database's options for keyspaces.
+    first_keyspace: Option<KeyspaceOptions>,
 }
 
 impl Setting {
@@ -19,9 +24,22 @@ impl Setting {
         let set = |name, change: fn(&mut Options)| {
             let mut options = tiny();
             change(&mut options);
-            Self { name, options }
+            Self {
+                name,
+                options,
+                first_keyspace: None,
+            }
+        };
+        // So many runs as would stop writers under the database's options.
+        let mut own = tiny().keyspace;
+        own.level0_runs = 64;
+        own.base_bytes = 256 << 10;
+        let own_options = Self {
+            first_keyspace: Some(own),
+            ..set("own-options", |options| options.keyspace.level0_runs = 1)
         };
         vec![
+            own_options,
             set("tiny", |_| {}),
             set("buffered", |options| {
                 options.block_source = BlockSource::Buffered;
@@ -64,6 +82,14 @@ impl Setting {
     /// The set called `name`.
     pub fn named(name: &str) -> Option<Self> {
         Self::all().into_iter().find(|setting| setting.name == name)
+    }
+
+    /// Opens the keyspace `name` of `db` with the options that it has in this set.
+    pub fn keyspace(&self, db: &Db, name: &str) -> Result<Keyspace> {
+        match &self.first_keyspace {
+            Some(own) if name == FIRST_KEYSPACE => db.keyspace_with(name, own.clone()),
+            _ => db.keyspace(name),
+        }
     }
 
     /// The options, on a simulated disk with a stepped runtime.

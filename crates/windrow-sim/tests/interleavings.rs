@@ -14,8 +14,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use windrow::vfs::{File, LockGuard, OpenMode, Vfs};
-use windrow::{Db, Durability, ErrorKind, KeyspaceOptions, Options};
-use windrow_sim::disk::{Effect, Fault, OperationKind, Repeat};
+use windrow::{Db, Durability, ErrorKind, Options};
+use windrow_sim::disk::{Fault, OperationKind};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
 /// Holds the first thread that comes by until it is opened.
@@ -137,12 +137,6 @@ fn held<R: Send + 'static>(
     thread.spawn(move || call(&db)).unwrap()
 }
 
-fn tables(disk: &SimDisk) -> usize {
-    let is_table =
-        |path: &&std::path::PathBuf| path.extension().is_some_and(|kind| kind == "table");
-    disk.image().files().iter().filter(is_table).count()
-}
-
 #[test]
 fn closing_waits_for_the_jobs_that_callers_run() {
     let disk = SimDisk::new();
@@ -230,55 +224,6 @@ fn a_failed_sync_of_the_folder_ends_writing_in_every_thread() {
     assert_eq!(write.unwrap_err().kind(), ErrorKind::Poisoned);
     let after = disk.crash(CrashPolicy::DropUnsynced);
     Db::open("/data/db", small(Arc::new(after))).unwrap();
-}
-
-#[test]
-fn options_that_come_late_stop_no_writer() {
-    let disk = SimDisk::new();
-    let mut own = KeyspaceOptions::default();
-    own.memtable_bytes = 4 << 10;
-    own.level0_runs = 64;
-    let db = Db::open("/data/db", small(Arc::new(disk.clone()))).unwrap();
-    let keyspace = db.keyspace_with("k", own.clone()).unwrap();
-    for round in 0..30 {
-        keyspace.insert("key", format!("value {round}")).unwrap();
-        db.flush().unwrap();
-    }
-    db.close().unwrap();
-    // Under the options of the database level 0 is far too long; under its own nothing is due.
-    let db = Db::open("/data/db", small(Arc::new(disk))).unwrap();
-    let keyspace = db.keyspace_with("k", own).unwrap();
-    keyspace.insert("key", "value").unwrap();
-    assert_eq!(db.stats().stalls, 0);
-}
-
-#[test]
-fn an_edit_without_room_leaves_no_tables_behind() {
-    let disk = SimDisk::new();
-    let db = Db::open("/data/db", small(Arc::new(disk.clone()))).unwrap();
-    let keyspace = db.keyspace("k").unwrap();
-    for key in 0..20 {
-        keyspace.insert(format!("key {key}"), [1; 100]).unwrap();
-    }
-    let mut fault = Fault::io(OperationKind::Reserve, 0);
-    fault.effect = Effect::NoSpace;
-    fault.repeat = Repeat::FromThenOn;
-    // Long names use up what is reserved for the manifest.
-    let full = (0..12_000).find_map(|number| {
-        if number == 200 {
-            disk.set_faults(vec![fault]);
-        }
-        db.keyspace(&format!("{number:0255}")).err()
-    });
-    assert_eq!(full.unwrap().kind(), ErrorKind::NoSpace);
-    let before = tables(&disk);
-    for _ in 0..3 {
-        assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::NoSpace);
-    }
-    assert_eq!(tables(&disk), before);
-    disk.set_faults(Vec::new());
-    db.flush().unwrap();
-    assert_eq!(tables(&disk), before + 1);
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::{Random, combine};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
-use windrow::Error;
+use windrow::{Error, ErrorKind};
 
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
@@ -231,7 +231,7 @@ impl Run<'_> {
             .collect();
         let log = session.disk.fault_log();
         replay.at(format!("{shown}, after the history; faults: {log:?}"));
-        self.finish(&mut session);
+        self.finish(fault, &mut session);
         End {
             errors: errors.count,
             counts,
@@ -239,12 +239,22 @@ impl Run<'_> {
     }
 
     /// Nothing goes wrong any more: everything must be there, now and after each kind of crash.
-    fn finish(&self, session: &mut Session) {
+    fn finish(&self, fault: Option<Fault>, session: &mut Session) {
         session.disk.set_faults(Vec::new());
         if session.is_open()
             && let Err(error) = session.check().and_then(|()| session.check_snapshots())
         {
             panic!("reads fail although the device works again: {error:?}");
+        }
+        // What could not be removed stays until the next opening.
+        let is_removed = fault.is_none_or(|fault| fault.kind != OperationKind::Remove);
+        if session.is_open() && is_removed {
+            match session.check_tables() {
+                Err(error) if error.kind() != ErrorKind::Poisoned => {
+                    panic!("jobs fail although the device works again: {error:?}")
+                }
+                _ => {}
+            }
         }
         let image = session.disk.image();
         let model = session.lock_model().clone();

@@ -136,9 +136,18 @@ fn run_with_quota(seed: u64, setting: &Setting, operations: &[Operation], quota:
         };
     attempt(&mut session, &mut Session::open);
     for operation in operations {
+        if matches!(operation, Operation::Reopen) {
+            // Opening removes what is left over.
+            attempt(&mut session, &mut Session::check_tables);
+        }
         attempt(&mut session, &mut |session| session.apply(operation));
     }
-    if let Err(error) = session.check().and_then(|()| session.verify()) {
+    session.disk.set_quota(None);
+    let checked = session
+        .check()
+        .and_then(|()| session.verify())
+        .and_then(|()| session.check_tables());
+    if let Err(error) = checked {
         panic!("the database is not sound after the disk was full: {error:?}");
     }
     check_crash(&session, setting);

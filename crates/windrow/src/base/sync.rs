@@ -21,6 +21,20 @@ use std::sync as primitives;
 
 pub(crate) use primitives::atomic;
 
+#[cfg(not(loom))]
+pub(crate) use arc_swap::{ArcSwap, Guard};
+#[cfg(loom)]
+pub(crate) use swap::{ArcSwap, Guard};
+
+/// Ownership shared by readers and jobs, whose last holder has something to clear away: an `Arc`
+/// that loom sees.
+#[cfg(loom)]
+pub(crate) type Shared<T> = loom::sync::Arc<T>;
+/// Ownership shared by readers and jobs, whose last holder has something to clear away: an `Arc`
+/// that loom sees.
+#[cfg(not(loom))]
+pub(crate) type Shared<T> = std::sync::Arc<T>;
+
 use std::sync::PoisonError;
 use std::time::Duration;
 
@@ -37,6 +51,52 @@ impl<T> Mutex<T> {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What stands for the crate `arc_swap` under loom, which cannot see into it.
+///
+/// Contract of both: all loads and stores of one `ArcSwap` have one order; a load gives what was
+/// stored last, and all that came before that store comes before the load; and what was loaded
+/// lives until its guard is dropped, whatever is stored meanwhile. The lock orders a store after
+/// earlier loads as well, which `arc_swap` does not promise and nobody may rely on.
+#[cfg(loom)]
+mod swap {
+    use super::{Mutex, Shared};
+    use std::ops::Deref;
+
+    #[derive(Debug)]
+    pub(crate) struct ArcSwap<T>(Mutex<Shared<T>>);
+
+    /// A loaded value on loan.
+    #[derive(Debug)]
+    pub(crate) struct Guard<P>(P);
+
+    impl<P> Deref for Guard<P> {
+        type Target = P;
+
+        fn deref(&self) -> &P {
+            &self.0
+        }
+    }
+
+    impl<T> ArcSwap<T> {
+        pub(crate) fn from_pointee(value: T) -> Self {
+            Self(Mutex::new(Shared::new(value)))
+        }
+
+        pub(crate) fn load(&self) -> Guard<Shared<T>> {
+            Guard(self.load_full())
+        }
+
+        pub(crate) fn load_full(&self) -> Shared<T> {
+            Shared::clone(&self.0.lock())
+        }
+
+        pub(crate) fn store(&self, value: Shared<T>) {
+            let old = std::mem::replace(&mut *self.0.lock(), value);
+            drop(old); // Not under the lock: what goes with it may take locks.
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use super::keyspace::ANSWERED_BY_MEMTABLES;
 use super::merge_job::MergeJob;
 use super::stats::{KeyspaceStats, LevelStats, Stats};
 use super::{Engine, KeyspaceCore};
+use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, KeyspaceId, Result};
 use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, Record, Version};
@@ -84,7 +85,7 @@ impl Engine {
                 ));
                 let mut all = Vec::clone(&keyspaces);
                 all.push(Arc::clone(&core));
-                self.keyspaces.store(Arc::new(all));
+                self.keyspaces.store(Shared::new(all));
                 core
             },
         )

@@ -401,7 +401,7 @@ impl Engine {
         self.options
             .vfs
             .sync_dir(&self.directory)
-            .map_err(|error| Error::io("sync", &self.directory, error))
+            .map_err(|error| Error::io("sync", &self.directory, error).with_kind(ErrorKind::Io))
             .inspect_err(|error| self.poison.set(error))
     }
 

@@ -11,15 +11,16 @@
 //! Concurrency: readers load the state without a lock. `install` is held for the exchange only,
 //! `work` for decisions only; neither during I/O.
 
+#[cfg(all(test, loom))]
+mod models;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-use arc_swap::{ArcSwap, Guard};
 
 use super::stats::Striped;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
-use crate::base::sync::{Mutex, MutexGuard};
+use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::manifest::Version;
 use crate::memtable::Memtable;
@@ -90,7 +91,7 @@ impl KeyspaceCore {
         let state = ReadState {
             active: Arc::new(Memtable::new()),
             waiting: Vec::new(),
-            version: Arc::new(version),
+            version: Shared::new(version),
         };
         Self {
             id,
@@ -118,7 +119,7 @@ impl KeyspaceCore {
         &self.name
     }
 
-    pub(crate) fn options(&self) -> Arc<KeyspaceOptions> {
+    pub(crate) fn options(&self) -> Shared<KeyspaceOptions> {
         self.options.load_full()
     }
 
@@ -127,7 +128,7 @@ impl KeyspaceCore {
         if !self.chosen.swap(true, Ordering::AcqRel) {
             self.memtable_bytes
                 .store(options.memtable_bytes, Ordering::Relaxed);
-            self.options.store(Arc::new(options));
+            self.options.store(Shared::new(options));
         }
     }
 
@@ -140,12 +141,12 @@ impl KeyspaceCore {
 
     /// The present state, lent: for reads that end soon.
     #[inline]
-    pub(crate) fn state(&self) -> Guard<Arc<ReadState>> {
+    pub(crate) fn state(&self) -> Guard<Shared<ReadState>> {
         self.state.load()
     }
 
     /// The present state, held: for cursors and jobs.
-    pub(crate) fn state_full(&self) -> Arc<ReadState> {
+    pub(crate) fn state_full(&self) -> Shared<ReadState> {
         self.state.load_full()
     }
 
@@ -163,7 +164,7 @@ impl KeyspaceCore {
             ReadState {
                 active: Arc::new(Memtable::new()),
                 waiting,
-                version: Arc::clone(&state.version),
+                version: Shared::clone(&state.version),
             }
         });
     }
@@ -177,7 +178,7 @@ impl KeyspaceCore {
             ReadState {
                 active: Arc::clone(&state.active),
                 waiting,
-                version: Arc::new(version),
+                version: Shared::new(version),
             }
         });
     }
@@ -193,7 +194,7 @@ impl KeyspaceCore {
     /// Installs the result of a merge.
     pub(crate) fn install_version(&self, version: Version) {
         self.replace(|state| ReadState {
-            version: Arc::new(version),
+            version: Shared::new(version),
             ..state.clone()
         });
     }
@@ -201,7 +202,7 @@ impl KeyspaceCore {
     fn replace(&self, change: impl FnOnce(&ReadState) -> ReadState) {
         let exchange: MutexGuard<'_, ()> = self.install.lock();
         let changed = change(&self.state.load());
-        self.state.store(Arc::new(changed));
+        self.state.store(Shared::new(changed));
         drop(exchange);
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::keyspace::KeyspaceWork;
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::limits::LEVELS_MAX;
-use crate::base::sync::atomic::Ordering;
+use crate::base::sync::Shared;
 use crate::base::{Error, FileNumber, Result};
 use crate::compact::merge::{Merged, merge};
 use crate::compact::output::{JobContext, Output};
@@ -24,7 +24,7 @@ use crate::table::{FileMeta, SequentialCursor, TableOptions};
 use crate::vfs::Vfs;
 
 /// A file and the level it is in or goes to.
-type Placed = (u8, Arc<FileHandle>);
+type Placed = (u8, Shared<FileHandle>);
 
 /// A plan with its inputs claimed.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) enum MergeJob {
     Grow,
     Move {
         level: usize,
-        file: Arc<FileHandle>,
+        file: Shared<FileHandle>,
         claim: Claim<Box<[u8]>>,
     },
     Merge {
@@ -45,15 +45,15 @@ pub(super) enum MergeJob {
 #[derive(Debug)]
 pub(super) struct Inputs {
     /// The tree the plan was made for.
-    version: Arc<Version>,
+    version: Shared<Version>,
     work: KeyspaceWork,
     level: usize,
-    upper: Vec<Arc<FileHandle>>,
-    lower: Vec<Arc<FileHandle>>,
+    upper: Vec<Shared<FileHandle>>,
+    lower: Vec<Shared<FileHandle>>,
 }
 
 impl Inputs {
-    fn files(&self) -> impl Iterator<Item = &Arc<FileHandle>> {
+    fn files(&self) -> impl Iterator<Item = &Shared<FileHandle>> {
         self.upper.iter().chain(&self.lower)
     }
 
@@ -63,7 +63,7 @@ impl Inputs {
             0 => self
                 .upper
                 .iter()
-                .map(|file| Run::Files([Arc::clone(file)].into()))
+                .map(|file| Run::Files([Shared::clone(file)].into()))
                 .collect(),
             _ => vec![Run::Files(self.upper.as_slice().into())],
         };
@@ -103,7 +103,7 @@ impl MergeJob {
         ) -> Plan<&'a [u8]>,
     ) -> Option<Self> {
         let mut work = keyspace.work.lock();
-        let version = Arc::clone(&keyspace.state().version);
+        let version = Shared::clone(&keyspace.state().version);
         let plan = plan(&summary(&version, &work), &work, range);
         let own = |claim: &Claim<&[u8]>| claim.map(|key| Box::from(*key));
         let job = match plan {
@@ -133,7 +133,7 @@ impl MergeJob {
                     level,
                     upper: find(&version, level, &upper),
                     lower: find(&version, claim.level, &lower),
-                    version: Arc::clone(&version),
+                    version: Shared::clone(&version),
                 },
                 claim: own(&claim),
             },
@@ -210,7 +210,7 @@ impl Engine {
         &self,
         keyspace: &Arc<KeyspaceCore>,
         level: usize,
-        file: &Arc<FileHandle>,
+        file: &Shared<FileHandle>,
         target: usize,
     ) -> Result<()> {
         let id = keyspace.id();
@@ -230,7 +230,7 @@ impl Engine {
         self.catalog.commit(
             |_| records,
             |_| {
-                let adds = [(on_disk(target), Arc::clone(file))];
+                let adds = [(on_disk(target), Shared::clone(file))];
                 let version = next_version(keyspace, &adds, &[(on_disk(level), number)]);
                 keyspace.install_version(version);
             },
@@ -317,8 +317,7 @@ impl Engine {
 
     /// Where readers stand: whatever was dropped before this was taken cannot be missed by them.
     pub(super) fn read_points(&self) -> ReadPoints {
-        let visible = self.visible.load(Ordering::Acquire);
-        ReadPoints::new(self.snapshots.held(), visible)
+        self.snapshots.read_points(&self.visible)
     }
 
     /// Handles for new files of `level`.
@@ -385,7 +384,7 @@ pub(super) fn next_version(
 }
 
 /// The handles of the files `numbers` of `level`, in that order.
-fn find(version: &Version, level: usize, numbers: &[FileNumber]) -> Vec<Arc<FileHandle>> {
+fn find(version: &Version, level: usize, numbers: &[FileNumber]) -> Vec<Shared<FileHandle>> {
     let files = version
         .levels()
         .get(level)
@@ -398,7 +397,7 @@ fn find(version: &Version, level: usize, numbers: &[FileNumber]) -> Vec<Arc<File
 
 /// What the policy sees of `version`.
 fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeSummary<&'a [u8]> {
-    let file = |file: &'a Arc<FileHandle>| FileSummary {
+    let file = |file: &'a Shared<FileHandle>| FileSummary {
         number: file.meta.number,
         smallest: file.meta.smallest(),
         largest: file.meta.largest(),

@@ -46,10 +46,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-
-use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::base::sync::{ArcSwap, Mutex};
 use crate::base::{Error, Result, SequenceNumber};
 use crate::cache::BlockCache;
 use crate::manifest::Obsolete;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::keyspace::ANSWERED_BY_MEMTABLES;
 use super::{Engine, KeyspaceCore};
+use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Result, SequenceNumber};
 use crate::read::get::{Found, Source, get};
@@ -25,7 +26,7 @@ pub(crate) type StateCursor = VisibleCursor<MergingCursor<SourceCursor>>;
 /// One keyspace at one moment, held for cursors.
 #[derive(Debug)]
 pub(crate) struct StateView {
-    state: Arc<ReadState>,
+    state: Shared<ReadState>,
     sequence: SequenceNumber,
     tables: Arc<OpenTables>,
 }

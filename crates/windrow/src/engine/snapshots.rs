@@ -4,14 +4,18 @@
 //! sees. Iterators pin a version of the tree instead and need no entry here.
 //!
 //! Concurrency: one short lock. [`Snapshots::acquire`] reads the visible sequence number under it,
-//! so that a merge that lists the held numbers afterwards knows every snapshot below what is
-//! visible to it.
+//! and [`Snapshots::read_points`] before it lists the held numbers: a snapshot that it misses is
+//! registered later, so it stands where it read the visible sequence number, or higher.
+
+#[cfg(all(test, loom))]
+mod models;
 
 use std::collections::BTreeMap;
 
 use crate::base::SequenceNumber;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::policy::ReadPoints;
 
 /// The held sequence numbers, each with the number of its holders.
 #[derive(Debug, Default)]
@@ -39,8 +43,10 @@ impl Snapshots {
         }
     }
 
-    /// The held sequence numbers, ascending.
-    pub(crate) fn held(&self) -> Vec<SequenceNumber> {
-        self.0.lock().keys().copied().collect()
+    /// Where readers stand, and may come to stand: what a merge drops by this, nobody can miss.
+    pub(crate) fn read_points(&self, visible: &AtomicU64) -> ReadPoints {
+        let visible = visible.load(Ordering::Acquire);
+        let held = self.0.lock().keys().copied().collect();
+        ReadPoints::new(held, visible)
     }
 }

@@ -15,8 +15,8 @@
 use std::sync::Arc;
 
 use crate::base::prefix_index::PrefixIndex;
-use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::sync::{Mutex, Shared};
 use crate::base::{FileNumber, SequenceNumber};
 use crate::table::{FileMeta, TableSlot};
 
@@ -44,8 +44,8 @@ pub(crate) struct FileHandle {
 
 impl FileHandle {
     /// A handle on the file that `meta` describes.
-    pub(crate) fn new(meta: FileMeta, obsolete: Arc<Obsolete>) -> Arc<Self> {
-        Arc::new(Self {
+    pub(crate) fn new(meta: FileMeta, obsolete: Arc<Obsolete>) -> Shared<Self> {
+        Shared::new(Self {
             meta,
             slot: Arc::default(),
             is_obsolete: AtomicBool::new(false),
@@ -82,14 +82,14 @@ impl Drop for FileHandle {
 /// The files of one level.
 #[derive(Debug, Default)]
 pub(crate) struct Level {
-    files: Vec<Arc<FileHandle>>,
+    files: Vec<Shared<FileHandle>>,
     /// The largest key of each file; empty in level 0.
     fences: PrefixIndex,
 }
 
 impl Level {
     /// Level 0 of these files, in any order.
-    fn runs(mut files: Vec<Arc<FileHandle>>) -> Result<Self, Contradiction> {
+    fn runs(mut files: Vec<Shared<FileHandle>>) -> Result<Self, Contradiction> {
         files.sort_by_key(|file| std::cmp::Reverse(file.meta.sequence_max()));
         for (position, newer) in files.iter().enumerate() {
             for older in &files[position + 1..] {
@@ -110,7 +110,7 @@ impl Level {
     }
 
     /// A deeper level of these files, in any order.
-    fn sorted(mut files: Vec<Arc<FileHandle>>) -> Result<Self, Contradiction> {
+    fn sorted(mut files: Vec<Shared<FileHandle>>) -> Result<Self, Contradiction> {
         files.sort_by(|left, right| left.meta.smallest().cmp(right.meta.smallest()));
         for pair in files.windows(2) {
             let (left, right) = (&pair[0].meta, &pair[1].meta);
@@ -126,7 +126,7 @@ impl Level {
     }
 
     /// The files: newest first in level 0, in key order in the others.
-    pub(crate) fn files(&self) -> &[Arc<FileHandle>] {
+    pub(crate) fn files(&self) -> &[Shared<FileHandle>] {
         &self.files
     }
 
@@ -138,7 +138,7 @@ impl Level {
 
     /// The one file that can hold `key`. Not for level 0.
     #[inline]
-    pub(crate) fn find(&self, key: &[u8]) -> Option<&Arc<FileHandle>> {
+    pub(crate) fn find(&self, key: &[u8]) -> Option<&Shared<FileHandle>> {
         let file = self.files.get(self.lower_bound(key))?;
         (file.meta.smallest() <= key).then_some(file)
     }
@@ -148,7 +148,7 @@ impl Level {
 #[derive(Debug)]
 pub(crate) struct Version {
     /// Level 0 first; the deepest is not empty unless it is level 0.
-    levels: Vec<Arc<Level>>,
+    levels: Vec<Shared<Level>>,
 }
 
 impl Default for Version {
@@ -160,7 +160,7 @@ impl Default for Version {
 
 impl Version {
     /// The version of these files, level 0 first, in any order within a level.
-    pub(crate) fn new(levels: Vec<Vec<Arc<FileHandle>>>) -> Result<Self, Contradiction> {
+    pub(crate) fn new(levels: Vec<Vec<Shared<FileHandle>>>) -> Result<Self, Contradiction> {
         let levels = (0..).zip(levels).map(|(level, files)| build(level, files));
         let levels = levels.collect::<Result<_, _>>()?;
         Ok(Self::trimmed(levels))
@@ -181,7 +181,7 @@ impl Version {
     }
 
     /// The levels, level 0 first, down to the deepest that holds files.
-    pub(crate) fn levels(&self) -> &[Arc<Level>] {
+    pub(crate) fn levels(&self) -> &[Shared<Level>] {
         &self.levels
     }
 
@@ -191,7 +191,7 @@ impl Version {
     /// Where a removed file is not there, or the result would break I1 or I2.
     pub(crate) fn apply(
         &self,
-        adds: &[(u8, Arc<FileHandle>)],
+        adds: &[(u8, Shared<FileHandle>)],
         removes: &[(u8, FileNumber)],
     ) -> Result<Self, Contradiction> {
         let mut levels = self.levels.clone();
@@ -204,7 +204,7 @@ impl Version {
         for level in changed {
             let index = usize::from(level);
             if levels.len() <= index {
-                levels.resize_with(index + 1, Arc::default);
+                levels.resize_with(index + 1, Shared::default);
             }
             let mut files = levels[index].files.clone();
             for (_, number) in removes.iter().filter(|(removed, _)| *removed == level) {
@@ -215,7 +215,7 @@ impl Version {
                 files.swap_remove(position);
             }
             let adds = adds.iter().filter(|(added, _)| *added == level);
-            files.extend(adds.map(|(_, file)| Arc::clone(file)));
+            files.extend(adds.map(|(_, file)| Shared::clone(file)));
             levels[index] = build(level, files)?;
         }
         Ok(Self::trimmed(levels))
@@ -232,23 +232,23 @@ impl Version {
         Ok(())
     }
 
-    fn trimmed(mut levels: Vec<Arc<Level>>) -> Self {
+    fn trimmed(mut levels: Vec<Shared<Level>>) -> Self {
         let held = levels.iter().rposition(|level| !level.files.is_empty());
         levels.truncate(held.map_or(0, |deepest| deepest + 1));
         if levels.is_empty() {
-            levels.push(Arc::default());
+            levels.push(Shared::default());
         }
         Self { levels }
     }
 }
 
-fn build(level: u8, files: Vec<Arc<FileHandle>>) -> Result<Arc<Level>, Contradiction> {
+fn build(level: u8, files: Vec<Shared<FileHandle>>) -> Result<Shared<Level>, Contradiction> {
     let built = if level == 0 {
         Level::runs(files)
     } else {
         Level::sorted(files)
     };
-    built.map(Arc::new)
+    built.map(Shared::new)
 }
 
 fn overlap(left: &FileMeta, right: &FileMeta) -> bool {

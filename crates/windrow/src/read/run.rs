@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use super::merge::iteration_failed;
+use crate::base::sync::Shared;
 use crate::base::{Cursor, ErrorKind, Result, SequenceNumber, Step, Trailer};
 use crate::manifest::{FileHandle, Level};
 use crate::table::{OpenTables, ReadCounters, SequentialCursor, Table, TableCursor};
@@ -55,13 +56,13 @@ impl OpenCursor for SequentialCursor {
 #[derive(Debug, Clone)]
 pub(crate) enum Run {
     /// One file, or some of a level.
-    Files(Box<[Arc<FileHandle>]>),
+    Files(Box<[Shared<FileHandle>]>),
     /// A whole level below level 0.
-    Level(Arc<Level>),
+    Level(Shared<Level>),
 }
 
 impl Run {
-    fn files(&self) -> &[Arc<FileHandle>] {
+    fn files(&self) -> &[Shared<FileHandle>] {
         match self {
             Self::Files(files) => files,
             Self::Level(level) => level.files(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::run::{Run, RunCursor};
 use super::state::ReadState;
 use super::visible::KeyRange;
+use crate::base::sync::Shared;
 use crate::base::{Cursor, Result, SequenceNumber, Step, Trailer};
 use crate::memtable::MemtableCursor;
 use crate::table::{OpenTables, ReadCounters, TableCursor};
@@ -36,10 +37,11 @@ impl SourceCursor {
                     .files()
                     .iter()
                     .filter(|file| range.may_overlap(file.meta.smallest(), file.meta.largest()));
-                sources
-                    .extend(overlapping.map(|file| run(Run::Files(Box::new([Arc::clone(file)])))));
+                sources.extend(
+                    overlapping.map(|file| run(Run::Files(Box::new([Shared::clone(file)])))),
+                );
             } else if !level.files().is_empty() {
-                sources.push(run(Run::Level(Arc::clone(level))));
+                sources.push(run(Run::Level(Shared::clone(level))));
             }
         }
         sources

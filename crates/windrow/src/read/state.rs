@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::base::SequenceNumber;
+use crate::base::sync::Shared;
 use crate::manifest::Version;
 use crate::memtable::Memtable;
 
@@ -16,7 +17,7 @@ pub(crate) struct ReadState {
     /// Full memtables that wait for their flush, newest first.
     pub(crate) waiting: Vec<Waiting>,
     /// The tables.
-    pub(crate) version: Arc<Version>,
+    pub(crate) version: Shared<Version>,
 }
 
 /// A full memtable that waits for its flush.

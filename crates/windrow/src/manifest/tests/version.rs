@@ -7,8 +7,14 @@ use proptest::prelude::*;
 use super::super::{FileHandle, Level, Obsolete, Version};
 use super::file;
 use crate::base::FileNumber;
+use crate::base::sync::Shared;
 
-fn handle(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> Arc<FileHandle> {
+fn handle(
+    number: u64,
+    smallest: &[u8],
+    largest: &[u8],
+    sequences: (u64, u64),
+) -> Shared<FileHandle> {
     FileHandle::new(file(number, smallest, largest, sequences), Arc::default())
 }
 
@@ -99,17 +105,20 @@ fn a_change_makes_a_new_version_and_shares_the_rest() {
     let moved = handle(3, b"m", b"n", (1, 2));
     let old = Version::new(vec![
         vec![handle(1, b"a", b"z", (10, 11))],
-        vec![handle(2, b"a", b"b", (1, 2)), Arc::clone(&moved)],
+        vec![handle(2, b"a", b"b", (1, 2)), Shared::clone(&moved)],
     ])
     .unwrap();
-    let adds = [(4, Arc::clone(&moved)), (1, handle(4, b"c", b"d", (1, 2)))];
+    let adds = [
+        (4, Shared::clone(&moved)),
+        (1, handle(4, b"c", b"d", (1, 2))),
+    ];
     let new = old.apply(&adds, &[(1, FileNumber(3))]).unwrap();
     assert_eq!(numbers(&old.levels()[1]), [2, 3]);
     assert_eq!(numbers(&new.levels()[1]), [2, 4]);
     assert_eq!(numbers(&new.levels()[4]), [3]);
     assert_eq!(new.levels().len(), 5);
-    assert!(Arc::ptr_eq(&old.levels()[0], &new.levels()[0]));
-    assert!(Arc::ptr_eq(&new.levels()[4].files()[0], &moved));
+    assert!(Shared::ptr_eq(&old.levels()[0], &new.levels()[0]));
+    assert!(Shared::ptr_eq(&new.levels()[4].files()[0], &moved));
     assert!(old.apply(&[], &[(2, FileNumber(3))]).is_err());
     assert!(
         old.apply(&[(1, handle(9, b"b", b"c", (1, 2)))], &[])

@@ -1,0 +1,190 @@
+//! Failures at chosen moments, and what the open database may still acknowledge after them.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Options, Result};
+use windrow_sim::disk::{Effect, Fault, OperationKind, Repeat};
+use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
+
+const FOLDER: &str = "/data/db";
+
+/// Options under which a few entries make several files. Jobs run only where callers run them.
+fn options(disk: &SimDisk) -> Options {
+    let mut options = Options::default();
+    options.keyspace.memtable_bytes = 4 << 10;
+    options.keyspace.file_bytes = 2 << 10;
+    options.keyspace.base_bytes = 4 << 10;
+    options.keyspace.level0_runs = 2;
+    options.keyspace.block_bytes = 256;
+    options
+        .with_vfs(Arc::new(disk.clone()))
+        .with_runtime(Arc::new(SteppedRuntime::new(1)))
+}
+
+fn open(disk: &SimDisk) -> (Db, Keyspace) {
+    let db = Db::open(FOLDER, options(disk)).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    (db, keyspace)
+}
+
+/// Makes the next `kind` of I/O on a file whose name ends in `end` panic when it is done.
+fn panic_at(disk: &SimDisk, kind: OperationKind, end: &'static str) {
+    let mut is_armed = true;
+    disk.on_change(move |event, _| {
+        let is_meant = event.kind == kind && event.path.extension().is_some_and(|own| own == end);
+        let is_due = is_meant && std::mem::take(&mut is_armed);
+        assert!(!is_due, "planted");
+    });
+}
+
+/// Writes, and work that writes wait for, are refused as after a panic; reads go on.
+fn check_poisoned(db: &Db, keyspace: &Keyspace) {
+    let errors = [
+        keyspace.insert("late", "1").unwrap_err(),
+        db.flush().unwrap_err(),
+        db.wait_idle().unwrap_err(),
+        keyspace.compact_range::<&[u8]>(..).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Poisoned, "{error}");
+    }
+    assert_eq!(keyspace.get("late").unwrap(), None);
+}
+
+#[test]
+fn a_job_that_panics_poisons_whoever_runs_it() {
+    for by_hand in [false, true] {
+        let disk = SimDisk::new();
+        let (db, keyspace) = open(&disk);
+        for round in ["1", "2", "3"] {
+            keyspace.insert("key", round).unwrap();
+            db.flush().unwrap();
+        }
+        panic_at(&disk, OperationKind::Create, "table");
+        let outcome = if by_hand {
+            keyspace.compact_range::<&[u8]>(..)
+        } else {
+            db.wait_idle()
+        };
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Poisoned);
+        check_poisoned(&db, &keyspace);
+        assert_eq!(keyspace.get("key").unwrap().unwrap(), b"3");
+        assert_eq!(db.close().unwrap_err().kind(), ErrorKind::Poisoned);
+        let (db, keyspace) = open(&disk);
+        assert_eq!(keyspace.get("key").unwrap().unwrap(), b"3");
+        assert!(db.verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn a_commit_that_panics_behind_its_record_poisons() {
+    let disk = SimDisk::new();
+    let (db, keyspace) = open(&disk);
+    keyspace.insert("early", "1").unwrap();
+    let mut batch = Batch::new();
+    batch.insert(&keyspace, "left", "1").unwrap();
+    batch.insert(&keyspace, "right", "1").unwrap();
+    panic_at(&disk, OperationKind::Sync, "wal");
+    let outcome = catch_unwind(AssertUnwindSafe(|| db.write_with(&batch, Durability::Sync)));
+    assert!(outcome.is_err(), "the panic reaches the caller");
+    check_poisoned(&db, &keyspace);
+    assert_eq!(keyspace.iter().unwrap().count(), 1);
+    drop((db, keyspace));
+    let (_db, keyspace) = open(&disk);
+    let halves = ["left", "right"].map(|key| keyspace.contains_key(key).unwrap());
+    assert_eq!(halves[0], halves[1]);
+    assert!(keyspace.contains_key("early").unwrap());
+}
+
+/// After a folder sync that failed for one file, a later one for another file may succeed although
+/// it makes nothing durable.
+#[test]
+fn a_failed_sync_of_the_folder_poisons_whatever_it_was_for() {
+    type Work = fn(&Db, &Keyspace) -> Result<()>;
+    let works: [(&str, Work); 2] = [
+        ("a new log", |_, keyspace| {
+            (0..20).try_for_each(|key| keyspace.insert(format!("key{key}"), [7; 600]))
+        }),
+        ("a table", |db, _| db.flush()),
+    ];
+    for (what, work) in works {
+        for effect in [Effect::Io, Effect::NoSpace] {
+            let disk = SimDisk::new();
+            let (db, keyspace) = open(&disk);
+            keyspace.insert("early", "1").unwrap();
+            db.persist().unwrap();
+            disk.set_faults(vec![Fault {
+                effect,
+                ..Fault::io(OperationKind::SyncDir, 0)
+            }]);
+            let error = work(&db, &keyspace).unwrap_err();
+            assert_ne!(error.kind(), ErrorKind::NoSpace, "{what}: {error}");
+            check_poisoned(&db, &keyspace);
+            let (_db, keyspace) = open(&disk.crash(CrashPolicy::DropUnsynced));
+            assert!(keyspace.contains_key("early").unwrap());
+        }
+    }
+}
+
+#[test]
+fn tables_that_no_edit_has_room_to_name_are_removed() {
+    let disk = SimDisk::new();
+    let (db, keyspace) = open(&disk);
+    let tables = || {
+        let image = disk.image();
+        let is_table = |path: &&PathBuf| path.extension().is_some_and(|end| end == "table");
+        image.files().iter().filter(is_table).count()
+    };
+    for round in 0..3 {
+        keyspace.insert("key", [round; 100]).unwrap();
+        db.flush().unwrap();
+    }
+    keyspace.insert("key", [3; 100]).unwrap();
+    // Uses up what is reserved for the manifest.
+    let no_room = Fault {
+        effect: Effect::NoSpace,
+        repeat: Repeat::FromThenOn,
+        ..Fault::io(OperationKind::Reserve, 0)
+    };
+    disk.set_faults(vec![no_room]);
+    let full = (0..1 << 14)
+        .map(|number| db.keyspace(&format!("{number:0255}")))
+        .find_map(Result::err);
+    assert_eq!(full.unwrap().kind(), ErrorKind::NoSpace);
+    let before = tables();
+    for _ in 0..3 {
+        assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::NoSpace);
+        assert_eq!(tables(), before);
+    }
+    disk.set_faults(Vec::new());
+    keyspace.compact_range::<&[u8]>(..).unwrap();
+    db.wait_idle().unwrap();
+    assert_eq!(tables(), 1);
+    assert_eq!(keyspace.get("key").unwrap().unwrap(), [3; 100]);
+}
+
+#[test]
+fn a_keyspace_with_its_own_options_is_stopped_by_those_alone() {
+    let disk = SimDisk::new();
+    let mut own = options(&disk).keyspace;
+    own.level0_runs = 64;
+    own.base_bytes = 1 << 30;
+    let db = Db::open(FOLDER, options(&disk)).unwrap();
+    let keyspace = db.keyspace_with("k", own.clone()).unwrap();
+    for round in 0..30 {
+        keyspace.insert("key", [round; 100]).unwrap();
+        db.flush().unwrap();
+    }
+    db.wait_idle().unwrap();
+    db.close().unwrap();
+    // As many runs would stop a writer under the database's options.
+    let db = Db::open(FOLDER, options(&disk)).unwrap();
+    let keyspace = db.keyspace_with("k", own).unwrap();
+    db.wait_idle().unwrap();
+    keyspace.insert("key", "new").unwrap();
+    assert_eq!(db.stats().stalls, 0);
+}
