@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
 
 use windrow::{Db, Durability, ErrorKind, Options};
 use windrow_sim::disk::{AfterFailedSync, Effect, Event, Fault, OperationKind, Repeat};
@@ -33,7 +34,7 @@ fn count(disk: &SimDisk, extension: &str) -> usize {
 /// The value of `key`, if the keyspace and the key are there.
 fn get(db: &Db, key: &str) -> Option<String> {
     let value = db.keyspace("main").unwrap().get(key).unwrap();
-    value.map(|value| String::from_utf8(value.to_vec()).unwrap())
+    value.map(|value| String::from_utf8(value).unwrap())
 }
 
 #[test]
@@ -157,15 +158,10 @@ fn an_opening_whose_sync_fails_too_is_no_proof() {
 /// Opens the database and lets the power fail after each I/O of that in many ways; `check` is told
 /// of each whether a sync came before.
 fn crash_opening(disk: &SimDisk, check: impl Fn(&Db, bool)) -> Vec<Event> {
-    let points = Arc::new(Mutex::new(Vec::new()));
-    let target = Arc::clone(&points);
-    disk.on_change(move |event, image| {
-        let point = (event.clone(), image.clone());
-        target.lock().unwrap().push(point);
-    });
+    let (sender, points) = channel();
+    disk.on_change(move |event, image| sender.send((event.clone(), image.clone())).unwrap());
     drop(open(disk));
     disk.stop_observing();
-    let points = std::mem::take(&mut *points.lock().unwrap());
     let mut is_synced = false;
     let mut events = Vec::new();
     for (event, image) in points {

@@ -50,7 +50,7 @@ impl Vfs for OsVfs {
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         create_levels(
             path,
-            |path| path.is_dir(),
+            Path::is_dir,
             |path| fs::create_dir(path),
             |path| self.sync_dir(path),
         )
