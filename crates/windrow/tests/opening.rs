@@ -1,6 +1,10 @@
 //! Which folders hold a database, and in which one is created, on the real file system.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests change folders behind the back of the database"
+)]
 
 use std::fs;
 use std::path::Path;
