@@ -36,8 +36,9 @@ pub struct Session {
     iterators: VecDeque<Vec<(String, Option<Entry>, Range)>>,
     /// Whether the last commit of the model failed, so that only a reopening shows its fate.
     unresolved: bool,
-    /// Whether reading something back proves it durable; not after a sync that failed.
-    trusts_disk: bool,
+    /// Whether the next process sees all that was acknowledged in this one; not after a power
+    /// failure or a sync that failed.
+    trusts_cache: bool,
 }
 
 impl Session {
@@ -53,7 +54,7 @@ impl Session {
             snapshots: VecDeque::new(),
             iterators: VecDeque::new(),
             unresolved: false,
-            trusts_disk: true,
+            trusts_cache: true,
         }
     }
 
@@ -196,7 +197,7 @@ impl Session {
     pub fn fail_power(&mut self, policy: CrashPolicy) -> Result<()> {
         self.disk = self.disk.crash(policy);
         self.forget();
-        self.trusts_disk = false;
+        self.trusts_cache = false;
         self.open()
     }
 
@@ -208,10 +209,10 @@ impl Session {
         self.db = None;
     }
 
-    /// From now on what is read back is not taken to be durable: a sync may have failed and left
-    /// it in the cache only.
-    pub fn distrust_disk(&mut self) {
-        self.trusts_disk = false;
+    /// A sync has failed: what was acknowledged and not yet durable may be gone at the next opening,
+    /// even without a power failure.
+    pub fn distrust_cache(&mut self) {
+        self.trusts_cache = false;
     }
 
     /// Everything that the database contains now.
@@ -298,7 +299,7 @@ impl Session {
         let found = contents(&db)?;
         self.db = Some(db);
         let mut model = self.lock_model();
-        let bounds = if self.trusts_disk {
+        let bounds = if self.trusts_cache {
             model.process_crash_bounds()
         } else {
             model.power_failure_bounds()
@@ -306,9 +307,9 @@ impl Session {
         let count = check(&model, &found, bounds);
         // What was lost is lost for ever, and what was read back is durable from now on.
         model.recovered(count);
-        if self.trusts_disk {
-            model.persisted();
-        }
+        model.persisted();
+        drop(model);
+        self.trusts_cache = true;
         Ok(())
     }
 

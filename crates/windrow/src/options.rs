@@ -89,7 +89,8 @@ impl Default for KeyspaceOptions {
 #[non_exhaustive]
 pub struct Options {
     // Behaviour
-    /// Create the database where there is none. Default true.
+    /// Create the database where there is none. Default true. It gets a folder of its own: one that
+    /// holds other files is refused, but for hidden ones and `lost+found`.
     pub create_if_missing: bool,
     /// Fail with `AlreadyExists` where there is a database. Default false.
     pub error_if_exists: bool,

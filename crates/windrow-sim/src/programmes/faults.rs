@@ -124,12 +124,13 @@ pub fn run_seed(plan: &Plan, seed: u64) -> Tally {
 
 /// Opens the database. Where the fault keeps it from opening, the next try must succeed without.
 ///
-/// After a sync that failed, the cache may hold what is lost and will be called durable by the
-/// next sync: what a new process reads back then no engine can judge, and it stays closed.
+/// A sync that failed is no exception: what the cache shows then may never reach the disk by itself,
+/// and what was acknowledged since the last sync may be gone already, but all that the opening hands
+/// out is durable.
 fn open(session: &mut Session, errors: &mut Errors) {
     for _ in 0..2 {
         if errors.sync_failed(&session.disk) {
-            return;
+            session.distrust_cache();
         }
         errors.note(session.open());
         if session.is_open() {
@@ -137,7 +138,7 @@ fn open(session: &mut Session, errors: &mut Errors) {
         }
         session.disk = session.disk.end_process();
         if errors.sync_failed(&session.disk) {
-            return;
+            session.distrust_cache();
         }
         session.disk.set_faults(Vec::new());
         errors.fault = None;
@@ -204,7 +205,11 @@ impl Run<'_> {
         disk.forbid_removal_in_use(".table");
         disk.set_faults(fault.into_iter().collect());
         let mut session = Session::new(disk, self.seed, self.setting.clone(), empty_model());
-        let mut errors = Errors { fault, count: 0 };
+        let mut errors = Errors {
+            fault,
+            faults_seen: 0,
+            count: 0,
+        };
         let shown = fault.map_or_else(String::new, |fault| fault.to_string());
 
         replay.at(format!("{shown}, the first opening"));
@@ -275,13 +280,16 @@ impl Run<'_> {
 /// Judges the errors of a run.
 struct Errors {
     fault: Option<Fault>,
+    /// How many faults had happened at the last look.
+    faults_seen: usize,
     count: u64,
 }
 
 impl Errors {
-    /// Whether a sync failed and took back what it was to make durable.
-    fn sync_failed(&self, disk: &SimDisk) -> bool {
-        !disk.fault_log().is_empty()
+    /// Whether a sync has failed since the last call and took back what it was to make durable.
+    fn sync_failed(&mut self, disk: &SimDisk) -> bool {
+        let before = std::mem::replace(&mut self.faults_seen, disk.fault_log().len());
+        before < self.faults_seen
             && self.fault.is_some_and(|fault| {
                 matches!(fault.kind, OperationKind::Sync | OperationKind::SyncDir)
                     && fault.after != AfterFailedSync::Durable

@@ -51,9 +51,10 @@ impl Db {
     /// always a prefix of the commit order.
     ///
     /// # Errors
-    /// `InvalidArgument` for bad options, `Locked` while the database is open elsewhere,
-    /// `NotFound` or `AlreadyExists` as the options say, `Unsupported` for data of a newer
-    /// version, `Corruption` that names the file and the offset of damage.
+    /// `InvalidArgument` for bad options and for a new database among other files, `Locked` while
+    /// the database is open elsewhere, `NotFound` or `AlreadyExists` as the options say,
+    /// `Unsupported` for data of a newer version, `Corruption` that names the file and the offset
+    /// of damage.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let handle = Arc::new(Handle::open(path.as_ref(), options)?);
         Ok(Self { handle })

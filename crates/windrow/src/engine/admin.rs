@@ -59,10 +59,14 @@ impl Engine {
 
     fn create_keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<KeyspaceCore>> {
         self.check_writable()?;
-        // Nothing overtakes the log, not even a name.
+        // What was acknowledged before this call does not lose to the new name; a write that runs at
+        // the same time may.
         self.sync_logs()?;
         let keyspaces = self.keyspaces.load_full();
-        let id = KeyspaceId(keyspaces.last().map_or(1, |newest| newest.id().0 + 1));
+        let newest = keyspaces.last().map_or(0, |newest| newest.id().0);
+        let id = newest.checked_add(1).map(KeyspaceId).ok_or_else(|| {
+            Error::invalid_argument("there is no number left for another keyspace")
+        })?;
         let record = Record::CreateKeyspace {
             id,
             name: name.to_owned(),

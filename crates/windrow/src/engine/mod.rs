@@ -209,6 +209,7 @@ impl Handle {
             options,
         });
         engine.begin_first_log(opened.last_log)?;
+        engine.shorten_chain()?;
         for keyspace in engine.keyspaces.load().iter() {
             keyspace.refresh_pressure();
         }

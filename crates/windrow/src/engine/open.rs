@@ -1,20 +1,25 @@
 //! Opening a database: the one path through creation, recovery after a crash, and reopening after
 //! a clean close.
 //!
-//! 1. Take the lock; look at the folder.
+//! 1. Look at the folder; take the lock.
 //! 2. Read the manifest; every file that it names must be there.
 //! 3. Replay the logs into memtables ([`replay`](super::replay)); nothing on disk has changed yet.
-//! 4. Sync the logs that count, so that what was read back is durable, then record in a new
-//!    manifest where history ended. From here on a second crash recovers the same state.
-//! 5. Begin a new log. No log and no table of the past is ever written again.
-//! 6. Remove what the manifest does not name.
+//!    All that they hold is in memory then, whatever the size of a memtable.
+//! 4. Make the logs that count durable: what nothing proves so is [rewritten](rewrite) in place.
+//!    Then record in a new manifest where history ended, and leave out the oldest logs as far as
+//!    all their entries are in tables. From here on a second crash recovers the same state.
+//! 5. Remove what the manifest does not name.
+//! 6. Begin a new log; nothing is appended to a log of the past, and nothing in it changes.
+//! 7. Where that makes more than [`LOGS_MAX`] logs, flush everything that was replayed.
 //!
 //! A crash between any two steps leaves a folder that the next opening treats the same way.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::Engine;
 use super::catalog::Catalog;
 use super::keyspace::KeyspaceCore;
 use super::poison::Poison;
@@ -23,13 +28,21 @@ use super::stats::Counters;
 use super::wal::WalChain;
 use crate::base::key::Trailer;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
-use crate::manifest::names::FileName;
+use crate::log::rewrite;
+use crate::manifest::names::{FILE_NUMBER_MAX, FileName};
 use crate::manifest::{KeyspaceState, ManifestState, Obsolete, Version, read_manifest};
 use crate::options::Options;
-use crate::vfs::{LockGuard, OpenMode, Vfs};
+use crate::vfs::{LockGuard, Vfs};
 
 /// The name of the lock file.
 const LOCK: &str = "LOCK";
+
+/// An opening leaves no more logs than this, its own included. By default full logs stay below it
+/// ([`Options::max_wal_bytes`]); many short openings reach it.
+const LOGS_MAX: usize = 16;
+
+/// What may stand in a folder in which a database is created, besides hidden files.
+const LOST_AND_FOUND: &str = "lost+found";
 
 /// What opening found and built.
 #[derive(Debug)]
@@ -40,7 +53,7 @@ pub(crate) struct Opened {
     pub(crate) keyspaces: Vec<Arc<KeyspaceCore>>,
     /// The newest sequence number that was ever committed.
     pub(crate) last_sequence: SequenceNumber,
-    /// The last replayed log and its end.
+    /// The last replayed log that is needed, and its end.
     pub(crate) last_log: Option<ReplayedLog>,
 }
 
@@ -88,40 +101,49 @@ pub(crate) fn open(
             .keyspaces
             .get(&entry.keyspace)
             .map_or(0, |state| state.flushed);
-        if entry.sequence > flushed {
-            let memtable = Arc::clone(&keyspace.state().active);
-            memtable.insert(
-                entry.key,
-                Trailer::new(entry.sequence, entry.kind),
-                entry.value,
-            );
-            if keyspace.is_memtable_full() {
-                keyspace.rotate(entry.sequence);
-            }
+        if entry.sequence <= flushed {
+            return Ok(false);
         }
-        Ok(())
+        let memtable = Arc::clone(&keyspace.state().active);
+        memtable.insert(
+            entry.key,
+            Trailer::new(entry.sequence, entry.kind),
+            entry.value,
+        );
+        if keyspace.is_memtable_full() {
+            keyspace.rotate(entry.sequence);
+        }
+        Ok(true)
     })?;
 
-    sync_logs(&**vfs, directory, &replayed)?;
+    make_durable(&**vfs, directory, &replayed)?;
     let flushed = state
         .keyspaces
         .values()
         .map(|keyspace| keyspace.flushed)
         .max()
         .unwrap_or(0);
-    let last_log = replayed.last().copied();
-    let last_sequence = last_log.map_or(0, |log| log.last_sequence).max(flushed);
+    let last_sequence = replayed
+        .last()
+        .map_or(0, |log| log.last_sequence)
+        .max(flushed);
+    let first_needed = replayed.iter().position(|log| log.is_needed);
+    let needed = &replayed[first_needed.unwrap_or(replayed.len())..];
+    let last_log = needed.last().copied();
     state
-        .end_history(last_log.map(|log| (log.number, log.end)))
+        .end_history(
+            needed.first().map(|log| log.number),
+            last_log.map(|log| (log.number, log.end)),
+        )
         .map_err(|contradiction| Error::new(ErrorKind::Corruption, contradiction.to_string()))?;
     let chain = WalChain::default();
-    for log in &replayed {
+    for log in needed {
         chain.push_replayed(log.number, log.end, log.last_sequence);
     }
     let catalog = Catalog::start(
         Arc::clone(vfs),
         directory,
-        unused_number(&state, &files),
+        unused_number(&state, &files)?,
         state,
         Arc::clone(counters),
         Arc::clone(poison),
@@ -137,35 +159,85 @@ pub(crate) fn open(
     })
 }
 
-/// A number above all that the manifest knows and above all that an interrupted opening has used.
-fn unused_number(state: &ManifestState, files: &BTreeSet<FileName>) -> FileNumber {
-    let newest = files
-        .iter()
-        .filter_map(|file| file.number())
-        .max()
-        .unwrap_or_default();
-    FileNumber(state.next_id.max(newest.0 + 1))
+impl Engine {
+    /// Flushes what was replayed where openings have left many logs, so that neither their number
+    /// nor the work of the next opening grows without bound.
+    ///
+    /// # Errors
+    /// Those of flushing, but for a full disk: then the database opens with the logs that it has.
+    pub(super) fn shorten_chain(&self) -> Result<()> {
+        if self.chain.count() <= LOGS_MAX {
+            return Ok(());
+        }
+        match self.flush_all() {
+            Err(error) if error.kind() == ErrorKind::NoSpace => self.poison.check(),
+            outcome => outcome,
+        }
+    }
 }
 
-/// Makes sure that the folder is there, durable in its parent, and locked.
+/// A number above all that the manifest knows and above all that an interrupted opening has used.
+///
+/// # Errors
+/// `Corruption` where it is so large that numbers could run out; no database comes that far.
+fn unused_number(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<FileNumber> {
+    let newest = files.iter().copied().max_by_key(|file| file.number());
+    let after_newest = newest
+        .and_then(FileName::number)
+        .map_or(0, |number| number.0 + 1);
+    let number = state.next_id.max(after_newest);
+    if number < FILE_NUMBER_MAX / 2 {
+        return Ok(FileNumber(number));
+    }
+    let culprit = newest
+        .filter(|_| after_newest > state.next_id)
+        .map_or_else(|| "the manifest".to_owned(), |file| file.to_string());
+    Err(Error::new(
+        ErrorKind::Corruption,
+        format!("{culprit} has a number that no database reaches: {number}"),
+    ))
+}
+
+/// Makes sure that the folder is there, durable in its parent, and locked. Nothing is left behind
+/// where there is no database and none is to be created, not even a lock.
 fn prepare_directory(
     vfs: &dyn Vfs,
     directory: &Path,
     options: &Options,
 ) -> Result<Box<dyn LockGuard>> {
+    let names = match vfs.list(directory) {
+        Ok(names) => names,
+        Err(error) if is_no_folder(&error) => Vec::new(),
+        Err(error) => return Err(Error::io("list", directory, error)),
+    };
+    // Whether it is a sound one is found out under the lock.
+    let is_database = names
+        .iter()
+        .filter_map(|name| FileName::parse(name))
+        .any(|file| {
+            matches!(
+                file,
+                FileName::Current | FileName::Wal(_) | FileName::Table(_)
+            )
+        });
+    if !is_database {
+        if !options.create_if_missing {
+            return Err(no_database(directory));
+        }
+        if let Some(name) = names.iter().find(|name| is_foreign(name)) {
+            return Err(Error::invalid_argument(format!(
+                "no database is created in {}: it holds other files, such as {name}",
+                directory.display()
+            )));
+        }
+    }
     if options.create_if_missing {
         vfs.create_dir_all(directory)
             .map_err(|error| Error::io("create", directory, error))?;
-    } else {
-        // Nothing is left behind where there is no database, not even a lock.
-        let files = list(vfs, directory).map_err(|error| error.with_kind(ErrorKind::NotFound))?;
-        if !files.contains(&FileName::Current) {
-            return Err(no_database(directory));
-        }
     }
     let path = directory.join(LOCK);
     vfs.lock(&path).map_err(|error| {
-        if error.kind() == std::io::ErrorKind::WouldBlock {
+        if error.kind() == io::ErrorKind::WouldBlock {
             Error::new(
                 ErrorKind::Locked,
                 format!("the database in {} is open already", directory.display()),
@@ -174,6 +246,19 @@ fn prepare_directory(
             Error::io("lock", &path, error)
         }
     })
+}
+
+/// Whether an error of listing a folder says that there is none.
+fn is_no_folder(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Whether a file of this name shows that a folder is in use for something else.
+fn is_foreign(name: &str) -> bool {
+    !name.starts_with('.') && name != LOST_AND_FOUND && FileName::parse(name).is_none()
 }
 
 fn no_database(directory: &Path) -> Error {
@@ -267,13 +352,12 @@ fn unknown_keyspace(id: KeyspaceId) -> Error {
     )
 }
 
-/// Makes the logs that were read durable: after a process crash their bytes may only be cached.
-fn sync_logs(vfs: &dyn Vfs, directory: &Path, logs: &[ReplayedLog]) -> Result<()> {
-    for log in logs {
-        let path = directory.join(FileName::Wal(log.number).to_string());
-        vfs.open(&path, OpenMode::ReadWrite)
-            .and_then(|file| file.sync_data())
-            .map_err(|error| Error::io("sync", &path, error))?;
+/// Makes the logs that were read durable, oldest first: their bytes may only be cached, after the
+/// end of a process and even after a sync that failed.
+fn make_durable(vfs: &dyn Vfs, directory: &Path, logs: &[ReplayedLog]) -> Result<()> {
+    for log in logs.iter().filter(|log| log.durable < log.end) {
+        let name = FileName::Wal(log.number).to_string();
+        rewrite(vfs, directory, &name, log.number, log.durable, log.end)?;
     }
     Ok(())
 }
@@ -295,3 +379,6 @@ fn remove_strangers(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,11 +41,16 @@ pub(crate) struct ReplayedLog {
     pub(crate) number: FileNumber,
     /// Where it ends.
     pub(crate) end: u64,
+    /// Up to where it is known to be durable. What lies behind may be in memory only.
+    pub(crate) durable: u64,
+    /// Whether any of its entries is still needed.
+    pub(crate) is_needed: bool,
     /// The newest sequence number in it or before it.
     pub(crate) last_sequence: SequenceNumber,
 }
 
-/// Reads all logs and hands every entry of the history to `apply`, in commit order.
+/// Reads all logs and hands every entry of the history to `apply`, in commit order; `apply` says
+/// whether the entry is still needed.
 ///
 /// # Errors
 /// `Corruption` where durable records are lost or damaged; `Io` from reading, which proves nothing
@@ -54,7 +59,7 @@ pub(crate) fn replay(
     vfs: &dyn Vfs,
     directory: &Path,
     recorded: &RecordedLogs,
-    mut apply: impl FnMut(Entry<'_>) -> Result<()>,
+    mut apply: impl FnMut(Entry<'_>) -> Result<bool>,
 ) -> Result<Vec<ReplayedLog>> {
     let headers = recorded
         .live
@@ -74,19 +79,20 @@ pub(crate) fn replay(
         }
         check_predecessor(number, headers[index], replayed.last())?;
         let successor = headers.get(index + 1).copied().flatten();
-        let recorded_length = recorded.ends.get(&number).copied().or_else(|| {
-            successor
-                .and_then(|header| header.predecessor)
-                .map(|predecessor| predecessor.end)
-        });
+        let recorded_end = recorded.ends.get(&number).copied();
+        let of_successor = successor.and_then(|header| header.predecessor);
+        let recorded_length = recorded_end.or(of_successor.map(|predecessor| predecessor.end));
         let name = wal_name(number);
         let mut reader = LogReader::open(vfs, directory, &name, number, recorded_length)?;
         let mut last_sequence = replayed.last().map_or(0, |log| log.last_sequence);
+        let mut is_needed = false;
         while let Some(record) = reader.next()? {
             if record.offset > 0 {
                 let base = record.offset + HEADER_BYTES as u64;
-                last_sequence =
+                let (last, needs_batch) =
                     apply_batch(record.payload, last_sequence, &name, base, &mut apply)?;
+                last_sequence = last;
+                is_needed |= needs_batch;
             }
         }
         let end = reader.end()?;
@@ -98,9 +104,18 @@ pub(crate) fn replay(
             TailAction::EndOfHistory if !proof => false,
             _ => return Err(lost_record(number, end.offset)),
         };
+        // An end is recorded in the manifest, and a sync noted by a successor, after the sync.
+        let is_durable =
+            recorded_end.is_some() || of_successor.is_some_and(|predecessor| predecessor.synced);
         replayed.push(ReplayedLog {
             number,
             end: end.offset,
+            durable: if is_complete && is_durable {
+                end.offset
+            } else {
+                end.evidence
+            },
+            is_needed,
             last_sequence,
         });
         if !is_complete {
@@ -205,14 +220,15 @@ fn proof_beyond(
     Ok(false)
 }
 
-/// Applies one batch, whose sequence numbers must follow `last_sequence`; returns its last one.
+/// Applies one batch, whose sequence numbers must follow `last_sequence`; returns its last one, and
+/// whether any of its entries is still needed.
 fn apply_batch(
     payload: &[u8],
     last_sequence: SequenceNumber,
     name: &str,
     base: u64,
-    apply: &mut impl FnMut(Entry<'_>) -> Result<()>,
-) -> Result<SequenceNumber> {
+    apply: &mut impl FnMut(Entry<'_>) -> Result<bool>,
+) -> Result<(SequenceNumber, bool)> {
     let in_file = |error: crate::codec::reader::DecodeError| error.in_file(name, base);
     let mut batch = BatchReader::new(payload).map_err(in_file)?;
     let mut last = last_sequence;
@@ -223,9 +239,10 @@ fn apply_batch(
             format!("sequence number {} follows {last}", batch.sequence()),
         ));
     }
+    let mut is_needed = false;
     while let Some(entry) = batch.next().map_err(in_file)? {
         last = entry.sequence;
-        apply(entry)?;
+        is_needed |= apply(entry)?;
     }
-    Ok(last)
+    Ok((last, is_needed))
 }

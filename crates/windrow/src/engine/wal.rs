@@ -107,6 +107,11 @@ impl WalChain {
         links.drain(..count).map(|link| link.number).collect()
     }
 
+    /// How many logs there are.
+    pub(crate) fn count(&self) -> usize {
+        self.0.lock().len()
+    }
+
     /// Bytes in the log that is written.
     pub(crate) fn last_log_bytes(&self) -> u64 {
         self.last_log().map_or(0, |log| log.written())

@@ -10,6 +10,7 @@
 //! - [`writer`]: appending, with space reserved ahead of the bytes.
 //! - [`sync`]: making appended bytes durable, apart from the writer, so that others append meanwhile.
 //! - [`reader`]: streaming the records back.
+//! - [`rewrite`]: making durable what another process has appended.
 //! - [`tail`]: what to do where the sound chunks end, as one pure table.
 //! - [`batch`] and [`wal_header`]: what the WAL's payloads hold.
 
@@ -20,6 +21,7 @@ pub(crate) mod memory;
 #[cfg(all(test, loom))]
 mod models;
 mod reader;
+mod rewrite;
 mod sync;
 mod tail;
 #[cfg(test)]
@@ -29,6 +31,7 @@ mod writer;
 
 pub(crate) use chunk::HEADER_BYTES;
 pub(crate) use reader::{LogReader, Record};
+pub(crate) use rewrite::rewrite;
 pub(crate) use sync::LogSync;
 pub(crate) use tail::TailAction;
 pub(crate) use wal_header::{Predecessor, WalHeader};

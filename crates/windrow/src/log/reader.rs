@@ -120,21 +120,8 @@ impl LogReader {
     /// # Errors
     /// `Io` where the file cannot be read (I2).
     pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>> {
-        loop {
-            let chunk = self.probe()?;
-            let state = TailState {
-                position: self.position,
-                recorded_length: self.recorded_length,
-                next: chunk.map_or(Next::Invalid, |_| Next::Valid),
-                synced_beyond: false,
-            };
-            let (Some(header), TailAction::Apply) = (chunk, decide(state)) else {
-                return Ok(None);
-            };
-            let offset = self.position;
+        while let Some((header, offset)) = self.pass()? {
             let length = header.payload_length as usize;
-            self.position += (HEADER_BYTES + length) as u64;
-            self.synced_up_to = self.synced_up_to.max(header.synced_up_to);
             if length > 0 {
                 let end = self.position;
                 let chunk = self.load(offset, HEADER_BYTES + length)?;
@@ -146,6 +133,44 @@ impl LogReader {
                 }));
             }
         }
+        Ok(None)
+    }
+
+    /// The next chunk, be it a record or a marker: where it begins, and all its bytes.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub(super) fn next_chunk(&mut self) -> Result<Option<(u64, &[u8])>> {
+        let Some((header, offset)) = self.pass()? else {
+            return Ok(None);
+        };
+        let length = HEADER_BYTES + header.payload_length as usize;
+        let bytes = self.load(offset, length)?;
+        Ok(Some((offset, &bytes[..length])))
+    }
+
+    /// Where the next chunk begins.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Goes behind the next chunk, whose bytes are in the window then; returns its header and where
+    /// it begins.
+    fn pass(&mut self) -> Result<Option<(Header, u64)>> {
+        let chunk = self.probe()?;
+        let state = TailState {
+            position: self.position,
+            recorded_length: self.recorded_length,
+            next: chunk.map_or(Next::Invalid, |_| Next::Valid),
+            synced_beyond: false,
+        };
+        let (Some(header), TailAction::Apply) = (chunk, decide(state)) else {
+            return Ok(None);
+        };
+        let offset = self.position;
+        self.position += HEADER_BYTES as u64 + u64::from(header.payload_length);
+        self.synced_up_to = self.synced_up_to.max(header.synced_up_to);
+        Ok(Some((header, offset)))
     }
 
     /// How the log ends; to be called when [`next`](Self::next) has returned `None`. Looks at

@@ -4,6 +4,10 @@ use std::fmt;
 
 use crate::base::FileNumber;
 
+/// Every number of a file is below it. No database comes near it, so nothing that is added to a
+/// number overflows.
+pub(crate) const FILE_NUMBER_MAX: u64 = 1 << 56;
+
 /// A file of a database, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum FileName {
@@ -30,7 +34,8 @@ impl FileName {
             "LOCK" => Self::Lock,
             _ => {
                 let (digits, extension) = name.split_once('.')?;
-                let number = FileNumber(digits.parse().ok()?);
+                let number = digits.parse().ok();
+                let number = FileNumber(number.filter(|number| *number < FILE_NUMBER_MAX)?);
                 match extension {
                     "wal" => Self::Wal(number),
                     "table" => Self::Table(number),
@@ -67,12 +72,12 @@ impl fmt::Display for FileName {
 
 #[cfg(test)]
 mod tests {
-    use super::FileName;
+    use super::{FILE_NUMBER_MAX, FileName};
     use crate::base::FileNumber;
 
     #[test]
     fn names_round_trip() {
-        for number in [0, 7, 999_999, 1_000_000, u64::MAX].map(FileNumber) {
+        for number in [0, 7, 999_999, 1_000_000, FILE_NUMBER_MAX - 1].map(FileNumber) {
             for file in [
                 FileName::Wal(number),
                 FileName::Table(number),
@@ -98,6 +103,8 @@ mod tests {
             "000012",
             "current",
             "000012.wal.bak",
+            "72057594037927936.wal",
+            "18446744073709551615.table",
             "18446744073709551616.wal",
         ] {
             assert_eq!(FileName::parse(name), None, "{name}");

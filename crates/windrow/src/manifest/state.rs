@@ -1,6 +1,6 @@
 //! What a sequence of edits adds up to. Pure: no files, no locks.
 //!
-//! I1. Every id that occurs is below `next_id`; no file stands in two places.
+//! I1. Every id that occurs is below `next_id`, which is at most [`FILE_NUMBER_MAX`]; no file stands in two places.
 //! I2. Sequence numbers, ids and log numbers only grow.
 //! I3. [`snapshot`](ManifestState::snapshot) applied to an empty state gives the same state.
 
@@ -12,6 +12,7 @@ use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::table::FileMeta;
 
 use super::edit::{Edit, Record};
+use super::names::FILE_NUMBER_MAX;
 
 /// An edit that does not fit the state it is applied to: on disk, damage; in memory, a bug.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,14 +115,16 @@ impl ManifestState {
         Edit { records }
     }
 
-    /// Ends history in the log and at the offset where recovery has found its end; without one, no
-    /// log counts. Nothing behind it is asked for again.
+    /// Ends history in the log and at the offset where recovery has found its end, and drops the
+    /// logs before `oldest`; without one, no log counts. Nothing behind the end is asked for again.
     pub(crate) fn end_history(
         &mut self,
+        oldest: Option<FileNumber>,
         end: Option<(FileNumber, u64)>,
     ) -> Result<(), Contradiction> {
         self.log_synced = None;
-        if let Some((number, offset)) = end {
+        if let (Some(oldest), Some((number, offset))) = (oldest, end) {
+            self.apply_record(&Record::OldestLog(oldest))?;
             return self.end_log(number, offset);
         }
         self.logs.clear();
@@ -139,7 +142,12 @@ impl ManifestState {
             Record::FormatVersion => require(*self == Self::default(), || {
                 "a format version behind the first record".to_owned()
             }),
-            Record::NextId(id) => grow(&mut self.next_id, *id, "next id"),
+            Record::NextId(id) => {
+                require(*id <= FILE_NUMBER_MAX, || {
+                    format!("next id {id} is too large")
+                })?;
+                grow(&mut self.next_id, *id, "next id")
+            }
             Record::LogSynced { number, offset } => {
                 let synced = Some((*number, *offset));
                 require(self.log_synced <= synced, || {

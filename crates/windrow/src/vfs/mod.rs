@@ -9,7 +9,9 @@
 //!   directory.
 //! - Before a sync, any subset of what was written may survive a crash, in any order, torn at
 //!   512-byte sectors, or as zeroes up to the new length.
-//! - After an error of `sync_data`, nothing is known of the bytes since the last success.
+//! - After an error of `sync_data`, nothing is known of the bytes since the last success, and a later
+//!   success says nothing of them unless they were written again.
+//! - Writing bytes over equal ones changes nothing, whatever a crash leaves of it.
 //!
 //! Concurrency: both traits are used from many threads at once. Reads may overlap writes of other
 //! ranges; the engine never reads a range that is being written.

@@ -48,20 +48,12 @@ pub struct OsVfs;
 
 impl Vfs for OsVfs {
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
-        let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
-        fs::create_dir_all(path)?;
-        for directory in &missing {
-            self.sync_dir(parent(directory))?;
-        }
-        if missing.is_empty() {
-            // Whoever made it may have ended before this sync.
-            match self.sync_dir(parent(path)) {
-                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
-                result => result?,
-            }
-        }
-        Ok(())
+        create_levels(
+            path,
+            Path::is_dir,
+            |path| fs::create_dir(path),
+            |path| self.sync_dir(path),
+        )
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
@@ -102,6 +94,41 @@ impl Vfs for OsVfs {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         OsLock::take(path).map(|lock| Box::new(lock) as Box<dyn LockGuard>)
     }
+}
+
+/// Creates the missing directories of `path` from the top down, each durable before the next. So
+/// when this is cut short, at most the deepest directory has a name that is not durable; it is synced
+/// first when this is called again.
+fn create_levels(
+    path: &Path,
+    is_directory: impl Fn(&Path) -> bool,
+    create: impl Fn(&Path) -> io::Result<()>,
+    sync: impl Fn(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let levels = path
+        .ancestors()
+        .filter(|level| !level.as_os_str().is_empty());
+    let mut missing = Vec::new();
+    for level in levels {
+        if is_directory(level) {
+            match sync(parent(level)) {
+                // Then it is not ours either.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                result => result?,
+            }
+            break;
+        }
+        missing.push(level);
+    }
+    for level in missing.into_iter().rev() {
+        match create(level) {
+            // Somebody else was faster.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_directory(level) => {}
+            result => result?,
+        }
+        sync(parent(level))?;
+    }
+    Ok(())
 }
 
 /// The directory that holds the name of `path`.
@@ -248,8 +275,8 @@ static HELD: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
 /// The exclusive lock on a file, held until dropped.
 #[derive(Debug)]
 struct OsLock {
-    /// Closing the file releases the operating system's lock.
-    _file: fs::File,
+    /// Closing the file releases the operating system's lock. `None` only while that happens.
+    file: Option<fs::File>,
     identity: (u64, u64),
 }
 
@@ -277,7 +304,7 @@ impl OsLock {
         let identity = (metadata.dev(), metadata.ino());
         assert!(held.insert(identity), "a lock file is held once");
         Ok(Self {
-            _file: file,
+            file: Some(file),
             identity,
         })
     }
@@ -287,9 +314,11 @@ impl LockGuard for OsLock {}
 
 impl Drop for OsLock {
     fn drop(&mut self) {
-        HELD.lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.identity);
+        // Forgotten only once closed: until then it must keep out others of this process, who would
+        // fail to lock it or, by closing their own handle, release it.
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.file.take());
+        held.remove(&self.identity);
     }
 }
 

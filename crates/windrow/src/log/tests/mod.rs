@@ -1,6 +1,7 @@
 //! Tests of writer, reader and sync together, over a file system with faults.
 
 mod batches;
+mod rewrites;
 
 use std::io;
 use std::path::Path;

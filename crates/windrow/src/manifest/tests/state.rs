@@ -84,6 +84,7 @@ fn contradictions_are_refused() {
     let refused = [
         Record::FormatVersion,
         Record::NextId(19),
+        Record::NextId((1 << 56) + 1),
         Record::LogSynced {
             number: FileNumber(1),
             offset: 11,

@@ -2,6 +2,8 @@
 
 use super::super::{read_exact_at, write_all_at};
 use super::*;
+use std::cell::RefCell;
+use std::path::PathBuf;
 use tempfile::TempDir;
 
 fn directory() -> TempDir {
@@ -53,6 +55,72 @@ fn names_are_listed_renamed_and_removed() {
     assert_eq!(OsVfs.list(&nested).unwrap(), ["two"]);
     OsVfs.remove(&nested.join("two")).unwrap();
     assert!(OsVfs.list(&nested).unwrap().is_empty());
+}
+
+/// Directories with names that are durable or not, in a process that may end at any step.
+#[derive(Debug, Default)]
+struct Levels {
+    made: BTreeSet<PathBuf>,
+    unsynced: BTreeSet<PathBuf>,
+    steps_left: usize,
+}
+
+impl Levels {
+    fn step(&mut self) -> io::Result<()> {
+        self.steps_left = self
+            .steps_left
+            .checked_sub(1)
+            .ok_or(io::ErrorKind::Interrupted)?;
+        Ok(())
+    }
+}
+
+#[test]
+fn a_directory_is_durable_with_all_above_it_however_often_its_creation_was_cut_short() {
+    let root = Path::new("/data");
+    let run = |levels: &RefCell<Levels>, steps: usize| {
+        levels.borrow_mut().steps_left = steps;
+        create_levels(
+            Path::new("/data/a/b/c"),
+            |path| path == Path::new("/") || levels.borrow().made.contains(path),
+            |path| {
+                let mut levels = levels.borrow_mut();
+                levels.step()?;
+                assert!(levels.made.contains(parent(path)));
+                levels.unsynced.insert(path.to_owned());
+                levels.made.insert(path.to_owned());
+                Ok(())
+            },
+            |path| {
+                let mut levels = levels.borrow_mut();
+                levels.step()?;
+                levels.unsynced.retain(|name| parent(name) != path);
+                Ok(())
+            },
+        )
+    };
+    for first in 0..8 {
+        for second in 0..8 {
+            let levels = RefCell::new(Levels::default());
+            levels.borrow_mut().made.insert(root.to_owned());
+            for steps in [first, second, usize::MAX] {
+                if run(&levels, steps).is_ok() {
+                    let levels = levels.borrow();
+                    assert_eq!(levels.made.len(), 4);
+                    assert!(levels.unsynced.is_empty(), "{levels:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_in_the_way_of_a_directory_is_an_error() {
+    let directory = directory();
+    let file = directory.path().join("file");
+    drop(OsVfs.create(&file).unwrap());
+    assert!(OsVfs.create_dir_all(&file).is_err());
+    assert!(OsVfs.create_dir_all(&file.join("below")).is_err());
 }
 
 #[test]

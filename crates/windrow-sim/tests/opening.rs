@@ -1,0 +1,258 @@
+//! What openings leave behind, and what they call durable.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use windrow::{Db, Durability, ErrorKind, Options};
+use windrow_sim::disk::{AfterFailedSync, Effect, Event, Fault, OperationKind, Repeat};
+use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
+
+const FOLDER: &str = "/data/db";
+
+/// More logs than any opening may leave.
+const LOGS_MAX: usize = 16;
+
+fn options(disk: &SimDisk) -> Options {
+    Options::default()
+        .with_vfs(Arc::new(disk.clone()))
+        .with_runtime(Arc::new(SteppedRuntime::new(1)))
+}
+
+fn open(disk: &SimDisk) -> Db {
+    Db::open(FOLDER, options(disk)).unwrap()
+}
+
+fn count(disk: &SimDisk, extension: &str) -> usize {
+    let files = disk.image().files();
+    let has = |path: &&std::path::PathBuf| path.extension().is_some_and(|own| own == extension);
+    files.iter().filter(has).count()
+}
+
+/// The value of `key`, if the keyspace and the key are there.
+fn get(db: &Db, key: &str) -> Option<String> {
+    let value = db.keyspace("main").unwrap().get(key).unwrap();
+    value.map(|value| String::from_utf8(value).unwrap())
+}
+
+#[test]
+fn openings_leave_few_logs_behind() {
+    for (puts, kills) in [(false, false), (false, true), (true, false), (true, true)] {
+        let mut disk = SimDisk::new();
+        let first = open(&disk);
+        first.keyspace("main").unwrap();
+        first.keyspace("other").unwrap().insert("a", "0").unwrap();
+        first.close().unwrap();
+        let mut syncs = Vec::new();
+        for round in 0..100 {
+            disk = disk.end_process();
+            disk.set_faults(Vec::new());
+            let db = open(&disk);
+            syncs.push(disk.operations(OperationKind::Sync));
+            let logs = count(&disk, "wal");
+            assert!(logs <= LOGS_MAX, "{logs} logs at opening {round}");
+            if puts {
+                let keyspace = db.keyspace("main").unwrap();
+                keyspace.insert(format!("{round:03}"), "x").unwrap();
+            }
+            if kills {
+                disk = disk.end_process();
+            } else {
+                db.close().unwrap();
+            }
+        }
+        let most = syncs.iter().max().unwrap();
+        assert!(*most <= 30, "an opening syncs {most} times");
+        assert!(count(&disk, "manifest") == 1);
+        let db = open(&disk);
+        assert_eq!(
+            db.keyspace("main").unwrap().iter().unwrap().count(),
+            if puts { 100 } else { 0 }
+        );
+        assert_eq!(db.keyspace("other").unwrap().iter().unwrap().count(), 1);
+        assert!(db.verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn logs_without_entries_that_count_are_gone_at_the_next_opening() {
+    let disk = SimDisk::new();
+    let db = open(&disk);
+    let keyspace = db.keyspace("main").unwrap();
+    for round in 0..5 {
+        keyspace.insert("a", format!("{round}")).unwrap();
+        db.flush().unwrap();
+    }
+    drop(keyspace);
+    db.close().unwrap();
+    for _ in 0..3 {
+        let db = open(&disk);
+        assert_eq!(count(&disk, "wal"), 1);
+        assert_eq!(get(&db, "a").as_deref(), Some("4"));
+        db.close().unwrap();
+    }
+    // And what comes next goes on behind the entries that are in tables.
+    let db = open(&disk);
+    db.keyspace("main").unwrap().insert("a", "5").unwrap();
+    db.close().unwrap();
+    assert_eq!(get(&open(&disk), "a").as_deref(), Some("5"));
+}
+
+/// A disk on which the sync of "b" has failed, seen by the next process.
+fn after_failed_sync(after: AfterFailedSync, value: &str) -> SimDisk {
+    let disk = SimDisk::new();
+    let db = open(&disk);
+    let keyspace = db.keyspace("main").unwrap();
+    keyspace.insert_with("a", "1", Durability::Sync).unwrap();
+    disk.set_faults(vec![Fault {
+        after,
+        ..Fault::io(OperationKind::Sync, 0)
+    }]);
+    let failed = keyspace.insert_with("b", value, Durability::Sync);
+    assert_eq!(failed.unwrap_err().kind(), ErrorKind::Io);
+    let disk = disk.end_process();
+    disk.set_faults(Vec::new());
+    disk
+}
+
+#[test]
+fn what_an_opening_finds_after_a_failed_sync_is_durable() {
+    for after in [
+        AfterFailedSync::LostAtCrash,
+        AfterFailedSync::Reverted,
+        AfterFailedSync::Durable,
+    ] {
+        let disk = after_failed_sync(after, "2");
+        let db = open(&disk);
+        let found = get(&db, "b");
+        assert_eq!(found.is_some(), after != AfterFailedSync::Reverted);
+        let keyspace = db.keyspace("main").unwrap();
+        keyspace.insert_with("c", "3", Durability::Sync).unwrap();
+        let disk = disk.crash(CrashPolicy::DropUnsynced);
+        let db = open(&disk);
+        assert_eq!(get(&db, "a").as_deref(), Some("1"), "{after:?}");
+        assert_eq!(get(&db, "b"), found, "{after:?}");
+        assert_eq!(get(&db, "c").as_deref(), Some("3"), "{after:?}");
+    }
+}
+
+#[test]
+fn an_opening_whose_sync_fails_too_is_no_proof() {
+    let mut disk = after_failed_sync(AfterFailedSync::LostAtCrash, "2");
+    for _ in 0..3 {
+        disk.set_faults(vec![Fault::io(OperationKind::Sync, 0)]);
+        let failed = Db::open(FOLDER, options(&disk));
+        assert_eq!(failed.err().unwrap().kind(), ErrorKind::Io);
+        disk = disk.end_process();
+        disk.set_faults(Vec::new());
+    }
+    assert_eq!(get(&open(&disk.crash(CrashPolicy::KeepAll)), "b"), None);
+    let db = open(&disk);
+    assert_eq!(get(&db, "b").as_deref(), Some("2"));
+    let disk = disk.crash(CrashPolicy::DropUnsynced);
+    assert_eq!(get(&open(&disk), "b").as_deref(), Some("2"));
+}
+
+/// Opens the database and lets the power fail after each I/O of that in many ways; `check` is told
+/// of each whether a sync came before.
+fn crash_opening(disk: &SimDisk, check: impl Fn(&Db, bool)) -> Vec<Event> {
+    let (sender, points) = channel();
+    disk.on_change(move |event, image| sender.send((event.clone(), image.clone())).unwrap());
+    drop(open(disk));
+    disk.stop_observing();
+    let mut is_synced = false;
+    let mut events = Vec::new();
+    for (event, image) in points {
+        is_synced |= event.kind == OperationKind::Sync;
+        events.push(event);
+        let random = (0..20).map(CrashPolicy::Random);
+        let all = [CrashPolicy::DropUnsynced, CrashPolicy::KeepAll];
+        for policy in all.into_iter().chain(random) {
+            let db = open(&SimDisk::from_image(image.crash(policy)));
+            check(&db, is_synced);
+        }
+    }
+    events
+}
+
+fn is_of(event: &Event, kind: OperationKind, extension: &str) -> bool {
+    event.kind == kind && event.path.extension().is_some_and(|own| own == extension)
+}
+
+#[test]
+fn a_crash_while_a_log_is_written_again_loses_nothing_durable() {
+    // Long enough for several writes, and torn in its sectors.
+    let value = "long ".repeat(200_000);
+    let disk = after_failed_sync(AfterFailedSync::LostAtCrash, &value);
+    let events = crash_opening(&disk, |db, is_synced| {
+        assert_eq!(get(db, "a").as_deref(), Some("1"));
+        let found = get(db, "b");
+        assert!(found.as_ref() == Some(&value) || found.is_none() && !is_synced);
+    });
+    let is_write = |event: &&Event| is_of(event, OperationKind::Write, "wal");
+    assert!(events.iter().filter(is_write).count() >= 2);
+}
+
+/// A disk on which `count` openings have each left a log with one entry.
+fn with_logs(count: usize) -> SimDisk {
+    let mut disk = SimDisk::new();
+    for round in 0..count {
+        let db = open(&disk);
+        let keyspace = db.keyspace("main").unwrap();
+        keyspace.insert(format!("{round:03}"), "x").unwrap();
+        db.close().unwrap();
+        disk = disk.end_process();
+    }
+    disk
+}
+
+#[test]
+fn a_crash_while_many_logs_are_flushed_changes_nothing() {
+    let disk = with_logs(LOGS_MAX);
+    let events = crash_opening(&disk, |db, _| {
+        let keyspace = db.keyspace("main").unwrap();
+        assert_eq!(keyspace.iter().unwrap().count(), LOGS_MAX);
+    });
+    let is_flush = |event: &Event| is_of(event, OperationKind::Create, "table");
+    assert!(events.iter().any(is_flush));
+    assert_eq!(count(&disk, "wal"), 1);
+}
+
+#[test]
+fn a_full_disk_does_not_keep_many_logs_from_being_read() {
+    let mut disk = with_logs(LOGS_MAX);
+    for round in 0..LOGS_MAX {
+        // The manifest, CURRENT.new and the log come first; for a table there is no room.
+        disk.set_faults(vec![Fault {
+            effect: Effect::NoSpace,
+            repeat: Repeat::FromThenOn,
+            ..Fault::io(OperationKind::Create, 3)
+        }]);
+        let db = open(&disk);
+        disk.set_faults(Vec::new());
+        let keyspace = db.keyspace("main").unwrap();
+        keyspace.insert(format!("more {round}"), "y").unwrap();
+        db.close().unwrap();
+        disk = disk.end_process();
+    }
+    assert_eq!(count(&disk, "wal"), 2 * LOGS_MAX);
+    let db = open(&disk);
+    assert_eq!(count(&disk, "wal"), 1);
+    let keyspace = db.keyspace("main").unwrap();
+    assert_eq!(keyspace.iter().unwrap().count(), 2 * LOGS_MAX);
+}
+
+#[test]
+fn a_folder_that_cannot_be_listed_is_not_called_missing() {
+    let disk = SimDisk::new();
+    open(&disk).close().unwrap();
+    for create in [false, true] {
+        let mut options = options(&disk);
+        options.create_if_missing = create;
+        disk.set_faults(vec![Fault::io(OperationKind::List, 0)]);
+        let error = Db::open(Path::new(FOLDER), options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    }
+}

@@ -1,0 +1,136 @@
+//! Which folders hold a database, and in which one is created, on the real file system.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests change folders behind the back of the database"
+)]
+
+use std::fs;
+use std::path::Path;
+
+use windrow::{Db, Error, ErrorKind, Options};
+
+fn open(path: &Path, create_if_missing: bool) -> Result<Db, Error> {
+    let mut options = Options::default();
+    options.create_if_missing = create_if_missing;
+    Db::open(path, options)
+}
+
+/// A closed database with an entry in a table and one in a log.
+fn database() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let db = open(folder.path(), true).unwrap();
+    let keyspace = db.keyspace("main").unwrap();
+    keyspace.insert("a", "1").unwrap();
+    db.flush().unwrap();
+    keyspace.insert("b", "2").unwrap();
+    drop(keyspace);
+    db.close().unwrap();
+    folder
+}
+
+fn check(folder: &Path) {
+    let db = open(folder, false).unwrap();
+    let keyspace = db.keyspace("main").unwrap();
+    assert_eq!(keyspace.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    assert_eq!(keyspace.get("b").unwrap().as_deref(), Some(&b"2"[..]));
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+    let mut names: Vec<_> = entries.map(|entry| name(entry.unwrap())).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_database_that_has_lost_current_is_damaged() {
+    let folder = database();
+    let current = folder.path().join("CURRENT");
+    let line = fs::read(&current).unwrap();
+    fs::remove_file(&current).unwrap();
+    for create in [false, true] {
+        let error = open(folder.path(), create).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        assert!(error.to_string().contains("CURRENT"), "{error}");
+    }
+    fs::write(&current, line).unwrap();
+    check(folder.path());
+}
+
+#[test]
+fn where_there_is_no_database_nothing_is_left_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    for path in [
+        folder.path().join("missing"),
+        folder.path().to_owned(),
+        file.clone(),
+        file.join("below"),
+    ] {
+        let error = open(&path, false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert!(
+            error.to_string().contains("there is no database in"),
+            "{error}"
+        );
+    }
+    assert_eq!(names(folder.path()), ["file"]);
+    let error = open(&file, true).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert_eq!(names(folder.path()), ["file"]);
+}
+
+#[test]
+fn no_database_is_created_among_other_files() {
+    let folder = tempfile::tempdir().unwrap();
+    for stranger in ["thesis.txt", "12.wal", "photos"] {
+        let path = folder.path().join(stranger);
+        fs::create_dir(&path).unwrap();
+        let error = open(folder.path(), true).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert!(error.to_string().contains(stranger), "{error}");
+        assert_eq!(names(folder.path()), [stranger]);
+        fs::remove_dir(path).unwrap();
+    }
+    // What a file system or a desktop leaves in an empty folder, and a creation that was cut short.
+    for name in [".hidden", "lost+found", "LOCK", "000001.manifest"] {
+        fs::write(folder.path().join(name), "").unwrap();
+    }
+    drop(open(folder.path(), true).unwrap());
+    // Beside a database other files are nobody's business.
+    fs::write(folder.path().join("thesis.txt"), "").unwrap();
+    drop(open(folder.path(), true).unwrap());
+    assert!(names(folder.path()).contains(&"thesis.txt".to_owned()));
+}
+
+#[test]
+fn a_number_that_was_never_given_out_does_no_harm() {
+    let folder = database();
+    // Beyond every number of ours: not our file.
+    for name in [
+        "18446744073709551615.table",
+        "18446744073709551614.wal",
+        "72057594037927936.manifest",
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, "").unwrap();
+        check(folder.path());
+        check(folder.path());
+        assert!(path.exists());
+        fs::remove_file(path).unwrap();
+    }
+    // Ours by its name; going on from there would use numbers up.
+    for name in ["72057594037927935.table", "36028797018963967.table"] {
+        let path = folder.path().join(name);
+        fs::write(&path, "").unwrap();
+        let error = open(folder.path(), true).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+        assert!(error.to_string().contains(name), "{error}");
+        fs::remove_file(path).unwrap();
+        check(folder.path());
+    }
+}
