@@ -5,6 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Options, Result};
 use windrow_sim::disk::{Effect, Fault, OperationKind, Repeat};
@@ -128,6 +129,117 @@ fn a_failed_sync_of_the_folder_poisons_whatever_it_was_for() {
             assert!(keyspace.contains_key("early").unwrap());
         }
     }
+}
+
+/// A manifest is rolled over when it is long; that the old one is good still does not make the
+/// names of other files good.
+#[test]
+fn a_rollover_that_cannot_sync_the_folder_poisons() {
+    let run = |fault: Option<Fault>| {
+        let disk = SimDisk::new();
+        let (db, keyspace) = open(&disk);
+        disk.set_faults(fault.into_iter().collect());
+        let (syncs, at) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let rollover = Arc::clone(&at);
+        disk.on_change(move |event, _| {
+            let is_manifest = event.path.extension().is_some_and(|end| end == "manifest");
+            match event.kind {
+                OperationKind::SyncDir => _ = syncs.fetch_add(1, Ordering::Relaxed),
+                OperationKind::Create if is_manifest => {
+                    rollover.store(syncs.load(Ordering::Relaxed), Ordering::Relaxed);
+                }
+                _ => {}
+            }
+        });
+        // The manifest holds the first and the last key of each table.
+        let key = vec![7; 60 << 10];
+        let work = || keyspace.insert(&key, "1").and_then(|()| db.flush());
+        let outcome = (0..50).try_for_each(|_| work());
+        (db, keyspace, outcome, at.load(Ordering::Relaxed))
+    };
+    let (.., outcome, rollover) = run(None);
+    outcome.unwrap();
+    assert!(rollover > 0, "there was a rollover");
+    let (db, keyspace, outcome, _) = run(Some(Fault::io(OperationKind::SyncDir, rollover)));
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Poisoned);
+    check_poisoned(&db, &keyspace);
+}
+
+/// What an edit names may count, and stays, even if nobody hears of it.
+#[test]
+fn an_edit_that_panics_keeps_its_tables() {
+    for by_hand in [false, true] {
+        let disk = SimDisk::new();
+        let (db, keyspace) = open(&disk);
+        for round in ["1", "2", "3"] {
+            keyspace.insert("key", round).unwrap();
+            db.flush().unwrap();
+        }
+        keyspace.insert("key", "4").unwrap();
+        if by_hand {
+            db.flush().unwrap();
+        }
+        // The edit is durable when this happens.
+        panic_at(&disk, OperationKind::Sync, "manifest");
+        let outcome = if by_hand {
+            keyspace.compact_range::<&[u8]>(..)
+        } else {
+            db.flush()
+        };
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Poisoned);
+        check_poisoned(&db, &keyspace);
+        drop((db, keyspace));
+        let (db, keyspace) = open(&disk);
+        assert_eq!(keyspace.get("key").unwrap().unwrap(), b"4");
+        assert!(db.verify().unwrap().is_sound());
+    }
+}
+
+#[test]
+fn no_room_to_work_ahead_on_the_log_is_nobodys_failure() {
+    let disk = SimDisk::new();
+    let (db, keyspace) = open(&disk);
+    for key in 0..4 {
+        keyspace.insert(format!("key{key}"), [7; 600]).unwrap();
+    }
+    // The first job is the flush, then the next log is due.
+    disk.set_faults(vec![Fault {
+        effect: Effect::NoSpace,
+        ..Fault::io(OperationKind::Create, 1)
+    }]);
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let faults = disk.fault_log();
+    assert!(faults[0].contains(".wal"), "{faults:?}");
+}
+
+#[test]
+fn closing_twice_reports_the_failure_twice() {
+    let disk = SimDisk::new();
+    let (db, keyspace) = open(&disk);
+    keyspace.insert("key", "1").unwrap();
+    disk.set_faults(vec![Fault::io(OperationKind::Sync, 0)]);
+    assert_eq!(db.clone().close().unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(db.close().unwrap_err().kind(), ErrorKind::Io);
+}
+
+#[test]
+fn what_needs_a_file_that_the_next_owner_has_removed_says_closed() {
+    let disk = SimDisk::new();
+    let (db, keyspace) = open(&disk);
+    for round in ["1", "2", "3"] {
+        keyspace.insert("key", round).unwrap();
+        db.flush().unwrap();
+    }
+    db.close().unwrap();
+    let (db, keyspace) = open(&disk);
+    let mut cursor = keyspace.cursor().unwrap();
+    db.close().unwrap();
+    let (db, keyspace) = open(&disk);
+    keyspace.compact_range::<&[u8]>(..).unwrap();
+    db.wait_idle().unwrap();
+    let error = cursor.seek_to_first().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler, Scheduler};
 use shuttle::{Config, FailurePersistence, Runner, thread};
-use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Options, Result};
+use windrow::{Batch, Db, Durability, Error, ErrorKind, Keyspace, Options, Result};
 use windrow_sim::{CrashPolicy, SimDisk};
 
 use runtime::ScheduledRuntime;
@@ -222,20 +222,24 @@ fn closing_keeps_every_write_that_was_acknowledged() {
 fn closing_waits_for_jobs_that_callers_run() {
     explore(|| {
         let disk = SimDisk::new();
+        disk.forbid_removal_in_use(".table");
         let bank = Bank::open(&disk);
         for amount in 1..=TRANSFERS {
             bank.transfer(0, amount, Durability::Buffered).unwrap();
         }
-        let callers: [fn(&Bank) -> Result<()>; 3] = [
+        let callers: [fn(&Bank) -> Result<()>; 4] = [
             |bank| bank.db.flush(),
             |bank| bank.db.wait_idle(),
             |bank| bank.left.compact_range::<&[u8]>(..),
+            |bank| bank.db.keyspace("new").map(drop),
         ];
         let callers = callers.map(|call| {
             let bank = bank.clone();
-            thread::spawn(move || match call(&bank) {
-                Ok(()) => {}
-                Err(error) => assert_eq!(error.kind(), ErrorKind::Closed, "{error}"),
+            thread::spawn(move || {
+                let outcome = call(&bank);
+                let is_closed = |error: &Error| error.kind() == ErrorKind::Closed;
+                assert!(outcome.as_ref().err().is_none_or(is_closed), "{outcome:?}");
+                outcome.is_ok()
             })
         });
         let other = bank.clone();
@@ -244,9 +248,10 @@ fn closing_waits_for_jobs_that_callers_run() {
         // The lock is free, and nobody works on the old files any more.
         let again = Bank::open(&disk);
         assert_eq!(again.audit(), [Some(TRANSFERS), None]);
-        for caller in callers {
-            caller.join().unwrap();
-        }
+        let [.., creates] = callers.map(|caller| caller.join().unwrap());
+        // What was acknowledged is there.
+        let names = again.db.keyspace_names();
+        assert!(!creates || names.iter().any(|name| name == "new"));
         other.join().unwrap();
         assert!(again.db.verify().unwrap().is_sound());
         again.db.close().unwrap();

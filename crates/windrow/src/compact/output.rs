@@ -133,14 +133,17 @@ pub(crate) struct Created<'a> {
 }
 
 impl Created<'_> {
-    /// Keeps the files if `edit`, which names them, counts or may count: always but where it failed
-    /// without a trace.
-    pub(crate) fn keep_unless_refused<R>(mut self, edit: &Result<R>) {
+    /// Carries out `edit`, which names the files. They stay if it counts or may count: always, after
+    /// a panic too, but where it failed without a trace.
+    pub(crate) fn name_by<R>(mut self, edit: impl FnOnce() -> Result<R>) -> Result<R> {
+        let numbers = std::mem::take(&mut self.numbers);
+        let outcome = edit();
         let is_refused =
             |error: &Error| matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Closed);
-        if !edit.as_ref().is_err_and(is_refused) {
-            self.numbers.clear();
+        if outcome.as_ref().is_err_and(is_refused) {
+            self.numbers = numbers;
         }
+        outcome
     }
 }
 

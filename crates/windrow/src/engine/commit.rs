@@ -396,8 +396,11 @@ impl Engine {
     }
 
     /// Makes the names in the folder durable. A failure ends all writing: the system tells of it only
-    /// once, and a later sync, perhaps for another thread's file, would succeed without it.
+    /// once, and a later sync, perhaps for another thread's file, would succeed without it. So a
+    /// sync begins only when it is known how the one before it went.
     pub(super) fn sync_directory(&self) -> Result<()> {
+        let _naming = self.naming.lock();
+        self.poison.check()?;
         self.options
             .vfs
             .sync_dir(&self.directory)

@@ -35,16 +35,16 @@ impl Engine {
         )?;
         self.sync_logs()?;
         let files = flushed.files;
-        let committed = self.catalog.commit(
-            |state| self.flush_records(keyspace, oldest.through, &files, state),
-            |state| {
-                let adds = self.handles(0, &files);
-                keyspace.install_flush(next_version(keyspace, &adds, &[]));
-                state.logs.first().copied()
-            },
-        );
-        flushed.created.keep_unless_refused(&committed);
-        let first_needed = committed?;
+        let first_needed = flushed.created.name_by(|| {
+            self.catalog.commit(
+                |state| self.flush_records(keyspace, oldest.through, &files, state),
+                |state| {
+                    let adds = self.handles(0, &files);
+                    keyspace.install_flush(next_version(keyspace, &adds, &[]));
+                    state.logs.first().copied()
+                },
+            )
+        })?;
         let bytes = files.iter().map(FileMeta::bytes).sum();
         stats::add(&self.counters.flush_bytes, bytes);
         stats::add(&self.counters.flushes, 1);

@@ -40,6 +40,8 @@ pub(super) struct Background {
     merging: AtomicUsize,
     /// When mapped blocks were last declared unverified, in nanoseconds.
     scrubbed: AtomicU64,
+    /// Until when the log is not worked on ahead of need, after there was no room for that.
+    log_rests_until: Mutex<Duration>,
     failure: Mutex<Failure>,
 }
 
@@ -114,11 +116,13 @@ impl Engine {
         if let Some(flush) = keyspaces.iter().find_map(claim_flush) {
             return Some(flush);
         }
-        if self.is_log_due() {
-            return Some(Job::PrepareLog);
-        }
-        if self.is_marker_due() {
-            return Some(Job::MarkLog);
+        if self.options.runtime.now() >= *self.background.log_rests_until.lock() {
+            if self.is_log_due() {
+                return Some(Job::PrepareLog);
+            }
+            if self.is_marker_due() {
+                return Some(Job::MarkLog);
+            }
         }
         if let Some(pinning) = self.keyspaces_that_pin_the_log() {
             return Some(Job::FreeLog(pinning));
@@ -183,8 +187,8 @@ impl Engine {
                 keyspace.refresh_pressure();
                 outcome
             }
-            Job::PrepareLog => self.prepare_log(),
-            Job::MarkLog => self.mark_log(),
+            Job::PrepareLog => self.rest_log_if_full(self.prepare_log()),
+            Job::MarkLog => self.rest_log_if_full(self.mark_log()),
             Job::FreeLog(keyspaces) => self.rotate(&keyspaces),
             Job::Merge(keyspace, merge) => {
                 let outcome = self.merge(&keyspace, &merge);
@@ -204,6 +208,17 @@ impl Engine {
             self.poison.set(&error);
             Err(error)
         })
+    }
+
+    /// Nobody needs what is done to the log ahead of need: a full disk is no failure there.
+    fn rest_log_if_full(&self, outcome: Result<()>) -> Result<()> {
+        match outcome {
+            Err(error) if error.kind() == ErrorKind::NoSpace => {
+                *self.background.log_rests_until.lock() = self.options.runtime.now() + REST;
+                Ok(())
+            }
+            outcome => outcome,
+        }
     }
 
     /// Keeps the error of a failed job and lets jobs rest. Only what leaves durability unknown ends

@@ -269,12 +269,12 @@ impl Engine {
             level: *level,
             file: file.meta.clone(),
         }));
-        let committed = self.catalog.commit(
-            |_| records,
-            |_| keyspace.install_version(next_version(keyspace, &adds, &removes)),
-        );
-        merged.created.keep_unless_refused(&committed);
-        committed?;
+        merged.created.name_by(|| {
+            self.catalog.commit(
+                |_| records,
+                |_| keyspace.install_version(next_version(keyspace, &adds, &removes)),
+            )
+        })?;
         for file in inputs.files() {
             file.mark_obsolete();
         }

@@ -85,6 +85,8 @@ pub(crate) struct Engine {
     keyspaces: ArcSwap<Vec<Arc<KeyspaceCore>>>,
     /// Held while a keyspace is created.
     creating: Mutex<()>,
+    /// Held while the names in the folder are made durable.
+    naming: Mutex<()>,
     obsolete: Arc<Obsolete>,
     poison: Arc<Poison>,
     is_closed: AtomicBool,
@@ -200,6 +202,7 @@ impl Handle {
             snapshots: Snapshots::default(),
             keyspaces: ArcSwap::from_pointee(opened.keyspaces),
             creating: Mutex::new(()),
+            naming: Mutex::new(()),
             obsolete,
             poison,
             is_closed: AtomicBool::new(false),

@@ -4,7 +4,8 @@
 //! everything that is visible when the state is taken is in the state, and nothing that a merge has
 //! dropped since can be missed: the state still holds its files.
 //!
-//! Concurrency: no lock, no waiting.
+//! Concurrency: no lock and no waiting, but for a table that is not open: it is opened under the lock
+//! of its slot; and the block cache has short locks of its own.
 
 use std::sync::Arc;
 

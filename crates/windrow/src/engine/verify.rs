@@ -41,7 +41,9 @@ impl Engine {
                     report.entries += checked.entries;
                     report.bytes += checked.bytes;
                 }
-                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Closed) => {
+                    return Err(error);
+                }
                 Err(error) => report.damage.push(error),
             }
         }

@@ -17,7 +17,8 @@ use crate::base::{SequenceNumber, Trailer};
 /// Where readers stand, now and from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReadPoints {
-    /// The sequence numbers of live snapshots and of reads under way, ascending.
+    /// The sequence numbers of live snapshots, ascending. Reads under way are not among them: they
+    /// hold the state that they began with, and its files.
     snapshots: Box<[SequenceNumber]>,
     /// The newest visible sequence number: later readers stand here or higher.
     visible: SequenceNumber,

@@ -121,18 +121,17 @@ impl OpenTables {
 
     /// Opens the file that `meta` describes, whether or not it is open already.
     pub(crate) fn open_anew(&self, meta: &FileMeta) -> Result<Arc<Table>> {
+        let name = super::file_name(meta.number);
+        let path = self.directory.join(&name);
+        let file = self.vfs.open(&path, OpenMode::Read);
+        // Asked afterwards, so that a file which went meanwhile is not called missing.
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Error::closed());
         }
-        let name = super::file_name(meta.number);
-        let path = self.directory.join(&name);
-        let file = self
-            .vfs
-            .open(&path, OpenMode::Read)
-            .map_err(|error| match error.kind() {
-                std::io::ErrorKind::NotFound => Error::corruption(&name, 0, "the file is missing"),
-                _ => Error::io("open", &path, error),
-            })?;
+        let file = file.map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Error::corruption(&name, 0, "the file is missing"),
+            _ => Error::io("open", &path, error),
+        })?;
         Ok(Arc::new(Table::open(
             file,
             name,
