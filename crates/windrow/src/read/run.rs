@@ -87,6 +87,8 @@ pub(crate) struct RunCursor<C> {
     /// The file that `current` reads.
     file: usize,
     current: Option<C>,
+    /// A cursor that left the run at either end, kept for its memory.
+    spare: Option<C>,
     /// The kind of the error that was met, after which nothing can be read.
     failed: Option<ErrorKind>,
     /// What the cursors of files that were left have counted.
@@ -100,6 +102,7 @@ impl<C: OpenCursor> RunCursor<C> {
             run,
             file: 0,
             current: None,
+            spare: None,
             failed: None,
             counters: ReadCounters::default(),
         }
@@ -107,18 +110,20 @@ impl<C: OpenCursor> RunCursor<C> {
 
     /// Takes what was counted since the last call.
     pub(crate) fn take_counters(&mut self) -> ReadCounters {
-        self.leave_file(false);
+        self.keep_counts();
         std::mem::take(&mut self.counters)
     }
 
-    /// Keeps the counts of the current file's cursor, and lets it go if `close`.
-    fn leave_file(&mut self, close: bool) {
+    /// Keeps the counts of the current file's cursor.
+    fn keep_counts(&mut self) {
         if let Some(current) = &mut self.current {
             self.counters.add(&current.take_counters());
         }
-        if close {
-            self.current = None;
-        }
+    }
+
+    /// Takes the cursor that the run has, wherever it stands.
+    fn take_cursor(&mut self) -> Option<C> {
+        self.current.take().or_else(|| self.spare.take())
     }
 
     /// Goes to the file at `position` and places its cursor with `place`; without such a file the
@@ -133,11 +138,13 @@ impl<C: OpenCursor> RunCursor<C> {
         }
         let file = position.and_then(|position| Some((position, self.run.files().get(position)?)));
         let Some((position, file)) = file else {
-            self.leave_file(true);
+            self.keep_counts();
+            self.spare = self.take_cursor();
             return Ok(());
         };
         if self.file != position || self.current.is_none() {
             let opened = self.tables.get(file.slot(), &file.meta);
+            self.current = self.take_cursor();
             match (opened, &mut self.current) {
                 (Ok(table), Some(current)) => current.switch(&table),
                 (Ok(table), None) => self.current = Some(C::open(&table)),
@@ -156,7 +163,8 @@ impl<C: OpenCursor> RunCursor<C> {
     fn fail(&mut self, outcome: Result<()>) -> Result<()> {
         if let Err(error) = &outcome {
             self.failed = Some(error.kind());
-            self.leave_file(true);
+            self.keep_counts();
+            self.current = None;
         }
         outcome
     }
