@@ -1,4 +1,4 @@
-//! Two threads at places that one names and the other waits for, and faults that meet them there.
+//! Two threads, of which one is held at a place that matters while the other goes on.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
@@ -14,9 +14,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use windrow::vfs::{File, LockGuard, OpenMode, Vfs};
-use windrow::{Db, Durability, ErrorKind, Options};
-use windrow_sim::disk::{Fault, OperationKind};
-use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
+use windrow::{Db, ErrorKind, Options};
+use windrow_sim::{SimDisk, SteppedRuntime};
 
 /// Holds the first thread that comes by until it is opened.
 #[derive(Debug, Default)]
@@ -49,29 +48,14 @@ impl Gate {
     }
 }
 
-/// Where a [`GatedDisk`] holds the thread that is named [`HELD`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    CreateTable,
-    SyncFolder,
-}
-
+/// The name of the thread that a [`GatedDisk`] holds.
 const HELD: &str = "held";
 
-/// A disk on which one thread is held at one place.
+/// A disk on which one thread is held before it creates a table.
 #[derive(Debug)]
 struct GatedDisk {
     disk: SimDisk,
     gate: Arc<Gate>,
-    place: Place,
-}
-
-impl GatedDisk {
-    fn meet(&self, place: Place) {
-        if self.place == place && thread::current().name() == Some(HELD) {
-            self.gate.pass();
-        }
-    }
 }
 
 impl Vfs for GatedDisk {
@@ -80,8 +64,9 @@ impl Vfs for GatedDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        if path.extension().is_some_and(|kind| kind == "table") {
-            self.meet(Place::CreateTable);
+        let is_table = path.extension().is_some_and(|kind| kind == "table");
+        if is_table && thread::current().name() == Some(HELD) {
+            self.gate.pass();
         }
         self.disk.create(path)
     }
@@ -103,7 +88,6 @@ impl Vfs for GatedDisk {
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.meet(Place::SyncFolder);
         self.disk.sync_dir(path)
     }
 
@@ -144,7 +128,6 @@ fn closing_waits_for_the_jobs_that_callers_run() {
     let gated = GatedDisk {
         disk: disk.clone(),
         gate: Arc::clone(&gate),
-        place: Place::CreateTable,
     };
     let db = Db::open("/data/db", small(Arc::new(gated))).unwrap();
     let keyspace = db.keyspace("k").unwrap();
@@ -197,33 +180,6 @@ fn what_needs_a_closed_database_says_so() {
     is_closed(db.keyspace("new").unwrap_err().kind());
     is_closed(db.wait_idle().unwrap_err().kind());
     is_closed(keyspace.compact_range::<&[u8]>(..).unwrap_err().kind());
-}
-
-#[test]
-fn a_failed_sync_of_the_folder_ends_writing_in_every_thread() {
-    let disk = SimDisk::new();
-    let gate = Arc::new(Gate::default());
-    let gated = GatedDisk {
-        disk: disk.clone(),
-        gate: Arc::clone(&gate),
-        place: Place::SyncFolder,
-    };
-    let db = Db::open("/data/db", small(Arc::new(gated))).unwrap();
-    let keyspace = db.keyspace("k").unwrap();
-    keyspace.insert("a", "1").unwrap();
-    let flushing = held(&db, Db::flush);
-    // Its table is written and about to get a durable name.
-    gate.wait_for_somebody();
-    disk.set_faults(vec![Fault::io(OperationKind::SyncDir, 0)]);
-    let failed = (0..20).find_map(|key| keyspace.insert(format!("k{key}"), vec![7; 600]).err());
-    assert!(failed.is_some(), "a log is switched, and its name synced");
-    disk.set_faults(Vec::new());
-    gate.open();
-    assert!(flushing.join().unwrap().is_err());
-    let write = keyspace.insert_with("z", "9", Durability::Sync);
-    assert_eq!(write.unwrap_err().kind(), ErrorKind::Poisoned);
-    let after = disk.crash(CrashPolicy::DropUnsynced);
-    Db::open("/data/db", small(Arc::new(after))).unwrap();
 }
 
 #[test]
