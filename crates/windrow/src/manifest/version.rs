@@ -74,6 +74,7 @@ impl FileHandle {
 impl Drop for FileHandle {
     fn drop(&mut self) {
         if self.is_obsolete.load(Ordering::Acquire) {
+            self.slot.close(); // Whoever takes the number may remove the file at once.
             self.obsolete.0.lock().push(self.meta.number); // I3
         }
     }

@@ -82,13 +82,14 @@ impl Run {
 /// Concatenates the files of a run.
 #[derive(Debug)]
 pub(crate) struct RunCursor<C> {
-    tables: Arc<OpenTables>,
-    run: Run,
-    /// The file that `current` reads.
-    file: usize,
+    /// Stands before `run`: what reads a file is dropped before what keeps it from being removed.
     current: Option<C>,
     /// A cursor that left the run at either end, kept for its memory.
     spare: Option<C>,
+    /// The file that `current` reads.
+    file: usize,
+    run: Run,
+    tables: Arc<OpenTables>,
     /// The kind of the error that was met, after which nothing can be read.
     failed: Option<ErrorKind>,
     /// What the cursors of files that were left have counted.
@@ -98,11 +99,11 @@ pub(crate) struct RunCursor<C> {
 impl<C: OpenCursor> RunCursor<C> {
     pub(crate) fn new(tables: Arc<OpenTables>, run: Run) -> Self {
         Self {
-            tables,
-            run,
-            file: 0,
             current: None,
             spare: None,
+            file: 0,
+            run,
+            tables,
             failed: None,
             counters: ReadCounters::default(),
         }

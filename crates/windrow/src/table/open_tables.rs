@@ -35,6 +35,13 @@ pub(crate) struct TableSlot {
     opening: Mutex<()>,
 }
 
+impl TableSlot {
+    /// Lets go of the table, if it is open.
+    pub(crate) fn close(&self) {
+        self.table.store(None);
+    }
+}
+
 /// Opens tables on demand and closes the least used.
 #[derive(Debug)]
 pub(crate) struct OpenTables {
@@ -43,7 +50,7 @@ pub(crate) struct OpenTables {
     context: TableContext,
     open_max: usize,
     clock: Mutex<VecDeque<Weak<TableSlot>>>,
-    /// Set when the files may be another process's.
+    /// Set under the lock of `clock`, after which the files may be another process's.
     is_closed: AtomicBool,
 }
 
@@ -81,9 +88,16 @@ impl OpenTables {
         }
     }
 
-    /// Opens no file from here on; cursors that stay read what is open.
+    /// Opens no file from here on and closes those that nobody reads; a cursor that stays may read
+    /// the file it stands in.
     pub(crate) fn close(&self) {
+        let mut clock = self.clock.lock();
         self.is_closed.store(true, Ordering::Release);
+        let slots = std::mem::take(&mut *clock);
+        drop(clock);
+        for slot in slots.iter().filter_map(Weak::upgrade) {
+            slot.close();
+        }
     }
 
     /// The table in `slot`, opened if need be as `meta` describes it.
@@ -144,6 +158,11 @@ impl OpenTables {
     fn admit(&self, slot: &Arc<TableSlot>) {
         let mut closed = Vec::new();
         let mut clock = self.clock.lock();
+        if self.is_closed.load(Ordering::Acquire) {
+            drop(clock);
+            slot.close();
+            return;
+        }
         clock.push_back(Arc::downgrade(slot));
         // Every table gets at most one more chance, so the hand stops after two rounds.
         let mut steps = 2 * clock.len();
