@@ -101,3 +101,9 @@ fn buffered() {
 fn compressed() {
     check(BlockSource::Mapped, Compression::Lz4);
 }
+
+#[cfg(feature = "zstd")]
+#[test]
+fn a_keyspace_is_a_map_when_zstd_packs_its_blocks() {
+    check(BlockSource::Buffered, Compression::Zstd);
+}
