@@ -39,7 +39,7 @@ pub struct BenchArgs {
     pub value_size: usize,
 
     /// Named set of options to start from
-    #[arg(long, value_enum, default_value_t = PresetArg::Leveling)]
+    #[arg(long, value_enum, default_value_t = PresetArg::Balanced)]
     pub preset: PresetArg,
 
     /// Size ratio T of the last two levels
@@ -106,6 +106,10 @@ pub struct BenchArgs {
 /// [`Preset`] on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PresetArg {
+    /// What most loads want
+    Balanced,
+    /// Garnering levels alone
+    Autumn,
     /// Leveled merging with one constant size ratio
     Leveling,
 }
@@ -156,7 +160,9 @@ impl BenchArgs {
     /// `InvalidArgument` that lists everything contradictory.
     pub fn windrow_options(&self) -> Result<Options> {
         let mut options = Options::preset(match self.preset {
+            PresetArg::Balanced => Preset::Balanced,
             PresetArg::Leveling => Preset::Leveling,
+            PresetArg::Autumn => Preset::Autumn,
         });
         let keyspace = &mut options.keyspace;
         set(&mut keyspace.size_ratio, self.size_ratio);

@@ -47,7 +47,7 @@ pub use base::{Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, SegmentId
 pub use block::PinnedValue;
 pub use codec::Compression;
 pub use engine::{KeyspaceStats, LevelStats, Stats, VerifyReport};
-pub use options::{BlockSource, Durability, KeyspaceOptions, Options, Preset};
+pub use options::{BlockSource, Durability, FilterAllocation, KeyspaceOptions, Options, Preset};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

@@ -36,9 +36,25 @@ pub enum BlockSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Preset {
-    /// Leveled merging: one constant size ratio.
+    /// What most loads want: Garnering levels, Monkey filters, space held to `max_space_amp`.
     #[default]
+    Balanced,
+    /// Plain leveled merging: one constant size ratio of 10, the same filter bits for every file.
     Leveling,
+    /// The Autumn paper's Garnering levels alone: size ratio 5 that grows by 1/0.8 towards the
+    /// shallow levels, Monkey filters, no bound on space.
+    Autumn,
+}
+
+/// How filter bits are shared out among the files of a keyspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FilterAllocation {
+    /// Where they save most reads: a file's rate of false positives is proportional to its share of
+    /// the entries in its range of keys (Monkey; AU-M4).
+    #[default]
+    Monkey,
+    /// The same for every file.
+    Uniform,
 }
 
 /// Options of one keyspace.
@@ -48,11 +64,11 @@ pub struct KeyspaceOptions {
     /// Memory of one memtable, in bytes. Default 64 MiB. Larger: fewer flushes and less
     /// rewriting, more memory and a longer recovery.
     pub memtable_bytes: usize,
-    /// Size ratio T of the last two levels, at least 2. Default 10. Smaller: less rewriting per
+    /// Size ratio T of the last two levels, at least 2. Default 5. Smaller: less rewriting per
     /// level, more levels.
     pub size_ratio: f64,
-    /// Garnering's c, above 0 and at most 1: ratios grow by 1/c towards the shallow levels.
-    /// Default 1, plain leveling.
+    /// Garnering's c, above 0 and at most 1: ratios grow by 1/c towards the shallow levels. 1 is
+    /// plain leveling. Default 0.8. Smaller: fewer levels, more rewriting in the shallow ones.
     pub scaling: f64,
     /// Capacity of level 1 while it is the only level, in bytes. Default 256 MiB.
     pub base_bytes: u64,
@@ -60,26 +76,55 @@ pub struct KeyspaceOptions {
     pub file_bytes: u64,
     /// Size of a data block before compression, in bytes. Default 4 KiB.
     pub block_bytes: usize,
-    /// Filter bits per key; fractions count. 0 turns filters off. Default 10.
+    /// Filter bits per key in memory, over all files; fractions count. 0 turns filters off.
+    /// Default 10.
     pub bits_per_key: f64,
+    /// How these bits are shared out. Default [`FilterAllocation::Monkey`].
+    pub filter_allocation: FilterAllocation,
     /// Compression of data blocks. Default none.
     pub compression: Compression,
     /// Flushed runs that level 0 gathers before they are merged into level 1. Default 4.
     pub level0_runs: usize,
+    /// Bytes of tables over bytes of live data that merging aims to stay below, above 1; infinity for
+    /// no bound. Default 1.6. Smaller: less disk, more rewriting.
+    pub max_space_amp: f64,
 }
 
 impl Default for KeyspaceOptions {
     fn default() -> Self {
         Self {
             memtable_bytes: 64 << 20,
-            size_ratio: 10.0,
-            scaling: 1.0,
+            size_ratio: 5.0,
+            scaling: 0.8,
             base_bytes: 256 << 20,
             file_bytes: 16 << 20,
             block_bytes: 4 << 10,
             bits_per_key: 10.0,
+            filter_allocation: FilterAllocation::Monkey,
             compression: Compression::None,
             level0_runs: 4,
+            max_space_amp: 1.6,
+        }
+    }
+}
+
+impl KeyspaceOptions {
+    /// The options of a preset.
+    pub fn preset(preset: Preset) -> Self {
+        let options = Self::default();
+        match preset {
+            Preset::Balanced => options,
+            Preset::Leveling => Self {
+                size_ratio: 10.0,
+                scaling: 1.0,
+                filter_allocation: FilterAllocation::Uniform,
+                max_space_amp: f64::INFINITY,
+                ..options
+            },
+            Preset::Autumn => Self {
+                max_space_amp: f64::INFINITY,
+                ..options
+            },
         }
     }
 }
@@ -142,8 +187,9 @@ impl Default for Options {
 impl Options {
     /// The options of a preset.
     pub fn preset(preset: Preset) -> Self {
-        match preset {
-            Preset::Leveling => Self::default(),
+        Self {
+            keyspace: KeyspaceOptions::preset(preset),
+            ..Self::default()
         }
     }
 
@@ -249,6 +295,13 @@ impl KeyspaceOptions {
         check(
             (1..=64).contains(&self.level0_runs),
             format!("level0_runs must be from 1 to 64, not {}", self.level0_runs),
+        );
+        check(
+            self.max_space_amp > 1.05,
+            format!(
+                "max_space_amp must be above 1.05, not {}",
+                self.max_space_amp
+            ),
         );
         check(
             self.compression.is_available(),

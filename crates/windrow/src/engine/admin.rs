@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::keyspace::ANSWERED_BY_MEMTABLES;
-use super::merge_job::MergeJob;
+use super::merge_job::{MergeJob, summary};
 use super::stats::{KeyspaceStats, LevelStats, Stats};
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::Shared;
@@ -17,7 +17,7 @@ use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, KeyspaceId, Result};
 use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, Record, Version};
 use crate::options::KeyspaceOptions;
-use crate::policy::capacities;
+use crate::policy::bounded_capacities;
 use crate::read::visible::KeyRange;
 use crate::runtime::Work;
 
@@ -200,9 +200,12 @@ impl Engine {
 
 fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {
     let state = keyspace.state_full();
-    let level_count = keyspace.work.lock().level_count;
     let levels = state.version.levels();
-    let capacities = capacities(&keyspace.options(), level_count.max(levels.len() - 1));
+    let work = keyspace.work.lock();
+    let tree = summary(&state.version, &work);
+    let mut capacities = bounded_capacities(&tree, &keyspace.options());
+    drop(work);
+    capacities.resize(capacities.len().max(levels.len()), u64::MAX);
     let level_stats = |level: usize| {
         let files = levels.get(level).map_or(&[][..], |level| level.files());
         LevelStats {

@@ -55,8 +55,8 @@ pub(crate) struct KeyspaceWork {
     pub(crate) is_flushing: bool,
     pub(crate) busy: BTreeSet<FileNumber>,
     pub(crate) claims: Vec<Claim<Box<[u8]>>>,
-    /// Whether a level is being added.
-    pub(crate) is_growing: bool,
+    /// Whether the number of levels is being changed, while no other plan is made.
+    pub(crate) is_resizing: bool,
     /// The nominal number of levels.
     pub(crate) level_count: usize,
     /// Where the next merge of each level goes on.

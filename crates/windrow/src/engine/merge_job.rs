@@ -1,4 +1,5 @@
-//! The job that carries out a plan of the policy: move a file down, merge files, or add a level.
+//! The job that carries out a plan of the policy: move a file down, merge files, or change the number
+//! of levels.
 //!
 //! Concurrency: the plan is made and its inputs are claimed under the keyspace's `work` lock; the
 //! merge itself holds none. Results are installed in the order of the manifest.
@@ -29,7 +30,9 @@ type Placed = (u8, Shared<FileHandle>);
 /// A plan with its inputs claimed.
 #[derive(Debug)]
 pub(super) enum MergeJob {
-    Grow,
+    Resize {
+        level_count: usize,
+    },
     Move {
         level: usize,
         file: Shared<FileHandle>,
@@ -103,13 +106,15 @@ impl MergeJob {
         ) -> Plan<&'a [u8]>,
     ) -> Option<Self> {
         let mut work = keyspace.work.lock();
+        if work.is_resizing {
+            return None;
+        }
         let version = Shared::clone(&keyspace.state().version);
         let plan = plan(&summary(&version, &work), &work, range);
         let own = |claim: &Claim<&[u8]>| claim.map(|key| Box::from(*key));
         let job = match plan {
             Plan::Idle => return None,
-            Plan::GrowLevels if work.is_growing => return None,
-            Plan::GrowLevels => Self::Grow,
+            Plan::Resize { level_count } => Self::Resize { level_count },
             Plan::Move {
                 level,
                 upper,
@@ -144,7 +149,7 @@ impl MergeJob {
 
     fn inputs(&self) -> Vec<FileNumber> {
         match self {
-            Self::Grow => Vec::new(),
+            Self::Resize { .. } => Vec::new(),
             Self::Move { file, .. } => vec![file.meta.number],
             Self::Merge { inputs, .. } => inputs.files().map(|file| file.meta.number).collect(),
         }
@@ -158,7 +163,7 @@ impl MergeJob {
             );
         }
         match self {
-            Self::Grow => work.is_growing = true,
+            Self::Resize { .. } => work.is_resizing = true,
             Self::Move { level, claim, .. } => work.note_claim(*level, claim),
             Self::Merge { inputs, claim } => work.note_claim(inputs.level, claim),
         }
@@ -171,7 +176,7 @@ impl MergeJob {
             work.busy.remove(&number);
         }
         match self {
-            Self::Grow => work.is_growing = false,
+            Self::Resize { .. } => work.is_resizing = false,
             Self::Move { claim, .. } | Self::Merge { claim, .. } => work.drop_claim(claim),
         }
     }
@@ -181,7 +186,7 @@ impl Engine {
     /// Carries out a claimed job.
     pub(super) fn merge(&self, keyspace: &Arc<KeyspaceCore>, job: &MergeJob) -> Result<()> {
         match job {
-            MergeJob::Grow => self.grow(keyspace),
+            MergeJob::Resize { level_count } => self.resize(keyspace, *level_count),
             MergeJob::Move { level, file, claim } => {
                 self.move_file(keyspace, *level, file, claim.level)
             }
@@ -189,11 +194,10 @@ impl Engine {
         }
     }
 
-    /// Adds a nominal level; nothing moves (AU-M3).
-    fn grow(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
-        let count = keyspace.work.lock().level_count + 1;
+    /// Changes the nominal number of levels; nothing moves (AU-M3).
+    fn resize(&self, keyspace: &Arc<KeyspaceCore>, count: usize) -> Result<()> {
         assert!(
-            count <= LEVELS_MAX,
+            (1..=LEVELS_MAX).contains(&count),
             "the policy keeps to the largest number of levels"
         );
         let record = Record::LevelCount {
@@ -396,7 +400,7 @@ fn find(version: &Version, level: usize, numbers: &[FileNumber]) -> Vec<Shared<F
 }
 
 /// What the policy sees of `version`.
-fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeSummary<&'a [u8]> {
+pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeSummary<&'a [u8]> {
     let file = |file: &'a Shared<FileHandle>| FileSummary {
         number: file.meta.number,
         smallest: file.meta.smallest(),

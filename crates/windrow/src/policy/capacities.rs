@@ -9,7 +9,13 @@
 //!
 //! `c = 1` is plain leveling: the divisor is exactly 1 and the capacities are `base * T^(i-1)` bit
 //! for bit. Capacities saturate at `u64::MAX` and are never rounded to buffers.
+//!
+//! These are the *nominal* capacities (AU-M1). While the last level is far from full they let the
+//! levels above it hold about as much as it does, and whatever of that is superseded takes room.
+//! So where the space amplification comes near `max_space_amp`, the capacities that count shrink
+//! towards what fits the last level as it is (AU-M12).
 
+use super::summary::{TreeSummary, bytes};
 use crate::options::KeyspaceOptions;
 
 /// Files of a level stay below twice this many, because a file is closed at a capacity's
@@ -42,6 +48,64 @@ pub(crate) fn target_file_bytes(
 ) -> u64 {
     let capacity = capacities(options, level_count.max(level))[level];
     options.file_bytes.max(capacity.div_ceil(FILES_PER_LEVEL))
+}
+
+/// The capacities that `tree` is held to: the nominal ones, and above the effective last level less
+/// where the tree takes too much room.
+///
+/// With S bytes in that level and the ratios below level i, S over their product is what fits. A
+/// capacity goes from its nominal value to the one that fits by the geometric mean that the
+/// [pressure](space_pressure) weighs, so that it never jumps.
+pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
+    let mut capacities = capacities(options, tree.level_count);
+    let pressure = space_pressure(tree, options);
+    let last = tree.effective_last_level(options.size_ratio);
+    if pressure == 0.0 || last < 2 || last > tree.level_count {
+        return capacities;
+    }
+    let nominal = capacities.clone();
+    // What fits, as parts of the last level; scaled down where small ratios let even that be more
+    // than the room that there is.
+    let parts = |level: usize| nominal[level] as f64 / nominal[last] as f64;
+    let sum: f64 = (1..last).map(parts).sum();
+    let scale = ((options.max_space_amp - 1.0) * ROOM_USED / sum).min(1.0);
+    let held = tree.logical_bytes(last) as f64;
+    for level in 1..last {
+        let capacity = nominal[level] as f64;
+        let fitting = (held * parts(level) * scale).clamp(1.0, capacity);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the value is positive and at most the capacity"
+        )]
+        let bounded = (capacity * (fitting / capacity).powf(pressure)) as u64;
+        capacities[level] = bounded.max(1);
+    }
+    capacities
+}
+
+/// The part of the room above the live data that the levels above the last may take.
+const ROOM_USED: f64 = 0.8;
+
+/// How near the space amplification of `tree` is to `max_space_amp`: 0 while half of the room is
+/// free, 1 from where a tenth of it is left.
+///
+/// What is live is not known; at least as much as the largest level holds, less what tombstones
+/// hide of it, is: a level holds each key once.
+fn space_pressure<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
+    let room = options.max_space_amp - 1.0;
+    if room.is_infinite() {
+        return 0.0;
+    }
+    let files = || tree.levels.iter().flatten();
+    let total: u64 = files().map(|file| file.bytes).sum();
+    let largest = tree.levels.iter().skip(1).map(|files| bytes(files)).max();
+    let entries: u64 = files().map(|file| file.entries).sum();
+    let tombstones: u64 = files().map(|file| file.tombstones).sum();
+    let hidden = tombstones as f64 * (total as f64 / entries.max(1) as f64);
+    let live = (largest.unwrap_or(0) as f64 - hidden).max(1.0);
+    let taken = (total as f64 / live - 1.0) / room;
+    ((taken - 0.5) / 0.4).clamp(0.0, 1.0)
 }
 
 /// `C_i` for level `i` of `level_count`.

@@ -26,7 +26,7 @@ mod retention;
 mod scores;
 mod summary;
 
-pub(crate) use capacities::{capacities, target_file_bytes};
+pub(crate) use capacities::{bounded_capacities, target_file_bytes};
 pub(crate) use cut::OutputCutter;
 pub(crate) use filters::bits_per_key;
 pub(crate) use pick::{Plan, plan, plan_range};

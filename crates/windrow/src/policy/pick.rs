@@ -2,7 +2,9 @@
 //!
 //! In this order, the first that is possible:
 //!
-//! 1. *Grow*: the last level is over its capacity, so L grows by one and nothing moves.
+//! 1. *Grow*: the last level is over its capacity, so L grows by one and nothing moves (AU-M3).
+//!    *Shrink*: the last level is empty and the others fit in half of the smaller capacities that
+//!    they would have; half, so that a tree at the border does not go back and forth (facts D4).
 //! 2. *Move*: a run of level 0, or a file of a level that is due, overlaps nothing in the level
 //!    below and goes down without being rewritten. Moves cost nothing and come first because they
 //!    also take away what a merge from above would have to rewrite.
@@ -29,8 +31,8 @@ use crate::options::KeyspaceOptions;
 pub(crate) enum Plan<K> {
     /// Nothing is due, or what is due waits for running jobs.
     Idle,
-    /// Record one more level; no file moves.
-    GrowLevels,
+    /// Record that there are `level_count` levels, one more or one less; no file moves.
+    Resize { level_count: usize },
     /// Put the file `upper` of `level` into `claim.level` as it is.
     Move {
         level: usize,
@@ -57,9 +59,8 @@ pub(crate) fn plan<K: Ord + Clone>(
     options: &KeyspaceOptions,
     cursors: &[Option<K>],
 ) -> Plan<K> {
-    let last = tree.level_count;
-    if last < LEVELS_MAX && tree.logical_bytes(last) > capacities(options, last)[last] {
-        return Plan::GrowLevels;
+    if let Some(level_count) = resized(tree, options) {
+        return Plan::Resize { level_count };
     }
     let heaps = heaps(tree);
     let due = due_levels(&scores(tree, options));
@@ -88,6 +89,21 @@ pub(crate) fn plan<K: Ord + Clone>(
     Plan::Idle
 }
 
+/// The number of levels that `tree` should have, if not the present one.
+fn resized<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Option<usize> {
+    let last = tree.level_count;
+    if tree.logical_bytes(last) > capacities(options, last)[last] {
+        return (last < LEVELS_MAX).then_some(last + 1);
+    }
+    let is_wanted = !tree.level(last).is_empty() || tree.claims.iter().any(|it| it.level == last);
+    if last == 1 || is_wanted {
+        return None;
+    }
+    let smaller = capacities(options, last - 1);
+    let fits = |level: usize| tree.logical_bytes(level) <= smaller[level] / 2;
+    (1..last).all(fits).then_some(last - 1)
+}
+
 /// The next job that brings the keys from `smallest` to `largest`, unbounded where absent, down to
 /// the deepest level that holds data, shedding on the way what nobody needs.
 ///
@@ -107,7 +123,7 @@ pub(crate) fn plan_range<K: Ord + Clone>(
         .filter(|heap| wanted(&heap.smallest, &heap.largest))
         .find_map(|heap| merge_heap(tree, heap, &heaps));
     let file = || {
-        (1..tree.effective_last_level()).find_map(|level| {
+        (1..tree.deepest_level()).find_map(|level| {
             let files = tree.level(level);
             (0..files.len())
                 .filter(|&file| wanted(&files[file].smallest, &files[file].largest))

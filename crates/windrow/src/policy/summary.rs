@@ -60,10 +60,22 @@ impl<K> TreeSummary<K> {
         logical_bytes(self.level(level))
     }
 
-    /// The deepest level that holds data, at least 1: the *effective* last level.
-    pub(crate) fn effective_last_level(&self) -> usize {
+    /// The deepest level that holds anything, at least 1.
+    pub(crate) fn deepest_level(&self) -> usize {
         let deepest = self.levels.iter().rposition(|files| !files.is_empty());
         deepest.unwrap_or(0).max(1)
+    }
+
+    /// The *effective* last level: the deepest that really holds data, which means at least
+    /// `1 / 2T` of all bytes. The nominal last level may be empty or hold a few files (facts D3).
+    pub(crate) fn effective_last_level(&self, size_ratio: f64) -> usize {
+        let total: u64 = self.levels.iter().map(|files| bytes(files)).sum();
+        let counts = |level: &usize| {
+            let bytes = bytes(self.level(*level));
+            bytes > 0 && bytes as f64 * 2.0 * size_ratio >= total as f64
+        };
+        let last = (1..self.levels.len()).rev().find(counts);
+        last.unwrap_or_else(|| self.deepest_level())
     }
 }
 

@@ -14,30 +14,18 @@
 //!
 //! Without the cuts at the ends of files below, overwriting on costs 10 to 15 percent more.
 
+use super::Random;
 use super::model::{Key, Model};
 use crate::base::Kind;
-use crate::options::KeyspaceOptions;
+use crate::options::{KeyspaceOptions, Preset};
 
 /// The bench's 5 million entries of 116 bytes, and all sizes with them, divided by this.
 const SCALE: u32 = 50;
 const KEYS: u32 = 5_000_000 / SCALE;
 const ENTRY_BYTES: u32 = 116;
 
-/// A reproducible random sequence (`SplitMix64`).
-struct Random(u64);
-
-impl Random {
-    fn key(&mut self) -> Key {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        let key = (mixed ^ (mixed >> 31)) % u64::from(KEYS);
-        Key::try_from(key).expect("a remainder by a u32 is one")
-    }
-}
-
 fn options() -> KeyspaceOptions {
-    let full = KeyspaceOptions::default();
+    let full = KeyspaceOptions::preset(Preset::Leveling);
     KeyspaceOptions {
         memtable_bytes: full.memtable_bytes / SCALE as usize,
         base_bytes: full.base_bytes / u64::from(SCALE),
@@ -68,7 +56,7 @@ fn random_loads_rewrite_little() {
         let mut model = Model::new(options(), u64::from(ENTRY_BYTES));
         let mut random = Random(7);
         for sum in &mut sums {
-            *sum += load(&mut model, entries / SCALE, || random.key());
+            *sum += load(&mut model, entries / SCALE, || random.below(KEYS));
         }
     }
     let [fill, overwrite] = sums.map(|sum| sum / fillings.len() as f64);

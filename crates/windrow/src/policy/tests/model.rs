@@ -6,7 +6,7 @@ use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary, Verdict, keep,
-    plan, target_file_bytes,
+    plan, plan_range, target_file_bytes,
 };
 
 pub(super) type Key = u32;
@@ -142,7 +142,7 @@ impl Model {
         let tree = self.summary();
         match &plan {
             Plan::Idle => return None,
-            Plan::GrowLevels => {}
+            Plan::Resize { .. } => {}
             Plan::Move {
                 level,
                 upper,
@@ -188,7 +188,7 @@ impl Model {
     pub(super) fn finish(&mut self, job: &Job) {
         match &job.plan {
             Plan::Idle => {}
-            Plan::GrowLevels => self.level_count += 1,
+            Plan::Resize { level_count } => self.level_count = *level_count,
             Plan::Move {
                 level,
                 upper,
@@ -262,6 +262,23 @@ impl Model {
         let merged: usize = files.iter().map(|file| file.entries.len()).sum();
         self.merged += self.entry_bytes * merged as u64;
         files
+    }
+
+    /// Brings everything down to the deepest level, as `compact_range` does.
+    pub(super) fn compact(&mut self) {
+        loop {
+            let plan = plan_range(&self.summary(), None, None);
+            let Some(job) = self.start_plan(plan) else {
+                return;
+            };
+            self.finish(&job);
+        }
+    }
+
+    /// The files, level by level.
+    pub(super) fn numbers(&self) -> Vec<Vec<FileNumber>> {
+        let numbers = |files: &Vec<File>| files.iter().map(|file| file.number).collect();
+        self.levels.iter().map(numbers).collect()
     }
 
     /// Runs jobs one at a time until nothing is due.

@@ -1,7 +1,7 @@
 //! The rules of dropping, cutting and picking, case by case.
 
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
-use crate::options::KeyspaceOptions;
+use crate::options::{KeyspaceOptions, Preset};
 use crate::policy::scores::scores;
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary, Verdict, keep,
@@ -48,7 +48,7 @@ fn options() -> KeyspaceOptions {
         base_bytes: 10 * KIB,
         file_bytes: KIB,
         level0_runs: 2,
-        ..KeyspaceOptions::default()
+        ..KeyspaceOptions::preset(Preset::Leveling)
     }
 }
 
@@ -85,7 +85,7 @@ fn plans() {
         (
             "a full last level",
             tree(1, vec![vec![], vec![file(1, 0, 9, 11)]]),
-            Plan::GrowLevels,
+            Plan::Resize { level_count: 2 },
         ),
         (
             "a lone run moves",

@@ -1,0 +1,201 @@
+//! Garnering on numbers: published figures, levels that come and go, and the bound on space.
+
+use super::Random;
+use super::model::Model;
+use crate::base::Kind;
+use crate::base::limits::LEVELS_MAX;
+use crate::options::{KeyspaceOptions, Preset};
+use crate::policy::capacities::capacities;
+use crate::policy::{Plan, bounded_capacities, plan};
+
+const ENTRY_BYTES: u64 = 100;
+
+/// Small trees: 100 entries to a memtable, 400 to level 1 while it is the only one.
+fn small(preset: Preset) -> KeyspaceOptions {
+    KeyspaceOptions {
+        memtable_bytes: 10_000,
+        file_bytes: 4_000,
+        base_bytes: 40_000,
+        ..KeyspaceOptions::preset(preset)
+    }
+}
+
+/// Writes all of `keys` with `kind`, 100 to a flush, and settles after each.
+fn write(model: &mut Model, keys: impl IntoIterator<Item = u32>, kind: Kind) {
+    let keys: Vec<u32> = keys.into_iter().collect();
+    for flush in keys.chunks(100) {
+        model.flush(flush.iter().map(|&key| (key, kind)));
+        model.settle();
+    }
+}
+
+#[test]
+fn a_fifth_of_a_percent_is_in_level_one() {
+    // The paper's example: c = 0.8, T = 2, L = 6. It says 0.18 %; the formula gives 0.188 %.
+    let options = KeyspaceOptions {
+        size_ratio: 2.0,
+        scaling: 0.8,
+        base_bytes: 1 << 40,
+        ..KeyspaceOptions::default()
+    };
+    let capacities = capacities(&options, 6);
+    let total: f64 = capacities[1..].iter().map(|&bytes| bytes as f64).sum();
+    let share = capacities[1] as f64 / total;
+    assert!((share - 0.00188).abs() < 0.000_005, "{share}");
+}
+
+#[test]
+fn the_deepest_tree_saturates_and_still_has_an_order() {
+    let options = KeyspaceOptions {
+        size_ratio: 5.0,
+        scaling: 0.4,
+        ..KeyspaceOptions::default()
+    };
+    let capacities = capacities(&options, LEVELS_MAX);
+    assert_eq!(LEVELS_MAX, 15);
+    assert_eq!(capacities[15], u64::MAX);
+    assert!(capacities[1..].is_sorted());
+    assert!(capacities[1] < u64::MAX);
+}
+
+#[test]
+fn levels_grow_without_moving_a_byte() {
+    let mut model = Model::new(small(Preset::Autumn), ENTRY_BYTES);
+    let mut random = Random(3);
+    let mut grown = 0;
+    for _ in 0..300 {
+        model.flush((0..100).map(|_| (random.below(1 << 30), Kind::Value)));
+        while let Some(job) = model.start() {
+            let (files, levels) = (model.numbers(), model.level_count);
+            model.finish(&job);
+            if model.level_count != levels {
+                grown += 1;
+                assert_eq!(model.level_count, levels + 1);
+                assert_eq!(model.numbers(), files);
+                // The new level stays empty until the one above is over its new capacity.
+                assert!(model.summary().level(levels + 1).is_empty());
+            }
+        }
+    }
+    assert!(grown >= 2, "{grown}");
+    // The published count of levels follows from the capacities: level L holds what has come.
+    let capacities = capacities(&model.options, model.level_count);
+    let total: u64 = model
+        .summary()
+        .levels
+        .iter()
+        .flatten()
+        .map(|file| file.bytes)
+        .sum();
+    assert!(total <= capacities.iter().sum());
+}
+
+/// Fifty times over the border at which a level is added, and back.
+#[test]
+fn a_tree_at_the_border_does_not_swing() {
+    let mut model = Model::new(small(Preset::Autumn), ENTRY_BYTES);
+    // Level 1 alone holds 400 entries.
+    write(&mut model, 0..380, Kind::Value);
+    let mut resizes = 0;
+    let mut largest_burst = 0;
+    for _ in 0..50 {
+        for kind in [Kind::Value, Kind::Tombstone] {
+            let levels = model.level_count;
+            let before = model.merged;
+            write(&mut model, 380..480, kind);
+            write(&mut model, 380..480, kind);
+            largest_burst = largest_burst.max(model.merged - before);
+            resizes += usize::from(model.level_count != levels);
+        }
+    }
+    assert!(resizes <= 2, "{resizes} changes of the number of levels");
+    // Never more than the tree and what was written, twice.
+    assert!(largest_burst <= 4 * 480 * ENTRY_BYTES, "{largest_burst}");
+}
+
+#[test]
+fn levels_go_when_the_data_goes() {
+    let mut model = Model::new(small(Preset::Balanced), ENTRY_BYTES);
+    write(&mut model, 0..6_000, Kind::Value);
+    let grown = model.level_count;
+    assert!(grown > 1, "{grown}");
+    write(&mut model, 0..6_000, Kind::Tombstone);
+    // Tombstones sink until nothing is left below them.
+    write(&mut model, (0..3_000).map(|key| key * 2), Kind::Tombstone);
+    model.compact();
+    let before = model.merged;
+    model.settle();
+    assert_eq!(model.level_count, 1, "of {grown} levels");
+    assert_eq!(model.merged, before, "levels go without a burst of merges");
+    model.check_reads();
+}
+
+#[test]
+fn without_a_bound_capacities_are_nominal() {
+    let mut model = Model::new(small(Preset::Autumn), ENTRY_BYTES);
+    let mut random = Random(5);
+    for _ in 0..30 {
+        write(
+            &mut model,
+            (0..100).map(|_| random.below(1_000)),
+            Kind::Value,
+        );
+        let tree = model.summary();
+        assert_eq!(
+            bounded_capacities(&tree, &model.options),
+            capacities(&model.options, tree.level_count)
+        );
+    }
+}
+
+/// Updates over a fixed set of keys, right through the growth of levels: tables take at most
+/// `max_space_amp` times the live bytes, and a level 0.
+#[test]
+fn updates_stay_within_the_room() {
+    for (size_ratio, scaling) in [(5.0, 0.8), (5.0, 0.4), (2.0, 0.8), (10.0, 1.0)] {
+        for keys in [900, 2_000, 5_000, 12_000] {
+            let options = KeyspaceOptions {
+                size_ratio,
+                scaling,
+                ..small(Preset::Balanced)
+            };
+            let mut model = Model::new(options, ENTRY_BYTES);
+            write(&mut model, 0..keys, Kind::Value);
+            let mut random = Random(u64::from(keys));
+            let mut worst: f64 = 0.0;
+            for _ in 0..8 * keys / 100 {
+                write(
+                    &mut model,
+                    (0..100).map(|_| random.below(keys)),
+                    Kind::Value,
+                );
+                let tree = model.summary();
+                let deeper: u64 = (1..tree.levels.len())
+                    .map(|it| tree.logical_bytes(it))
+                    .sum();
+                let live = u64::from(keys) * ENTRY_BYTES;
+                worst = worst.max(deeper as f64 / live as f64);
+            }
+            assert!(
+                worst <= model.options.max_space_amp,
+                "{worst:.2} for {keys} keys, T = {size_ratio}, c = {scaling}"
+            );
+        }
+    }
+}
+
+#[test]
+fn shrinking_waits_for_jobs_and_for_half() {
+    let options = small(Preset::Autumn);
+    let mut model = Model::new(options.clone(), ENTRY_BYTES);
+    model.level_count = 2;
+    // 200 entries are half of what level 1 would hold alone.
+    for (entries, shrinks) in [(200, true), (201, false)] {
+        let mut model = Model::new(options.clone(), ENTRY_BYTES);
+        write(&mut model, 0..entries, Kind::Value);
+        model.compact();
+        model.level_count = 2;
+        let plan = plan(&model.summary(), &options, &[]);
+        assert_eq!(plan == Plan::Resize { level_count: 1 }, shrinks, "{plan:?}");
+    }
+}
