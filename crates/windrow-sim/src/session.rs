@@ -251,11 +251,13 @@ impl Session {
 
     /// Checks every snapshot that is held.
     pub fn check_snapshots(&mut self) -> Result<()> {
-        for (snapshot, contents) in std::mem::take(&mut self.snapshots) {
-            self.check_snapshot(&snapshot, &contents)?;
-            self.snapshots.push_back((snapshot, contents));
-        }
-        Ok(())
+        let held = std::mem::take(&mut self.snapshots);
+        let outcome = held
+            .iter()
+            .try_for_each(|(snapshot, contents)| self.check_snapshot(snapshot, contents));
+        // Also after an error: each goes with the iterators that were begun with it.
+        self.snapshots = held;
+        outcome
     }
 
     /// Panics unless the full structural check finds nothing.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::keyspace::ANSWERED_BY_MEMTABLES;
 use super::merge_job::{MergeJob, summary};
 use super::stats::{KeyspaceStats, LevelStats, Stats};
-use super::{Engine, KeyspaceCore};
+use super::{Engine, KeyspaceCore, filters};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, KeyspaceId, Result};
@@ -51,7 +51,9 @@ impl Engine {
             Some(core) => core,
             None => self.create_keyspace(name, &options)?,
         };
-        core.choose_options(options);
+        if core.choose_options(options) {
+            self.grant_filters(&core, filters::ALL);
+        }
         core.refresh_pressure();
         drop(creating);
         Ok(core)
@@ -217,6 +219,8 @@ fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {
             entries: files.iter().map(|file| file.meta.entries()).sum(),
             tombstones: files.iter().map(|file| file.meta.tombstones()).sum(),
             gets_answered: keyspace.answered.sum(level),
+            filter_bytes: files.iter().map(|file| filters::loaded_bytes(file)).sum(),
+            useless_reads: filters::useless_reads(files, level),
         }
     };
     let memtable_bytes: usize = state

@@ -23,7 +23,8 @@ impl Engine {
     /// Writes `oldest`, the oldest waiting memtable of `keyspace`, to a table of level 0.
     pub(super) fn flush(&self, keyspace: &Arc<KeyspaceCore>, oldest: &Waiting) -> Result<()> {
         let options = keyspace.options();
-        let output = Output::new(self, table_options(&options, 0), None);
+        let units = keyspace.flush_filter_units(&oldest.memtable)?;
+        let output = Output::new(self, table_options(&options, units), None);
         let readers = self.read_points();
         let flushed = merge(
             MemtableCursor::new(&oldest.memtable),
@@ -46,6 +47,7 @@ impl Engine {
             )
         })?;
         let bytes = files.iter().map(FileMeta::bytes).sum();
+        self.grant_filters(keyspace, files.iter().map(FileMeta::entries).sum());
         stats::add(&self.counters.flush_bytes, bytes);
         stats::add(&self.counters.flushes, 1);
         if let Some(first) = first_needed {

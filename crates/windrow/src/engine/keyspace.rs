@@ -17,6 +17,7 @@ mod models;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::filters::FilterState;
 use super::stats::Striped;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -44,6 +45,7 @@ pub(crate) struct KeyspaceCore {
     state: ArcSwap<ReadState>,
     install: Mutex<()>,
     pub(crate) work: Mutex<KeyspaceWork>,
+    pub(crate) filters: Mutex<FilterState>,
     /// The pressure on writers: 0 none, up to 999 a delay in thousandths, 1000 stop.
     pressure: AtomicU32,
     pub(crate) answered: Striped<{ LEVELS_MAX + 2 }>,
@@ -97,7 +99,6 @@ impl KeyspaceCore {
             id,
             name,
             memtable_bytes: AtomicUsize::new(options.memtable_bytes),
-            options: ArcSwap::from_pointee(options),
             chosen: AtomicBool::new(false),
             state: ArcSwap::from_pointee(state),
             install: Mutex::new(()),
@@ -106,8 +107,10 @@ impl KeyspaceCore {
                 cursors: vec![None; LEVELS_MAX + 1],
                 ..KeyspaceWork::default()
             }),
+            filters: Mutex::new(FilterState::new(&options)),
             pressure: AtomicU32::new(0),
             answered: Striped::new(),
+            options: ArcSwap::from_pointee(options),
         }
     }
 
@@ -123,13 +126,15 @@ impl KeyspaceCore {
         self.options.load_full()
     }
 
-    /// Takes a caller's options, the first time.
-    pub(crate) fn choose_options(&self, options: KeyspaceOptions) {
-        if !self.chosen.swap(true, Ordering::AcqRel) {
+    /// Takes a caller's options the first time, and says whether it was that.
+    pub(crate) fn choose_options(&self, options: KeyspaceOptions) -> bool {
+        let is_first = !self.chosen.swap(true, Ordering::AcqRel);
+        if is_first {
             self.memtable_bytes
                 .store(options.memtable_bytes, Ordering::Relaxed);
             self.options.store(Shared::new(options));
         }
+        is_first
     }
 
     /// Whether the active memtable has reached its size.

@@ -13,6 +13,7 @@ use crate::base::sync::Shared;
 use crate::base::{Error, FileNumber, Result};
 use crate::compact::merge::{Merged, merge};
 use crate::compact::output::{JobContext, Output};
+use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::{FileHandle, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
@@ -239,6 +240,7 @@ impl Engine {
                 keyspace.install_version(version);
             },
         )?;
+        self.grant_filters(keyspace, file.meta.entries());
         stats::add(&self.counters.moves, 1);
         Ok(())
     }
@@ -282,6 +284,7 @@ impl Engine {
         for file in inputs.files() {
             file.mark_obsolete();
         }
+        self.grant_filters(keyspace, merged.files.iter().map(FileMeta::entries).sum());
         let bytes = |files: &mut dyn Iterator<Item = &FileMeta>| files.map(FileMeta::bytes).sum();
         let read: u64 = bytes(&mut inputs.files().map(|file| &file.meta));
         let written: u64 = bytes(&mut merged.files.iter());
@@ -304,12 +307,15 @@ impl Engine {
         let target_bytes = policy::target_file_bytes(&options, tree.level_count, claim.level);
         let cutter = OutputCutter::new(&tree, &claim, target_bytes);
         let mut deeper = DeeperLevels::new(&tree, &claim);
-        let output = Output::new(self, table_options(&options, claim.level), Some(cutter));
+        let numbers: Vec<FileNumber> = inputs.files().map(|file| file.meta.number).collect();
+        let expected = inputs.files().map(|file| file.meta.entries()).sum();
+        let share = policy::output_share(&tree, &claim, expected, &numbers);
+        let units = policy::filter_units(share, keyspace.filter_price(), &options);
+        let output = Output::new(self, table_options(&options, units), Some(cutter));
         let cursors = inputs
             .runs()
             .into_iter()
             .map(|run| RunCursor::<SequentialCursor>::new(Arc::clone(&self.tables), run));
-        let expected = inputs.files().map(|file| file.meta.entries()).sum();
         merge(
             MergingCursor::new(cursors.collect()),
             output,
@@ -409,6 +415,7 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
         logical_bytes: file.meta.logical_bytes(),
         entries: file.meta.entries(),
         tombstones: file.meta.tombstones(),
+        filter_units: file.meta.filter_units(),
         busy: work.busy.contains(&file.meta.number),
     };
     TreeSummary {
@@ -427,11 +434,14 @@ pub(super) fn on_disk(level: usize) -> u8 {
     u8::try_from(level).unwrap_or(u8::MAX)
 }
 
-/// How a table of `level` is written.
-pub(super) fn table_options(options: &KeyspaceOptions, level: usize) -> TableOptions {
+/// How tables are written whose filters have these units.
+pub(super) fn table_options(
+    options: &KeyspaceOptions,
+    filter_units: [f64; FILTER_UNITS_MAX],
+) -> TableOptions {
     TableOptions {
         block_bytes: options.block_bytes,
-        bits_per_key: policy::bits_per_key(options, level),
+        filter_units,
         compression: options.compression,
     }
 }

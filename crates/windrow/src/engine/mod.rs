@@ -25,6 +25,7 @@ mod admin;
 mod catalog;
 mod commit;
 mod commit_queue;
+mod filters;
 mod flush_job;
 mod ids;
 mod jobs;
@@ -214,6 +215,7 @@ impl Handle {
         engine.begin_first_log(opened.last_log)?;
         engine.shorten_chain()?;
         for keyspace in engine.keyspaces.load().iter() {
+            engine.grant_filters(keyspace, filters::ALL);
             keyspace.refresh_pressure();
         }
         let runtime = Arc::clone(&engine.options.runtime);

@@ -116,6 +116,12 @@ pub struct LevelStats {
     pub tombstones: u64,
     /// Gets that this level answered.
     pub gets_answered: u64,
+    /// Bytes of filters that its tables have in memory while they are open.
+    pub filter_bytes: u64,
+    /// Blocks that a get reads here in vain, on average, if the key is not here: the sum over the
+    /// runs of level 0, and over deeper files the average, of the rates of false positives; a key
+    /// between two files costs nothing.
+    pub useless_reads: f64,
 }
 
 /// What a full check found.

@@ -5,6 +5,7 @@
 use super::stats::VerifyReport;
 use super::{Engine, KeyspaceCore};
 use crate::base::{Error, ErrorKind, Result};
+use crate::filter::FILTER_UNITS_MAX;
 
 impl Engine {
     /// Checks every table of every keyspace, block by block, against the manifest.
@@ -33,7 +34,7 @@ impl Engine {
         {
             report.files += 1;
             // Opened anew, so that footers, indexes and filters are read from the disk again.
-            match self.tables.open_anew(&file.meta) {
+            match self.tables.open_anew(&file.meta, FILTER_UNITS_MAX) {
                 Ok(table) => {
                     let checked = table.verify(&mut report.damage)?;
                     report.segments += checked.segments;

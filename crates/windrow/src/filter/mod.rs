@@ -4,8 +4,10 @@
 //! read: its high half picks the line, its low half the bits within it, so a probe touches one
 //! cache line.
 //!
-//! A unit on disk is: algorithm (u8, 1), bits set per key (u8), two zero bytes, number of lines
-//! (u32), the lines. A segment may hold up to four independent units; one is written for now.
+//! A unit on disk is: algorithm (u8, 1), bits set per key (u8), its number in the segment (u8, from
+//! 0), a zero byte, number of lines (u32), the lines. A segment holds up to four units that are
+//! independent, so that the rates of false positives multiply: a reader that loads the first two
+//! spends the bits of two and rejects as much as one filter of as many bits would.
 //!
 //! Invariants:
 //! - I1. A key that was added is never rejected.
@@ -27,6 +29,15 @@ const LINE_WORDS: usize = 8;
 const LINE_BYTES: usize = LINE_WORDS * 8;
 const LINE_BITS: f64 = (LINE_BYTES * 8) as f64;
 const PROBES_MAX: u8 = 16;
+
+/// What each unit multiplies hashes by, so that units are independent; odd, so that no two hashes
+/// become one.
+const SALTS: [u64; FILTER_UNITS_MAX] = [
+    1,
+    0xbf58_476d_1ce4_e5b9,
+    0x94d0_49bb_1331_11eb,
+    0xd6e8_feb8_6659_fd93,
+];
 
 /// Eight words that share a cache line.
 #[derive(Debug, Clone, Copy)]
@@ -72,18 +83,22 @@ impl FilterBuilder {
         self.hashes.push(hash);
     }
 
-    /// Appends one unit to `output`; returns false, with nothing written, where there are no keys
-    /// or no bits.
-    pub(crate) fn finish(&self, bits_per_key: f64, output: &mut Vec<u8>) -> bool {
+    /// Appends unit `number` to `output`; returns false, with nothing written, where there are no
+    /// keys or no bits.
+    pub(crate) fn finish(&self, number: u8, bits_per_key: f64, output: &mut Vec<u8>) -> bool {
+        let Some(&salt) = SALTS.get(usize::from(number)) else {
+            return false;
+        };
         if self.hashes.is_empty() || bits_per_key <= 0.0 {
             return false;
         }
         let lines = lines_for(self.hashes.len(), bits_per_key);
         let probes = probes_for(bits_per_key);
-        output.extend_from_slice(&[ALGORITHM, probes, 0, 0]);
+        output.extend_from_slice(&[ALGORITHM, probes, number, 0]);
         output.extend_from_slice(&lines.to_le_bytes());
         let mut filter = vec![Line([0; LINE_WORDS]); lines as usize];
         for &hash in &self.hashes {
+            let hash = hash.wrapping_mul(salt);
             let line = &mut filter[line_of(hash, lines)];
             let mut bits = Bits::of(hash);
             for _ in 0..probes {
@@ -119,11 +134,34 @@ fn probes_for(bits_per_key: f64) -> u8 {
     ((bits_per_key * std::f64::consts::LN_2).round() as u8).clamp(1, PROBES_MAX)
 }
 
+/// The rate of false positives of a unit with so many bits for each key.
+///
+/// Keys fall into lines as they like: a line has a Poisson distributed number of them, and those
+/// with more pass more.
+pub(crate) fn false_positive_rate(bits_per_key: f64) -> f64 {
+    if bits_per_key <= 0.0 {
+        return 1.0;
+    }
+    let probes = f64::from(probes_for(bits_per_key));
+    let mean = LINE_BITS / bits_per_key;
+    let most = (mean + 8.0 * mean.sqrt() + 8.0).ceil();
+    let unset = 1.0 - 1.0 / LINE_BITS;
+    let (mut keys, mut logarithm, mut rate) = (0.0, -mean, 0.0);
+    while keys <= most {
+        let passes = (1.0 - f64::powf(unset, keys * probes)).powf(probes);
+        rate += f64::exp(logarithm) * passes;
+        keys += 1.0;
+        logarithm += mean.ln() - f64::ln(keys);
+    }
+    rate
+}
+
 /// A filter in memory.
 #[derive(Debug)]
 pub(crate) struct Filter {
     lines: Box<[Line]>,
     probes: u8,
+    salt: u64,
 }
 
 impl Filter {
@@ -131,7 +169,7 @@ impl Filter {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
         let start = reader.clone();
-        let [algorithm, probes, zeroes @ ..] = reader.array::<4>("a filter is cut off")?;
+        let [algorithm, probes, number, zero] = reader.array::<4>("a filter is cut off")?;
         if algorithm != ALGORITHM {
             return Err(start.unsupported("a filter of an unknown kind"));
         }
@@ -142,10 +180,13 @@ impl Filter {
             || count == 0
             || !rest.is_empty()
             || !(1..=PROBES_MAX).contains(&probes)
-            || zeroes != [0, 0]
+            || zero != 0
         {
             return Err(start.error("a filter's header does not fit it"));
         }
+        let Some(&salt) = SALTS.get(usize::from(number)) else {
+            return Err(start.error("a filter's number is out of range"));
+        };
         let lines = lines
             .iter()
             .map(|line| {
@@ -156,12 +197,17 @@ impl Filter {
                 Line(words)
             })
             .collect();
-        Ok(Self { lines, probes })
+        Ok(Self {
+            lines,
+            probes,
+            salt,
+        })
     }
 
     /// Whether the key with this hash may be there (I1).
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
+        let hash = hash.wrapping_mul(self.salt);
         #[expect(clippy::cast_possible_truncation, reason = "decode read it from a u32")]
         let line = &self.lines[line_of(hash, self.lines.len() as u32)];
         let mut bits = Bits::of(hash);

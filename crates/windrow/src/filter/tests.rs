@@ -10,7 +10,7 @@ fn filter_over(keys: u64, bits_per_key: f64) -> Filter {
         builder.add(key_hash(&key.to_le_bytes()));
     }
     let mut unit = Vec::new();
-    assert!(builder.finish(bits_per_key, &mut unit));
+    assert!(builder.finish(0, bits_per_key, &mut unit));
     Filter::decode(&unit).unwrap()
 }
 
@@ -25,7 +25,13 @@ fn theory(bits_per_key: f64) -> f64 {
 fn no_key_is_rejected_and_few_others_pass() {
     const KEYS: u64 = 100_000;
     // Bounded lines cost more the more bits there are.
-    for (bits_per_key, allowance) in [(1.5, 1.05), (2.5, 1.05), (5.0, 1.10), (10.0, 1.35)] {
+    for (bits_per_key, allowance) in [
+        (1.5, 1.05),
+        (2.5, 1.05),
+        (5.0, 1.10),
+        (10.0, 1.35),
+        (16.0, 3.0),
+    ] {
         let filter = filter_over(KEYS, bits_per_key);
         assert!((0..KEYS).all(|key| filter.may_contain(key_hash(&key.to_le_bytes()))));
         let passed = (KEYS..11 * KEYS)
@@ -35,6 +41,7 @@ fn no_key_is_rejected_and_few_others_pass() {
         let expected = theory(bits_per_key);
         println!("{bits_per_key} bits: {rate:.5}, theory {expected:.5}");
         assert!(rate < expected * allowance && rate > expected * 0.9);
+        assert!((rate / false_positive_rate(bits_per_key) - 1.0).abs() < 0.1);
         let bits = filter.memory_bytes() as f64 * 8.0 / KEYS as f64;
         assert!((bits - bits_per_key).abs() < 0.01);
     }
@@ -43,9 +50,40 @@ fn no_key_is_rejected_and_few_others_pass() {
 #[test]
 fn no_bits_or_no_keys_make_no_filter() {
     let mut builder = FilterBuilder::default();
-    assert!(!builder.finish(10.0, &mut Vec::new()));
+    assert!(!builder.finish(0, 10.0, &mut Vec::new()));
     builder.add(1);
-    assert!(!builder.finish(0.0, &mut Vec::new()));
+    assert!(!builder.finish(0, 0.0, &mut Vec::new()));
+}
+
+#[test]
+fn units_are_independent() {
+    const KEYS: u64 = 100_000;
+    let mut builder = FilterBuilder::default();
+    let hash = |key: u64| key_hash(&key.to_le_bytes());
+    for key in 0..KEYS {
+        builder.add(hash(key));
+    }
+    let units: Vec<Filter> = (0..4)
+        .map(|number| {
+            let mut unit = Vec::new();
+            assert!(builder.finish(number, 3.0, &mut unit));
+            Filter::decode(&unit).unwrap()
+        })
+        .collect();
+    let mut passed = [0_u32; 5];
+    for key in KEYS..6 * KEYS {
+        let first = units.iter().take_while(|unit| unit.may_contain(hash(key)));
+        for count in &mut passed[..=first.count()] {
+            *count += 1;
+        }
+    }
+    // Each unit passes as large a part of what the units before it passed.
+    let single = f64::from(passed[1]) / f64::from(passed[0]);
+    assert!((single / theory(3.0) - 1.0).abs() < 0.1);
+    for pair in passed.windows(2) {
+        let rate = f64::from(pair[1]) / f64::from(pair[0]);
+        assert!((rate / single - 1.0).abs() < 0.05, "{passed:?}");
+    }
 }
 
 proptest! {
@@ -54,13 +92,14 @@ proptest! {
     fn what_was_added_passes(
         hashes in proptest::collection::vec(any::<u64>(), 1..300),
         bits_per_key in 0.1..64.0f64,
+        number in 0..4u8,
     ) {
         let mut builder = FilterBuilder::default();
         for &hash in &hashes {
             builder.add(hash);
         }
         let mut unit = Vec::new();
-        prop_assert!(builder.finish(bits_per_key, &mut unit));
+        prop_assert!(builder.finish(number, bits_per_key, &mut unit));
         let filter = Filter::decode(&unit).unwrap();
         prop_assert!(hashes.iter().all(|&hash| filter.may_contain(hash)));
         // I2

@@ -9,6 +9,7 @@ use crate::base::{FileNumber, SegmentId};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
+use crate::filter::FILTER_UNITS_MAX;
 use crate::table::{FileMeta, SegmentMeta};
 
 /// Appends `file` to `buffer`.
@@ -31,7 +32,11 @@ fn put_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     put_varint(buffer, segment.sequence_min);
     put_varint(buffer, segment.sequence_max);
     put_varint(buffer, segment.logical_bytes);
-    put_varint(buffer, segment.filter_bytes);
+    let units = segment.filter_units.iter().filter(|unit| **unit > 0);
+    put_varint(buffer, units.clone().count() as u64);
+    for unit in units {
+        put_varint(buffer, *unit);
+    }
     buffer.extend_from_slice(&segment.footer_checksum.to_le_bytes());
 }
 
@@ -74,7 +79,7 @@ fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
         sequence_max: reader
             .varint_at_most(SEQUENCE_MAX, "largest sequence number of a segment")?,
         logical_bytes: reader.varint("logical bytes of a segment")?,
-        filter_bytes: reader.varint("filter bytes of a segment")?,
+        filter_units: read_filter_units(reader)?,
         footer_checksum: reader.u32("footer checksum of a segment")?,
     };
     if segment.tombstones > segment.entries || segment.entries == 0 {
@@ -87,6 +92,19 @@ fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
         return Err(start.error("a segment whose smallest sequence number is above its largest"));
     }
     Ok(segment)
+}
+
+fn read_filter_units(reader: &mut Reader<'_>) -> Result<[u64; FILTER_UNITS_MAX], DecodeError> {
+    let count = reader.varint_at_most(FILTER_UNITS_MAX as u64, "count of filter units")?;
+    let mut units = [0; FILTER_UNITS_MAX];
+    for (unit, _) in units.iter_mut().zip(0..count) {
+        let start = reader.clone();
+        *unit = reader.varint("bytes of a filter unit")?;
+        if *unit == 0 {
+            return Err(start.error("an empty filter unit"));
+        }
+    }
+    Ok(units)
 }
 
 fn read_key(reader: &mut Reader<'_>) -> Result<Box<[u8]>, DecodeError> {

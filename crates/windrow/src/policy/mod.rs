@@ -24,11 +24,12 @@ mod pick;
 mod pressure;
 mod retention;
 mod scores;
+mod shares;
 mod summary;
 
 pub(crate) use capacities::{bounded_capacities, target_file_bytes};
 pub(crate) use cut::OutputCutter;
-pub(crate) use filters::bits_per_key;
+pub(crate) use filters::{filter_units, grant_filters, output_share, price_alone};
 pub(crate) use pick::{Plan, plan, plan_range};
 pub(crate) use pressure::{Backlog, Pressure, pressure};
 pub(crate) use retention::{DeeperLevels, ReadPoints, Verdict, keep};

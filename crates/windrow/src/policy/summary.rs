@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::base::FileNumber;
+use crate::filter::FILTER_UNITS_MAX;
 
 /// The tree of one keyspace, as numbers and boundaries.
 #[derive(Debug, Clone)]
@@ -30,6 +31,8 @@ pub(crate) struct FileSummary<K> {
     pub(crate) logical_bytes: u64,
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
+    /// Bytes of each filter unit that it has, 0 where it is absent.
+    pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
     /// Whether a running job has it as an input.
     pub(crate) busy: bool,
 }

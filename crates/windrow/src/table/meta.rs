@@ -1,6 +1,7 @@
 //! What the manifest records of table files.
 
 use crate::base::{FileNumber, SegmentId, SequenceNumber};
+use crate::filter::FILTER_UNITS_MAX;
 
 /// What the manifest knows of one segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +16,8 @@ pub(crate) struct SegmentMeta {
     pub(crate) sequence_min: SequenceNumber,
     pub(crate) sequence_max: SequenceNumber,
     pub(crate) logical_bytes: u64,
-    pub(crate) filter_bytes: u64,
+    /// Bytes of each filter unit, 0 where it is absent.
+    pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
     pub(crate) footer_checksum: u32,
 }
 
@@ -27,6 +29,13 @@ pub(crate) struct FileMeta {
 }
 
 impl SegmentMeta {
+    /// Bytes of all filter units.
+    pub(crate) fn filter_bytes(&self) -> u64 {
+        self.filter_units
+            .iter()
+            .fold(0, |sum, unit| sum.saturating_add(*unit))
+    }
+
     /// The offset just after the segment's footer.
     pub(crate) fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
@@ -52,6 +61,11 @@ impl FileMeta {
     /// The tombstones of all segments.
     pub(crate) fn tombstones(&self) -> u64 {
         self.sum(|segment| segment.tombstones)
+    }
+
+    /// The bytes of each filter unit, over all segments.
+    pub(crate) fn filter_units(&self) -> [u64; FILTER_UNITS_MAX] {
+        std::array::from_fn(|unit| self.sum(|segment| segment.filter_units[unit]))
     }
 
     /// The bytes of all keys and values before any encoding.

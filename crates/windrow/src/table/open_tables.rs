@@ -18,24 +18,43 @@ use std::sync::{Arc, Weak};
 use arc_swap::{ArcSwapOption, Guard};
 
 use crate::base::sync::Mutex;
-use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::base::{Error, Result};
+use crate::filter::FILTER_UNITS_MAX;
 use crate::vfs::{OpenMode, Vfs};
 
 use super::meta::FileMeta;
 use super::reader::{Table, TableContext};
 
 /// Holds the table of one file while it is open.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct TableSlot {
     pub(super) table: ArcSwapOption<Table>,
     /// Whether a read came by since the clock hand last passed.
     used: AtomicBool,
+    /// How many units of its filters the table has in memory while it is open.
+    filter_units: AtomicUsize,
     /// Held while the table is opened, so that it is opened once.
     opening: Mutex<()>,
 }
 
+impl Default for TableSlot {
+    fn default() -> Self {
+        Self {
+            table: ArcSwapOption::empty(),
+            used: AtomicBool::default(),
+            filter_units: AtomicUsize::new(FILTER_UNITS_MAX),
+            opening: Mutex::default(),
+        }
+    }
+}
+
 impl TableSlot {
+    /// How many units of its filters the table has in memory while it is open.
+    pub(crate) fn filter_units(&self) -> usize {
+        self.filter_units.load(Ordering::Relaxed)
+    }
+
     /// Lets go of the table, if it is open.
     pub(crate) fn close(&self) {
         self.table.store(None);
@@ -125,7 +144,7 @@ impl OpenTables {
         if let Some(table) = slot.table.load_full() {
             return Ok(OpenTable(Guard::from_inner(Some(table))));
         }
-        let table = self.open_anew(meta)?;
+        let table = self.open_anew(meta, slot.filter_units())?;
         slot.table.store(Some(Arc::clone(&table)));
         slot.used.store(true, Ordering::Relaxed);
         self.admit(slot);
@@ -133,8 +152,27 @@ impl OpenTables {
         Ok(OpenTable(Guard::from_inner(Some(table))))
     }
 
-    /// Opens the file that `meta` describes, whether or not it is open already.
-    pub(crate) fn open_anew(&self, meta: &FileMeta) -> Result<Arc<Table>> {
+    /// Lets the table in `slot` have `units` of its filters in memory, and opens it again with as many
+    /// where it is open. Who reads it meanwhile goes on with the old.
+    pub(crate) fn grant(&self, slot: &TableSlot, meta: &FileMeta, units: usize) -> Result<()> {
+        let opening = slot.opening.lock();
+        let had = slot.filter_units.swap(units, Ordering::Relaxed);
+        if had != units && slot.table.load().is_some() {
+            let table = self.open_anew(meta, units)?;
+            // Under this lock nobody else closes it, so that the slot stays on the clock (I1).
+            let clock = self.clock.lock();
+            if slot.table.load().is_some() {
+                slot.table.store(Some(table));
+            }
+            drop(clock);
+        }
+        drop(opening);
+        Ok(())
+    }
+
+    /// Opens the file that `meta` describes with `units` of its filters, whether or not it is open
+    /// already.
+    pub(crate) fn open_anew(&self, meta: &FileMeta, units: usize) -> Result<Arc<Table>> {
         let name = super::file_name(meta.number);
         let path = self.directory.join(&name);
         let file = self.vfs.open(&path, OpenMode::Read);
@@ -151,6 +189,7 @@ impl OpenTables {
             name,
             meta,
             self.context.clone(),
+            units,
         )?))
     }
 

@@ -133,7 +133,7 @@ impl Properties {
             && self.sequence_min == meta.sequence_min
             && self.sequence_max == meta.sequence_max
             && self.logical_bytes == meta.logical_bytes
-            && self.filter_bytes == meta.filter_bytes
+            && self.filter_bytes == meta.filter_bytes()
     }
 }
 

@@ -142,12 +142,14 @@ pub(super) fn read_error(name: &str, offset: u64, error: io::Error) -> Error {
 
 impl Table {
     /// Opens the file that `meta` describes and checks its footers, indexes, filters and
-    /// properties against it. `name` is how errors call the file.
+    /// properties against it. `name` is how errors call the file; the first `filter_units` of its
+    /// filters are loaded.
     pub(crate) fn open(
         file: Arc<dyn File>,
         name: String,
         meta: &FileMeta,
         context: TableContext,
+        filter_units: usize,
     ) -> Result<Self> {
         let recorded = meta.segments.iter().map(super::SegmentMeta::end).max();
         let end = recorded.unwrap_or_default();
@@ -167,7 +169,7 @@ impl Table {
         let segments = meta
             .segments
             .iter()
-            .map(|segment| Segment::open(&*file, &name, meta, segment))
+            .map(|segment| Segment::open(&*file, &name, meta, segment, filter_units))
             .collect::<Result<_>>()?;
         let region = match context.source {
             BlockSource::Buffered => None,

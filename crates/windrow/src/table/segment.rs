@@ -64,12 +64,14 @@ impl Opening<'_> {
 }
 
 impl Segment {
-    /// Loads the segment of `file` that `meta` describes; the file is long enough for it.
+    /// Loads the segment of `file` that `meta` describes, with the first `filter_units` of its filter;
+    /// the file is long enough for it.
     pub(super) fn open(
         file: &dyn File,
         name: &str,
         table: &FileMeta,
         meta: &SegmentMeta,
+        filter_units: usize,
     ) -> Result<Self> {
         let damaged = |what| crate::Error::corruption(name, meta.offset, what);
         let place = footer_place(table, meta)
@@ -96,10 +98,11 @@ impl Segment {
         })?;
         let filters = footer
             .filter_units()
+            .take(filter_units)
             .map(|unit| opening.block(unit, Filter::decode))
             .collect::<Result<_>>()?;
-        let filter_bytes: u64 = footer.filter_units().map(|unit| unit.length).sum();
-        if index.blocks() as u64 != properties.blocks || filter_bytes != properties.filter_bytes {
+        let units = footer.filters.map(|unit| unit.length);
+        if index.blocks() as u64 != properties.blocks || units != meta.filter_units {
             return Err(crate::Error::corruption(
                 name,
                 footer.properties.offset,

@@ -19,7 +19,7 @@ use crate::block::stored::{Place, seal};
 use crate::codec::Compression;
 use crate::codec::checksum::key_hash;
 use crate::codec::compression::Compressor;
-use crate::filter::FilterBuilder;
+use crate::filter::{FILTER_UNITS_MAX, FilterBuilder};
 use crate::vfs::{File, Vfs, write_all_at};
 
 use super::footer::{Footer, Handle};
@@ -35,8 +35,8 @@ const WRITE_BYTES: usize = 256 << 10;
 pub(crate) struct TableOptions {
     /// Size of a data block before compression.
     pub(crate) block_bytes: usize,
-    /// Filter bits per key; 0 writes no filter.
-    pub(crate) bits_per_key: f64,
+    /// Bits per key of each filter unit; 0 writes none.
+    pub(crate) filter_units: [f64; FILTER_UNITS_MAX],
     /// Compression of data blocks.
     pub(crate) compression: Compression,
 }
@@ -167,7 +167,7 @@ impl TableWriter {
         }
 
         if first || self.last_key != key {
-            if self.options.bits_per_key > 0.0 {
+            if self.options.filter_units[0] > 0.0 {
                 self.filter.add(key_hash(key));
             }
             self.last_key.clear();
@@ -212,10 +212,15 @@ impl TableWriter {
         assert!(self.properties.entries > 0, "a table needs an entry");
         self.finish_block(None)?;
 
-        let mut filters = [Handle::default(); crate::filter::FILTER_UNITS_MAX];
+        let mut filters = [Handle::default(); FILTER_UNITS_MAX];
         let mut unit = Vec::new();
-        if self.filter.finish(self.options.bits_per_key, &mut unit) {
-            filters[0] = self.output.append(|buffer| plain(&unit, buffer))?;
+        let wanted = self.options.filter_units;
+        for ((number, bits_per_key), handle) in (0..).zip(wanted).zip(&mut filters) {
+            unit.clear();
+            if !self.filter.finish(number, bits_per_key, &mut unit) {
+                break;
+            }
+            *handle = self.output.append(|buffer| plain(&unit, buffer))?;
         }
         let index = self.output.append(|buffer| {
             self.index.finish(buffer);
@@ -254,7 +259,7 @@ impl TableWriter {
                 sequence_min: properties.sequence_min,
                 sequence_max: properties.sequence_max,
                 logical_bytes: properties.logical_bytes,
-                filter_bytes: properties.filter_bytes,
+                filter_units: filters.map(|unit| unit.length),
                 footer_checksum,
             }],
         })

@@ -1,6 +1,7 @@
 //! The policy carried out on numbers.
 
 mod amplification;
+mod filters;
 mod garnering;
 mod model;
 mod properties;

@@ -118,6 +118,7 @@ impl Model {
                 .iter()
                 .filter(|entry| entry.1.is_tombstone())
                 .count() as u64,
+            filter_units: [0; 4],
             busy: file.busy,
         };
         let levels = self.levels.iter();

@@ -93,7 +93,14 @@ fn cost() {
     let mut c = context(source);
     c.cache = Arc::new(BlockCache::new(100 << 20));
     let table = Arc::new(
-        Table::open(MemoryFile::holding(bytes), file_name(meta.number), &meta, c).unwrap(),
+        Table::open(
+            MemoryFile::holding(bytes),
+            file_name(meta.number),
+            &meta,
+            c,
+            4,
+        )
+        .unwrap(),
     );
     scan(&mut table.cursor()).unwrap();
     let hits: Vec<_> = (0..OPS).map(|n| key(mix(n) % N * 5)).collect();

@@ -22,7 +22,7 @@ fn entries() -> Vec<Owned> {
 fn small(compression: Compression) -> TableOptions {
     TableOptions {
         block_bytes: 300,
-        bits_per_key: 10.0,
+        filter_units: [10.0, 0.0, 0.0, 0.0],
         compression,
     }
 }
@@ -87,7 +87,7 @@ fn every_bit_flip_is_detected() {
     let entries = entries();
     for compression in [Compression::None, Compression::Lz4] {
         let (meta, bytes) = write(&entries, &small(compression));
-        assert!(meta.segments[0].filter_bytes > 0);
+        assert!(meta.segments[0].filter_bytes() > 0);
         for source in SOURCES {
             assert!(!read_all(&bytes, &meta, &entries, source));
             let mut damaged = bytes.clone();
@@ -231,7 +231,7 @@ fn a_mapping_is_verified_again_after_the_scrub_interval() {
     let file = Arc::new(Mapped(MemoryFile::holding(bytes), Arc::clone(&region)));
     let context = context(BlockSource::Mapped);
     let scrub = Arc::clone(&context.scrub);
-    let table = Arc::new(Table::open(file, file_name(NUMBER), &meta, context).unwrap());
+    let table = Arc::new(Table::open(file, file_name(NUMBER), &meta, context, 4).unwrap());
     let read = || -> Result<Vec<Owned>> {
         for entry in &entries {
             get(&table, &entry.key, entry.trailer.sequence())?;
@@ -265,6 +265,7 @@ fn a_failed_read_is_no_damage_and_ends_the_cursor() {
         file_name(NUMBER),
         &meta,
         context(BlockSource::Buffered),
+        4,
     )
     .map(Arc::new)
     .unwrap();

@@ -59,7 +59,7 @@ const SEGMENT: SegmentId = SegmentId(13);
 fn plain() -> TableOptions {
     TableOptions {
         block_bytes: 4096,
-        bits_per_key: 10.0,
+        filter_units: [10.0, 0.0, 0.0, 0.0],
         compression: Compression::None,
     }
 }
@@ -96,7 +96,7 @@ fn context(source: BlockSource) -> TableContext {
 
 fn open(bytes: Vec<u8>, meta: &FileMeta, source: BlockSource) -> Result<Arc<Table>> {
     let file = MemoryFile::holding(bytes);
-    Table::open(file, file_name(meta.number), meta, context(source)).map(Arc::new)
+    Table::open(file, file_name(meta.number), meta, context(source), 4).map(Arc::new)
 }
 
 /// A get, copied.

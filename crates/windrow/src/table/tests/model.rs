@@ -38,12 +38,16 @@ fn entries() -> impl Strategy<Value = Vec<Owned>> {
 fn options() -> impl Strategy<Value = TableOptions> {
     (
         prop_oneof![Just(128usize), Just(500), Just(4096)],
-        prop_oneof![Just(0.0), Just(2.5), Just(10.0)],
+        prop_oneof![
+            Just([0.0; 4]),
+            Just([2.5, 0.0, 0.0, 0.0]),
+            Just([9.0, 3.0, 4.0, 1.0]),
+        ],
         prop_oneof![Just(Compression::None), Just(Compression::Lz4)],
     )
-        .prop_map(|(block_bytes, bits_per_key, compression)| TableOptions {
+        .prop_map(|(block_bytes, filter_units, compression)| TableOptions {
             block_bytes,
-            bits_per_key,
+            filter_units,
             compression,
         })
 }

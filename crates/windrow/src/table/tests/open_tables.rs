@@ -162,6 +162,7 @@ fn a_sequential_cursor_reads_ahead_and_bypasses_the_cache() {
         file_name(NUMBER),
         &meta,
         context.clone(),
+        4,
     );
     let table = Arc::new(table.unwrap());
     let before = file.reads.load(Ordering::Relaxed);

@@ -1,0 +1,135 @@
+//! Which filter units of a keyspace's tables are in memory.
+//!
+//! After each change of the tree the policy says what each file is granted, from what the files are
+//! then. In a large tree one job changes little: there the grants wait until a part of the entries
+//! has changed; a file without a grant has all its units meanwhile.
+//!
+//! Concurrency: one thread at a time per keyspace, under `filters`; readers are not held up.
+
+use super::keyspace::KeyspaceWork;
+use super::merge_job::summary;
+use super::{Engine, KeyspaceCore};
+use crate::base::sync::Shared;
+use crate::base::{Cursor, Result};
+use crate::filter::{FILTER_UNITS_MAX, false_positive_rate};
+use crate::manifest::FileHandle;
+use crate::memtable::{Memtable, MemtableCursor};
+use crate::options::KeyspaceOptions;
+use crate::policy::{self, Claim};
+
+/// Trees of fewer files are shared out anew after each job.
+const FILES_FEW: usize = 256;
+
+/// The part of the entries whose change makes other trees due.
+const CHANGE_DUE: u64 = 64;
+
+/// A change by so many entries shares the bits out anew in any case.
+pub(super) const ALL: u64 = u64::MAX;
+
+/// What the last sharing out came to.
+#[derive(Debug)]
+pub(crate) struct FilterState {
+    price: f64,
+    /// Entries that came with files written since.
+    changed: u64,
+}
+
+impl FilterState {
+    pub(crate) fn new(options: &KeyspaceOptions) -> Self {
+        Self {
+            price: policy::price_alone(options),
+            changed: ALL,
+        }
+    }
+}
+
+impl KeyspaceCore {
+    /// What a filter bit costs at present.
+    pub(super) fn filter_price(&self) -> f64 {
+        self.filters.lock().price
+    }
+
+    /// The filter units of the table that `memtable` is flushed to.
+    pub(super) fn flush_filter_units(
+        &self,
+        memtable: &Memtable,
+    ) -> Result<[f64; FILTER_UNITS_MAX]> {
+        let mut cursor = MemtableCursor::new(memtable);
+        cursor.seek_to_first()?;
+        let smallest = cursor.key().to_vec();
+        cursor.seek_to_last()?;
+        let claim = Claim {
+            level: 0,
+            smallest: &smallest[..],
+            largest: cursor.key(),
+        };
+        let version = &self.state_full().version;
+        let work = KeyspaceWork::default();
+        let tree = summary(version, &work);
+        let share = policy::output_share(&tree, &claim, memtable.entries(), &[]);
+        Ok(policy::filter_units(
+            share,
+            self.filter_price(),
+            &self.options(),
+        ))
+    }
+}
+
+impl Engine {
+    /// Shares the filter bits of `keyspace` out anew, now that its tree has changed by `entries`.
+    pub(super) fn grant_filters(&self, keyspace: &KeyspaceCore, entries: u64) {
+        let mut filters = keyspace.filters.lock();
+        filters.changed = filters.changed.saturating_add(entries);
+        let state = keyspace.state_full();
+        let files = state
+            .version
+            .levels()
+            .iter()
+            .flat_map(|level| level.files());
+        let total: u64 = files.clone().map(|file| file.meta.entries()).sum();
+        if files.clone().count() > FILES_FEW && filters.changed < total / CHANGE_DUE {
+            return;
+        }
+        let work = KeyspaceWork::default();
+        let tree = summary(&state.version, &work);
+        let grants = policy::grant_filters(&tree, &keyspace.options());
+        filters.price = grants.price;
+        filters.changed = 0;
+        for (file, (number, units)) in files.zip(grants.units) {
+            debug_assert_eq!(
+                file.meta.number, number,
+                "grants are in the order of the tree"
+            );
+            // A table that cannot be opened again stays open as it is.
+            drop(
+                self.tables
+                    .grant(file.slot(), &file.meta, usize::from(units)),
+            );
+        }
+    }
+}
+
+/// The bytes of the filter units that `file` may have in memory.
+pub(super) fn loaded_bytes(file: &FileHandle) -> u64 {
+    let units = file.meta.filter_units();
+    units[..file.slot().filter_units()].iter().sum()
+}
+
+/// What a get of an absent key reads in vain in `files` of `level`, on average.
+pub(super) fn useless_reads(files: &[Shared<FileHandle>], level: usize) -> f64 {
+    let rate = |file: &Shared<FileHandle>| {
+        let units = file.meta.filter_units();
+        let loaded = units[..file.slot().filter_units()].iter();
+        let entries = file.meta.entries().max(1) as f64;
+        let present = loaded.filter(|bytes| **bytes > 0);
+        present
+            .map(|bytes| false_positive_rate(*bytes as f64 * 8.0 / entries))
+            .product::<f64>()
+    };
+    if level == 0 {
+        return files.iter().map(rate).sum();
+    }
+    let entries: u64 = files.iter().map(|file| file.meta.entries()).sum();
+    let weighted = |file| rate(file) * file.meta.entries() as f64;
+    files.iter().map(weighted).sum::<f64>() / entries.max(1) as f64
+}

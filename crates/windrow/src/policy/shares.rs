@@ -1,0 +1,44 @@
+//! Which share of the entries in its range of keys each file holds.
+//!
+//! Where in its range a file's entries lie is not known. The ends of all files, put in order, divide
+//! the keys into cells, as many where there is much data as there are files; a file's entries
+//! are taken to lie evenly over the cells that it covers.
+
+use super::summary::{FileSummary, TreeSummary};
+
+/// The share of each file, above 0 and at most 1, in the order of the tree's levels and files.
+pub(crate) fn shares<K: Ord>(tree: &TreeSummary<K>) -> Vec<f64> {
+    let files = || tree.levels.iter().flatten();
+    let mut ends: Vec<&K> = files()
+        .flat_map(|file| [&file.smallest, &file.largest])
+        .collect();
+    ends.sort_unstable();
+    ends.dedup();
+    // Cell 2i is the end i itself, cell 2i + 1 what is between it and the next.
+    let cells = |file: &FileSummary<K>| {
+        let first = ends.partition_point(|end| **end < file.smallest);
+        let last = ends.partition_point(|end| **end < file.largest);
+        (2 * first, 2 * last)
+    };
+    let mut density = vec![0.0; 2 * ends.len() + 1];
+    for file in files() {
+        let (first, last) = cells(file);
+        let per_cell = file.entries as f64 / (last - first + 1) as f64;
+        density[first] += per_cell;
+        density[last + 1] -= per_cell;
+    }
+    // From changes to densities, from densities to the entries in all cells before.
+    let mut before = Vec::with_capacity(density.len());
+    let (mut present, mut sum) = (0.0, 0.0);
+    for change in density {
+        before.push(sum);
+        present += change;
+        sum += f64::max(present, 0.0);
+    }
+    let share = |file: &FileSummary<K>| {
+        let (first, last) = cells(file);
+        let entries = file.entries as f64;
+        (entries / (before[last + 1] - before[first]).max(entries).max(1.0)).max(f64::MIN_POSITIVE)
+    };
+    files().map(share).collect()
+}

@@ -1,0 +1,233 @@
+//! Filter bits on numbers: published rates, the budget, and files that are young, moved or alone.
+
+use super::tables::{file, tree};
+use crate::base::FileNumber;
+use crate::options::{FilterAllocation, KeyspaceOptions};
+use crate::policy::capacities::capacities;
+use crate::policy::filters::{bits, price, worthwhile_bits};
+use crate::policy::shares::shares;
+use crate::policy::{
+    Claim, FileSummary, TreeSummary, filter_units, grant_filters, output_share, price_alone,
+};
+use proptest::prelude::*;
+
+fn options(bits_per_key: f64) -> KeyspaceOptions {
+    KeyspaceOptions {
+        bits_per_key,
+        ..KeyspaceOptions::default()
+    }
+}
+
+/// A file of `entries` that was written with `units`, in bits per key.
+fn holding(
+    number: u64,
+    smallest: u32,
+    largest: u32,
+    entries: u64,
+    units: [f64; 4],
+) -> FileSummary<u32> {
+    FileSummary {
+        entries,
+        filter_units: units.map(|per_key| bits(per_key * entries as f64 / 8.0)),
+        ..file(number, smallest, largest, 1)
+    }
+}
+
+/// The rate that is left of each file, and the bits in memory.
+fn granted(tree: &TreeSummary<u32>, options: &KeyspaceOptions) -> (Vec<f64>, u64) {
+    let grants = grant_filters(tree, options);
+    let mut bits = 0;
+    let rates = tree
+        .levels
+        .iter()
+        .flatten()
+        .zip(&grants.units)
+        .map(|(file, (number, units))| {
+            assert_eq!(file.number, *number);
+            let loaded: u64 = file.filter_units[..usize::from(*units)].iter().sum();
+            bits += loaded * 8;
+            0.6185_f64.powf(loaded as f64 * 8.0 / file.entries as f64)
+        });
+    (rates.collect(), bits)
+}
+
+/// Facts D2: what an absent key costs with T = 5 and 80 GB, by Monkey and with the same filter for
+/// every level.
+#[test]
+fn published_rates() {
+    for (bits, scaling, levels, published, uniform) in [
+        (2.0, 1.0, 5, 0.71, 1.91),
+        (2.0, 0.8, 4, 0.68, 1.53),
+        (2.0, 0.4, 3, 0.64, 1.15),
+        (10.0, 1.0, 5, 0.0153, 0.041),
+        (10.0, 0.8, 4, 0.0146, 0.033),
+        (10.0, 0.4, 3, 0.0137, 0.025),
+    ] {
+        let options = KeyspaceOptions {
+            scaling,
+            size_ratio: 5.0,
+            base_bytes: 1 << 40,
+            ..options(bits)
+        };
+        // Full levels over the same keys.
+        let capacities = capacities(&options, levels);
+        let total: u64 = capacities[1..].iter().sum();
+        let shares: Vec<f64> = capacities[1..]
+            .iter()
+            .map(|&bytes| bytes as f64 / total as f64)
+            .collect();
+        let counted: Vec<(f64, f64)> = shares.iter().map(|&share| (share * 1e9, share)).collect();
+        let price = price(&counted, &options);
+        let rate = |share: f64| 0.6185_f64.powf(worthwhile_bits(share, price));
+        let sum: f64 = shares.iter().map(|&share| rate(share)).sum();
+        assert!(
+            (sum / published - 1.0).abs() < 0.12,
+            "{sum} is not {published}"
+        );
+        let same = levels as f64 * 0.6185_f64.powf(bits);
+        assert!((same / uniform - 1.0).abs() < 0.05);
+        assert!(sum < same);
+    }
+}
+
+#[test]
+fn a_share_is_what_a_file_holds_of_its_range() {
+    // A run over everything, three files below, one of them behind the run's end.
+    let tree = tree(
+        2,
+        vec![
+            vec![holding(9, 0, 59, 100, [0.0; 4])],
+            vec![],
+            vec![
+                holding(1, 0, 29, 900, [0.0; 4]),
+                holding(2, 30, 59, 900, [0.0; 4]),
+                holding(3, 60, 89, 900, [0.0; 4]),
+            ],
+        ],
+    );
+    let shares = shares(&tree);
+    assert!((shares[0] - 100.0 / 1900.0).abs() < 0.01, "{shares:?}");
+    assert!((shares[1] - 900.0 / 950.0).abs() < 0.01, "{shares:?}");
+    assert!((shares[2] - 900.0 / 950.0).abs() < 0.01, "{shares:?}");
+    assert!(shares[3] > 0.999, "{shares:?}");
+}
+
+#[test]
+fn what_a_merge_writes_knows_its_share() {
+    let claim = Claim {
+        level: 2,
+        smallest: 10,
+        largest: 49,
+    };
+    let tree = tree(
+        3,
+        vec![
+            vec![holding(9, 0, 99, 100, [0.0; 4])],
+            vec![holding(1, 10, 40, 200, [0.0; 4])],
+            vec![holding(2, 10, 49, 300, [0.0; 4])],
+            vec![
+                holding(3, 0, 9, 900, [0.0; 4]),
+                holding(4, 10, 49, 900, [0.0; 4]),
+                holding(5, 50, 99, 900, [0.0; 4]),
+            ],
+        ],
+    );
+    let share = output_share(&tree, &claim, 500, &[FileNumber(1), FileNumber(2)]);
+    assert!((share - 500.0 / 1450.0).abs() < 1e-9, "{share}");
+    assert!(output_share(&tree, &claim, 0, &[]) < 1e-9);
+}
+
+/// What was written for a shallow level and then only moved is filtered like any other file that has
+/// its range to itself; what overlaps gets more.
+#[test]
+fn nothing_is_kept_of_a_files_youth() {
+    let options = options(5.0);
+    let price = price_alone(&options);
+    let young = filter_units(0.01, price, &options);
+    let old = filter_units(1.0, price, &options);
+    assert!(young.iter().sum::<f64>() > old.iter().sum::<f64>() + 8.0);
+    let mut files: Vec<FileSummary<u32>> = (0..100)
+        .map(|number| {
+            let units = if number < 50 { young } else { old };
+            holding(
+                u64::from(number),
+                number * 10,
+                number * 10 + 9,
+                100_000,
+                units,
+            )
+        })
+        .collect();
+    let moved = tree(3, vec![vec![], vec![], files.split_off(90), files]);
+    let (rates, bits) = granted(&moved, &options);
+    assert!(bits as f64 <= 1.02 * 5.0 * 10_000_000.0);
+    // The young have the same rates as the old, but for some who get what was left over.
+    let typical = 0.6185_f64.powf(5.0 * 0.98);
+    let usual = rates
+        .iter()
+        .filter(|rate| (**rate / typical - 1.0).abs() < 0.1);
+    assert!(usual.count() >= 90, "{rates:?}");
+
+    let mut overlapped = moved;
+    overlapped.levels[1].push(holding(200, 0, 99, 100_000, young));
+    let (rates, _) = granted(&overlapped, &options);
+    assert!(rates[0] < typical / 3.0, "{}", rates[0]);
+}
+
+#[test]
+fn uniform_is_uniform_and_nothing_is_nothing() {
+    let uniform = KeyspaceOptions {
+        filter_allocation: FilterAllocation::Uniform,
+        ..options(7.5)
+    };
+    let written = |share, options: &KeyspaceOptions| {
+        format!("{:?}", filter_units(share, price_alone(options), options))
+    };
+    assert_eq!(written(0.01, &uniform), "[7.5, 0.0, 0.0, 0.0]");
+    assert_eq!(written(1.0, &uniform), "[7.5, 0.0, 0.0, 0.0]");
+    assert_eq!(written(0.5, &options(0.0)), "[0.0, 0.0, 0.0, 0.0]");
+}
+
+fn any_tree() -> impl Strategy<Value = TreeSummary<u32>> {
+    let units = prop_oneof![
+        Just([0.0; 4]),
+        (1.0..12.0_f64, 1.0..8.0_f64, 1.0..5.0_f64).prop_map(|(a, b, c)| [a, b, c, 0.0]),
+    ];
+    let file = (1..50_u32, 0..50_u32, 1..100_000_u64, units);
+    let level = proptest::collection::vec(file, 0..12);
+    proptest::collection::vec(level, 1..5).prop_map(|levels| {
+        let mut number = 0;
+        let files = |files: Vec<(u32, u32, u64, [f64; 4])>| {
+            let mut next = 0;
+            files
+                .into_iter()
+                .map(|(gap, width, entries, units)| {
+                    number += 1;
+                    let smallest = next + gap;
+                    next = smallest + width;
+                    holding(number, smallest, next, entries, units)
+                })
+                .collect()
+        };
+        tree(4, levels.into_iter().map(files).collect())
+    })
+}
+
+proptest! {
+    /// Design invariant 8: the bits in memory are within the budget, whatever files there are.
+    #[test]
+    fn bits_in_memory_stay_within_the_budget(tree in any_tree(), per_key in 0.0..20.0_f64) {
+        let (_, used) = granted(&tree, &options(per_key));
+        let files = || tree.levels.iter().flatten();
+        let entries: u64 = files().map(|file| file.entries).sum();
+        let slack = 512 * files().count() as u64;
+        prop_assert!(used <= bits(per_key * entries as f64) + slack);
+    }
+
+    #[test]
+    fn shares_are_parts(tree in any_tree()) {
+        let shares = shares(&tree);
+        prop_assert_eq!(shares.len(), tree.levels.iter().flatten().count());
+        prop_assert!(shares.iter().all(|share| *share > 0.0 && *share <= 1.0));
+    }
+}

@@ -1,0 +1,163 @@
+//! What filters cost and save, counted on real trees: the budget holds, absent keys cost what the rates
+//! say, and less than with the same filter for every file.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
+use windrow::{Db, FilterAllocation, Keyspace, KeyspaceOptions, Options, Stats};
+
+const KEYS: u64 = 100_000;
+
+fn options(bits_per_key: f64, allocation: FilterAllocation) -> Options {
+    let mut options = Options::default();
+    options.keyspace = KeyspaceOptions::default();
+    options.keyspace.memtable_bytes = 256 << 10;
+    options.keyspace.file_bytes = 256 << 10;
+    options.keyspace.base_bytes = 512 << 10;
+    options.keyspace.size_ratio = 4.0;
+    options.keyspace.bits_per_key = bits_per_key;
+    options.keyspace.filter_allocation = allocation;
+    options
+}
+
+/// The keys that are written; one more each is absent.
+fn key(number: u64) -> Vec<u8> {
+    format!("{:016}", number * 2).into_bytes()
+}
+
+fn absent(number: u64) -> Vec<u8> {
+    format!("{:016}", number * 2 + 1).into_bytes()
+}
+
+/// All numbers below `KEYS` in an order that jumps about.
+fn shuffled() -> impl Iterator<Item = u64> {
+    (0..KEYS).map(|step| step * 17_389 % KEYS)
+}
+
+fn fill(keyspace: &Keyspace, numbers: impl Iterator<Item = u64>) {
+    for number in numbers {
+        keyspace.insert(key(number), [7; 60]).unwrap();
+    }
+}
+
+fn stats(db: &Db) -> Stats {
+    db.stats()
+}
+
+/// What absent keys cost.
+struct Cost {
+    /// Blocks read in vain per get.
+    measured: f64,
+    /// The sum of the rates of false positives.
+    expected: f64,
+    /// Filter bits in memory per entry.
+    bits: f64,
+    /// Levels that hold files.
+    levels: usize,
+}
+
+fn cost(db: &Db, keyspace: &Keyspace) -> Cost {
+    let before = stats(db);
+    for number in 0..KEYS {
+        assert_eq!(keyspace.get(absent(number)).unwrap(), None);
+    }
+    let after = stats(db);
+    let levels = &after.keyspaces[0].levels;
+    let entries: u64 = levels.iter().map(|level| level.entries).sum();
+    let bytes: u64 = levels.iter().map(|level| level.filter_bytes).sum();
+    Cost {
+        measured: (after.block_reads - before.block_reads) as f64 / KEYS as f64,
+        expected: levels.iter().map(|level| level.useless_reads).sum(),
+        bits: bytes as f64 * 8.0 / entries as f64,
+        levels: levels.iter().filter(|level| level.files > 0).count(),
+    }
+}
+
+impl Cost {
+    fn check(&self, what: &str, bits_per_key: f64) {
+        let Self {
+            measured,
+            expected,
+            bits,
+            levels,
+        } = self;
+        assert!(
+            *measured <= 2.0 * expected + 0.001,
+            "{what}: {measured} of {expected}, {levels} levels"
+        );
+        // Whole lines, headers and checksums of small files count.
+        assert!(
+            *bits <= bits_per_key * 1.02 + 0.2,
+            "{what}: {bits} bits per entry"
+        );
+    }
+}
+
+/// Loads in random order, and has a look. Each part is merged before the next comes, so that the tree
+/// does not depend on how fast merging is.
+fn loaded(bits_per_key: f64, allocation: FilterAllocation) -> Cost {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path(), options(bits_per_key, allocation)).unwrap();
+    let keyspace = db.keyspace("filters").unwrap();
+    let numbers: Vec<u64> = shuffled().collect();
+    for numbers in numbers.chunks(2_000) {
+        fill(&keyspace, numbers.iter().copied());
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+    }
+    cost(&db, &keyspace)
+}
+
+#[test]
+fn absent_keys_cost_what_the_rates_say_and_less_than_with_one_rate() {
+    for bits in [2.0, 5.0, 10.0] {
+        let monkey = loaded(bits, FilterAllocation::Monkey);
+        monkey.check(&format!("monkey, {bits} bits"), bits);
+        let uniform = loaded(bits, FilterAllocation::Uniform);
+        uniform.check(&format!("uniform, {bits} bits"), bits);
+        assert_eq!(monkey.levels, uniform.levels);
+        assert!(monkey.levels > 2);
+        assert!(monkey.measured < uniform.measured, "{bits} bits");
+    }
+}
+
+#[test]
+fn files_that_were_only_moved_are_filtered_like_the_rest() {
+    for bits in [2.0, 5.0, 10.0] {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(folder.path(), options(bits, FilterAllocation::Monkey)).unwrap();
+        let keyspace = db.keyspace("filters").unwrap();
+        fill(&keyspace, 0..KEYS);
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        assert_eq!(stats(&db).merges, 0);
+        let cost = cost(&db, &keyspace);
+        cost.check(&format!("moved, {bits} bits"), bits);
+        // Every key range has one file: one filter that has all the bits.
+        let alone = 0.6185_f64.powf(bits);
+        assert!(cost.measured < 2.0 * alone, "{} of {alone}", cost.measured);
+    }
+}
+
+#[test]
+fn filters_follow_a_tree_that_grows() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path(), options(8.0, FilterAllocation::Monkey)).unwrap();
+    let keyspace = db.keyspace("filters").unwrap();
+    let mut deepest = 0;
+    let numbers: Vec<u64> = shuffled().collect();
+    for (part, numbers) in numbers.chunks(10_000).enumerate() {
+        fill(&keyspace, numbers.iter().copied());
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        let cost = cost(&db, &keyspace);
+        cost.check(&format!("part {part}"), 8.0);
+        deepest = deepest.max(cost.levels);
+    }
+    assert!(deepest > 2);
+    // What is closed and opened again is granted the same.
+    drop(keyspace);
+    db.close().unwrap();
+    let db = Db::open(folder.path(), options(8.0, FilterAllocation::Monkey)).unwrap();
+    let keyspace = db.keyspace("filters").unwrap();
+    cost(&db, &keyspace).check("opened again", 8.0);
+}
