@@ -70,10 +70,13 @@ impl Setting {
             }),
             set("garnering", |options| {
                 options.keyspace.scaling = 0.6;
+                options.keyspace.max_space_amp = 1.3;
+                options.merge_bytes_per_second = 64 << 10;
             }),
             set("scrubbed", |options| {
                 options.scrub_interval = Duration::from_nanos(1);
                 options.open_files_max = 16;
+                options.background_threads = 4;
                 options.keyspace.file_bytes = 1 << 10;
             }),
         ]

@@ -154,6 +154,9 @@ pub struct Options {
     pub background_threads: usize,
     /// Table files kept open. Default 512.
     pub open_files_max: usize,
+    /// Bytes per second that merges may write, 0 for no bound, which is the default. Flushes count but
+    /// never wait, and nobody waits while writers are held up for lack of merging.
+    pub merge_bytes_per_second: u64,
 
     // Tuning
     /// How long a mapped block is trusted before its checksum is verified again. Default an hour.
@@ -176,6 +179,7 @@ impl Default for Options {
             max_wal_bytes: 512 << 20,
             background_threads: 2,
             open_files_max: 512,
+            merge_bytes_per_second: 0,
             scrub_interval: Duration::from_secs(3600),
             keyspace: KeyspaceOptions::default(),
             vfs: Arc::new(OsVfs),

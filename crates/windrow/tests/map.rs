@@ -87,6 +87,59 @@ fn check(source: BlockSource, compression: Compression) {
     }
 }
 
+/// Large merges are cut into parts that several threads carry out; nothing shows but the count.
+#[test]
+fn merged_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    options.background_threads = 4;
+    options.keyspace = tiny(Compression::None);
+    options.keyspace.level0_runs = 8;
+    options.keyspace.base_bytes = 256 << 10;
+    let db = Db::open(folder.path(), options).unwrap();
+    let map = db.keyspace("map").unwrap();
+    let mut random = Random(11);
+    let mut model = BTreeMap::new();
+    for step in 0..40_000_u64 {
+        let key = random.next(20_000).to_be_bytes();
+        map.insert(key, step.to_be_bytes()).unwrap();
+        model.insert(key.to_vec(), step.to_be_bytes().to_vec());
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    let stats = db.stats();
+    assert!(stats.merge_parts > stats.merges, "{stats:?}");
+    let all: Vec<_> = map.iter().unwrap().map(Result::unwrap).collect();
+    assert!(all.iter().map(|(key, value)| (key, value)).eq(model.iter()));
+    assert!(db.verify().unwrap().is_sound());
+}
+
+/// Merging everything down leaves no tombstone, whatever way it came to the last level.
+#[test]
+fn merging_by_hand_sheds_tombstones() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    options.keyspace = tiny(Compression::None);
+    let db = Db::open(folder.path(), options).unwrap();
+    let map = db.keyspace("map").unwrap();
+    let tombstones = || -> u64 {
+        let levels = db.stats().keyspaces.remove(0).levels;
+        levels.iter().map(|level| level.tombstones).sum()
+    };
+    for key in 0..3_000_u32 {
+        map.insert(key.to_be_bytes(), [1; 20]).unwrap();
+    }
+    let snapshot = db.snapshot();
+    for key in (0..3_000_u32).filter(|key| key % 3 == 0) {
+        map.remove(key.to_be_bytes()).unwrap();
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    assert!(tombstones() > 0, "a snapshot needs what they hide");
+    drop(snapshot);
+    map.compact_range::<&[u8]>(..).unwrap();
+    assert_eq!(tombstones(), 0);
+    assert_eq!(map.iter().unwrap().count(), 2_000);
+}
+
 #[test]
 fn mapped() {
     check(BlockSource::Mapped, Compression::None);

@@ -9,16 +9,26 @@
 //! for each entry.
 
 use super::output::{Created, Output};
+use crate::base::key::SEQUENCE_MAX;
 use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber};
 use crate::policy::{ReadPoints, Verdict, keep};
 use crate::table::FileMeta;
 
-/// What a merge has written.
+/// What a merge, or a part of one, has written.
 #[derive(Debug)]
 pub(crate) struct Merged<'a> {
     pub(crate) files: Vec<FileMeta>,
     /// Removes the files unless they come to be named by the manifest.
     pub(crate) created: Created<'a>,
+    /// Entries that were read.
+    pub(crate) entries: u64,
+}
+
+/// The keys that a part of a merge takes: from `from`, to before `to`; all where there is no end.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Part<'k> {
+    pub(crate) from: Option<&'k [u8]>,
+    pub(crate) to: Option<&'k [u8]>,
 }
 
 /// What became of the entries of a merge.
@@ -32,33 +42,38 @@ struct Counts {
     spent: u64,
 }
 
-/// Writes what `input` holds to `output`, without what no reader at `readers` can see.
+/// Writes what `input` holds of `part` to `output`, without what no reader at `readers` can see.
 ///
 /// `deeper` tells whether data outside this merge and older than it may hold a key; it is asked for
-/// ascending keys. `expected` is how many entries the input must have.
+/// ascending keys. Whether all entries were read, [`check_entries`] says when all parts are done.
 ///
 /// # Errors
-/// Those of reading and writing; `Corruption` where the input holds more or fewer entries than
-/// `expected`.
+/// Those of reading and writing.
 pub(crate) fn merge<'a>(
     mut input: impl Cursor,
+    part: Part<'_>,
     mut output: Output<'a, '_>,
     readers: &ReadPoints,
     mut deeper: impl FnMut(&[u8]) -> bool,
-    expected: u64,
 ) -> Result<Merged<'a>> {
     let mut counts = Counts::default();
     let mut key = Vec::new();
     let mut newer: Option<SequenceNumber> = None;
-    input.seek_to_first()?;
+    match part.from {
+        Some(from) => input.seek(from, SEQUENCE_MAX)?,
+        None => input.seek_to_first()?,
+    }
     while input.is_valid() {
-        counts.entries += 1;
         if newer.is_none() || input.key() != key {
+            if part.to.is_some_and(|to| to <= input.key()) {
+                break;
+            }
             newer = None;
             key.clear();
             key.extend_from_slice(input.key());
             output.begin_key(&key)?;
         }
+        counts.entries += 1;
         let trailer = input.trailer();
         match keep(trailer, newer, readers, || deeper(&key)) {
             Verdict::Keep => output.add(&key, trailer, input.value())?,
@@ -69,16 +84,34 @@ pub(crate) fn merge<'a>(
         input.next()?;
     }
     let written = output.entries();
-    if counts.entries != expected || counts.entries != written + counts.superseded + counts.spent {
+    if counts.entries != written + counts.superseded + counts.spent {
         return Err(Error::new(
             ErrorKind::Corruption,
             format!(
-                "a merge read {} of {expected} entries and wrote {written}, dropping {} that were \
-                 superseded and {} tombstones: the counts do not add up, and its result is discarded",
+                "a merge read {} entries and wrote {written}, dropping {} that were superseded and \
+                 {} tombstones: the counts do not add up, and its result is discarded",
                 counts.entries, counts.superseded, counts.spent
             ),
         ));
     }
     let (files, created) = output.finish()?;
-    Ok(Merged { files, created })
+    Ok(Merged {
+        files,
+        created,
+        entries: counts.entries,
+    })
+}
+
+/// I1, for all parts of a merge together.
+///
+/// # Errors
+/// `Corruption` where they have read more or fewer entries than the `expected` ones.
+pub(crate) fn check_entries(read: u64, expected: u64) -> Result<()> {
+    if read == expected {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Corruption,
+        format!("a merge read {read} of {expected} entries, and its result is discarded"),
+    ))
 }

@@ -15,6 +15,20 @@ use crate::policy::OutputCutter;
 use crate::table::{FileMeta, TableOptions, TableWriter, file_name};
 use crate::vfs::Vfs;
 
+/// What a job writes for, in the order of urgency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum IoClass {
+    /// A memtable: writers wait for its memory.
+    Flush,
+    /// Runs of level 0: reads wait for there to be fewer.
+    Level0,
+    /// Deeper levels.
+    Merge,
+}
+
+/// A job is paced each time it has written so many bytes.
+const PACE_BYTES: u64 = 256 << 10;
+
 /// What a job needs from the engine.
 pub(crate) trait JobContext {
     /// The file system.
@@ -25,6 +39,8 @@ pub(crate) trait JobContext {
     fn allocate_id(&self) -> Result<u64>;
     /// Makes the names in the folder durable.
     fn sync_directory(&self) -> Result<()>;
+    /// Waits until a job of `class` may write `bytes` more.
+    fn pace(&self, class: IoClass, bytes: u64);
     /// Fails when the job is to be abandoned.
     fn check_cancelled(&self) -> Result<()>;
 }
@@ -32,6 +48,9 @@ pub(crate) trait JobContext {
 /// Writes ascending entries into as many tables as they need.
 pub(crate) struct Output<'a, 'keys> {
     context: &'a dyn JobContext,
+    class: IoClass,
+    /// Entry bytes that were added since the job was paced.
+    unpaced: u64,
     options: TableOptions,
     /// Where one file ends and the next begins; without it there is one file.
     cutter: Option<OutputCutter<&'keys [u8]>>,
@@ -45,11 +64,14 @@ pub(crate) struct Output<'a, 'keys> {
 impl<'a, 'keys> Output<'a, 'keys> {
     pub(crate) fn new(
         context: &'a dyn JobContext,
+        class: IoClass,
         options: TableOptions,
         cutter: Option<OutputCutter<&'keys [u8]>>,
     ) -> Self {
         Self {
             context,
+            class,
+            unpaced: 0,
             options,
             cutter,
             writer: None,
@@ -86,6 +108,11 @@ impl<'a, 'keys> Output<'a, 'keys> {
         };
         writer.add(key, trailer, value)?;
         self.entries += 1;
+        self.unpaced += (key.len() + value.len()) as u64;
+        if self.unpaced >= PACE_BYTES {
+            self.context.pace(self.class, self.unpaced);
+            self.unpaced = 0;
+        }
         Ok(())
     }
 
@@ -132,7 +159,17 @@ pub(crate) struct Created<'a> {
     numbers: Vec<FileNumber>,
 }
 
-impl Created<'_> {
+impl<'a> Created<'a> {
+    /// Files `numbers`, which parts of a merge have [released](Self::release).
+    pub(crate) fn adopt(context: &'a dyn JobContext, numbers: Vec<FileNumber>) -> Self {
+        Self { context, numbers }
+    }
+
+    /// Gives the files to whoever adopts them.
+    pub(crate) fn release(mut self) -> Vec<FileNumber> {
+        std::mem::take(&mut self.numbers)
+    }
+
     /// Carries out `edit`, which names the files. They stay if it counts or may count: always, after
     /// a panic too, but where it failed without a trace.
     pub(crate) fn name_by<R>(mut self, edit: impl FnOnce() -> Result<R>) -> Result<R> {

@@ -14,7 +14,7 @@ use super::stats::{KeyspaceStats, LevelStats, Stats};
 use super::{Engine, KeyspaceCore, filters};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Error, KeyspaceId, Result};
+use crate::base::{Error, FileNumber, KeyspaceId, Result};
 use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::bounded_capacities;
@@ -139,13 +139,15 @@ impl Engine {
         }
     }
 
-    /// Merges everything in `range` down to the deepest level that holds data.
+    /// Merges everything in `range` down to the deepest level that holds data, and what is there once
+    /// more where it holds tombstones.
     pub(crate) fn compact_range(
         &self,
         keyspace: &Arc<KeyspaceCore>,
         range: &KeyRange,
     ) -> Result<()> {
         self.flush_all()?;
+        let before = FileNumber(self.catalog.allocate()?);
         loop {
             let generation = self.signal.generation();
             self.check_writable()?;
@@ -153,7 +155,7 @@ impl Engine {
                 continue;
             };
             let has_merged = self.poison_on_panic(|| {
-                let Some(job) = MergeJob::claim_range(keyspace, range) else {
+                let Some(job) = MergeJob::claim_range(keyspace, range, before) else {
                     return Ok(false);
                 };
                 let outcome = self.merge(keyspace, &job);

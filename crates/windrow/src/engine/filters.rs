@@ -6,6 +6,8 @@
 //!
 //! Concurrency: one thread at a time per keyspace, under `filters`; readers are not held up.
 
+use std::ops::Add;
+
 use super::keyspace::KeyspaceWork;
 use super::merge_job::summary;
 use super::{Engine, KeyspaceCore};
@@ -127,9 +129,9 @@ pub(super) fn useless_reads(files: &[Shared<FileHandle>], level: usize) -> f64 {
             .product::<f64>()
     };
     if level == 0 {
-        return files.iter().map(rate).sum();
+        return files.iter().map(rate).fold(0.0, f64::add);
     }
     let entries: u64 = files.iter().map(|file| file.meta.entries()).sum();
     let weighted = |file| rate(file) * file.meta.entries() as f64;
-    files.iter().map(weighted).sum::<f64>() / entries.max(1) as f64
+    files.iter().map(weighted).fold(0.0, f64::add) / entries.max(1) as f64
 }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use super::merge_job::{next_version, table_options};
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::{FileNumber, Result, SequenceNumber};
-use crate::compact::merge::merge;
-use crate::compact::output::Output;
+use crate::compact::merge::{Part, check_entries, merge};
+use crate::compact::output::{IoClass, Output};
 use crate::manifest::names::FileName;
 use crate::manifest::{ManifestState, Record};
 use crate::memtable::MemtableCursor;
@@ -24,16 +24,17 @@ impl Engine {
     pub(super) fn flush(&self, keyspace: &Arc<KeyspaceCore>, oldest: &Waiting) -> Result<()> {
         let options = keyspace.options();
         let units = keyspace.flush_filter_units(&oldest.memtable)?;
-        let output = Output::new(self, table_options(&options, units), None);
+        let output = Output::new(self, IoClass::Flush, table_options(&options, units), None);
         let readers = self.read_points();
         let flushed = merge(
             MemtableCursor::new(&oldest.memtable),
+            Part::default(),
             output,
             &readers,
             // Older versions may lie in any run below.
             |_| true,
-            oldest.memtable.entries(),
         )?;
+        check_entries(flushed.entries, oldest.memtable.entries())?;
         self.sync_logs()?;
         let files = flushed.files;
         let first_needed = flushed.created.name_by(|| {

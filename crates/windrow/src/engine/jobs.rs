@@ -16,6 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::merge_job::MergeJob;
+use super::pace::IoBudget;
+use super::split_merge::{SplitMerge, Taken};
 use super::stall::OwedDelay;
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::Mutex;
@@ -36,8 +38,11 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Background {
     rotation_requested: AtomicBool,
     pub(super) owed: OwedDelay,
-    /// Merges that are running.
+    /// Merges and parts of merges that are running, parts that a leader carries out aside.
     merging: AtomicUsize,
+    pub(super) io_budget: IoBudget,
+    /// Merges whose parts are to be had.
+    pub(super) splits: Mutex<Vec<Arc<SplitMerge>>>,
     /// When mapped blocks were last declared unverified, in nanoseconds.
     scrubbed: AtomicU64,
     /// Until when the log is not worked on ahead of need, after there was no room for that.
@@ -90,6 +95,7 @@ enum Job {
     MarkLog,
     FreeLog(Vec<Arc<KeyspaceCore>>),
     Merge(Arc<KeyspaceCore>, MergeJob),
+    Part(Taken),
 }
 
 fn claim_flush(keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
@@ -127,13 +133,21 @@ impl Engine {
         if let Some(pinning) = self.keyspaces_that_pin_the_log() {
             return Some(Job::FreeLog(pinning));
         }
-        let merging_max = self.options.background_threads.saturating_sub(1).max(1);
-        if self.background.merging.load(Ordering::Acquire) < merging_max {
+        if self.background.merging.load(Ordering::Acquire) < self.merges_max() {
+            if let Some(part) = self.take_part() {
+                self.background.merging.fetch_add(1, Ordering::AcqRel);
+                return Some(Job::Part(part));
+            }
             return keyspaces
                 .iter()
                 .find_map(|keyspace| self.claim_merge(keyspace));
         }
         None
+    }
+
+    /// How many threads may merge at a time: one is kept free for flushes.
+    pub(super) fn merges_max(&self) -> usize {
+        self.options.background_threads.saturating_sub(1).max(1)
     }
 
     fn claim_merge(&self, keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
@@ -196,6 +210,12 @@ impl Engine {
                 self.background.merging.fetch_sub(1, Ordering::AcqRel);
                 keyspace.refresh_pressure();
                 outcome
+            }
+            Job::Part(part) => {
+                // Its leader hears how it went.
+                self.run_part(part);
+                self.background.merging.fetch_sub(1, Ordering::AcqRel);
+                Ok(())
             }
         }
     }

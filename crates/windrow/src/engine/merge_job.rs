@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use super::keyspace::KeyspaceWork;
+use super::split_merge::SplitMerge;
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
 use crate::base::{Error, FileNumber, Result};
-use crate::compact::merge::{Merged, merge};
-use crate::compact::output::{JobContext, Output};
+use crate::compact::merge::{Merged, Part, check_entries, merge};
+use crate::compact::output::{IoClass, JobContext, Output};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::{FileHandle, Record, Version};
 use crate::options::KeyspaceOptions;
@@ -40,7 +41,7 @@ pub(super) enum MergeJob {
         claim: Claim<Box<[u8]>>,
     },
     Merge {
-        inputs: Inputs,
+        inputs: Arc<Inputs>,
         claim: Claim<Box<[u8]>>,
     },
 }
@@ -59,6 +60,14 @@ pub(super) struct Inputs {
 impl Inputs {
     fn files(&self) -> impl Iterator<Item = &Shared<FileHandle>> {
         self.upper.iter().chain(&self.lower)
+    }
+
+    fn numbers(&self) -> Vec<FileNumber> {
+        self.files().map(|file| file.meta.number).collect()
+    }
+
+    fn entries(&self) -> u64 {
+        self.files().map(|file| file.meta.entries()).sum()
     }
 
     /// One run per file of level 0, else one for all upper files, and one for the lower files.
@@ -89,11 +98,15 @@ impl MergeJob {
         })
     }
 
-    /// The next job that brings `range` down, claimed.
-    pub(super) fn claim_range(keyspace: &KeyspaceCore, range: &KeyRange) -> Option<Self> {
+    /// The next job that brings `range` down and rids files older than `before` of tombstones, claimed.
+    pub(super) fn claim_range(
+        keyspace: &KeyspaceCore,
+        range: &KeyRange,
+        before: FileNumber,
+    ) -> Option<Self> {
         Self::claim_plan(keyspace, Some(range), |tree, _, range| {
             let (smallest, largest) = range.map(KeyRange::ends).unwrap_or_default();
-            policy::plan_range(tree, smallest.as_ref(), largest.as_ref())
+            policy::plan_range(tree, smallest.as_ref(), largest.as_ref(), before)
         })
     }
 
@@ -131,7 +144,7 @@ impl MergeJob {
                 lower,
                 claim,
             } => Self::Merge {
-                inputs: Inputs {
+                inputs: Arc::new(Inputs {
                     work: KeyspaceWork {
                         level_count: work.level_count,
                         ..KeyspaceWork::default()
@@ -140,7 +153,7 @@ impl MergeJob {
                     upper: find(&version, level, &upper),
                     lower: find(&version, claim.level, &lower),
                     version: Shared::clone(&version),
-                },
+                }),
                 claim: own(&claim),
             },
         };
@@ -152,7 +165,7 @@ impl MergeJob {
         match self {
             Self::Resize { .. } => Vec::new(),
             Self::Move { file, .. } => vec![file.meta.number],
-            Self::Merge { inputs, .. } => inputs.files().map(|file| file.meta.number).collect(),
+            Self::Merge { inputs, .. } => inputs.numbers(),
         }
     }
 
@@ -248,10 +261,10 @@ impl Engine {
     fn merge_files(
         &self,
         keyspace: &Arc<KeyspaceCore>,
-        inputs: &Inputs,
+        inputs: &Arc<Inputs>,
         claim: &Claim<Box<[u8]>>,
     ) -> Result<()> {
-        let merged = self.rewrite(keyspace, inputs, claim)?;
+        let merged = self.rewrite_all(keyspace, inputs, claim)?;
         let id = keyspace.id();
         let levels = inputs
             .upper
@@ -294,12 +307,55 @@ impl Engine {
         Ok(())
     }
 
-    /// Writes the merged inputs to new files of the claimed level.
-    fn rewrite(
+    /// Writes the merged inputs to new files of the claimed level, in parts if the merge is large and
+    /// there may be threads to spare.
+    fn rewrite_all(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        inputs: &Arc<Inputs>,
+        claim: &Claim<Box<[u8]>>,
+    ) -> Result<Merged<'_>> {
+        let readers = self.read_points();
+        let ends = self.part_ends(keyspace, inputs, claim);
+        let merged = if ends.is_empty() {
+            self.rewrite(keyspace, inputs, claim, Part::default(), &readers)?
+        } else {
+            let split = SplitMerge::new(
+                Arc::clone(keyspace),
+                Arc::clone(inputs),
+                claim.clone(),
+                readers,
+                ends,
+            );
+            self.lead_split(split)?
+        };
+        check_entries(merged.entries, inputs.entries())?;
+        Ok(merged)
+    }
+
+    /// Where the parts of a merge end, but for the last; none if it is done in one piece.
+    fn part_ends(
         &self,
         keyspace: &KeyspaceCore,
         inputs: &Inputs,
         claim: &Claim<Box<[u8]>>,
+    ) -> Vec<Box<[u8]>> {
+        let tree = summary(&inputs.version, &inputs.work);
+        let file_bytes =
+            policy::target_file_bytes(&keyspace.options(), tree.level_count, claim.level);
+        let numbers = inputs.numbers();
+        let ends = policy::part_ends(&tree, &numbers, file_bytes, self.merges_max());
+        ends.into_iter().map(Box::from).collect()
+    }
+
+    /// Writes one part of the merged inputs.
+    pub(super) fn rewrite(
+        &self,
+        keyspace: &KeyspaceCore,
+        inputs: &Inputs,
+        claim: &Claim<Box<[u8]>>,
+        part: Part<'_>,
+        readers: &ReadPoints,
     ) -> Result<Merged<'_>> {
         let options = keyspace.options();
         let tree = summary(&inputs.version, &inputs.work);
@@ -307,21 +363,25 @@ impl Engine {
         let target_bytes = policy::target_file_bytes(&options, tree.level_count, claim.level);
         let cutter = OutputCutter::new(&tree, &claim, target_bytes);
         let mut deeper = DeeperLevels::new(&tree, &claim);
-        let numbers: Vec<FileNumber> = inputs.files().map(|file| file.meta.number).collect();
-        let expected = inputs.files().map(|file| file.meta.entries()).sum();
-        let share = policy::output_share(&tree, &claim, expected, &numbers);
+        let share = policy::output_share(&tree, &claim, inputs.entries(), &inputs.numbers());
         let units = policy::filter_units(share, keyspace.filter_price(), &options);
-        let output = Output::new(self, table_options(&options, units), Some(cutter));
+        let class = if inputs.level == 0 {
+            IoClass::Level0
+        } else {
+            IoClass::Merge
+        };
+        let output = Output::new(self, class, table_options(&options, units), Some(cutter));
         let cursors = inputs
             .runs()
             .into_iter()
             .map(|run| RunCursor::<SequentialCursor>::new(Arc::clone(&self.tables), run));
+        stats::add(&self.counters.merge_parts, 1);
         merge(
             MergingCursor::new(cursors.collect()),
+            part,
             output,
-            &self.read_points(),
+            readers,
             |key| deeper.may_hold(key),
-            expected,
         )
     }
 
@@ -371,6 +431,10 @@ impl JobContext for Engine {
 
     fn sync_directory(&self) -> Result<()> {
         self.sync_directory()
+    }
+
+    fn pace(&self, class: IoClass, bytes: u64) {
+        self.pace_jobs(class, bytes);
     }
 
     fn check_cancelled(&self) -> Result<()> {

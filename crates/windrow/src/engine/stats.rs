@@ -35,6 +35,8 @@ pub struct Stats {
     pub flushes: u64,
     /// Merges finished.
     pub merges: u64,
+    /// Parts in which they were carried out.
+    pub merge_parts: u64,
     /// Files moved down a level without rewriting.
     pub moves: u64,
     /// Blocks that reads consulted, wherever they came from.
@@ -206,6 +208,7 @@ pub(crate) struct Counters {
     pub(crate) merge_bytes_read: AtomicU64,
     pub(crate) flushes: AtomicU64,
     pub(crate) merges: AtomicU64,
+    pub(crate) merge_parts: AtomicU64,
     pub(crate) moves: AtomicU64,
     pub(crate) stalls: AtomicU64,
     pub(crate) stall_micros: AtomicU64,
@@ -226,6 +229,7 @@ impl Counters {
             merge_bytes_read: zero(),
             flushes: zero(),
             merges: zero(),
+            merge_parts: zero(),
             moves: zero(),
             stalls: zero(),
             stall_micros: zero(),
@@ -276,6 +280,7 @@ impl Counters {
             (&self.merge_bytes_read, &mut stats.merge_bytes_read),
             (&self.flushes, &mut stats.flushes),
             (&self.merges, &mut stats.merges),
+            (&self.merge_parts, &mut stats.merge_parts),
             (&self.moves, &mut stats.moves),
             (&self.stalls, &mut stats.stalls),
             (&self.stall_micros, &mut stats.stall_micros),

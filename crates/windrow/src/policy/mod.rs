@@ -25,6 +25,7 @@ mod pressure;
 mod retention;
 mod scores;
 mod shares;
+mod split;
 mod summary;
 
 pub(crate) use capacities::{bounded_capacities, target_file_bytes};
@@ -34,6 +35,7 @@ pub(crate) use pick::{Plan, plan, plan_range};
 pub(crate) use pressure::{Backlog, Pressure, pressure};
 pub(crate) use retention::{DeeperLevels, ReadPoints, Verdict, keep};
 pub(crate) use scores::pending_bytes;
+pub(crate) use split::part_ends;
 pub(crate) use summary::{Claim, FileSummary, TreeSummary};
 
 #[cfg(test)]

@@ -13,6 +13,9 @@
 //!    behind the cursor among equals. Either way every neighbour joins whose own overlap is inside
 //!    what is taken already: it comes down at no further cost.
 //!
+//! 4. *Shed*: a file of which half are tombstones goes down although its level is not due, so that
+//!    they meet what they hide, and scans need not step over them for long.
+//!
 //! A level 0 that is due but blocked by running jobs keeps level 1 quiet: jobs of lower score do
 //! not take files from level 1, or level 0 would never find all it overlaps free at one time.
 
@@ -86,7 +89,24 @@ pub(crate) fn plan<K: Ord + Clone>(
         }
         level_one_rests |= level == 0;
     }
-    Plan::Idle
+    let first = if level_one_rests { 2 } else { 1 };
+    shed(tree, first).unwrap_or(Plan::Idle)
+}
+
+/// Takes a file that is mostly tombstones from level `first` or deeper towards what they hide.
+fn shed<K: Ord + Clone>(tree: &TreeSummary<K>, first: usize) -> Option<Plan<K>> {
+    (first..tree.deepest_level()).find_map(|level| {
+        let files = tree.level(level);
+        let mut dense = (0..files.len()).filter(|&file| is_dense(&files[file]));
+        dense.find_map(|file| {
+            move_down(tree, level, &files[file]).or_else(|| merge_file(tree, level, file))
+        })
+    })
+}
+
+/// Whether at least half of the entries are tombstones.
+fn is_dense<K>(file: &FileSummary<K>) -> bool {
+    file.tombstones.saturating_mul(2) >= file.entries
 }
 
 /// The number of levels that `tree` should have, if not the present one.
@@ -107,11 +127,15 @@ fn resized<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Option<usize>
 /// The next job that brings the keys from `smallest` to `largest`, unbounded where absent, down to
 /// the deepest level that holds data, shedding on the way what nobody needs.
 ///
-/// `Idle` when they are there, or while running jobs are in the way.
+/// What is there already and holds tombstones is rewritten in its place, files with numbers below
+/// `before` only, so that each is rewritten once.
+///
+/// `Idle` when all that is done, or while running jobs are in the way.
 pub(crate) fn plan_range<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     smallest: Option<&K>,
     largest: Option<&K>,
+    before: FileNumber,
 ) -> Plan<K> {
     let wanted = |from: &K, to: &K| {
         smallest.is_none_or(|smallest| smallest <= to)
@@ -130,7 +154,37 @@ pub(crate) fn plan_range<K: Ord + Clone>(
                 .find_map(|file| merge_file(tree, level, file))
         })
     };
-    heap.or_else(file).unwrap_or(Plan::Idle)
+    let rewrite = || {
+        let level = tree.deepest_level();
+        let stale = |file: &&FileSummary<K>| {
+            let is_old = file.tombstones > 0 && file.number < before && !file.busy;
+            is_old && wanted(&file.smallest, &file.largest)
+        };
+        tree.level(level)
+            .iter()
+            .filter(stale)
+            .find_map(|file| rewrite_file(tree, level, file))
+    };
+    heap.or_else(file).or_else(rewrite).unwrap_or(Plan::Idle)
+}
+
+/// Rewrites a file of the last level in its place.
+fn rewrite_file<K: Ord + Clone>(
+    tree: &TreeSummary<K>,
+    level: usize,
+    file: &FileSummary<K>,
+) -> Option<Plan<K>> {
+    let is_free = !tree.is_claimed(level, &file.smallest, &file.largest);
+    is_free.then(|| Plan::Merge {
+        level,
+        upper: vec![file.number],
+        lower: Vec::new(),
+        claim: Claim {
+            level,
+            smallest: file.smallest.clone(),
+            largest: file.largest.clone(),
+        },
+    })
 }
 
 /// The levels that should give something, highest score first, the upper one among equals.
@@ -172,8 +226,7 @@ fn move_down<K: Ord + Clone>(
     file: &FileSummary<K>,
 ) -> Option<Plan<K>> {
     let inputs = Inputs::over(tree, level + 1, &file.smallest, &file.largest)?;
-    let sheds = file.tombstones.saturating_mul(2) >= file.entries
-        && !tree.overlaps_below(level + 1, &file.smallest, &file.largest);
+    let sheds = is_dense(file) && !tree.overlaps_below(level + 1, &file.smallest, &file.largest);
     (!file.busy && !sheds && inputs.lower.is_empty()).then(|| Plan::Move {
         level,
         upper: file.number,

@@ -5,7 +5,7 @@ mod filters;
 mod garnering;
 mod model;
 mod properties;
-mod tables;
+pub(super) mod tables;
 
 /// A reproducible random sequence (`SplitMix64`).
 struct Random(u64);

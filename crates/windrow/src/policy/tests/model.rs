@@ -267,13 +267,19 @@ impl Model {
 
     /// Brings everything down to the deepest level, as `compact_range` does.
     pub(super) fn compact(&mut self) {
+        let before = self.next_file();
         loop {
-            let plan = plan_range(&self.summary(), None, None);
+            let plan = plan_range(&self.summary(), None, None, before);
             let Some(job) = self.start_plan(plan) else {
                 return;
             };
             self.finish(&job);
         }
+    }
+
+    /// The number of the next file.
+    pub(super) fn next_file(&self) -> FileNumber {
+        FileNumber(self.files + 1)
     }
 
     /// The files, level by level.

@@ -127,8 +127,9 @@ proptest! {
     ) {
         let to = from + width;
         let mut model = run(options, steps);
+        let before = model.next_file();
         for _ in 0..1000 {
-            let plan = plan_range(&model.summary(), Some(&from), Some(&to));
+            let plan = plan_range(&model.summary(), Some(&from), Some(&to), before);
             let Some(job) = model.start_plan(plan) else { break };
             model.finish(&job);
         }
@@ -137,6 +138,10 @@ proptest! {
         let overlaps = |file: &FileSummary<u32>| file.smallest <= to && from <= file.largest;
         for level in 0..tree.deepest_level() {
             prop_assert!(!tree.level(level).iter().any(overlaps));
+        }
+        if model.snapshots.is_empty() {
+            let mut last = tree.level(tree.deepest_level()).iter().filter(|file| overlaps(file));
+            prop_assert!(last.all(|file| file.tombstones == 0));
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::policy::{
 const KIB: u64 = 1 << 10;
 
 /// A file of ten entries over the keys from `smallest` to `largest`.
-pub(super) fn file(number: u64, smallest: u32, largest: u32, kib: u64) -> FileSummary<u32> {
+pub(crate) fn file(number: u64, smallest: u32, largest: u32, kib: u64) -> FileSummary<u32> {
     FileSummary {
         number: FileNumber(number),
         smallest,
@@ -35,7 +35,7 @@ fn tombstones(mut file: FileSummary<u32>) -> FileSummary<u32> {
     file
 }
 
-pub(super) fn tree(level_count: usize, levels: Vec<Vec<FileSummary<u32>>>) -> TreeSummary<u32> {
+pub(crate) fn tree(level_count: usize, levels: Vec<Vec<FileSummary<u32>>>) -> TreeSummary<u32> {
     TreeSummary {
         level_count,
         levels,

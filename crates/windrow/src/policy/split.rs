@@ -1,0 +1,74 @@
+//! How a large merge is cut into parts that run side by side.
+
+use super::summary::{FileSummary, TreeSummary};
+use crate::base::FileNumber;
+
+/// A part has at least this many files of the size that it writes.
+const PART_FILES: u64 = 4;
+
+/// Where the parts of the merge of `inputs` end, but for the last, as the keys with which the next
+/// ones begin, ascending: at most `parts_max` parts of about the same size; none for a merge that is
+/// better done in one piece.
+///
+/// The ends lie where files of the deepest input level begin, since those are sorted and disjoint and
+/// are most of what is read.
+pub(crate) fn part_ends<K: Ord + Clone>(
+    tree: &TreeSummary<K>,
+    inputs: &[FileNumber],
+    file_bytes: u64,
+    parts_max: usize,
+) -> Vec<K> {
+    let is_input = |file: &&FileSummary<K>| inputs.contains(&file.number);
+    let of_level = |files: &'_ [FileSummary<K>]| files.iter().filter(is_input).count() > 0;
+    let Some(deepest) = (1..tree.levels.len())
+        .rev()
+        .find(|&level| of_level(tree.level(level)))
+    else {
+        return Vec::new();
+    };
+    let files: Vec<&FileSummary<K>> = tree.level(deepest).iter().filter(is_input).collect();
+    let bytes: u64 = files.iter().map(|file| file.bytes).sum();
+    let worth = bytes / file_bytes.saturating_mul(PART_FILES).max(1);
+    let parts = worth.min(parts_max as u64);
+    let mut ends = Vec::new();
+    let mut before = 0;
+    for file in files {
+        // How many parts should have ended by here.
+        let due = u128::from(before) * u128::from(parts) / u128::from(bytes.max(1));
+        if due > ends.len() as u128 {
+            ends.push(file.smallest.clone());
+        }
+        before += file.bytes;
+    }
+    ends
+}
+
+#[cfg(test)]
+mod tests {
+    use super::part_ends;
+    use crate::base::FileNumber;
+    use crate::policy::FileSummary;
+    use crate::policy::tests::tables::{file, tree};
+
+    fn ends(lower: u32, parts_max: usize) -> Vec<u32> {
+        let lower: Vec<FileSummary<u32>> = (0..lower)
+            .map(|index| file(u64::from(index) + 10, index * 10, index * 10 + 9, 1))
+            .collect();
+        let numbers: Vec<FileNumber> = lower.iter().map(|file| file.number).collect();
+        let inputs = [&numbers[..], &[FileNumber(1)]].concat();
+        let beside = file(5, 5000, 6000, 99);
+        let level: Vec<_> = lower.into_iter().chain([beside]).collect();
+        let tree = tree(1, vec![vec![file(1, 0, 5000, 50)], level]);
+        part_ends(&tree, &inputs, 1 << 10, parts_max)
+    }
+
+    #[test]
+    fn parts_are_even_and_worth_it() {
+        assert_eq!(ends(0, 4), []);
+        assert_eq!(ends(7, 4), []);
+        assert_eq!(ends(8, 4), [40]);
+        assert_eq!(ends(8, 1), []);
+        assert_eq!(ends(12, 4), [40, 80]);
+        assert_eq!(ends(100, 4), [250, 500, 750]);
+    }
+}
