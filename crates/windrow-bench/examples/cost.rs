@@ -15,7 +15,7 @@ use std::process::Command;
 
 use clap::{Parser, ValueEnum};
 use windrow::{Db, Options};
-use windrow_bench::DataSet;
+use windrow_bench::{DataSet, ValueSizes};
 
 /// 16-byte keys and 100-byte values.
 const KEY_BYTES: usize = 16;
@@ -168,7 +168,7 @@ fn count(
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args = Args::parse();
-    let data = DataSet::new(args.entries, KEY_BYTES, VALUE_BYTES, 1)?;
+    let data = DataSet::new(args.entries, KEY_BYTES, ValueSizes::same(VALUE_BYTES), 1)?;
     if let (Some(folder), [operation]) = (&args.folder, &args.operations[..]) {
         operation.run(folder, &data, args.repeat, args.idle)?;
         return Ok(());

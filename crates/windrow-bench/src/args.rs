@@ -5,7 +5,13 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use windrow::{BlockSource, Compression, Durability, Error, Options, Preset, Result};
 
-use crate::Load;
+use crate::{DataSet, Load, Mix, ValueSizes};
+
+/// Defaults of the arguments that always have a value.
+const NUM: u64 = 1_000_000;
+const THREADS: u64 = 1;
+const WRITE_RATE: u64 = 20_000;
+pub(crate) const SEED: u64 = 1;
 
 /// What to run, on how much data, with which settings.
 #[derive(Debug, Clone, Args)]
@@ -20,23 +26,29 @@ pub struct BenchArgs {
     )]
     pub loads: Vec<Load>,
 
-    /// Number of different keys, and of entries that a fill writes
-    #[arg(long, value_name = "N", default_value_t = 1_000_000,
+    /// Number of different keys or records, and of entries that a fill writes
+    #[arg(long, visible_alias = "records", value_name = "N", default_value_t = NUM,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub num: u64,
 
     /// Operations of each load that is not a fill [default: N for writes and readseq, N/10 for
-    /// gets, N/50 for seeks]
+    /// gets and YCSB's loads, N/50 for seeks and ycsb-e]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub ops: Option<u64>,
 
-    /// Bytes of a key: a decimal number of up to 16 digits, then zeros
-    #[arg(long, value_name = "BYTES", default_value_t = 16)]
-    pub key_size: usize,
+    /// Bytes of a key: a decimal number of up to 16 digits, then zeros [default: 16, or 24 with
+    /// YCSB's loads or a mix]
+    #[arg(long, value_name = "BYTES")]
+    pub key_size: Option<usize>,
 
-    /// Bytes of a value; half of them can be compressed away
-    #[arg(long, value_name = "BYTES", default_value_t = 100)]
-    pub value_size: usize,
+    /// Bytes of a value; half of them can be compressed away [default: 100]
+    #[arg(long, value_name = "BYTES", conflicts_with = "mix")]
+    pub value_size: Option<usize>,
+
+    /// Sizes of values, in place of one: small ones of 9, medium ones of 104 and large ones of 1004
+    /// bytes. Each key keeps its size
+    #[arg(long, value_enum, ignore_case = true)]
+    pub mix: Option<Mix>,
 
     /// Named set of options to start from
     #[arg(long, value_enum, default_value_t = PresetArg::Balanced)]
@@ -60,7 +72,7 @@ pub struct BenchArgs {
 
     /// Memory of one memtable
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
-    pub write_buffer_bytes: Option<u64>,
+    pub memtable_bytes: Option<u64>,
 
     /// Size of a table file
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
@@ -83,17 +95,17 @@ pub struct BenchArgs {
     pub sync: bool,
 
     /// Threads that share the operations of each load
-    #[arg(long, value_name = "T", default_value_t = 1,
+    #[arg(long, value_name = "T", default_value_t = THREADS,
           value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
 
     /// Writes per second beside the readers of readwhilewriting
-    #[arg(long, value_name = "R", default_value_t = 20_000,
+    #[arg(long, value_name = "R", default_value_t = WRITE_RATE,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub write_rate: u64,
 
     /// Seed of all keys and values
-    #[arg(long, value_name = "S", default_value_t = 1)]
+    #[arg(long, value_name = "S", default_value_t = SEED)]
     pub seed: u64,
 
     /// Folder in which the store is kept after the run, in a subfolder named after the engine. A
@@ -154,6 +166,47 @@ impl From<BlockSourceArg> for BlockSource {
 }
 
 impl BenchArgs {
+    /// The arguments of a command line that names `loads` and nothing else.
+    pub fn new(loads: Vec<Load>) -> Self {
+        Self {
+            loads,
+            num: NUM,
+            ops: None,
+            key_size: None,
+            value_size: None,
+            mix: None,
+            preset: PresetArg::Leveling,
+            size_ratio: None,
+            scaling: None,
+            bits_per_key: None,
+            cache_bytes: None,
+            memtable_bytes: None,
+            file_bytes: None,
+            base_bytes: None,
+            compression: CompressionArg::None,
+            block_source: None,
+            sync: false,
+            threads: THREADS,
+            write_rate: WRITE_RATE,
+            seed: SEED,
+            db: None,
+        }
+    }
+
+    /// The keys and values for these arguments.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where sizes are beyond the limits.
+    pub fn data_set(&self) -> Result<DataSet> {
+        let is_ycsb = self.mix.is_some() || self.loads.iter().any(|load| load.is_ycsb());
+        let key_size = self.key_size.unwrap_or(if is_ycsb { 24 } else { 16 });
+        let value_sizes = match self.mix {
+            Some(mix) => ValueSizes::mix(mix),
+            None => ValueSizes::same(self.value_size.unwrap_or(100)),
+        };
+        DataSet::new(self.num, key_size, value_sizes, self.seed)
+    }
+
     /// Windrow's options for these arguments.
     ///
     /// # Errors
@@ -170,11 +223,11 @@ impl BenchArgs {
         set(&mut keyspace.bits_per_key, self.bits_per_key);
         set(&mut keyspace.file_bytes, self.file_bytes);
         set(&mut keyspace.base_bytes, self.base_bytes);
-        let write_buffer_bytes = self.write_buffer_bytes.map(usize::try_from);
-        let write_buffer_bytes = write_buffer_bytes.transpose().map_err(|_| {
-            Error::invalid_argument("--write-buffer-bytes is more than this machine can address")
+        let memtable_bytes = self.memtable_bytes.map(usize::try_from).transpose();
+        let memtable_bytes = memtable_bytes.map_err(|_| {
+            Error::invalid_argument("--memtable-bytes is more than this machine can address")
         })?;
-        set(&mut keyspace.memtable_bytes, write_buffer_bytes);
+        set(&mut keyspace.memtable_bytes, memtable_bytes);
         keyspace.compression = self.compression.into();
         set(&mut options.cache_bytes, self.cache_bytes);
         set(

@@ -1,24 +1,20 @@
 //! What a load needs of an engine.
 
-use std::path::Path;
-
 use serde::Serialize;
 use windrow::Result;
-
-use crate::BenchArgs;
 
 /// An ordered key-value store under measurement. Every call may come from several threads.
 pub trait Engine: Sync + Sized {
     /// Name in reports, and of the folder below the bench's own.
     const NAME: &'static str;
+    /// A file that the folder of each of its stores holds.
+    const MARKER: &'static str = "CURRENT";
 
     /// A position in the key order.
     type Scan<'a>: Scan
     where
         Self: 'a;
 
-    /// Opens or creates the store in `folder` with the settings of `args`.
-    fn open(folder: &Path, args: &BenchArgs) -> Result<Self>;
     /// Sets `key` to `value`.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
     /// Removes `key`, whether it exists or not.
@@ -60,6 +56,10 @@ pub struct Counters {
     pub read_bytes: u64,
     /// Blocks that gets and scans consulted, where the engine tells.
     pub block_reads: Option<u64>,
+    /// Filters that gets asked, where the engine tells.
+    pub filter_probes: Option<u64>,
+    /// Filters that said yes where the key was absent, where the engine tells.
+    pub filter_false_positives: Option<u64>,
     /// Times that a write was delayed, where the engine tells.
     pub stalls: Option<u64>,
     /// Seconds of these delays.

@@ -1,4 +1,4 @@
-//! Loads that measure Windrow, and other engines beside it, in the manner of `db_bench`.
+//! Loads that measure Windrow, and other engines beside it, in the manner of `db_bench` and of YCSB.
 //!
 //! One [`Engine`] trait, one set of [`Load`]s, one [`Report`] per load. The keys of a load follow
 //! from the seed alone, every value says which key and load wrote it, every read checks what it
@@ -11,20 +11,28 @@
 )]
 
 mod args;
+mod contents;
 mod data;
 mod engine;
+mod garnering;
 mod load;
+mod permutation;
 mod report;
 mod run;
+mod tally;
 mod windrow;
 mod work;
+mod ycsb;
+mod zipf;
 
 pub use args::{BenchArgs, BlockSourceArg, CompressionArg, PresetArg, parse_bytes};
-pub use data::DataSet;
+pub use data::{Checked, DataSet, Mix, ValueSizes};
 pub use engine::{Counters, Engine, LevelShape, Scan};
+pub use garnering::{GarneringArgs, GarneringRow, garnering, garnering_header};
 pub use load::Load;
 pub use report::{Report, header, row};
 pub use run::run;
+pub use tally::{Operation, OperationReport, Percentiles};
 pub use windrow::WindrowEngine;
 
 #[cfg(test)]

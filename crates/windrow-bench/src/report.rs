@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::LevelShape;
+use crate::{LevelShape, OperationReport, Percentiles};
 
 /// The result of one load.
 #[derive(Debug, Clone, Serialize)]
@@ -19,24 +19,30 @@ pub struct Report {
     pub settled_seconds: f64,
     /// Operations per second, without the settling.
     pub ops_per_second: f64,
-    /// Half of the operations took at most this many microseconds.
-    pub p50_us: f64,
-    /// 99 of 100 took at most this long.
-    pub p99_us: f64,
-    /// 999 of 1000 took at most this long.
-    pub p999_us: f64,
-    /// The slowest took this long.
-    pub max_us: f64,
+    /// How long they took.
+    #[serde(flatten)]
+    pub latency: Percentiles,
+    /// The same for each kind of operation in the load.
+    pub operations: Vec<OperationReport>,
     /// Gets that found a value, seeks that met their key, entries walked over.
     pub found: u64,
-    /// Over every key and value read, in hexadecimal; equal for equal seeds and loads, except for
-    /// `readwhilewriting` and what runs on the store that it leaves.
+    /// Over every key and value read, in hexadecimal; equal for equal seeds and loads where
+    /// `repeatable` says so.
     pub checksum: String,
+    /// Whether what is read follows from the seed: not beside or after writers whose order chance
+    /// decides, until the next fill.
+    pub repeatable: bool,
     /// Bytes written by the engine per byte given, over this load alone, after settling; 0 where
     /// nothing was given.
     pub write_amplification: f64,
     /// Blocks consulted by gets and scans, where the engine tells.
     pub block_reads: Option<u64>,
+    /// The same per operation.
+    pub block_reads_per_op: Option<f64>,
+    /// Filters that gets asked, where the engine tells.
+    pub filter_probes: Option<u64>,
+    /// Filters that said yes where the key was absent, where the engine tells.
+    pub filter_false_positives: Option<u64>,
     /// Bytes read from files by gets and scans.
     pub read_bytes: u64,
     /// Bytes written to files, settling included.
@@ -45,6 +51,13 @@ pub struct Report {
     pub stalls: Option<u64>,
     /// Seconds of delay.
     pub stall_seconds: f64,
+    /// Bytes of all files of the store after settling.
+    pub disk_bytes: u64,
+    /// Bytes of the keys and values that a reader can find; unknown where the store is older than
+    /// the run.
+    pub live_bytes: Option<u64>,
+    /// Bytes on disk per live byte.
+    pub space_amplification: Option<f64>,
     /// The tree after settling.
     pub levels: Vec<LevelShape>,
 }
@@ -52,45 +65,81 @@ pub struct Report {
 /// The heading over [`row`]s.
 pub fn header() -> String {
     format!(
-        "{:<17} {:>11} {:>9} {:>11} {:>9} {:>9} {:>9} {:>10} {:>11} {:>7} {:>7}  {}",
+        "{:<17} {:>11} {:>11} {} {:>11} {:>8} {:>6} {:>9} {:>7} {:>9}  {}",
         "load",
         "ops",
-        "seconds",
         "ops/s",
-        "p50 us",
-        "p99 us",
-        "p99.9 us",
-        "max us",
+        latency_columns(["p50", "p95", "p99", "p99.9", "max us"].map(str::to_owned)),
         "found",
         "written",
+        "space",
+        "blocks/op",
         "stalls",
+        "stalled s",
         "MiB by level"
     )
 }
 
-/// One line of the table for people.
+/// The lines of the table for people: one for the load, and one for each kind of operation where
+/// there are several.
 pub fn row(report: &Report) -> String {
     let levels: Vec<String> = report
         .levels
         .iter()
         .map(|level| format!("{:.0}", level.bytes as f64 / f64::from(1 << 20)))
         .collect();
-    let stalls = report
-        .stalls
-        .map_or_else(|| "-".to_owned(), |stalls| stalls.to_string());
-    format!(
-        "{:<17} {:>11} {:>9.3} {:>11.0} {:>9.2} {:>9.2} {:>9.2} {:>10.1} {:>11} {:>6.2}x {:>7}  {}",
+    let stalls = report.stalls.map(|stalls| stalls.to_string());
+    let mut lines = vec![format!(
+        "{:<17} {:>11} {:>11.0} {} {:>11} {:>7.2}x {:>6} {:>9} {:>7} {:>9.3}  {}",
         report.name,
         report.ops,
-        report.seconds,
         report.ops_per_second,
-        report.p50_us,
-        report.p99_us,
-        report.p999_us,
-        report.max_us,
+        latencies(&report.latency),
         report.found,
         report.write_amplification,
-        stalls,
+        or_dash(
+            report
+                .space_amplification
+                .map(|ratio| format!("{ratio:.2}x"))
+        ),
+        or_dash(
+            report
+                .block_reads_per_op
+                .map(|blocks| format!("{blocks:.3}"))
+        ),
+        or_dash(stalls),
+        report.stall_seconds,
         levels.join(" ")
-    )
+    )];
+    if report.operations.len() > 1 {
+        lines.extend(report.operations.iter().map(|kind| {
+            format!(
+                "  {:<15} {:>11} {:>11} {}",
+                kind.operation.name(),
+                kind.ops,
+                "",
+                latencies(&kind.latency)
+            )
+        }));
+    }
+    lines.join("\n")
+}
+
+fn latencies(latency: &Percentiles) -> String {
+    let columns = [
+        latency.p50_us,
+        latency.p95_us,
+        latency.p99_us,
+        latency.p999_us,
+        latency.max_us,
+    ];
+    latency_columns(columns.map(|micros| format!("{micros:.1}")))
+}
+
+fn latency_columns([p50, p95, p99, p999, max]: [String; 5]) -> String {
+    format!("{p50:>7} {p95:>7} {p99:>8} {p999:>8} {max:>9}")
+}
+
+fn or_dash(figure: Option<String>) -> String {
+    figure.unwrap_or_else(|| "-".to_owned())
 }

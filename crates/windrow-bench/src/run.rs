@@ -1,6 +1,7 @@
 //! Runs loads one after the other and reports each.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -8,17 +9,30 @@ use std::time::Instant;
 
 use windrow::{Error, ErrorKind, Result};
 
+use crate::contents::{LiveSet, Records};
 use crate::data::mix;
-use crate::work::{Tally, Worker};
+use crate::tally::Tally;
+use crate::work::Worker;
+use crate::ycsb::{RecordWorker, Requests};
 use crate::{BenchArgs, Counters, DataSet, Engine, Load, Report, Scan};
 
-/// Runs the loads of `args` on engine `E`; `each` gets every report as soon as it is there.
+/// Runs the loads of `args` on engine `E`, whose store `open` opens or creates in a folder; `each`
+/// gets every report as soon as it is there.
 ///
 /// # Errors
 /// What the engine reports; `InvalidArgument` for arguments that contradict each other;
-/// `Corruption` for a read that returned what was never written.
-pub fn run<E: Engine>(args: &BenchArgs, mut each: impl FnMut(&Report) -> Result<()>) -> Result<()> {
-    let data = DataSet::new(args.num, args.key_size, args.value_size, args.seed)?;
+/// `Corruption` for a read that returned what it must not.
+pub fn run<E: Engine>(
+    args: &BenchArgs,
+    open: impl Fn(&Path) -> Result<E>,
+    mut each: impl FnMut(&Report) -> Result<()>,
+) -> Result<()> {
+    let data = args.data_set()?;
+    if args.loads.iter().any(|load| load.is_ycsb()) && !data.tells_generations() {
+        return Err(Error::invalid_argument(
+            "YCSB's loads need values of at least 8 bytes, which say which write they are of",
+        ));
+    }
     let temporary = match &args.db {
         Some(_) => None,
         None => Some(
@@ -34,19 +48,21 @@ pub fn run<E: Engine>(args: &BenchArgs, mut each: impl FnMut(&Report) -> Result<
         (None, None) => Path::new("."),
     };
     let folder = parent.join(E::NAME);
+    let mut contents = Contents::default();
     let mut engine: Option<E> = None;
     for (position, &load) in args.loads.iter().enumerate() {
         if load.is_fill() {
             if let Some(engine) = engine.take() {
                 engine.close()?;
             }
-            empty(&folder)?;
+            empty::<E>(&folder)?;
+            contents = Contents::nothing(load, &data);
         }
         let open = match engine.take() {
             Some(engine) => engine,
             // Nothing is created for a load that cannot run.
-            None if load.needs_data() && !is_store(&folder) => return Err(no_data(load)),
-            None => E::open(&folder, args)?,
+            None if load.needs_data() && !is_store::<E>(&folder) => return Err(no_data(load)),
+            None => open(&folder)?,
         };
         if load.needs_data() && !open.scan()?.seek(&[0])? {
             return Err(no_data(load));
@@ -56,10 +72,11 @@ pub fn run<E: Engine>(args: &BenchArgs, mut each: impl FnMut(&Report) -> Result<
             args,
             data: &data,
             load,
+            folder: &folder,
             stream: stream(&args.loads[..position], load),
             generation: u16::try_from(position).unwrap_or(u16::MAX),
         };
-        each(&job.run()?)?;
+        each(&job.run(&mut contents)?)?;
         engine = Some(open);
     }
     engine.map_or(Ok(()), Engine::close)
@@ -74,20 +91,21 @@ fn stream(before: &[Load], load: Load) -> u64 {
 }
 
 fn no_data(load: Load) -> Error {
-    Error::invalid_argument(format!(
-        "{} needs data: put fillseq or fillrandom before it",
-        load.name()
-    ))
+    let fills = match load.is_ycsb() {
+        true => "ycsb-load",
+        false => "fillseq or fillrandom",
+    };
+    Error::invalid_argument(format!("{} needs data: put {fills} before it", load.name()))
 }
 
-/// Whether a store is in `folder`: each of the engines keeps a file of this name.
-fn is_store(folder: &Path) -> bool {
-    folder.join("CURRENT").is_file()
+/// Whether a store of the engine is in `folder`.
+fn is_store<E: Engine>(folder: &Path) -> bool {
+    folder.join(E::MARKER).is_file()
 }
 
 /// Makes `folder` an empty one. A store that is there goes; anything else stays, and is an error.
-fn empty(folder: &Path) -> Result<()> {
-    if is_store(folder) {
+fn empty<E: Engine>(folder: &Path) -> Result<()> {
+    if is_store::<E>(folder) {
         fs::remove_dir_all(folder).map_err(|error| Error::io("remove", folder, error))?;
     }
     fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
@@ -101,32 +119,98 @@ fn empty(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// The bytes of all files in `folder`, at any depth.
+fn bytes_of_files(folder: &Path) -> Result<u64> {
+    let failed = |error| Error::io("list", folder, error);
+    let mut sum = 0;
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => sum += bytes_of_files(&entry.path())?,
+            Ok(metadata) => sum += metadata.len(),
+            // The engine may remove files meanwhile.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(sum)
+}
+
+/// What the store holds, as far as the run knows.
+#[derive(Debug, Default)]
+struct Contents {
+    /// The keys of the loads of `db_bench`.
+    live: Option<LiveSet>,
+    /// The records of the loads of YCSB.
+    records: Option<Records>,
+    /// Bytes of what is there.
+    live_bytes: Option<u64>,
+    /// Chance has decided about some of it.
+    is_by_chance: bool,
+}
+
+impl Contents {
+    /// Those of a new store that `fill` will write.
+    fn nothing(fill: Load, data: &DataSet) -> Self {
+        let is_ycsb = fill.is_ycsb();
+        Self {
+            live: (!is_ycsb).then(|| LiveSet::new(data.num())),
+            records: is_ycsb.then(Records::default),
+            live_bytes: Some(0),
+            is_by_chance: false,
+        }
+    }
+
+    /// Gets ready for `load`.
+    fn prepare<E: Engine>(&mut self, load: Load, engine: &E, data: &DataSet) -> Result<()> {
+        if load.is_ycsb() && self.records.is_none() {
+            let (records, live_bytes) = RecordWorker::find(engine, data)?;
+            self.records = Some(records);
+            self.live_bytes = Some(live_bytes);
+        }
+        if load.writes_indexes() && self.records.take().is_some() {
+            // Entries among the records that are none of them.
+            self.live_bytes = None;
+        }
+        Ok(())
+    }
+}
+
 /// One load on an open engine.
 struct Job<'a, E> {
     engine: &'a E,
     args: &'a BenchArgs,
     data: &'a DataSet,
     load: Load,
+    folder: &'a Path,
     stream: u64,
     generation: u16,
 }
 
 impl<E: Engine> Job<'_, E> {
-    fn run(&self) -> Result<Report> {
+    fn run(&self, contents: &mut Contents) -> Result<Report> {
+        contents.prepare(self.load, self.engine, self.data)?;
+        let requests = self.requests(contents)?;
         let before = self.engine.counters()?;
         let start = Instant::now();
-        let tally = if self.load == Load::ReadWhileWriting {
-            self.beside_a_writer()?
-        } else {
-            self.on_threads()?
-        };
+        let tally = self.work(contents, requests.as_ref())?;
         let seconds = start.elapsed().as_secs_f64();
         self.engine.settle()?;
         let settled_seconds = start.elapsed().as_secs_f64();
         let after = self.engine.counters()?;
         let levels = self.engine.levels()?;
+
+        let threads = self.args.threads;
+        let changes = self.load.workload().is_some_and(|load| load.writes());
+        contents.is_by_chance |= self.load == Load::ReadWhileWriting || changes && threads > 1;
+        contents.live_bytes = contents
+            .live_bytes
+            .and_then(|bytes| bytes.checked_add_signed(tally.live_bytes));
+        let disk_bytes = bytes_of_files(self.folder)?;
         let written_bytes = after.written_bytes - before.written_bytes;
-        let micros = |quantile| tally.latencies.value_at_quantile(quantile) as f64 / 1e3;
+        let block_reads = difference(before, after, |counters| counters.block_reads);
+        let (latency, operations) = tally.latencies()?;
+        let per_op = |count: u64| count as f64 / tally.ops.max(1) as f64;
         Ok(Report {
             name: self.load.name(),
             engine: E::NAME,
@@ -134,50 +218,112 @@ impl<E: Engine> Job<'_, E> {
             seconds,
             settled_seconds,
             ops_per_second: tally.ops as f64 / seconds.max(1e-9),
-            p50_us: micros(0.5),
-            p99_us: micros(0.99),
-            p999_us: micros(0.999),
-            max_us: tally.latencies.max() as f64 / 1e3,
+            latency,
+            operations,
             found: tally.found,
             checksum: format!("{:016x}", tally.checksum),
+            repeatable: !contents.is_by_chance,
             write_amplification: match tally.given_bytes {
                 0 => 0.0,
                 given => written_bytes as f64 / given as f64,
             },
-            block_reads: difference(before, after, |counters| counters.block_reads),
+            block_reads,
+            block_reads_per_op: block_reads.map(per_op),
+            filter_probes: difference(before, after, |counters| counters.filter_probes),
+            filter_false_positives: difference(before, after, |counters| {
+                counters.filter_false_positives
+            }),
             read_bytes: after.read_bytes - before.read_bytes,
             written_bytes,
             stalls: difference(before, after, |counters| counters.stalls),
             stall_seconds: after.stall_seconds - before.stall_seconds,
+            disk_bytes,
+            live_bytes: contents.live_bytes,
+            space_amplification: contents
+                .live_bytes
+                .filter(|&live| live > 0)
+                .map(|live| disk_bytes as f64 / live as f64),
             levels,
         })
     }
 
-    fn worker(&self) -> Worker<'_, E> {
-        Worker {
+    /// How many steps the load has.
+    fn total(&self) -> u64 {
+        self.load.operations(self.args.num, self.args.ops)
+    }
+
+    /// The requests of a load on records, for whose inserts there is room then.
+    fn requests(&self, contents: &mut Contents) -> Result<Option<Requests<'_>>> {
+        let Some(records) = &mut contents.records else {
+            return Ok(None);
+        };
+        let (requests, inserts) = match self.load.workload() {
+            Some(workload) => {
+                let present = records.present();
+                let requests = Requests::new(self.data, workload, self.stream, present);
+                let inserts = requests.inserts(self.total());
+                (Some(requests), inserts)
+            }
+            None if self.load == Load::YcsbLoad => (None, self.total()),
+            None => return Ok(None),
+        };
+        if records.present() + inserts > self.data.records_max() {
+            return Err(Error::invalid_argument(format!(
+                "the keys are too short for {} records",
+                records.present() + inserts
+            )));
+        }
+        records.make_room(inserts);
+        if self.load == Load::YcsbLoad {
+            records.take_all();
+        }
+        Ok(requests)
+    }
+
+    /// Does the steps of the load.
+    fn work(&self, contents: &Contents, requests: Option<&Requests<'_>>) -> Result<Tally> {
+        let numbers = match contents.records {
+            Some(_) => self.data.records_max(),
+            None => self.data.num(),
+        };
+        let worker = Worker {
             engine: self.engine,
             data: self.data,
+            live: contents.live.as_ref(),
             stream: self.stream,
             generation: self.generation,
+            numbers,
+        };
+        let records = contents.records.as_ref().map(|records| RecordWorker {
+            engine: self.engine,
+            data: self.data,
+            records,
+        });
+        let total = self.total();
+        match (self.load, &records, requests) {
+            (Load::YcsbLoad, Some(records), _) => self.on_threads(|steps| records.load(steps)),
+            (_, Some(records), Some(requests)) => {
+                self.on_threads(|steps| records.run(requests, steps))
+            }
+            (Load::ReadWhileWriting, ..) => self.beside_a_writer(&worker),
+            (load, ..) => self.on_threads(|steps| worker.run(load, steps, total)),
         }
     }
 
     /// Shares the steps of the load out to the threads.
-    fn on_threads(&self) -> Result<Tally> {
-        let total = self.load.operations(self.args.num, self.args.ops);
+    fn on_threads(&self, work: impl Fn(Range<u64>) -> Result<Tally> + Sync) -> Result<Tally> {
+        let total = self.total();
         let threads = self.args.threads;
         if threads == 1 {
-            return self.worker().run(self.load, 0..total, total);
+            return work(0..total);
         }
         let share = |thread: u64| total / threads * thread + (total % threads).min(thread);
+        let work = &work;
         thread::scope(|scope| {
             let workers: Vec<_> = (0..threads)
-                .map(|thread| {
-                    let steps = share(thread)..share(thread + 1);
-                    scope.spawn(move || self.worker().run(self.load, steps, total))
-                })
+                .map(|thread| scope.spawn(move || work(share(thread)..share(thread + 1))))
                 .collect();
-            let mut sum = Tally::new()?;
+            let mut sum = Tally::default();
             for worker in workers {
                 sum.add(&joined(worker)?)?;
             }
@@ -185,15 +331,17 @@ impl<E: Engine> Job<'_, E> {
         })
     }
 
-    fn beside_a_writer(&self) -> Result<Tally> {
+    fn beside_a_writer(&self, worker: &Worker<'_, E>) -> Result<Tally> {
         let stop = AtomicBool::new(false);
+        let total = self.total();
         thread::scope(|scope| {
-            let writer = scope.spawn(|| self.worker().write_steadily(self.args.write_rate, &stop));
-            let tally = self.on_threads();
+            let writer = scope.spawn(|| worker.write_steadily(self.args.write_rate, &stop));
+            let tally = self.on_threads(|steps| worker.run(self.load, steps, total));
             stop.store(true, Ordering::Relaxed);
-            let given_bytes = joined(writer)?;
+            let written = joined(writer)?;
             let mut tally = tally?;
-            tally.given_bytes += given_bytes;
+            tally.given_bytes += written.given_bytes;
+            tally.live_bytes += written.live_bytes;
             Ok(tally)
         })
     }

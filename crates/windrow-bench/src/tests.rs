@@ -1,9 +1,17 @@
 //! The data set, the plan of each load, and whole runs on a small store.
 
-use clap::{Parser, ValueEnum};
-use windrow::limits;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Mutex;
 
-use crate::{BenchArgs, DataSet, Load, Report, WindrowEngine, parse_bytes, run};
+use clap::{Parser, ValueEnum};
+use windrow::{ErrorKind, Result, limits};
+
+use crate::{
+    BenchArgs, Counters, DataSet, Engine, GarneringArgs, LevelShape, Load, Mix, Operation, Report,
+    Scan, ValueSizes, WindrowEngine, garnering, garnering_header, header, parse_bytes, row, run,
+};
 
 #[derive(Parser)]
 struct Command {
@@ -11,49 +19,68 @@ struct Command {
     bench: BenchArgs,
 }
 
-fn reports(line: &str) -> Vec<Report> {
+fn args(line: &str) -> BenchArgs {
     let words = std::iter::once("bench").chain(line.split_whitespace());
-    let args = Command::try_parse_from(words).unwrap().bench;
+    Command::try_parse_from(words).unwrap().bench
+}
+
+fn try_reports(args: &BenchArgs) -> Result<Vec<Report>> {
     let mut reports = Vec::new();
-    run::<WindrowEngine>(&args, |report| {
+    let open = |folder: &Path| WindrowEngine::open(folder, args);
+    run::<WindrowEngine>(args, open, |report| {
         reports.push(report.clone());
         Ok(())
-    })
-    .unwrap();
-    reports
+    })?;
+    Ok(reports)
+}
+
+fn reports(line: &str) -> Vec<Report> {
+    try_reports(&args(line)).unwrap()
+}
+
+fn data(key_size: usize, value_size: usize) -> Result<DataSet> {
+    DataSet::new(1000, key_size, ValueSizes::same(value_size), 1)
 }
 
 #[test]
 fn keys_are_padded_decimal_numbers() {
     let mut key = Vec::new();
-    let data = DataSet::new(1000, 16, 100, 1).unwrap();
+    let data = data(16, 100).unwrap();
     data.key(42, &mut key);
     assert_eq!(key, b"0000000000000042");
     data.missing_key(42, &mut key);
     assert_eq!(key, b"0000000000000042.");
-    DataSet::new(1000, 20, 100, 1).unwrap().key(7, &mut key);
+    self::data(20, 100).unwrap().key(7, &mut key);
     assert_eq!(key, b"00000000000000070000");
-    DataSet::new(1000, 3, 100, 1).unwrap().key(999, &mut key);
+    self::data(3, 100).unwrap().key(999, &mut key);
     assert_eq!(key, b"999");
-    assert!(DataSet::new(1001, 3, 100, 1).is_err());
-    assert!(DataSet::new(1, 0, 100, 1).is_err());
     for (key_size, value_size) in [
+        (0, 100),
+        (2, 100),
         (limits::KEY_BYTES_MAX, 100),
         (16, limits::VALUE_BYTES_MAX + 1),
     ] {
-        assert!(DataSet::new(1, key_size, value_size, 1).is_err());
+        assert!(self::data(key_size, value_size).is_err());
     }
 }
 
 #[test]
 fn values_are_checked_byte_by_byte() {
     for value_size in [0, 1, 2, 5, 8, 9, 100, 5000] {
-        let data = DataSet::new(1000, 16, value_size, 3).unwrap();
+        let data = data(16, value_size).unwrap();
         let (mut key, mut value) = (Vec::new(), Vec::new());
         data.key(5, &mut key);
         data.value(&key, 7, &mut value);
         assert_eq!(value.len(), value_size);
-        data.check(&key, &value).unwrap();
+        let checked = data.check(&key, &value).unwrap();
+        assert_eq!(
+            checked.generation,
+            if value_size < 2 {
+                checked.generation
+            } else {
+                7
+            }
+        );
         for position in 2..value.len() {
             value[position] ^= 1;
             assert!(data.check(&key, &value).is_err(), "byte {position}");
@@ -66,7 +93,7 @@ fn values_are_checked_byte_by_byte() {
 
 #[test]
 fn random_indexes_cover_the_key_space() {
-    let data = DataSet::new(100, 16, 0, 9).unwrap();
+    let data = DataSet::new(100, 16, ValueSizes::same(0), 9).unwrap();
     let mut met = [false; 100];
     for step in 0..5000 {
         met[usize::try_from(data.random_index(4, step)).unwrap()] = true;
@@ -100,11 +127,17 @@ fn every_load_runs_and_counts() {
     assert_eq!(reports.len(), names.len());
     for report in &reports {
         let expected = match report.name {
-            "fillseq" | "fillrandom" => 2000,
+            "fillseq" | "fillrandom" | "ycsb-load" => 2000,
             _ => 300,
         };
         assert_eq!(report.ops, expected, "{}", report.name);
-        assert!(report.max_us >= report.p50_us);
+        let latency = &report.latency;
+        assert!(latency.max_us >= latency.p999_us && latency.p95_us >= latency.p50_us);
+        let sum: u64 = report.operations.iter().map(|kind| kind.ops).sum();
+        assert_eq!(sum, report.ops, "{}", report.name);
+        assert!(report.block_reads_per_op.is_some() && report.disk_bytes > 0);
+        let columns = header().split("  ").filter(|name| !name.is_empty()).count();
+        assert!(columns > 5 && row(report).starts_with(report.name));
     }
     let named = |name| reports.iter().find(|r| r.name == name).unwrap();
     assert_eq!(named("readmissing").found, 0);
@@ -131,9 +164,302 @@ fn equal_seeds_read_equal_data_whatever_the_threads() {
 
 #[test]
 fn a_read_before_any_fill_is_refused() {
-    let args = Command::try_parse_from(["bench", "readrandom"])
-        .unwrap()
-        .bench;
-    let error = run::<WindrowEngine>(&args, |_| Ok(())).unwrap_err();
-    assert!(error.to_string().contains("fillrandom"), "{error}");
+    for (load, fill) in [("readrandom", "fillrandom"), ("ycsb-c", "ycsb-load")] {
+        let error = try_reports(&args(load)).unwrap_err();
+        assert!(error.to_string().contains(fill), "{error}");
+    }
+}
+
+#[test]
+fn mixes_have_their_shares() {
+    for mix in Mix::value_variants() {
+        let data = DataSet::new(20_000, 24, ValueSizes::mix(*mix), 1).unwrap();
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut counts = BTreeMap::new();
+        for index in 0..20_000 {
+            data.key(index, &mut key);
+            data.value(&key, 3, &mut value);
+            assert_eq!(data.check(&key, &value).unwrap().generation, 3);
+            *counts.entry(value.len()).or_insert(0.0) += 1.0 / 200.0;
+        }
+        for (size, share) in mix.shares() {
+            let percent: f64 = counts.remove(&size).unwrap_or(0.0);
+            assert!(
+                (percent - share as f64).abs() < 2.0,
+                "{mix:?} {size}: {percent}"
+            );
+        }
+        assert!(counts.is_empty());
+    }
+}
+
+#[test]
+fn workloads_do_what_they_are_for() {
+    let loads = "ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f";
+    // Small memtables, so that records are in memory and on several levels.
+    let tree = "--memtable-bytes 64K --file-bytes 32K --base-bytes 64K --size-ratio 2";
+    let reports = reports(&format!(
+        "{loads},readseq --mix sd --records 3000 --ops 2000 {tree}"
+    ));
+    let kinds = |name: &str| -> Vec<&str> {
+        let report = reports.iter().find(|report| report.name == name).unwrap();
+        report
+            .operations
+            .iter()
+            .map(|kind| kind.operation.name())
+            .collect()
+    };
+    assert_eq!(kinds("ycsb-load"), ["insert"]);
+    assert_eq!(kinds("ycsb-a"), ["read", "update"]);
+    assert_eq!(kinds("ycsb-b"), ["read", "update"]);
+    assert_eq!(kinds("ycsb-c"), ["read"]);
+    assert_eq!(kinds("ycsb-d"), ["read", "insert"]);
+    assert_eq!(kinds("ycsb-e"), ["insert", "scan"]);
+    assert_eq!(kinds("ycsb-f"), ["read", "read-modify-write"]);
+    // What is live follows from what was inserted, and a walk meets just that.
+    let inserted: u64 = reports
+        .iter()
+        .flat_map(|report| &report.operations)
+        .filter(|kind| kind.operation == Operation::Insert)
+        .map(|kind| kind.ops)
+        .sum();
+    let last = reports.last().unwrap();
+    assert_eq!(last.found, 2000);
+    let entries: u64 = last.levels.iter().map(|level| level.entries).sum();
+    assert!(inserted > 3100 && entries >= inserted);
+    let live = last.live_bytes.unwrap() as f64;
+    assert!(
+        (live / inserted as f64 / 252.0 - 1.0).abs() < 0.1,
+        "{live} in {inserted}"
+    );
+    assert!(last.space_amplification.unwrap() > 0.9);
+    assert!(reports.iter().all(|report| report.repeatable));
+    // The table has a line for each kind of operation.
+    assert_eq!(row(&reports[1]).lines().count(), 3);
+}
+
+#[test]
+fn a_store_that_another_run_left_is_read_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().display();
+    let settings = format!("--records 500 --ops 400 --db {folder}");
+    reports(&format!("ycsb-load,ycsb-a,ycsb-d {settings}"));
+    let again = reports(&format!("ycsb-a,ycsb-e,ycsb-d,ycsb-c {settings}"));
+    assert!(
+        again
+            .iter()
+            .all(|report| report.space_amplification.is_some())
+    );
+    // Other settings make other records.
+    for other in ["--seed 2", "--key-size 20", "--value-size 50"] {
+        let line = format!("ycsb-c {settings} {other}");
+        assert!(try_reports(&args(&line)).is_err(), "{other}");
+    }
+    let foreign = args(&format!("overwrite,ycsb-c {settings}"));
+    assert!(try_reports(&foreign).is_err());
+}
+
+#[test]
+fn threads_share_the_records() {
+    let loads = "ycsb-load,ycsb-c,ycsb-a,ycsb-d,ycsb-e,ycsb-f,ycsb-c";
+    let reports = reports(&format!("{loads} --records 1000 --ops 3000 --threads 4"));
+    let repeatable: Vec<bool> = reports.iter().map(|report| report.repeatable).collect();
+    assert_eq!(repeatable, [true, true, false, false, false, false, false]);
+    let alone = self::reports("ycsb-load,ycsb-c --records 1000 --ops 3000");
+    assert_eq!(reports[1].checksum, alone[1].checksum);
+}
+
+#[test]
+fn values_too_short_to_tell_their_write_are_refused() {
+    let error = try_reports(&args("ycsb-load --value-size 7")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+#[test]
+fn live_bytes_follow_writes_and_deletions() {
+    let line = "fillseq,overwrite,deleterandom,readseq --num 500 --ops 1000 --value-size 84";
+    let reports = reports(line);
+    let live: Vec<Option<u64>> = reports.iter().map(|report| report.live_bytes).collect();
+    let left = reports[3].found * 100;
+    assert_eq!(live, [Some(50_000), Some(50_000), Some(left), Some(left)]);
+    assert!(left < 20_000);
+}
+
+#[test]
+fn the_study_compares_trees_of_the_same_data() {
+    let args = GarneringArgs {
+        num: 6000,
+        ops: 200,
+        size_ratios: vec![2.0],
+        scalings: vec![1.0, 0.4],
+        key_size: 16,
+        value_size: 100,
+        memtable_bytes: 32 << 10,
+        file_bytes: 16 << 10,
+        base_bytes: 64 << 10,
+        bits_per_key: 0.0,
+        seed: 1,
+        db: None,
+    };
+    let mut trees = Vec::new();
+    garnering(&args, |tree| {
+        trees.push(tree.clone());
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(trees.len(), 2);
+    assert!(trees[0].levels >= trees[1].levels && trees[1].levels > 0);
+    for tree in &trees {
+        assert_eq!(tree.loads.len(), 6);
+        assert_eq!(tree.loads[1].found, 0);
+        assert!(tree.loads[1].block_reads_per_op.unwrap() > 0.0);
+        let numbers = tree.line().split_whitespace().count();
+        let names = garnering_header()
+            .lines()
+            .last()
+            .unwrap()
+            .split_whitespace()
+            .count();
+        assert!(numbers > names - 3, "{}", tree.line());
+    }
+    let impossible = GarneringArgs {
+        scalings: vec![0.8, 1.5],
+        ..args
+    };
+    let error = garnering(&impossible, |_| Ok(())).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}
+
+/// What a [`Liar`] does wrong.
+#[derive(Clone, Copy, PartialEq)]
+enum Lie {
+    None,
+    LosesAnUpdate,
+    LosesARecord,
+    MixesUpValues,
+}
+
+/// An engine in memory that lies.
+struct Liar {
+    entries: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
+    lie: Lie,
+}
+
+impl Liar {
+    /// Runs `line` on it.
+    fn run(lie: Lie, line: &str) -> Result<()> {
+        let open = |folder: &Path| {
+            std::fs::write(folder.join(Self::MARKER), "").unwrap();
+            let entries = Mutex::default();
+            Ok(Self { entries, lie })
+        };
+        run::<Self>(&args(line), open, |_| Ok(()))
+    }
+}
+
+struct LiarScan<'a>(&'a Liar, Vec<u8>, Vec<u8>);
+
+impl LiarScan<'_> {
+    fn move_to(&mut self, from: Bound<&[u8]>) -> Result<bool> {
+        let entries = self.0.entries.lock().unwrap();
+        let next = entries.range::<[u8], _>((from, Bound::Unbounded)).next();
+        let (key, value) = match next {
+            Some(entry) => entry,
+            None => return Ok(false),
+        };
+        (self.1, self.2) = (key.clone(), value.clone());
+        Ok(true)
+    }
+}
+
+impl Scan for LiarScan<'_> {
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.move_to(Bound::Included(key))
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        let key = self.1.clone();
+        self.move_to(Bound::Excluded(&key))
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.1
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.2
+    }
+}
+
+impl Engine for Liar {
+    const NAME: &'static str = "liar";
+    const MARKER: &'static str = "liar";
+    type Scan<'a> = LiarScan<'a>;
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let mut entries = self.entries.lock().unwrap();
+        if self.lie == Lie::LosesAnUpdate && entries.contains_key(key) {
+            return Ok(());
+        }
+        if self.lie == Lie::LosesARecord && entries.len() == 50 {
+            entries.pop_first();
+        }
+        let value = match entries.last_entry() {
+            Some(other) if self.lie == Lie::MixesUpValues => other.get().clone(),
+            _ => value.to_vec(),
+        };
+        entries.insert(key.to_vec(), value);
+        Ok(())
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.entries.lock().unwrap().remove(key);
+        Ok(())
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let entries = self.entries.lock().unwrap();
+        value.clear();
+        value.extend_from_slice(entries.get(key).map_or(&[], Vec::as_slice));
+        Ok(entries.contains_key(key))
+    }
+
+    fn scan(&self) -> Result<LiarScan<'_>> {
+        Ok(LiarScan(self, Vec::new(), Vec::new()))
+    }
+
+    fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        Ok(Counters::default())
+    }
+
+    fn levels(&self) -> Result<Vec<LevelShape>> {
+        Ok(Vec::new())
+    }
+
+    fn close(self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_wrong_answer_fails_the_run() {
+    let line = |load: &str| format!("ycsb-load,{load} --records 100 --ops 1000");
+    for load in ["ycsb-a", "ycsb-b", "ycsb-d", "ycsb-e", "ycsb-f"] {
+        Liar::run(Lie::None, &line(load)).unwrap();
+        for (lie, is_seen) in [
+            (Lie::LosesAnUpdate, !matches!(load, "ycsb-d" | "ycsb-e")),
+            (Lie::LosesARecord, true),
+            (Lie::MixesUpValues, true),
+        ] {
+            let outcome = Liar::run(lie, &line(load));
+            assert_eq!(outcome.is_err(), is_seen, "{load}");
+            if let Err(error) = outcome {
+                assert_eq!(error.kind(), ErrorKind::Corruption, "{load}: {error}");
+            }
+        }
+    }
 }

@@ -20,15 +20,18 @@ impl std::fmt::Debug for WindrowEngine {
     }
 }
 
-impl Engine for WindrowEngine {
-    const NAME: &'static str = "windrow";
-    type Scan<'a> = CursorScan;
-
-    fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
+impl WindrowEngine {
+    /// Opens or creates the store in `folder` with the settings of `args`.
+    pub fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
         let db = Db::open(folder, args.windrow_options()?)?;
         let keyspace = db.keyspace("bench")?;
         Ok(Self { db, keyspace })
     }
+}
+
+impl Engine for WindrowEngine {
+    const NAME: &'static str = "windrow";
+    type Scan<'a> = CursorScan;
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.keyspace.insert(key, value)
@@ -57,6 +60,8 @@ impl Engine for WindrowEngine {
             written_bytes: stats.written_bytes(),
             read_bytes: stats.block_load_bytes,
             block_reads: Some(stats.block_reads),
+            filter_probes: Some(stats.filter_probes),
+            filter_false_positives: Some(stats.filter_false_positives),
             stalls: Some(stats.stalls),
             stall_seconds: stats.stall_micros as f64 / 1e6,
         })

@@ -1,9 +1,8 @@
 //! What can be asked on the command line.
 
 use clap::{Parser, Subcommand};
-use windrow_bench::BenchArgs;
 
-use crate::commands::{compact, dump, load, point, scan, verify};
+use crate::commands::{bench, compact, dump, load, point, scan, verify};
 use crate::demo;
 
 const EXAMPLES: &str = "\
@@ -68,8 +67,10 @@ pub(crate) enum Command {
     #[command(after_help = "\
 Examples:
   windrow bench fillrandom,readrandom,seek10 --num 1000000
-  windrow bench fillrandom,overwrite --size-ratio 4 --base-bytes 64M --json")]
-    Bench(BenchArgs),
+  windrow bench fillrandom,overwrite --size-ratio 4 --base-bytes 64M --json
+  windrow bench ycsb-load,ycsb-a,ycsb-b --mix SD --records 1000000 --ops 500000
+  windrow bench garnering --num 5000000")]
+    Bench(bench::BenchCommand),
     /// The second load of the demo, in a process that can be killed
     #[command(hide = true)]
     DemoWriter(demo::WriterArgs),

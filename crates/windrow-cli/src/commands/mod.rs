@@ -1,6 +1,6 @@
 //! One module per command, or per family of small ones.
 
-mod bench;
+pub(crate) mod bench;
 pub(crate) mod compact;
 pub(crate) mod dump;
 pub(crate) mod load;

@@ -1,0 +1,187 @@
+//! What the threads of a load count, and how long each kind of operation took.
+
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+use windrow::{Error, Result};
+
+/// Nanoseconds in an hour; longer latencies count as this long.
+const LATENCY_MAX: u64 = 3_600_000_000_000;
+
+/// A kind of operation, with latencies of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Operation {
+    /// A get.
+    Read,
+    /// A write of a key that may be there or not.
+    Write,
+    /// A removal.
+    Delete,
+    /// A seek, with the steps that follow it.
+    Seek,
+    /// One step of a walk.
+    Step,
+    /// A write of a record that is there.
+    Update,
+    /// A write of a new record.
+    Insert,
+    /// A scan: opened, moved to its start, walked along, closed.
+    Scan,
+    /// A get and a write of the same record.
+    ReadModifyWrite,
+}
+
+impl Operation {
+    /// Every kind, in the order of their numbers.
+    const ALL: [Self; 9] = [
+        Self::Read,
+        Self::Write,
+        Self::Delete,
+        Self::Seek,
+        Self::Step,
+        Self::Update,
+        Self::Insert,
+        Self::Scan,
+        Self::ReadModifyWrite,
+    ];
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+            Self::Seek => "seek",
+            Self::Step => "step",
+            Self::Update => "update",
+            Self::Insert => "insert",
+            Self::Scan => "scan",
+            Self::ReadModifyWrite => "read-modify-write",
+        }
+    }
+}
+
+/// Latencies in microseconds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Percentiles {
+    /// Half of the operations took at most this long.
+    pub p50_us: f64,
+    /// 95 of 100 took at most this long.
+    pub p95_us: f64,
+    /// 99 of 100 took at most this long.
+    pub p99_us: f64,
+    /// 999 of 1000 took at most this long.
+    pub p999_us: f64,
+    /// The slowest took this long.
+    pub max_us: f64,
+}
+
+/// One kind of operation in a load.
+#[derive(Debug, Clone, Serialize)]
+pub struct OperationReport {
+    /// The kind.
+    pub operation: Operation,
+    /// How many were done.
+    pub ops: u64,
+    /// How long they took.
+    #[serde(flatten)]
+    pub latency: Percentiles,
+}
+
+/// What a thread counted.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) ops: u64,
+    pub(crate) found: u64,
+    /// A wrapping sum, so that the order of threads does not matter.
+    pub(crate) checksum: u64,
+    /// Bytes of keys and values given to the engine.
+    pub(crate) given_bytes: u64,
+    /// By how much the bytes of all live keys and values grew.
+    pub(crate) live_bytes: i64,
+    /// Nanoseconds, by the kind's number.
+    latencies: [Option<Histogram<u64>>; Operation::ALL.len()],
+}
+
+impl Tally {
+    pub(crate) fn add(&mut self, other: &Self) -> Result<()> {
+        self.ops += other.ops;
+        self.found += other.found;
+        self.checksum = self.checksum.wrapping_add(other.checksum);
+        self.given_bytes += other.given_bytes;
+        self.live_bytes += other.live_bytes;
+        for (mine, others) in self.latencies.iter_mut().zip(&other.latencies) {
+            match (mine, others) {
+                (Some(mine), Some(others)) => mine.add(others).map_err(refused)?,
+                (mine @ None, Some(others)) => *mine = Some(others.clone()),
+                (_, None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts `operations` of kind `kind` since `start`, and starts anew.
+    #[inline]
+    pub(crate) fn record(
+        &mut self,
+        kind: Operation,
+        start: &mut Instant,
+        operations: u64,
+    ) -> Result<()> {
+        let now = Instant::now();
+        let nanos = u64::try_from((now - *start).as_nanos()).unwrap_or(u64::MAX);
+        let each = (nanos / operations).clamp(1, LATENCY_MAX);
+        let latencies = match &mut self.latencies[kind as usize] {
+            Some(latencies) => latencies,
+            none @ None => none.insert(histogram()?),
+        };
+        // Within the bounds by construction, so the histogram cannot refuse it.
+        let recorded = latencies.record_n(each, operations);
+        debug_assert!(recorded.is_ok());
+        self.ops += operations;
+        *start = now;
+        Ok(())
+    }
+
+    /// The latencies of all operations, and of each kind that occurred.
+    pub(crate) fn latencies(&self) -> Result<(Percentiles, Vec<OperationReport>)> {
+        let mut all = histogram()?;
+        let mut reports = Vec::new();
+        for (operation, latencies) in Operation::ALL.into_iter().zip(&self.latencies) {
+            if let Some(latencies) = latencies {
+                all.add(latencies).map_err(refused)?;
+                reports.push(OperationReport {
+                    operation,
+                    ops: latencies.len(),
+                    latency: percentiles(latencies),
+                });
+            }
+        }
+        Ok((percentiles(&all), reports))
+    }
+}
+
+fn percentiles(latencies: &Histogram<u64>) -> Percentiles {
+    let micros = |quantile| latencies.value_at_quantile(quantile) as f64 / 1e3;
+    Percentiles {
+        p50_us: micros(0.5),
+        p95_us: micros(0.95),
+        p99_us: micros(0.99),
+        p999_us: micros(0.999),
+        max_us: latencies.max() as f64 / 1e3,
+    }
+}
+
+fn histogram() -> Result<Histogram<u64>> {
+    Histogram::new_with_bounds(1, LATENCY_MAX, 3).map_err(refused)
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
+fn refused(error: impl std::fmt::Display) -> Error {
+    Error::invalid_argument(error.to_string())
+}

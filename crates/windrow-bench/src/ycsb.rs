@@ -1,0 +1,416 @@
+//! The workloads of YCSB: what one thread does in each.
+//!
+//! As in YCSB, records have numbers in the order of their insertion, and keys that are scrambled
+//! numbers. Zipfian requests pick a rank, and scramble it once more into a record, so that what is
+//! hot is neither old nor close together; "latest" requests count the rank backwards from the newest
+//! record. Two things differ: ranks go over the records that were there when the load began (YCSB
+//! makes room for those to come), and every rank has its exact probability.
+//!
+//! Every read must find its record, in a generation that [`Records`] allows.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use windrow::{Error, Result};
+
+use crate::contents::Records;
+use crate::data::Draws;
+use crate::permutation::Permutation;
+use crate::tally::{Operation, Tally};
+use crate::zipf::{EXPONENT, Zipf};
+use crate::{DataSet, Engine, Scan};
+
+/// The longest scan.
+const SCAN_MAX: u64 = 100;
+
+/// What a workload does, in percent of its operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Workload {
+    reads: u64,
+    updates: u64,
+    inserts: u64,
+    scans: u64,
+    /// Requests favour what was inserted last.
+    latest: bool,
+}
+
+impl Workload {
+    const NOTHING: Self = Self {
+        reads: 0,
+        updates: 0,
+        inserts: 0,
+        scans: 0,
+        latest: false,
+    };
+
+    pub(crate) const A: Self = Self {
+        reads: 50,
+        updates: 50,
+        ..Self::NOTHING
+    };
+    pub(crate) const B: Self = Self {
+        reads: 95,
+        updates: 5,
+        ..Self::NOTHING
+    };
+    pub(crate) const C: Self = Self {
+        reads: 100,
+        ..Self::NOTHING
+    };
+    pub(crate) const D: Self = Self {
+        reads: 95,
+        inserts: 5,
+        latest: true,
+        ..Self::NOTHING
+    };
+    pub(crate) const E: Self = Self {
+        scans: 95,
+        inserts: 5,
+        ..Self::NOTHING
+    };
+    /// The rest of the operations reads and writes.
+    pub(crate) const F: Self = Self {
+        reads: 50,
+        ..Self::NOTHING
+    };
+
+    /// Whether the workload changes the store.
+    pub(crate) fn writes(self) -> bool {
+        self != Self::C
+    }
+
+    fn pick(self, draws: &mut Draws) -> Operation {
+        let mut rest = draws.below(100);
+        for (share, operation) in [
+            (self.reads, Operation::Read),
+            (self.updates, Operation::Update),
+            (self.inserts, Operation::Insert),
+            (self.scans, Operation::Scan),
+        ] {
+            if rest < share {
+                return operation;
+            }
+            rest -= share;
+        }
+        Operation::ReadModifyWrite
+    }
+}
+
+/// One load of a workload, shared by its threads.
+#[derive(Debug)]
+pub(crate) struct Requests<'a> {
+    data: &'a DataSet,
+    workload: Workload,
+    stream: u64,
+    zipf: Zipf,
+    scramble: Permutation,
+}
+
+impl<'a> Requests<'a> {
+    /// Requests to the first `present` records, at least one.
+    pub(crate) fn new(data: &'a DataSet, workload: Workload, stream: u64, present: u64) -> Self {
+        Self {
+            data,
+            workload,
+            stream,
+            zipf: Zipf::new(present, EXPONENT),
+            scramble: Permutation::new(present, stream),
+        }
+    }
+
+    /// How many of the first `total` steps insert a record.
+    pub(crate) fn inserts(&self, total: u64) -> u64 {
+        if self.workload.inserts == 0 {
+            return 0;
+        }
+        (0..total)
+            .filter(|&step| self.step(step).0 == Operation::Insert)
+            .count() as u64
+    }
+
+    /// What step `step` does, and the numbers that remain for its details.
+    #[inline]
+    fn step(&self, step: u64) -> (Operation, Draws) {
+        let mut draws = self.data.draws(self.stream, step);
+        (self.workload.pick(&mut draws), draws)
+    }
+
+    /// The record that a step asks for while `present` records are there.
+    #[inline]
+    pub(crate) fn record(&self, draws: &mut Draws, present: u64) -> u64 {
+        let rank = self.zipf.sample(draws);
+        if self.workload.latest {
+            present - 1 - rank
+        } else {
+            self.scramble.forward(rank)
+        }
+    }
+}
+
+/// One thread of a load on YCSB's records.
+#[derive(Debug)]
+pub(crate) struct RecordWorker<'a, E> {
+    pub(crate) engine: &'a E,
+    pub(crate) data: &'a DataSet,
+    pub(crate) records: &'a Records,
+}
+
+impl<E: Engine> RecordWorker<'_, E> {
+    /// Inserts the records `numbers`.
+    pub(crate) fn load(&self, numbers: Range<u64>) -> Result<Tally> {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut tally = Tally::default();
+        let mut start = Instant::now();
+        for record in numbers {
+            self.insert(record, &mut key, &mut value, &mut tally)?;
+            tally.record(Operation::Insert, &mut start, 1)?;
+        }
+        Ok(tally)
+    }
+
+    /// Does the steps `steps` of `requests`.
+    pub(crate) fn run(&self, requests: &Requests<'_>, steps: Range<u64>) -> Result<Tally> {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut tally = Tally::default();
+        let mut start = Instant::now();
+        for step in steps {
+            let (operation, mut draws) = requests.step(step);
+            match operation {
+                Operation::Insert => {
+                    let record = self.records.take_next();
+                    self.insert(record, &mut key, &mut value, &mut tally)?;
+                }
+                Operation::Scan => {
+                    let record = requests.record(&mut draws, self.records.present());
+                    let length = 1 + draws.below(SCAN_MAX);
+                    self.data.record_key(record, &mut key);
+                    self.scan(&key, length, &mut tally)?;
+                }
+                _ => {
+                    let record = requests.record(&mut draws, self.records.present());
+                    self.data.record_key(record, &mut key);
+                    if operation != Operation::Update {
+                        self.read(record, &key, &mut value, &mut tally)?;
+                    }
+                    if operation != Operation::Read {
+                        self.write(record, &key, &mut value, &mut tally)?;
+                    }
+                }
+            }
+            tally.record(operation, &mut start, 1)?;
+        }
+        Ok(tally)
+    }
+
+    fn insert(
+        &self,
+        record: u64,
+        key: &mut Vec<u8>,
+        value: &mut Vec<u8>,
+        tally: &mut Tally,
+    ) -> Result<()> {
+        self.data.record_key(record, key);
+        self.write(record, key, value, tally)?;
+        tally.live_bytes += (key.len() + value.len()) as i64;
+        Ok(())
+    }
+
+    fn write(&self, record: u64, key: &[u8], value: &mut Vec<u8>, tally: &mut Tally) -> Result<()> {
+        let generation = self.records.begin(record);
+        self.data.value(key, generation, value);
+        self.engine.put(key, value)?;
+        self.records.end(record);
+        tally.given_bytes += (key.len() + value.len()) as u64;
+        Ok(())
+    }
+
+    fn read(&self, record: u64, key: &[u8], value: &mut Vec<u8>, tally: &mut Tally) -> Result<()> {
+        let oldest = self.records.oldest(record);
+        if !self.engine.get(key, value)? {
+            return Err(lost(key));
+        }
+        let checked = self.data.check(key, value)?;
+        self.records.check(record, oldest, checked.generation)?;
+        tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+        tally.found += 1;
+        Ok(())
+    }
+
+    /// Looks at `length` entries from `key` on. No workload updates records beside its scans, so
+    /// what is known of a record now held when the scan was opened, too.
+    fn scan(&self, key: &[u8], length: u64, tally: &mut Tally) -> Result<()> {
+        let mut scan = self.engine.scan()?;
+        let mut valid = scan.seek(key)?;
+        if !valid || scan.key() != key {
+            return Err(lost(key));
+        }
+        for left in (0..length).rev() {
+            let record = self.data.record_of(scan.key());
+            let record = record.ok_or_else(|| foreign(scan.key()))?;
+            let checked = self.data.check(scan.key(), scan.value())?;
+            self.records
+                .check(record, self.records.oldest(record), checked.generation)?;
+            tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+            if left > 0 {
+                valid = scan.next()?;
+            }
+            if !valid {
+                break;
+            }
+        }
+        tally.found += 1;
+        Ok(())
+    }
+
+    /// Finds the records of a store that another run left.
+    pub(crate) fn find(engine: &E, data: &DataSet) -> Result<(Records, u64)> {
+        let mut found = Vec::new();
+        let mut live_bytes = 0;
+        let mut scan = engine.scan()?;
+        let mut valid = scan.seek(&[0])?;
+        while valid {
+            let (key, value) = (scan.key(), scan.value());
+            let record = data.record_of(key).ok_or_else(|| foreign(key))?;
+            found.push((record, data.check(key, value)?.generation));
+            live_bytes += (key.len() + value.len()) as u64;
+            valid = scan.next()?;
+        }
+        Ok((Records::found(&found)?, live_bytes))
+    }
+}
+
+#[cold]
+fn lost(key: &[u8]) -> Error {
+    let message = format!("the record with key {} is not found", key.escape_ascii());
+    Error::corruption("the store", 0, message)
+}
+
+#[cold]
+fn foreign(key: &[u8]) -> Error {
+    Error::invalid_argument(format!(
+        "the key {} is not one of a ycsb-load with these settings",
+        key.escape_ascii()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ValueSizes;
+
+    const RECORDS: u64 = 10_000;
+    const SAMPLES: u64 = 200_000;
+
+    fn data() -> DataSet {
+        DataSet::new(RECORDS, 24, ValueSizes::same(100), 1).unwrap()
+    }
+
+    /// How often each record is asked for while `present` are there.
+    fn counts(workload: Workload, present: u64) -> Vec<u64> {
+        let data = data();
+        let requests = Requests::new(&data, workload, 5, RECORDS);
+        let mut counts = vec![0; usize::try_from(present).unwrap()];
+        for step in 0..SAMPLES {
+            let (_, mut draws) = requests.step(step);
+            counts[usize::try_from(requests.record(&mut draws, present)).unwrap()] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn operations_have_the_shares_of_their_workload() {
+        let data = data();
+        for (workload, shares) in [
+            (Workload::A, [50, 50, 0, 0, 0]),
+            (Workload::B, [95, 5, 0, 0, 0]),
+            (Workload::C, [100, 0, 0, 0, 0]),
+            (Workload::D, [95, 0, 5, 0, 0]),
+            (Workload::E, [0, 0, 5, 95, 0]),
+            (Workload::F, [50, 0, 0, 0, 50]),
+        ] {
+            let requests = Requests::new(&data, workload, 5, RECORDS);
+            let operations = [
+                Operation::Read,
+                Operation::Update,
+                Operation::Insert,
+                Operation::Scan,
+                Operation::ReadModifyWrite,
+            ];
+            for (operation, share) in operations.into_iter().zip(shares) {
+                let count = (0..SAMPLES).filter(|&step| requests.step(step).0 == operation);
+                let percent = count.count() as f64 * 100.0 / SAMPLES as f64;
+                assert!(
+                    (percent - f64::from(share)).abs() < 0.5,
+                    "{workload:?} {percent}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn hot_records_are_scattered_and_as_hot_as_the_sums_say() {
+        let counts = counts(Workload::C, RECORDS);
+        let mut by_heat: Vec<usize> = (0..counts.len()).collect();
+        by_heat.sort_by_key(|&record| std::cmp::Reverse(counts[record]));
+        let weight = |to: u32| {
+            (1..=to)
+                .map(|rank| f64::from(rank).powf(-EXPONENT))
+                .sum::<f64>()
+        };
+        for ranks in [1, 10, 100, 1000] {
+            let hottest = &by_heat[..usize::try_from(ranks).unwrap()];
+            let met = hottest.iter().map(|&record| counts[record]).sum::<u64>();
+            let share = met as f64 / SAMPLES as f64;
+            let expected = weight(ranks) / weight(10_000);
+            assert!(
+                (share / expected - 1.0).abs() < 0.05,
+                "{ranks}: {share} of {expected}"
+            );
+        }
+        // Of the hundred hottest, each tenth of the records has about ten.
+        for tenth in 0..10 {
+            let part = tenth * 1000..(tenth + 1) * 1000_usize;
+            let hot = by_heat[..100]
+                .iter()
+                .filter(|record| part.contains(*record))
+                .count();
+            assert!((2..25).contains(&hot), "tenth {tenth} has {hot}");
+        }
+    }
+
+    #[test]
+    fn latest_favours_the_newest() {
+        // 500 more than there were at the start.
+        let counts = counts(Workload::D, RECORDS + 500);
+        let newest_first: Vec<u64> = counts.into_iter().rev().collect();
+        let sum = |range: Range<usize>| newest_first[range].iter().sum::<u64>();
+        for (newer, older) in [
+            (0..1, 1..2),
+            (1..2, 3..4),
+            (0..10, 10..20),
+            (0..100, 100..200),
+        ] {
+            assert!(sum(newer.clone()) > sum(older), "{newer:?}");
+        }
+        let share = newest_first[0] as f64 / SAMPLES as f64;
+        assert!((0.08..0.12).contains(&share), "{share}");
+        // Ranks go over what was there at the start.
+        assert_eq!(sum(10_000..10_500), 0);
+    }
+
+    #[test]
+    fn keys_lead_back_to_their_records() {
+        for key_size in [5, 16, 24] {
+            let data = DataSet::new(1000, key_size, ValueSizes::same(100), 1).unwrap();
+            let mut key = Vec::new();
+            for record in 0..1000 {
+                data.record_key(record, &mut key);
+                assert_eq!(key.len(), key_size);
+                assert_eq!(data.record_of(&key), Some(record));
+            }
+            key[0] = b'x';
+            assert_eq!(data.record_of(&key), None);
+            assert_eq!(data.record_of(b"0"), None);
+        }
+    }
+}
