@@ -33,10 +33,6 @@ impl LiveSet {
         word.fetch_and(!bit, Ordering::Relaxed) & bit != 0
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "as many words are in memory"
-    )]
     fn place(&self, index: u64) -> (&AtomicU64, u64) {
         (&self.0[(index / 64) as usize], 1 << (index % 64))
     }

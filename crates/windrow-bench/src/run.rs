@@ -13,7 +13,7 @@ use crate::contents::{LiveSet, Records};
 use crate::data::mix;
 use crate::tally::Tally;
 use crate::work::Worker;
-use crate::ycsb::{RecordWorker, Requests};
+use crate::ycsb::{RecordWorker, Requests, Workload};
 use crate::{BenchArgs, Counters, DataSet, Engine, Load, Report, Scan};
 
 /// Runs the loads of `args` on engine `E`, whose store `open` opens or creates in a folder; `each`
@@ -91,9 +91,10 @@ fn stream(before: &[Load], load: Load) -> u64 {
 }
 
 fn no_data(load: Load) -> Error {
-    let fills = match load.is_ycsb() {
-        true => "ycsb-load",
-        false => "fillseq or fillrandom",
+    let fills = if load.is_ycsb() {
+        "ycsb-load"
+    } else {
+        "fillseq or fillrandom"
     };
     Error::invalid_argument(format!("{} needs data: put {fills} before it", load.name()))
 }
@@ -201,11 +202,11 @@ impl<E: Engine> Job<'_, E> {
         let levels = self.engine.levels()?;
 
         let threads = self.args.threads;
-        let changes = self.load.workload().is_some_and(|load| load.writes());
+        let changes = self.load.workload().is_some_and(Workload::writes);
         contents.is_by_chance |= self.load == Load::ReadWhileWriting || changes && threads > 1;
         contents.live_bytes = contents
             .live_bytes
-            .and_then(|bytes| bytes.checked_add_signed(tally.live_bytes));
+            .map(|bytes| bytes + tally.born_bytes - tally.dead_bytes);
         let disk_bytes = bytes_of_files(self.folder)?;
         let written_bytes = after.written_bytes - before.written_bytes;
         let block_reads = difference(before, after, |counters| counters.block_reads);
@@ -341,7 +342,7 @@ impl<E: Engine> Job<'_, E> {
             let written = joined(writer)?;
             let mut tally = tally?;
             tally.given_bytes += written.given_bytes;
-            tally.live_bytes += written.live_bytes;
+            tally.born_bytes += written.born_bytes;
             Ok(tally)
         })
     }

@@ -99,8 +99,10 @@ pub(crate) struct Tally {
     pub(crate) checksum: u64,
     /// Bytes of keys and values given to the engine.
     pub(crate) given_bytes: u64,
-    /// By how much the bytes of all live keys and values grew.
-    pub(crate) live_bytes: i64,
+    /// Bytes of keys and values that became live.
+    pub(crate) born_bytes: u64,
+    /// Bytes of keys and values that were live and are no more.
+    pub(crate) dead_bytes: u64,
     /// Nanoseconds, by the kind's number.
     latencies: [Option<Histogram<u64>>; Operation::ALL.len()],
 }
@@ -111,7 +113,8 @@ impl Tally {
         self.found += other.found;
         self.checksum = self.checksum.wrapping_add(other.checksum);
         self.given_bytes += other.given_bytes;
-        self.live_bytes += other.live_bytes;
+        self.born_bytes += other.born_bytes;
+        self.dead_bytes += other.dead_bytes;
         for (mine, others) in self.latencies.iter_mut().zip(&other.latencies) {
             match (mine, others) {
                 (Some(mine), Some(others)) => mine.add(others).map_err(refused)?,
@@ -178,10 +181,6 @@ fn histogram() -> Result<Histogram<u64>> {
     Histogram::new_with_bounds(1, LATENCY_MAX, 3).map_err(refused)
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "the shape that map_err wants"
-)]
 fn refused(error: impl std::fmt::Display) -> Error {
     Error::invalid_argument(error.to_string())
 }

@@ -1,16 +1,16 @@
 //! The data set, the plan of each load, and whole runs on a small store.
 
+mod liar;
+
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use std::path::Path;
-use std::sync::Mutex;
 
 use clap::{Parser, ValueEnum};
 use windrow::{ErrorKind, Result, limits};
 
 use crate::{
-    BenchArgs, Counters, DataSet, Engine, GarneringArgs, LevelShape, Load, Mix, Operation, Report,
-    Scan, ValueSizes, WindrowEngine, garnering, garnering_header, header, parse_bytes, row, run,
+    BenchArgs, DataSet, GarneringArgs, Load, Mix, Operation, Report, ValueSizes, WindrowEngine,
+    garnering, garnering_header, header, parse_bytes, row, run,
 };
 
 #[derive(Parser)]
@@ -328,138 +328,4 @@ fn the_study_compares_trees_of_the_same_data() {
     };
     let error = garnering(&impossible, |_| Ok(())).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-}
-
-/// What a [`Liar`] does wrong.
-#[derive(Clone, Copy, PartialEq)]
-enum Lie {
-    None,
-    LosesAnUpdate,
-    LosesARecord,
-    MixesUpValues,
-}
-
-/// An engine in memory that lies.
-struct Liar {
-    entries: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
-    lie: Lie,
-}
-
-impl Liar {
-    /// Runs `line` on it.
-    fn run(lie: Lie, line: &str) -> Result<()> {
-        let open = |folder: &Path| {
-            std::fs::write(folder.join(Self::MARKER), "").unwrap();
-            let entries = Mutex::default();
-            Ok(Self { entries, lie })
-        };
-        run::<Self>(&args(line), open, |_| Ok(()))
-    }
-}
-
-struct LiarScan<'a>(&'a Liar, Vec<u8>, Vec<u8>);
-
-impl LiarScan<'_> {
-    fn move_to(&mut self, from: Bound<&[u8]>) -> Result<bool> {
-        let entries = self.0.entries.lock().unwrap();
-        let next = entries.range::<[u8], _>((from, Bound::Unbounded)).next();
-        let (key, value) = match next {
-            Some(entry) => entry,
-            None => return Ok(false),
-        };
-        (self.1, self.2) = (key.clone(), value.clone());
-        Ok(true)
-    }
-}
-
-impl Scan for LiarScan<'_> {
-    fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        self.move_to(Bound::Included(key))
-    }
-
-    fn next(&mut self) -> Result<bool> {
-        let key = self.1.clone();
-        self.move_to(Bound::Excluded(&key))
-    }
-
-    fn key(&self) -> &[u8] {
-        &self.1
-    }
-
-    fn value(&self) -> &[u8] {
-        &self.2
-    }
-}
-
-impl Engine for Liar {
-    const NAME: &'static str = "liar";
-    const MARKER: &'static str = "liar";
-    type Scan<'a> = LiarScan<'a>;
-
-    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        let mut entries = self.entries.lock().unwrap();
-        if self.lie == Lie::LosesAnUpdate && entries.contains_key(key) {
-            return Ok(());
-        }
-        if self.lie == Lie::LosesARecord && entries.len() == 50 {
-            entries.pop_first();
-        }
-        let value = match entries.last_entry() {
-            Some(other) if self.lie == Lie::MixesUpValues => other.get().clone(),
-            _ => value.to_vec(),
-        };
-        entries.insert(key.to_vec(), value);
-        Ok(())
-    }
-
-    fn delete(&self, key: &[u8]) -> Result<()> {
-        self.entries.lock().unwrap().remove(key);
-        Ok(())
-    }
-
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let entries = self.entries.lock().unwrap();
-        value.clear();
-        value.extend_from_slice(entries.get(key).map_or(&[], Vec::as_slice));
-        Ok(entries.contains_key(key))
-    }
-
-    fn scan(&self) -> Result<LiarScan<'_>> {
-        Ok(LiarScan(self, Vec::new(), Vec::new()))
-    }
-
-    fn settle(&self) -> Result<()> {
-        Ok(())
-    }
-
-    fn counters(&self) -> Result<Counters> {
-        Ok(Counters::default())
-    }
-
-    fn levels(&self) -> Result<Vec<LevelShape>> {
-        Ok(Vec::new())
-    }
-
-    fn close(self) -> Result<()> {
-        Ok(())
-    }
-}
-
-#[test]
-fn a_wrong_answer_fails_the_run() {
-    let line = |load: &str| format!("ycsb-load,{load} --records 100 --ops 1000");
-    for load in ["ycsb-a", "ycsb-b", "ycsb-d", "ycsb-e", "ycsb-f"] {
-        Liar::run(Lie::None, &line(load)).unwrap();
-        for (lie, is_seen) in [
-            (Lie::LosesAnUpdate, !matches!(load, "ycsb-d" | "ycsb-e")),
-            (Lie::LosesARecord, true),
-            (Lie::MixesUpValues, true),
-        ] {
-            let outcome = Liar::run(lie, &line(load));
-            assert_eq!(outcome.is_err(), is_seen, "{load}");
-            if let Err(error) = outcome {
-                assert_eq!(error.kind(), ErrorKind::Corruption, "{load}: {error}");
-            }
-        }
-    }
 }

@@ -77,7 +77,7 @@ impl<E: Engine> Worker<'_, E> {
         let bytes = key.len() + value.len();
         tally.given_bytes += bytes as u64;
         if self.live.is_some_and(|live| live.insert(index)) {
-            tally.live_bytes += bytes as i64;
+            tally.born_bytes += bytes as u64;
         }
         self.engine.put(key, value)
     }
@@ -90,7 +90,7 @@ impl<E: Engine> Worker<'_, E> {
             tally.given_bytes += key.len() as u64;
             if self.live.is_some_and(|live| live.remove(index)) {
                 self.data.value(&key, self.generation, &mut value);
-                tally.live_bytes -= (key.len() + value.len()) as i64;
+                tally.dead_bytes += (key.len() + value.len()) as u64;
             }
             self.engine.delete(&key)
         })

@@ -211,7 +211,7 @@ impl<E: Engine> RecordWorker<'_, E> {
     ) -> Result<()> {
         self.data.record_key(record, key);
         self.write(record, key, value, tally)?;
-        tally.live_bytes += (key.len() + value.len()) as i64;
+        tally.born_bytes += (key.len() + value.len()) as u64;
         Ok(())
     }
 

@@ -70,7 +70,7 @@ Examples:
   windrow bench fillrandom,overwrite --size-ratio 4 --base-bytes 64M --json
   windrow bench ycsb-load,ycsb-a,ycsb-b --mix SD --records 1000000 --ops 500000
   windrow bench garnering --num 5000000")]
-    Bench(bench::BenchCommand),
+    Bench(Box<bench::BenchCommand>),
     /// The second load of the demo, in a process that can be killed
     #[command(hide = true)]
     DemoWriter(demo::WriterArgs),

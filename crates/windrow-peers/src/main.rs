@@ -4,7 +4,7 @@
 //! process of its own with a fresh folder, and prints medians and ratios. All engines get the same
 //! settings: write buffer, cache, filter bits, compression and sync.
 #![cfg_attr(
-    any(feature = "leveldb", feature = "rocksdb"),
+    any(feature = "fjall", feature = "leveldb", feature = "rocksdb"),
     expect(
         clippy::disallowed_methods,
         reason = "a bench runs on the real file system, in real time and in child processes"
@@ -12,13 +12,15 @@
 )]
 
 mod compare;
+#[cfg(feature = "fjall")]
+mod fjall;
 #[cfg(feature = "leveldb")]
 mod leveldb;
-#[cfg(any(feature = "leveldb", feature = "rocksdb"))]
+#[cfg(any(feature = "fjall", feature = "leveldb", feature = "rocksdb"))]
 mod process_io;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
-#[cfg(any(feature = "leveldb", feature = "rocksdb"))]
+#[cfg(any(feature = "fjall", feature = "leveldb", feature = "rocksdb"))]
 mod settings;
 
 use std::io::{self, Write};
@@ -27,9 +29,13 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use windrow::{Error, Result};
-use windrow_bench::{BenchArgs, Engine, Report, WindrowEngine, header, row};
+use windrow_bench::{BenchArgs, Engine, Report, WindrowEngine, header, parse_bytes, row};
 
 use crate::compare::CompareArgs;
+
+const RUN_EXAMPLES: &str = "\
+Example:
+  windrow-peers run --engine windrow ycsb-load,ycsb-a --mix SD --records 1000000";
 
 /// Runs the bench's loads on Windrow and other engines
 #[derive(Debug, Parser)]
@@ -42,6 +48,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run loads on one engine
+    #[command(after_help = RUN_EXAMPLES)]
     Run {
         /// The engine
         #[arg(long, value_enum)]
@@ -50,6 +57,10 @@ enum Command {
         /// Print an object a line instead of a table
         #[arg(long)]
         json: bool,
+
+        /// Bytes from which BlobDB keeps a value in a file of its own
+        #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value_t = 1024)]
+        min_blob_bytes: u64,
 
         #[command(flatten)]
         bench: BenchArgs,
@@ -64,8 +75,13 @@ enum EngineName {
     Windrow,
     #[cfg(feature = "rocksdb")]
     Rocksdb,
+    /// RocksDB with large values in files of their own
+    #[cfg(feature = "rocksdb")]
+    Blobdb,
     #[cfg(feature = "leveldb")]
     Leveldb,
+    #[cfg(feature = "fjall")]
+    Fjall,
 }
 
 impl EngineName {
@@ -73,9 +89,13 @@ impl EngineName {
         match self {
             Self::Windrow => WindrowEngine::NAME,
             #[cfg(feature = "rocksdb")]
-            Self::Rocksdb => rocksdb::RocksDb::NAME,
+            Self::Rocksdb => rocksdb::RocksDb::<false>::NAME,
+            #[cfg(feature = "rocksdb")]
+            Self::Blobdb => rocksdb::RocksDb::<true>::NAME,
             #[cfg(feature = "leveldb")]
             Self::Leveldb => leveldb::LevelDb::NAME,
+            #[cfg(feature = "fjall")]
+            Self::Fjall => fjall::Fjall::NAME,
         }
     }
 }
@@ -85,8 +105,9 @@ fn main() -> ExitCode {
         Command::Run {
             engine,
             json,
+            min_blob_bytes,
             bench,
-        } => run(engine, json, &bench),
+        } => run(engine, json, min_blob_bytes, &bench),
         Command::Compare(args) => compare::run(&args),
     };
     match result {
@@ -98,7 +119,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(engine: EngineName, json: bool, args: &BenchArgs) -> Result<()> {
+#[cfg_attr(
+    not(feature = "rocksdb"),
+    expect(unused_variables, reason = "only BlobDB has blobs")
+)]
+fn run(engine: EngineName, json: bool, min_blob_bytes: u64, args: &BenchArgs) -> Result<()> {
     let show = |report: &Report| {
         if json {
             let text = serde_json::to_string(report);
@@ -111,11 +136,27 @@ fn run(engine: EngineName, json: bool, args: &BenchArgs) -> Result<()> {
         print(&header())?;
     }
     match engine {
-        EngineName::Windrow => windrow_bench::run::<WindrowEngine>(args, show),
+        EngineName::Windrow => {
+            windrow_bench::run(args, |folder| WindrowEngine::open(folder, args), show)
+        }
         #[cfg(feature = "rocksdb")]
-        EngineName::Rocksdb => windrow_bench::run::<rocksdb::RocksDb>(args, show),
+        EngineName::Rocksdb => {
+            let open = |folder: &Path| rocksdb::RocksDb::<false>::open(folder, args, 0);
+            windrow_bench::run(args, open, show)
+        }
+        #[cfg(feature = "rocksdb")]
+        EngineName::Blobdb => {
+            let open = |folder: &Path| rocksdb::RocksDb::<true>::open(folder, args, min_blob_bytes);
+            windrow_bench::run(args, open, show)
+        }
         #[cfg(feature = "leveldb")]
-        EngineName::Leveldb => windrow_bench::run::<leveldb::LevelDb>(args, show),
+        EngineName::Leveldb => {
+            windrow_bench::run(args, |folder| leveldb::LevelDb::open(folder, args), show)
+        }
+        #[cfg(feature = "fjall")]
+        EngineName::Fjall => {
+            windrow_bench::run(args, |folder| fjall::Fjall::open(folder, args), show)
+        }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::Path;
+#[cfg(any(feature = "fjall", feature = "leveldb"))]
+use std::{thread, time::Duration};
 
 use windrow::{Error, ErrorKind, Result};
 
@@ -21,6 +23,25 @@ impl ProcessIo {
             read_bytes: field(&text, "rchar: ")?,
             written_bytes: field(&text, "wchar: ")?,
         })
+    }
+}
+
+/// Engines that do not tell when their background work is done count as done when they wrote nothing
+/// for this long.
+#[cfg(any(feature = "fjall", feature = "leveldb"))]
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Waits until the process has written nothing for a while and `is_idle` holds.
+#[cfg(any(feature = "fjall", feature = "leveldb"))]
+pub(crate) fn wait_until_quiet(is_idle: impl Fn() -> bool) -> Result<()> {
+    let mut before = ProcessIo::now()?.written_bytes;
+    loop {
+        thread::sleep(QUIET);
+        let now = ProcessIo::now()?.written_bytes;
+        if now == before && is_idle() {
+            return Ok(());
+        }
+        before = now;
     }
 }
 

@@ -1,4 +1,8 @@
-//! RocksDB through its Rust binding, with its own defaults beside the common settings.
+//! RocksDB through its Rust binding, with its own defaults beside the common settings; as it is, and
+//! as BlobDB: with large values in files of their own, and collection of what is dead in them.
+//!
+//! RocksDB 11 can write large values to their files at once ("direct write") instead of through the
+//! log and the memtable; its C interface has the option, the Rust binding does not offer it.
 
 use std::path::Path;
 
@@ -12,17 +16,15 @@ use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, Scan};
 use crate::process_io::ProcessIo;
 use crate::settings::{BLOCK_BYTES, Settings};
 
-/// An open RocksDB.
-pub(crate) struct RocksDb {
+/// An open RocksDB, or BlobDB.
+pub(crate) struct RocksDb<const IS_BLOB: bool> {
     db: DB,
     write_options: WriteOptions,
 }
 
-impl Engine for RocksDb {
-    const NAME: &'static str = "rocksdb";
-    type Scan<'a> = RocksScan<'a>;
-
-    fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
+impl<const IS_BLOB: bool> RocksDb<IS_BLOB> {
+    /// Opens or creates the store in `folder` with the settings of `args`.
+    pub(crate) fn open(folder: &Path, args: &BenchArgs, min_blob_bytes: u64) -> Result<Self> {
         let settings = Settings::of(args, Self::NAME)?;
         let mut table = BlockBasedOptions::default();
         table.set_block_size(BLOCK_BYTES);
@@ -33,12 +35,19 @@ impl Engine for RocksDb {
         let mut options = Options::default();
         options.create_if_missing(true);
         options.set_block_based_table_factory(&table);
-        options.set_write_buffer_size(settings.write_buffer_bytes);
-        options.set_compression_type(if settings.compressed {
+        options.set_write_buffer_size(settings.memtable_bytes);
+        let compression = if settings.compressed {
             DBCompressionType::Lz4
         } else {
             DBCompressionType::None
-        });
+        };
+        options.set_compression_type(compression);
+        if IS_BLOB {
+            options.set_enable_blob_files(true);
+            options.set_min_blob_size(min_blob_bytes);
+            options.set_blob_compression_type(compression);
+            options.set_enable_blob_gc(true);
+        }
         if let Some(ratio) = args.size_ratio {
             options.set_max_bytes_for_level_multiplier(ratio);
         }
@@ -53,6 +62,11 @@ impl Engine for RocksDb {
         let db = DB::open(&options, folder).map_err(failed)?;
         Ok(Self { db, write_options })
     }
+}
+
+impl<const IS_BLOB: bool> Engine for RocksDb<IS_BLOB> {
+    const NAME: &'static str = if IS_BLOB { "blobdb" } else { "rocksdb" };
+    type Scan<'a> = RocksScan<'a>;
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.db

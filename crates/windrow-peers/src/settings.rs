@@ -9,7 +9,7 @@ pub(crate) const BLOCK_BYTES: usize = 4 << 10;
 /// Settings in the units that the other engines take.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    pub(crate) write_buffer_bytes: usize,
+    pub(crate) memtable_bytes: usize,
     pub(crate) cache_bytes: usize,
     pub(crate) bits_per_key: f64,
     pub(crate) compressed: bool,
@@ -22,7 +22,7 @@ impl Settings {
         let options: Options = args.windrow_options()?;
         let cache_bytes = usize::try_from(options.cache_bytes).unwrap_or(usize::MAX);
         Ok(Self {
-            write_buffer_bytes: options.keyspace.memtable_bytes,
+            memtable_bytes: options.keyspace.memtable_bytes,
             cache_bytes,
             bits_per_key: options.keyspace.bits_per_key,
             compressed: match args.compression {

@@ -150,7 +150,7 @@ impl Database {
             let options = leveldb_options_create();
             let cache = leveldb_cache_create_lru(settings.cache_bytes);
             leveldb_options_set_create_if_missing(options, 1);
-            leveldb_options_set_write_buffer_size(options, settings.write_buffer_bytes);
+            leveldb_options_set_write_buffer_size(options, settings.memtable_bytes);
             leveldb_options_set_block_size(options, BLOCK_BYTES);
             leveldb_options_set_compression(options, NO_COMPRESSION);
             leveldb_options_set_cache(options, cache);

@@ -3,34 +3,31 @@
 mod ffi;
 
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
 
 use windrow::Result;
 use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, Scan};
 
 use self::ffi::{Database, Iterator};
-use crate::process_io::ProcessIo;
+use crate::process_io::{self, ProcessIo};
 use crate::settings::Settings;
-
-/// LevelDB does not tell when its background work is done; it counts as done when nothing was
-/// written for this long.
-const QUIET: Duration = Duration::from_secs(1);
 
 /// An open LevelDB.
 pub(crate) struct LevelDb {
     database: Database,
 }
 
-impl Engine for LevelDb {
-    const NAME: &'static str = "leveldb";
-    type Scan<'a> = LevelScan<'a>;
-
-    fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
+impl LevelDb {
+    /// Opens or creates the store in `folder` with the settings of `args`.
+    pub(crate) fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
         let settings = Settings::of(args, Self::NAME)?;
         let database = Database::open(folder, &settings, args.file_bytes)?;
         Ok(Self { database })
     }
+}
+
+impl Engine for LevelDb {
+    const NAME: &'static str = "leveldb";
+    type Scan<'a> = LevelScan<'a>;
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.database.put(key, value)
@@ -50,15 +47,7 @@ impl Engine for LevelDb {
 
     fn settle(&self) -> Result<()> {
         self.database.flush();
-        let mut before = ProcessIo::now()?.written_bytes;
-        loop {
-            thread::sleep(QUIET);
-            let now = ProcessIo::now()?.written_bytes;
-            if now == before {
-                return Ok(());
-            }
-            before = now;
-        }
+        process_io::wait_until_quiet(|| true)
     }
 
     fn counters(&self) -> Result<Counters> {

@@ -1,0 +1,198 @@
+//! fjall, with its own defaults beside the common settings. The capacity of its first level follows
+//! from the size of its files, so `--base-bytes` has no counterpart.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fjall::compaction::Leveled;
+use fjall::config::{
+    BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry,
+};
+use fjall::{
+    AbstractTree, CompressionType, Database, Iter, Keyspace, KeyspaceCreateOptions, KvPair,
+    PersistMode,
+};
+use windrow::{Error, ErrorKind, Result};
+use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, Scan};
+
+use crate::process_io::{self, ProcessIo};
+use crate::settings::{BLOCK_BYTES, Settings};
+
+/// An open fjall.
+pub(crate) struct Fjall {
+    database: Database,
+    keyspace: Keyspace,
+    sync: bool,
+}
+
+impl Fjall {
+    /// Opens or creates the store in `folder` with the settings of `args`.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "fjall takes ratios and bits in single precision, and small sizes in 32 bits"
+    )]
+    pub(crate) fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
+        let settings = Settings::of(args, Self::NAME)?;
+        let compression = if settings.compressed {
+            CompressionType::Lz4
+        } else {
+            CompressionType::None
+        };
+        let mut leveled = Leveled::default();
+        if let Some(ratio) = args.size_ratio {
+            leveled = leveled.with_level_ratio_policy(vec![ratio as f32]);
+        }
+        if let Some(bytes) = args.file_bytes {
+            leveled = leveled.with_table_target_size(bytes);
+        }
+        let filter = match settings.bits_per_key {
+            bits if bits > 0.0 => FilterPolicy::all(FilterPolicyEntry::Bloom(
+                BloomConstructionPolicy::BitsPerKey(bits as f32),
+            )),
+            _ => FilterPolicy::disabled(),
+        };
+        let database = Database::builder(folder)
+            .cache_size(settings.cache_bytes as u64)
+            .journal_compression(compression)
+            .open()
+            .map_err(failed)?;
+        let options = || {
+            KeyspaceCreateOptions::default()
+                .max_memtable_size(settings.memtable_bytes as u64)
+                .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES as u32))
+                .data_block_compression_policy(CompressionPolicy::all(compression))
+                .filter_policy(filter)
+                .compaction_strategy(Arc::new(leveled))
+        };
+        let keyspace = database.keyspace("bench", options).map_err(failed)?;
+        Ok(Self {
+            database,
+            keyspace,
+            sync: settings.sync,
+        })
+    }
+
+    fn written(&self) -> Result<()> {
+        if self.sync {
+            self.database.persist(PersistMode::SyncData).map_err(failed)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl Engine for Fjall {
+    const NAME: &'static str = "fjall";
+    const MARKER: &'static str = "version";
+    type Scan<'a> = FjallScan<'a>;
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.keyspace.insert(key, value).map_err(failed)?;
+        self.written()
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.keyspace.remove(key).map_err(failed)?;
+        self.written()
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let found = self.keyspace.get(key).map_err(failed)?;
+        if let Some(found) = &found {
+            value.extend_from_slice(found);
+        }
+        Ok(found.is_some())
+    }
+
+    fn scan(&self) -> Result<FjallScan<'_>> {
+        Ok(FjallScan {
+            keyspace: &self.keyspace,
+            iterator: None,
+            entry: None,
+        })
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.keyspace.rotate_memtable_and_wait().map_err(failed)?;
+        process_io::wait_until_quiet(|| {
+            self.database.outstanding_flushes() == 0 && self.database.active_compactions() == 0
+        })
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        let io = ProcessIo::now()?;
+        Ok(Counters {
+            written_bytes: io.written_bytes,
+            read_bytes: io.read_bytes,
+            ..Counters::default()
+        })
+    }
+
+    fn levels(&self) -> Result<Vec<LevelShape>> {
+        let version = self.keyspace.tree.current_version();
+        let levels = version.iter_levels().zip(0..);
+        Ok(levels
+            .map(|(level, number)| {
+                let tables = || level.iter().flat_map(|run| run.iter());
+                LevelShape {
+                    level: number,
+                    files: tables().count() as u64,
+                    segments: tables().count() as u64,
+                    bytes: tables().map(|table| table.metadata.file_size).sum(),
+                    capacity: 0,
+                    entries: tables().map(|table| table.metadata.item_count).sum(),
+                }
+            })
+            .collect())
+    }
+
+    fn close(self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A range of fjall's as a scan; each seek opens a new one, since they cannot be moved.
+pub(crate) struct FjallScan<'a> {
+    keyspace: &'a Keyspace,
+    iterator: Option<Iter>,
+    entry: Option<KvPair>,
+}
+
+impl Scan for FjallScan<'_> {
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.iterator = Some(self.keyspace.range(key..));
+        self.next()
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        let next = self.iterator.as_mut().and_then(Iterator::next);
+        self.entry = next
+            .map(fjall::Guard::into_inner)
+            .transpose()
+            .map_err(failed)?;
+        Ok(self.entry.is_some())
+    }
+
+    fn key(&self) -> &[u8] {
+        self.entry
+            .as_ref()
+            .map(|(key, _)| &**key)
+            .unwrap_or_default()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.entry
+            .as_ref()
+            .map(|(_, value)| &**value)
+            .unwrap_or_default()
+    }
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
+fn failed(error: fjall::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("fjall: {error}"))
+}
