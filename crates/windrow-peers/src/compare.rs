@@ -134,67 +134,87 @@ fn progress(report: &Value) {
     drop(writeln!(std::io::stderr(), "{line}"));
 }
 
+/// The figures of a report that are compared, by their names in it. Null where an engine does not
+/// tell, and in reports without it.
+const FIGURES: [&str; 9] = [
+    "ops_per_second",
+    "p50_us",
+    "p95_us",
+    "p99_us",
+    "p999_us",
+    "max_us",
+    "write_amplification",
+    "space_amplification",
+    "block_reads_per_op",
+];
+
 /// One load on all engines.
 struct Comparison {
     name: String,
-    /// Medians per engine.
-    ops_per_second: Vec<f64>,
-    settled_ops_per_second: Vec<f64>,
-    p99_us: Vec<f64>,
-    write_amplification: Vec<f64>,
+    /// For each engine, the medians of its figures.
+    engines: Vec<BTreeMap<&'static str, Option<f64>>>,
 }
 
 impl Comparison {
     fn of(engines: &[Rounds]) -> Self {
         let first = engines.iter().flatten().next();
-        let name = first.map(|report| text(report, "name")).unwrap_or_default();
-        let medians = |field: &dyn Fn(&Value) -> f64| -> Vec<f64> {
-            engines
-                .iter()
-                .map(|rounds| median(rounds.iter().map(field).collect()))
-                .collect()
+        let median_of = |rounds: &Rounds, figure: &str| {
+            let numbers = rounds.iter().filter_map(|report| report[figure].as_f64());
+            median(numbers.collect())
         };
+        let settled =
+            |report: &Value| number(report, "ops") / number(report, "settled_seconds").max(1e-9);
         Self {
-            ops_per_second: medians(&|report| number(report, "ops_per_second")),
-            settled_ops_per_second: medians(&|report| {
-                number(report, "ops") / number(report, "settled_seconds").max(1e-9)
-            }),
-            p99_us: medians(&|report| number(report, "p99_us")),
-            write_amplification: medians(&|report| number(report, "write_amplification")),
-            name,
+            name: first.map(|report| text(report, "name")).unwrap_or_default(),
+            engines: engines
+                .iter()
+                .map(|rounds| {
+                    let mut figures: BTreeMap<_, _> = FIGURES
+                        .iter()
+                        .map(|&figure| (figure, median_of(rounds, figure)))
+                        .collect();
+                    let settled = median(rounds.iter().map(settled).collect());
+                    figures.insert("settled_ops_per_second", settled);
+                    figures
+                })
+                .collect(),
         }
     }
 
+    fn figure(&self, engine: usize, figure: &str) -> f64 {
+        self.engines[engine]
+            .get(figure)
+            .copied()
+            .flatten()
+            .unwrap_or_default()
+    }
+
     fn ratio(&self, engine: usize) -> f64 {
-        self.ops_per_second[0] / self.ops_per_second[engine].max(1e-9)
+        self.figure(0, "ops_per_second") / self.figure(engine, "ops_per_second").max(1e-9)
     }
 
     fn object(&self, engines: &[EngineName]) -> Value {
         let by_engine = engines.iter().enumerate().map(|(position, engine)| {
-            let figures = json!({
-                "ops_per_second": self.ops_per_second[position],
-                "settled_ops_per_second": self.settled_ops_per_second[position],
-                "p99_us": self.p99_us[position],
-                "write_amplification": self.write_amplification[position],
-                "ratio": self.ratio(position),
-            });
+            let mut figures = json!(self.engines[position]);
+            figures["ratio"] = json!(self.ratio(position));
             (engine.name().to_owned(), figures)
         });
         json!({ "name": self.name, "engines": by_engine.collect::<serde_json::Map<_, _>>() })
     }
 
     fn line(&self) -> String {
-        let columns: Vec<String> = (0..self.ops_per_second.len())
+        let columns: Vec<String> = (0..self.engines.len())
             .map(|engine| {
                 let ratio = match engine {
                     0 => String::new(),
-                    _ => format!("{:>5.2}x", self.ratio(engine)),
+                    _ => format!("{:.2}x", self.ratio(engine)),
                 };
                 format!(
-                    "{:>9.0} {:>6} {:>5.2}",
-                    self.ops_per_second[engine] / 1e3,
+                    "{:>8.0} {:>6} {:>6.2} {:>5.2}",
+                    self.figure(engine, "ops_per_second") / 1e3,
                     ratio,
-                    self.write_amplification[engine]
+                    self.figure(engine, "write_amplification"),
+                    self.figure(engine, "space_amplification"),
                 )
             })
             .collect();
@@ -203,16 +223,20 @@ impl Comparison {
 }
 
 fn heading(engines: &[EngineName]) -> String {
-    let names = engines
+    let names: Vec<String> = engines
         .iter()
-        .map(|engine| format!("{:<22}", engine.name()));
-    let columns = engines.iter().map(|_| "   kops/s  ratio  w-amp");
+        .map(|engine| format!("{:<28}", engine.name()))
+        .collect();
+    let columns: Vec<&str> = engines
+        .iter()
+        .map(|_| "  kops/s  ratio  w-amp space")
+        .collect();
     format!(
         "{:<17} {}\n{:<17} {}",
         "",
-        names.collect::<Vec<_>>().join("  "),
+        names.join("  "),
         "load",
-        columns.collect::<Vec<_>>().join(" ")
+        columns.join("  ")
     )
 }
 
@@ -233,13 +257,14 @@ fn check_checksums(name: &str, engines: &[Rounds]) -> Result<()> {
     Ok(())
 }
 
-fn median(mut numbers: Vec<f64>) -> f64 {
+/// The number in the middle; `None` of none.
+fn median(mut numbers: Vec<f64>) -> Option<f64> {
     numbers.sort_by(f64::total_cmp);
     let middle = numbers.len() / 2;
     match numbers.len() {
-        0 => 0.0,
-        length if length % 2 == 1 => numbers[middle],
-        _ => f64::midpoint(numbers[middle - 1], numbers[middle]),
+        0 => None,
+        length if length % 2 == 1 => Some(numbers[middle]),
+        _ => Some(f64::midpoint(numbers[middle - 1], numbers[middle])),
     }
 }
 
@@ -257,10 +282,44 @@ mod tests {
 
     #[test]
     fn medians_stand_in_the_middle() {
-        let equal = |left: f64, right: f64| (left - right).abs() < 1e-9;
-        assert!(equal(median(vec![3.0, 1.0, 2.0]), 2.0));
-        assert!(equal(median(vec![4.0, 1.0]), 2.5));
-        assert!(equal(median(Vec::new()), 0.0));
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
+        assert_eq!(median(Vec::new()), None);
+    }
+
+    #[test]
+    fn engines_are_compared_by_their_medians() {
+        let report = |kops: u32, space: Option<f64>| {
+            json!({
+                "name": "ycsb-a",
+                "ops": 1000,
+                "settled_seconds": 0.5,
+                "ops_per_second": f64::from(kops) * 1e3,
+                "write_amplification": 3.0,
+                "space_amplification": space,
+            })
+        };
+        let comparison = Comparison::of(&[
+            vec![
+                report(90, Some(1.5)),
+                report(100, Some(1.25)),
+                report(400, Some(1.5)),
+            ],
+            vec![report(50, None)],
+        ]);
+        assert_eq!(comparison.engines[0]["ops_per_second"], Some(1e5));
+        assert_eq!(comparison.engines[0]["settled_ops_per_second"], Some(2e3));
+        assert_eq!(comparison.engines[0]["space_amplification"], Some(1.5));
+        assert_eq!(comparison.engines[1]["space_amplification"], None);
+        assert!((comparison.ratio(1) - 2.0).abs() < 1e-9);
+        let line = comparison.line();
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(
+            words,
+            [
+                "ycsb-a", "100", "3.00", "1.50", "50", "2.00x", "3.00", "0.00"
+            ]
+        );
     }
 
     #[test]

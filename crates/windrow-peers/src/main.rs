@@ -58,8 +58,9 @@ enum Command {
         #[arg(long)]
         json: bool,
 
-        /// Bytes from which BlobDB keeps a value in a file of its own
-        #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value_t = 1024)]
+        /// Bytes from which BlobDB keeps values apart from their keys; the default includes the
+        /// large ones of --mix
+        #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value_t = 1000)]
         min_blob_bytes: u64,
 
         #[command(flatten)]
@@ -119,22 +120,31 @@ fn main() -> ExitCode {
     }
 }
 
-#[cfg_attr(
-    not(feature = "rocksdb"),
-    expect(unused_variables, reason = "only BlobDB has blobs")
-)]
 fn run(engine: EngineName, json: bool, min_blob_bytes: u64, args: &BenchArgs) -> Result<()> {
-    let show = |report: &Report| {
+    if !json {
+        print(&header())?;
+    }
+    measure(engine, min_blob_bytes, args, |report| {
         if json {
             let text = serde_json::to_string(report);
             print(&text.map_err(|error| print_failed(error.into()))?)
         } else {
             print(&row(report))
         }
-    };
-    if !json {
-        print(&header())?;
-    }
+    })
+}
+
+/// Runs the loads of `args` on `engine`; `show` gets each report.
+#[cfg_attr(
+    not(feature = "rocksdb"),
+    expect(unused_variables, reason = "only BlobDB has blobs")
+)]
+fn measure(
+    engine: EngineName,
+    min_blob_bytes: u64,
+    args: &BenchArgs,
+    show: impl FnMut(&Report) -> Result<()>,
+) -> Result<()> {
     match engine {
         EngineName::Windrow => {
             windrow_bench::run(args, |folder| WindrowEngine::open(folder, args), show)
@@ -170,4 +180,48 @@ fn print(line: &str) -> Result<()> {
 
 fn print_failed(error: io::Error) -> Error {
     Error::io("write to", Path::new("standard output"), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_bench::{Load, Mix};
+
+    use super::*;
+
+    #[test]
+    fn every_engine_reads_what_windrow_reads() {
+        let args = |loads: &[Load]| BenchArgs {
+            num: 2000,
+            ops: Some(500),
+            mix: Some(Mix::MD),
+            memtable_bytes: Some(256 << 10),
+            ..BenchArgs::new(loads.to_vec())
+        };
+        let runs = [
+            args(&[
+                Load::FillRandom,
+                Load::DeleteRandom,
+                Load::ReadRandom,
+                Load::Seek10,
+                Load::ReadSeq,
+            ]),
+            args(&[Load::YcsbLoad, Load::YcsbA, Load::YcsbE, Load::YcsbF]),
+        ];
+        for args in runs {
+            let read_by = |engine: EngineName| {
+                let mut read = Vec::new();
+                measure(engine, 1000, &args, |report| {
+                    read.push((report.name, report.found, report.checksum.clone()));
+                    assert!(report.disk_bytes > 0);
+                    Ok(())
+                })
+                .unwrap();
+                read
+            };
+            let expected = read_by(EngineName::Windrow);
+            for engine in EngineName::value_variants() {
+                assert_eq!(read_by(*engine), expected, "{}", engine.name());
+            }
+        }
+    }
 }
