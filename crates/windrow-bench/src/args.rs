@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use windrow::{BlockSource, Compression, Durability, Error, Options, Preset, Result};
+use windrow::{
+    BlockSource, Compression, Durability, Error, FilterAllocation, Options, Preset, Result,
+};
 
 use crate::{DataSet, Load, Mix, ValueSizes};
 
 /// Defaults of the arguments that always have a value.
 const NUM: u64 = 1_000_000;
+const PRESET: PresetArg = PresetArg::Balanced;
 const THREADS: u64 = 1;
 const WRITE_RATE: u64 = 20_000;
 pub(crate) const SEED: u64 = 1;
@@ -51,7 +54,7 @@ pub struct BenchArgs {
     pub mix: Option<Mix>,
 
     /// Named set of options to start from
-    #[arg(long, value_enum, default_value_t = PresetArg::Balanced)]
+    #[arg(long, value_enum, default_value_t = PRESET)]
     pub preset: PresetArg,
 
     /// Size ratio T of the last two levels
@@ -65,6 +68,14 @@ pub struct BenchArgs {
     /// Filter bits per key; 0 turns filters off
     #[arg(long, value_name = "BITS")]
     pub bits_per_key: Option<f64>,
+
+    /// How these bits are shared out among the files
+    #[arg(long, value_enum)]
+    pub filter_allocation: Option<FilterAllocationArg>,
+
+    /// Bytes of tables over live bytes that merging aims to stay below; inf for no bound
+    #[arg(long, value_name = "RATIO")]
+    pub max_space_amp: Option<f64>,
 
     /// Cache for blocks
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
@@ -126,6 +137,15 @@ pub enum PresetArg {
     Leveling,
 }
 
+/// [`FilterAllocation`] on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FilterAllocationArg {
+    /// Most where they save most reads
+    Monkey,
+    /// The same for every file
+    Uniform,
+}
+
 /// [`Compression`] on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CompressionArg {
@@ -144,6 +164,15 @@ pub enum BlockSourceArg {
     Mapped,
     /// `pread` into the block cache
     Buffered,
+}
+
+impl From<FilterAllocationArg> for FilterAllocation {
+    fn from(argument: FilterAllocationArg) -> Self {
+        match argument {
+            FilterAllocationArg::Monkey => Self::Monkey,
+            FilterAllocationArg::Uniform => Self::Uniform,
+        }
+    }
 }
 
 impl From<CompressionArg> for Compression {
@@ -175,10 +204,12 @@ impl BenchArgs {
             key_size: None,
             value_size: None,
             mix: None,
-            preset: PresetArg::Leveling,
+            preset: PRESET,
             size_ratio: None,
             scaling: None,
             bits_per_key: None,
+            filter_allocation: None,
+            max_space_amp: None,
             cache_bytes: None,
             memtable_bytes: None,
             file_bytes: None,
@@ -221,6 +252,11 @@ impl BenchArgs {
         set(&mut keyspace.size_ratio, self.size_ratio);
         set(&mut keyspace.scaling, self.scaling);
         set(&mut keyspace.bits_per_key, self.bits_per_key);
+        set(
+            &mut keyspace.filter_allocation,
+            self.filter_allocation.map(FilterAllocation::from),
+        );
+        set(&mut keyspace.max_space_amp, self.max_space_amp);
         set(&mut keyspace.file_bytes, self.file_bytes);
         set(&mut keyspace.base_bytes, self.base_bytes);
         let memtable_bytes = self.memtable_bytes.map(usize::try_from).transpose();

@@ -25,7 +25,9 @@ mod work;
 mod ycsb;
 mod zipf;
 
-pub use args::{BenchArgs, BlockSourceArg, CompressionArg, PresetArg, parse_bytes};
+pub use args::{
+    BenchArgs, BlockSourceArg, CompressionArg, FilterAllocationArg, PresetArg, parse_bytes,
+};
 pub use data::{Checked, DataSet, Mix, ValueSizes};
 pub use engine::{Counters, Engine, LevelShape, Scan};
 pub use garnering::{GarneringArgs, GarneringRow, garnering, garnering_header};

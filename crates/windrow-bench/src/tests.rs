@@ -113,6 +113,40 @@ fn sizes_take_a_suffix() {
 }
 
 #[test]
+fn arguments_have_the_defaults_of_the_command_line() {
+    let made = BenchArgs::new(vec![Load::FillSeq, Load::YcsbA]);
+    let parsed = args("fillseq,ycsb-a");
+    assert_eq!(format!("{made:?}"), format!("{parsed:?}"));
+}
+
+#[test]
+fn settings_reach_the_options() {
+    let line = "fillseq --preset autumn --size-ratio 2 --scaling 0.5 --memtable-bytes 4M \
+                --file-bytes 2M --base-bytes 10M --bits-per-key 0 --filter-allocation uniform \
+                --max-space-amp inf";
+    let options = args(line).windrow_options().unwrap().keyspace;
+    assert_eq!(options.memtable_bytes, 4 << 20);
+    assert_eq!(
+        (options.file_bytes, options.base_bytes),
+        (2 << 20, 10 << 20)
+    );
+    assert_eq!(
+        options.filter_allocation,
+        windrow::FilterAllocation::Uniform
+    );
+    let numbers = [
+        options.size_ratio,
+        options.scaling,
+        options.bits_per_key,
+        options.max_space_amp,
+    ];
+    assert_eq!(
+        numbers.map(f64::to_bits),
+        [2.0, 0.5, 0.0, f64::INFINITY].map(f64::to_bits)
+    );
+}
+
+#[test]
 fn names_are_those_of_the_command_line() {
     for load in Load::value_variants() {
         assert_eq!(load.to_possible_value().unwrap().get_name(), load.name());
