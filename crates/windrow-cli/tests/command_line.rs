@@ -252,6 +252,11 @@ fn wrong_requests_end_with_one() {
         &["bench", "fillseq", "--value-size", "18446744073709551615"],
         &["bench", "fillseq", "--key-size", "18446744073709551615"],
         &["bench", "readrandom", "--db", "new"],
+        &["bench", "ycsb-a", "--db", "new"],
+        &["bench", "ycsb-load", "--value-size", "7", "--db", "new"],
+        &["bench", "ycsb-load", "--mix", "SD", "--value-size", "7"],
+        &["bench", "garnering", "fillseq"],
+        &["bench", "garnering", "--scalings", "1,2", "--db", "new"],
     ] {
         let output = windrow(&folder, arguments);
         assert_eq!(code(&output), 1, "{arguments:?}: {}", problem(&output));
@@ -343,6 +348,46 @@ fn every_command_speaks_json() {
         (&report["name"], &report["found"]),
         (&"readseq".into(), &100.into())
     );
+    let study = [
+        "bench",
+        "garnering",
+        "--num",
+        "500",
+        "--ops",
+        "50",
+        "--size-ratios",
+        "3",
+        "--scalings",
+        "0.5",
+        "--db",
+        "study",
+        "--json",
+    ];
+    let tree = json(&windrow(&folder, &study));
+    assert_eq!(
+        (&tree["size_ratio"], &tree["scaling"]),
+        (&3.0.into(), &0.5.into())
+    );
+    assert_eq!(tree["loads"][1]["name"], "readmissing");
+    assert!(
+        folder
+            .path()
+            .join("study/T3-c0.5/windrow/CURRENT")
+            .is_file()
+    );
+    let ycsb = [
+        "bench",
+        "ycsb-load,ycsb-f",
+        "--mix",
+        "sd",
+        "--records",
+        "500",
+        "--json",
+    ];
+    let report = json(&windrow(&folder, &ycsb));
+    assert_eq!(report["operations"][1]["operation"], "read-modify-write");
+    assert!(report["operations"][1]["p999_us"].is_f64() && report["p95_us"].is_f64());
+    assert!(report["space_amplification"].is_f64() && report["block_reads_per_op"].is_f64());
     for command in ["stats", "levels", "verify", "scan"] {
         assert!(
             !done(&windrow(&folder, &[command, "db"])).is_empty(),
