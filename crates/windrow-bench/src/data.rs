@@ -15,6 +15,9 @@ use crate::permutation::Permutation;
 
 /// Digits of the number in a key, where the key is long enough.
 const KEY_DIGITS: usize = 16;
+/// The numbers in the keys of YCSB's records are below this: almost as many as there are digits for,
+/// and a power of two, which the scrambling maps in one turn.
+const SCRAMBLED_MAX: u64 = 1 << 53;
 /// Where fillers start in the pool; a power of two.
 const POOL_BYTES: usize = 1 << 20;
 /// Bytes of the tag that a value begins with, where it is long enough.
@@ -183,7 +186,7 @@ impl DataSet {
             value_sizes,
             seed,
             pool: pool(seed, POOL_BYTES + largest),
-            scramble: Permutation::new(distinct, seed),
+            scramble: Permutation::new(distinct.min(SCRAMBLED_MAX), seed),
         })
     }
 
@@ -239,9 +242,8 @@ impl DataSet {
                 .is_ascii_digit()
                 .then(|| number * 10 + u64::from(digit - b'0'))
         })?;
-        rest.iter()
-            .all(|&byte| byte == b'0')
-            .then(|| self.scramble.backward(number))
+        let is_ours = number < self.scramble.size() && rest.iter().all(|&byte| byte == b'0');
+        is_ours.then(|| self.scramble.backward(number))
     }
 
     /// How many different records the keys allow.

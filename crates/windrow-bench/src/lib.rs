@@ -17,6 +17,8 @@ mod engine;
 mod garnering;
 mod load;
 mod permutation;
+mod record_work;
+mod records;
 mod report;
 mod run;
 mod tally;

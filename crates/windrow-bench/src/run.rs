@@ -9,11 +9,12 @@ use std::time::Instant;
 
 use windrow::{Error, ErrorKind, Result};
 
-use crate::contents::{LiveSet, Records};
+use crate::contents::Contents;
 use crate::data::mix;
+use crate::record_work::RecordWorker;
 use crate::tally::Tally;
 use crate::work::Worker;
-use crate::ycsb::{RecordWorker, Requests, Workload};
+use crate::ycsb::{Requests, Workload};
 use crate::{BenchArgs, Counters, DataSet, Engine, Load, Report, Scan};
 
 /// Runs the loads of `args` on engine `E`, whose store `open` opens or creates in a folder; `each`
@@ -135,46 +136,6 @@ fn bytes_of_files(folder: &Path) -> Result<u64> {
         }
     }
     Ok(sum)
-}
-
-/// What the store holds, as far as the run knows.
-#[derive(Debug, Default)]
-struct Contents {
-    /// The keys of the loads of `db_bench`.
-    live: Option<LiveSet>,
-    /// The records of the loads of YCSB.
-    records: Option<Records>,
-    /// Bytes of what is there.
-    live_bytes: Option<u64>,
-    /// Chance has decided about some of it.
-    is_by_chance: bool,
-}
-
-impl Contents {
-    /// Those of a new store that `fill` will write.
-    fn nothing(fill: Load, data: &DataSet) -> Self {
-        let is_ycsb = fill.is_ycsb();
-        Self {
-            live: (!is_ycsb).then(|| LiveSet::new(data.num())),
-            records: is_ycsb.then(Records::default),
-            live_bytes: Some(0),
-            is_by_chance: false,
-        }
-    }
-
-    /// Gets ready for `load`.
-    fn prepare<E: Engine>(&mut self, load: Load, engine: &E, data: &DataSet) -> Result<()> {
-        if load.is_ycsb() && self.records.is_none() {
-            let (records, live_bytes) = RecordWorker::find(engine, data)?;
-            self.records = Some(records);
-            self.live_bytes = Some(live_bytes);
-        }
-        if load.writes_indexes() && self.records.take().is_some() {
-            // Entries among the records that are none of them.
-            self.live_bytes = None;
-        }
-        Ok(())
-    }
 }
 
 /// One load on an open engine.

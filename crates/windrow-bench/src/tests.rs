@@ -92,6 +92,22 @@ fn values_are_checked_byte_by_byte() {
 }
 
 #[test]
+fn keys_lead_back_to_their_records() {
+    for key_size in [5, 16, 24] {
+        let data = data(key_size, 100).unwrap();
+        let mut key = Vec::new();
+        for record in 0..1000 {
+            data.record_key(record, &mut key);
+            assert_eq!(key.len(), key_size);
+            assert_eq!(data.record_of(&key), Some(record));
+        }
+        key[0] = b'x';
+        assert_eq!(data.record_of(&key), None);
+        assert_eq!(data.record_of(b"0"), None);
+    }
+}
+
+#[test]
 fn random_indexes_cover_the_key_space() {
     let data = DataSet::new(100, 16, ValueSizes::same(0), 9).unwrap();
     let mut met = [false; 100];

@@ -1,0 +1,163 @@
+//! The inner loops of the loads of YCSB: what one thread does.
+//!
+//! Every read must find its record, in a generation that [`Records`] allows.
+
+use std::ops::Range;
+use std::time::Instant;
+
+use windrow::{Error, Result};
+
+use crate::records::Records;
+use crate::tally::{Operation, Tally};
+use crate::ycsb::Requests;
+use crate::{DataSet, Engine, Scan};
+
+/// The longest scan.
+const SCAN_MAX: u64 = 100;
+
+/// One thread of a load on YCSB's records.
+#[derive(Debug)]
+pub(crate) struct RecordWorker<'a, E> {
+    pub(crate) engine: &'a E,
+    pub(crate) data: &'a DataSet,
+    pub(crate) records: &'a Records,
+}
+
+impl<E: Engine> RecordWorker<'_, E> {
+    /// Inserts the records `numbers`.
+    pub(crate) fn load(&self, numbers: Range<u64>) -> Result<Tally> {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut tally = Tally::default();
+        let mut start = Instant::now();
+        for record in numbers {
+            self.insert(record, &mut key, &mut value, &mut tally)?;
+            tally.record(Operation::Insert, &mut start, 1)?;
+        }
+        Ok(tally)
+    }
+
+    /// Does the steps `steps` of `requests`.
+    pub(crate) fn run(&self, requests: &Requests<'_>, steps: Range<u64>) -> Result<Tally> {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut tally = Tally::default();
+        let mut start = Instant::now();
+        for step in steps {
+            let (operation, mut draws) = requests.step(step);
+            match operation {
+                Operation::Insert => {
+                    let record = self.records.take_next();
+                    self.insert(record, &mut key, &mut value, &mut tally)?;
+                }
+                Operation::Scan => {
+                    let record = requests.record(&mut draws, self.records.present());
+                    let length = 1 + draws.below(SCAN_MAX);
+                    self.data.record_key(record, &mut key);
+                    self.scan(&key, length, &mut tally)?;
+                }
+                _ => {
+                    let record = requests.record(&mut draws, self.records.present());
+                    self.data.record_key(record, &mut key);
+                    if operation != Operation::Update {
+                        self.read(record, &key, &mut value, &mut tally)?;
+                    }
+                    if operation != Operation::Read {
+                        self.write(record, &key, &mut value, &mut tally)?;
+                    }
+                }
+            }
+            tally.record(operation, &mut start, 1)?;
+        }
+        Ok(tally)
+    }
+
+    fn insert(
+        &self,
+        record: u64,
+        key: &mut Vec<u8>,
+        value: &mut Vec<u8>,
+        tally: &mut Tally,
+    ) -> Result<()> {
+        self.data.record_key(record, key);
+        self.write(record, key, value, tally)?;
+        tally.born_bytes += (key.len() + value.len()) as u64;
+        Ok(())
+    }
+
+    fn write(&self, record: u64, key: &[u8], value: &mut Vec<u8>, tally: &mut Tally) -> Result<()> {
+        let generation = self.records.begin(record);
+        self.data.value(key, generation, value);
+        self.engine.put(key, value)?;
+        self.records.end(record);
+        tally.given_bytes += (key.len() + value.len()) as u64;
+        Ok(())
+    }
+
+    fn read(&self, record: u64, key: &[u8], value: &mut Vec<u8>, tally: &mut Tally) -> Result<()> {
+        let oldest = self.records.oldest(record);
+        if !self.engine.get(key, value)? {
+            return Err(lost(key));
+        }
+        let checked = self.data.check(key, value)?;
+        self.records.check(record, oldest, checked.generation)?;
+        tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+        tally.found += 1;
+        Ok(())
+    }
+
+    /// Looks at `length` entries from `key` on. No workload updates records beside its scans, so
+    /// what is known of a record now held when the scan was opened, too.
+    fn scan(&self, key: &[u8], length: u64, tally: &mut Tally) -> Result<()> {
+        let mut scan = self.engine.scan()?;
+        let mut valid = scan.seek(key)?;
+        if !valid || scan.key() != key {
+            return Err(lost(key));
+        }
+        for left in (0..length).rev() {
+            let record = self.data.record_of(scan.key());
+            let record = record.filter(|&record| self.records.is_taken(record));
+            let record = record.ok_or_else(|| foreign(scan.key()))?;
+            let checked = self.data.check(scan.key(), scan.value())?;
+            self.records
+                .check(record, self.records.oldest(record), checked.generation)?;
+            tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+            if left > 0 {
+                valid = scan.next()?;
+            }
+            if !valid {
+                break;
+            }
+        }
+        tally.found += 1;
+        Ok(())
+    }
+
+    /// Finds the records of a store that another run left.
+    pub(crate) fn find(engine: &E, data: &DataSet) -> Result<(Records, u64)> {
+        let mut found = Vec::new();
+        let mut live_bytes = 0;
+        let mut scan = engine.scan()?;
+        let mut valid = scan.seek(&[0])?;
+        while valid {
+            let (key, value) = (scan.key(), scan.value());
+            let record = data.record_of(key).ok_or_else(|| foreign(key))?;
+            found.push((record, data.check(key, value)?.generation));
+            live_bytes += (key.len() + value.len()) as u64;
+            valid = scan.next()?;
+        }
+        Ok((Records::found(&found)?, live_bytes))
+    }
+}
+
+#[cold]
+fn lost(key: &[u8]) -> Error {
+    let message = format!("the record with key {} is not found", key.escape_ascii());
+    Error::corruption("the store", 0, message)
+}
+
+#[cold]
+fn foreign(key: &[u8]) -> Error {
+    Error::invalid_argument(format!(
+        "the key {} is not one of a ycsb-load with these settings",
+        key.escape_ascii()
+    ))
+}
