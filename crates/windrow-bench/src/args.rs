@@ -93,6 +93,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub base_bytes: Option<u64>,
 
+    /// Flushed runs that level 0 gathers before they are merged
+    #[arg(long, value_name = "N")]
+    pub level0_runs: Option<usize>,
+
     /// Compression of data blocks
     #[arg(long, value_enum, default_value_t = CompressionArg::None)]
     pub compression: CompressionArg,
@@ -214,6 +218,7 @@ impl BenchArgs {
             memtable_bytes: None,
             file_bytes: None,
             base_bytes: None,
+            level0_runs: None,
             compression: CompressionArg::None,
             block_source: None,
             sync: false,
@@ -259,6 +264,7 @@ impl BenchArgs {
         set(&mut keyspace.max_space_amp, self.max_space_amp);
         set(&mut keyspace.file_bytes, self.file_bytes);
         set(&mut keyspace.base_bytes, self.base_bytes);
+        set(&mut keyspace.level0_runs, self.level0_runs);
         let memtable_bytes = self.memtable_bytes.map(usize::try_from).transpose();
         let memtable_bytes = memtable_bytes.map_err(|_| {
             Error::invalid_argument("--memtable-bytes is more than this machine can address")

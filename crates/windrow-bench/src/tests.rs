@@ -138,10 +138,10 @@ fn arguments_have_the_defaults_of_the_command_line() {
 #[test]
 fn settings_reach_the_options() {
     let line = "fillseq --preset autumn --size-ratio 2 --scaling 0.5 --memtable-bytes 4M \
-                --file-bytes 2M --base-bytes 10M --bits-per-key 0 --filter-allocation uniform \
+                --file-bytes 2M --base-bytes 10M --bits-per-key 0 --level0-runs 2 --filter-allocation uniform \
                 --max-space-amp inf";
     let options = args(line).windrow_options().unwrap().keyspace;
-    assert_eq!(options.memtable_bytes, 4 << 20);
+    assert_eq!((options.memtable_bytes, options.level0_runs), (4 << 20, 2));
     assert_eq!(
         (options.file_bytes, options.base_bytes),
         (2 << 20, 10 << 20)
@@ -347,6 +347,7 @@ fn the_study_compares_trees_of_the_same_data() {
         memtable_bytes: 32 << 10,
         file_bytes: 16 << 10,
         base_bytes: 64 << 10,
+        level0_runs: 4,
         bits_per_key: 0.0,
         seed: 1,
         db: None,
