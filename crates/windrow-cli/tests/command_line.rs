@@ -397,6 +397,26 @@ fn every_command_speaks_json() {
 }
 
 #[test]
+fn a_keyspace_can_be_dropped() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(
+        &folder,
+        &["put", "db", "a", "2", "--keyspace", "log"],
+    ));
+    done(&windrow(&folder, &["compact", "db", "--keyspace", "log"]));
+    let dropped = json(&windrow(&folder, &["drop-keyspace", "db", "log", "--json"]));
+    let (before, after) = (&dropped["disk_bytes_before"], &dropped["disk_bytes_after"]);
+    assert!(after.as_u64() < before.as_u64(), "{dropped}");
+    let again = windrow(&folder, &["drop-keyspace", "db", "log"]);
+    assert_eq!(code(&again), 1);
+    assert!(problem(&again).contains("log"), "{}", problem(&again));
+    let gone = ["get", "db", "a", "--keyspace", "log"];
+    assert_eq!(code(&windrow(&folder, &gone)), 1);
+    assert_eq!(done(&windrow(&folder, &["get", "db", "a"])), "1\n");
+}
+
+#[test]
 fn files_of_a_database_can_be_dumped() {
     let folder = TempDir::new().unwrap();
     done(&windrow(&folder, &["put", "db", "a", "1"]));

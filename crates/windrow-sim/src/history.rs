@@ -18,6 +18,8 @@ pub enum Operation {
     Flush,
     /// `Keyspace::compact_range` over these keys, both included.
     Compact(String, Vec<u8>, Vec<u8>),
+    /// `Db::drop_keyspace`, if there is one of this name.
+    Drop(String),
     /// `Db::wait_idle`.
     WaitIdle,
     /// Runs up to so many background jobs.
@@ -83,7 +85,8 @@ impl Generator {
     /// The next operation.
     pub fn operation(&mut self) -> Operation {
         match self.random.below(200) {
-            0..150 => self.write(),
+            0..149 => self.write(),
+            149 => Operation::Drop(self.keyspace()),
             150..153 => Operation::Persist,
             153..156 => Operation::Flush,
             156..159 => self.compact(),

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod compact;
+pub(crate) mod drop_keyspace;
 pub(crate) mod dump;
 pub(crate) mod load;
 pub(crate) mod point;
@@ -29,6 +30,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Levels { db } => show::levels(&db, output),
         Command::Verify(args) => verify::run(&args, output),
         Command::Compact(args) => compact::run(&args, output),
+        Command::DropKeyspace(args) => drop_keyspace::run(&args, output),
         Command::Dump(args) => dump::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
         Command::DemoWriter(args) => demo::write_until_killed(&args),

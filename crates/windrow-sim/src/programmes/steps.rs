@@ -7,7 +7,7 @@ use crate::disk::{Event, OperationKind};
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
-const EDIT_RECORDS: [&str; 11] = [
+const EDIT_RECORDS: [&str; 13] = [
     "format version",
     "next id",
     "create keyspace",
@@ -19,6 +19,8 @@ const EDIT_RECORDS: [&str; 11] = [
     "oldest log",
     "log end",
     "log synced",
+    "drop keyspace",
+    "used",
 ];
 
 /// The durable steps of a history besides edits.

@@ -84,6 +84,22 @@ impl Db {
         Ok(Keyspace::new(Arc::clone(&self.handle), core))
     }
 
+    /// Drops the keyspace `name` with everything in it. Its handles give `NotFound` from then on,
+    /// for batches too; what a snapshot shows of it, and cursors that are open, can be read on.
+    /// Memory and files go when the last handle, view and cursor of it is dropped. A keyspace that
+    /// is created under the same name later begins empty.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none; `NoSpace`, where nothing has changed; `Poisoned`.
+    ///
+    /// # Durability
+    /// That it is gone is durable when this returns, with every write acknowledged before. Like the
+    /// creation of a keyspace it is not part of the commit order: of a write that runs at the same
+    /// time, the part in this keyspace goes with it.
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        self.handle.engine().drop_keyspace(name)
+    }
+
     /// The names of all keyspaces, sorted.
     pub fn keyspace_names(&self) -> Vec<String> {
         self.handle.engine().keyspace_names()

@@ -95,6 +95,12 @@ impl Error {
         Self::new(ErrorKind::Closed, "the database has been closed")
     }
 
+    /// The keyspace is no longer part of its database.
+    pub(crate) fn dropped(keyspace: &str) -> Self {
+        let message = format!("keyspace \"{keyspace}\" has been dropped");
+        Self::new(ErrorKind::NotFound, message)
+    }
+
     /// What the caller can do about this error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

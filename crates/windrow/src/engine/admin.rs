@@ -14,7 +14,7 @@ use super::stats::{KeyspaceStats, LevelStats, Stats};
 use super::{Engine, KeyspaceCore, filters};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Error, FileNumber, KeyspaceId, Result};
+use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
 use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::bounded_capacities;
@@ -65,8 +65,8 @@ impl Engine {
         // the same time may.
         self.sync_logs()?;
         let keyspaces = self.keyspaces.load_full();
-        let newest = keyspaces.last().map_or(0, |newest| newest.id().0);
-        let id = newest.checked_add(1).map(KeyspaceId).ok_or_else(|| {
+        let newest = self.catalog.with_state(|state| state.last_keyspace);
+        let id = newest.0.checked_add(1).map(KeyspaceId).ok_or_else(|| {
             Error::invalid_argument("there is no number left for another keyspace")
         })?;
         let record = Record::CreateKeyspace {
@@ -97,6 +97,31 @@ impl Engine {
         )
     }
 
+    /// Drops the keyspace `name`, whose entries and files go when nobody holds them.
+    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
+        let creating = self.creating.lock();
+        self.check_writable()?;
+        let keyspaces = self.keyspaces.load_full();
+        let Some(core) = keyspaces.iter().find(|core| core.name() == name) else {
+            let message = format!("there is no keyspace \"{name}\"");
+            return Err(Error::new(ErrorKind::NotFound, message));
+        };
+        // Nothing overtakes the log: what was acknowledged before the keyspace went is not lost
+        // where its going is not.
+        self.sync_logs()?;
+        self.catalog.commit(
+            |_| vec![Record::DropKeyspace(core.id())],
+            |_| {
+                let others = keyspaces.iter().filter(|other| !Arc::ptr_eq(other, core));
+                self.keyspaces.store(Shared::new(others.cloned().collect()));
+                core.note_dropped();
+            },
+        )?;
+        drop(creating);
+        self.signal.notify();
+        Ok(())
+    }
+
     /// Writes every memtable that holds entries now to tables.
     pub(crate) fn flush_all(&self) -> Result<()> {
         self.check_writable()?;
@@ -105,7 +130,7 @@ impl Engine {
         let is_flushed = || {
             keyspaces
                 .iter()
-                .all(|keyspace| keyspace.state().waiting.is_empty())
+                .all(|keyspace| keyspace.state().waiting.is_empty() || keyspace.is_dropped())
         };
         self.work_until(is_flushed)
     }
@@ -146,11 +171,13 @@ impl Engine {
         keyspace: &Arc<KeyspaceCore>,
         range: &KeyRange,
     ) -> Result<()> {
+        keyspace.check_there()?;
         self.flush_all()?;
         let before = FileNumber(self.catalog.allocate()?);
         loop {
             let generation = self.signal.generation();
             self.check_writable()?;
+            keyspace.check_there()?;
             let Some(running) = self.signal.begin_job() else {
                 continue;
             };

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::ids::Ids;
+use super::keyspace::KeyspaceCore;
 use super::poison::Poison;
 use super::stats::{self, Counters};
 use crate::base::sync::Mutex;
@@ -86,12 +87,20 @@ impl Catalog {
         build: impl FnOnce(&ManifestState) -> Vec<Record>,
         install: impl FnOnce(&ManifestState) -> R,
     ) -> Result<R> {
+        self.try_commit(|state| Ok(build(state)), install)
+    }
+
+    fn try_commit<R>(
+        &self,
+        build: impl FnOnce(&ManifestState) -> Result<Vec<Record>>,
+        install: impl FnOnce(&ManifestState) -> R,
+    ) -> Result<R> {
         let mut store = self.store.lock();
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Error::closed());
         }
         self.poison.check()?;
-        let mut records = build(store.state());
+        let mut records = build(store.state())?;
         let mark = self.ids.mark_due();
         if let Some(mark) = mark {
             records.insert(0, Record::NextId(mark)); // I2
@@ -117,6 +126,23 @@ impl Catalog {
             self.roll_over(&mut store);
         }
         Ok(installed)
+    }
+
+    /// As [`commit`](Self::commit), for an edit of one keyspace.
+    ///
+    /// # Errors
+    /// `NotFound`, too, where nothing has changed since the keyspace was dropped meanwhile.
+    pub(crate) fn commit_in<R>(
+        &self,
+        keyspace: &KeyspaceCore,
+        build: impl FnOnce(&ManifestState) -> Vec<Record>,
+        install: impl FnOnce(&ManifestState) -> R,
+    ) -> Result<R> {
+        let build = |state: &ManifestState| {
+            keyspace.check_there()?;
+            Ok(build(state))
+        };
+        self.try_commit(build, install)
     }
 
     /// Reads the described state.

@@ -111,10 +111,13 @@ impl Engine {
     /// Commits `write`: when this returns, it is as durable as asked for and visible.
     ///
     /// # Errors
-    /// `NoSpace` where nothing was written; `Closed`; `Poisoned`, or the error that poisoned the
+    /// `NoSpace` where nothing was written; `NotFound` for a keyspace that was dropped; `Closed`; `Poisoned`, or the error that poisoned the
     /// database, where the fate of the write is unknown until it is reopened.
     pub(crate) fn commit(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
         self.check_writable()?;
+        for keyspace in write.keyspaces() {
+            keyspace.check_there()?;
+        }
         self.admit(write)?;
         let request = || {
             let mut encoded = Vec::with_capacity(write.encoded_bytes_max());

@@ -38,7 +38,8 @@ impl Engine {
         self.sync_logs()?;
         let files = flushed.files;
         let first_needed = flushed.created.name_by(|| {
-            self.catalog.commit(
+            self.catalog.commit_in(
+                keyspace,
                 |state| self.flush_records(keyspace, oldest.through, &files, state),
                 |state| {
                     let adds = self.handles(0, &files);

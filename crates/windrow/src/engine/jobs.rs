@@ -98,6 +98,14 @@ enum Job {
     Part(Taken),
 }
 
+/// Nobody needs what a job was to do in a keyspace that has been dropped meanwhile.
+fn unless_dropped(keyspace: &KeyspaceCore, outcome: Result<()>) -> Result<()> {
+    outcome.or_else(|error| {
+        let is_needless = error.kind() != ErrorKind::Poisoned && keyspace.is_dropped();
+        if is_needless { Ok(()) } else { Err(error) }
+    })
+}
+
 fn claim_flush(keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
     let mut work = keyspace.work.lock();
     if work.is_flushing {
@@ -199,7 +207,7 @@ impl Engine {
                 let outcome = self.flush(&keyspace, &oldest);
                 keyspace.work.lock().is_flushing = false;
                 keyspace.refresh_pressure();
-                outcome
+                unless_dropped(&keyspace, outcome)
             }
             Job::PrepareLog => self.rest_log_if_full(self.prepare_log()),
             Job::MarkLog => self.rest_log_if_full(self.mark_log()),
@@ -209,7 +217,7 @@ impl Engine {
                 merge.release(&keyspace);
                 self.background.merging.fetch_sub(1, Ordering::AcqRel);
                 keyspace.refresh_pressure();
-                outcome
+                unless_dropped(&keyspace, outcome)
             }
             Job::Part(part) => {
                 // Its leader hears how it went.

@@ -7,6 +7,7 @@
 //!   memtable rotates and by jobs when they install a result; readers never wait for it.
 //! - I2: Memtables wait in the order of their rotation and are flushed oldest first, one at a time.
 //! - I3: A file is an input of at most one job.
+//! - I4: Once dropped, a keyspace takes no more edits, so its version stays what it was.
 //!
 //! Concurrency: readers load the state without a lock. `install` is held for the exchange only,
 //! `work` for decisions only; neither during I/O.
@@ -22,7 +23,7 @@ use super::stats::Striped;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
-use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
+use crate::base::{Error, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::manifest::Version;
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
@@ -42,6 +43,9 @@ pub(crate) struct KeyspaceCore {
     memtable_bytes: AtomicUsize,
     /// Whether a caller has chosen the options.
     chosen: AtomicBool,
+    /// Set under the catalog's lock, when the edit that drops the keyspace is durable. The state
+    /// stays for whoever holds the keyspace at a snapshot.
+    dropped: AtomicBool,
     state: ArcSwap<ReadState>,
     install: Mutex<()>,
     pub(crate) work: Mutex<KeyspaceWork>,
@@ -100,6 +104,7 @@ impl KeyspaceCore {
             name,
             memtable_bytes: AtomicUsize::new(options.memtable_bytes),
             chosen: AtomicBool::new(false),
+            dropped: AtomicBool::new(false),
             state: ArcSwap::from_pointee(state),
             install: Mutex::new(()),
             work: Mutex::new(KeyspaceWork {
@@ -135,6 +140,30 @@ impl KeyspaceCore {
             self.options.store(Shared::new(options));
         }
         is_first
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    /// # Errors
+    /// `NotFound` once the keyspace is dropped.
+    #[inline]
+    pub(crate) fn check_there(&self) -> Result<()> {
+        if self.is_dropped() {
+            return Err(Error::dropped(&self.name));
+        }
+        Ok(())
+    }
+
+    /// The edit that drops the keyspace is durable: its files go when their last holders go.
+    pub(crate) fn note_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+        let state = self.state.load();
+        let levels = state.version.levels().iter();
+        for file in levels.flat_map(|level| level.files()) {
+            file.mark_obsolete();
+        }
     }
 
     /// Whether the active memtable has reached its size.

@@ -218,7 +218,8 @@ impl Engine {
             keyspace: keyspace.id(),
             count: on_disk(count),
         };
-        self.catalog.commit(
+        self.catalog.commit_in(
+            keyspace,
             |_| vec![record],
             |_| keyspace.work.lock().level_count = count,
         )
@@ -245,7 +246,8 @@ impl Engine {
                 file: file.meta.clone(),
             },
         ];
-        self.catalog.commit(
+        self.catalog.commit_in(
+            keyspace,
             |_| records,
             |_| {
                 let adds = [(on_disk(target), Shared::clone(file))];
@@ -289,7 +291,8 @@ impl Engine {
             file: file.meta.clone(),
         }));
         merged.created.name_by(|| {
-            self.catalog.commit(
+            self.catalog.commit_in(
+                keyspace,
                 |_| records,
                 |_| keyspace.install_version(next_version(keyspace, &adds, &removes)),
             )

@@ -18,7 +18,7 @@
 //!
 //! Concurrency, in lock order: the leadership of the commits; the catalog; a keyspace's `work`, then
 //! its `install`; everything else is a leaf. Locks held during I/O are the leadership, the catalog,
-//! that of the log being made or synced, that of the keyspace being created and, while a table is
+//! that of the log being made or synced, that of the keyspace being created or dropped and, while a table is
 //! opened for the first time, its slot's; readers take the last only.
 
 mod admin;
@@ -86,7 +86,7 @@ pub(crate) struct Engine {
     snapshots: Snapshots,
     /// By id.
     keyspaces: ArcSwap<Vec<Arc<KeyspaceCore>>>,
-    /// Held while a keyspace is created.
+    /// Held while a keyspace is created or dropped.
     creating: Mutex<()>,
     /// Held while the names in the folder are made durable.
     naming: Mutex<()>,
@@ -107,7 +107,7 @@ impl Engine {
         &self.directory
     }
 
-    /// Whether `keyspace` belongs to this database.
+    /// Whether `keyspace` belongs to this database; not once it is dropped.
     pub(crate) fn owns(&self, keyspace: &Arc<KeyspaceCore>) -> bool {
         self.keyspaces
             .load()

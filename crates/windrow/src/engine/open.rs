@@ -95,6 +95,9 @@ pub(crate) fn open(
             .iter()
             .find(|keyspace| keyspace.id() == entry.keyspace);
         let Some(keyspace) = keyspace else {
+            if state.is_dropped(entry.keyspace) {
+                return Ok(false);
+            }
             return Err(unknown_keyspace(entry.keyspace));
         };
         let flushed = state
@@ -117,16 +120,10 @@ pub(crate) fn open(
     })?;
 
     make_durable(&**vfs, directory, &replayed)?;
-    let flushed = state
-        .keyspaces
-        .values()
-        .map(|keyspace| keyspace.flushed)
-        .max()
-        .unwrap_or(0);
-    let last_sequence = replayed
-        .last()
-        .map_or(0, |log| log.last_sequence)
-        .max(flushed);
+    let replayed_last = replayed.last().map_or(0, |log| log.last_sequence);
+    let last_sequence = state.last_sequence().max(replayed_last);
+    // The logs that go may hold entries of dropped keyspaces, which no table stands for.
+    state.used_sequence = last_sequence;
     let first_needed = replayed.iter().position(|log| log.is_needed);
     let needed = &replayed[first_needed.unwrap_or(replayed.len())..];
     let last_log = needed.last().copied();

@@ -81,6 +81,7 @@ impl Engine {
             loop {
                 let generation = self.signal.generation();
                 self.check_writable()?;
+                keyspace.check_there()?;
                 // Anew, since nothing else would do so where no job is due.
                 keyspace.refresh_pressure();
                 if keyspace.pressure() != Pressure::Stop {

@@ -171,6 +171,11 @@ fn change(record: &Change) -> Record<'_> {
         Change::LogSynced { number, offset } => Record::new("log_synced")
             .number("log", number.0)
             .number("up_to", *offset),
+        Change::DropKeyspace(id) => keyspace(Record::new("drop_keyspace"), *id),
+        Change::Used {
+            keyspace: id,
+            sequence,
+        } => keyspace(Record::new("used"), *id).number("sequence", *sequence),
     }
 }
 

@@ -68,6 +68,13 @@ pub(crate) enum Record {
     LogEnd { number: FileNumber, offset: u64 },
     /// The logs are durable up to this offset of this log.
     LogSynced { number: FileNumber, offset: u64 },
+    /// The keyspace and all its files are no longer part of the database.
+    DropKeyspace(KeyspaceId),
+    /// Every id of a keyspace and every sequence number up to these has been given out.
+    Used {
+        keyspace: KeyspaceId,
+        sequence: SequenceNumber,
+    },
 }
 
 mod tag {
@@ -82,6 +89,8 @@ mod tag {
     pub(super) const OLDEST_LOG: u64 = 9;
     pub(super) const LOG_END: u64 = 10;
     pub(super) const LOG_SYNCED: u64 = 11;
+    pub(super) const DROP_KEYSPACE: u64 = 12;
+    pub(super) const USED: u64 = 13;
 }
 
 impl Edit {
@@ -185,6 +194,15 @@ impl Record {
                 put_varint(body, *offset);
                 tag::LOG_SYNCED
             }
+            Self::DropKeyspace(id) => {
+                put_varint(body, u64::from(id.0));
+                tag::DROP_KEYSPACE
+            }
+            Self::Used { keyspace, sequence } => {
+                put_varint(body, u64::from(keyspace.0));
+                put_varint(body, *sequence);
+                tag::USED
+            }
         }
     }
 
@@ -224,6 +242,11 @@ impl Record {
             tag::LOG_SYNCED => Self::LogSynced {
                 number: read_number(&mut reader)?,
                 offset: reader.varint("durable end of a log")?,
+            },
+            tag::DROP_KEYSPACE => Self::DropKeyspace(read_keyspace(&mut reader)?),
+            tag::USED => Self::Used {
+                keyspace: read_keyspace(&mut reader)?,
+                sequence: read_sequence(&mut reader)?,
             },
             _ => return Err(reader.unsupported("an unknown kind of record")),
         };

@@ -55,10 +55,9 @@ impl History {
             .keys()
             .nth(usize::from(first) % state.keyspaces.len().max(1));
         let level = second % 16;
-        match (verb % 9, keyspace) {
+        match (verb % 10, keyspace) {
             (0, _) | (_, None) => {
-                let last = state.keyspaces.keys().last().map_or(0, |last| last.0);
-                let id = KeyspaceId(last + 1 + u32::from(third % 2));
+                let id = KeyspaceId(state.last_keyspace.0 + 1 + u32::from(third % 2));
                 let name = format!("keyspace {id}");
                 records.push(Record::CreateKeyspace { id, name });
             }
@@ -101,6 +100,9 @@ impl History {
                     offset: sequence,
                 });
                 records.push(Record::Flushed { keyspace, sequence });
+            }
+            (9, Some(&keyspace)) if third % 4 == 0 => {
+                records.push(Record::DropKeyspace(keyspace));
             }
             (6, _) => records.push(Record::AddLog(FileNumber(id))),
             (7, _) => {
