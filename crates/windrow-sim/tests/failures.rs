@@ -267,6 +267,11 @@ fn tables_that_no_edit_has_room_to_name_are_removed() {
         .map(|number| db.keyspace(&format!("{number:0255}")))
         .find_map(Result::err);
     assert_eq!(full.unwrap().kind(), ErrorKind::NoSpace);
+    // And then the last bytes, by shorter edits.
+    let full = (0..1 << 14)
+        .map(|number| db.drop_keyspace(&format!("{number:0255}")))
+        .find_map(Result::err);
+    assert_eq!(full.unwrap().kind(), ErrorKind::NoSpace);
     let before = tables();
     for _ in 0..3 {
         assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::NoSpace);

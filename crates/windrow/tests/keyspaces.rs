@@ -184,3 +184,63 @@ fn keyspaces_are_dropped_under_load() {
     assert_eq!(db.keyspace("kept").unwrap().iter().unwrap().count(), 400);
     db.close().unwrap();
 }
+
+#[test]
+fn options_are_kept_until_others_are_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    options.keyspace.level0_runs = 3;
+    let db = Db::open(folder.path(), options).unwrap();
+    assert_eq!(db.keyspace("plain").unwrap().options().level0_runs, 3);
+    db.keyspace_with("own", tiny()).unwrap();
+    db.close().unwrap();
+
+    // The opener gives none.
+    let db = open(folder.path());
+    let plain = db.keyspace("plain").unwrap();
+    assert_eq!(plain.options().level0_runs, 3);
+    assert_eq!(db.keyspace("own").unwrap().options(), tiny());
+    assert_eq!(db.stats().keyspaces[1].options, tiny());
+    fill(&plain, 100).unwrap();
+    db.flush().unwrap();
+    let before = fs::metadata(table(folder.path()))
+        .unwrap()
+        .modified()
+        .unwrap();
+
+    // The opener gives others, and then again others; no file is written again for it.
+    let mut compressed = tiny();
+    compressed.compression = windrow::Compression::Lz4;
+    let handle = db.keyspace_with("plain", tiny()).unwrap();
+    assert_eq!((plain.options(), handle.options()), (tiny(), tiny()));
+    db.keyspace_with("plain", compressed.clone()).unwrap();
+    db.keyspace("plain").unwrap();
+    assert_eq!(plain.options(), compressed);
+    let mut wrong = tiny();
+    wrong.level0_runs = 0;
+    assert_eq!(
+        kind(db.keyspace_with("plain", wrong)),
+        Some(ErrorKind::InvalidArgument)
+    );
+    drop((plain, handle));
+    db.close().unwrap();
+    assert_eq!(
+        fs::metadata(table(folder.path()))
+            .unwrap()
+            .modified()
+            .unwrap(),
+        before
+    );
+
+    let db = open(folder.path());
+    assert_eq!(db.keyspace("plain").unwrap().options(), compressed);
+    assert_eq!(db.keyspace("plain").unwrap().iter().unwrap().count(), 100);
+}
+
+fn table(folder: &Path) -> std::path::PathBuf {
+    let names = fs::read_dir(folder).unwrap();
+    let mut paths = names.map(|entry| entry.unwrap().path());
+    paths
+        .find(|path| path.extension().is_some_and(|end| end == "table"))
+        .unwrap()
+}

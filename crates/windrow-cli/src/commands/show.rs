@@ -19,6 +19,11 @@ pub(crate) fn stats(folder: &PathBuf, output: &mut Output) -> Result<Outcome> {
     output.line(totals(&stats))?;
     output.line("")?;
     output.line(levels_table(&stats))?;
+    for keyspace in &stats.keyspaces {
+        output.line("")?;
+        let options = picture::options(&keyspace.options);
+        output.line(format_args!("options of {}: {options}", keyspace.name))?;
+    }
     db.close()?;
     Ok(Outcome::Done)
 }

@@ -7,7 +7,7 @@ use crate::disk::{Event, OperationKind};
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
-const EDIT_RECORDS: [&str; 13] = [
+const EDIT_RECORDS: [&str; 14] = [
     "format version",
     "next id",
     "create keyspace",
@@ -21,6 +21,7 @@ const EDIT_RECORDS: [&str; 13] = [
     "log synced",
     "drop keyspace",
     "used",
+    "keyspace options",
 ];
 
 /// The durable steps of a history besides edits.

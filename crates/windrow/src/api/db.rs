@@ -60,7 +60,8 @@ impl Db {
         Ok(Self { handle })
     }
 
-    /// The keyspace `name`, created with [`Options::keyspace`] if it is missing.
+    /// The keyspace `name` under the options that it had last; created with [`Options::keyspace`] if
+    /// it is missing.
     ///
     /// # Errors
     /// `InvalidArgument` for an empty name or one longer than 255 bytes.
@@ -68,19 +69,21 @@ impl Db {
     /// # Durability
     /// A new keyspace is durable when this returns.
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
-        self.keyspace_with(name, self.handle.engine().options().keyspace.clone())
+        let core = self.handle.engine().open_keyspace(name, None)?;
+        Ok(Keyspace::new(Arc::clone(&self.handle), core))
     }
 
-    /// The keyspace `name` under its own options, created if it is missing. Options apply from the
-    /// first call of a process; later calls return the keyspace as it was opened.
+    /// The keyspace `name` under these options from now on, created if it is missing. They hold for
+    /// all its handles and for later openings, until others are chosen; files that are there stay
+    /// as they are.
     ///
     /// # Errors
     /// As [`keyspace`](Self::keyspace), and `InvalidArgument` for bad options.
     ///
     /// # Durability
-    /// A new keyspace is durable when this returns.
+    /// A new keyspace, and a change of options, is durable when this returns.
     pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
-        let core = self.handle.engine().open_keyspace(name, options)?;
+        let core = self.handle.engine().open_keyspace(name, Some(options))?;
         Ok(Keyspace::new(Arc::clone(&self.handle), core))
     }
 

@@ -25,13 +25,14 @@ use crate::runtime::Work;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// The keyspace `name`, created if it is missing.
+    /// The keyspace `name`, created if it is missing, under `options` or, without, under those that
+    /// it has.
     pub(crate) fn open_keyspace(
         &self,
         name: &str,
-        options: KeyspaceOptions,
+        options: Option<KeyspaceOptions>,
     ) -> Result<Arc<KeyspaceCore>> {
-        options.validate()?;
+        options.as_ref().map_or(Ok(()), KeyspaceOptions::validate)?;
         if name.is_empty() || name.len() > KEYSPACE_NAME_BYTES_MAX {
             return Err(Error::invalid_argument(format!(
                 "a keyspace's name has 1 to {KEYSPACE_NAME_BYTES_MAX} bytes, not {}",
@@ -47,16 +48,37 @@ impl Engine {
             .iter()
             .find(|core| core.name() == name)
             .cloned();
-        let core = match known {
-            Some(core) => core,
-            None => self.create_keyspace(name, &options)?,
+        let core = match (known, options) {
+            (Some(core), None) => core,
+            (Some(core), Some(options)) => {
+                self.change_options(&core, options)?;
+                core
+            }
+            (None, options) => {
+                let options = options.unwrap_or_else(|| self.options.keyspace.clone());
+                self.create_keyspace(name, &options)?
+            }
         };
-        if core.choose_options(options) {
-            self.grant_filters(&core, filters::ALL);
-        }
-        core.refresh_pressure();
         drop(creating);
         Ok(core)
+    }
+
+    /// Records `options` for a keyspace that has others.
+    fn change_options(&self, core: &KeyspaceCore, options: KeyspaceOptions) -> Result<()> {
+        if *core.options() == options {
+            return Ok(());
+        }
+        self.check_writable()?;
+        let record = Record::KeyspaceOptions {
+            keyspace: core.id(),
+            options: options.to_recorded(),
+        };
+        self.catalog
+            .commit_in(core, |_| vec![record], |_| core.set_options(options))?;
+        self.grant_filters(core, filters::ALL);
+        core.refresh_pressure();
+        self.signal.notify();
+        Ok(())
     }
 
     fn create_keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<KeyspaceCore>> {
@@ -69,12 +91,18 @@ impl Engine {
         let id = newest.0.checked_add(1).map(KeyspaceId).ok_or_else(|| {
             Error::invalid_argument("there is no number left for another keyspace")
         })?;
-        let record = Record::CreateKeyspace {
-            id,
-            name: name.to_owned(),
-        };
+        let records = vec![
+            Record::CreateKeyspace {
+                id,
+                name: name.to_owned(),
+            },
+            Record::KeyspaceOptions {
+                keyspace: id,
+                options: options.to_recorded(),
+            },
+        ];
         self.catalog.commit(
-            |_| vec![record],
+            |_| records,
             |state| {
                 let level_count = state
                     .keyspaces
@@ -258,6 +286,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {
         .sum();
     KeyspaceStats {
         name: keyspace.name().to_owned(),
+        options: KeyspaceOptions::clone(&keyspace.options()),
         memtable_bytes: memtable_bytes as u64,
         memtables: 1 + state.waiting.len(),
         gets_answered_by_memtables: keyspace.answered.sum(ANSWERED_BY_MEMTABLES),

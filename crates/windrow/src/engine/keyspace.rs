@@ -41,8 +41,6 @@ pub(crate) struct KeyspaceCore {
     options: ArcSwap<KeyspaceOptions>,
     /// The option of that name, at hand for every write.
     memtable_bytes: AtomicUsize,
-    /// Whether a caller has chosen the options.
-    chosen: AtomicBool,
     /// Set under the catalog's lock, when the edit that drops the keyspace is durable. The state
     /// stays for whoever holds the keyspace at a snapshot.
     dropped: AtomicBool,
@@ -103,7 +101,7 @@ impl KeyspaceCore {
             id,
             name,
             memtable_bytes: AtomicUsize::new(options.memtable_bytes),
-            chosen: AtomicBool::new(false),
+            options: ArcSwap::from_pointee(options),
             dropped: AtomicBool::new(false),
             state: ArcSwap::from_pointee(state),
             install: Mutex::new(()),
@@ -131,15 +129,11 @@ impl KeyspaceCore {
         self.options.load_full()
     }
 
-    /// Takes a caller's options the first time, and says whether it was that.
-    pub(crate) fn choose_options(&self, options: KeyspaceOptions) -> bool {
-        let is_first = !self.chosen.swap(true, Ordering::AcqRel);
-        if is_first {
-            self.memtable_bytes
-                .store(options.memtable_bytes, Ordering::Relaxed);
-            self.options.store(Shared::new(options));
-        }
-        is_first
+    /// Takes options that the manifest has recorded.
+    pub(crate) fn set_options(&self, options: KeyspaceOptions) {
+        self.memtable_bytes
+            .store(options.memtable_bytes, Ordering::Relaxed);
+        self.options.store(Shared::new(options));
     }
 
     pub(crate) fn is_dropped(&self) -> bool {

@@ -31,7 +31,7 @@ use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumb
 use crate::log::rewrite;
 use crate::manifest::names::{FILE_NUMBER_MAX, FileName};
 use crate::manifest::{KeyspaceState, ManifestState, Obsolete, Version, read_manifest};
-use crate::options::Options;
+use crate::options::{KeyspaceOptions, Options};
 use crate::vfs::{LockGuard, Vfs};
 
 /// The name of the lock file.
@@ -334,12 +334,31 @@ fn build_keyspaces(
         Ok(Arc::new(KeyspaceCore::new(
             *id,
             keyspace.name.clone(),
-            options.keyspace.clone(),
+            recorded_options(keyspace, options)?,
             version,
             usize::from(keyspace.level_count),
         )))
     };
     state.keyspaces.iter().map(build).collect()
+}
+
+/// The options that were chosen last for `keyspace`.
+fn recorded_options(keyspace: &KeyspaceState, options: &Options) -> Result<KeyspaceOptions> {
+    if keyspace.options.is_empty() {
+        return Ok(options.keyspace.clone());
+    }
+    let unsupported = |fault: String| {
+        let message = format!(
+            "the options of keyspace \"{}\" are not those of this version: {fault}",
+            keyspace.name
+        );
+        Error::new(ErrorKind::Unsupported, message)
+    };
+    let recorded = KeyspaceOptions::from_recorded(&keyspace.options).map_err(unsupported)?;
+    recorded
+        .validate()
+        .map_err(|error| unsupported(error.to_string()))?;
+    Ok(recorded)
 }
 
 fn unknown_keyspace(id: KeyspaceId) -> Error {

@@ -9,6 +9,7 @@ use std::fmt;
 
 use crate::base::limits::LEVELS_MAX;
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
+use crate::options::RecordedOptions;
 use crate::table::FileMeta;
 
 use super::edit::{Edit, Record};
@@ -42,6 +43,8 @@ fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Contra
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyspaceState {
     pub(crate) name: String,
+    /// As they were chosen last; names that this version does not know are kept.
+    pub(crate) options: RecordedOptions,
     /// The nominal number of levels below level 0.
     pub(crate) level_count: u8,
     /// The files of each level, level 0 first; as many levels as there can be.
@@ -54,6 +57,7 @@ impl KeyspaceState {
     fn new(name: String) -> Self {
         Self {
             name,
+            options: RecordedOptions::new(),
             level_count: 1,
             levels: vec![BTreeMap::new(); LEVELS_MAX + 1],
             flushed: 0,
@@ -206,6 +210,10 @@ impl ManifestState {
             }
             Record::LogEnd { number, offset } => self.end_log(*number, *offset),
             Record::DropKeyspace(id) => self.drop_keyspace(*id),
+            Record::KeyspaceOptions { keyspace, options } => {
+                self.keyspace(*keyspace)?.options.clone_from(options);
+                Ok(())
+            }
             Record::Used { keyspace, sequence } => {
                 require(self.last_keyspace <= *keyspace, || {
                     format!("the last id of a keyspace falls to {keyspace}")
@@ -331,6 +339,12 @@ impl KeyspaceState {
             id: keyspace,
             name: self.name.clone(),
         });
+        if !self.options.is_empty() {
+            records.push(Record::KeyspaceOptions {
+                keyspace,
+                options: self.options.clone(),
+            });
+        }
         records.push(Record::LevelCount {
             keyspace,
             count: self.level_count,

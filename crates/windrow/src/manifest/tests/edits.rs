@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::edit::{Edit, Record};
-use super::{History, file, steps};
+use super::{History, file, options, steps};
 use crate::base::{FileNumber, KeyspaceId};
 use crate::codec::varint::put_bytes;
 use crate::log::tests::hex;
@@ -56,6 +56,10 @@ fn one_of_each() -> Edit {
             Record::LogSynced {
                 number: FileNumber(1),
                 offset: 1 << 50,
+            },
+            Record::KeyspaceOptions {
+                keyspace,
+                options: options(&[("a", "1"), ("b", "")]),
             },
             Record::DropKeyspace(keyspace),
             Record::Used {

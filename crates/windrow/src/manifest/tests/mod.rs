@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::{FileNumber, KeyspaceId, SegmentId};
+use crate::options::RecordedOptions;
 use crate::table::{FileMeta, SegmentMeta};
 
 /// A file of one segment from `smallest` to `largest`.
@@ -30,6 +31,11 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
             footer_checksum: 0x1234_5678,
         }],
     }
+}
+
+fn options(fields: &[(&str, &str)]) -> RecordedOptions {
+    let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+    fields.iter().map(own).collect()
 }
 
 /// Steps of a history, as numbers that [`History`] makes sense of.
@@ -89,10 +95,16 @@ impl History {
                     }
                 }
             }
-            (4, Some(&keyspace)) => records.push(Record::LevelCount {
-                keyspace,
-                count: level.max(1),
-            }),
+            (4, Some(&keyspace)) => {
+                records.push(Record::LevelCount {
+                    keyspace,
+                    count: level.max(1),
+                });
+                records.push(Record::KeyspaceOptions {
+                    keyspace,
+                    options: options(&[("level", &level.to_string())]),
+                });
+            }
             (5, Some(&keyspace)) => {
                 let sequence = state.log_synced.map_or(0, |synced| synced.1) + u64::from(second);
                 records.push(Record::LogSynced {
