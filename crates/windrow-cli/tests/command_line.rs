@@ -397,6 +397,35 @@ fn every_command_speaks_json() {
 }
 
 #[test]
+fn commands_that_read_write_nothing() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    let state = || {
+        let files = fs::read_dir(folder.path().join("db")).unwrap();
+        let state = files.map(|file| {
+            let file = file.unwrap();
+            let metadata = file.metadata().unwrap();
+            let changed = metadata.modified().unwrap();
+            (file.file_name(), metadata.len(), changed)
+        });
+        let mut state: Vec<_> = state.collect();
+        state.sort();
+        state
+    };
+    let before = state();
+    for command in [
+        &["get", "db", "a"][..],
+        &["scan", "db"],
+        &["stats", "db"],
+        &["levels", "db"],
+        &["verify", "db"],
+    ] {
+        done(&windrow(&folder, command));
+    }
+    assert_eq!(state(), before);
+}
+
+#[test]
 fn a_keyspace_can_be_dropped() {
     let folder = TempDir::new().unwrap();
     done(&windrow(&folder, &["put", "db", "a", "1"]));

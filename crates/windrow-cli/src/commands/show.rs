@@ -13,7 +13,7 @@ use crate::store;
 use crate::text::{human_bytes, human_count};
 
 pub(crate) fn stats(folder: &PathBuf, output: &mut Output) -> Result<Outcome> {
-    let db = store::open(folder)?;
+    let db = store::open_to_read(folder)?;
     let stats = db.stats();
     output.object(&stats)?;
     output.line(totals(&stats))?;
@@ -29,7 +29,7 @@ pub(crate) fn stats(folder: &PathBuf, output: &mut Output) -> Result<Outcome> {
 }
 
 pub(crate) fn levels(folder: &PathBuf, output: &mut Output) -> Result<Outcome> {
-    let db = store::open(folder)?;
+    let db = store::open_to_read(folder)?;
     let stats = db.stats();
     output.object(&json!({ "keyspaces": stats.keyspaces }))?;
     for keyspace in &stats.keyspaces {

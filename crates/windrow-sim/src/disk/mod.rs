@@ -254,14 +254,28 @@ impl Vfs for SimDisk {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         let mut state = self.enter()?;
         state.begin(OperationKind::Lock, path, 0, &[])?;
-        if state.locked.contains(path) {
+        if state.locked.contains_key(path) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         if state.image.find(path).is_err() {
             state.image.create(path)?;
             state.changed(OperationKind::Lock, path, 0, &[]);
         }
-        state.locked.insert(path.to_owned());
+        state.locked.insert(path.to_owned(), None);
+        Ok(Box::new(SimLock {
+            disk: self.clone(),
+            path: path.to_owned(),
+        }))
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        let mut state = self.enter()?;
+        state.begin(OperationKind::Lock, path, 0, &[])?;
+        state.image.find(path)?;
+        match state.locked.entry(path.to_owned()).or_insert(Some(0)) {
+            Some(shares) => *shares += 1,
+            None => return Err(io::ErrorKind::WouldBlock.into()),
+        }
         Ok(Box::new(SimLock {
             disk: self.clone(),
             path: path.to_owned(),
@@ -269,7 +283,7 @@ impl Vfs for SimDisk {
     }
 }
 
-/// The lock on a file of a simulated disk.
+/// The lock on a file of a simulated disk, or a share of it.
 #[derive(Debug)]
 struct SimLock {
     disk: SimDisk,
@@ -281,7 +295,12 @@ impl LockGuard for SimLock {}
 impl Drop for SimLock {
     fn drop(&mut self) {
         if let Ok(mut state) = self.disk.enter() {
-            state.locked.remove(&self.path);
+            match state.locked.get_mut(&self.path) {
+                Some(Some(shares)) if *shares > 1 => *shares -= 1,
+                _ => {
+                    state.locked.remove(&self.path);
+                }
+            }
         }
     }
 }

@@ -36,7 +36,8 @@ pub(super) struct State {
     pub(super) quota: Option<u64>,
     pub(super) cannot_reserve: bool,
 
-    pub(super) locked: BTreeSet<PathBuf>,
+    /// The locks that are held: exclusively, or by so many that share them.
+    pub(super) locked: BTreeMap<PathBuf, Option<usize>>,
     pub(super) protected: BTreeSet<PathBuf>,
     pub(super) removal_in_use_forbidden: Option<String>,
     /// How many handles each open file has.

@@ -7,13 +7,13 @@ use super::{Recovered, Replay, empty_model, for_seeds, history, recover, setting
 use crate::disk::{CrashPolicy, Event, Image, SimDisk};
 use crate::history::{Operation, Profile};
 use crate::model::{Bounds, Change, Contents};
-use crate::session::{JOBS_MAX, Session, SharedModel, check};
+use crate::session::{FOLDER, JOBS_MAX, Session, SharedModel, check, contents};
 use crate::settings::Setting;
-use crate::{Model, Random, combine};
+use crate::{Model, Random, SteppedRuntime, combine};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use windrow::Durability;
+use windrow::{Db, Durability, ErrorKind};
 
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
@@ -245,6 +245,16 @@ impl Sweep<'_> {
     }
 
     fn recover(&mut self, image: Image, model: &Model, bounds: Bounds) {
+        if self.random.chance(1, 8) {
+            // Reading alone finds the same, and changes nothing.
+            let read = read_only(image.clone(), &self.setting);
+            check(model, &read, bounds);
+            let recovered = recover(image.clone(), &self.setting, 1, |_| {});
+            assert!(
+                read == recovered.found,
+                "reading alone finds something else"
+            );
+        }
         let setting = if self.random.chance(1, 4) {
             // Every option may change between two openings.
             self.random.pick(&Setting::all()).clone()
@@ -350,6 +360,27 @@ impl Sweep<'_> {
         model.persisted();
         let again = recover(image, setting, number, |_| {});
         check(&model, &again.found, model.power_failure_bounds());
+    }
+}
+
+/// What the database on `image` contains, opened for reading only.
+fn read_only(image: Image, setting: &Setting) -> Contents {
+    let disk = SimDisk::from_image(image);
+    let options = setting.on(&disk, &SteppedRuntime::new(1));
+    let found = match Db::open_read_only(FOLDER, options) {
+        // Not created yet.
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Contents::new()),
+        opened => opened.and_then(|db| {
+            let found = contents(&db)?;
+            assert!(db.verify()?.is_sound(), "verify finds damage after a crash");
+            db.close()?;
+            Ok(found)
+        }),
+    };
+    assert_eq!(disk.changes(), 0, "reading changes the disk");
+    match found {
+        Ok(found) => found,
+        Err(error) => panic!("the database cannot be read after a crash: {error:?}"),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Batch, Keyspace, Snapshot};
 use crate::base::Result;
-use crate::engine::{Handle, Stats, VerifyReport};
+use crate::engine::{Access, Handle, Stats, VerifyReport};
 use crate::options::{Durability, KeyspaceOptions, Options};
 
 /// An open database: a folder that holds named keyspaces under one commit order.
@@ -56,7 +56,26 @@ impl Db {
     /// `Unsupported` for data of a newer version, `Corruption` that names the file and the offset
     /// of damage.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let handle = Arc::new(Handle::open(path.as_ref(), options)?);
+        let handle = Arc::new(Handle::open(path.as_ref(), options, Access::ReadWrite)?);
+        Ok(Self { handle })
+    }
+
+    /// Opens the database in the folder `path` for reading only: nothing on disk changes, whatever
+    /// is called. What its logs hold is read into memory, so this works in a folder that cannot be
+    /// written and on a full disk. Calls that write get `ReadOnly`; options say how to read, and
+    /// those of keyspaces have no effect.
+    ///
+    /// Any number of readers, or one that writes: readers share the lock that a writer has alone.
+    /// Where the folder has no file `LOCK` nothing can be locked, and it is up to the caller that
+    /// nobody opens it for writing meanwhile.
+    ///
+    /// What is read may not be durable: after the end of a process, or a failed sync, a power failure
+    /// can still take the newest of it, until the database is opened for writing.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); `NotFound` where there is no database, whatever the options say.
+    pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let handle = Arc::new(Handle::open(path.as_ref(), options, Access::ReadOnly)?);
         Ok(Self { handle })
     }
 

@@ -54,6 +54,7 @@ impl Engine {
                 self.change_options(&core, options)?;
                 core
             }
+            (None, _) if self.is_read_only() => return Err(no_keyspace(name)),
             (None, options) => {
                 let options = options.unwrap_or_else(|| self.options.keyspace.clone());
                 self.create_keyspace(name, &options)?
@@ -63,9 +64,9 @@ impl Engine {
         Ok(core)
     }
 
-    /// Records `options` for a keyspace that has others.
+    /// Records `options` for a keyspace that has others. Where nothing is written they are of no use.
     fn change_options(&self, core: &KeyspaceCore, options: KeyspaceOptions) -> Result<()> {
-        if *core.options() == options {
+        if *core.options() == options || self.is_read_only() {
             return Ok(());
         }
         self.check_writable()?;
@@ -131,8 +132,7 @@ impl Engine {
         self.check_writable()?;
         let keyspaces = self.keyspaces.load_full();
         let Some(core) = keyspaces.iter().find(|core| core.name() == name) else {
-            let message = format!("there is no keyspace \"{name}\"");
-            return Err(Error::new(ErrorKind::NotFound, message));
+            return Err(no_keyspace(name));
         };
         // Nothing overtakes the log: what was acknowledged before the keyspace went is not lost
         // where its going is not.
@@ -166,6 +166,9 @@ impl Engine {
     /// Works until no job is due and none is running.
     pub(crate) fn wait_idle(&self) -> Result<()> {
         self.check_open()?;
+        if self.is_read_only() {
+            return Ok(());
+        }
         self.work_until(|| false)
     }
 
@@ -255,6 +258,11 @@ impl Engine {
         stats.disk_bytes = tables + self.chain.bytes() + self.catalog.manifest_bytes();
         stats
     }
+}
+
+fn no_keyspace(name: &str) -> Error {
+    let message = format!("there is no keyspace \"{name}\"");
+    Error::new(ErrorKind::NotFound, message)
 }
 
 fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {

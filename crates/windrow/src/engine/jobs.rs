@@ -119,6 +119,9 @@ fn claim_flush(keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
 impl Engine {
     /// The most urgent job that is due, claimed.
     fn next_job(&self) -> Option<Job> {
+        if self.is_read_only() {
+            return None;
+        }
         let removable = self.obsolete.take();
         if !removable.is_empty() {
             return Some(Job::Remove(removable));

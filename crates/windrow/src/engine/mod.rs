@@ -92,10 +92,19 @@ pub(crate) struct Engine {
     naming: Mutex<()>,
     obsolete: Arc<Obsolete>,
     poison: Arc<Poison>,
+    access: Access,
     is_closed: AtomicBool,
     signal: Signal,
     background: Background,
     counters: Arc<Counters>,
+}
+
+/// What a database is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    ReadWrite,
+    /// Nothing is written at all, not even by jobs.
+    ReadOnly,
 }
 
 impl Engine {
@@ -144,11 +153,18 @@ impl Engine {
         Ok(())
     }
 
+    fn is_read_only(&self) -> bool {
+        self.access == Access::ReadOnly
+    }
+
     /// # Errors
-    /// `Closed`, or `Poisoned` after an earlier failure.
+    /// `Closed`, `ReadOnly`, or `Poisoned` after an earlier failure.
     #[inline]
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
+        if self.is_read_only() {
+            return Err(Error::read_only());
+        }
         self.poison.check()
     }
 }
@@ -171,19 +187,23 @@ pub(crate) struct Handle {
 enum Open {
     Yes {
         workers: Box<dyn Workers>,
-        lock: Box<dyn LockGuard>,
+        lock: Option<Box<dyn LockGuard>>,
     },
     No(Result<()>),
 }
 
 impl Handle {
     /// Opens the database in `directory` and starts its workers.
-    pub(crate) fn open(directory: &Path, options: Options) -> Result<Self> {
+    pub(crate) fn open(directory: &Path, options: Options, access: Access) -> Result<Self> {
         options.validate()?;
         let counters = Arc::new(Counters::new());
         let poison = Arc::new(Poison::default());
         let obsolete = Arc::new(Obsolete::default());
-        let opened = open::open(directory, &options, &obsolete, &counters, &poison)?;
+        let open = match access {
+            Access::ReadWrite => open::open,
+            Access::ReadOnly => open::open_read_only,
+        };
+        let opened = open(directory, &options, &obsolete, &counters, &poison)?;
         let context = TableContext {
             source: options.block_source,
             cache: Arc::new(BlockCache::new(options.cache_bytes)),
@@ -208,14 +228,17 @@ impl Handle {
             naming: Mutex::new(()),
             obsolete,
             poison,
+            access,
             is_closed: AtomicBool::new(false),
             signal: Signal::default(),
             background: Background::default(),
             counters,
             options,
         });
-        engine.begin_first_log(opened.last_log)?;
-        engine.shorten_chain()?;
+        if access == Access::ReadWrite {
+            engine.begin_first_log(opened.last_log)?;
+            engine.shorten_chain()?;
+        }
         for keyspace in engine.keyspaces.load().iter() {
             engine.grant_filters(keyspace, filters::ALL);
             keyspace.refresh_pressure();
@@ -270,7 +293,11 @@ impl Handle {
         // Callers run jobs, too.
         self.engine.signal.wait_until_none_runs();
         drop(self.engine.creating.lock());
-        let closed = self.engine.close_log();
+        let closed = if self.engine.is_read_only() {
+            Ok(())
+        } else {
+            self.engine.close_log()
+        };
         self.engine.remove_obsolete();
         self.engine.catalog.close();
         self.engine.tables.close();

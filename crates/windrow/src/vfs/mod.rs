@@ -73,9 +73,16 @@ pub trait Vfs: Send + Sync + Debug {
     /// Takes the exclusive lock on `path`, creating the file if need be; `WouldBlock` while
     /// another process, or another handle in this one, holds it. Dropping the guard releases it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>>;
+
+    /// Takes a share of the lock on `path`: others can have shares too, and nobody the exclusive
+    /// lock; `WouldBlock` while somebody has that. Writes nothing: `NotFound` where there is no file.
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
-/// Holds an exclusive lock until dropped.
+/// Holds a lock, or a share of it, until dropped.
 pub trait LockGuard: Send + Sync + Debug {}
 
 /// An open file. Offsets and lengths are in bytes.

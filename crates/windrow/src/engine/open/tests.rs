@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::Handle;
+use super::super::{Access, Handle};
 use super::*;
 use crate::manifest::{Edit, ManifestStore, Record};
 use crate::vfs::OsVfs;
@@ -14,7 +14,7 @@ fn open_with(directory: &Path, records: Vec<Record>) -> Result<Handle> {
     state.apply(&Edit { records }).unwrap();
     let number = FileNumber(state.next_id);
     ManifestStore::start(Arc::new(OsVfs), directory, number, state)?;
-    Handle::open(directory, Options::default())
+    Handle::open(directory, Options::default(), Access::ReadWrite)
 }
 
 #[test]
