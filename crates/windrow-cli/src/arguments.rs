@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{bench, compact, drop_keyspace, dump, load, point, scan, verify};
+use crate::commands::{bench, checkpoint, compact, drop_keyspace, dump, load, point, scan, verify};
 use crate::demo;
 
 const EXAMPLES: &str = "\
@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Verify(verify::VerifyArgs),
     /// Merge a range of keys down to the last level
     Compact(compact::CompactArgs),
+    /// Make a copy of a database in another folder, of this moment
+    Checkpoint(checkpoint::CheckpointArgs),
     /// Remove a keyspace with everything in it
     DropKeyspace(drop_keyspace::DropKeyspaceArgs),
     /// Print the content of one file of a database

@@ -426,6 +426,23 @@ fn commands_that_read_write_nothing() {
 }
 
 #[test]
+fn a_checkpoint_is_a_database() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    done(&windrow(&folder, &["put", "db", "b", "2"]));
+    let made = json(&windrow(&folder, &["checkpoint", "db", "copy", "--json"]));
+    assert_eq!(made["sequence"], 2);
+    done(&windrow(&folder, &["put", "db", "c", "3"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    let copied = windrow(&folder, &["scan", "copy", "--keys-only"]);
+    assert_eq!(done(&copied), "a\nb\n");
+    done(&windrow(&folder, &["verify", "copy"]));
+    let again = windrow(&folder, &["checkpoint", "db", "copy"]);
+    assert_eq!(code(&again), 1, "{}", problem(&again));
+}
+
+#[test]
 fn a_keyspace_can_be_dropped() {
     let folder = TempDir::new().unwrap();
     done(&windrow(&folder, &["put", "db", "a", "1"]));

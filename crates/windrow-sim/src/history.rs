@@ -20,6 +20,8 @@ pub enum Operation {
     Compact(String, Vec<u8>, Vec<u8>),
     /// `Db::drop_keyspace`, if there is one of this name.
     Drop(String),
+    /// `Db::checkpoint`, compared and removed again.
+    Checkpoint,
     /// `Db::wait_idle`.
     WaitIdle,
     /// Runs up to so many background jobs.
@@ -87,7 +89,8 @@ impl Generator {
         match self.random.below(200) {
             0..149 => self.write(),
             149 => Operation::Drop(self.keyspace()),
-            150..153 => Operation::Persist,
+            150..152 => Operation::Persist,
+            152 => Operation::Checkpoint,
             153..156 => Operation::Flush,
             156..159 => self.compact(),
             159..161 => Operation::WaitIdle,

@@ -12,6 +12,9 @@ use windrow::{Batch, Db, Durability, Entry, ErrorKind, Keyspace, Range, Result, 
 /// Where the database is on its disk.
 pub const FOLDER: &str = "/data/db";
 
+/// Where checkpoints are made.
+pub const CHECKPOINT: &str = "/data/checkpoint";
+
 /// More background jobs than any small history can need.
 pub const JOBS_MAX: usize = 10_000;
 
@@ -111,6 +114,7 @@ impl Session {
                 keyspace.compact_range(from.clone()..=to.clone())
             }
             Operation::Drop(name) => self.drop_keyspace(name),
+            Operation::Checkpoint => self.checkpoint(),
             Operation::WaitIdle => self.db().wait_idle(),
             Operation::Step(count) => {
                 for _ in 0..*count {
@@ -199,6 +203,43 @@ impl Session {
             assert_eq!(kind, Err(ErrorKind::NotFound), "of a dropped keyspace");
         }
         Ok(())
+    }
+
+    /// Makes a checkpoint, which must show what the database shows, and removes it.
+    fn checkpoint(&mut self) -> Result<()> {
+        let expected = self.visible()?;
+        let outcome = self.check_checkpoint(&expected);
+        self.disk.edit(|image| {
+            for path in image.files() {
+                if path.starts_with(CHECKPOINT) {
+                    image
+                        .remove(&path)
+                        .expect("a file that was listed is there");
+                }
+            }
+        });
+        outcome
+    }
+
+    fn check_checkpoint(&self, expected: &Contents) -> Result<()> {
+        self.db().checkpoint(CHECKPOINT)?;
+        if !self.unresolved {
+            self.lock_model().persisted();
+        }
+        let options = self.setting.on(&self.disk, &self.runtime);
+        let copy = Db::open_read_only(CHECKPOINT, options)?;
+        let found = contents(&copy)?;
+        assert!(
+            found == *expected,
+            "a checkpoint shows something else: {}",
+            differences(expected, &found).join("; ")
+        );
+        let report = copy.verify()?;
+        assert!(
+            report.is_sound(),
+            "verify finds damage in a checkpoint: {report:?}"
+        );
+        copy.close()
     }
 
     /// Lets `commit` make `changes`, which have `status` when it succeeds.

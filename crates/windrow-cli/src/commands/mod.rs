@@ -1,6 +1,7 @@
 //! One module per command, or per family of small ones.
 
 pub(crate) mod bench;
+pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod drop_keyspace;
 pub(crate) mod dump;
@@ -30,6 +31,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Levels { db } => show::levels(&db, output),
         Command::Verify(args) => verify::run(&args, output),
         Command::Compact(args) => compact::run(&args, output),
+        Command::Checkpoint(args) => checkpoint::run(&args, output),
         Command::DropKeyspace(args) => drop_keyspace::run(&args, output),
         Command::Dump(args) => dump::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),

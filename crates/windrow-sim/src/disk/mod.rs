@@ -149,6 +149,12 @@ impl SimDisk {
         self.lock_state().cannot_reserve = !can_reserve;
     }
 
+    /// Whether files can have several names; where not, `link` answers `Unsupported`. They can by
+    /// default.
+    pub fn set_can_link(&self, can_link: bool) {
+        self.lock_state().cannot_link = !can_link;
+    }
+
     /// Makes the removal of `path` panic.
     pub fn protect(&self, path: &Path) {
         self.lock_state().protected.insert(path.to_owned());
@@ -232,6 +238,17 @@ impl Vfs for SimDisk {
         state.begin(OperationKind::Rename, to, 0, &[])?;
         state.image.rename(from, to)?;
         state.changed(OperationKind::Rename, to, 0, &[]);
+        Ok(())
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.enter()?;
+        state.begin(OperationKind::Link, to, 0, &[])?;
+        if state.cannot_link {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        state.image.link(from, to)?;
+        state.changed(OperationKind::Link, to, 0, &[]);
         Ok(())
     }
 

@@ -35,6 +35,7 @@ pub(super) struct State {
     pub(super) counts: BTreeMap<OperationKind, u64>,
     pub(super) quota: Option<u64>,
     pub(super) cannot_reserve: bool,
+    pub(super) cannot_link: bool,
 
     /// The locks that are held: exclusively, or by so many that share them.
     pub(super) locked: BTreeMap<PathBuf, Option<usize>>,
@@ -200,8 +201,10 @@ impl State {
                 .as_encoded_bytes()
                 .ends_with(suffix.as_bytes())
         {
+            // By its other name it stays.
+            let is_last_name = self.image.names_of(id) == 1;
             assert!(
-                !self.handles.contains_key(&id) && self.regions(id).is_empty(),
+                !is_last_name || !self.handles.contains_key(&id) && self.regions(id).is_empty(),
                 "{} is in use and was removed",
                 path.display()
             );

@@ -7,11 +7,12 @@ use super::{Recovered, Replay, empty_model, for_seeds, history, recover, setting
 use crate::disk::{CrashPolicy, Event, Image, SimDisk};
 use crate::history::{Operation, Profile};
 use crate::model::{Bounds, Change, Contents};
-use crate::session::{FOLDER, JOBS_MAX, Session, SharedModel, check, contents};
+use crate::session::{CHECKPOINT, FOLDER, JOBS_MAX, Session, SharedModel, check, contents};
 use crate::settings::Setting;
 use crate::{Model, Random, SteppedRuntime, combine};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use windrow::{Db, Durability, ErrorKind};
 
@@ -245,9 +246,17 @@ impl Sweep<'_> {
     }
 
     fn recover(&mut self, image: Image, model: &Model, bounds: Bounds) {
+        if image
+            .files()
+            .iter()
+            .any(|path| path.starts_with(CHECKPOINT))
+        {
+            self.check_checkpoint(&image, model, bounds);
+        }
         if self.random.chance(1, 8) {
             // Reading alone finds the same, and changes nothing.
-            let read = read_only(image.clone(), &self.setting);
+            let read = read_only(FOLDER, &image, &self.setting);
+            let read = read.unwrap_or_default();
             check(model, &read, bounds);
             let recovered = recover(image.clone(), &self.setting, 1, |_| {});
             assert!(
@@ -280,6 +289,25 @@ impl Sweep<'_> {
         self.nested_checked.clear();
         for point in points.iter().flat_map(take) {
             self.crash_again(&point, &found, &setting, 0);
+        }
+    }
+
+    /// What a crash leaves of a checkpoint is all of it, or does not open.
+    fn check_checkpoint(&mut self, image: &Image, model: &Model, bounds: Bounds) {
+        let copy = read_only(CHECKPOINT, image, &self.setting);
+        let is_named = image.read(&Path::new(CHECKPOINT).join("CURRENT")).is_ok();
+        assert_eq!(
+            copy.is_some(),
+            is_named,
+            "a checkpoint opens when it is named"
+        );
+        if let Some(found) = copy {
+            let all = Bounds {
+                required: bounds.begun,
+                ..bounds
+            };
+            check(model, &found, all);
+            self.tally.cross("checkpoint complete".to_owned(), true);
         }
     }
 
@@ -363,18 +391,20 @@ impl Sweep<'_> {
     }
 }
 
-/// What the database on `image` contains, opened for reading only.
-fn read_only(image: Image, setting: &Setting) -> Contents {
-    let disk = SimDisk::from_image(image);
+/// What the database in `folder` contains, opened for reading only; `None` where there is none, or
+/// files without a name.
+fn read_only(folder: &str, image: &Image, setting: &Setting) -> Option<Contents> {
+    let disk = SimDisk::from_image(image.clone());
     let options = setting.on(&disk, &SteppedRuntime::new(1));
-    let found = match Db::open_read_only(FOLDER, options) {
-        // Not created yet.
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Contents::new()),
+    let is_named = image.read(&Path::new(folder).join("CURRENT")).is_ok();
+    let found = match Db::open_read_only(folder, options) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::Corruption && !is_named => Ok(None),
         opened => opened.and_then(|db| {
             let found = contents(&db)?;
             assert!(db.verify()?.is_sound(), "verify finds damage after a crash");
             db.close()?;
-            Ok(found)
+            Ok(Some(found))
         }),
     };
     assert_eq!(disk.changes(), 0, "reading changes the disk");

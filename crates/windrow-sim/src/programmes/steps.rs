@@ -25,7 +25,7 @@ const EDIT_RECORDS: [&str; 14] = [
 ];
 
 /// The durable steps of a history besides edits.
-const STEPS: [&str; 19] = [
+const STEPS: [&str; 20] = [
     "folder create",
     "folder sync",
     "LOCK create",
@@ -36,6 +36,7 @@ const STEPS: [&str; 19] = [
     "table create",
     "table write",
     "table sync",
+    "table link",
     "table remove",
     "manifest create",
     "manifest write",
@@ -105,6 +106,7 @@ impl StepNames {
             OperationKind::Sync | OperationKind::SyncDir => "sync",
             OperationKind::Create | OperationKind::CreateDir | OperationKind::Lock => "create",
             OperationKind::Rename => "rename",
+            OperationKind::Link => "link",
             OperationKind::Remove => "remove",
             OperationKind::Read
             | OperationKind::Reserve

@@ -379,6 +379,18 @@ impl Engine {
         Ok(())
     }
 
+    /// Calls `look` between two commits, with everything in the logs durable.
+    pub(super) fn between_commits<R>(&self, look: impl FnOnce() -> Result<R>) -> Result<R> {
+        // Most of it before writers have to wait.
+        self.sync_logs()?;
+        let leadership = self.commits.queue.exclusive();
+        self.check_writable()?;
+        self.sync_logs()?;
+        let seen = look();
+        drop(leadership);
+        seen
+    }
+
     /// Ends the log cleanly: everything durable, its end recorded, so that the next opening can tell
     /// damage from a torn tail at every byte.
     pub(super) fn close_log(&self) -> Result<()> {

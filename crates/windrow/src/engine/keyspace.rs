@@ -101,7 +101,6 @@ impl KeyspaceCore {
             id,
             name,
             memtable_bytes: AtomicUsize::new(options.memtable_bytes),
-            options: ArcSwap::from_pointee(options),
             dropped: AtomicBool::new(false),
             state: ArcSwap::from_pointee(state),
             install: Mutex::new(()),

@@ -7,7 +7,7 @@
 //! - [`commit`]: the way of a write to log and memtable; [`wal`]: the chain of logs.
 //! - [`reads`]: point reads and cursors.
 //! - [`jobs`]: what runs in the background and what starts it; [`stall`]: how writers wait for it.
-//! - [`admin`]: flush, merge by hand, checks, statistics.
+//! - [`admin`]: flush, merge by hand, checks, statistics; [`checkpoint`]: a copy beside it.
 //!
 //! Invariants:
 //! - I1: A write is visible only after it is in the log and in its memtable, and writes become
@@ -23,6 +23,7 @@
 
 mod admin;
 mod catalog;
+mod checkpoint;
 mod commit;
 mod commit_queue;
 mod filters;

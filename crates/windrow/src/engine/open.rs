@@ -39,7 +39,7 @@ use crate::options::{KeyspaceOptions, Options};
 use crate::vfs::{LockGuard, Vfs};
 
 /// The name of the lock file.
-const LOCK: &str = "LOCK";
+pub(super) const LOCK: &str = "LOCK";
 
 /// An opening leaves no more logs than this, its own included. By default full logs stay below it
 /// ([`Options::max_wal_bytes`]); many short openings reach it.

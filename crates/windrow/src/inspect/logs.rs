@@ -154,7 +154,8 @@ fn change(record: &Change) -> Record<'_> {
             file,
         } => keyspace(Record::new("add_file"), *id)
             .number("level", u64::from(*level))
-            .number("file", file.number.0),
+            .number("file", file.number.0)
+            .text("sealed", if file.sealed { "yes" } else { "no" }),
         Change::RemoveFile {
             keyspace: id,
             level,

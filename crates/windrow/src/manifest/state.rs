@@ -150,6 +150,14 @@ impl ManifestState {
         Ok(())
     }
 
+    /// Seals every table file: its bytes belong to another database, too.
+    pub(crate) fn seal_files(&mut self) {
+        let levels = self.keyspaces.values_mut().flat_map(|own| &mut own.levels);
+        for file in levels.flat_map(BTreeMap::values_mut) {
+            file.sealed = true;
+        }
+    }
+
     /// The largest sequence number that is known to have been given out.
     pub(crate) fn last_sequence(&self) -> SequenceNumber {
         let flushed = self.keyspaces.values().map(|keyspace| keyspace.flushed);

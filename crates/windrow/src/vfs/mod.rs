@@ -5,7 +5,7 @@
 //!
 //! What the engine may rely on, and nothing more:
 //! - Bytes written, and a length grown, are durable only after [`File::sync_data`] on that file.
-//! - A created, renamed or removed name of a file is durable only after [`Vfs::sync_dir`] on its
+//! - A created, linked, renamed or removed name of a file is durable only after [`Vfs::sync_dir`] on its
 //!   directory.
 //! - Before a sync, any subset of what was written may survive a crash, in any order, torn at
 //!   512-byte sectors, or as zeroes up to the new length.
@@ -64,7 +64,15 @@ pub trait Vfs: Send + Sync + Debug {
     /// Renames `from` to `to` in one step, replacing `to`; both in the same directory.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes the file `path`.
+    /// Gives the file `from` the further name `to`, perhaps in another directory; `AlreadyExists` where
+    /// that is taken, `Unsupported`, `CrossesDevices` or `PermissionDenied` where the file system
+    /// cannot.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Removes the file `path`; the file stays while it has another name or is open.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the names in the directory `path` durable.

@@ -16,6 +16,7 @@ use crate::table::{FileMeta, SegmentMeta};
 fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> FileMeta {
     FileMeta {
         number: FileNumber(number),
+        sealed: false,
         segments: vec![SegmentMeta {
             id: SegmentId(number),
             offset: 0,
