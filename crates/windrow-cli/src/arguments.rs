@@ -44,11 +44,17 @@ pub(crate) enum Command {
     /// List entries in the order of their keys
     Scan(scan::ScanArgs),
     /// Show the statistics of a database
-    #[command(after_help = "Example:\n  windrow stats shop.db --json")]
+    #[command(
+        after_help = "Examples:\n  windrow stats shop.db --json\n  windrow stats shop.db --prometheus"
+    )]
     Stats {
         /// Folder of the database
         #[arg(value_name = "DB")]
         db: std::path::PathBuf,
+
+        /// Print the text format of Prometheus
+        #[arg(long, conflicts_with = "json")]
+        prometheus: bool,
     },
     /// Draw the tree: each level's bytes against its capacity
     #[command(after_help = "Example:\n  windrow levels shop.db")]

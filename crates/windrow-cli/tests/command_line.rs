@@ -397,6 +397,31 @@ fn every_command_speaks_json() {
 }
 
 #[test]
+fn statistics_can_be_read_by_prometheus() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    done(&windrow(&folder, &["put", "db", "b", "2"]));
+    let output = windrow(&folder, &["stats", "db", "--prometheus"]);
+    let metrics = done(&output);
+    for line in [
+        "# HELP windrow_disk_bytes Bytes of all files of the database.",
+        "# TYPE windrow_disk_bytes gauge",
+        "# TYPE windrow_wal_bytes_total counter",
+        "windrow_sequence_number 2",
+        "windrow_level_entries{keyspace=\"default\",level=\"1\"} 1",
+        "windrow_memtables{keyspace=\"default\"} 1",
+    ] {
+        assert!(
+            metrics.lines().any(|found| found == line),
+            "{line} in {metrics}"
+        );
+    }
+    let both = ["stats", "db", "--prometheus", "--json"];
+    assert_eq!(code(&windrow(&folder, &both)), 1);
+}
+
+#[test]
 fn commands_that_read_write_nothing() {
     let folder = TempDir::new().unwrap();
     done(&windrow(&folder, &["put", "db", "a", "1"]));

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::base::{Error, Result, limits};
 use crate::codec::Compression;
+use crate::events::{EventListener, Listener};
 use crate::runtime::{Runtime, Threads};
 use crate::vfs::{OsVfs, Vfs};
 
@@ -175,6 +176,7 @@ pub struct Options {
 
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) listener: Listener,
 }
 
 impl Default for Options {
@@ -193,6 +195,7 @@ impl Default for Options {
             keyspace: KeyspaceOptions::default(),
             vfs: Arc::new(OsVfs),
             runtime: Arc::new(Threads::default()),
+            listener: Listener::default(),
         }
     }
 }
@@ -217,6 +220,13 @@ impl Options {
     #[must_use]
     pub fn with_runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.runtime = runtime;
+        self
+    }
+
+    /// Tells `listener` what happens in the database: flushes, merges, stalls, a full disk.
+    #[must_use]
+    pub fn with_listener(mut self, listener: Arc<dyn EventListener>) -> Self {
+        self.listener = Listener::new(listener);
         self
     }
 

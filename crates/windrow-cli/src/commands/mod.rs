@@ -27,7 +27,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Put(args) => point::put(&args, output),
         Command::Delete(args) => point::delete(&args, output),
         Command::Scan(args) => scan::run(&args, output),
-        Command::Stats { db } => show::stats(&db, output),
+        Command::Stats { db, prometheus } => show::stats(&db, prometheus, output),
         Command::Levels { db } => show::levels(&db, output),
         Command::Verify(args) => verify::run(&args, output),
         Command::Compact(args) => compact::run(&args, output),

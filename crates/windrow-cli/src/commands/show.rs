@@ -9,12 +9,18 @@ use windrow::{Result, Stats};
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::picture;
+use crate::prometheus;
 use crate::store;
 use crate::text::{human_bytes, human_count};
 
-pub(crate) fn stats(folder: &PathBuf, output: &mut Output) -> Result<Outcome> {
+pub(crate) fn stats(folder: &PathBuf, as_metrics: bool, output: &mut Output) -> Result<Outcome> {
     let db = store::open_to_read(folder)?;
     let stats = db.stats();
+    if as_metrics {
+        output.bytes(prometheus::text(&stats).as_bytes())?;
+        db.close()?;
+        return Ok(Outcome::Done);
+    }
     output.object(&stats)?;
     output.line(totals(&stats))?;
     output.line("")?;

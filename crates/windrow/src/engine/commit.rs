@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use super::Engine;
 use super::commit_queue::{CommitQueue, Leader, Turn};
+use super::events::NeedsRoom;
 use super::poison::Poison;
 use super::replay::ReplayedLog;
 use super::stats;
@@ -128,17 +129,22 @@ impl Engine {
                 durability,
             }
         };
-        let user_bytes = match self.commits.queue.enter(write.encoded_bytes_max(), request) {
-            Turn::Lead(leader) => self.lead(leader, write, durability)?,
+        let committed = match self.commits.queue.enter(write.encoded_bytes_max(), request) {
+            Turn::Lead(leader) => {
+                let led = self.lead(leader, write, durability);
+                self.note_space(NeedsRoom::Writers, &led);
+                led
+            }
             Turn::Follow(follower, answer) => {
                 let user_bytes = write.insert(answer?)?;
                 if !follower.done() {
                     return Err(self.abandoned());
                 }
-                user_bytes
+                Ok(user_bytes)
             }
-            Turn::Abandoned => return Err(self.abandoned()),
+            Turn::Abandoned => Err(self.abandoned()),
         };
+        let user_bytes = committed?;
         stats::add(&self.counters.user_bytes, user_bytes);
         stats::add(&self.counters.user_writes, u64::from(write.count()));
         Ok(())

@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::events::NeedsRoom;
 use super::merge_job::MergeJob;
 use super::pace::IoBudget;
 use super::split_merge::{SplitMerge, Taken};
@@ -210,7 +211,9 @@ impl Engine {
                 let outcome = self.flush(&keyspace, &oldest);
                 keyspace.work.lock().is_flushing = false;
                 keyspace.refresh_pressure();
-                unless_dropped(&keyspace, outcome)
+                let outcome = unless_dropped(&keyspace, outcome);
+                self.note_space(NeedsRoom::Jobs, &outcome);
+                outcome
             }
             Job::PrepareLog => self.rest_log_if_full(self.prepare_log()),
             Job::MarkLog => self.rest_log_if_full(self.mark_log()),
@@ -220,7 +223,9 @@ impl Engine {
                 merge.release(&keyspace);
                 self.background.merging.fetch_sub(1, Ordering::AcqRel);
                 keyspace.refresh_pressure();
-                unless_dropped(&keyspace, outcome)
+                let outcome = unless_dropped(&keyspace, outcome);
+                self.note_space(NeedsRoom::Jobs, &outcome);
+                outcome
             }
             Job::Part(part) => {
                 // Its leader hears how it went.

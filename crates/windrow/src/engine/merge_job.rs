@@ -15,6 +15,7 @@ use crate::base::{Error, FileNumber, Result};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
 use crate::compact::output::{IoClass, JobContext, Output};
 use crate::filter::FILTER_UNITS_MAX;
+use crate::events::Event;
 use crate::manifest::{FileHandle, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
@@ -266,6 +267,7 @@ impl Engine {
         inputs: &Arc<Inputs>,
         claim: &Claim<Box<[u8]>>,
     ) -> Result<()> {
+        let start = self.options.runtime.now();
         let merged = self.rewrite_all(keyspace, inputs, claim)?;
         let id = keyspace.id();
         let levels = inputs
@@ -300,13 +302,23 @@ impl Engine {
         for file in inputs.files() {
             file.mark_obsolete();
         }
-        self.grant_filters(keyspace, merged.files.iter().map(FileMeta::entries).sum());
+        let entries_read: u64 = inputs.files().map(|file| file.meta.entries()).sum();
+        let entries: u64 = merged.files.iter().map(FileMeta::entries).sum();
+        self.grant_filters(keyspace, entries);
         let bytes = |files: &mut dyn Iterator<Item = &FileMeta>| files.map(FileMeta::bytes).sum();
         let read: u64 = bytes(&mut inputs.files().map(|file| &file.meta));
         let written: u64 = bytes(&mut merged.files.iter());
         stats::add(&self.counters.merge_bytes_read, read);
         stats::add(&self.counters.merge_bytes_written, written);
         stats::add(&self.counters.merges, 1);
+        self.options.listener.tell(|| Event::MergeEnded {
+            keyspace: keyspace.name().to_owned(),
+            level: claim.level,
+            bytes_read: read,
+            bytes_written: written,
+            entries_dropped: entries_read - entries,
+            duration: self.options.runtime.now().saturating_sub(start),
+        });
         Ok(())
     }
 

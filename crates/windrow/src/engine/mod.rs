@@ -7,6 +7,7 @@
 //! - [`commit`]: the way of a write to log and memtable; [`wal`]: the chain of logs.
 //! - [`reads`]: point reads and cursors.
 //! - [`jobs`]: what runs in the background and what starts it; [`stall`]: how writers wait for it.
+//! - [`events`]: what a listener hears of a full disk; of the rest it hears where that happens.
 //! - [`admin`]: flush, merge by hand, checks, statistics; [`checkpoint`]: a copy beside it.
 //!
 //! Invariants:
@@ -26,6 +27,7 @@ mod catalog;
 mod checkpoint;
 mod commit;
 mod commit_queue;
+mod events;
 mod filters;
 mod flush_job;
 mod ids;
@@ -94,6 +96,7 @@ pub(crate) struct Engine {
     obsolete: Arc<Obsolete>,
     poison: Arc<Poison>,
     access: Access,
+    full_disk: events::FullDisk,
     is_closed: AtomicBool,
     signal: Signal,
     background: Background,
@@ -230,6 +233,7 @@ impl Handle {
             obsolete,
             poison,
             access,
+            full_disk: events::FullDisk::default(),
             is_closed: AtomicBool::new(false),
             signal: Signal::default(),
             background: Background::default(),
