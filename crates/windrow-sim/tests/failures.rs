@@ -308,18 +308,17 @@ fn a_keyspace_with_its_own_options_is_stopped_by_those_alone() {
 
 #[test]
 fn a_listener_hears_of_a_full_disk_once_and_when_there_is_room() {
-    use std::sync::Mutex;
+    use std::sync::mpsc::channel;
     use windrow::Event;
 
     let disk = SimDisk::new();
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&heard);
+    let (sender, heard) = channel();
     let listener = move |event: &Event| {
         if matches!(event, Event::NoSpace | Event::SpaceResumed) {
-            sink.lock().unwrap().push(event.clone());
+            sender.send(event.clone()).unwrap();
         }
     };
-    let take = || -> Vec<Event> { std::mem::take(&mut *heard.lock().unwrap()) };
+    let take = || -> Vec<Event> { heard.try_iter().collect() };
     let options = options(&disk).with_listener(Arc::new(listener));
     let db = Db::open(FOLDER, options).unwrap();
     let keyspace = db.keyspace("main").unwrap();
@@ -327,8 +326,8 @@ fn a_listener_hears_of_a_full_disk_once_and_when_there_is_room() {
         keyspace.insert("key", [round; 100]).unwrap();
         assert_eq!(take(), []);
         disk.set_quota(Some(disk.used_bytes()));
-        let fill = (0..100).map(|_| keyspace.insert("key", vec![round; 100_000]));
-        let error = fill.filter_map(Result::err).next().unwrap();
+        let mut fill = (0..100).map(|_| keyspace.insert("key", vec![round; 100_000]));
+        let error = fill.find_map(Result::err).unwrap();
         assert_eq!(error.kind(), ErrorKind::NoSpace);
         keyspace.insert("key", vec![round; 1_000_000]).unwrap_err();
         assert_eq!(take(), [Event::NoSpace]);

@@ -1,6 +1,9 @@
 //! The options of keyspaces after a crash: those before a change or those after it.
 
-#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_types,
+    reason = "the observer of the disk is told of what the test does"
+)]
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};

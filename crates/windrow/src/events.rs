@@ -94,7 +94,7 @@ impl Listener {
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if let Some(listener) = &self.0 {
             drop(catch_unwind(AssertUnwindSafe(|| {
-                listener.on_event(&event())
+                listener.on_event(&event());
             })));
         }
     }

@@ -5,7 +5,6 @@
     clippy::disallowed_types,
     reason = "the listeners are the tests' own and need no model"
 )]
-#![expect(clippy::panic, reason = "a listener that panics is what is tested")]
 
 use std::sync::{Arc, Mutex, OnceLock};
 

@@ -130,13 +130,15 @@ mod tests {
     // I1
     #[test]
     fn what_is_recorded_reads_back() {
-        let mut options = KeyspaceOptions::default();
-        options.size_ratio = 2.0 + f64::EPSILON * 4.0;
-        options.scaling = 0.1 + 0.2;
-        options.bits_per_key = 0.0;
-        options.base_bytes = u64::MAX;
-        options.max_space_amp = f64::INFINITY;
-        options.filter_allocation = FilterAllocation::Uniform;
+        let mut options = KeyspaceOptions {
+            size_ratio: 2.0 + f64::EPSILON * 4.0,
+            scaling: 0.1 + 0.2,
+            bits_per_key: 0.0,
+            base_bytes: u64::MAX,
+            max_space_amp: f64::INFINITY,
+            filter_allocation: FilterAllocation::Uniform,
+            ..KeyspaceOptions::default()
+        };
         for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
             options.compression = compression;
             let recorded = options.to_recorded();
@@ -153,8 +155,11 @@ mod tests {
         recorded.insert("colour".to_owned(), "green".to_owned());
         recorded.insert("level0_runs".to_owned(), "7".to_owned());
         let options = KeyspaceOptions::from_recorded(&recorded).unwrap();
-        assert_eq!(options.level0_runs, 7);
-        assert_eq!(options.size_ratio, KeyspaceOptions::default().size_ratio);
+        let expected = KeyspaceOptions {
+            level0_runs: 7,
+            ..KeyspaceOptions::default()
+        };
+        assert_eq!(options, expected);
         for wrong in ["", "+7", "07", "7.0", "-1", "seven"] {
             recorded.insert("level0_runs".to_owned(), wrong.to_owned());
             let sentence = KeyspaceOptions::from_recorded(&recorded).unwrap_err();
