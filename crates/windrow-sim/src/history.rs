@@ -87,8 +87,8 @@ impl Generator {
     /// The next operation.
     pub fn operation(&mut self) -> Operation {
         match self.random.below(200) {
-            0..149 => self.write(),
-            149 => Operation::Drop(self.keyspace()),
+            0..146 => self.write(),
+            146..150 => Operation::Drop(self.keyspace()),
             150..152 => Operation::Persist,
             152 => Operation::Checkpoint,
             153..156 => Operation::Flush,
