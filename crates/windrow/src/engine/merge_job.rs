@@ -14,8 +14,8 @@ use crate::base::sync::Shared;
 use crate::base::{Error, FileNumber, Result};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
 use crate::compact::output::{IoClass, JobContext, Output};
-use crate::filter::FILTER_UNITS_MAX;
 use crate::events::Event;
+use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::{FileHandle, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
