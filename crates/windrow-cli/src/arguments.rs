@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{bench, compact, dump, load, point, scan, verify};
+use crate::commands::{bench, checkpoint, compact, drop_keyspace, dump, load, point, scan, verify};
 use crate::demo;
 
 const EXAMPLES: &str = "\
@@ -44,11 +44,17 @@ pub(crate) enum Command {
     /// List entries in the order of their keys
     Scan(scan::ScanArgs),
     /// Show the statistics of a database
-    #[command(after_help = "Example:\n  windrow stats shop.db --json")]
+    #[command(
+        after_help = "Examples:\n  windrow stats shop.db --json\n  windrow stats shop.db --prometheus"
+    )]
     Stats {
         /// Folder of the database
         #[arg(value_name = "DB")]
         db: std::path::PathBuf,
+
+        /// Print the text format of Prometheus
+        #[arg(long, conflicts_with = "json")]
+        prometheus: bool,
     },
     /// Draw the tree: each level's bytes against its capacity
     #[command(after_help = "Example:\n  windrow levels shop.db")]
@@ -61,6 +67,10 @@ pub(crate) enum Command {
     Verify(verify::VerifyArgs),
     /// Merge a range of keys down to the last level
     Compact(compact::CompactArgs),
+    /// Make a copy of a database in another folder, of this moment
+    Checkpoint(checkpoint::CheckpointArgs),
+    /// Remove a keyspace with everything in it
+    DropKeyspace(drop_keyspace::DropKeyspaceArgs),
     /// Print the content of one file of a database
     Dump(dump::DumpArgs),
     /// Measure speed and amplification under well-known loads

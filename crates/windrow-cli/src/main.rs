@@ -16,6 +16,7 @@ mod outcome;
 mod output;
 mod picture;
 mod progress;
+mod prometheus;
 mod store;
 mod text;
 

@@ -1,6 +1,6 @@
 //! The tree as a picture: each level's bytes against its capacity.
 
-use windrow::{KeyspaceStats, LevelStats};
+use windrow::{KeyspaceOptions, KeyspaceStats, LevelStats};
 
 use crate::text::{human_bytes, human_count};
 
@@ -33,7 +33,7 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
     };
     let largest = capacities().max().unwrap_or(1);
     let smallest = capacities().min().unwrap_or(1);
-    let mut lines = vec![title];
+    let mut lines = vec![title, format!("  {}", options(&keyspace.options))];
     lines.extend(levels.iter().map(|level| {
         let cells = match level.capacity {
             0 => CELLS_MIN,
@@ -48,6 +48,15 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
         )
     }));
     lines.join("\n")
+}
+
+/// Options on one line.
+pub(crate) fn options(options: &KeyspaceOptions) -> String {
+    let fields = options.fields().into_iter();
+    let shown: Vec<_> = fields
+        .map(|(name, text)| format!("{name} {text}"))
+        .collect();
+    shown.join(", ")
 }
 
 /// What the bar is drawn against; a level without a capacity counts as full.

@@ -21,9 +21,17 @@ pub(crate) struct StoreArgs {
 }
 
 impl StoreArgs {
-    /// Opens what exists; a command that only reads creates nothing.
+    /// Opens what exists, and creates nothing.
     pub(crate) fn open(&self) -> Result<(Db, Keyspace)> {
-        let db = open(&self.db)?;
+        self.keyspace_of(open(&self.db)?)
+    }
+
+    /// Opens what exists for a command that only reads.
+    pub(crate) fn open_to_read(&self) -> Result<(Db, Keyspace)> {
+        self.keyspace_of(open_to_read(&self.db)?)
+    }
+
+    fn keyspace_of(&self, db: Db) -> Result<(Db, Keyspace)> {
         if !db.keyspace_names().contains(&self.keyspace) {
             return Err(Error::new(
                 ErrorKind::NotFound,
@@ -55,6 +63,11 @@ impl StoreArgs {
         let keyspace = db.keyspace(&self.keyspace)?;
         Ok((db, keyspace))
     }
+}
+
+/// Opens a database that exists, and writes nothing.
+pub(crate) fn open_to_read(folder: &PathBuf) -> Result<Db> {
+    Db::open_read_only(folder, Options::default())
 }
 
 /// Opens a database that exists.

@@ -397,6 +397,97 @@ fn every_command_speaks_json() {
 }
 
 #[test]
+fn statistics_can_be_read_by_prometheus() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    done(&windrow(&folder, &["put", "db", "b", "2"]));
+    let output = windrow(&folder, &["stats", "db", "--prometheus"]);
+    let metrics = done(&output);
+    for line in [
+        "# HELP windrow_disk_bytes Bytes of all files of the database.",
+        "# TYPE windrow_disk_bytes gauge",
+        "# TYPE windrow_wal_bytes_total counter",
+        "windrow_sequence_number 2",
+        "windrow_level_entries{keyspace=\"default\",level=\"1\"} 1",
+        "windrow_memtables{keyspace=\"default\"} 1",
+    ] {
+        assert!(
+            metrics.lines().any(|found| found == line),
+            "{line} in {metrics}"
+        );
+    }
+    let both = ["stats", "db", "--prometheus", "--json"];
+    assert_eq!(code(&windrow(&folder, &both)), 1);
+}
+
+#[test]
+fn commands_that_read_write_nothing() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    let state = || {
+        let files = fs::read_dir(folder.path().join("db")).unwrap();
+        let state = files.map(|file| {
+            let file = file.unwrap();
+            let metadata = file.metadata().unwrap();
+            let changed = metadata.modified().unwrap();
+            (file.file_name(), metadata.len(), changed)
+        });
+        let mut state: Vec<_> = state.collect();
+        state.sort();
+        state
+    };
+    let before = state();
+    for command in [
+        &["get", "db", "a"][..],
+        &["scan", "db"],
+        &["stats", "db"],
+        &["levels", "db"],
+        &["verify", "db"],
+    ] {
+        done(&windrow(&folder, command));
+    }
+    assert_eq!(state(), before);
+}
+
+#[test]
+fn a_checkpoint_is_a_database() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    done(&windrow(&folder, &["put", "db", "b", "2"]));
+    let made = json(&windrow(&folder, &["checkpoint", "db", "copy", "--json"]));
+    assert_eq!(made["sequence"], 2);
+    done(&windrow(&folder, &["put", "db", "c", "3"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    let copied = windrow(&folder, &["scan", "copy", "--keys-only"]);
+    assert_eq!(done(&copied), "a\nb\n");
+    done(&windrow(&folder, &["verify", "copy"]));
+    let again = windrow(&folder, &["checkpoint", "db", "copy"]);
+    assert_eq!(code(&again), 1, "{}", problem(&again));
+}
+
+#[test]
+fn a_keyspace_can_be_dropped() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(
+        &folder,
+        &["put", "db", "a", "2", "--keyspace", "log"],
+    ));
+    done(&windrow(&folder, &["compact", "db", "--keyspace", "log"]));
+    let dropped = json(&windrow(&folder, &["drop-keyspace", "db", "log", "--json"]));
+    let (before, after) = (&dropped["disk_bytes_before"], &dropped["disk_bytes_after"]);
+    assert!(after.as_u64() < before.as_u64(), "{dropped}");
+    let again = windrow(&folder, &["drop-keyspace", "db", "log"]);
+    assert_eq!(code(&again), 1);
+    assert!(problem(&again).contains("log"), "{}", problem(&again));
+    let gone = ["get", "db", "a", "--keyspace", "log"];
+    assert_eq!(code(&windrow(&folder, &gone)), 1);
+    assert_eq!(done(&windrow(&folder, &["get", "db", "a"])), "1\n");
+}
+
+#[test]
 fn files_of_a_database_can_be_dumped() {
     let folder = TempDir::new().unwrap();
     done(&windrow(&folder, &["put", "db", "a", "1"]));

@@ -18,6 +18,10 @@ pub enum Operation {
     Flush,
     /// `Keyspace::compact_range` over these keys, both included.
     Compact(String, Vec<u8>, Vec<u8>),
+    /// `Db::drop_keyspace`, if there is one of this name.
+    Drop(String),
+    /// `Db::checkpoint`, compared and removed again.
+    Checkpoint,
     /// `Db::wait_idle`.
     WaitIdle,
     /// Runs up to so many background jobs.
@@ -83,8 +87,10 @@ impl Generator {
     /// The next operation.
     pub fn operation(&mut self) -> Operation {
         match self.random.below(200) {
-            0..150 => self.write(),
-            150..153 => Operation::Persist,
+            0..146 => self.write(),
+            146..150 => Operation::Drop(self.keyspace()),
+            150..152 => Operation::Persist,
+            152 => Operation::Checkpoint,
             153..156 => Operation::Flush,
             156..159 => self.compact(),
             159..161 => Operation::WaitIdle,

@@ -4,7 +4,7 @@ use crate::history::Operation;
 use crate::model::{Bounds, Change, Contents, Status, differences};
 use crate::settings::Setting;
 use crate::{CrashPolicy, Model, SimDisk, SteppedRuntime};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use windrow::{Batch, Db, Durability, Entry, ErrorKind, Keyspace, Range, Result, Snapshot};
@@ -12,11 +12,22 @@ use windrow::{Batch, Db, Durability, Entry, ErrorKind, Keyspace, Range, Result, 
 /// Where the database is on its disk.
 pub const FOLDER: &str = "/data/db";
 
+/// Where checkpoints are made.
+pub const CHECKPOINT: &str = "/data/checkpoint";
+
 /// More background jobs than any small history can need.
 pub const JOBS_MAX: usize = 10_000;
 
 /// A model that an observer of the disk can read while the database works.
 pub type SharedModel = Arc<Mutex<Model>>;
+
+/// A snapshot, the keyspaces that there were when it was taken, and what it must show of them.
+#[derive(Debug)]
+struct Held {
+    snapshot: Snapshot,
+    keyspaces: Vec<Keyspace>,
+    contents: Contents,
+}
 
 /// A database and its model.
 #[derive(Debug)]
@@ -31,7 +42,7 @@ pub struct Session {
     db: Option<Db>,
     keyspaces: BTreeMap<String, Keyspace>,
     /// Snapshots that are held, oldest first, with what they must show.
-    snapshots: VecDeque<(Snapshot, Contents)>,
+    snapshots: VecDeque<Held>,
     /// For each snapshot, iterators begun when it was taken, with their first entries.
     iterators: VecDeque<Vec<(String, Option<Entry>, Range)>>,
     /// Whether the last commit of the model failed, so that only a reopening shows its fate.
@@ -102,6 +113,8 @@ impl Session {
                 let keyspace = self.keyspace(keyspace)?;
                 keyspace.compact_range(from.clone()..=to.clone())
             }
+            Operation::Drop(name) => self.drop_keyspace(name),
+            Operation::Checkpoint => self.checkpoint(),
             Operation::WaitIdle => self.db().wait_idle(),
             Operation::Step(count) => {
                 for _ in 0..*count {
@@ -113,16 +126,23 @@ impl Session {
                 let snapshot = self.db().snapshot();
                 let contents = self.visible()?;
                 let iterators = self.begin_iterators()?;
-                self.snapshots.push_back((snapshot, contents));
+                let names = self.db().keyspace_names();
+                let keyspaces = names.iter().map(|name| self.keyspace(name));
+                let keyspaces = keyspaces.collect::<Result<_>>()?;
+                self.snapshots.push_back(Held {
+                    snapshot,
+                    keyspaces,
+                    contents,
+                });
                 self.iterators.push_back(iterators);
                 Ok(())
             }
             Operation::Release => {
                 let iterators = self.iterators.pop_front().unwrap_or_default();
                 match self.snapshots.pop_front() {
-                    Some((snapshot, contents)) => {
-                        self.check_snapshot(&snapshot, &contents)?;
-                        check_iterators(iterators, &contents)
+                    Some(held) => {
+                        held.check()?;
+                        check_iterators(iterators, &held.contents)
                     }
                     None => Ok(()),
                 }
@@ -138,10 +158,101 @@ impl Session {
             .iter()
             .map(|(name, _, _)| self.keyspace(name))
             .collect::<Result<Vec<_>>>()?;
+        let status = match durability {
+            Durability::Sync => Status::Durable,
+            Durability::Buffered => Status::Buffered,
+        };
+        self.change(changes.to_vec(), status, |session| {
+            session.commit(&keyspaces, changes, durability)
+        })
+    }
+
+    /// Drops the keyspace `name`, if it is there: to the model, a durable commit that removes every
+    /// entry. Its old handle must refuse everything from then on.
+    fn drop_keyspace(&mut self, name: &str) -> Result<()> {
+        if !self.db().keyspace_names().iter().any(|own| own == name) {
+            return Ok(());
+        }
+        let handle = self.keyspace(name)?;
+        let model = self.lock_model();
+        let mut keys: BTreeSet<Vec<u8>> = BTreeSet::new();
+        // Whether or not the last commit counts.
+        for contents in [
+            model.current(),
+            &model.state(model.begun().saturating_sub(1)),
+        ] {
+            let entries = contents.get(name).into_iter().flatten();
+            keys.extend(entries.map(|(key, _)| key.clone()));
+        }
+        drop(model);
+        let removal = |key| (name.to_owned(), key, None);
+        let changes = keys.into_iter().map(removal).collect();
+        self.change(changes, Status::Durable, |session| {
+            session.db().drop_keyspace(name)
+        })?;
+        self.keyspaces.remove(name);
+        assert!(!self.db().keyspace_names().iter().any(|own| own == name));
+        let refused = [
+            handle.get("key").map(drop),
+            handle.iter().map(drop),
+            handle.insert("key", "value"),
+            handle.compact_range::<&[u8]>(..),
+        ];
+        for outcome in refused {
+            let kind = outcome.map_err(|error| error.kind());
+            assert_eq!(kind, Err(ErrorKind::NotFound), "of a dropped keyspace");
+        }
+        Ok(())
+    }
+
+    /// Makes a checkpoint, which must show what the database shows, and removes it.
+    fn checkpoint(&mut self) -> Result<()> {
+        let expected = self.visible()?;
+        let outcome = self.check_checkpoint(&expected);
+        self.disk.edit(|image| {
+            for path in image.files() {
+                if path.starts_with(CHECKPOINT) {
+                    image
+                        .remove(&path)
+                        .expect("a file that was listed is there");
+                }
+            }
+        });
+        outcome
+    }
+
+    fn check_checkpoint(&self, expected: &Contents) -> Result<()> {
+        self.db().checkpoint(CHECKPOINT)?;
+        if !self.unresolved {
+            self.lock_model().persisted();
+        }
+        let options = self.setting.on(&self.disk, &self.runtime);
+        let copy = Db::open_read_only(CHECKPOINT, options)?;
+        let found = contents(&copy)?;
+        assert!(
+            found == *expected,
+            "a checkpoint shows something else: {}",
+            differences(expected, &found).join("; ")
+        );
+        let report = copy.verify()?;
+        assert!(
+            report.is_sound(),
+            "verify finds damage in a checkpoint: {report:?}"
+        );
+        copy.close()
+    }
+
+    /// Lets `commit` make `changes`, which have `status` when it succeeds.
+    fn change(
+        &mut self,
+        changes: Vec<Change>,
+        status: Status,
+        commit: impl FnOnce(&Self) -> Result<()>,
+    ) -> Result<()> {
         if self.unresolved {
-            // A failure after which the next write goes on must have changed nothing; only one
+            // A failure after which the next change goes on must have changed nothing; only one
             // that poisons may have left its own commit behind.
-            let result = self.commit(&keyspaces, changes, durability);
+            let result = commit(self);
             if let Err(error) = &result
                 && error.kind() == ErrorKind::Poisoned
             {
@@ -149,20 +260,17 @@ impl Session {
             }
             let mut model = self.lock_model();
             model.withdraw();
-            model.begin(changes.to_vec());
+            model.begin(changes);
             drop(model);
             result?;
             self.unresolved = false;
         } else {
-            self.lock_model().begin(changes.to_vec());
-            let result = self.commit(&keyspaces, changes, durability);
+            self.lock_model().begin(changes);
+            let result = commit(self);
             self.unresolved = result.is_err();
             result?;
         }
-        self.lock_model().finish(match durability {
-            Durability::Sync => Status::Durable,
-            Durability::Buffered => Status::Buffered,
-        });
+        self.lock_model().finish(status);
         Ok(())
     }
 
@@ -250,14 +358,8 @@ impl Session {
     }
 
     /// Checks every snapshot that is held.
-    pub fn check_snapshots(&mut self) -> Result<()> {
-        let held = std::mem::take(&mut self.snapshots);
-        let outcome = held
-            .iter()
-            .try_for_each(|(snapshot, contents)| self.check_snapshot(snapshot, contents));
-        // Also after an error: each goes with the iterators that were begun with it.
-        self.snapshots = held;
-        outcome
+    pub fn check_snapshots(&self) -> Result<()> {
+        self.snapshots.iter().try_for_each(Held::check)
     }
 
     /// Panics unless the full structural check finds nothing.
@@ -348,25 +450,28 @@ impl Session {
         names.into_iter().map(begin).collect()
     }
 
-    fn check_snapshot(&mut self, snapshot: &Snapshot, expected: &Contents) -> Result<()> {
-        let mut found = Contents::new();
-        for name in self.db().keyspace_names() {
-            let view = self.keyspace(&name)?.at(snapshot)?;
-            let entries = view.iter()?.collect::<Result<_>>()?;
-            found.insert(name, entries);
-        }
-        found.retain(|_, entries| !entries.is_empty());
-        assert!(
-            found == *expected,
-            "a snapshot shows something else: {}",
-            differences(expected, &found).join("; ")
-        );
-        Ok(())
-    }
-
     /// The model.
     pub fn lock_model(&self) -> MutexGuard<'_, Model> {
         self.model.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Held {
+    /// Whether the keyspaces are still there or not, they show what was there.
+    fn check(&self) -> Result<()> {
+        let mut found = Contents::new();
+        for keyspace in &self.keyspaces {
+            let view = keyspace.at(&self.snapshot)?;
+            let entries = view.iter()?.collect::<Result<_>>()?;
+            found.insert(keyspace.name().to_owned(), entries);
+        }
+        found.retain(|_, entries| !entries.is_empty());
+        assert!(
+            found == self.contents,
+            "a snapshot shows something else: {}",
+            differences(&self.contents, &found).join("; ")
+        );
+        Ok(())
     }
 }
 

@@ -91,7 +91,7 @@ impl Setting {
     pub fn keyspace(&self, db: &Db, name: &str) -> Result<Keyspace> {
         match &self.first_keyspace {
             Some(own) if name == FIRST_KEYSPACE => db.keyspace_with(name, own.clone()),
-            _ => db.keyspace(name),
+            _ => db.keyspace_with(name, self.options.keyspace.clone()),
         }
     }
 

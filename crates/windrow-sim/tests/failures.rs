@@ -267,6 +267,11 @@ fn tables_that_no_edit_has_room_to_name_are_removed() {
         .map(|number| db.keyspace(&format!("{number:0255}")))
         .find_map(Result::err);
     assert_eq!(full.unwrap().kind(), ErrorKind::NoSpace);
+    // And then the last bytes, by shorter edits.
+    let full = (0..1 << 14)
+        .map(|number| db.drop_keyspace(&format!("{number:0255}")))
+        .find_map(Result::err);
+    assert_eq!(full.unwrap().kind(), ErrorKind::NoSpace);
     let before = tables();
     for _ in 0..3 {
         assert_eq!(db.flush().unwrap_err().kind(), ErrorKind::NoSpace);
@@ -299,4 +304,36 @@ fn a_keyspace_with_its_own_options_is_stopped_by_those_alone() {
     db.wait_idle().unwrap();
     keyspace.insert("key", "new").unwrap();
     assert_eq!(db.stats().stalls, 0);
+}
+
+#[test]
+fn a_listener_hears_of_a_full_disk_once_and_when_there_is_room() {
+    use std::sync::mpsc::channel;
+    use windrow::Event;
+
+    let disk = SimDisk::new();
+    let (sender, heard) = channel();
+    let listener = move |event: &Event| {
+        if matches!(event, Event::NoSpace | Event::SpaceResumed) {
+            sender.send(event.clone()).unwrap();
+        }
+    };
+    let take = || -> Vec<Event> { heard.try_iter().collect() };
+    let options = options(&disk).with_listener(Arc::new(listener));
+    let db = Db::open(FOLDER, options).unwrap();
+    let keyspace = db.keyspace("main").unwrap();
+    for round in 0..3_u8 {
+        keyspace.insert("key", [round; 100]).unwrap();
+        assert_eq!(take(), []);
+        disk.set_quota(Some(disk.used_bytes()));
+        let mut fill = (0..100).map(|_| keyspace.insert("key", vec![round; 100_000]));
+        let error = fill.find_map(Result::err).unwrap();
+        assert_eq!(error.kind(), ErrorKind::NoSpace);
+        keyspace.insert("key", vec![round; 1_000_000]).unwrap_err();
+        assert_eq!(take(), [Event::NoSpace]);
+        disk.set_quota(None);
+        keyspace.insert("key", vec![round; 100_000]).unwrap();
+        db.flush().unwrap();
+        assert_eq!(take(), [Event::SpaceResumed]);
+    }
 }

@@ -29,6 +29,7 @@ mod cache;
 mod codec;
 mod compact;
 mod engine;
+mod events;
 mod filter;
 pub mod inspect;
 mod log;
@@ -47,6 +48,7 @@ pub use base::{Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, SegmentId
 pub use block::PinnedValue;
 pub use codec::Compression;
 pub use engine::{KeyspaceStats, LevelStats, Stats, VerifyReport};
+pub use events::{Event, EventListener};
 pub use options::{BlockSource, Durability, FilterAllocation, KeyspaceOptions, Options, Preset};
 
 /// Compiles the example of the README.

@@ -2,13 +2,18 @@
 //!
 //! Every field has a default that needs no tuning. [`Options::validate`] reports all faults at once.
 
+mod recorded;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::{Error, Result, limits};
 use crate::codec::Compression;
+use crate::events::{EventListener, Listener};
 use crate::runtime::{Runtime, Threads};
 use crate::vfs::{OsVfs, Vfs};
+
+pub(crate) use recorded::RecordedOptions;
 
 /// What an acknowledged write survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,6 +53,8 @@ pub enum Preset {
 
 /// How filter bits are shared out among the files of a keyspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 pub enum FilterAllocation {
     /// Where they save most reads: a file's rate of false positives is proportional to its share of
     /// the entries in its range of keys (Monkey; AU-M4).
@@ -57,8 +64,11 @@ pub enum FilterAllocation {
     Uniform,
 }
 
-/// Options of one keyspace.
+/// Options of one keyspace. The database records them: a keyspace that is opened without options has
+/// those that it had last. Any may change from one opening to the next, or while the database is
+/// open ([`Db::keyspace_with`](crate::Db::keyspace_with)); none changes a file that is there.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct KeyspaceOptions {
     /// Memory of one memtable, in bytes. Default 64 MiB. Larger: fewer flushes and less
@@ -161,11 +171,12 @@ pub struct Options {
     // Tuning
     /// How long a mapped block is trusted before its checksum is verified again. Default an hour.
     pub scrub_interval: Duration,
-    /// Options for keyspaces that are opened without their own.
+    /// Options for keyspaces that are created without their own. Keyspaces that are there keep theirs.
     pub keyspace: KeyspaceOptions,
 
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) runtime: Arc<dyn Runtime>,
+    pub(crate) listener: Listener,
 }
 
 impl Default for Options {
@@ -184,6 +195,7 @@ impl Default for Options {
             keyspace: KeyspaceOptions::default(),
             vfs: Arc::new(OsVfs),
             runtime: Arc::new(Threads::default()),
+            listener: Listener::default(),
         }
     }
 }
@@ -208,6 +220,13 @@ impl Options {
     #[must_use]
     pub fn with_runtime(mut self, runtime: Arc<dyn Runtime>) -> Self {
         self.runtime = runtime;
+        self
+    }
+
+    /// Tells `listener` what happens in the database: flushes, merges, stalls, a full disk.
+    #[must_use]
+    pub fn with_listener(mut self, listener: Arc<dyn EventListener>) -> Self {
+        self.listener = Listener::new(listener);
         self
     }
 

@@ -134,3 +134,44 @@ fn a_number_that_was_never_given_out_does_no_harm() {
         check(folder.path());
     }
 }
+
+#[test]
+fn a_folder_that_cannot_be_written_can_be_read() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = database();
+    let state = || -> Vec<_> {
+        let own = |name: String| {
+            let metadata = fs::metadata(folder.path().join(&name)).unwrap();
+            (name, metadata.len(), metadata.modified().unwrap())
+        };
+        names(folder.path()).into_iter().map(own).collect()
+    };
+    let before = state();
+    let set_mode = |folder_mode, file_mode| {
+        for name in names(folder.path()) {
+            let mode = fs::Permissions::from_mode(file_mode);
+            fs::set_permissions(folder.path().join(name), mode).unwrap();
+        }
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(folder_mode)).unwrap();
+    };
+    set_mode(0o555, 0o444);
+    let read = || Db::open_read_only(folder.path(), Options::default());
+    let (db, other) = (read().unwrap(), read().unwrap());
+    let keyspace = db.keyspace("main").unwrap();
+    assert_eq!(keyspace.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    assert_eq!(keyspace.get("b").unwrap().as_deref(), Some(&b"2"[..]));
+    let refused = keyspace.insert("a", "2").unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::ReadOnly, "{refused}");
+    drop(keyspace);
+    db.close().unwrap();
+    set_mode(0o755, 0o644);
+    let error = open(folder.path(), false).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+    drop(other);
+    assert_eq!(state(), before);
+    let writer = open(folder.path(), false).unwrap();
+    assert_eq!(read().unwrap_err().kind(), ErrorKind::Locked);
+    drop(writer);
+    check(folder.path());
+}

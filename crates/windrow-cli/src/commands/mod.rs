@@ -1,7 +1,9 @@
 //! One module per command, or per family of small ones.
 
 pub(crate) mod bench;
+pub(crate) mod checkpoint;
 pub(crate) mod compact;
+pub(crate) mod drop_keyspace;
 pub(crate) mod dump;
 pub(crate) mod load;
 pub(crate) mod point;
@@ -25,10 +27,12 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Put(args) => point::put(&args, output),
         Command::Delete(args) => point::delete(&args, output),
         Command::Scan(args) => scan::run(&args, output),
-        Command::Stats { db } => show::stats(&db, output),
+        Command::Stats { db, prometheus } => show::stats(&db, prometheus, output),
         Command::Levels { db } => show::levels(&db, output),
         Command::Verify(args) => verify::run(&args, output),
         Command::Compact(args) => compact::run(&args, output),
+        Command::Checkpoint(args) => checkpoint::run(&args, output),
+        Command::DropKeyspace(args) => drop_keyspace::run(&args, output),
         Command::Dump(args) => dump::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
         Command::DemoWriter(args) => demo::write_until_killed(&args),

@@ -82,7 +82,7 @@ pub(crate) struct DeleteArgs {
 
 pub(crate) fn get(args: &GetArgs, output: &mut Output) -> Result<Outcome> {
     let key = args.notation.parse(&args.key)?;
-    let (db, keyspace) = args.store.open()?;
+    let (db, keyspace) = args.store.open_to_read()?;
     let value = keyspace.get(&key)?;
     match &value {
         Some(value) if args.raw => output.bytes(value)?,

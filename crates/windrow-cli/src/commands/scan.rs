@@ -55,7 +55,7 @@ pub(crate) fn run(args: &ScanArgs, output: &mut Output) -> Result<Outcome> {
     let prefix = args.prefix.as_deref().unwrap_or_default();
     let prefix = args.notation.parse(prefix)?;
     let bounds = bounds(&args.range, args.notation)?;
-    let (db, keyspace) = args.store.open()?;
+    let (db, keyspace) = args.store.open_to_read()?;
     let Some(bounds) = within_prefix(bounds, prefix) else {
         db.close()?;
         return Ok(Outcome::Done);

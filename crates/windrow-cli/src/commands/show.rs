@@ -9,22 +9,33 @@ use windrow::{Result, Stats};
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::picture;
+use crate::prometheus;
 use crate::store;
 use crate::text::{human_bytes, human_count};
 
-pub(crate) fn stats(folder: &PathBuf, output: &mut Output) -> Result<Outcome> {
-    let db = store::open(folder)?;
+pub(crate) fn stats(folder: &PathBuf, as_metrics: bool, output: &mut Output) -> Result<Outcome> {
+    let db = store::open_to_read(folder)?;
     let stats = db.stats();
+    if as_metrics {
+        output.bytes(prometheus::text(&stats).as_bytes())?;
+        db.close()?;
+        return Ok(Outcome::Done);
+    }
     output.object(&stats)?;
     output.line(totals(&stats))?;
     output.line("")?;
     output.line(levels_table(&stats))?;
+    for keyspace in &stats.keyspaces {
+        output.line("")?;
+        let options = picture::options(&keyspace.options);
+        output.line(format_args!("options of {}: {options}", keyspace.name))?;
+    }
     db.close()?;
     Ok(Outcome::Done)
 }
 
 pub(crate) fn levels(folder: &PathBuf, output: &mut Output) -> Result<Outcome> {
-    let db = store::open(folder)?;
+    let db = store::open_to_read(folder)?;
     let stats = db.stats();
     output.object(&json!({ "keyspaces": stats.keyspaces }))?;
     for keyspace in &stats.keyspaces {

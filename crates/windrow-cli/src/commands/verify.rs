@@ -15,7 +15,7 @@ use crate::text::{human_bytes, human_count};
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Opens the database, which checks the manifest and every record of the logs as it replays them: the
+Opens the database for reading only, which checks the manifest and every record of the logs as it replays them: the
 first damage there ends the command. Then reads every block of every table, checks checksums, order,
 filters and counts, and lists all damage that it finds, with file and offset. The counts are those
 of the tables. Ends with exit code 3 where there is any damage.
@@ -29,7 +29,7 @@ pub(crate) struct VerifyArgs {
 }
 
 pub(crate) fn run(args: &VerifyArgs, output: &mut Output) -> Result<Outcome> {
-    let db = store::open(&args.db)?;
+    let db = store::open_to_read(&args.db)?;
     let spinner = progress::spinner("verifying");
     let report = db.verify();
     spinner.finish_and_clear();

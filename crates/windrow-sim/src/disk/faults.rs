@@ -24,6 +24,8 @@ pub enum OperationKind {
     Open,
     /// `Vfs::rename`.
     Rename,
+    /// `Vfs::link`.
+    Link,
     /// `Vfs::remove`.
     Remove,
     /// `Vfs::list`.
@@ -38,7 +40,7 @@ pub enum OperationKind {
 
 impl OperationKind {
     /// All kinds.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Read,
         Self::Write,
         Self::Sync,
@@ -48,6 +50,7 @@ impl OperationKind {
         Self::Create,
         Self::Open,
         Self::Rename,
+        Self::Link,
         Self::Remove,
         Self::List,
         Self::SyncDir,

@@ -190,6 +190,26 @@ impl Image {
         Ok(id)
     }
 
+    pub(super) fn link(&mut self, from: &Path, to: &Path) -> io::Result<()> {
+        let id = self.find(from)?;
+        let (parent, name) = split(to)?;
+        if self.directory(parent)?.cached.contains_key(&name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        self.directory_mut(parent)?
+            .change(PendingName::Link(name, id));
+        Ok(())
+    }
+
+    /// How many names a running process sees of a file.
+    pub(super) fn names_of(&self, id: InodeId) -> usize {
+        let names = self
+            .directories
+            .values()
+            .flat_map(|own| own.cached.values());
+        names.filter(|named| **named == id).count()
+    }
+
     pub(super) fn unlink(&mut self, path: &Path) -> io::Result<InodeId> {
         let id = self.find(path)?;
         let (parent, name) = split(path)?;

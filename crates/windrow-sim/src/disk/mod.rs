@@ -149,6 +149,12 @@ impl SimDisk {
         self.lock_state().cannot_reserve = !can_reserve;
     }
 
+    /// Whether files can have several names; where not, `link` answers `Unsupported`. They can by
+    /// default.
+    pub fn set_can_link(&self, can_link: bool) {
+        self.lock_state().cannot_link = !can_link;
+    }
+
     /// Makes the removal of `path` panic.
     pub fn protect(&self, path: &Path) {
         self.lock_state().protected.insert(path.to_owned());
@@ -235,6 +241,17 @@ impl Vfs for SimDisk {
         Ok(())
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let mut state = self.enter()?;
+        state.begin(OperationKind::Link, to, 0, &[])?;
+        if state.cannot_link {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        state.image.link(from, to)?;
+        state.changed(OperationKind::Link, to, 0, &[]);
+        Ok(())
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         let mut state = self.enter()?;
         state.begin(OperationKind::Remove, path, 0, &[])?;
@@ -254,14 +271,28 @@ impl Vfs for SimDisk {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         let mut state = self.enter()?;
         state.begin(OperationKind::Lock, path, 0, &[])?;
-        if state.locked.contains(path) {
+        if state.locked.contains_key(path) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         if state.image.find(path).is_err() {
             state.image.create(path)?;
             state.changed(OperationKind::Lock, path, 0, &[]);
         }
-        state.locked.insert(path.to_owned());
+        state.locked.insert(path.to_owned(), None);
+        Ok(Box::new(SimLock {
+            disk: self.clone(),
+            path: path.to_owned(),
+        }))
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        let mut state = self.enter()?;
+        state.begin(OperationKind::Lock, path, 0, &[])?;
+        state.image.find(path)?;
+        match state.locked.entry(path.to_owned()).or_insert(Some(0)) {
+            Some(shares) => *shares += 1,
+            None => return Err(io::ErrorKind::WouldBlock.into()),
+        }
         Ok(Box::new(SimLock {
             disk: self.clone(),
             path: path.to_owned(),
@@ -269,7 +300,7 @@ impl Vfs for SimDisk {
     }
 }
 
-/// The lock on a file of a simulated disk.
+/// The lock on a file of a simulated disk, or a share of it.
 #[derive(Debug)]
 struct SimLock {
     disk: SimDisk,
@@ -281,7 +312,12 @@ impl LockGuard for SimLock {}
 impl Drop for SimLock {
     fn drop(&mut self) {
         if let Ok(mut state) = self.disk.enter() {
-            state.locked.remove(&self.path);
+            match state.locked.get_mut(&self.path) {
+                Some(Some(shares)) if *shares > 1 => *shares -= 1,
+                _ => {
+                    state.locked.remove(&self.path);
+                }
+            }
         }
     }
 }

@@ -35,8 +35,10 @@ pub(super) struct State {
     pub(super) counts: BTreeMap<OperationKind, u64>,
     pub(super) quota: Option<u64>,
     pub(super) cannot_reserve: bool,
+    pub(super) cannot_link: bool,
 
-    pub(super) locked: BTreeSet<PathBuf>,
+    /// The locks that are held: exclusively, or by so many that share them.
+    pub(super) locked: BTreeMap<PathBuf, Option<usize>>,
     pub(super) protected: BTreeSet<PathBuf>,
     pub(super) removal_in_use_forbidden: Option<String>,
     /// How many handles each open file has.
@@ -199,8 +201,10 @@ impl State {
                 .as_encoded_bytes()
                 .ends_with(suffix.as_bytes())
         {
+            // By its other name it stays.
+            let is_last_name = self.image.names_of(id) == 1;
             assert!(
-                !self.handles.contains_key(&id) && self.regions(id).is_empty(),
+                !is_last_name || !self.handles.contains_key(&id) && self.regions(id).is_empty(),
                 "{} is in use and was removed",
                 path.display()
             );

@@ -7,13 +7,14 @@ use super::{Recovered, Replay, empty_model, for_seeds, history, recover, setting
 use crate::disk::{CrashPolicy, Event, Image, SimDisk};
 use crate::history::{Operation, Profile};
 use crate::model::{Bounds, Change, Contents};
-use crate::session::{JOBS_MAX, Session, SharedModel, check};
+use crate::session::{CHECKPOINT, FOLDER, JOBS_MAX, Session, SharedModel, check, contents};
 use crate::settings::Setting;
-use crate::{Model, Random, combine};
+use crate::{Model, Random, SteppedRuntime, combine};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use windrow::Durability;
+use windrow::{Db, Durability, ErrorKind};
 
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
@@ -245,6 +246,24 @@ impl Sweep<'_> {
     }
 
     fn recover(&mut self, image: Image, model: &Model, bounds: Bounds) {
+        if image
+            .files()
+            .iter()
+            .any(|path| path.starts_with(CHECKPOINT))
+        {
+            self.check_checkpoint(&image, model, bounds);
+        }
+        if self.random.chance(1, 8) {
+            // Reading alone finds the same, and changes nothing.
+            let read = read_only(FOLDER, &image, &self.setting);
+            let read = read.unwrap_or_default();
+            check(model, &read, bounds);
+            let recovered = recover(image.clone(), &self.setting, 1, |_| {});
+            assert!(
+                read == recovered.found,
+                "reading alone finds something else"
+            );
+        }
         let setting = if self.random.chance(1, 4) {
             // Every option may change between two openings.
             self.random.pick(&Setting::all()).clone()
@@ -270,6 +289,25 @@ impl Sweep<'_> {
         self.nested_checked.clear();
         for point in points.iter().flat_map(take) {
             self.crash_again(&point, &found, &setting, 0);
+        }
+    }
+
+    /// What a crash leaves of a checkpoint is all of it, or does not open.
+    fn check_checkpoint(&mut self, image: &Image, model: &Model, bounds: Bounds) {
+        let copy = read_only(CHECKPOINT, image, &self.setting);
+        let is_named = image.read(&Path::new(CHECKPOINT).join("CURRENT")).is_ok();
+        assert_eq!(
+            copy.is_some(),
+            is_named,
+            "a checkpoint opens when it is named"
+        );
+        if let Some(found) = copy {
+            let all = Bounds {
+                required: bounds.begun,
+                ..bounds
+            };
+            check(model, &found, all);
+            self.tally.cross("checkpoint complete".to_owned(), true);
         }
     }
 
@@ -350,6 +388,29 @@ impl Sweep<'_> {
         model.persisted();
         let again = recover(image, setting, number, |_| {});
         check(&model, &again.found, model.power_failure_bounds());
+    }
+}
+
+/// What the database in `folder` contains, opened for reading only; `None` where there is none, or
+/// files without a name.
+fn read_only(folder: &str, image: &Image, setting: &Setting) -> Option<Contents> {
+    let disk = SimDisk::from_image(image.clone());
+    let options = setting.on(&disk, &SteppedRuntime::new(1));
+    let is_named = image.read(&Path::new(folder).join("CURRENT")).is_ok();
+    let found = match Db::open_read_only(folder, options) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == ErrorKind::Corruption && !is_named => Ok(None),
+        opened => opened.and_then(|db| {
+            let found = contents(&db)?;
+            assert!(db.verify()?.is_sound(), "verify finds damage after a crash");
+            db.close()?;
+            Ok(Some(found))
+        }),
+    };
+    assert_eq!(disk.changes(), 0, "reading changes the disk");
+    match found {
+        Ok(found) => found,
+        Err(error) => panic!("the database cannot be read after a crash: {error:?}"),
     }
 }
 

@@ -157,6 +157,7 @@ fn faults(kind: OperationKind, at: u64) -> Vec<Fault> {
         | OperationKind::Sync
         | OperationKind::SyncDir
         | OperationKind::CreateDir
+        | OperationKind::Link
         | OperationKind::Rename => &[Io, NoSpace],
         OperationKind::Create => &[Io, NoSpace, TooManyFiles],
         OperationKind::Open => &[Io, TooManyFiles],

@@ -7,7 +7,7 @@ use crate::disk::{Event, OperationKind};
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
-const EDIT_RECORDS: [&str; 11] = [
+const EDIT_RECORDS: [&str; 14] = [
     "format version",
     "next id",
     "create keyspace",
@@ -19,10 +19,13 @@ const EDIT_RECORDS: [&str; 11] = [
     "oldest log",
     "log end",
     "log synced",
+    "drop keyspace",
+    "used",
+    "keyspace options",
 ];
 
 /// The durable steps of a history besides edits.
-const STEPS: [&str; 19] = [
+const STEPS: [&str; 20] = [
     "folder create",
     "folder sync",
     "LOCK create",
@@ -33,6 +36,7 @@ const STEPS: [&str; 19] = [
     "table create",
     "table write",
     "table sync",
+    "table link",
     "table remove",
     "manifest create",
     "manifest write",
@@ -102,6 +106,7 @@ impl StepNames {
             OperationKind::Sync | OperationKind::SyncDir => "sync",
             OperationKind::Create | OperationKind::CreateDir | OperationKind::Lock => "create",
             OperationKind::Rename => "rename",
+            OperationKind::Link => "link",
             OperationKind::Remove => "remove",
             OperationKind::Read
             | OperationKind::Reserve

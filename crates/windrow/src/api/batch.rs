@@ -94,10 +94,13 @@ impl Batch {
         if self.is_empty() {
             return engine.check_writable();
         }
-        if !self.keyspaces.iter().all(|keyspace| engine.owns(keyspace)) {
-            return Err(Error::invalid_argument(
-                "the batch holds writes to a keyspace of another database",
-            ));
+        for keyspace in &self.keyspaces {
+            if !engine.owns(keyspace) {
+                keyspace.check_there()?;
+                return Err(Error::invalid_argument(
+                    "the batch holds writes to a keyspace of another database",
+                ));
+            }
         }
         let write = Write::Batch {
             payload: &self.payload,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Batch, Keyspace, Snapshot};
 use crate::base::Result;
-use crate::engine::{Handle, Stats, VerifyReport};
+use crate::engine::{Access, Handle, Stats, VerifyReport};
 use crate::options::{Durability, KeyspaceOptions, Options};
 
 /// An open database: a folder that holds named keyspaces under one commit order.
@@ -56,11 +56,31 @@ impl Db {
     /// `Unsupported` for data of a newer version, `Corruption` that names the file and the offset
     /// of damage.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let handle = Arc::new(Handle::open(path.as_ref(), options)?);
+        let handle = Arc::new(Handle::open(path.as_ref(), options, Access::ReadWrite)?);
         Ok(Self { handle })
     }
 
-    /// The keyspace `name`, created with [`Options::keyspace`] if it is missing.
+    /// Opens the database in the folder `path` for reading only: nothing on disk changes, whatever
+    /// is called. What its logs hold is read into memory, so this works in a folder that cannot be
+    /// written and on a full disk. Calls that write get `ReadOnly`; options say how to read, and
+    /// those of keyspaces have no effect.
+    ///
+    /// Any number of readers, or one that writes: readers share the lock that a writer has alone.
+    /// Where the folder has no file `LOCK` nothing can be locked, and it is up to the caller that
+    /// nobody opens it for writing meanwhile.
+    ///
+    /// What is read may not be durable: after the end of a process, or a failed sync, a power failure
+    /// can still take the newest of it, until the database is opened for writing.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open); `NotFound` where there is no database, whatever the options say.
+    pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let handle = Arc::new(Handle::open(path.as_ref(), options, Access::ReadOnly)?);
+        Ok(Self { handle })
+    }
+
+    /// The keyspace `name` under the options that it had last; created with [`Options::keyspace`] if
+    /// it is missing.
     ///
     /// # Errors
     /// `InvalidArgument` for an empty name or one longer than 255 bytes.
@@ -68,20 +88,38 @@ impl Db {
     /// # Durability
     /// A new keyspace is durable when this returns.
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
-        self.keyspace_with(name, self.handle.engine().options().keyspace.clone())
+        let core = self.handle.engine().open_keyspace(name, None)?;
+        Ok(Keyspace::new(Arc::clone(&self.handle), core))
     }
 
-    /// The keyspace `name` under its own options, created if it is missing. Options apply from the
-    /// first call of a process; later calls return the keyspace as it was opened.
+    /// The keyspace `name` under these options from now on, created if it is missing. They hold for
+    /// all its handles and for later openings, until others are chosen; files that are there stay
+    /// as they are.
     ///
     /// # Errors
     /// As [`keyspace`](Self::keyspace), and `InvalidArgument` for bad options.
     ///
     /// # Durability
-    /// A new keyspace is durable when this returns.
+    /// A new keyspace, and a change of options, is durable when this returns.
     pub fn keyspace_with(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
-        let core = self.handle.engine().open_keyspace(name, options)?;
+        let core = self.handle.engine().open_keyspace(name, Some(options))?;
         Ok(Keyspace::new(Arc::clone(&self.handle), core))
+    }
+
+    /// Drops the keyspace `name` with everything in it. Its handles give `NotFound` from then on,
+    /// for batches too; what a snapshot shows of it, and cursors that are open, can be read on.
+    /// Memory and files go when the last handle, view and cursor of it is dropped. A keyspace that
+    /// is created under the same name later begins empty.
+    ///
+    /// # Errors
+    /// `NotFound` where there is none; `NoSpace`, where nothing has changed; `Poisoned`.
+    ///
+    /// # Durability
+    /// That it is gone is durable when this returns, with every write acknowledged before. Like the
+    /// creation of a keyspace it is not part of the commit order: of a write that runs at the same
+    /// time, the part in this keyspace goes with it.
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        self.handle.engine().drop_keyspace(name)
     }
 
     /// The names of all keyspaces, sorted.
@@ -130,6 +168,24 @@ impl Db {
     /// That of the flush; the data stays in the log.
     pub fn flush(&self) -> Result<()> {
         self.handle.engine().flush_all()
+    }
+
+    /// Makes a copy of the database in the folder `path`, of this moment: everything that was
+    /// acknowledged, over all keyspaces, and nothing later. The folder must be empty or missing; it
+    /// gets a complete database or, after an error or a crash, nothing that opens as one.
+    ///
+    /// On one file system tables are linked, not copied: that costs little time and, until merges
+    /// replace them here, no room. Reading, writing and merging go on meanwhile, but writers wait
+    /// for a sync of the log. Afterwards neither database can change the other.
+    ///
+    /// # Errors
+    /// `AlreadyExists` for a folder that is not empty; `NoSpace`; `Io`. This database is not
+    /// affected, but for a failed sync of its log.
+    ///
+    /// # Durability
+    /// The copy is durable when this returns, and so is everything acknowledged here before.
+    pub fn checkpoint(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.handle.engine().checkpoint(path.as_ref())
     }
 
     /// Waits until no background work is due. Writes that go on meanwhile can make this wait long.

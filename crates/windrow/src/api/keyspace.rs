@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::{Snapshot, View};
 use crate::base::{Error, Kind, Result};
 use crate::engine::{Handle, KeyspaceCore, Write};
-use crate::options::{self, Durability};
+use crate::options::{self, Durability, KeyspaceOptions};
 use crate::read::visible::KeyRange;
 
 /// A named, ordered map from keys to values.
@@ -34,6 +34,11 @@ impl Keyspace {
     /// The name.
     pub fn name(&self) -> &str {
         self.core().name()
+    }
+
+    /// The options under which it is written.
+    pub fn options(&self) -> KeyspaceOptions {
+        KeyspaceOptions::clone(&self.core().options())
     }
 
     /// Sets the value of `key`.

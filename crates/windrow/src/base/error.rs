@@ -35,6 +35,8 @@ pub enum ErrorKind {
     Poisoned,
     /// The database has been closed.
     Closed,
+    /// The database is open for reading only.
+    ReadOnly,
 }
 
 /// An error: a kind, a sentence, and where it happened.
@@ -93,6 +95,17 @@ impl Error {
     /// The database has been closed.
     pub(crate) fn closed() -> Self {
         Self::new(ErrorKind::Closed, "the database has been closed")
+    }
+
+    /// The database is open for reading only.
+    pub(crate) fn read_only() -> Self {
+        Self::new(ErrorKind::ReadOnly, "the database is open for reading only")
+    }
+
+    /// The keyspace is no longer part of its database.
+    pub(crate) fn dropped(keyspace: &str) -> Self {
+        let message = format!("keyspace \"{keyspace}\" has been dropped");
+        Self::new(ErrorKind::NotFound, message)
     }
 
     /// What the caller can do about this error.

@@ -10,6 +10,8 @@ use super::reader::DecodeError;
 
 /// How data blocks are compressed. The values are the codes on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 #[repr(u8)]
 pub enum Compression {
     /// Not at all.

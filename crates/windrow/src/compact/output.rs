@@ -175,8 +175,14 @@ impl<'a> Created<'a> {
     pub(crate) fn name_by<R>(mut self, edit: impl FnOnce() -> Result<R>) -> Result<R> {
         let numbers = std::mem::take(&mut self.numbers);
         let outcome = edit();
-        let is_refused =
-            |error: &Error| matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Closed);
+        let is_refused = |error: &Error| {
+            let kind = error.kind();
+            // Not found: the keyspace was dropped meanwhile.
+            matches!(
+                kind,
+                ErrorKind::NoSpace | ErrorKind::Closed | ErrorKind::NotFound
+            )
+        };
         if outcome.as_ref().is_err_and(is_refused) {
             self.numbers = numbers;
         }

@@ -14,7 +14,7 @@ use super::stats::{KeyspaceStats, LevelStats, Stats};
 use super::{Engine, KeyspaceCore, filters};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Error, FileNumber, KeyspaceId, Result};
+use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
 use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::bounded_capacities;
@@ -25,13 +25,14 @@ use crate::runtime::Work;
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// The keyspace `name`, created if it is missing.
+    /// The keyspace `name`, created if it is missing, under `options` or, without, under those that
+    /// it has.
     pub(crate) fn open_keyspace(
         &self,
         name: &str,
-        options: KeyspaceOptions,
+        options: Option<KeyspaceOptions>,
     ) -> Result<Arc<KeyspaceCore>> {
-        options.validate()?;
+        options.as_ref().map_or(Ok(()), KeyspaceOptions::validate)?;
         if name.is_empty() || name.len() > KEYSPACE_NAME_BYTES_MAX {
             return Err(Error::invalid_argument(format!(
                 "a keyspace's name has 1 to {KEYSPACE_NAME_BYTES_MAX} bytes, not {}",
@@ -47,16 +48,38 @@ impl Engine {
             .iter()
             .find(|core| core.name() == name)
             .cloned();
-        let core = match known {
-            Some(core) => core,
-            None => self.create_keyspace(name, &options)?,
+        let core = match (known, options) {
+            (Some(core), None) => core,
+            (Some(core), Some(options)) => {
+                self.change_options(&core, options)?;
+                core
+            }
+            (None, _) if self.is_read_only() => return Err(no_keyspace(name)),
+            (None, options) => {
+                let options = options.unwrap_or_else(|| self.options.keyspace.clone());
+                self.create_keyspace(name, &options)?
+            }
         };
-        if core.choose_options(options) {
-            self.grant_filters(&core, filters::ALL);
-        }
-        core.refresh_pressure();
         drop(creating);
         Ok(core)
+    }
+
+    /// Records `options` for a keyspace that has others. Where nothing is written they are of no use.
+    fn change_options(&self, core: &KeyspaceCore, options: KeyspaceOptions) -> Result<()> {
+        if *core.options() == options || self.is_read_only() {
+            return Ok(());
+        }
+        self.check_writable()?;
+        let record = Record::KeyspaceOptions {
+            keyspace: core.id(),
+            options: options.to_recorded(),
+        };
+        self.catalog
+            .commit_in(core, |_| vec![record], |_| core.set_options(options))?;
+        self.grant_filters(core, filters::ALL);
+        core.refresh_pressure();
+        self.signal.notify();
+        Ok(())
     }
 
     fn create_keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<KeyspaceCore>> {
@@ -65,16 +88,22 @@ impl Engine {
         // the same time may.
         self.sync_logs()?;
         let keyspaces = self.keyspaces.load_full();
-        let newest = keyspaces.last().map_or(0, |newest| newest.id().0);
-        let id = newest.checked_add(1).map(KeyspaceId).ok_or_else(|| {
+        let newest = self.catalog.with_state(|state| state.last_keyspace);
+        let id = newest.0.checked_add(1).map(KeyspaceId).ok_or_else(|| {
             Error::invalid_argument("there is no number left for another keyspace")
         })?;
-        let record = Record::CreateKeyspace {
-            id,
-            name: name.to_owned(),
-        };
+        let records = vec![
+            Record::CreateKeyspace {
+                id,
+                name: name.to_owned(),
+            },
+            Record::KeyspaceOptions {
+                keyspace: id,
+                options: options.to_recorded(),
+            },
+        ];
         self.catalog.commit(
-            |_| vec![record],
+            |_| records,
             |state| {
                 let level_count = state
                     .keyspaces
@@ -97,6 +126,30 @@ impl Engine {
         )
     }
 
+    /// Drops the keyspace `name`, whose entries and files go when nobody holds them.
+    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
+        let creating = self.creating.lock();
+        self.check_writable()?;
+        let keyspaces = self.keyspaces.load_full();
+        let Some(core) = keyspaces.iter().find(|core| core.name() == name) else {
+            return Err(no_keyspace(name));
+        };
+        // Nothing overtakes the log: what was acknowledged before the keyspace went is not lost
+        // where its going is not.
+        self.sync_logs()?;
+        self.catalog.commit(
+            |_| vec![Record::DropKeyspace(core.id())],
+            |_| {
+                let others = keyspaces.iter().filter(|other| !Arc::ptr_eq(other, core));
+                self.keyspaces.store(Shared::new(others.cloned().collect()));
+                core.note_dropped();
+            },
+        )?;
+        drop(creating);
+        self.signal.notify();
+        Ok(())
+    }
+
     /// Writes every memtable that holds entries now to tables.
     pub(crate) fn flush_all(&self) -> Result<()> {
         self.check_writable()?;
@@ -105,7 +158,7 @@ impl Engine {
         let is_flushed = || {
             keyspaces
                 .iter()
-                .all(|keyspace| keyspace.state().waiting.is_empty())
+                .all(|keyspace| keyspace.state().waiting.is_empty() || keyspace.is_dropped())
         };
         self.work_until(is_flushed)
     }
@@ -113,6 +166,9 @@ impl Engine {
     /// Works until no job is due and none is running.
     pub(crate) fn wait_idle(&self) -> Result<()> {
         self.check_open()?;
+        if self.is_read_only() {
+            return Ok(());
+        }
         self.work_until(|| false)
     }
 
@@ -146,11 +202,13 @@ impl Engine {
         keyspace: &Arc<KeyspaceCore>,
         range: &KeyRange,
     ) -> Result<()> {
+        keyspace.check_there()?;
         self.flush_all()?;
         let before = FileNumber(self.catalog.allocate()?);
         loop {
             let generation = self.signal.generation();
             self.check_writable()?;
+            keyspace.check_there()?;
             let Some(running) = self.signal.begin_job() else {
                 continue;
             };
@@ -202,6 +260,11 @@ impl Engine {
     }
 }
 
+fn no_keyspace(name: &str) -> Error {
+    let message = format!("there is no keyspace \"{name}\"");
+    Error::new(ErrorKind::NotFound, message)
+}
+
 fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {
     let state = keyspace.state_full();
     let levels = state.version.levels();
@@ -231,6 +294,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {
         .sum();
     KeyspaceStats {
         name: keyspace.name().to_owned(),
+        options: KeyspaceOptions::clone(&keyspace.options()),
         memtable_bytes: memtable_bytes as u64,
         memtables: 1 + state.waiting.len(),
         gets_answered_by_memtables: keyspace.answered.sum(ANSWERED_BY_MEMTABLES),

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::ids::Ids;
+use super::keyspace::KeyspaceCore;
 use super::poison::Poison;
 use super::stats::{self, Counters};
 use crate::base::sync::Mutex;
@@ -21,12 +22,36 @@ use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, ManifestStore, Record};
 use crate::vfs::Vfs;
 
+/// The manifest, or what was read of it.
+#[derive(Debug)]
+enum Description {
+    Open(ManifestStore),
+    /// Open for reading only: the state and the bytes of the manifest that holds it.
+    Fixed(ManifestState, u64),
+}
+
+impl Description {
+    fn state(&self) -> &ManifestState {
+        match self {
+            Self::Open(store) => store.state(),
+            Self::Fixed(state, _) => state,
+        }
+    }
+
+    fn length(&self) -> u64 {
+        match self {
+            Self::Open(store) => store.length(),
+            Self::Fixed(_, length) => *length,
+        }
+    }
+}
+
 /// The durable description of the database.
 #[derive(Debug)]
 pub(crate) struct Catalog {
     vfs: Arc<dyn Vfs>,
     ids: Ids,
-    store: Mutex<ManifestStore>,
+    store: Mutex<Description>,
     counters: Arc<Counters>,
     poison: Arc<Poison>,
     /// Set under the lock of `store`, after which the manifest may be another process's.
@@ -49,11 +74,29 @@ impl Catalog {
         Ok(Self {
             vfs,
             ids: Ids::new(next, next),
-            store: Mutex::new(store),
+            store: Mutex::new(Description::Open(store)),
             counters,
             poison,
             is_closed: AtomicBool::new(false),
         })
+    }
+
+    /// A description that takes no edits: `state`, from a manifest of `length` bytes.
+    pub(crate) fn read_only(
+        vfs: Arc<dyn Vfs>,
+        state: ManifestState,
+        length: u64,
+        counters: Arc<Counters>,
+        poison: Arc<Poison>,
+    ) -> Self {
+        Self {
+            vfs,
+            ids: Ids::new(state.next_id, state.next_id),
+            store: Mutex::new(Description::Fixed(state, length)),
+            counters,
+            poison,
+            is_closed: AtomicBool::new(false),
+        }
     }
 
     /// Refuses every edit from here on.
@@ -86,12 +129,23 @@ impl Catalog {
         build: impl FnOnce(&ManifestState) -> Vec<Record>,
         install: impl FnOnce(&ManifestState) -> R,
     ) -> Result<R> {
-        let mut store = self.store.lock();
+        self.try_commit(|state| Ok(build(state)), install)
+    }
+
+    fn try_commit<R>(
+        &self,
+        build: impl FnOnce(&ManifestState) -> Result<Vec<Record>>,
+        install: impl FnOnce(&ManifestState) -> R,
+    ) -> Result<R> {
+        let mut description = self.store.lock();
         if self.is_closed.load(Ordering::Acquire) {
             return Err(Error::closed());
         }
+        let Description::Open(store) = &mut *description else {
+            return Err(Error::read_only());
+        };
         self.poison.check()?;
-        let mut records = build(store.state());
+        let mut records = build(store.state())?;
         let mark = self.ids.mark_due();
         if let Some(mark) = mark {
             records.insert(0, Record::NextId(mark)); // I2
@@ -114,9 +168,26 @@ impl Catalog {
         }
         let installed = install(store.state()); // I1
         if store.needs_rollover() {
-            self.roll_over(&mut store);
+            self.roll_over(store);
         }
         Ok(installed)
+    }
+
+    /// As [`commit`](Self::commit), for an edit of one keyspace.
+    ///
+    /// # Errors
+    /// `NotFound`, too, where nothing has changed since the keyspace was dropped meanwhile.
+    pub(crate) fn commit_in<R>(
+        &self,
+        keyspace: &KeyspaceCore,
+        build: impl FnOnce(&ManifestState) -> Vec<Record>,
+        install: impl FnOnce(&ManifestState) -> R,
+    ) -> Result<R> {
+        let build = |state: &ManifestState| {
+            keyspace.check_there()?;
+            Ok(build(state))
+        };
+        self.try_commit(build, install)
     }
 
     /// Reads the described state.

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use super::Engine;
 use super::commit_queue::{CommitQueue, Leader, Turn};
+use super::events::NeedsRoom;
 use super::poison::Poison;
 use super::replay::ReplayedLog;
 use super::stats;
@@ -111,10 +112,13 @@ impl Engine {
     /// Commits `write`: when this returns, it is as durable as asked for and visible.
     ///
     /// # Errors
-    /// `NoSpace` where nothing was written; `Closed`; `Poisoned`, or the error that poisoned the
+    /// `NoSpace` where nothing was written; `NotFound` for a keyspace that was dropped; `Closed`; `Poisoned`, or the error that poisoned the
     /// database, where the fate of the write is unknown until it is reopened.
     pub(crate) fn commit(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
         self.check_writable()?;
+        for keyspace in write.keyspaces() {
+            keyspace.check_there()?;
+        }
         self.admit(write)?;
         let request = || {
             let mut encoded = Vec::with_capacity(write.encoded_bytes_max());
@@ -125,17 +129,22 @@ impl Engine {
                 durability,
             }
         };
-        let user_bytes = match self.commits.queue.enter(write.encoded_bytes_max(), request) {
-            Turn::Lead(leader) => self.lead(leader, write, durability)?,
+        let committed = match self.commits.queue.enter(write.encoded_bytes_max(), request) {
+            Turn::Lead(leader) => {
+                let led = self.lead(leader, write, durability);
+                self.note_space(NeedsRoom::Writers, &led);
+                led
+            }
             Turn::Follow(follower, answer) => {
                 let user_bytes = write.insert(answer?)?;
                 if !follower.done() {
                     return Err(self.abandoned());
                 }
-                user_bytes
+                Ok(user_bytes)
             }
-            Turn::Abandoned => return Err(self.abandoned()),
+            Turn::Abandoned => Err(self.abandoned()),
         };
+        let user_bytes = committed?;
         stats::add(&self.counters.user_bytes, user_bytes);
         stats::add(&self.counters.user_writes, u64::from(write.count()));
         Ok(())
@@ -374,6 +383,18 @@ impl Engine {
         drop(leadership);
         self.signal.notify();
         Ok(())
+    }
+
+    /// Calls `look` between two commits, with everything in the logs durable.
+    pub(super) fn between_commits<R>(&self, look: impl FnOnce() -> Result<R>) -> Result<R> {
+        // Most of it before writers have to wait.
+        self.sync_logs()?;
+        let leadership = self.commits.queue.exclusive();
+        self.check_writable()?;
+        self.sync_logs()?;
+        let seen = look();
+        drop(leadership);
+        seen
     }
 
     /// Ends the log cleanly: everything durable, its end recorded, so that the next opening can tell

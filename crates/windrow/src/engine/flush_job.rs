@@ -13,6 +13,7 @@ use super::{Engine, KeyspaceCore, stats};
 use crate::base::{FileNumber, Result, SequenceNumber};
 use crate::compact::merge::{Part, check_entries, merge};
 use crate::compact::output::{IoClass, Output};
+use crate::events::Event;
 use crate::manifest::names::FileName;
 use crate::manifest::{ManifestState, Record};
 use crate::memtable::MemtableCursor;
@@ -22,6 +23,7 @@ use crate::table::FileMeta;
 impl Engine {
     /// Writes `oldest`, the oldest waiting memtable of `keyspace`, to a table of level 0.
     pub(super) fn flush(&self, keyspace: &Arc<KeyspaceCore>, oldest: &Waiting) -> Result<()> {
+        let start = self.options.runtime.now();
         let options = keyspace.options();
         let units = keyspace.flush_filter_units(&oldest.memtable)?;
         let output = Output::new(self, IoClass::Flush, table_options(&options, units), None);
@@ -38,7 +40,8 @@ impl Engine {
         self.sync_logs()?;
         let files = flushed.files;
         let first_needed = flushed.created.name_by(|| {
-            self.catalog.commit(
+            self.catalog.commit_in(
+                keyspace,
                 |state| self.flush_records(keyspace, oldest.through, &files, state),
                 |state| {
                     let adds = self.handles(0, &files);
@@ -47,8 +50,9 @@ impl Engine {
                 },
             )
         })?;
-        let bytes = files.iter().map(FileMeta::bytes).sum();
-        self.grant_filters(keyspace, files.iter().map(FileMeta::entries).sum());
+        let bytes: u64 = files.iter().map(FileMeta::bytes).sum();
+        let written: u64 = files.iter().map(FileMeta::entries).sum();
+        self.grant_filters(keyspace, written);
         stats::add(&self.counters.flush_bytes, bytes);
         stats::add(&self.counters.flushes, 1);
         if let Some(first) = first_needed {
@@ -56,6 +60,13 @@ impl Engine {
                 self.remove_file(FileName::Wal(number));
             }
         }
+        self.options.listener.tell(|| Event::FlushEnded {
+            keyspace: keyspace.name().to_owned(),
+            entries: oldest.memtable.entries(),
+            entries_dropped: oldest.memtable.entries() - written,
+            bytes_written: bytes,
+            duration: self.options.runtime.now().saturating_sub(start),
+        });
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::events::NeedsRoom;
 use super::merge_job::MergeJob;
 use super::pace::IoBudget;
 use super::split_merge::{SplitMerge, Taken};
@@ -98,6 +99,14 @@ enum Job {
     Part(Taken),
 }
 
+/// Nobody needs what a job was to do in a keyspace that has been dropped meanwhile.
+fn unless_dropped(keyspace: &KeyspaceCore, outcome: Result<()>) -> Result<()> {
+    outcome.or_else(|error| {
+        let is_needless = error.kind() != ErrorKind::Poisoned && keyspace.is_dropped();
+        if is_needless { Ok(()) } else { Err(error) }
+    })
+}
+
 fn claim_flush(keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
     let mut work = keyspace.work.lock();
     if work.is_flushing {
@@ -111,6 +120,9 @@ fn claim_flush(keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
 impl Engine {
     /// The most urgent job that is due, claimed.
     fn next_job(&self) -> Option<Job> {
+        if self.is_read_only() {
+            return None;
+        }
         let removable = self.obsolete.take();
         if !removable.is_empty() {
             return Some(Job::Remove(removable));
@@ -199,6 +211,8 @@ impl Engine {
                 let outcome = self.flush(&keyspace, &oldest);
                 keyspace.work.lock().is_flushing = false;
                 keyspace.refresh_pressure();
+                let outcome = unless_dropped(&keyspace, outcome);
+                self.note_space(NeedsRoom::Jobs, &outcome);
                 outcome
             }
             Job::PrepareLog => self.rest_log_if_full(self.prepare_log()),
@@ -209,6 +223,8 @@ impl Engine {
                 merge.release(&keyspace);
                 self.background.merging.fetch_sub(1, Ordering::AcqRel);
                 keyspace.refresh_pressure();
+                let outcome = unless_dropped(&keyspace, outcome);
+                self.note_space(NeedsRoom::Jobs, &outcome);
                 outcome
             }
             Job::Part(part) => {

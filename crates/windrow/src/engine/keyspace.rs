@@ -7,6 +7,7 @@
 //!   memtable rotates and by jobs when they install a result; readers never wait for it.
 //! - I2: Memtables wait in the order of their rotation and are flushed oldest first, one at a time.
 //! - I3: A file is an input of at most one job.
+//! - I4: Once dropped, a keyspace takes no more edits, so its version stays what it was.
 //!
 //! Concurrency: readers load the state without a lock. `install` is held for the exchange only,
 //! `work` for decisions only; neither during I/O.
@@ -22,7 +23,7 @@ use super::stats::Striped;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
-use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
+use crate::base::{Error, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::manifest::Version;
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
@@ -40,8 +41,9 @@ pub(crate) struct KeyspaceCore {
     options: ArcSwap<KeyspaceOptions>,
     /// The option of that name, at hand for every write.
     memtable_bytes: AtomicUsize,
-    /// Whether a caller has chosen the options.
-    chosen: AtomicBool,
+    /// Set under the catalog's lock, when the edit that drops the keyspace is durable. The state
+    /// stays for whoever holds the keyspace at a snapshot.
+    dropped: AtomicBool,
     state: ArcSwap<ReadState>,
     install: Mutex<()>,
     pub(crate) work: Mutex<KeyspaceWork>,
@@ -99,7 +101,7 @@ impl KeyspaceCore {
             id,
             name,
             memtable_bytes: AtomicUsize::new(options.memtable_bytes),
-            chosen: AtomicBool::new(false),
+            dropped: AtomicBool::new(false),
             state: ArcSwap::from_pointee(state),
             install: Mutex::new(()),
             work: Mutex::new(KeyspaceWork {
@@ -126,15 +128,35 @@ impl KeyspaceCore {
         self.options.load_full()
     }
 
-    /// Takes a caller's options the first time, and says whether it was that.
-    pub(crate) fn choose_options(&self, options: KeyspaceOptions) -> bool {
-        let is_first = !self.chosen.swap(true, Ordering::AcqRel);
-        if is_first {
-            self.memtable_bytes
-                .store(options.memtable_bytes, Ordering::Relaxed);
-            self.options.store(Shared::new(options));
+    /// Takes options that the manifest has recorded.
+    pub(crate) fn set_options(&self, options: KeyspaceOptions) {
+        self.memtable_bytes
+            .store(options.memtable_bytes, Ordering::Relaxed);
+        self.options.store(Shared::new(options));
+    }
+
+    pub(crate) fn is_dropped(&self) -> bool {
+        self.dropped.load(Ordering::Acquire)
+    }
+
+    /// # Errors
+    /// `NotFound` once the keyspace is dropped.
+    #[inline]
+    pub(crate) fn check_there(&self) -> Result<()> {
+        if self.is_dropped() {
+            return Err(Error::dropped(&self.name));
         }
-        is_first
+        Ok(())
+    }
+
+    /// The edit that drops the keyspace is durable: its files go when their last holders go.
+    pub(crate) fn note_dropped(&self) {
+        self.dropped.store(true, Ordering::Release);
+        let state = self.state.load();
+        let levels = state.version.levels().iter();
+        for file in levels.flat_map(|level| level.files()) {
+            file.mark_obsolete();
+        }
     }
 
     /// Whether the active memtable has reached its size.

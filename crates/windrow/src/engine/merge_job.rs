@@ -14,6 +14,7 @@ use crate::base::sync::Shared;
 use crate::base::{Error, FileNumber, Result};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
 use crate::compact::output::{IoClass, JobContext, Output};
+use crate::events::Event;
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::{FileHandle, Record, Version};
 use crate::options::KeyspaceOptions;
@@ -218,7 +219,8 @@ impl Engine {
             keyspace: keyspace.id(),
             count: on_disk(count),
         };
-        self.catalog.commit(
+        self.catalog.commit_in(
+            keyspace,
             |_| vec![record],
             |_| keyspace.work.lock().level_count = count,
         )
@@ -245,7 +247,8 @@ impl Engine {
                 file: file.meta.clone(),
             },
         ];
-        self.catalog.commit(
+        self.catalog.commit_in(
+            keyspace,
             |_| records,
             |_| {
                 let adds = [(on_disk(target), Shared::clone(file))];
@@ -264,6 +267,7 @@ impl Engine {
         inputs: &Arc<Inputs>,
         claim: &Claim<Box<[u8]>>,
     ) -> Result<()> {
+        let start = self.options.runtime.now();
         let merged = self.rewrite_all(keyspace, inputs, claim)?;
         let id = keyspace.id();
         let levels = inputs
@@ -289,7 +293,8 @@ impl Engine {
             file: file.meta.clone(),
         }));
         merged.created.name_by(|| {
-            self.catalog.commit(
+            self.catalog.commit_in(
+                keyspace,
                 |_| records,
                 |_| keyspace.install_version(next_version(keyspace, &adds, &removes)),
             )
@@ -297,13 +302,23 @@ impl Engine {
         for file in inputs.files() {
             file.mark_obsolete();
         }
-        self.grant_filters(keyspace, merged.files.iter().map(FileMeta::entries).sum());
+        let entries_read: u64 = inputs.files().map(|file| file.meta.entries()).sum();
+        let entries: u64 = merged.files.iter().map(FileMeta::entries).sum();
+        self.grant_filters(keyspace, entries);
         let bytes = |files: &mut dyn Iterator<Item = &FileMeta>| files.map(FileMeta::bytes).sum();
         let read: u64 = bytes(&mut inputs.files().map(|file| &file.meta));
         let written: u64 = bytes(&mut merged.files.iter());
         stats::add(&self.counters.merge_bytes_read, read);
         stats::add(&self.counters.merge_bytes_written, written);
         stats::add(&self.counters.merges, 1);
+        self.options.listener.tell(|| Event::MergeEnded {
+            keyspace: keyspace.name().to_owned(),
+            level: claim.level,
+            bytes_read: read,
+            bytes_written: written,
+            entries_dropped: entries_read - entries,
+            duration: self.options.runtime.now().saturating_sub(start),
+        });
         Ok(())
     }
 

@@ -7,7 +7,8 @@
 //! - [`commit`]: the way of a write to log and memtable; [`wal`]: the chain of logs.
 //! - [`reads`]: point reads and cursors.
 //! - [`jobs`]: what runs in the background and what starts it; [`stall`]: how writers wait for it.
-//! - [`admin`]: flush, merge by hand, checks, statistics.
+//! - [`events`]: what a listener hears of a full disk; of the rest it hears where that happens.
+//! - [`admin`]: flush, merge by hand, checks, statistics; [`checkpoint`]: a copy beside it.
 //!
 //! Invariants:
 //! - I1: A write is visible only after it is in the log and in its memtable, and writes become
@@ -18,13 +19,15 @@
 //!
 //! Concurrency, in lock order: the leadership of the commits; the catalog; a keyspace's `work`, then
 //! its `install`; everything else is a leaf. Locks held during I/O are the leadership, the catalog,
-//! that of the log being made or synced, that of the keyspace being created and, while a table is
+//! that of the log being made or synced, that of the keyspace being created or dropped and, while a table is
 //! opened for the first time, its slot's; readers take the last only.
 
 mod admin;
 mod catalog;
+mod checkpoint;
 mod commit;
 mod commit_queue;
+mod events;
 mod filters;
 mod flush_job;
 mod ids;
@@ -86,16 +89,26 @@ pub(crate) struct Engine {
     snapshots: Snapshots,
     /// By id.
     keyspaces: ArcSwap<Vec<Arc<KeyspaceCore>>>,
-    /// Held while a keyspace is created.
+    /// Held while a keyspace is created or dropped.
     creating: Mutex<()>,
     /// Held while the names in the folder are made durable.
     naming: Mutex<()>,
     obsolete: Arc<Obsolete>,
     poison: Arc<Poison>,
+    access: Access,
+    full_disk: events::FullDisk,
     is_closed: AtomicBool,
     signal: Signal,
     background: Background,
     counters: Arc<Counters>,
+}
+
+/// What a database is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    ReadWrite,
+    /// Nothing is written at all, not even by jobs.
+    ReadOnly,
 }
 
 impl Engine {
@@ -107,7 +120,7 @@ impl Engine {
         &self.directory
     }
 
-    /// Whether `keyspace` belongs to this database.
+    /// Whether `keyspace` belongs to this database; not once it is dropped.
     pub(crate) fn owns(&self, keyspace: &Arc<KeyspaceCore>) -> bool {
         self.keyspaces
             .load()
@@ -144,11 +157,18 @@ impl Engine {
         Ok(())
     }
 
+    fn is_read_only(&self) -> bool {
+        self.access == Access::ReadOnly
+    }
+
     /// # Errors
-    /// `Closed`, or `Poisoned` after an earlier failure.
+    /// `Closed`, `ReadOnly`, or `Poisoned` after an earlier failure.
     #[inline]
     pub(crate) fn check_writable(&self) -> Result<()> {
         self.check_open()?;
+        if self.is_read_only() {
+            return Err(Error::read_only());
+        }
         self.poison.check()
     }
 }
@@ -171,19 +191,23 @@ pub(crate) struct Handle {
 enum Open {
     Yes {
         workers: Box<dyn Workers>,
-        lock: Box<dyn LockGuard>,
+        lock: Option<Box<dyn LockGuard>>,
     },
     No(Result<()>),
 }
 
 impl Handle {
     /// Opens the database in `directory` and starts its workers.
-    pub(crate) fn open(directory: &Path, options: Options) -> Result<Self> {
+    pub(crate) fn open(directory: &Path, options: Options, access: Access) -> Result<Self> {
         options.validate()?;
         let counters = Arc::new(Counters::new());
         let poison = Arc::new(Poison::default());
         let obsolete = Arc::new(Obsolete::default());
-        let opened = open::open(directory, &options, &obsolete, &counters, &poison)?;
+        let open = match access {
+            Access::ReadWrite => open::open,
+            Access::ReadOnly => open::open_read_only,
+        };
+        let opened = open(directory, &options, &obsolete, &counters, &poison)?;
         let context = TableContext {
             source: options.block_source,
             cache: Arc::new(BlockCache::new(options.cache_bytes)),
@@ -208,14 +232,18 @@ impl Handle {
             naming: Mutex::new(()),
             obsolete,
             poison,
+            access,
+            full_disk: events::FullDisk::default(),
             is_closed: AtomicBool::new(false),
             signal: Signal::default(),
             background: Background::default(),
             counters,
             options,
         });
-        engine.begin_first_log(opened.last_log)?;
-        engine.shorten_chain()?;
+        if access == Access::ReadWrite {
+            engine.begin_first_log(opened.last_log)?;
+            engine.shorten_chain()?;
+        }
         for keyspace in engine.keyspaces.load().iter() {
             engine.grant_filters(keyspace, filters::ALL);
             keyspace.refresh_pressure();
@@ -270,7 +298,11 @@ impl Handle {
         // Callers run jobs, too.
         self.engine.signal.wait_until_none_runs();
         drop(self.engine.creating.lock());
-        let closed = self.engine.close_log();
+        let closed = if self.engine.is_read_only() {
+            Ok(())
+        } else {
+            self.engine.close_log()
+        };
         self.engine.remove_obsolete();
         self.engine.catalog.close();
         self.engine.tables.close();

@@ -12,6 +12,8 @@
 //! 6. Begin a new log; nothing is appended to a log of the past, and nothing in it changes.
 //! 7. Where that makes more than [`LOGS_MAX`] logs, flush everything that was replayed.
 //!
+//! Opening for reading only ends after step 2, takes a share of the lock, and changes nothing.
+//!
 //! A crash between any two steps leaves a folder that the next opening treats the same way.
 
 use std::collections::BTreeSet;
@@ -30,12 +32,14 @@ use crate::base::key::Trailer;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::log::rewrite;
 use crate::manifest::names::{FILE_NUMBER_MAX, FileName};
-use crate::manifest::{KeyspaceState, ManifestState, Obsolete, Version, read_manifest};
-use crate::options::Options;
+use crate::manifest::{
+    KeyspaceState, ManifestState, Obsolete, Version, manifest_length, read_manifest,
+};
+use crate::options::{KeyspaceOptions, Options};
 use crate::vfs::{LockGuard, Vfs};
 
 /// The name of the lock file.
-const LOCK: &str = "LOCK";
+pub(super) const LOCK: &str = "LOCK";
 
 /// An opening leaves no more logs than this, its own included. By default full logs stay below it
 /// ([`Options::max_wal_bytes`]); many short openings reach it.
@@ -47,7 +51,8 @@ const LOST_AND_FOUND: &str = "lost+found";
 /// What opening found and built.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(crate) lock: Box<dyn LockGuard>,
+    /// `None` where there is nothing to lock, for reading only.
+    pub(crate) lock: Option<Box<dyn LockGuard>>,
     pub(crate) catalog: Catalog,
     pub(crate) chain: WalChain,
     pub(crate) keyspaces: Vec<Arc<KeyspaceCore>>,
@@ -85,48 +90,12 @@ pub(crate) fn open(
     check_files(&state, &files)?;
 
     let keyspaces = build_keyspaces(&state, options, obsolete)?;
-    let recorded = RecordedLogs {
-        live: state.logs.iter().copied().collect(),
-        ends: state.log_ends.clone(),
-        synced: state.log_synced,
-    };
-    let replayed = replay(&**vfs, directory, &recorded, |entry| {
-        let keyspace = keyspaces
-            .iter()
-            .find(|keyspace| keyspace.id() == entry.keyspace);
-        let Some(keyspace) = keyspace else {
-            return Err(unknown_keyspace(entry.keyspace));
-        };
-        let flushed = state
-            .keyspaces
-            .get(&entry.keyspace)
-            .map_or(0, |state| state.flushed);
-        if entry.sequence <= flushed {
-            return Ok(false);
-        }
-        let memtable = Arc::clone(&keyspace.state().active);
-        memtable.insert(
-            entry.key,
-            Trailer::new(entry.sequence, entry.kind),
-            entry.value,
-        );
-        if keyspace.is_memtable_full() {
-            keyspace.rotate(entry.sequence);
-        }
-        Ok(true)
-    })?;
-
+    let replayed = fill_memtables(&**vfs, directory, &state, &keyspaces)?;
     make_durable(&**vfs, directory, &replayed)?;
-    let flushed = state
-        .keyspaces
-        .values()
-        .map(|keyspace| keyspace.flushed)
-        .max()
-        .unwrap_or(0);
-    let last_sequence = replayed
-        .last()
-        .map_or(0, |log| log.last_sequence)
-        .max(flushed);
+    let replayed_last = replayed.last().map_or(0, |log| log.last_sequence);
+    let last_sequence = state.last_sequence().max(replayed_last);
+    // The logs that go may hold entries of dropped keyspaces, which no table stands for.
+    state.used_sequence = last_sequence;
     let first_needed = replayed.iter().position(|log| log.is_needed);
     let needed = &replayed[first_needed.unwrap_or(replayed.len())..];
     let last_log = needed.last().copied();
@@ -150,12 +119,100 @@ pub(crate) fn open(
     )?;
     remove_strangers(&**vfs, directory, &files, &catalog);
     Ok(Opened {
-        lock,
+        lock: Some(lock),
         catalog,
         chain,
         keyspaces,
         last_sequence,
         last_log,
+    })
+}
+
+/// Opens the database in `directory` for reading: as `open`, but nothing on disk changes, and
+/// what is read back is not made durable.
+pub(crate) fn open_read_only(
+    directory: &Path,
+    options: &Options,
+    obsolete: &Arc<Obsolete>,
+    counters: &Arc<Counters>,
+    poison: &Arc<Poison>,
+) -> Result<Opened> {
+    let vfs = &options.vfs;
+    let path = directory.join(LOCK);
+    let lock = match vfs.lock_shared(&path) {
+        Ok(lock) => Some(lock),
+        // Nobody has opened the folder yet, or there is none.
+        Err(error) if is_no_folder(&error) => None,
+        Err(error) => return Err(lock_failure(directory, error)),
+    };
+    let Some((manifest, state)) = read_manifest(&**vfs, directory)? else {
+        return Err(no_database(directory));
+    };
+    let files = list(&**vfs, directory)?;
+    check_unnamed_logs(&**vfs, directory, manifest, &state, &files)?;
+    check_files(&state, &files)?;
+    let keyspaces = build_keyspaces(&state, options, obsolete)?;
+    let replayed = fill_memtables(&**vfs, directory, &state, &keyspaces)?;
+    let chain = WalChain::default();
+    for log in &replayed {
+        chain.push_replayed(log.number, log.end, log.last_sequence);
+    }
+    let replayed_last = replayed.last().map_or(0, |log| log.last_sequence);
+    Ok(Opened {
+        lock,
+        chain,
+        keyspaces,
+        last_sequence: state.last_sequence().max(replayed_last),
+        last_log: None,
+        catalog: Catalog::read_only(
+            Arc::clone(vfs),
+            state,
+            manifest_length(&**vfs, directory, manifest)?,
+            Arc::clone(counters),
+            Arc::clone(poison),
+        ),
+    })
+}
+
+/// Replays the logs that `state` names into the memtables of `keyspaces`.
+fn fill_memtables(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    state: &ManifestState,
+    keyspaces: &[Arc<KeyspaceCore>],
+) -> Result<Vec<ReplayedLog>> {
+    let recorded = RecordedLogs {
+        live: state.logs.iter().copied().collect(),
+        ends: state.log_ends.clone(),
+        synced: state.log_synced,
+    };
+    replay(vfs, directory, &recorded, |entry| {
+        let keyspace = keyspaces
+            .iter()
+            .find(|keyspace| keyspace.id() == entry.keyspace);
+        let Some(keyspace) = keyspace else {
+            if state.is_dropped(entry.keyspace) {
+                return Ok(false);
+            }
+            return Err(unknown_keyspace(entry.keyspace));
+        };
+        let flushed = state
+            .keyspaces
+            .get(&entry.keyspace)
+            .map_or(0, |state| state.flushed);
+        if entry.sequence <= flushed {
+            return Ok(false);
+        }
+        let memtable = Arc::clone(&keyspace.state().active);
+        memtable.insert(
+            entry.key,
+            Trailer::new(entry.sequence, entry.kind),
+            entry.value,
+        );
+        if keyspace.is_memtable_full() {
+            keyspace.rotate(entry.sequence);
+        }
+        Ok(true)
     })
 }
 
@@ -235,17 +292,16 @@ fn prepare_directory(
         vfs.create_dir_all(directory)
             .map_err(|error| Error::io("create", directory, error))?;
     }
-    let path = directory.join(LOCK);
-    vfs.lock(&path).map_err(|error| {
-        if error.kind() == io::ErrorKind::WouldBlock {
-            Error::new(
-                ErrorKind::Locked,
-                format!("the database in {} is open already", directory.display()),
-            )
-        } else {
-            Error::io("lock", &path, error)
-        }
-    })
+    vfs.lock(&directory.join(LOCK))
+        .map_err(|error| lock_failure(directory, error))
+}
+
+fn lock_failure(directory: &Path, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::WouldBlock {
+        let message = format!("the database in {} is open already", directory.display());
+        return Error::new(ErrorKind::Locked, message);
+    }
+    Error::io("lock", &directory.join(LOCK), error)
 }
 
 /// Whether an error of listing a folder says that there is none.
@@ -337,12 +393,31 @@ fn build_keyspaces(
         Ok(Arc::new(KeyspaceCore::new(
             *id,
             keyspace.name.clone(),
-            options.keyspace.clone(),
+            recorded_options(keyspace, options)?,
             version,
             usize::from(keyspace.level_count),
         )))
     };
     state.keyspaces.iter().map(build).collect()
+}
+
+/// The options that were chosen last for `keyspace`.
+fn recorded_options(keyspace: &KeyspaceState, options: &Options) -> Result<KeyspaceOptions> {
+    if keyspace.options.is_empty() {
+        return Ok(options.keyspace.clone());
+    }
+    let unsupported = |fault: String| {
+        let message = format!(
+            "the options of keyspace \"{}\" are not those of this version: {fault}",
+            keyspace.name
+        );
+        Error::new(ErrorKind::Unsupported, message)
+    };
+    let recorded = KeyspaceOptions::from_recorded(&keyspace.options).map_err(unsupported)?;
+    recorded
+        .validate()
+        .map_err(|error| unsupported(error.to_string()))?;
+    Ok(recorded)
 }
 
 fn unknown_keyspace(id: KeyspaceId) -> Error {

@@ -50,7 +50,7 @@ impl Engine {
         at: Option<SequenceNumber>,
         found: impl FnOnce(Found<'_>) -> R,
     ) -> Result<Option<R>> {
-        self.check_open()?;
+        self.check_readable(keyspace, at)?;
         let state = keyspace.state();
         let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
         self.get_in(keyspace, &state, key, sequence, found)
@@ -63,7 +63,7 @@ impl Engine {
         keys: &[K],
         at: Option<SequenceNumber>,
     ) -> Result<Vec<Option<Vec<u8>>>> {
-        self.check_open()?;
+        self.check_readable(keyspace, at)?;
         let state = keyspace.state_full();
         let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
         let read = |key: &K| {
@@ -72,6 +72,18 @@ impl Engine {
             })
         };
         keys.iter().map(read).collect()
+    }
+
+    /// # Errors
+    /// `Closed`; `NotFound` for the newest state of a keyspace that has been dropped. What a
+    /// snapshot shows of it stays, since nothing changes its state any more.
+    #[inline]
+    fn check_readable(&self, keyspace: &KeyspaceCore, at: Option<SequenceNumber>) -> Result<()> {
+        self.check_open()?;
+        match at {
+            None => keyspace.check_there(),
+            Some(_) => Ok(()),
+        }
     }
 
     #[inline]
@@ -103,7 +115,7 @@ impl Engine {
         keyspace: &KeyspaceCore,
         at: Option<SequenceNumber>,
     ) -> Result<StateView> {
-        self.check_open()?;
+        self.check_readable(keyspace, at)?;
         let state = keyspace.state_full();
         let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
         Ok(StateView {

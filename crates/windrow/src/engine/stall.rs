@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::{Engine, KeyspaceCore, Write, stats};
 use crate::base::Result;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::events::Event;
 use crate::policy::Pressure;
 
 /// Bytes per second that a writer is held to when the stop is near.
@@ -29,6 +30,9 @@ const SLEEP_PIECE: Duration = Duration::from_millis(50);
 
 /// How long a stopped writer waits before it looks again, should no job end.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// What a listener hears that writers wait for.
+const CAUSE: &str = "background work";
 
 /// Nanoseconds of delay that writers owe.
 #[derive(Debug, Default)]
@@ -81,6 +85,7 @@ impl Engine {
             loop {
                 let generation = self.signal.generation();
                 self.check_writable()?;
+                keyspace.check_there()?;
                 // Anew, since nothing else would do so where no job is due.
                 keyspace.refresh_pressure();
                 if keyspace.pressure() != Pressure::Stop {
@@ -95,9 +100,16 @@ impl Engine {
     }
 
     fn count_stall<R>(&self, wait: impl FnOnce() -> R) -> R {
+        let listener = &self.options.listener;
+        let cause = CAUSE;
+        listener.tell(|| Event::StallBegan { cause });
         let start = self.options.runtime.now();
         let outcome = wait();
         let waited = self.options.runtime.now().saturating_sub(start);
+        listener.tell(|| Event::StallEnded {
+            cause,
+            duration: waited,
+        });
         stats::add(&self.counters.stalls, 1);
         let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
         stats::add(&self.counters.stall_micros, micros);

@@ -6,6 +6,7 @@
 use std::array;
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::options::KeyspaceOptions;
 use crate::table::ReadCounters;
 
 /// What a database has done since it was opened, and what it looks like now.
@@ -87,6 +88,8 @@ impl Stats {
 pub struct KeyspaceStats {
     /// Its name.
     pub name: String,
+    /// Its options.
+    pub options: KeyspaceOptions,
     /// Bytes in its memtables.
     pub memtable_bytes: u64,
     /// Its memtables: the active one and those that wait for their flush.

@@ -29,6 +29,13 @@ struct Link {
     last_sequence: SequenceNumber,
 }
 
+impl Link {
+    fn bytes(&self) -> u64 {
+        let written = self.sync.as_ref().map(|sync| sync.written());
+        written.unwrap_or(self.length)
+    }
+}
+
 /// The logs that recovery would replay, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct WalChain(Mutex<Vec<Link>>);
@@ -107,6 +114,15 @@ impl WalChain {
         links.drain(..count).map(|link| link.number).collect()
     }
 
+    /// Each log and its length, oldest first. The last grows unless the caller leads the commits.
+    pub(crate) fn lengths(&self) -> Vec<(FileNumber, u64)> {
+        let links = self.0.lock();
+        links
+            .iter()
+            .map(|link| (link.number, link.bytes()))
+            .collect()
+    }
+
     /// How many logs there are.
     pub(crate) fn count(&self) -> usize {
         self.0.lock().len()
@@ -131,13 +147,7 @@ impl WalChain {
 
     /// Bytes in all logs of the chain.
     pub(crate) fn bytes(&self) -> u64 {
-        let links = self.0.lock();
-        let length = |link: &Link| {
-            link.sync
-                .as_ref()
-                .map_or(link.length, |sync| sync.written())
-        };
-        links.iter().map(length).sum()
+        self.0.lock().iter().map(Link::bytes).sum()
     }
 
     /// The newest sequence number of the oldest log, if it is closed: flushing up to it frees a log.

@@ -127,8 +127,15 @@ fn edit(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Re
     )?;
     for record in &edit.records {
         report.show(&change(record).at_depth(1))?;
-        if let Change::AddFile { file, .. } = record {
-            segments(file, report)?;
+        match record {
+            Change::AddFile { file, .. } => segments(file, report)?,
+            Change::KeyspaceOptions { options, .. } => {
+                for (name, text) in options {
+                    let option = Record::new("option").at_depth(2);
+                    report.show(&option.text("name", name).text("value", text))?;
+                }
+            }
+            _ => {}
         }
     }
     Ok(())
@@ -147,7 +154,8 @@ fn change(record: &Change) -> Record<'_> {
             file,
         } => keyspace(Record::new("add_file"), *id)
             .number("level", u64::from(*level))
-            .number("file", file.number.0),
+            .number("file", file.number.0)
+            .text("sealed", if file.sealed { "yes" } else { "no" }),
         Change::RemoveFile {
             keyspace: id,
             level,
@@ -171,6 +179,14 @@ fn change(record: &Change) -> Record<'_> {
         Change::LogSynced { number, offset } => Record::new("log_synced")
             .number("log", number.0)
             .number("up_to", *offset),
+        Change::KeyspaceOptions { keyspace: id, .. } => {
+            keyspace(Record::new("keyspace_options"), *id)
+        }
+        Change::DropKeyspace(id) => keyspace(Record::new("drop_keyspace"), *id),
+        Change::Used {
+            keyspace: id,
+            sequence,
+        } => keyspace(Record::new("used"), *id).number("sequence", *sequence),
     }
 }
 

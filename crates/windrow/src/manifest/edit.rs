@@ -12,6 +12,7 @@ use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
+use crate::options::RecordedOptions;
 use crate::table::FileMeta;
 
 use super::file_codec::{put_file, read_file};
@@ -21,6 +22,9 @@ const FORMAT_VERSION: u64 = 1;
 
 /// The longest name of a keyspace, in bytes.
 pub(crate) const KEYSPACE_NAME_BYTES_MAX: usize = 255;
+
+/// The longest name, and the longest value, of an option, in bytes.
+const OPTION_BYTES_MAX: usize = 4096;
 
 /// A change of the manifest that happens as a whole or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -68,6 +72,18 @@ pub(crate) enum Record {
     LogEnd { number: FileNumber, offset: u64 },
     /// The logs are durable up to this offset of this log.
     LogSynced { number: FileNumber, offset: u64 },
+    /// The keyspace and all its files are no longer part of the database.
+    DropKeyspace(KeyspaceId),
+    /// Every id of a keyspace and every sequence number up to these has been given out.
+    Used {
+        keyspace: KeyspaceId,
+        sequence: SequenceNumber,
+    },
+    /// The options of the keyspace, all of them, in place of those before.
+    KeyspaceOptions {
+        keyspace: KeyspaceId,
+        options: RecordedOptions,
+    },
 }
 
 mod tag {
@@ -82,6 +98,9 @@ mod tag {
     pub(super) const OLDEST_LOG: u64 = 9;
     pub(super) const LOG_END: u64 = 10;
     pub(super) const LOG_SYNCED: u64 = 11;
+    pub(super) const DROP_KEYSPACE: u64 = 12;
+    pub(super) const USED: u64 = 13;
+    pub(super) const KEYSPACE_OPTIONS: u64 = 14;
 }
 
 impl Edit {
@@ -185,6 +204,23 @@ impl Record {
                 put_varint(body, *offset);
                 tag::LOG_SYNCED
             }
+            Self::DropKeyspace(id) => {
+                put_varint(body, u64::from(id.0));
+                tag::DROP_KEYSPACE
+            }
+            Self::Used { keyspace, sequence } => {
+                put_varint(body, u64::from(keyspace.0));
+                put_varint(body, *sequence);
+                tag::USED
+            }
+            Self::KeyspaceOptions { keyspace, options } => {
+                put_varint(body, u64::from(keyspace.0));
+                for (name, text) in options {
+                    put_bytes(body, name.as_bytes());
+                    put_bytes(body, text.as_bytes());
+                }
+                tag::KEYSPACE_OPTIONS
+            }
         }
     }
 
@@ -225,6 +261,15 @@ impl Record {
                 number: read_number(&mut reader)?,
                 offset: reader.varint("durable end of a log")?,
             },
+            tag::DROP_KEYSPACE => Self::DropKeyspace(read_keyspace(&mut reader)?),
+            tag::USED => Self::Used {
+                keyspace: read_keyspace(&mut reader)?,
+                sequence: read_sequence(&mut reader)?,
+            },
+            tag::KEYSPACE_OPTIONS => Self::KeyspaceOptions {
+                keyspace: read_keyspace(&mut reader)?,
+                options: read_options(&mut reader)?,
+            },
             _ => return Err(reader.unsupported("an unknown kind of record")),
         };
         reader.finish("bytes behind the body of a record")?;
@@ -256,6 +301,30 @@ fn read_name(reader: &mut Reader<'_>) -> Result<String, DecodeError> {
     match std::str::from_utf8(name) {
         Ok(name) if !name.is_empty() => Ok(name.to_owned()),
         _ => Err(start.error("name of a keyspace is empty or not UTF-8")),
+    }
+}
+
+fn read_options(reader: &mut Reader<'_>) -> Result<RecordedOptions, DecodeError> {
+    let mut options = RecordedOptions::new();
+    while !reader.is_empty() {
+        let start = reader.clone();
+        let name = read_text(reader, "name of an option")?;
+        let text = read_text(reader, "value of an option")?;
+        let last = options.last_key_value();
+        if last.is_some_and(|(last, _)| *last >= name) {
+            return Err(start.error("options out of order")); // I1
+        }
+        options.insert(name, text);
+    }
+    Ok(options)
+}
+
+fn read_text(reader: &mut Reader<'_>, what: &'static str) -> Result<String, DecodeError> {
+    let start = reader.clone();
+    let bytes = reader.prefixed_bytes(OPTION_BYTES_MAX, what)?;
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err(start.error("an option that is not UTF-8")),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::table::{FileMeta, SegmentMeta};
 /// Appends `file` to `buffer`.
 pub(super) fn put_file(buffer: &mut Vec<u8>, file: &FileMeta) {
     put_varint(buffer, file.number.0);
+    buffer.push(u8::from(file.sealed));
     put_varint(buffer, file.segments.len() as u64);
     for segment in &file.segments {
         put_segment(buffer, segment);
@@ -44,6 +45,12 @@ fn put_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
 pub(super) fn read_file(reader: &mut Reader<'_>) -> Result<FileMeta, DecodeError> {
     let number = FileNumber(reader.varint("number of a table file")?);
     let start = reader.clone();
+    let sealed = match reader.u8("flags of a table file")? {
+        0 => false,
+        1 => true,
+        _ => return Err(start.unsupported("unknown flags of a table file")),
+    };
+    let start = reader.clone();
     let count = reader.varint_at_most(SEGMENTS_MAX as u64, "count of segments")?;
     if count == 0 {
         return Err(start.error("a table file without segments"));
@@ -62,7 +69,11 @@ pub(super) fn read_file(reader: &mut Reader<'_>) -> Result<FileMeta, DecodeError
             .ok_or_else(|| start.error("a segment beyond the largest file"))?;
         segments.push(segment);
     }
-    Ok(FileMeta { number, segments })
+    Ok(FileMeta {
+        number,
+        sealed,
+        segments,
+    })
 }
 
 fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {

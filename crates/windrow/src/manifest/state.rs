@@ -9,6 +9,7 @@ use std::fmt;
 
 use crate::base::limits::LEVELS_MAX;
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
+use crate::options::RecordedOptions;
 use crate::table::FileMeta;
 
 use super::edit::{Edit, Record};
@@ -42,6 +43,8 @@ fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Contra
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyspaceState {
     pub(crate) name: String,
+    /// As they were chosen last; names that this version does not know are kept.
+    pub(crate) options: RecordedOptions,
     /// The nominal number of levels below level 0.
     pub(crate) level_count: u8,
     /// The files of each level, level 0 first; as many levels as there can be.
@@ -54,6 +57,7 @@ impl KeyspaceState {
     fn new(name: String) -> Self {
         Self {
             name,
+            options: RecordedOptions::new(),
             level_count: 1,
             levels: vec![BTreeMap::new(); LEVELS_MAX + 1],
             flushed: 0,
@@ -65,6 +69,11 @@ impl KeyspaceState {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ManifestState {
     pub(crate) keyspaces: BTreeMap<KeyspaceId, KeyspaceState>,
+    /// The largest id that a keyspace was ever given, dropped ones included; ids begin at 1.
+    pub(crate) last_keyspace: KeyspaceId,
+    /// Every sequence number up to this one has been given out, perhaps for entries that no table
+    /// and no log holds any more.
+    pub(crate) used_sequence: SequenceNumber,
     /// Every id from here on is unused; ids begin at 1.
     pub(crate) next_id: u64,
     /// The logs whose records count, oldest first.
@@ -81,6 +90,8 @@ impl Default for ManifestState {
     fn default() -> Self {
         Self {
             keyspaces: BTreeMap::new(),
+            last_keyspace: KeyspaceId(0),
+            used_sequence: 0,
             next_id: 1,
             logs: BTreeSet::new(),
             log_ends: BTreeMap::new(),
@@ -103,6 +114,13 @@ impl ManifestState {
         let mut records = vec![Record::FormatVersion, Record::NextId(self.next_id)];
         for (&id, keyspace) in &self.keyspaces {
             keyspace.snapshot(id, &mut records);
+        }
+        let newest = self.keyspaces.keys().next_back();
+        if self.used_sequence > 0 || newest.is_none_or(|newest| *newest < self.last_keyspace) {
+            records.push(Record::Used {
+                keyspace: self.last_keyspace,
+                sequence: self.used_sequence,
+            });
         }
         for &number in &self.logs {
             records.push(Record::AddLog(number));
@@ -130,6 +148,20 @@ impl ManifestState {
         self.logs.clear();
         self.log_ends.clear();
         Ok(())
+    }
+
+    /// Seals every table file: its bytes belong to another database, too.
+    pub(crate) fn seal_files(&mut self) {
+        let levels = self.keyspaces.values_mut().flat_map(|own| &mut own.levels);
+        for file in levels.flat_map(BTreeMap::values_mut) {
+            file.sealed = true;
+        }
+    }
+
+    /// The largest sequence number that is known to have been given out.
+    pub(crate) fn last_sequence(&self) -> SequenceNumber {
+        let flushed = self.keyspaces.values().map(|keyspace| keyspace.flushed);
+        flushed.fold(self.used_sequence, SequenceNumber::max)
     }
 
     /// All table files of all keyspaces.
@@ -185,18 +217,45 @@ impl ManifestState {
                 Ok(())
             }
             Record::LogEnd { number, offset } => self.end_log(*number, *offset),
+            Record::DropKeyspace(id) => self.drop_keyspace(*id),
+            Record::KeyspaceOptions { keyspace, options } => {
+                self.keyspace(*keyspace)?.options.clone_from(options);
+                Ok(())
+            }
+            Record::Used { keyspace, sequence } => {
+                require(self.last_keyspace <= *keyspace, || {
+                    format!("the last id of a keyspace falls to {keyspace}")
+                })?;
+                self.last_keyspace = *keyspace;
+                grow(&mut self.used_sequence, *sequence, "used sequence number")
+            }
         }
     }
 
+    /// Whether `id` belonged to a keyspace that is there no more.
+    pub(crate) fn is_dropped(&self, id: KeyspaceId) -> bool {
+        id <= self.last_keyspace && !self.keyspaces.contains_key(&id)
+    }
+
     fn create_keyspace(&mut self, id: KeyspaceId, name: &str) -> Result<(), Contradiction> {
-        let last = self.keyspaces.last_key_value();
-        require(last.is_none_or(|(last, _)| *last < id), || {
+        require(self.last_keyspace < id, || {
             format!("keyspace {id} is not newer than the others")
         })?;
         let taken = self.keyspaces.values().any(|other| other.name == name);
         require(!taken, || format!("two keyspaces named {name}"))?;
         self.keyspaces
             .insert(id, KeyspaceState::new(name.to_owned()));
+        self.last_keyspace = id;
+        Ok(())
+    }
+
+    fn drop_keyspace(&mut self, id: KeyspaceId) -> Result<(), Contradiction> {
+        let dropped = self.keyspaces.remove(&id);
+        let dropped = dropped.ok_or_else(|| no_keyspace(id))?;
+        for number in dropped.levels.iter().flat_map(BTreeMap::keys) {
+            self.files.remove(number);
+        }
+        self.used_sequence = self.used_sequence.max(dropped.flushed);
         Ok(())
     }
 
@@ -263,7 +322,7 @@ impl ManifestState {
 
     fn keyspace(&mut self, id: KeyspaceId) -> Result<&mut KeyspaceState, Contradiction> {
         let keyspace = self.keyspaces.get_mut(&id);
-        keyspace.ok_or_else(|| Contradiction(format!("there is no keyspace {id}")))
+        keyspace.ok_or_else(|| no_keyspace(id))
     }
 
     fn level(
@@ -278,12 +337,22 @@ impl ManifestState {
     }
 }
 
+fn no_keyspace(id: KeyspaceId) -> Contradiction {
+    Contradiction(format!("there is no keyspace {id}"))
+}
+
 impl KeyspaceState {
     fn snapshot(&self, keyspace: KeyspaceId, records: &mut Vec<Record>) {
         records.push(Record::CreateKeyspace {
             id: keyspace,
             name: self.name.clone(),
         });
+        if !self.options.is_empty() {
+            records.push(Record::KeyspaceOptions {
+                keyspace,
+                options: self.options.clone(),
+            });
+        }
         records.push(Record::LevelCount {
             keyspace,
             count: self.level_count,

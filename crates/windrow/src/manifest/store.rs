@@ -79,6 +79,14 @@ pub(crate) fn read_manifest(
     Ok(Some((number, state)))
 }
 
+/// The bytes of manifest `number`.
+pub(crate) fn manifest_length(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<u64> {
+    let path = directory.join(FileName::Manifest(number).to_string());
+    vfs.open(&path, OpenMode::Read)
+        .and_then(|file| file.length())
+        .map_err(|error| Error::io("read", &path, error))
+}
+
 /// The manifest that counts, open for edits.
 #[derive(Debug)]
 pub(crate) struct ManifestStore {

@@ -25,6 +25,9 @@ pub(crate) struct SegmentMeta {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileMeta {
     pub(crate) number: FileNumber,
+    /// Whether other databases may share the file's bytes, as in a checkpoint: nothing is appended
+    /// to it or cut from it here, and bytes behind its segments mean nothing.
+    pub(crate) sealed: bool,
     pub(crate) segments: Vec<SegmentMeta>,
 }
 
@@ -51,6 +54,12 @@ impl FileMeta {
     /// The bytes of all segments.
     pub(crate) fn bytes(&self) -> u64 {
         self.sum(|segment| segment.length)
+    }
+
+    /// The offset just after the last segment.
+    pub(crate) fn end(&self) -> u64 {
+        let ends = self.segments.iter().map(SegmentMeta::end);
+        ends.max().unwrap_or(0)
     }
 
     /// The entries of all segments, every version counted.

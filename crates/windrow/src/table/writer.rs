@@ -248,6 +248,7 @@ impl TableWriter {
         self.output.sync()?;
         Ok(FileMeta {
             number: self.output.number,
+            sealed: false,
             segments: vec![SegmentMeta {
                 id: self.output.segment,
                 offset: 0,

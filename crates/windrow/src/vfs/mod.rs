@@ -5,7 +5,7 @@
 //!
 //! What the engine may rely on, and nothing more:
 //! - Bytes written, and a length grown, are durable only after [`File::sync_data`] on that file.
-//! - A created, renamed or removed name of a file is durable only after [`Vfs::sync_dir`] on its
+//! - A created, linked, renamed or removed name of a file is durable only after [`Vfs::sync_dir`] on its
 //!   directory.
 //! - Before a sync, any subset of what was written may survive a crash, in any order, torn at
 //!   512-byte sectors, or as zeroes up to the new length.
@@ -64,7 +64,15 @@ pub trait Vfs: Send + Sync + Debug {
     /// Renames `from` to `to` in one step, replacing `to`; both in the same directory.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Removes the file `path`.
+    /// Gives the file `from` the further name `to`, perhaps in another directory; `AlreadyExists` where
+    /// that is taken, `Unsupported`, `CrossesDevices` or `PermissionDenied` where the file system
+    /// cannot.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        let _ = (from, to);
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// Removes the file `path`; the file stays while it has another name or is open.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Makes the names in the directory `path` durable.
@@ -73,9 +81,16 @@ pub trait Vfs: Send + Sync + Debug {
     /// Takes the exclusive lock on `path`, creating the file if need be; `WouldBlock` while
     /// another process, or another handle in this one, holds it. Dropping the guard releases it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>>;
+
+    /// Takes a share of the lock on `path`: others can have shares too, and nobody the exclusive
+    /// lock; `WouldBlock` while somebody has that. Writes nothing: `NotFound` where there is no file.
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        let _ = path;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
-/// Holds an exclusive lock until dropped.
+/// Holds a lock, or a share of it, until dropped.
 pub trait LockGuard: Send + Sync + Debug {}
 
 /// An open file. Offsets and lengths are in bytes.

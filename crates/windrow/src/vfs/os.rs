@@ -7,8 +7,8 @@
 //!
 //! Invariants:
 //! - I1: a [`Mapping`] covers only bytes that the file had when it was mapped.
-//! - I2: one lock file has at most one [`OsLock`] in this process and, through the operating
-//!   system's lock, on this machine.
+//! - I2: one lock file has at most one [`OsLock`], or any number of shares, in this process and,
+//!   through the operating system's lock, on this machine.
 //!
 //! Concurrency: a file is shared by many threads; every call carries its own offset.
 //!
@@ -31,7 +31,7 @@
 )]
 
 use super::{Advice, File, LockGuard, OpenMode, Region, Vfs};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fs;
 use std::io;
@@ -83,6 +83,10 @@ impl Vfs for OsVfs {
         fs::rename(from, to)
     }
 
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::hard_link(from, to)
+    }
+
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }
@@ -93,6 +97,10 @@ impl Vfs for OsVfs {
 
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         OsLock::take(path).map(|lock| Box::new(lock) as Box<dyn LockGuard>)
+    }
+
+    fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        OsLock::take_share(path).map(|lock| Box::new(lock) as Box<dyn LockGuard>)
     }
 }
 
@@ -270,23 +278,31 @@ impl Drop for Mapping {
 
 /// The lock files held in this process, by device and inode. On some network file systems the
 /// operating system's lock belongs to the process and would let a second handle in.
-static HELD: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+static HELD: Mutex<BTreeMap<Identity, Held>> = Mutex::new(BTreeMap::new());
 
-/// The exclusive lock on a file, held until dropped.
+/// Device and inode.
+type Identity = (u64, u64);
+
+/// How this process holds a lock file. Closing the file releases the operating system's lock, so
+/// all that share it have one handle.
 #[derive(Debug)]
-struct OsLock {
-    /// Closing the file releases the operating system's lock. `None` only while that happens.
-    file: Option<fs::File>,
-    identity: (u64, u64),
+struct Held {
+    _file: fs::File,
+    /// How many have a share; `None` for the exclusive lock.
+    shares: Option<usize>,
 }
+
+/// The lock on a file, or a share of it, held until dropped.
+#[derive(Debug)]
+struct OsLock(Identity);
 
 impl OsLock {
     fn take(path: &Path) -> io::Result<Self> {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         // Ask before opening: where the lock belongs to the process, closing any handle of the
         // file would release it.
-        match fs::metadata(path) {
-            Ok(metadata) if held.contains(&(metadata.dev(), metadata.ino())) => {
+        match identity(fs::metadata(path)) {
+            Ok(identity) if held.contains_key(&identity) => {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             Ok(_) => {}
@@ -300,25 +316,70 @@ impl OsLock {
             .truncate(false)
             .open(path)?;
         file.try_lock().map_err(io::Error::from)?;
-        let metadata = file.metadata()?;
-        let identity = (metadata.dev(), metadata.ino());
-        assert!(held.insert(identity), "a lock file is held once");
-        Ok(Self {
-            file: Some(file),
-            identity,
-        })
+        Self::hold(&mut held, file, None)
     }
+
+    fn take_share(path: &Path) -> io::Result<Self> {
+        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = identity(fs::metadata(path))?;
+        match held.get_mut(&own) {
+            None => {}
+            Some(Held { shares: None, .. }) => return Err(io::ErrorKind::WouldBlock.into()),
+            Some(Held {
+                shares: Some(shares),
+                ..
+            }) => {
+                *shares += 1;
+                return Ok(Self(own));
+            }
+        }
+        let file = fs::File::open(path)?;
+        file.try_lock_shared().map_err(io::Error::from)?;
+        Self::hold(&mut held, file, Some(1))
+    }
+
+    fn hold(
+        held: &mut BTreeMap<Identity, Held>,
+        file: fs::File,
+        shares: Option<usize>,
+    ) -> io::Result<Self> {
+        let identity = identity(file.metadata())?;
+        let former = held.insert(
+            identity,
+            Held {
+                _file: file,
+                shares,
+            },
+        );
+        assert!(former.is_none(), "a lock file is held once");
+        Ok(Self(identity))
+    }
+}
+
+fn identity(metadata: io::Result<fs::Metadata>) -> io::Result<Identity> {
+    metadata.map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
 impl LockGuard for OsLock {}
 
 impl Drop for OsLock {
     fn drop(&mut self) {
-        // Forgotten only once closed: until then it must keep out others of this process, who would
-        // fail to lock it or, by closing their own handle, release it.
+        // Forgotten and closed as one: in between, others of this process would fail to lock it or,
+        // by closing their own handle, release it.
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(self.file.take());
-        held.remove(&self.identity);
+        let is_last = match held.get_mut(&self.0) {
+            Some(Held {
+                shares: Some(shares),
+                ..
+            }) => {
+                *shares -= 1;
+                *shares == 0
+            }
+            _ => true,
+        };
+        if is_last {
+            held.remove(&self.0);
+        }
     }
 }
 

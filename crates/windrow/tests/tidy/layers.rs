@@ -11,6 +11,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("codec", 1),
     ("vfs", 1),
     ("runtime", 1),
+    ("events", 1),
     ("options", 1),
     ("log", 2),
     ("block", 2),
@@ -32,7 +33,7 @@ const LAYERS: &[(&str, u32)] = &[
 
 /// What a module may use of its own layer. Each pair goes one way only.
 const BESIDE: &[(&str, &[&str])] = &[
-    ("options", &["codec", "runtime", "vfs"]),
+    ("options", &["codec", "events", "runtime", "vfs"]),
     ("table", &["block", "cache", "filter"]),
     ("cache", &["block"]),
     ("compact", &["read"]),

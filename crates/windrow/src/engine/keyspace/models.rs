@@ -87,6 +87,7 @@ fn handle(number: FileNumber, obsolete: &Arc<Obsolete>) -> Shared<FileHandle> {
     };
     let meta = FileMeta {
         number,
+        sealed: false,
         segments: vec![segment],
     };
     FileHandle::new(meta, Arc::clone(obsolete))

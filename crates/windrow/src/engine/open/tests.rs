@@ -3,10 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::Handle;
+use super::super::{Access, Handle};
 use super::*;
 use crate::manifest::{Edit, ManifestStore, Record};
-use crate::options::KeyspaceOptions;
 use crate::vfs::OsVfs;
 
 /// Opens a database whose manifest holds `records`.
@@ -15,7 +14,7 @@ fn open_with(directory: &Path, records: Vec<Record>) -> Result<Handle> {
     state.apply(&Edit { records }).unwrap();
     let number = FileNumber(state.next_id);
     ManifestStore::start(Arc::new(OsVfs), directory, number, state)?;
-    Handle::open(directory, Options::default())
+    Handle::open(directory, Options::default(), Access::ReadWrite)
 }
 
 #[test]
@@ -26,10 +25,7 @@ fn the_last_keyspace_has_no_successor() {
         name: "last".to_owned(),
     };
     let handle = open_with(directory.path(), vec![last]).unwrap();
-    let open = |name| {
-        let options = KeyspaceOptions::default();
-        handle.engine().open_keyspace(name, options)
-    };
+    let open = |name| handle.engine().open_keyspace(name, None);
     assert_eq!(open("last").unwrap().id(), KeyspaceId(u32::MAX));
     let error = open("another").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
@@ -48,4 +44,43 @@ fn numbers_that_no_database_reaches_are_damage() {
         let kind = opened.err().map(|error| error.kind());
         assert_eq!(kind, (!is_sound).then_some(ErrorKind::Corruption), "{next}");
     }
+}
+
+#[test]
+fn options_of_another_version_are_unsupported_and_unknown_names_are_kept() {
+    let recorded = |fields: &[(&str, &str)]| {
+        let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+        let create = Record::CreateKeyspace {
+            id: KeyspaceId(1),
+            name: "main".to_owned(),
+        };
+        let options = Record::KeyspaceOptions {
+            keyspace: KeyspaceId(1),
+            options: fields.iter().map(own).collect(),
+        };
+        vec![create, options]
+    };
+    for wrong in [
+        ("level0_runs", "many"),
+        ("level0_runs", "0"),
+        ("compression", "brotli"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let error = open_with(directory.path(), recorded(&[wrong])).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        let sentence = error.to_string();
+        assert!(
+            sentence.contains(wrong.0) && sentence.contains("main"),
+            "{sentence}"
+        );
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let fields = [("colour", "green"), ("level0_runs", "7")];
+    let handle = open_with(directory.path(), recorded(&fields)).unwrap();
+    let core = handle.engine().open_keyspace("main", None).unwrap();
+    assert_eq!(core.options().level0_runs, 7);
+    handle.close().unwrap();
+    let (_, state) = read_manifest(&OsVfs, directory.path()).unwrap().unwrap();
+    let kept = &state.keyspaces[&KeyspaceId(1)].options;
+    assert_eq!(kept.get("colour").map(String::as_str), Some("green"));
 }

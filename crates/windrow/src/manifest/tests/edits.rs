@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::edit::{Edit, Record};
-use super::{History, file, steps};
+use super::{History, file, options, steps};
 use crate::base::{FileNumber, KeyspaceId};
 use crate::codec::varint::put_bytes;
 use crate::log::tests::hex;
@@ -57,6 +57,15 @@ fn one_of_each() -> Edit {
                 number: FileNumber(1),
                 offset: 1 << 50,
             },
+            Record::KeyspaceOptions {
+                keyspace,
+                options: options(&[("a", "1"), ("b", "")]),
+            },
+            Record::DropKeyspace(keyspace),
+            Record::Used {
+                keyspace,
+                sequence: 1 << 50,
+            },
         ],
     }
 }
@@ -108,7 +117,7 @@ fn each_kind_round_trips_and_a_cut_is_seen() {
 
 #[test]
 fn unknown_records_and_newer_formats_are_unsupported() {
-    for (tag, body) in [(0, 1), (12, 1), (100, 1), (1, 2)] {
+    for (tag, body) in [(0, 1), (31, 1), (100, 1), (1, 2)] {
         let mut bytes = encode(&Edit {
             records: vec![Record::NextId(5)],
         });

@@ -9,12 +9,14 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::{FileNumber, KeyspaceId, SegmentId};
+use crate::options::RecordedOptions;
 use crate::table::{FileMeta, SegmentMeta};
 
 /// A file of one segment from `smallest` to `largest`.
 fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> FileMeta {
     FileMeta {
         number: FileNumber(number),
+        sealed: false,
         segments: vec![SegmentMeta {
             id: SegmentId(number),
             offset: 0,
@@ -30,6 +32,11 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
             footer_checksum: 0x1234_5678,
         }],
     }
+}
+
+fn options(fields: &[(&str, &str)]) -> RecordedOptions {
+    let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
+    fields.iter().map(own).collect()
 }
 
 /// Steps of a history, as numbers that [`History`] makes sense of.
@@ -55,10 +62,9 @@ impl History {
             .keys()
             .nth(usize::from(first) % state.keyspaces.len().max(1));
         let level = second % 16;
-        match (verb % 9, keyspace) {
+        match (verb % 10, keyspace) {
             (0, _) | (_, None) => {
-                let last = state.keyspaces.keys().last().map_or(0, |last| last.0);
-                let id = KeyspaceId(last + 1 + u32::from(third % 2));
+                let id = KeyspaceId(state.last_keyspace.0 + 1 + u32::from(third % 2));
                 let name = format!("keyspace {id}");
                 records.push(Record::CreateKeyspace { id, name });
             }
@@ -90,10 +96,16 @@ impl History {
                     }
                 }
             }
-            (4, Some(&keyspace)) => records.push(Record::LevelCount {
-                keyspace,
-                count: level.max(1),
-            }),
+            (4, Some(&keyspace)) => {
+                records.push(Record::LevelCount {
+                    keyspace,
+                    count: level.max(1),
+                });
+                records.push(Record::KeyspaceOptions {
+                    keyspace,
+                    options: options(&[("level", &level.to_string())]),
+                });
+            }
             (5, Some(&keyspace)) => {
                 let sequence = state.log_synced.map_or(0, |synced| synced.1) + u64::from(second);
                 records.push(Record::LogSynced {
@@ -101,6 +113,9 @@ impl History {
                     offset: sequence,
                 });
                 records.push(Record::Flushed { keyspace, sequence });
+            }
+            (9, Some(&keyspace)) if third % 4 == 0 => {
+                records.push(Record::DropKeyspace(keyspace));
             }
             (6, _) => records.push(Record::AddLog(FileNumber(id))),
             (7, _) => {

@@ -91,6 +91,11 @@ fn contradictions_are_refused() {
         },
         create(4, "second"),
         create(3, "second"),
+        Record::DropKeyspace(unknown),
+        Record::Used {
+            keyspace: KeyspaceId(3),
+            sequence: 9,
+        },
         create(5, "first"),
         add(KEYSPACE, 1, 5),
         add(KEYSPACE, 2, 5),
@@ -181,4 +186,40 @@ fn an_ended_log_voids_those_behind_it() {
     };
     state.apply(&oldest).unwrap();
     assert!(state.log_ends.is_empty());
+}
+
+// I2
+#[test]
+fn a_dropped_keyspace_leaves_its_numbers_behind() {
+    let mut state = sample();
+    let apply = |state: &mut ManifestState, record| {
+        let records = vec![record];
+        state.apply(&Edit { records })
+    };
+    apply(&mut state, Record::DropKeyspace(KEYSPACE)).unwrap();
+    assert!(state.keyspaces.is_empty() && state.files().is_empty());
+    assert!(state.is_dropped(KEYSPACE) && !state.is_dropped(KeyspaceId(5)));
+    assert_eq!(state.last_sequence(), 9);
+    let mut restored = ManifestState::default();
+    restored.apply(&state.snapshot()).unwrap();
+    assert_eq!(restored, state);
+    let create = |id| Record::CreateKeyspace {
+        id: KeyspaceId(id),
+        name: "first".to_owned(),
+    };
+    for gone in [
+        Record::DropKeyspace(KEYSPACE),
+        create(KEYSPACE.0),
+        Record::Flushed {
+            keyspace: KEYSPACE,
+            sequence: 10,
+        },
+        Record::Used {
+            keyspace: KEYSPACE,
+            sequence: 8,
+        },
+    ] {
+        apply(&mut restored.clone(), gone).unwrap_err();
+    }
+    apply(&mut restored, create(5)).unwrap();
 }

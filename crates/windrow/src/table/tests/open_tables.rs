@@ -108,6 +108,7 @@ fn a_missing_file_is_damage() {
     let (slot, meta) = &fixture.files[0];
     let other = FileMeta {
         number: FileNumber(77),
+        sealed: false,
         segments: meta.segments.clone(),
     };
     let error = fixture.tables.get(slot, &other).unwrap_err();

@@ -3,6 +3,7 @@
 use super::super::{read_exact_at, write_all_at};
 use super::*;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use tempfile::TempDir;
 

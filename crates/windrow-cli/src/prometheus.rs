@@ -1,0 +1,328 @@
+//! Statistics in the text format of Prometheus: a HELP and a TYPE line per metric, then its samples.
+//!
+//! Counters begin anew with each opening of a database; what a database looks like is a gauge.
+
+use windrow::{KeyspaceStats, LevelStats, Stats};
+
+/// Everything in `stats`, one metric behind the other.
+pub(crate) fn text(stats: &Stats) -> String {
+    let mut text = Text::default();
+    let total = |text: &mut Text, kind, name, help, value: u64| {
+        text.metric(kind, name, help);
+        text.sample(name, &[], value);
+    };
+    for (kind, name, help, value) in totals(stats) {
+        total(&mut text, kind, name, help, value);
+    }
+    for (kind, name, help, value) in OF_KEYSPACES {
+        text.metric(*kind, name, help);
+        for keyspace in &stats.keyspaces {
+            text.sample(name, &[("keyspace", &keyspace.name)], value(keyspace));
+        }
+    }
+    for (kind, name, help, value) in OF_LEVELS {
+        text.metric(*kind, name, help);
+        for keyspace in &stats.keyspaces {
+            for level in &keyspace.levels {
+                let number = level.level.to_string();
+                let labels = [("keyspace", keyspace.name.as_str()), ("level", &number)];
+                text.sample(name, &labels, value(level));
+            }
+        }
+    }
+    text.0
+}
+
+/// What Prometheus may do with a metric.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Counter,
+    Gauge,
+}
+
+use Kind::{Counter, Gauge};
+
+type Total = (Kind, &'static str, &'static str, u64);
+type Of<T> = (Kind, &'static str, &'static str, fn(&T) -> u64);
+
+fn totals(stats: &Stats) -> Vec<Total> {
+    vec![
+        (
+            Counter,
+            "windrow_user_bytes_total",
+            "Bytes of keys and values that callers wrote.",
+            stats.user_bytes,
+        ),
+        (
+            Counter,
+            "windrow_user_writes_total",
+            "Entries that callers wrote.",
+            stats.user_writes,
+        ),
+        (Counter, "windrow_gets_total", "Point reads.", stats.gets),
+        (
+            Counter,
+            "windrow_wal_bytes_total",
+            "Bytes appended to the write-ahead log.",
+            stats.wal_bytes,
+        ),
+        (
+            Counter,
+            "windrow_wal_syncs_total",
+            "Syncs of the write-ahead log.",
+            stats.wal_syncs,
+        ),
+        (
+            Counter,
+            "windrow_manifest_bytes_total",
+            "Bytes appended to manifests.",
+            stats.manifest_bytes,
+        ),
+        (
+            Counter,
+            "windrow_flush_bytes_total",
+            "Bytes of tables written by flushes.",
+            stats.flush_bytes,
+        ),
+        (
+            Counter,
+            "windrow_merge_written_bytes_total",
+            "Bytes of tables written by merges.",
+            stats.merge_bytes_written,
+        ),
+        (
+            Counter,
+            "windrow_merge_read_bytes_total",
+            "Bytes of tables read by merges.",
+            stats.merge_bytes_read,
+        ),
+        (
+            Counter,
+            "windrow_flushes_total",
+            "Memtables flushed.",
+            stats.flushes,
+        ),
+        (
+            Counter,
+            "windrow_merges_total",
+            "Merges finished.",
+            stats.merges,
+        ),
+        (
+            Counter,
+            "windrow_moves_total",
+            "Files moved down a level without rewriting.",
+            stats.moves,
+        ),
+        (
+            Counter,
+            "windrow_block_reads_total",
+            "Blocks that reads consulted.",
+            stats.block_reads,
+        ),
+        (
+            Counter,
+            "windrow_block_loads_total",
+            "Blocks that had to be read or verified first.",
+            stats.block_loads,
+        ),
+        (
+            Counter,
+            "windrow_block_load_bytes_total",
+            "Bytes of blocks that had to be read or verified first.",
+            stats.block_load_bytes,
+        ),
+        (
+            Counter,
+            "windrow_filter_probes_total",
+            "Filters asked.",
+            stats.filter_probes,
+        ),
+        (
+            Counter,
+            "windrow_filter_rejects_total",
+            "Filters that said no.",
+            stats.filter_rejects,
+        ),
+        (
+            Counter,
+            "windrow_filter_false_positives_total",
+            "Filters that said yes where the run did not hold the key.",
+            stats.filter_false_positives,
+        ),
+        (
+            Counter,
+            "windrow_stalls_total",
+            "Writes that had to wait for background work.",
+            stats.stalls,
+        ),
+        (
+            Counter,
+            "windrow_stall_microseconds_total",
+            "Time that writes waited for background work.",
+            stats.stall_micros,
+        ),
+        (
+            Gauge,
+            "windrow_cache_bytes",
+            "Bytes in the block cache.",
+            stats.cache_bytes,
+        ),
+        (
+            Gauge,
+            "windrow_sequence_number",
+            "The newest visible sequence number.",
+            stats.sequence,
+        ),
+        (
+            Gauge,
+            "windrow_disk_bytes",
+            "Bytes of all files of the database.",
+            stats.disk_bytes,
+        ),
+    ]
+}
+
+const OF_KEYSPACES: &[Of<KeyspaceStats>] = &[
+    (
+        Gauge,
+        "windrow_memtable_bytes",
+        "Bytes in memtables.",
+        |keyspace| keyspace.memtable_bytes,
+    ),
+    (
+        Gauge,
+        "windrow_memtables",
+        "Memtables, the active one included.",
+        |keyspace| keyspace.memtables as u64,
+    ),
+    (
+        Counter,
+        "windrow_memtable_gets_answered_total",
+        "Gets that a memtable answered.",
+        |keyspace| keyspace.gets_answered_by_memtables,
+    ),
+];
+
+const OF_LEVELS: &[Of<LevelStats>] = &[
+    (Gauge, "windrow_level_files", "Table files.", |level| {
+        level.files as u64
+    }),
+    (
+        Gauge,
+        "windrow_level_segments",
+        "Segments in table files.",
+        |level| level.segments as u64,
+    ),
+    (
+        Gauge,
+        "windrow_level_bytes",
+        "Bytes in table files.",
+        |level| level.bytes,
+    ),
+    (
+        Gauge,
+        "windrow_level_capacity_bytes",
+        "Bytes above which a level is merged down; 0 for level 0, which counts runs.",
+        |level| level.capacity,
+    ),
+    (
+        Gauge,
+        "windrow_level_entries",
+        "Entries, tombstones included.",
+        |level| level.entries,
+    ),
+    (Gauge, "windrow_level_tombstones", "Tombstones.", |level| {
+        level.tombstones
+    }),
+    (
+        Counter,
+        "windrow_level_gets_answered_total",
+        "Gets that the level answered.",
+        |level| level.gets_answered,
+    ),
+];
+
+/// The text so far.
+#[derive(Debug, Default)]
+struct Text(String);
+
+impl Text {
+    fn metric(&mut self, kind: Kind, name: &str, help: &str) {
+        let kind = match kind {
+            Counter => "counter",
+            Gauge => "gauge",
+        };
+        self.line(format_args!("# HELP {name} {help}"));
+        self.line(format_args!("# TYPE {name} {kind}"));
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+        let labels: Vec<_> = labels
+            .iter()
+            .map(|(label, text)| format!("{label}=\"{}\"", escape(text)))
+            .collect();
+        if labels.is_empty() {
+            self.line(format_args!("{name} {value}"));
+        } else {
+            self.line(format_args!("{name}{{{}}} {value}", labels.join(",")));
+        }
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        self.0 += &line.to_string();
+        self.0.push('\n');
+    }
+}
+
+/// A label's value: backslashes, quotes and line ends escaped.
+fn escape(text: &str) -> String {
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_sample_stands_behind_its_help_and_type() {
+        let mut stats = Stats::default();
+        stats.disk_bytes = 1234;
+        for name in ["plain", "a \"quoted\\\nname"] {
+            let mut keyspace = KeyspaceStats::default();
+            keyspace.name = name.to_owned();
+            for number in 0..3 {
+                let mut level = LevelStats::default();
+                level.level = number;
+                level.bytes = 10 + number as u64;
+                keyspace.levels.push(level);
+            }
+            stats.keyspaces.push(keyspace);
+        }
+        let text = text(&stats);
+        let mut metric = "";
+        let mut seen = std::collections::BTreeSet::new();
+        let mut lines = text.lines();
+        while let Some(line) = lines.next() {
+            if let Some(help) = line.strip_prefix("# HELP ") {
+                metric = help.split(' ').next().unwrap();
+                assert!(seen.insert(metric), "{metric} is there twice");
+                let kind = lines.next().unwrap();
+                let is_counter = metric.ends_with("_total");
+                let expected = if is_counter { "counter" } else { "gauge" };
+                assert_eq!(kind, format!("# TYPE {metric} {expected}"));
+            } else {
+                let (sample, value) = line.rsplit_once(' ').unwrap();
+                assert_eq!(sample.split('{').next(), Some(metric));
+                value.parse::<u64>().unwrap();
+            }
+        }
+        assert!(text.contains("\nwindrow_disk_bytes 1234\n"));
+        assert!(text.contains("windrow_level_bytes{keyspace=\"plain\",level=\"2\"} 12\n"));
+        let quoted = "windrow_memtables{keyspace=\"a \\\"quoted\\\\\\nname\"} 0\n";
+        assert!(text.contains(quoted), "{text}");
+        assert!(text.ends_with('\n'));
+    }
+}

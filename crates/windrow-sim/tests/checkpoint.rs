@@ -1,0 +1,225 @@
+//! Checkpoints beside a database that goes on, and after crashes of either.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+
+use windrow::{Db, Error, ErrorKind, Options};
+use windrow_sim::disk::{Effect, Event, Fault, Image, OperationKind, Repeat};
+use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
+
+const FOLDER: &str = "/data/db";
+const COPY: &str = "/data/copies/copy";
+
+type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn options(disk: &SimDisk, runtime: &SteppedRuntime) -> Options {
+    let mut options = Options::default()
+        .with_vfs(Arc::new(disk.clone()))
+        .with_runtime(Arc::new(runtime.clone()));
+    options.keyspace.memtable_bytes = 4 << 10;
+    options.keyspace.file_bytes = 2 << 10;
+    options.keyspace.base_bytes = 4 << 10;
+    options.keyspace.level0_runs = 1;
+    options.keyspace.size_ratio = 2.0;
+    options.max_wal_bytes = 64 << 10;
+    options
+}
+
+fn open(disk: &SimDisk, folder: &str) -> Result<Db, Error> {
+    let mut options = options(disk, &SteppedRuntime::new(1));
+    options.create_if_missing = folder == FOLDER;
+    Db::open(folder, options)
+}
+
+fn write(db: &Db, rounds: std::ops::Range<u32>) {
+    let keyspace = db.keyspace("main").unwrap();
+    for round in rounds {
+        let key = (round * 7 % 64).to_be_bytes();
+        keyspace
+            .insert(key, [round.to_be_bytes(); 30].concat())
+            .unwrap();
+        if round % 5 == 0 {
+            keyspace.remove((round % 64).to_be_bytes()).unwrap();
+        }
+    }
+}
+
+fn contents(db: &Db) -> Contents {
+    let keyspace = db.keyspace("main").unwrap();
+    keyspace.iter().unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+fn files(image: &Image, folder: &str) -> Vec<PathBuf> {
+    let mut files = image.files();
+    files.retain(|path| path.starts_with(folder));
+    files
+}
+
+fn bytes(image: &Image, folder: &str) -> Vec<(PathBuf, Vec<u8>)> {
+    let files = files(image, folder);
+    files
+        .into_iter()
+        .map(|path| (path.clone(), image.read(&path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn neither_database_can_change_the_other() {
+    for can_link in [true, false] {
+        let disk = SimDisk::new();
+        disk.set_can_link(can_link);
+        disk.forbid_removal_in_use(".table");
+        let db = open(&disk, FOLDER).unwrap();
+        write(&db, 0..400);
+        db.flush().unwrap();
+        write(&db, 400..420);
+        let before = contents(&db);
+        db.checkpoint(COPY).unwrap();
+        let links = disk.image().files().len();
+        assert!(links > 12, "{links} files");
+        let copied = bytes(&disk.image(), COPY);
+
+        // The source merges everything and goes on: the copy's files stay byte for byte.
+        write(&db, 420..900);
+        db.keyspace("main")
+            .unwrap()
+            .compact_range::<&[u8]>(..)
+            .unwrap();
+        db.wait_idle().unwrap();
+        let after = contents(&db);
+        assert_eq!(bytes(&disk.image(), COPY), copied);
+
+        // The copy merges everything and goes on: the source's files stay byte for byte.
+        let own = bytes(&disk.image(), FOLDER);
+        let copy = open(&disk, COPY).unwrap();
+        assert_eq!(contents(&copy), before);
+        assert!(copy.verify().unwrap().is_sound());
+        write(&copy, 2000..2500);
+        copy.keyspace("main")
+            .unwrap()
+            .compact_range::<&[u8]>(..)
+            .unwrap();
+        copy.wait_idle().unwrap();
+        let own_after = contents(&copy);
+        copy.close().unwrap();
+        assert_eq!(bytes(&disk.image(), FOLDER), own);
+        assert_eq!(contents(&db), after);
+        assert!(db.verify().unwrap().is_sound());
+        db.close().unwrap();
+        let disk = disk.crash(CrashPolicy::DropUnsynced);
+        assert_eq!(contents(&open(&disk, FOLDER).unwrap()), after);
+        assert_eq!(contents(&open(&disk, COPY).unwrap()), own_after);
+    }
+}
+
+#[test]
+fn a_crash_leaves_all_of_a_checkpoint_or_none_that_opens() {
+    for can_link in [true, false] {
+        let disk = SimDisk::new();
+        disk.set_can_link(can_link);
+        let db = open(&disk, FOLDER).unwrap();
+        write(&db, 0..300);
+        db.persist().unwrap();
+        let expected = contents(&db);
+        let (sender, points) = channel();
+        disk.on_change(move |event: &Event, image: &Image| {
+            sender.send((event.clone(), image.clone())).unwrap();
+        });
+        db.checkpoint(COPY).unwrap();
+        disk.stop_observing();
+        let (mut complete, mut incomplete) = (0, 0);
+        for (event, image) in points.try_iter() {
+            let policies = [CrashPolicy::DropUnsynced, CrashPolicy::KeepAll];
+            let random = (0..6).map(|seed| CrashPolicy::Random(event.index * 8 + seed));
+            for policy in policies.into_iter().chain(random) {
+                let disk = SimDisk::from_image(image.crash(policy));
+                let source = open(&disk, FOLDER).unwrap();
+                let is_whole = contents(&source) == expected;
+                assert!(is_whole, "the source is not whole after {event:?}");
+                assert!(source.verify().unwrap().is_sound());
+                match open(&disk, COPY) {
+                    Ok(copy) => {
+                        complete += 1;
+                        assert!(contents(&copy) == expected, "after {event:?}");
+                        assert!(copy.verify().unwrap().is_sound());
+                    }
+                    Err(error) => {
+                        incomplete += 1;
+                        let kind = error.kind();
+                        assert!(
+                            matches!(kind, ErrorKind::NotFound | ErrorKind::Corruption),
+                            "{error}"
+                        );
+                        let current = Path::new(COPY).join("CURRENT");
+                        assert!(disk.image().read(&current).is_err(), "{error}");
+                    }
+                }
+            }
+        }
+        assert!(
+            complete > 3 && incomplete > 50,
+            "{complete} and {incomplete}"
+        );
+    }
+}
+
+#[test]
+fn what_goes_wrong_in_the_target_leaves_the_source_alone_and_can_be_tried_again() {
+    for kind in OperationKind::ALL {
+        for effect in [Effect::Io, Effect::NoSpace] {
+            for at in 0..200 {
+                let disk = SimDisk::new();
+                let db = open(&disk, FOLDER).unwrap();
+                write(&db, 0..100);
+                db.persist().unwrap();
+                let expected = contents(&db);
+                disk.set_faults(vec![Fault {
+                    effect,
+                    repeat: Repeat::Once,
+                    ..Fault::io(kind, at)
+                }]);
+                let made = db.checkpoint(COPY);
+                let failed = disk.fault_log().len() == 1;
+                disk.set_faults(Vec::new());
+                write(&db, 100..110);
+                if let Err(error) = &made {
+                    assert!(failed, "{error}");
+                    // What may be durable stays, and so does what could not be listed.
+                    if db.checkpoint(COPY).is_err() {
+                        let names = files(&disk.image(), COPY);
+                        assert!(!names.is_empty());
+                        for path in names {
+                            disk.edit(|image| image.remove(&path)).unwrap();
+                        }
+                        db.checkpoint(COPY).unwrap();
+                    }
+                    assert_eq!(contents(&open(&disk, COPY).unwrap()), contents(&db));
+                } else {
+                    assert_eq!(contents(&open(&disk, COPY).unwrap()), expected);
+                }
+                assert!(db.verify().unwrap().is_sound());
+                if !failed {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_target_must_be_empty() {
+    let disk = SimDisk::new();
+    let db = open(&disk, FOLDER).unwrap();
+    write(&db, 0..10);
+    db.checkpoint(COPY).unwrap();
+    for taken in [COPY, FOLDER] {
+        let before = bytes(&disk.image(), taken);
+        let error = db.checkpoint(taken).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+        assert_eq!(bytes(&disk.image(), taken), before);
+    }
+}

@@ -1,0 +1,50 @@
+//! What the engine tells a listener of a full disk: when it is met, and when work goes on.
+//!
+//! Writers and jobs are looked at apart, since the room that is reserved for one says nothing of the
+//! other: the disk is no longer full when whoever met it has succeeded again.
+//!
+//! Concurrency: one word; events of threads that change it at the same time may be told in either
+//! order.
+
+use super::Engine;
+use crate::base::sync::atomic::{AtomicU8, Ordering};
+use crate::base::{ErrorKind, Result};
+use crate::events::Event;
+
+/// Who has met the full disk and not succeeded since, as bits.
+#[derive(Debug, Default)]
+pub(super) struct FullDisk(AtomicU8);
+
+/// Who needs room.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum NeedsRoom {
+    Writers = 1,
+    Jobs = 2,
+}
+
+impl Engine {
+    /// Looks at how work ended that needs room. The caller holds no lock.
+    #[inline]
+    pub(super) fn note_space<T>(&self, who: NeedsRoom, outcome: &Result<T>) {
+        let bit = who as u8;
+        match outcome {
+            Err(error) if error.kind() == ErrorKind::NoSpace => self.note_full(bit),
+            Ok(_) if self.full_disk.0.load(Ordering::Relaxed) & bit != 0 => self.note_room(bit),
+            _ => {}
+        }
+    }
+
+    #[cold]
+    fn note_full(&self, bit: u8) {
+        if self.full_disk.0.fetch_or(bit, Ordering::AcqRel) == 0 {
+            self.options.listener.tell(|| Event::NoSpace);
+        }
+    }
+
+    #[cold]
+    fn note_room(&self, bit: u8) {
+        if self.full_disk.0.fetch_and(!bit, Ordering::AcqRel) == bit {
+            self.options.listener.tell(|| Event::SpaceResumed);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Checkpoints on the real file system, beside threads that write and merge.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test looks at files and runs threads beside the database"
+)]
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use windrow::{Batch, Db, Durability, Keyspace, Options, Result};
+
+fn options() -> Options {
+    let mut options = Options::default();
+    options.keyspace.memtable_bytes = 16 << 10;
+    options.keyspace.file_bytes = 8 << 10;
+    options.keyspace.base_bytes = 16 << 10;
+    options.keyspace.level0_runs = 2;
+    options.max_wal_bytes = 64 << 10;
+    options
+}
+
+/// The tables in `folder`, and how many of them have another name.
+fn tables(folder: &Path) -> (usize, usize) {
+    let paths = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let tables = paths.filter(|path| path.extension().is_some_and(|end| end == "table"));
+    let links: Vec<u64> = tables
+        .map(|path| fs::metadata(path).unwrap().nlink())
+        .collect();
+    (
+        links.len(),
+        links.iter().filter(|count| **count > 1).count(),
+    )
+}
+
+fn values(keyspace: &Keyspace) -> Vec<Vec<u8>> {
+    let entries = keyspace.iter().unwrap();
+    let values = entries.map(|entry| entry.map(|(_, value)| value));
+    values.collect::<Result<_>>().unwrap()
+}
+
+#[test]
+fn a_checkpoint_is_one_moment_of_a_database_that_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path().join("db"), options()).unwrap();
+    let (left, right) = (db.keyspace("left").unwrap(), db.keyspace("right").unwrap());
+    // Each batch writes its number to two keyspaces, so these always agree.
+    let (written, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut number = 0_u64;
+            while !is_over.load(Ordering::Relaxed) {
+                number += 1;
+                let mut batch = Batch::new();
+                let (key, value) = (
+                    (number % 97).to_be_bytes(),
+                    [number.to_be_bytes(); 12].concat(),
+                );
+                for keyspace in [&left, &right] {
+                    batch.insert(keyspace, key, &value).unwrap();
+                    batch
+                        .insert(keyspace, "newest", number.to_be_bytes())
+                        .unwrap();
+                }
+                db.write_with(&batch, Durability::Buffered).unwrap();
+                written.store(number, Ordering::Release);
+            }
+        });
+        for round in 0..6 {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+            let target = folder.path().join(format!("copies/{round}"));
+            let least = written.load(Ordering::Acquire);
+            db.checkpoint(&target).unwrap();
+            let most = written.load(Ordering::Acquire) + 1;
+            let copy = Db::open_read_only(&target, Options::default()).unwrap();
+            assert!(copy.verify().unwrap().is_sound());
+            let (left, right) = (
+                copy.keyspace("left").unwrap(),
+                copy.keyspace("right").unwrap(),
+            );
+            assert!(values(&left) == values(&right), "half of a batch");
+            let newest = left.get("newest").unwrap().unwrap_or_else(|| vec![0; 8]);
+            let newest = u64::from_be_bytes(newest.try_into().unwrap());
+            assert!(
+                (least..=most).contains(&newest),
+                "{newest}, not {least} to {most}"
+            );
+        }
+        is_over.store(true, Ordering::Relaxed);
+        writer.join().unwrap();
+    });
+    db.wait_idle().unwrap();
+    let last = folder.path().join("copies/last");
+    db.checkpoint(&last).unwrap();
+    let (all, linked) = tables(&last);
+    assert!(
+        all > 0 && linked == all,
+        "{linked} of {all} tables are linked"
+    );
+    let newest = left.get("newest").unwrap();
+    drop((left, right));
+    db.close().unwrap();
+
+    // The copy stands alone.
+    fs::remove_dir_all(folder.path().join("db")).unwrap();
+    let copy = Db::open(&last, options()).unwrap();
+    let left = copy.keyspace("left").unwrap();
+    assert_eq!(left.get("newest").unwrap(), newest);
+    left.compact_range::<&[u8]>(..).unwrap();
+    assert!(copy.verify().unwrap().is_sound());
+}

@@ -1,0 +1,114 @@
+//! What a listener hears, and that it can harm nothing.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_types,
+    reason = "the listeners are the tests' own and need no model"
+)]
+
+use std::sync::{Arc, Mutex, OnceLock};
+
+use windrow::{Db, Event, Options};
+
+/// Options under which a few kilobytes make several tables.
+fn tiny() -> Options {
+    let mut options = Options::default();
+    options.keyspace.memtable_bytes = 16 << 10;
+    options.keyspace.file_bytes = 4 << 10;
+    options.keyspace.base_bytes = 16 << 10;
+    options.keyspace.level0_runs = 2;
+    options
+}
+
+fn work(db: &Db) {
+    let keyspace = db.keyspace("main").unwrap();
+    for number in 0..2000_u32 {
+        keyspace
+            .insert((number % 100).to_be_bytes(), [7; 100])
+            .unwrap();
+    }
+    db.flush().unwrap();
+    keyspace.compact_range::<&[u8]>(..).unwrap();
+    db.wait_idle().unwrap();
+}
+
+#[test]
+fn flushes_and_merges_are_told_and_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&heard);
+    let own = Arc::new(OnceLock::<Db>::new());
+    let handle = Arc::clone(&own);
+    let listener = move |event: &Event| {
+        // No lock is held: the database can be asked.
+        if let Some(db) = handle.get() {
+            assert_eq!(db.keyspace_names(), ["main"]);
+            assert!(db.stats().wal_bytes > 0);
+        }
+        sink.lock().unwrap().push(event.clone());
+    };
+    let db = Db::open(folder.path(), tiny().with_listener(Arc::new(listener))).unwrap();
+    db.keyspace("main").unwrap();
+    assert!(own.set(db.clone()).is_ok());
+    work(&db);
+    let stats = db.stats();
+    let (mut flushes, mut flushed, mut merges) = (0, 0, 0);
+    let (mut read, mut written, mut entries, mut dropped) = (0, 0, 0, 0);
+    let (mut stalls_begun, mut stalls_ended) = (0, 0);
+    for event in &*heard.lock().unwrap() {
+        match event {
+            Event::FlushEnded {
+                keyspace,
+                entries: own,
+                entries_dropped,
+                bytes_written,
+                ..
+            } => {
+                assert_eq!(keyspace, "main");
+                flushes += 1;
+                flushed += bytes_written;
+                entries += own;
+                dropped += entries_dropped;
+            }
+            Event::MergeEnded {
+                keyspace,
+                level,
+                bytes_read,
+                bytes_written,
+                entries_dropped,
+                ..
+            } => {
+                assert_eq!(keyspace, "main");
+                assert!(*level > 0);
+                merges += 1;
+                read += bytes_read;
+                written += bytes_written;
+                dropped += entries_dropped;
+            }
+            Event::StallBegan { cause, .. } => stalls_begun += u64::from(!cause.is_empty()),
+            Event::StallEnded { .. } => stalls_ended += 1,
+            other => panic!("{other:?} did not happen"),
+        }
+    }
+    assert_eq!((flushes, flushed), (stats.flushes, stats.flush_bytes));
+    assert_eq!(merges, stats.merges);
+    assert_eq!(
+        (read, written),
+        (stats.merge_bytes_read, stats.merge_bytes_written)
+    );
+    assert_eq!((entries, dropped), (2000, 1900));
+    assert_eq!((stalls_begun, stalls_ended), (stats.stalls, stats.stalls));
+    db.close().unwrap();
+}
+
+#[test]
+fn a_listener_that_panics_breaks_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = |_: &Event| panic!("a listener that panics");
+    let db = Db::open(folder.path(), tiny().with_listener(Arc::new(listener))).unwrap();
+    work(&db);
+    assert!(db.stats().merges > 0);
+    assert!(db.verify().unwrap().is_sound());
+    db.keyspace("main").unwrap().insert("a", "b").unwrap();
+    db.close().unwrap();
+}
