@@ -23,7 +23,7 @@ const SLACK_BYTES: u64 = 256 << 20;
 /// Position `step` of a walk over `0..keys` in an order that jumps about.
 fn key(step: u64, keys: u64) -> [u8; 16] {
     let mixed = step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let number = u128::from(mixed) * u128::from(keys) >> 64;
+    let number = (u128::from(mixed) * u128::from(keys)) >> 64;
     number.to_be_bytes()
 }
 
@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!(
         "most: {:.3} of the live bytes; {:.0} MiB of {:.0} MiB allowed",
         worst as f64 / live as f64,
-        worst as f64 / (1 << 20) as f64,
+        worst as f64 / f64::from(1 << 20),
         allowed / f64::from(1 << 20),
     );
     if worst as f64 > allowed {
