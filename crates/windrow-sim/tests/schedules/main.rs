@@ -286,3 +286,39 @@ fn merges_by_hand_meet_writers_and_background_work() {
         bank.db.close().unwrap();
     });
 }
+
+#[test]
+fn a_seek_finds_what_is_written_where_all_was_dead() {
+    explore(|| {
+        let disk = SimDisk::new();
+        let bank = Bank::open(&disk);
+        let queue = bank.left.clone();
+        for key in 0..20_u8 {
+            queue.insert([key], [key]).unwrap();
+            queue.remove([key]).unwrap();
+        }
+        queue.insert([99], [99]).unwrap();
+        let first = |queue: &Keyspace| queue.first_key_value().unwrap().unwrap().0[0];
+        // The finder proposes, and makes it count, while the writer is stopped somewhere.
+        let finder = queue.clone();
+        let finder = thread::spawn(move || {
+            for _ in 0..3 {
+                let found = first(&finder);
+                assert!([5, 99].contains(&found), "{found}");
+            }
+        });
+        let writer = queue.clone();
+        let writer = thread::spawn(move || {
+            writer.insert([5], [5]).unwrap();
+            assert_eq!(first(&writer), 5);
+            writer.remove([5]).unwrap();
+            assert_eq!(first(&writer), 99);
+        });
+        writer.join().unwrap();
+        finder.join().unwrap();
+        assert_eq!(first(&queue), 99);
+        assert_eq!(first(&queue), 99);
+        queue.insert([3], [3]).unwrap();
+        assert_eq!(first(&queue), 3);
+    });
+}

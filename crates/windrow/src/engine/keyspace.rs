@@ -23,11 +23,12 @@ use super::stats::Striped;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
-use crate::base::{Error, FileNumber, KeyspaceId, Result, SequenceNumber};
+use crate::base::{Error, FileNumber, KeyspaceId, Result, SequenceNumber, Trailer};
 use crate::manifest::Version;
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
 use crate::policy::{Claim, Pressure};
+use crate::read::dead_stretch::DeadStretch;
 use crate::read::state::{ReadState, Waiting};
 
 /// Counters of where gets were answered: one per level, and one for memtables.
@@ -48,6 +49,8 @@ pub(crate) struct KeyspaceCore {
     install: Mutex<()>,
     pub(crate) work: Mutex<KeyspaceWork>,
     pub(crate) filters: Mutex<FilterState>,
+    /// Where cursors need not look.
+    pub(crate) dead: Arc<DeadStretch>,
     /// The pressure on writers: 0 none, up to 999 a delay in thousandths, 1000 stop.
     pressure: AtomicU32,
     pub(crate) answered: Striped<{ LEVELS_MAX + 2 }>,
@@ -110,6 +113,7 @@ impl KeyspaceCore {
                 ..KeyspaceWork::default()
             }),
             filters: Mutex::new(FilterState::new(&options)),
+            dead: Arc::default(),
             pressure: AtomicU32::new(0),
             answered: Striped::new(),
             options: ArcSwap::from_pointee(options),
@@ -164,6 +168,15 @@ impl KeyspaceCore {
     pub(crate) fn is_memtable_full(&self) -> bool {
         let bytes = self.state.load().active.memory_bytes();
         bytes >= self.memtable_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Puts an entry of a commit into the active memtable.
+    #[inline]
+    pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
+        if !trailer.is_tombstone() {
+            self.dead.note_write(key, trailer.sequence());
+        }
+        self.state.load().active.insert(key, trailer, value);
     }
 
     /// The present state, lent: for reads that end soon.

@@ -14,6 +14,7 @@ use super::{Engine, KeyspaceCore};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Result, SequenceNumber};
+use crate::read::dead_stretch::DeadStretch;
 use crate::read::get::{Found, Source, get};
 use crate::read::merge::MergingCursor;
 use crate::read::source::SourceCursor;
@@ -30,6 +31,7 @@ pub(crate) struct StateView {
     state: Shared<ReadState>,
     sequence: SequenceNumber,
     tables: Arc<OpenTables>,
+    dead: Arc<DeadStretch>,
 }
 
 impl StateView {
@@ -37,6 +39,7 @@ impl StateView {
     pub(crate) fn cursor(&self, range: KeyRange) -> StateCursor {
         let sources = SourceCursor::all(&self.state, &self.tables, &range);
         VisibleCursor::new(MergingCursor::new(sources), self.sequence, range)
+            .skipping(Arc::clone(&self.dead))
     }
 }
 
@@ -122,6 +125,7 @@ impl Engine {
             state,
             sequence,
             tables: Arc::clone(&self.tables),
+            dead: Arc::clone(&keyspace.dead),
         })
     }
 

@@ -85,10 +85,7 @@ impl Write<'_> {
                 key,
                 value,
             } => {
-                keyspace
-                    .state()
-                    .active
-                    .insert(key, Trailer::new(base, *kind), value);
+                keyspace.insert(key, Trailer::new(base, *kind), value);
                 Ok((key.len() + value.len()) as u64)
             }
             Self::Batch {
@@ -114,10 +111,7 @@ fn insert_batch(
         let keyspace =
             keyspace.ok_or_else(|| Error::invalid_argument("a batch names no keyspace"))?;
         let trailer = Trailer::new(sequence, entry.kind);
-        keyspace
-            .state()
-            .active
-            .insert(entry.key, trailer, entry.value);
+        keyspace.insert(entry.key, trailer, entry.value);
         user_bytes += (entry.key.len() + entry.value.len()) as u64;
         sequence += 1;
     }

@@ -3,6 +3,7 @@
 //! [`get`] asks sources one after the other; [`source`], [`run`] and [`merge`] make one sorted stream
 //! of them, and [`visible`] shows what a reader sees of it. [`state`] is what a reader holds.
 
+pub(crate) mod dead_stretch;
 pub(crate) mod get;
 pub(crate) mod merge;
 pub(crate) mod run;

@@ -8,7 +8,9 @@
 //! Concurrency: owned by one thread.
 
 use std::ops::Bound;
+use std::sync::Arc;
 
+use super::dead_stretch::DeadStretch;
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{Cursor, Result, SequenceNumber, Step};
 
@@ -94,6 +96,10 @@ pub(crate) struct VisibleCursor<C> {
     sequence: SequenceNumber,
     range: KeyRange,
     position: Position,
+    /// Where nothing is visible, if that is known of the keyspace.
+    dead: Option<Arc<DeadStretch>>,
+    /// Entries that the last seek has passed over.
+    passed: u32,
     /// The copy that is shown, or the key that is being left backward.
     shown_key: Vec<u8>,
     shown_value: Vec<u8>,
@@ -106,9 +112,17 @@ impl<C: Cursor> VisibleCursor<C> {
             sequence,
             range,
             position: Position::Invalid,
+            dead: None,
+            passed: 0,
             shown_key: Vec::new(),
             shown_value: Vec::new(),
         }
+    }
+
+    /// Makes use of what is known of the keyspace, and adds to it.
+    pub(crate) fn skipping(mut self, dead: Arc<DeadStretch>) -> Self {
+        self.dead = Some(dead);
+        self
     }
 
     /// The cursor underneath.
@@ -143,13 +157,16 @@ impl<C: Cursor> VisibleCursor<C> {
 
     pub(crate) fn seek_to_first(&mut self) -> Result<bool> {
         self.position = Position::Invalid;
-        match &self.range.lower {
-            Bound::Unbounded => self.merged.seek_to_first()?,
-            Bound::Included(lower) => self.merged.seek(lower, SEQUENCE_MAX)?,
-            // Sequence numbers begin at 1, so this passes every version of `lower`.
-            Bound::Excluded(lower) => self.merged.seek(lower, 0)?,
-        }
-        self.show_from_here()
+        let lower = match &self.range.lower {
+            Bound::Unbounded => Box::default(),
+            Bound::Included(lower) => lower.clone(),
+            Bound::Excluded(lower) => {
+                // Sequence numbers begin at 1, so this passes every version of `lower`.
+                self.merged.seek(lower, 0)?;
+                return self.show_from_here();
+            }
+        };
+        self.seek_from(&lower)
     }
 
     pub(crate) fn seek_to_last(&mut self) -> Result<bool> {
@@ -176,9 +193,30 @@ impl<C: Cursor> VisibleCursor<C> {
             return self.seek_to_first();
         }
         self.position = Position::Invalid;
-        // Versions newer than `sequence` are not even looked at.
-        self.merged.seek(key, self.sequence)?;
-        self.show_from_here()
+        self.seek_from(key)
+    }
+
+    /// Shows the first visible entry from `key` on, which is within the lower bound; the empty key
+    /// comes before all.
+    fn seek_from(&mut self, key: &[u8]) -> Result<bool> {
+        let merged = &mut self.merged;
+        let sequence = self.sequence;
+        let dead = self.dead.as_ref();
+        let skipped =
+            dead.and_then(|dead| dead.skip(key, sequence, |to| merged.seek(to, sequence)));
+        match skipped {
+            Some(sought) => sought?,
+            // Versions newer than `sequence` are not even looked at.
+            None => self.merged.seek(key, sequence)?,
+        }
+        self.passed = 0;
+        let found = self.show_from_here()?;
+        if let Some(dead) = &self.dead
+            && found
+        {
+            dead.found(key, self.merged.key(), sequence, self.passed);
+        }
+        Ok(found)
     }
 
     /// Moves to the next visible key; returns whether there is one.
@@ -286,6 +324,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 is_decided = is_visible;
             }
             step = self.merged.next()?;
+            self.passed = self.passed.saturating_add(1);
         }
         Ok(false)
     }

@@ -1,0 +1,225 @@
+//! A stretch of keys in which nothing is visible, so that seeks need not step over what was deleted
+//! there.
+//!
+//! A queue deletes at its front and asks for its first key, again and again; each time every tombstone
+//! at the front would be passed anew. So a keyspace remembers one stretch of keys, from a place where
+//! seeks begin to the first visible key behind it.
+//!
+//! A stretch is *dead since* S: no reader at S or later sees a key in it. That stays true until a value
+//! is written into it, whatever is flushed or merged. Writers check for that, readers remember:
+//!
+//! 1. A writer notes its sequence number in `newest`, then looks at `generation`, then, if there is a
+//!    stretch and its key lies in it, forgets the stretch; all that before the write is visible.
+//! 2. A seek that has passed over many entries *proposes* the stretch it has found dead: it publishes
+//!    the proposal, counts `generation` up, and only then reads `newest`, as V. A writer that did not
+//!    see the proposal has noted its number before, so V covers it; any other takes the proposal back.
+//! 3. A later seek by a reader at V or later, to whom all those writes are visible, that finds the
+//!    proposed stretch dead again makes it count, since its own sequence number.
+//!
+//! Invariants:
+//! - I1: A stretch that counts is dead for every reader at `since` or later who took its sequence
+//!   number before it looked.
+//!
+//! Concurrency: steps 1 and 2 rest on the one order of sequentially consistent operations on `newest`
+//! and `generation`. Changes are made under a lock; a writer takes it only to forget a stretch.
+
+use crate::base::SequenceNumber;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::sync::{ArcSwap, Mutex, Shared};
+
+/// A seek that passes over fewer entries is not worth remembering.
+const PASSED_MIN: u32 = 16;
+
+/// The stretch of a keyspace, if it has one.
+#[derive(Debug)]
+pub(crate) struct DeadStretch {
+    stretch: ArcSwap<Stretch>,
+    /// How many proposals there were.
+    generation: AtomicU64,
+    /// The largest sequence number of any value that was written.
+    newest: AtomicU64,
+    changes: Mutex<()>,
+}
+
+/// Keys from `from` to before `to`, dead since `since`; none where both are the same.
+#[derive(Debug, Clone, Default)]
+struct Stretch {
+    from: Box<[u8]>,
+    to: Box<[u8]>,
+    since: SequenceNumber,
+    proposed: Option<Proposed>,
+}
+
+/// What may become a stretch: from the stretch's `from` to before `to`.
+#[derive(Debug, Clone)]
+struct Proposed {
+    to: Box<[u8]>,
+    /// Writes that did not see the proposal have at most this sequence number.
+    after: SequenceNumber,
+}
+
+impl Stretch {
+    /// Whether a value for `key` ends the stretch or its proposal.
+    fn is_ended_by(&self, key: &[u8]) -> bool {
+        let proposed = self.proposed.as_ref().map_or(&self.to, |it| &it.to);
+        *self.from <= *key && (*key < *self.to || *key < **proposed)
+    }
+
+    fn counts(&self) -> bool {
+        self.from < self.to
+    }
+}
+
+impl Default for DeadStretch {
+    fn default() -> Self {
+        Self {
+            stretch: ArcSwap::from_pointee(Stretch::default()),
+            generation: AtomicU64::new(0),
+            newest: AtomicU64::new(0),
+            changes: Mutex::default(),
+        }
+    }
+}
+
+impl DeadStretch {
+    /// Tells of a value for `key` under `sequence`, before anybody can see it.
+    #[inline]
+    pub(crate) fn note_write(&self, key: &[u8], sequence: SequenceNumber) {
+        self.newest.fetch_max(sequence, Ordering::SeqCst);
+        if self.generation.load(Ordering::SeqCst) > 0 && self.stretch.load().is_ended_by(key) {
+            self.forget();
+        }
+    }
+
+    #[cold]
+    fn forget(&self) {
+        let changing = self.changes.lock();
+        self.stretch.store(Shared::new(Stretch::default()));
+        drop(changing);
+    }
+
+    /// Where a seek for `key` by a reader at `sequence` may begin instead: calls `seek` with that key
+    /// if there is such a place (I1).
+    #[inline]
+    pub(crate) fn skip<R>(
+        &self,
+        key: &[u8],
+        sequence: SequenceNumber,
+        seek: impl FnOnce(&[u8]) -> R,
+    ) -> Option<R> {
+        if self.generation.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        let stretch = self.stretch.load();
+        let holds = stretch.since <= sequence && *stretch.from <= *key && *key < *stretch.to;
+        holds.then(|| seek(&stretch.to))
+    }
+
+    /// Tells that a seek from `from` by a reader at `sequence` has passed over `passed` entries and
+    /// found nothing before `to`.
+    #[inline]
+    pub(crate) fn found(&self, from: &[u8], to: &[u8], sequence: SequenceNumber, passed: u32) {
+        if passed >= PASSED_MIN {
+            self.remember(from, to, sequence);
+        }
+    }
+
+    #[cold]
+    fn remember(&self, from: &[u8], to: &[u8], sequence: SequenceNumber) {
+        let changing = self.changes.lock();
+        let mut next = Stretch::clone(&self.stretch.load());
+        let covers = |next: &Stretch, end: &[u8]| from <= &*next.from && end <= to;
+        match next.proposed.take() {
+            Some(proposed) if proposed.after <= sequence && covers(&next, &proposed.to) => {
+                next.to = proposed.to;
+                next.since = sequence;
+            }
+            proposed => {
+                if !next.counts() || !covers(&next, &next.to) {
+                    // Something else is asked for now.
+                    next = Stretch {
+                        from: from.into(),
+                        to: from.into(),
+                        ..Stretch::default()
+                    };
+                } else if proposed.is_some_and(|it| sequence < it.after) {
+                    // The writes under way are not visible yet.
+                    return;
+                }
+            }
+        }
+        if *to > *next.to {
+            let propose = |after| Proposed {
+                to: to.into(),
+                after,
+            };
+            next.proposed = Some(propose(SequenceNumber::MAX));
+            self.stretch.store(Shared::new(next.clone()));
+            self.generation.fetch_add(1, Ordering::SeqCst);
+            next.proposed = Some(propose(self.newest.load(Ordering::SeqCst)));
+        }
+        self.stretch.store(Shared::new(next));
+        drop(changing);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::DeadStretch;
+
+    /// Where a seek for `key` at `sequence` begins.
+    fn skip(dead: &DeadStretch, key: &[u8], sequence: u64) -> Option<Vec<u8>> {
+        dead.skip(key, sequence, <[u8]>::to_vec)
+    }
+
+    #[test]
+    fn what_is_found_twice_counts_until_it_is_written_to() {
+        let dead = DeadStretch::default();
+        dead.note_write(b"m", 5);
+        dead.found(b"", b"k", 7, 15);
+        dead.found(b"", b"k", 7, 15);
+        assert_eq!(skip(&dead, b"", 9), None, "too little was passed");
+        dead.found(b"", b"k", 7, 16);
+        assert_eq!(skip(&dead, b"", 9), None, "once");
+        dead.found(b"", b"l", 8, 16);
+        assert_eq!(skip(&dead, b"", 8), Some(b"k".to_vec()));
+        assert_eq!(skip(&dead, b"a", 9), Some(b"k".to_vec()));
+        assert_eq!(skip(&dead, b"", 7), None, "a reader of before");
+        assert_eq!(skip(&dead, b"k", 9), None, "behind it");
+        // The stretch grows.
+        dead.found(b"", b"m", 9, 16);
+        assert_eq!(skip(&dead, b"", 9), Some(b"l".to_vec()));
+        dead.note_write(b"m", 10);
+        assert_eq!(skip(&dead, b"", 10), Some(b"l".to_vec()));
+        dead.note_write(b"a", 11);
+        assert_eq!(skip(&dead, b"", 11), None);
+    }
+
+    #[test]
+    fn a_write_takes_a_proposal_back() {
+        let dead = DeadStretch::default();
+        dead.found(b"", b"k", 7, 99);
+        dead.note_write(b"b", 8);
+        dead.found(b"", b"k", 7, 99);
+        assert_eq!(skip(&dead, b"", 9), None);
+        // That was a proposal after the write, which a reader of before cannot make count.
+        dead.found(b"", b"k", 7, 99);
+        assert_eq!(skip(&dead, b"", 9), None);
+        dead.found(b"", b"k", 8, 99);
+        assert_eq!(skip(&dead, b"", 9), Some(b"k".to_vec()));
+    }
+
+    #[test]
+    fn another_place_takes_over() {
+        let dead = DeadStretch::default();
+        for _ in 0..2 {
+            dead.found(b"a", b"c", 1, 99);
+        }
+        assert_eq!(skip(&dead, b"b", 1), Some(b"c".to_vec()));
+        for _ in 0..2 {
+            dead.found(b"x", b"z", 1, 99);
+        }
+        assert_eq!(skip(&dead, b"b", 1), None);
+        assert_eq!(skip(&dead, b"x", 1), Some(b"z".to_vec()));
+    }
+}
