@@ -175,3 +175,37 @@ fn a_folder_that_cannot_be_written_can_be_read() {
     drop(writer);
     check(folder.path());
 }
+
+/// The number of levels is state of the database, not a property of the files there are.
+#[test]
+fn levels_are_as_many_as_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    options.keyspace.memtable_bytes = 16 << 10;
+    options.keyspace.file_bytes = 8 << 10;
+    options.keyspace.base_bytes = 32 << 10;
+    options.keyspace.size_ratio = 3.0;
+    let db = Db::open(folder.path(), options.clone()).unwrap();
+    let keyspace = db.keyspace("levels").unwrap();
+    for number in 0..20_000_u32 {
+        let key = number.wrapping_mul(0x9e37_79b9).to_be_bytes();
+        keyspace.insert(key, [7; 20]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let shape = |db: &Db| -> Vec<(u64, u64)> {
+        let levels = db.stats().keyspaces.remove(0).levels;
+        levels
+            .iter()
+            .map(|level| (level.bytes, level.capacity))
+            .collect()
+    };
+    let before = shape(&db);
+    assert!(before.len() > 3, "{before:?}");
+    drop(keyspace);
+    db.close().unwrap();
+    let db = Db::open(folder.path(), options).unwrap();
+    assert_eq!(shape(&db), before);
+    db.wait_idle().unwrap();
+    assert_eq!(shape(&db), before);
+}
