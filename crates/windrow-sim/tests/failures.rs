@@ -298,5 +298,5 @@ fn a_keyspace_with_its_own_options_is_stopped_by_those_alone() {
     let keyspace = db.keyspace_with("k", own).unwrap();
     db.wait_idle().unwrap();
     keyspace.insert("key", "new").unwrap();
-    assert_eq!(db.stats().stalls, 0);
+    assert_eq!(db.stats().stall_count(), 0);
 }

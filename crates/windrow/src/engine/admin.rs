@@ -32,6 +32,7 @@ impl Engine {
         options: KeyspaceOptions,
     ) -> Result<Arc<KeyspaceCore>> {
         options.validate()?;
+        self.options.check_fits(&options)?;
         if name.is_empty() || name.len() > KEYSPACE_NAME_BYTES_MAX {
             return Err(Error::invalid_argument(format!(
                 "a keyspace's name has 1 to {KEYSPACE_NAME_BYTES_MAX} bytes, not {}",
@@ -88,6 +89,7 @@ impl Engine {
                     options.clone(),
                     Version::default(),
                     level_count,
+                    &self.memory,
                 ));
                 let mut all = Vec::clone(&keyspaces);
                 all.push(Arc::clone(&core));
@@ -181,7 +183,7 @@ impl Engine {
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats {
             sequence: self.visible.load(Ordering::Acquire),
-            cache_bytes: self.tables.context().cache.bytes(),
+            memory: self.memory(),
             ..Stats::default()
         };
         self.counters.fill(&mut stats);

@@ -232,7 +232,7 @@ impl Engine {
             }
             self.signal.notify();
         }
-        let log_bytes_max = self.options.keyspace.memtable_bytes as u64;
+        let log_bytes_max = self.log_bytes_max();
         let is_long = |writer: &LogWriter| writer.end() >= log_bytes_max;
         if log.writer.as_ref().is_some_and(is_long) {
             match self.begin_log(log) {
@@ -280,6 +280,8 @@ impl Engine {
         self.chain
             .switch(log.last_sequence, next.number(), next.shared());
         log.writer = prepared.take();
+        drop(prepared);
+        self.refresh_shared_pressure();
         Ok(())
     }
 
@@ -305,8 +307,14 @@ impl Engine {
 
     /// Whether the present log is half full and the one after it does not exist yet.
     pub(super) fn is_log_due(&self) -> bool {
-        let half = self.options.keyspace.memtable_bytes as u64 / 2;
-        self.chain.last_log_bytes() >= half && self.commits.next.lock().is_none()
+        self.chain.last_log_bytes() >= self.log_bytes_max() / 2
+            && self.commits.next.lock().is_none()
+    }
+
+    /// The length at which a log is full: that of a memtable.
+    pub(super) fn log_bytes_max(&self) -> u64 {
+        self.memory
+            .memtable_bytes(self.options.keyspace.memtable_bytes) as u64
     }
 
     /// Creates the log after the present one, so that no writer has to wait for it.

@@ -30,6 +30,7 @@ mod flush_job;
 mod ids;
 mod jobs;
 mod keyspace;
+mod memory;
 mod merge_job;
 mod open;
 mod pace;
@@ -60,13 +61,15 @@ use crate::table::{OpenTables, ScrubClock, TableContext};
 use crate::vfs::LockGuard;
 
 pub(crate) use keyspace::KeyspaceCore;
+pub use memory::MemoryUse;
 pub(crate) use reads::{StateCursor, StateView};
-pub use stats::{KeyspaceStats, LevelStats, Stats, VerifyReport};
+pub use stats::{KeyspaceStats, LevelStats, StallStats, Stats, VerifyReport};
 pub(crate) use write::Write;
 
 use catalog::Catalog;
 use commit::Commits;
 use jobs::Background;
+use memory::Memory;
 use poison::Poison;
 use signal::Signal;
 use snapshots::Snapshots;
@@ -77,6 +80,7 @@ use wal::WalChain;
 pub(crate) struct Engine {
     directory: PathBuf,
     options: Options,
+    memory: Arc<Memory>,
     tables: Arc<OpenTables>,
     catalog: Catalog,
     chain: WalChain,
@@ -183,11 +187,13 @@ impl Handle {
         let counters = Arc::new(Counters::new());
         let poison = Arc::new(Poison::default());
         let obsolete = Arc::new(Obsolete::default());
-        let opened = open::open(directory, &options, &obsolete, &counters, &poison)?;
+        let memory = Arc::new(Memory::new(&options));
+        let opened = open::open(directory, &options, &memory, &obsolete, &counters, &poison)?;
         let context = TableContext {
             source: options.block_source,
             cache: Arc::new(BlockCache::new(options.cache_bytes)),
             scrub: Arc::new(ScrubClock::default()),
+            memory: Arc::clone(&memory.tables),
         };
         let tables = OpenTables::new(
             Arc::clone(&options.vfs),
@@ -197,6 +203,7 @@ impl Handle {
         );
         let engine = Arc::new(Engine {
             directory: directory.to_owned(),
+            memory,
             tables: Arc::new(tables),
             catalog: opened.catalog,
             chain: opened.chain,
@@ -220,6 +227,7 @@ impl Handle {
             engine.grant_filters(keyspace, filters::ALL);
             keyspace.refresh_pressure();
         }
+        engine.refresh_shared_pressure();
         let runtime = Arc::clone(&engine.options.runtime);
         let work: Arc<dyn crate::runtime::Work> = Arc::<Engine>::clone(&engine);
         let workers = runtime

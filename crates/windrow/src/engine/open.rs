@@ -22,6 +22,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::catalog::Catalog;
 use super::keyspace::KeyspaceCore;
+use super::memory::Memory;
 use super::poison::Poison;
 use super::replay::{RecordedLogs, ReplayedLog, read_header, replay};
 use super::stats::Counters;
@@ -61,6 +62,7 @@ pub(crate) struct Opened {
 pub(crate) fn open(
     directory: &Path,
     options: &Options,
+    memory: &Arc<Memory>,
     obsolete: &Arc<Obsolete>,
     counters: &Arc<Counters>,
     poison: &Arc<Poison>,
@@ -84,7 +86,7 @@ pub(crate) fn open(
     };
     check_files(&state, &files)?;
 
-    let keyspaces = build_keyspaces(&state, options, obsolete)?;
+    let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
     let recorded = RecordedLogs {
         live: state.logs.iter().copied().collect(),
         ends: state.log_ends.clone(),
@@ -325,6 +327,7 @@ fn check_unnamed_logs(
 fn build_keyspaces(
     state: &ManifestState,
     options: &Options,
+    memory: &Arc<Memory>,
     obsolete: &Arc<Obsolete>,
 ) -> Result<Vec<Arc<KeyspaceCore>>> {
     let build = |(id, keyspace): (&KeyspaceId, &KeyspaceState)| {
@@ -340,6 +343,7 @@ fn build_keyspaces(
             options.keyspace.clone(),
             version,
             usize::from(keyspace.level_count),
+            memory,
         )))
     };
     state.keyspaces.iter().map(build).collect()

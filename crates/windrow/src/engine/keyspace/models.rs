@@ -106,7 +106,9 @@ impl Model {
         disk.write(INPUT);
         let version = Version::new(vec![vec![handle(INPUT, &obsolete)]]).unwrap();
         let options = KeyspaceOptions::default();
-        let keyspace = KeyspaceCore::new(KeyspaceId(1), String::new(), options, version, 1);
+        let memory = Arc::new(Memory::new(&crate::options::Options::default()));
+        let keyspace =
+            KeyspaceCore::new(KeyspaceId(1), String::new(), options, version, 1, &memory);
         Arc::new(Self {
             keyspace,
             obsolete,
