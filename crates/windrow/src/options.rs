@@ -162,6 +162,10 @@ pub struct Options {
     /// for memtables, and a memtable takes at most an eighth, whatever `memtable_bytes` says; the
     /// block cache gives way to tables and cursors.
     pub memory_budget: u64,
+    /// Bytes of disk kept back, so that on a full disk entries can still be removed, and the database
+    /// opened. Default 4 MiB; 0 for none. Once the disk was full, it counts as full until twice as
+    /// much is free.
+    pub reserve_bytes: u64,
 
     // Tuning
     /// How long a mapped block is trusted before its checksum is verified again. Default an hour.
@@ -186,6 +190,7 @@ impl Default for Options {
             open_files_max: 512,
             merge_bytes_per_second: 0,
             memory_budget: 512 << 20,
+            reserve_bytes: 4 << 20,
             scrub_interval: Duration::from_secs(3600),
             keyspace: KeyspaceOptions::default(),
             vfs: Arc::new(OsVfs),
@@ -244,6 +249,9 @@ impl Options {
             !self.error_if_exists || self.create_if_missing,
             "error_if_exists without create_if_missing can never succeed",
         );
+        if self.reserve_bytes > 1 << 40 {
+            faults.push("reserve_bytes must be at most 1 TiB".to_owned());
+        }
         let memory_min = MEMORY_PER_THREAD_MIN.saturating_mul(self.background_threads as u64);
         if self.memory_budget != 0 && self.memory_budget < memory_min {
             faults.push(format!(

@@ -48,6 +48,7 @@ fn totals(stats: &Stats) -> Table {
     let rows = [
         ("last sequence number", human_count(stats.sequence)),
         ("bytes on disk", bytes(stats.disk_bytes)),
+        ("  kept back for a full disk", bytes(stats.reserve_bytes)),
         ("since open: given by writers", bytes(stats.user_bytes)),
         ("  written to the log", bytes(stats.wal_bytes)),
         ("  written by flushes", bytes(stats.flush_bytes)),

@@ -184,6 +184,8 @@ impl Engine {
         let mut stats = Stats {
             sequence: self.visible.load(Ordering::Acquire),
             memory: self.memory(),
+            reserve_bytes: self.reserve.held_bytes(),
+            is_disk_full: self.reserve.is_full(),
             ..Stats::default()
         };
         self.counters.fill(&mut stats);

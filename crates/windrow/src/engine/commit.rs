@@ -114,7 +114,24 @@ impl Engine {
     /// `NoSpace` where nothing was written; `Closed`; `Poisoned`, or the error that poisoned the
     /// database, where the fate of the write is unknown until it is reopened.
     pub(crate) fn commit(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
+        match self.commit_once(write, durability) {
+            Err(error) if error.kind() == ErrorKind::NoSpace => {
+                self.reserve.give_up();
+                if write.only_removes() {
+                    return self.commit_once(write, durability);
+                }
+                Err(error)
+            }
+            outcome => outcome,
+        }
+    }
+
+    #[inline]
+    fn commit_once(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
         self.check_writable()?;
+        if self.reserve.is_full() {
+            self.admit_to_full_disk(write)?;
+        }
         self.admit(write)?;
         let request = || {
             let mut encoded = Vec::with_capacity(write.encoded_bytes_max());
@@ -396,7 +413,7 @@ impl Engine {
                 number: writer.number(),
                 offset: writer.end(),
             };
-            self.catalog.commit(|_| vec![record], |_| ())?;
+            self.with_reserve(|| self.catalog.commit(|_| vec![record.clone()], |_| ()))?;
         }
         drop(log);
         drop(leadership);

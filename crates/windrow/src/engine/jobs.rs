@@ -99,6 +99,7 @@ enum Job {
     MarkLog,
     FreeLog(Vec<Arc<KeyspaceCore>>),
     FreeMemory(Arc<KeyspaceCore>),
+    TakeReserve,
     Merge(Arc<KeyspaceCore>, MergeJob),
     Part(Taken),
 }
@@ -112,6 +113,9 @@ impl Engine {
         }
         if self.poison.is_set() || self.is_resting() {
             return None;
+        }
+        if self.reserve.is_due(self.options.runtime.now()) {
+            return Some(Job::TakeReserve);
         }
         // What only rotates comes first: the flushes that it leads to then take their turn by age.
         if let Some(pinning) = self.keyspaces_that_pin_the_log() {
@@ -231,7 +235,7 @@ impl Engine {
                 Ok(())
             }
             Job::Flush(keyspace, oldest) => {
-                let outcome = self.flush(&keyspace, &oldest);
+                let outcome = self.with_reserve(|| self.flush(&keyspace, &oldest));
                 keyspace.work.lock().is_flushing = false;
                 keyspace.refresh_pressure();
                 self.refresh_shared_pressure();
@@ -239,9 +243,15 @@ impl Engine {
             }
             Job::PrepareLog => self.rest_log_if_full(self.prepare_log()),
             Job::MarkLog => self.rest_log_if_full(self.mark_log()),
-            Job::FreeLog(keyspaces) if keyspaces.is_empty() => self.drop_logs(),
+            Job::FreeLog(keyspaces) if keyspaces.is_empty() => {
+                self.with_reserve(|| self.drop_logs())
+            }
             Job::FreeLog(keyspaces) => self.rotate(&keyspaces),
             Job::FreeMemory(keyspace) => self.rotate(&[keyspace]),
+            Job::TakeReserve => {
+                self.reserve.take();
+                Ok(())
+            }
             Job::Merge(keyspace, merge) => {
                 let outcome = self.merge(&keyspace, &merge);
                 merge.release(&keyspace);

@@ -37,6 +37,7 @@ mod pace;
 mod poison;
 mod reads;
 mod replay;
+mod reserve;
 mod signal;
 mod snapshots;
 mod split_merge;
@@ -52,7 +53,7 @@ use std::sync::Arc;
 
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
-use crate::base::{Error, Result, SequenceNumber};
+use crate::base::{Error, ErrorKind, Result, SequenceNumber};
 use crate::cache::BlockCache;
 use crate::manifest::Obsolete;
 use crate::options::Options;
@@ -71,6 +72,7 @@ use commit::Commits;
 use jobs::Background;
 use memory::Memory;
 use poison::Poison;
+use reserve::Reserve;
 use signal::Signal;
 use snapshots::Snapshots;
 use stats::Counters;
@@ -99,6 +101,7 @@ pub(crate) struct Engine {
     is_closed: AtomicBool,
     signal: Signal,
     background: Background,
+    reserve: Reserve,
     counters: Arc<Counters>,
 }
 
@@ -181,9 +184,22 @@ enum Open {
 }
 
 impl Handle {
-    /// Opens the database in `directory` and starts its workers.
+    /// Opens the database in `directory` and starts its workers; on a full disk with the space of
+    /// the reserve.
     pub(crate) fn open(directory: &Path, options: Options) -> Result<Self> {
         options.validate()?;
+        match Self::open_once(directory, options.clone()) {
+            Err(error)
+                if error.kind() == ErrorKind::NoSpace
+                    && reserve::give_up_unopened(&*options.vfs, directory) =>
+            {
+                Self::open_once(directory, options)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn open_once(directory: &Path, options: Options) -> Result<Self> {
         let counters = Arc::new(Counters::new());
         let poison = Arc::new(Poison::default());
         let obsolete = Arc::new(Obsolete::default());
@@ -218,11 +234,13 @@ impl Handle {
             is_closed: AtomicBool::new(false),
             signal: Signal::default(),
             background: Background::default(),
+            reserve: Reserve::new(&options.vfs, directory, options.reserve_bytes),
             counters,
             options,
         });
         engine.begin_first_log(opened.last_log)?;
         engine.shorten_chain()?;
+        engine.reserve.take();
         for keyspace in engine.keyspaces.load().iter() {
             engine.grant_filters(keyspace, filters::ALL);
             keyspace.refresh_pressure();

@@ -377,7 +377,8 @@ fn remove_strangers(
     let named: BTreeSet<FileName> = catalog.with_state(|state| named_files(state).collect());
     for file in files {
         // `files` was listed before the new manifest was made, so every manifest in it is old.
-        let is_kept = matches!(file, FileName::Current | FileName::Lock) || named.contains(file);
+        let is_kept = matches!(file, FileName::Current | FileName::Lock | FileName::Reserve)
+            || named.contains(file);
         if !is_kept {
             drop(vfs.remove(&directory.join(file.to_string())));
         }

@@ -60,8 +60,12 @@ pub struct Stats {
     pub stalls: Vec<StallStats>,
     /// The newest visible sequence number.
     pub sequence: u64,
-    /// Bytes of all files of the database.
+    /// Bytes of all files of the database, but for the reserve.
     pub disk_bytes: u64,
+    /// Bytes of disk that are kept back now.
+    pub reserve_bytes: u64,
+    /// Whether the disk is full: entries can be removed, but not added.
+    pub is_disk_full: bool,
     /// Each keyspace.
     pub keyspaces: Vec<KeyspaceStats>,
 }
