@@ -109,12 +109,11 @@ fn use_reserve(session: &mut Session) {
         let change = (FIRST_KEYSPACE.to_owned(), b"gone".to_vec(), None);
         session.write(&[change], Durability::Sync)
     };
-    let used = match session.is_open() {
-        true => remove(session).and_then(|()| session.kill()),
-        false => {
-            session.disk = session.disk.end_process();
-            session.open()
-        }
+    let used = if session.is_open() {
+        remove(session).and_then(|()| session.kill())
+    } else {
+        session.disk = session.disk.end_process();
+        session.open()
     };
     let used = used
         .and_then(|()| session.check())

@@ -171,10 +171,11 @@ mod tests {
     use crate::options::Options;
 
     fn memory(budget: u64) -> Memory {
-        let mut options = Options::default();
-        options.memory_budget = budget;
-        options.cache_bytes = 32 << 20;
-        Memory::new(&options)
+        Memory::new(&Options {
+            memory_budget: budget,
+            cache_bytes: 32 << 20,
+            ..Options::default()
+        })
     }
 
     #[test]

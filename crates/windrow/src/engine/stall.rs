@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use super::memory::MemtableUse;
 use super::stats::Waited;
 use super::{Engine, Write};
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -192,7 +193,7 @@ impl Engine {
         let used = if counted > memtables_max / 2 {
             self.memtable_use()
         } else {
-            Default::default()
+            MemtableUse::default()
         };
         let backlog = SharedBacklog {
             memtable_bytes: used.active + used.waiting,

@@ -196,8 +196,8 @@ fn windows_are_small_where_the_memory_for_jobs_is_used_up() {
     for cursor in &mut cursors {
         cursor.seek_to_first().unwrap();
     }
-    let small = 38 * (40 << 10);
-    assert!(jobs.bytes() <= (2 * 260 << 10) + small, "{}", jobs.bytes());
+    let (large, small) = (2 * (260 << 10), 38 * (40 << 10));
+    assert!(jobs.bytes() <= large + small, "{}", jobs.bytes());
     for cursor in &mut cursors {
         assert!(scan(cursor).unwrap() == entries);
     }
