@@ -5,6 +5,7 @@ use loom::thread;
 use std::sync::Arc;
 
 use super::KeyspaceCore;
+use super::Memory;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{Handover, Shared};
 use crate::base::{FileNumber, KeyspaceId, SegmentId};
