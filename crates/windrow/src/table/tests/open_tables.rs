@@ -190,7 +190,7 @@ fn windows_are_small_where_the_memory_for_jobs_is_used_up() {
     };
     let jobs = Arc::clone(&context.memory.jobs);
     let file = MemoryFile::holding(bytes);
-    let table = Table::open(file, file_name(NUMBER), &meta, context);
+    let table = Table::open(file, file_name(NUMBER), &meta, context, 4);
     let table = Arc::new(table.unwrap());
     let mut cursors: Vec<_> = (0..40).map(|_| table.sequential_cursor()).collect();
     for cursor in &mut cursors {
