@@ -219,6 +219,7 @@ impl BenchArgs {
             filter_allocation: None,
             max_space_amp: None,
             cache_bytes: None,
+            memory_budget: None,
             memtable_bytes: None,
             file_bytes: None,
             base_bytes: None,
