@@ -64,7 +64,7 @@ enum Command {
         min_blob_bytes: u64,
 
         #[command(flatten)]
-        bench: BenchArgs,
+        bench: Box<BenchArgs>,
     },
     /// Run the same loads on several engines and compare
     Compare(CompareArgs),
