@@ -81,6 +81,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub cache_bytes: Option<u64>,
 
+    /// Memory that everything may take together; 0 for no limit
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub memory_budget: Option<u64>,
+
     /// Memory of one memtable
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memtable_bytes: Option<u64>,
@@ -215,6 +219,7 @@ impl BenchArgs {
             filter_allocation: None,
             max_space_amp: None,
             cache_bytes: None,
+            memory_budget: None,
             memtable_bytes: None,
             file_bytes: None,
             base_bytes: None,
@@ -276,6 +281,11 @@ impl BenchArgs {
             &mut options.block_source,
             self.block_source.map(BlockSource::from),
         );
+        // A memtable takes at most an eighth.
+        options.memory_budget = self.memory_budget.unwrap_or_else(|| {
+            let wanted = (options.keyspace.memtable_bytes as u64).saturating_mul(8);
+            options.memory_budget.max(wanted)
+        });
         if self.sync {
             options.durability = Durability::Sync;
         }

@@ -30,6 +30,10 @@ pub trait Engine: Sync + Sized {
     fn counters(&self) -> Result<Counters>;
     /// The shape of the tree, shallow levels first; empty where the engine does not tell.
     fn levels(&self) -> Result<Vec<LevelShape>>;
+    /// What made writes wait since the store was opened; empty where the engine does not tell.
+    fn stalls(&self) -> Vec<StallShape> {
+        Vec::new()
+    }
     /// Closes the store.
     fn close(self) -> Result<()>;
 }
@@ -64,6 +68,21 @@ pub struct Counters {
     pub stalls: Option<u64>,
     /// Seconds of these delays.
     pub stall_seconds: f64,
+}
+
+/// Writes that had to wait for one cause.
+#[derive(Debug, Clone, Serialize)]
+pub struct StallShape {
+    /// What they waited for.
+    pub cause: &'static str,
+    /// Writes that were slowed down.
+    pub delays: u64,
+    /// Writes that were stopped.
+    pub stops: u64,
+    /// Seconds of both.
+    pub seconds: f64,
+    /// The longest single wait, in milliseconds.
+    pub longest_ms: f64,
 }
 
 /// One level of the tree.

@@ -31,7 +31,7 @@ pub use args::{
     BenchArgs, BlockSourceArg, CompressionArg, FilterAllocationArg, PresetArg, parse_bytes,
 };
 pub use data::{Checked, DataSet, Mix, ValueSizes};
-pub use engine::{Counters, Engine, LevelShape, Scan};
+pub use engine::{Counters, Engine, LevelShape, Scan, StallShape};
 pub use garnering::{GarneringArgs, GarneringRow, garnering, garnering_header};
 pub use load::Load;
 pub use report::{Report, header, row};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{LevelShape, OperationReport, Percentiles};
+use crate::{LevelShape, OperationReport, Percentiles, StallShape};
 
 /// The result of one load.
 #[derive(Debug, Clone, Serialize)]
@@ -51,6 +51,8 @@ pub struct Report {
     pub stalls: Option<u64>,
     /// Seconds of delay.
     pub stall_seconds: f64,
+    /// What writes waited for since the store was opened, where the engine tells.
+    pub stalls_by_cause: Vec<StallShape>,
     /// Bytes of all files of the store after settling.
     pub disk_bytes: u64,
     /// Bytes of the keys and values that a reader can find; unknown where the store is older than
@@ -122,6 +124,12 @@ pub fn row(report: &Report) -> String {
             )
         }));
     }
+    lines.extend(report.stalls_by_cause.iter().map(|stall| {
+        format!(
+            "  waits for {}: {} delays, {} stops, {:.3} s, longest {:.1} ms",
+            stall.cause, stall.delays, stall.stops, stall.seconds, stall.longest_ms
+        )
+    }));
     lines.join("\n")
 }
 

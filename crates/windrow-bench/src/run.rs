@@ -199,6 +199,7 @@ impl<E: Engine> Job<'_, E> {
             written_bytes,
             stalls: difference(before, after, |counters| counters.stalls),
             stall_seconds: after.stall_seconds - before.stall_seconds,
+            stalls_by_cause: self.engine.stalls(),
             disk_bytes,
             live_bytes: contents.live_bytes,
             space_amplification: contents

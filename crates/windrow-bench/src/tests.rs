@@ -284,8 +284,9 @@ fn workloads_do_what_they_are_for() {
     );
     assert!(last.space_amplification.unwrap() > 0.9);
     assert!(reports.iter().all(|report| report.repeatable));
-    // The table has a line for each kind of operation.
-    assert_eq!(row(&reports[1]).lines().count(), 3);
+    // The table has a line for each kind of operation, and one for each cause of waits.
+    let lines = 3 + reports[1].stalls_by_cause.len();
+    assert_eq!(row(&reports[1]).lines().count(), lines);
 }
 
 #[test]

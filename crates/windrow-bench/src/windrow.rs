@@ -4,7 +4,7 @@ use std::path::Path;
 
 use windrow::{Cursor, Db, Keyspace, Result};
 
-use crate::{BenchArgs, Counters, Engine, LevelShape, Scan};
+use crate::{BenchArgs, Counters, Engine, LevelShape, Scan, StallShape};
 
 /// Windrow with one keyspace.
 pub struct WindrowEngine {
@@ -62,8 +62,8 @@ impl Engine for WindrowEngine {
             block_reads: Some(stats.block_reads),
             filter_probes: Some(stats.filter_probes),
             filter_false_positives: Some(stats.filter_false_positives),
-            stalls: Some(stats.stalls),
-            stall_seconds: stats.stall_micros as f64 / 1e6,
+            stalls: Some(stats.stall_count()),
+            stall_seconds: stats.stall_micros() as f64 / 1e6,
         })
     }
 
@@ -81,6 +81,20 @@ impl Engine for WindrowEngine {
                 entries: level.entries,
             })
             .collect())
+    }
+
+    fn stalls(&self) -> Vec<StallShape> {
+        let stats = self.db.stats();
+        let met = stats.stalls.iter();
+        met.filter(|stall| stall.delays + stall.stops > 0)
+            .map(|stall| StallShape {
+                cause: stall.cause.name(),
+                delays: stall.delays,
+                stops: stall.stops,
+                seconds: stall.micros as f64 / 1e6,
+                longest_ms: stall.longest_micros as f64 / 1e3,
+            })
+            .collect()
     }
 
     fn close(self) -> Result<()> {

@@ -2,7 +2,9 @@
 //!
 //! Counters begin anew with each opening of a database; what a database looks like is a gauge.
 
-use windrow::{KeyspaceStats, LevelStats, Stats};
+use std::fmt::Display;
+
+use windrow::{KeyspaceStats, LevelStats, MemoryUse, StallStats, Stats};
 
 /// Everything in `stats`, one metric behind the other.
 pub(crate) fn text(stats: &Stats) -> String {
@@ -13,6 +15,16 @@ pub(crate) fn text(stats: &Stats) -> String {
     };
     for (kind, name, help, value) in totals(stats) {
         total(&mut text, kind, name, help, value);
+    }
+    text.metric(Gauge, MEMORY, "Bytes in memory, by purpose.");
+    for (part, value) in OF_MEMORY {
+        text.sample(MEMORY, &[("part", part)], value(&stats.memory));
+    }
+    for (kind, name, help, value) in OF_STALLS {
+        text.metric(*kind, name, help);
+        for stall in &stats.stalls {
+            text.sample(name, &[("cause", stall.cause.name())], value(stall));
+        }
     }
     for (kind, name, help, value) in OF_KEYSPACES {
         text.metric(*kind, name, help);
@@ -28,6 +40,20 @@ pub(crate) fn text(stats: &Stats) -> String {
                 let labels = [("keyspace", keyspace.name.as_str()), ("level", &number)];
                 text.sample(name, &labels, value(level));
             }
+        }
+    }
+    text.metric(
+        Gauge,
+        USELESS_READS,
+        "Blocks that a get reads on average in vain where the level does not hold the key.",
+    );
+    for keyspace in &stats.keyspaces {
+        for level in &keyspace.levels {
+            let labels = [
+                ("keyspace", keyspace.name.as_str()),
+                ("level", &level.level.to_string()),
+            ];
+            text.sample(USELESS_READS, &labels, level.useless_reads);
         }
     }
     text.0
@@ -153,20 +179,26 @@ fn totals(stats: &Stats) -> Vec<Total> {
         (
             Counter,
             "windrow_stalls_total",
-            "Writes that had to wait for background work.",
-            stats.stalls,
+            "Writes that had to wait, or were refused on a full disk.",
+            stats.stall_count(),
         ),
         (
             Counter,
             "windrow_stall_microseconds_total",
-            "Time that writes waited for background work.",
-            stats.stall_micros,
+            "Time that writes waited.",
+            stats.stall_micros(),
         ),
         (
             Gauge,
             "windrow_cache_bytes",
             "Bytes in the block cache.",
-            stats.cache_bytes,
+            stats.memory.block_cache,
+        ),
+        (
+            Gauge,
+            "windrow_memory_budget_bytes",
+            "Bytes that may be in memory; 0 for no limit.",
+            stats.memory.budget,
         ),
         (
             Gauge,
@@ -177,11 +209,50 @@ fn totals(stats: &Stats) -> Vec<Total> {
         (
             Gauge,
             "windrow_disk_bytes",
-            "Bytes of all files of the database.",
+            "Bytes of all files of the database, but for the reserve.",
             stats.disk_bytes,
         ),
     ]
 }
+
+const MEMORY: &str = "windrow_memory_bytes";
+
+type Part = (&'static str, fn(&MemoryUse) -> u64);
+
+const OF_MEMORY: &[Part] = &[
+    ("memtables", |memory| memory.memtables),
+    ("block_cache", |memory| memory.block_cache),
+    ("tables", |memory| memory.tables),
+    ("cursors", |memory| memory.cursors),
+    ("jobs", |memory| memory.jobs),
+];
+
+const OF_STALLS: &[Of<StallStats>] = &[
+    (
+        Counter,
+        "windrow_cause_delays_total",
+        "Writes that were slowed down, by cause.",
+        |stall| stall.delays,
+    ),
+    (
+        Counter,
+        "windrow_cause_stops_total",
+        "Writes that waited until a job had finished, or were refused, by cause.",
+        |stall| stall.stops,
+    ),
+    (
+        Counter,
+        "windrow_cause_microseconds_total",
+        "Time that writes waited, by cause.",
+        |stall| stall.micros,
+    ),
+    (
+        Gauge,
+        "windrow_cause_longest_microseconds",
+        "The longest wait of a write, by cause.",
+        |stall| stall.longest_micros,
+    ),
+];
 
 const OF_KEYSPACES: &[Of<KeyspaceStats>] = &[
     (
@@ -203,6 +274,8 @@ const OF_KEYSPACES: &[Of<KeyspaceStats>] = &[
         |keyspace| keyspace.gets_answered_by_memtables,
     ),
 ];
+
+const USELESS_READS: &str = "windrow_level_useless_reads";
 
 const OF_LEVELS: &[Of<LevelStats>] = &[
     (Gauge, "windrow_level_files", "Table files.", |level| {
@@ -241,6 +314,12 @@ const OF_LEVELS: &[Of<LevelStats>] = &[
         "Gets that the level answered.",
         |level| level.gets_answered,
     ),
+    (
+        Gauge,
+        "windrow_level_filter_bytes",
+        "Bytes of filters in memory while the tables are open.",
+        |level| level.filter_bytes,
+    ),
 ];
 
 /// The text so far.
@@ -257,7 +336,7 @@ impl Text {
         self.line(format_args!("# TYPE {name} {kind}"));
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: u64) {
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
         let labels: Vec<_> = labels
             .iter()
             .map(|(label, text)| format!("{label}=\"{}\"", escape(text)))
@@ -297,6 +376,7 @@ mod tests {
                 let mut level = LevelStats::default();
                 level.level = number;
                 level.bytes = 10 + number as u64;
+                level.useless_reads = 0.25;
                 keyspace.levels.push(level);
             }
             stats.keyspaces.push(keyspace);
@@ -316,10 +396,14 @@ mod tests {
             } else {
                 let (sample, value) = line.rsplit_once(' ').unwrap();
                 assert_eq!(sample.split('{').next(), Some(metric));
-                value.parse::<u64>().unwrap();
+                assert!(value.parse::<f64>().unwrap().is_finite());
             }
         }
         assert!(text.contains("\nwindrow_disk_bytes 1234\n"));
+        assert!(text.contains("\nwindrow_memory_bytes{part=\"jobs\"} 0\n"));
+        assert!(
+            text.contains("windrow_level_useless_reads{keyspace=\"plain\",level=\"0\"} 0.25\n")
+        );
         assert!(text.contains("windrow_level_bytes{keyspace=\"plain\",level=\"2\"} 12\n"));
         let quoted = "windrow_memtables{keyspace=\"a \\\"quoted\\\\\\nname\"} 0\n";
         assert!(text.contains(quoted), "{text}");

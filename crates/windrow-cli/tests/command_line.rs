@@ -405,12 +405,16 @@ fn statistics_can_be_read_by_prometheus() {
     let output = windrow(&folder, &["stats", "db", "--prometheus"]);
     let metrics = done(&output);
     for line in [
-        "# HELP windrow_disk_bytes Bytes of all files of the database.",
+        "# HELP windrow_disk_bytes Bytes of all files of the database, but for the reserve.",
         "# TYPE windrow_disk_bytes gauge",
         "# TYPE windrow_wal_bytes_total counter",
         "windrow_sequence_number 2",
         "windrow_level_entries{keyspace=\"default\",level=\"1\"} 1",
         "windrow_memtables{keyspace=\"default\"} 1",
+        "windrow_memory_budget_bytes 536870912",
+        "windrow_memory_bytes{part=\"jobs\"} 0",
+        "windrow_cause_stops_total{cause=\"level-0 runs\"} 0",
+        "windrow_level_useless_reads{keyspace=\"default\",level=\"0\"} 0",
     ] {
         assert!(
             metrics.lines().any(|found| found == line),
@@ -495,7 +499,7 @@ fn files_of_a_database_can_be_dumped() {
     let mut endings = Vec::new();
     for file in fs::read_dir(folder.path().join("db")).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
-        if name == "LOCK" {
+        if ["LOCK", "RESERVE"].contains(&name.as_str()) {
             continue;
         }
         let path = format!("db/{name}");

@@ -57,6 +57,7 @@ impl Setting {
                 options.keyspace.level0_runs = 1;
                 options.keyspace.size_ratio = 10.0;
                 options.keyspace.block_bytes = 128;
+                options.reserve_bytes = 0;
             }),
             set("many-runs", |options| {
                 options.keyspace.level0_runs = 12;
@@ -109,6 +110,7 @@ fn tiny() -> Options {
     let mut options = Options::default();
     options.max_wal_bytes = 32 << 10;
     options.cache_bytes = 64 << 10;
+    options.reserve_bytes = 32 << 10;
     options.keyspace.memtable_bytes = 4 << 10;
     options.keyspace.block_bytes = 256;
     options.keyspace.file_bytes = 2 << 10;

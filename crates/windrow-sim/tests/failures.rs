@@ -303,7 +303,7 @@ fn a_keyspace_with_its_own_options_is_stopped_by_those_alone() {
     let keyspace = db.keyspace_with("k", own).unwrap();
     db.wait_idle().unwrap();
     keyspace.insert("key", "new").unwrap();
-    assert_eq!(db.stats().stalls, 0);
+    assert_eq!(db.stats().stall_count(), 0);
 }
 
 #[test]
@@ -331,6 +331,10 @@ fn a_listener_hears_of_a_full_disk_once_and_when_there_is_room() {
         assert_eq!(error.kind(), ErrorKind::NoSpace);
         keyspace.insert("key", vec![round; 1_000_000]).unwrap_err();
         assert_eq!(take(), [Event::NoSpace]);
+        // What can be removed does not make room for what is added.
+        keyspace.remove("other").unwrap();
+        assert!(db.stats().is_disk_full);
+        assert_eq!(take(), []);
         disk.set_quota(None);
         keyspace.insert("key", vec![round; 100_000]).unwrap();
         db.flush().unwrap();

@@ -256,3 +256,67 @@ fn a_folder_that_cannot_be_listed_is_not_called_missing() {
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
     }
 }
+
+/// What an opening asks of a disk whose database has so many tables, or more: files opened, reads, and
+/// bytes of the manifest.
+fn cost_of_opening(tables: usize) -> (u64, u64, u64) {
+    let disk = SimDisk::new();
+    let small = || {
+        let mut options = options(&disk);
+        options.keyspace.file_bytes = 1 << 10;
+        options.keyspace.base_bytes = 4 << 20;
+        options.keyspace.block_bytes = 256;
+        options
+    };
+    let db = Db::open(FOLDER, small()).unwrap();
+    let keyspace = db.keyspace("main").unwrap();
+    for round in 0.. {
+        if count(&disk, "table") >= tables {
+            break;
+        }
+        for number in 0..500 {
+            keyspace
+                .insert(format!("{round:04}-{number:03}"), [7; 100])
+                .unwrap();
+        }
+        keyspace.compact_range::<&[u8]>(..).unwrap();
+    }
+    // Work is due that an opening must not wait for.
+    for _ in 0..8 {
+        keyspace.insert("0000-000", "new").unwrap();
+        db.flush().unwrap();
+    }
+    drop(keyspace);
+    db.close().unwrap();
+    let manifest = disk.image().files().into_iter().find(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "manifest")
+    });
+    let manifest_bytes = disk.image().read(&manifest.unwrap()).unwrap().len() as u64;
+    let disk = disk.end_process();
+    disk.set_faults(Vec::new());
+    let db = Db::open(FOLDER, small().with_vfs(Arc::new(disk.clone()))).unwrap();
+    let cost = |kind| disk.operations(kind);
+    assert_eq!(cost(OperationKind::Map), 0);
+    let opened = cost(OperationKind::Open);
+    let read = cost(OperationKind::Read);
+    // It serves, and what it serves from is opened only now.
+    assert_eq!(get(&db, "0000-000").as_deref(), Some("new"));
+    assert!(cost(OperationKind::Map) > 0);
+    let stats = db.stats();
+    assert_eq!((stats.flushes, stats.merges, stats.moves), (0, 0, 0));
+    (opened, read, manifest_bytes)
+}
+
+#[test]
+fn an_opening_opens_no_table() {
+    let (few_opened, few_read, few_bytes) = cost_of_opening(10);
+    let (many_opened, many_read, many_bytes) = cost_of_opening(1000);
+    assert_eq!(few_opened, many_opened);
+    // The manifest is read once, in pieces.
+    let more = (many_bytes - few_bytes).div_ceil(8 << 10);
+    assert!(
+        many_read <= few_read + more,
+        "{few_read} reads of {few_bytes} bytes, {many_read} of {many_bytes}"
+    );
+}

@@ -48,7 +48,7 @@ pub enum Event {
     /// A writer has to wait for background work.
     #[non_exhaustive]
     StallBegan {
-        /// What it waits for.
+        /// What it waits for, by the name of a [`StallCause`](crate::StallCause).
         cause: &'static str,
     },
     /// That writer goes on, or has its error.
@@ -61,7 +61,7 @@ pub enum Event {
     },
     /// The disk is full: writes or background work cannot be done.
     NoSpace,
-    /// What could not be done for want of room can be done again.
+    /// What could not be done for want of room can be done again, and nothing is refused.
     SpaceResumed,
 }
 

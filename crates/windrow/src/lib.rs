@@ -47,9 +47,10 @@ pub use base::limits;
 pub use base::{Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, SegmentId, SequenceNumber};
 pub use block::PinnedValue;
 pub use codec::Compression;
-pub use engine::{KeyspaceStats, LevelStats, Stats, VerifyReport};
+pub use engine::{KeyspaceStats, LevelStats, MemoryUse, StallStats, Stats, VerifyReport};
 pub use events::{Event, EventListener};
 pub use options::{BlockSource, Durability, FilterAllocation, KeyspaceOptions, Options, Preset};
+pub use policy::StallCause;
 
 /// Compiles the example of the README.
 #[cfg(doctest)]

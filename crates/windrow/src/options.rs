@@ -167,6 +167,15 @@ pub struct Options {
     /// Bytes per second that merges may write, 0 for no bound, which is the default. Flushes count but
     /// never wait, and nobody waits while writers are held up for lack of merging.
     pub merge_bytes_per_second: u64,
+    /// Bytes of memory that memtables, block cache, indexes and filters of open tables, cursors and
+    /// buffers of background work may take together. Default 512 MiB; 0 for no limit. Half of it is
+    /// for memtables, and a memtable takes at most an eighth, whatever `memtable_bytes` says; the
+    /// block cache gives way to tables and cursors.
+    pub memory_budget: u64,
+    /// Bytes of disk kept back, so that on a full disk entries can still be removed, and the database
+    /// opened. Default 4 MiB; 0 for none. Once the disk was full, it counts as full until twice as
+    /// much is free.
+    pub reserve_bytes: u64,
 
     // Tuning
     /// How long a mapped block is trusted before its checksum is verified again. Default an hour.
@@ -191,6 +200,8 @@ impl Default for Options {
             background_threads: 2,
             open_files_max: 512,
             merge_bytes_per_second: 0,
+            memory_budget: 512 << 20,
+            reserve_bytes: 4 << 20,
             scrub_interval: Duration::from_secs(3600),
             keyspace: KeyspaceOptions::default(),
             vfs: Arc::new(OsVfs),
@@ -199,6 +210,10 @@ impl Default for Options {
         }
     }
 }
+
+/// What each background thread needs of the memory budget: an eighth of it holds the buffers of a
+/// merge.
+const MEMORY_PER_THREAD_MIN: u64 = 4 << 20;
 
 impl Options {
     /// The options of a preset.
@@ -253,12 +268,33 @@ impl Options {
             !self.error_if_exists || self.create_if_missing,
             "error_if_exists without create_if_missing can never succeed",
         );
-        check(
-            self.max_wal_bytes >= self.keyspace.memtable_bytes as u64,
-            "max_wal_bytes must be at least memtable_bytes",
-        );
+        if self.reserve_bytes > 1 << 40 {
+            faults.push("reserve_bytes must be at most 1 TiB".to_owned());
+        }
+        let memory_min = MEMORY_PER_THREAD_MIN.saturating_mul(self.background_threads as u64);
+        if self.memory_budget != 0 && self.memory_budget < memory_min {
+            faults.push(format!(
+                "memory_budget must be 0 or at least {memory_min}, 4 MiB for each of the \
+                 background_threads"
+            ));
+        }
+        faults.extend(self.misfit(&self.keyspace));
         faults.extend(self.keyspace.faults());
         report(&faults)
+    }
+
+    /// Checks that a keyspace with `keyspace` fits into a database with these options.
+    ///
+    /// # Errors
+    /// `InvalidArgument`.
+    pub(crate) fn check_fits(&self, keyspace: &KeyspaceOptions) -> Result<()> {
+        let faults: Vec<String> = self.misfit(keyspace).into_iter().collect();
+        report(&faults)
+    }
+
+    fn misfit(&self, keyspace: &KeyspaceOptions) -> Option<String> {
+        let fits = self.max_wal_bytes >= keyspace.memtable_bytes as u64;
+        (!fits).then(|| "max_wal_bytes must be at least memtable_bytes".to_owned())
     }
 }
 

@@ -11,7 +11,7 @@ const KEYS: u64 = 20_000;
 const ARENAS: u64 = 3;
 
 /// A chunk of an arena is two allocations: its header and its memory, twice that of the one before.
-const CHUNK_HEADER_BYTES: u64 = 5 * size_of::<usize>() as u64;
+const CHUNK_HEADER_BYTES: u64 = 6 * size_of::<usize>() as u64;
 const CHUNK_BYTES_MIN: u64 = 8 << 10;
 const CHUNK_BYTES_MAX: u64 = 2 << 20;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::json;
-use windrow::{Result, Stats};
+use windrow::{MemoryUse, Result, Stats};
 
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -25,6 +25,12 @@ pub(crate) fn stats(folder: &PathBuf, as_metrics: bool, output: &mut Output) -> 
     output.line(totals(&stats))?;
     output.line("")?;
     output.line(levels_table(&stats))?;
+    output.line("")?;
+    output.line(memory_table(&stats.memory))?;
+    if let Some(stalls) = stalls_table(&stats) {
+        output.line("")?;
+        output.line(stalls)?;
+    }
     for keyspace in &stats.keyspaces {
         output.line("")?;
         let options = picture::options(&keyspace.options);
@@ -53,7 +59,6 @@ fn totals(stats: &Stats) -> Table {
     let rows = [
         ("last sequence number", human_count(stats.sequence)),
         ("bytes on disk", bytes(stats.disk_bytes)),
-        ("blocks in cache", bytes(stats.cache_bytes)),
         ("since open: given by writers", bytes(stats.user_bytes)),
         ("  written to the log", bytes(stats.wal_bytes)),
         ("  written by flushes", bytes(stats.flush_bytes)),
@@ -63,13 +68,65 @@ fn totals(stats: &Stats) -> Table {
         ("  flushes", human_count(stats.flushes)),
         ("  merges", human_count(stats.merges)),
         ("  moves", human_count(stats.moves)),
-        ("  stalls", human_count(stats.stalls)),
+        (
+            "  writes that had to wait",
+            human_count(stats.stall_count()),
+        ),
     ];
     let mut table = plain_table();
     for (name, amount) in rows {
         table.add_row([Cell::new(name), right(&amount)]);
     }
     table
+}
+
+fn memory_table(memory: &MemoryUse) -> Table {
+    let mut table = plain_table();
+    table.set_header([Cell::new("memory"), right(&"bytes")]);
+    for (name, amount) in [
+        ("memtables", memory.memtables),
+        ("block cache", memory.block_cache),
+        ("tables: indexes, filters", memory.tables),
+        ("cursors", memory.cursors),
+        ("flushes and merges", memory.jobs),
+        ("total", memory.total),
+    ] {
+        table.add_row([Cell::new(name), right(&human_bytes(amount))]);
+    }
+    let budget = match memory.budget {
+        0 => "none".to_owned(),
+        budget => human_bytes(budget),
+    };
+    table.add_row([Cell::new("budget"), right(&budget)]);
+    table
+}
+
+/// The causes that made writes wait; `None` where none did.
+fn stalls_table(stats: &Stats) -> Option<Table> {
+    let mut table = plain_table();
+    table.set_header([
+        Cell::new("writes waited for"),
+        right(&"delays"),
+        right(&"stops"),
+        right(&"seconds"),
+        right(&"longest"),
+    ]);
+    let mut waited = stats
+        .stalls
+        .iter()
+        .filter(|stall| stall.delays + stall.stops > 0)
+        .peekable();
+    waited.peek()?;
+    for stall in waited {
+        table.add_row([
+            Cell::new(stall.cause.name()),
+            right(&human_count(stall.delays)),
+            right(&human_count(stall.stops)),
+            right(&format!("{:.3}", stall.micros as f64 / 1e6)),
+            right(&format!("{:.1} ms", stall.longest_micros as f64 / 1e3)),
+        ]);
+    }
+    Some(table)
 }
 
 fn levels_table(stats: &Stats) -> Table {

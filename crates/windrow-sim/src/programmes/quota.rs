@@ -1,14 +1,15 @@
 //! The disk fills up at every possible size: writes fail with `NoSpace`, reads go on, and as soon
-//! as there is room writing goes on by itself. Nothing acknowledged is lost, whatever crashes.
+//! as there is room writing goes on by itself. Nothing acknowledged is lost, whatever crashes. Where
+//! space was kept back, entries can be removed from the full disk, and it can be opened.
 
 use super::{Replay, check_crashes, empty_model, for_seeds, history, setting_of};
 use crate::disk::{CrashPolicy, SimDisk};
-use crate::history::{Operation, Profile};
+use crate::history::{FIRST_KEYSPACE, Operation, Profile};
 use crate::session::Session;
 use crate::settings::Setting;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
-use windrow::ErrorKind;
+use windrow::{Durability, ErrorKind};
 
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
@@ -44,12 +45,15 @@ pub struct Tally {
     pub quotas: u64,
     /// Operations that failed with `NoSpace`.
     pub failures: u64,
+    /// Failures at which space was kept back.
+    pub reserves: u64,
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "quotas tried          {:>8}", self.quotas)?;
-        writeln!(f, "failures with NoSpace {:>8}", self.failures)
+        writeln!(f, "failures with NoSpace {:>8}", self.failures)?;
+        writeln!(f, "  with a reserve      {:>8}", self.reserves)
     }
 }
 
@@ -65,6 +69,7 @@ pub fn run(plan: &Plan) -> Tally {
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             tally.quotas += of_seed.quotas;
             tally.failures += of_seed.failures;
+            tally.reserves += of_seed.reserves;
         },
     );
     tally.into_inner().unwrap_or_else(PoisonError::into_inner)
@@ -88,28 +93,55 @@ pub fn run_seed(plan: &Plan, seed: u64) -> Tally {
     loop {
         replay.at(format!("quota {quota}"));
         tally.quotas += 1;
-        let failures = run_with_quota(seed, &setting, &operations, quota);
-        tally.failures += failures;
-        if failures == 0 {
+        let before = tally.failures;
+        run_with_quota(seed, &setting, &operations, quota, &mut tally);
+        if tally.failures == before {
             return tally;
         }
         quota += plan.step_bytes;
     }
 }
 
-/// Returns how many operations failed.
-fn run_with_quota(seed: u64, setting: &Setting, operations: &[Operation], quota: u64) -> u64 {
+/// On a full disk whose reserve was there: entries can be removed, and the next process can open the
+/// database and remove more.
+fn use_reserve(session: &mut Session) {
+    let remove = |session: &mut Session| {
+        let change = (FIRST_KEYSPACE.to_owned(), b"gone".to_vec(), None);
+        session.write(&[change], Durability::Sync)
+    };
+    let used = if session.is_open() {
+        remove(session).and_then(|()| session.kill())
+    } else {
+        session.disk = session.disk.end_process();
+        session.open()
+    };
+    let used = used
+        .and_then(|()| session.check())
+        .and_then(|()| remove(session));
+    if let Err(error) = used {
+        panic!("the reserve is of no use: {error:?}");
+    }
+}
+
+/// Adds to `tally` what failed.
+fn run_with_quota(
+    seed: u64,
+    setting: &Setting,
+    operations: &[Operation],
+    quota: u64,
+    tally: &mut Tally,
+) {
     let disk = SimDisk::new();
     disk.set_quota(Some(quota));
     let mut session = Session::new(disk, seed, setting.clone(), empty_model());
-    let mut failures = 0;
     let mut attempt =
         |session: &mut Session, what: &mut dyn FnMut(&mut Session) -> windrow::Result<()>| {
+            let was_held = session.is_open() && session.db().stats().reserve_bytes > 0;
             let Err(error) = what(session) else {
                 return;
             };
             assert_eq!(error.kind(), ErrorKind::NoSpace, "{error:?}");
-            failures += 1;
+            tally.failures += 1;
             // Reads go on.
             if session.is_open()
                 && let Err(error) = session.check()
@@ -117,6 +149,10 @@ fn run_with_quota(seed: u64, setting: &Setting, operations: &[Operation], quota:
                 panic!("reads fail because the disk is full: {error:?}");
             }
             check_crash(session, setting);
+            if was_held {
+                tally.reserves += 1;
+                use_reserve(session);
+            }
             // There is room now; no reopening is needed to write on, and then it is gone again.
             session.disk.set_quota(None);
             if !session.is_open() {
@@ -151,7 +187,6 @@ fn run_with_quota(seed: u64, setting: &Setting, operations: &[Operation], quota:
         panic!("the database is not sound after the disk was full: {error:?}");
     }
     check_crash(&session, setting);
-    failures
 }
 
 /// A power failure on the full disk leaves an allowed state once there is room.

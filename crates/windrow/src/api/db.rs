@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Batch, Keyspace, Snapshot};
 use crate::base::Result;
-use crate::engine::{Access, Handle, Stats, VerifyReport};
+use crate::engine::{Access, Handle, MemoryUse, Stats, VerifyReport};
 use crate::options::{Durability, KeyspaceOptions, Options};
 
 /// An open database: a folder that holds named keyspaces under one commit order.
@@ -207,6 +207,11 @@ impl Db {
     /// What the database has done since it was opened and what it looks like now.
     pub fn stats(&self) -> Stats {
         self.handle.engine().stats()
+    }
+
+    /// What the database holds in memory, by purpose, against [`Options::memory_budget`].
+    pub fn memory(&self) -> MemoryUse {
+        self.handle.engine().memory()
     }
 
     /// The folder of the database.

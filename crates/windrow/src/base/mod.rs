@@ -1,8 +1,9 @@
 //! Layer 0: the words that every other layer speaks.
 //!
-//! Owns errors, identifiers, sequence numbers, entry kinds, limits and the facade over
-//! synchronisation primitives. No I/O, no threads, no clocks.
+//! Owns errors, identifiers, sequence numbers, entry kinds, limits, accounts of memory and the
+//! facade over synchronisation primitives. No I/O, no threads, no clocks.
 
+pub(crate) mod account;
 pub(crate) mod cursor;
 pub(crate) mod error;
 pub(crate) mod ids;
@@ -11,6 +12,7 @@ pub mod limits;
 pub(crate) mod prefix_index;
 pub(crate) mod sync;
 
+pub(crate) use account::{Account, Held};
 pub(crate) use cursor::{Cursor, Step};
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{FileNumber, KeyspaceId, SegmentId};

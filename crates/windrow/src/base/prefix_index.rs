@@ -77,6 +77,14 @@ impl PrefixIndex {
         self.heads.len()
     }
 
+    /// The bytes that the index holds in memory, itself not counted.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.common.len()
+            + size_of_val(&*self.heads)
+            + size_of_val(&*self.starts)
+            + self.rests.len()
+    }
+
     /// The key at `position` after the common prefix.
     fn rest(&self, position: usize) -> &[u8] {
         &self.rests[self.starts[position]..self.starts[position + 1]]

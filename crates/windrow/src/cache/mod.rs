@@ -17,6 +17,7 @@ use std::sync::Arc;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
+use crate::base::sync::Mutex;
 use crate::block::stored::Place;
 
 /// Bytes of bookkeeping that an entry costs beside its block.
@@ -28,7 +29,14 @@ const TYPICAL_BLOCK_BYTES: u64 = 4 << 10;
 /// Verified blocks, bounded by their bytes.
 pub(crate) struct BlockCache {
     blocks: Cache<Key, Arc<[u8]>, Weight, BuildHasherDefault<PlaceHasher>>,
+    /// What it may hold where nothing else needs the room.
+    bytes_max: u64,
+    /// What it may hold now; changed by whoever holds the lock.
+    capacity: Mutex<u64>,
 }
+
+/// The capacity is changed in steps of this part of the largest one.
+const STEPS: u64 = 32;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
@@ -100,6 +108,8 @@ impl BlockCache {
             unreachable!("capacities are all that the builder asks for");
         };
         Self {
+            bytes_max: bytes,
+            capacity: Mutex::new(bytes),
             blocks: Cache::with_options(
                 options,
                 Weight,
@@ -118,6 +128,18 @@ impl BlockCache {
     /// Keeps a verified payload (I1).
     pub(crate) fn insert(&self, place: Place, block: Arc<[u8]>) {
         self.blocks.insert(Key::from(place), block);
+    }
+
+    /// Gives way to others, or takes back what they no longer need: the cache holds at most
+    /// `bytes` from here on, and what it was made for.
+    pub(crate) fn fit(&self, bytes: u64) {
+        let step = (self.bytes_max / STEPS).max(1);
+        let wanted = bytes.min(self.bytes_max) / step * step;
+        let mut capacity = self.capacity.lock();
+        if *capacity != wanted {
+            *capacity = wanted;
+            self.blocks.set_capacity(wanted);
+        }
     }
 
     /// The bytes held now.
@@ -160,6 +182,23 @@ mod tests {
             ..place(7)
         };
         assert_eq!(cache.get(elsewhere), None);
+    }
+
+    #[test]
+    fn it_gives_way_and_takes_back() {
+        let cache = BlockCache::new(1 << 20);
+        let fill =
+            || (0..1000).for_each(|offset| cache.insert(place(offset), vec![0; 4096].into()));
+        fill();
+        cache.fit(1 << 18);
+        assert!(cache.bytes() <= 1 << 18, "{}", cache.bytes());
+        fill();
+        assert!(cache.bytes() <= 1 << 18 && cache.bytes() > 1 << 16);
+        cache.fit(u64::MAX);
+        fill();
+        assert!(cache.bytes() <= 1 << 20 && cache.bytes() > 1 << 19);
+        cache.fit(0);
+        assert_eq!(cache.bytes(), 0);
     }
 
     #[test]

@@ -9,8 +9,9 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::base::{Error, ErrorKind, FileNumber, Result, SegmentId, Trailer};
+use crate::base::{Account, Error, ErrorKind, FileNumber, Held, Result, SegmentId, Trailer};
 use crate::policy::OutputCutter;
 use crate::table::{FileMeta, TableOptions, TableWriter, file_name};
 use crate::vfs::Vfs;
@@ -43,6 +44,8 @@ pub(crate) trait JobContext {
     fn pace(&self, class: IoClass, bytes: u64);
     /// Fails when the job is to be abandoned.
     fn check_cancelled(&self) -> Result<()>;
+    /// Where the buffers of jobs are counted.
+    fn memory(&self) -> &Arc<Account>;
 }
 
 /// Writes ascending entries into as many tables as they need.
@@ -59,6 +62,8 @@ pub(crate) struct Output<'a, 'keys> {
     /// Every file, finished or not; dropped after its writer.
     created: Created<'a>,
     entries: u64,
+    /// What the writer holds in memory.
+    held: Held,
 }
 
 impl<'a, 'keys> Output<'a, 'keys> {
@@ -81,6 +86,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
                 numbers: Vec::new(),
             },
             entries: 0,
+            held: Held::new(context.memory(), 0),
         }
     }
 
@@ -107,6 +113,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             )?),
         };
         writer.add(key, trailer, value)?;
+        self.held.grow_to(writer.memory_bytes());
         self.entries += 1;
         self.unpaced += (key.len() + value.len()) as u64;
         if self.unpaced >= PACE_BYTES {
@@ -147,6 +154,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
     fn close_file(&mut self) -> Result<()> {
         if let Some(writer) = self.writer.take() {
             self.finished.push(writer.finish()?);
+            self.held.set(0);
         }
         Ok(())
     }

@@ -32,7 +32,13 @@ impl Engine {
         name: &str,
         options: Option<KeyspaceOptions>,
     ) -> Result<Arc<KeyspaceCore>> {
-        options.as_ref().map_or(Ok(()), KeyspaceOptions::validate)?;
+        if let Some(options) = &options {
+            options.validate()?;
+            // Where nothing is written no memtable fills up.
+            if !self.is_read_only() {
+                self.options.check_fits(options)?;
+            }
+        }
         if name.is_empty() || name.len() > KEYSPACE_NAME_BYTES_MAX {
             return Err(Error::invalid_argument(format!(
                 "a keyspace's name has 1 to {KEYSPACE_NAME_BYTES_MAX} bytes, not {}",
@@ -117,6 +123,7 @@ impl Engine {
                     options.clone(),
                     Version::default(),
                     level_count,
+                    &self.memory,
                 ));
                 let mut all = Vec::clone(&keyspaces);
                 all.push(Arc::clone(&core));
@@ -137,15 +144,21 @@ impl Engine {
         // Nothing overtakes the log: what was acknowledged before the keyspace went is not lost
         // where its going is not.
         self.sync_logs()?;
-        self.catalog.commit(
-            |_| vec![Record::DropKeyspace(core.id())],
-            |_| {
-                let others = keyspaces.iter().filter(|other| !Arc::ptr_eq(other, core));
-                self.keyspaces.store(Shared::new(others.cloned().collect()));
-                core.note_dropped();
-            },
-        )?;
+        let dropped = self.with_reserve(|| {
+            self.catalog.commit(
+                |_| vec![Record::DropKeyspace(core.id())],
+                |_| {
+                    let others = keyspaces.iter().filter(|other| !Arc::ptr_eq(other, core));
+                    self.keyspaces.store(Shared::new(others.cloned().collect()));
+                    core.note_dropped();
+                },
+            )
+        });
         drop(creating);
+        self.note_reserve();
+        dropped?;
+        // Its memtables press on writers no more.
+        self.refresh_shared_pressure();
         self.signal.notify();
         Ok(())
     }
@@ -239,7 +252,9 @@ impl Engine {
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = Stats {
             sequence: self.visible.load(Ordering::Acquire),
-            cache_bytes: self.tables.context().cache.bytes(),
+            memory: self.memory(),
+            reserve_bytes: self.reserve.held_bytes(),
+            is_disk_full: self.reserve.is_full(),
             ..Stats::default()
         };
         self.counters.fill(&mut stats);

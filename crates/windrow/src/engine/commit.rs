@@ -115,9 +115,27 @@ impl Engine {
     /// `NoSpace` where nothing was written; `NotFound` for a keyspace that was dropped; `Closed`; `Poisoned`, or the error that poisoned the
     /// database, where the fate of the write is unknown until it is reopened.
     pub(crate) fn commit(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
+        match self.commit_once(write, durability) {
+            Err(error) if error.kind() == ErrorKind::NoSpace => {
+                self.reserve.give_up();
+                self.note_reserve();
+                if write.only_removes() {
+                    return self.commit_once(write, durability);
+                }
+                Err(error)
+            }
+            outcome => outcome,
+        }
+    }
+
+    #[inline]
+    fn commit_once(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
         self.check_writable()?;
         for keyspace in write.keyspaces() {
             keyspace.check_there()?;
+        }
+        if self.reserve.is_full() {
+            self.admit_to_full_disk(write)?;
         }
         self.admit(write)?;
         let request = || {
@@ -241,7 +259,7 @@ impl Engine {
             }
             self.signal.notify();
         }
-        let log_bytes_max = self.options.keyspace.memtable_bytes as u64;
+        let log_bytes_max = self.log_bytes_max();
         let is_long = |writer: &LogWriter| writer.end() >= log_bytes_max;
         if log.writer.as_ref().is_some_and(is_long) {
             match self.begin_log(log) {
@@ -289,6 +307,8 @@ impl Engine {
         self.chain
             .switch(log.last_sequence, next.number(), next.shared());
         log.writer = prepared.take();
+        drop(prepared);
+        self.refresh_shared_pressure();
         Ok(())
     }
 
@@ -314,8 +334,14 @@ impl Engine {
 
     /// Whether the present log is half full and the one after it does not exist yet.
     pub(super) fn is_log_due(&self) -> bool {
-        let half = self.options.keyspace.memtable_bytes as u64 / 2;
-        self.chain.last_log_bytes() >= half && self.commits.next.lock().is_none()
+        self.chain.last_log_bytes() >= self.log_bytes_max() / 2
+            && self.commits.next.lock().is_none()
+    }
+
+    /// The length at which a log is full: that of a memtable.
+    pub(super) fn log_bytes_max(&self) -> u64 {
+        self.memory
+            .memtable_bytes(self.options.keyspace.memtable_bytes) as u64
     }
 
     /// Creates the log after the present one, so that no writer has to wait for it.
@@ -409,7 +435,7 @@ impl Engine {
                 number: writer.number(),
                 offset: writer.end(),
             };
-            self.catalog.commit(|_| vec![record], |_| ())?;
+            self.with_reserve(|| self.catalog.commit(|_| vec![record.clone()], |_| ()))?;
         }
         drop(log);
         drop(leadership);

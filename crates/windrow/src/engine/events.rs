@@ -1,7 +1,8 @@
 //! What the engine tells a listener of a full disk: when it is met, and when work goes on.
 //!
-//! Writers and jobs are looked at apart, since the room that is reserved for one says nothing of the
-//! other: the disk is no longer full when whoever met it has succeeded again.
+//! Writers, jobs and the [reserve](super::reserve) are looked at apart, since room for one says nothing
+//! of the others: the disk is no longer full when whoever met it has succeeded again, and the reserve
+//! refuses nothing any more. Where there is no reserve, writers alone tell of it.
 //!
 //! Concurrency: one word; events of threads that change it at the same time may be told in either
 //! order.
@@ -15,6 +16,13 @@ use crate::events::Event;
 #[derive(Debug, Default)]
 pub(super) struct FullDisk(AtomicU8);
 
+impl FullDisk {
+    #[inline]
+    fn holds(&self, bit: u8) -> bool {
+        self.0.load(Ordering::Relaxed) & bit != 0
+    }
+}
+
 /// Who needs room.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NeedsRoom {
@@ -22,14 +30,29 @@ pub(super) enum NeedsRoom {
     Jobs = 2,
 }
 
+/// The bit of the reserve, while it refuses what adds data.
+const RESERVE: u8 = 4;
+
 impl Engine {
-    /// Looks at how work ended that needs room. The caller holds no lock.
+    /// Looks at how work ended that needs room, and may have given up the reserve. The caller holds no
+    /// lock.
     #[inline]
     pub(super) fn note_space<T>(&self, who: NeedsRoom, outcome: &Result<T>) {
         let bit = who as u8;
         match outcome {
             Err(error) if error.kind() == ErrorKind::NoSpace => self.note_full(bit),
-            Ok(_) if self.full_disk.0.load(Ordering::Relaxed) & bit != 0 => self.note_room(bit),
+            Ok(_) if self.full_disk.holds(bit) => self.note_room(bit),
+            _ => {}
+        }
+        self.note_reserve();
+    }
+
+    /// Looks at the reserve, which may have been given up or taken. The caller holds no lock.
+    #[inline]
+    pub(super) fn note_reserve(&self) {
+        match (self.full_disk.holds(RESERVE), self.reserve.is_full()) {
+            (false, true) => self.note_full(RESERVE),
+            (true, false) => self.note_room(RESERVE),
             _ => {}
         }
     }

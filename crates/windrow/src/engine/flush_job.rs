@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use super::merge_job::{next_version, table_options};
 use super::{Engine, KeyspaceCore, stats};
+use crate::base::sync::atomic::Ordering;
 use crate::base::{FileNumber, Result, SequenceNumber};
 use crate::compact::merge::{Part, check_entries, merge};
 use crate::compact::output::{IoClass, Output};
@@ -55,11 +56,7 @@ impl Engine {
         self.grant_filters(keyspace, written);
         stats::add(&self.counters.flush_bytes, bytes);
         stats::add(&self.counters.flushes, 1);
-        if let Some(first) = first_needed {
-            for number in self.chain.drop_before(first) {
-                self.remove_file(FileName::Wal(number));
-            }
-        }
+        self.remove_logs_before(first_needed);
         self.options.listener.tell(|| Event::FlushEnded {
             keyspace: keyspace.name().to_owned(),
             entries: oldest.memtable.entries(),
@@ -68,6 +65,30 @@ impl Engine {
             duration: self.options.runtime.now().saturating_sub(start),
         });
         Ok(())
+    }
+
+    /// Drops the logs that nothing keeps, where no flush is due that would.
+    pub(super) fn drop_logs(&self) -> Result<()> {
+        let first_needed = self.catalog.commit(
+            |state| {
+                // First: what is visible is in its memtable, and whatever comes later is younger.
+                let through = self.visible.load(Ordering::Acquire);
+                let first = self.first_needed_log(None, through, state);
+                first.map(Record::OldestLog).into_iter().collect()
+            },
+            |state| state.logs.first().copied(),
+        )?;
+        self.remove_logs_before(first_needed);
+        self.refresh_shared_pressure();
+        Ok(())
+    }
+
+    fn remove_logs_before(&self, first_needed: Option<FileNumber>) {
+        if let Some(first) = first_needed {
+            for number in self.chain.drop_before(first) {
+                self.remove_file(FileName::Wal(number));
+            }
+        }
     }
 
     fn flush_records(
@@ -95,16 +116,17 @@ impl Engine {
             .filter(|synced| Some(*synced) > state.log_synced);
         records.extend(synced.map(|(number, offset)| Record::LogSynced { number, offset }));
         records.extend(
-            self.first_needed_log(keyspace, through, state)
+            self.first_needed_log(Some(keyspace), through, state)
                 .map(Record::OldestLog),
         );
         records
     }
 
-    /// The first log that is needed once `keyspace` is flushed up to `through`, if that frees any.
+    /// The first log that is needed once `keyspace`, if any, is flushed up to `through`, if that frees
+    /// any. All entries up to `through` are in memtables or tables.
     fn first_needed_log(
         &self,
-        keyspace: &Arc<KeyspaceCore>,
+        keyspace: Option<&Arc<KeyspaceCore>>,
         through: SequenceNumber,
         state: &ManifestState,
     ) -> Option<FileNumber> {
@@ -113,7 +135,7 @@ impl Engine {
             .load()
             .iter()
             .filter_map(|other| {
-                if Arc::ptr_eq(other, keyspace) {
+                if keyspace.is_some_and(|keyspace| Arc::ptr_eq(other, keyspace)) {
                     return Some(through + 1);
                 }
                 let flushed = state
@@ -122,7 +144,9 @@ impl Engine {
                     .map_or(0, |state| state.flushed);
                 other.unflushed(flushed)
             })
-            .min()?;
+            .min()
+            .unwrap_or(u64::MAX)
+            .min(through + 1);
         let first = self.chain.first_needed(unflushed)?;
         state
             .logs

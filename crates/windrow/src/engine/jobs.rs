@@ -1,7 +1,8 @@
 //! What runs in the background, and in what order.
 //!
 //! A worker asks [`Engine::next_job`] for the most urgent job that is due: removing files that nobody
-//! needs, flushing, preparing the next log, merging. One worker is kept free of merges, so that a
+//! needs, putting memtables aside where logs or memory run short, flushing, preparing the next log,
+//! merging. One worker is kept free of merges, so that a
 //! flush never waits for a long one. What to merge is the policy's decision; this module claims the
 //! inputs so that no two jobs get in each other's way, and gives them back whatever happens.
 //!
@@ -19,7 +20,7 @@ use super::events::NeedsRoom;
 use super::merge_job::MergeJob;
 use super::pace::IoBudget;
 use super::split_merge::{SplitMerge, Taken};
-use super::stall::OwedDelay;
+use super::stall::{AtomicPressure, PaidAt};
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -38,7 +39,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub(super) struct Background {
     rotation_requested: AtomicBool,
-    pub(super) owed: OwedDelay,
+    pub(super) paid_at: PaidAt,
+    /// The pressure on writers to any keyspace, and the bytes of memtables it was worked out for.
+    pub(super) shared_pressure: AtomicPressure,
+    pub(super) seen_memory: AtomicU64,
     /// Merges and parts of merges that are running, parts that a leader carries out aside.
     merging: AtomicUsize,
     pub(super) io_budget: IoBudget,
@@ -95,6 +99,8 @@ enum Job {
     PrepareLog,
     MarkLog,
     FreeLog(Vec<Arc<KeyspaceCore>>),
+    FreeMemory(Arc<KeyspaceCore>),
+    TakeReserve,
     Merge(Arc<KeyspaceCore>, MergeJob),
     Part(Taken),
 }
@@ -105,16 +111,6 @@ fn unless_dropped(keyspace: &KeyspaceCore, outcome: Result<()>) -> Result<()> {
         let is_needless = error.kind() != ErrorKind::Poisoned && keyspace.is_dropped();
         if is_needless { Ok(()) } else { Err(error) }
     })
-}
-
-fn claim_flush(keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
-    let mut work = keyspace.work.lock();
-    if work.is_flushing {
-        return None;
-    }
-    let oldest = keyspace.state().waiting.last()?.clone();
-    work.is_flushing = true;
-    Some(Job::Flush(Arc::clone(keyspace), oldest))
 }
 
 impl Engine {
@@ -130,8 +126,17 @@ impl Engine {
         if self.poison.is_set() || self.is_resting() {
             return None;
         }
-        let keyspaces = self.keyspaces.load();
-        if let Some(flush) = keyspaces.iter().find_map(claim_flush) {
+        if self.reserve.is_due(self.options.runtime.now()) {
+            return Some(Job::TakeReserve);
+        }
+        // What only rotates comes first: the flushes that it leads to then take their turn by age.
+        if let Some(pinning) = self.keyspaces_that_pin_the_log() {
+            return Some(Job::FreeLog(pinning));
+        }
+        if let Some(keyspace) = self.largest_memtable() {
+            return Some(Job::FreeMemory(keyspace));
+        }
+        if let Some(flush) = self.claim_flush() {
             return Some(flush);
         }
         if self.options.runtime.now() >= *self.background.log_rests_until.lock() {
@@ -142,15 +147,14 @@ impl Engine {
                 return Some(Job::MarkLog);
             }
         }
-        if let Some(pinning) = self.keyspaces_that_pin_the_log() {
-            return Some(Job::FreeLog(pinning));
-        }
         if self.background.merging.load(Ordering::Acquire) < self.merges_max() {
             if let Some(part) = self.take_part() {
                 self.background.merging.fetch_add(1, Ordering::AcqRel);
                 return Some(Job::Part(part));
             }
-            return keyspaces
+            return self
+                .keyspaces
+                .load()
                 .iter()
                 .find_map(|keyspace| self.claim_merge(keyspace));
         }
@@ -160,6 +164,26 @@ impl Engine {
     /// How many threads may merge at a time: one is kept free for flushes.
     pub(super) fn merges_max(&self) -> usize {
         self.options.background_threads.saturating_sub(1).max(1)
+    }
+
+    /// Claims the oldest memtable that waits in any keyspace, so that none waits for ever behind a
+    /// busy keyspace.
+    fn claim_flush(&self) -> Option<Job> {
+        let keyspaces = self.keyspaces.load();
+        let mut by_age: Vec<_> = keyspaces
+            .iter()
+            .filter_map(|keyspace| Some((keyspace.state().waiting.last()?.through, keyspace)))
+            .collect();
+        by_age.sort_by_key(|(through, _)| *through);
+        by_age.into_iter().find_map(|(_, keyspace)| {
+            let mut work = keyspace.work.lock();
+            if work.is_flushing {
+                return None;
+            }
+            let oldest = keyspace.state().waiting.last()?.clone();
+            work.is_flushing = true;
+            Some(Job::Flush(Arc::clone(keyspace), oldest))
+        })
     }
 
     fn claim_merge(&self, keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
@@ -179,12 +203,25 @@ impl Engine {
         }
     }
 
-    /// The keyspaces that must be flushed for the oldest log to go, if the logs are too long.
+    /// Whether the logs are so long that the oldest should go. Early enough that it is gone before
+    /// writers have to wait for that.
+    fn are_logs_long(&self) -> bool {
+        self.chain.bytes() > self.options.max_wal_bytes / 4 * 3
+    }
+
+    /// Whether a job of the logs may be due, without a look at locks that are held during I/O.
+    pub(super) fn may_log_be_due(&self) -> bool {
+        self.chain.last_log_bytes() >= self.log_bytes_max() / 2 || self.are_logs_long()
+    }
+
+    /// The keyspaces that must be put aside for the oldest log to go, if the logs are long; none
+    /// where nothing keeps that log but that no flush has dropped it.
     fn keyspaces_that_pin_the_log(&self) -> Option<Vec<Arc<KeyspaceCore>>> {
-        if self.chain.bytes() <= self.options.max_wal_bytes {
+        if !self.are_logs_long() {
             return None;
         }
         let last = self.chain.oldest_closed()?;
+        let mut is_pinned = false;
         let pinning: Vec<_> = self.catalog.with_state(|state| {
             let pins = |keyspace: &&Arc<KeyspaceCore>| {
                 let flushed = state
@@ -194,11 +231,13 @@ impl Engine {
                 let pins = keyspace
                     .unflushed(flushed)
                     .is_some_and(|sequence| sequence <= last);
+                is_pinned |= pins;
+                // What waits is flushed without being asked.
                 pins && keyspace.state().waiting.is_empty()
             };
             self.keyspaces.load().iter().filter(pins).cloned().collect()
         });
-        (!pinning.is_empty()).then_some(pinning)
+        (!is_pinned || !pinning.is_empty()).then_some(pinning)
     }
 
     fn run(&self, job: Job) -> Result<()> {
@@ -208,16 +247,28 @@ impl Engine {
                 Ok(())
             }
             Job::Flush(keyspace, oldest) => {
-                let outcome = self.flush(&keyspace, &oldest);
+                let outcome = self.with_reserve(|| self.flush(&keyspace, &oldest));
                 keyspace.work.lock().is_flushing = false;
                 keyspace.refresh_pressure();
+                self.refresh_shared_pressure();
                 let outcome = unless_dropped(&keyspace, outcome);
                 self.note_space(NeedsRoom::Jobs, &outcome);
                 outcome
             }
             Job::PrepareLog => self.rest_log_if_full(self.prepare_log()),
             Job::MarkLog => self.rest_log_if_full(self.mark_log()),
+            Job::FreeLog(keyspaces) if keyspaces.is_empty() => {
+                let outcome = self.with_reserve(|| self.drop_logs());
+                self.note_space(NeedsRoom::Jobs, &outcome);
+                outcome
+            }
             Job::FreeLog(keyspaces) => self.rotate(&keyspaces),
+            Job::FreeMemory(keyspace) => self.rotate(&[keyspace]),
+            Job::TakeReserve => {
+                self.reserve.take();
+                self.note_reserve();
+                Ok(())
+            }
             Job::Merge(keyspace, merge) => {
                 let outcome = self.merge(&keyspace, &merge);
                 merge.release(&keyspace);

@@ -19,15 +19,17 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::filters::FilterState;
+use super::memory::Memory;
+use super::stall::AtomicPressure;
 use super::stats::Striped;
 use crate::base::limits::LEVELS_MAX;
-use crate::base::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
 use crate::base::{Error, FileNumber, KeyspaceId, Result, SequenceNumber, Trailer};
 use crate::manifest::Version;
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
-use crate::policy::{Claim, Pressure};
+use crate::policy::{Claim, Pressure, memtable_pressure, memtables_may_slow};
 use crate::read::dead_stretch::DeadStretch;
 use crate::read::state::{ReadState, Waiting};
 
@@ -40,7 +42,7 @@ pub(crate) struct KeyspaceCore {
     id: KeyspaceId,
     name: String,
     options: ArcSwap<KeyspaceOptions>,
-    /// The option of that name, at hand for every write.
+    /// The size at which a memtable is full, at hand for every write.
     memtable_bytes: AtomicUsize,
     /// Set under the catalog's lock, when the edit that drops the keyspace is durable. The state
     /// stays for whoever holds the keyspace at a snapshot.
@@ -51,8 +53,11 @@ pub(crate) struct KeyspaceCore {
     pub(crate) filters: Mutex<FilterState>,
     /// Where cursors need not look.
     pub(crate) dead: Arc<DeadStretch>,
-    /// The pressure on writers: 0 none, up to 999 a delay in thousandths, 1000 stop.
-    pressure: AtomicU32,
+    /// The pressure of the debts on disk.
+    pressure: AtomicPressure,
+    /// How many memtables wait, if so many can slow writers; else 0.
+    slowing_memtables: AtomicUsize,
+    memory: Arc<Memory>,
     pub(crate) answered: Striped<{ LEVELS_MAX + 2 }>,
 }
 
@@ -84,9 +89,6 @@ impl KeyspaceWork {
     }
 }
 
-/// Pressure in thousandths at which writers stop.
-const STOP: u32 = 1000;
-
 impl KeyspaceCore {
     pub(crate) fn new(
         id: KeyspaceId,
@@ -94,16 +96,17 @@ impl KeyspaceCore {
         options: KeyspaceOptions,
         version: Version,
         level_count: usize,
+        memory: &Arc<Memory>,
     ) -> Self {
         let state = ReadState {
-            active: Arc::new(Memtable::new()),
+            active: Arc::new(Memtable::new(&memory.memtables)),
             waiting: Vec::new(),
             version: Shared::new(version),
         };
         Self {
             id,
             name,
-            memtable_bytes: AtomicUsize::new(options.memtable_bytes),
+            memtable_bytes: AtomicUsize::new(memory.memtable_bytes(options.memtable_bytes)),
             dropped: AtomicBool::new(false),
             state: ArcSwap::from_pointee(state),
             install: Mutex::new(()),
@@ -114,7 +117,9 @@ impl KeyspaceCore {
             }),
             filters: Mutex::new(FilterState::new(&options)),
             dead: Arc::default(),
-            pressure: AtomicU32::new(0),
+            pressure: AtomicPressure::default(),
+            slowing_memtables: AtomicUsize::new(0),
+            memory: Arc::clone(memory),
             answered: Striped::new(),
             options: ArcSwap::from_pointee(options),
         }
@@ -134,8 +139,10 @@ impl KeyspaceCore {
 
     /// Takes options that the manifest has recorded.
     pub(crate) fn set_options(&self, options: KeyspaceOptions) {
-        self.memtable_bytes
-            .store(options.memtable_bytes, Ordering::Relaxed);
+        self.memtable_bytes.store(
+            self.memory.memtable_bytes(options.memtable_bytes),
+            Ordering::Relaxed,
+        );
         self.options.store(Shared::new(options));
     }
 
@@ -202,7 +209,7 @@ impl KeyspaceCore {
             });
             waiting.extend(state.waiting.iter().cloned());
             ReadState {
-                active: Arc::new(Memtable::new()),
+                active: Arc::new(Memtable::new(&self.memory.memtables)),
                 waiting,
                 version: Shared::clone(&state.version),
             }
@@ -248,26 +255,28 @@ impl KeyspaceCore {
 
     /// The pressure on writers.
     #[inline]
-    pub(crate) fn pressure(&self) -> Pressure {
-        match self.pressure.load(Ordering::Relaxed) {
-            0 => Pressure::None,
-            STOP => Pressure::Stop,
-            thousandths => Pressure::Delay(f64::from(thousandths) / f64::from(STOP)),
+    pub(super) fn pressure(&self) -> Pressure {
+        let on_disk = self.pressure.load();
+        match self.slowing_memtables.load(Ordering::Relaxed) {
+            0 => on_disk,
+            waiting => on_disk.max(memtable_pressure(waiting, self.filled())),
         }
     }
 
-    pub(crate) fn set_pressure(&self, pressure: Pressure) {
-        let thousandths = match pressure {
-            Pressure::None => 0,
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "the fraction is from 0 to 1"
-            )]
-            Pressure::Delay(fraction) => (fraction * f64::from(STOP)) as u32,
-            Pressure::Stop => STOP,
+    /// The part of the active memtable that is used.
+    fn filled(&self) -> f64 {
+        let used = self.state.load().active.memory_bytes();
+        used as f64 / self.memtable_bytes.load(Ordering::Relaxed) as f64
+    }
+
+    /// Sets the pressure of the debts on disk and that of `waiting` memtables.
+    pub(super) fn set_pressure(&self, on_disk: Pressure, waiting: usize) {
+        let slowing = if memtables_may_slow(waiting) {
+            waiting
+        } else {
+            0
         };
-        self.pressure
-            .store(thousandths.min(STOP), Ordering::Relaxed);
+        self.pressure.store(on_disk);
+        self.slowing_memtables.store(slowing, Ordering::Relaxed);
     }
 }

@@ -11,7 +11,7 @@ use super::split_merge::SplitMerge;
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
-use crate::base::{Error, FileNumber, Result};
+use crate::base::{Account, Error, FileNumber, Result};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
 use crate::compact::output::{IoClass, JobContext, Output};
 use crate::events::Event;
@@ -424,10 +424,9 @@ impl KeyspaceCore {
         let tree = summary(&state.version, &work);
         let backlog = Backlog {
             level0_runs: tree.level(0).len(),
-            memtables_waiting: state.waiting.len(),
             pending_bytes: policy::pending_bytes(&tree, &options),
         };
-        self.set_pressure(policy::pressure(backlog, &options));
+        self.set_pressure(policy::pressure(backlog, &options), state.waiting.len());
     }
 }
 
@@ -457,6 +456,10 @@ impl JobContext for Engine {
             return Err(Error::closed());
         }
         Ok(())
+    }
+
+    fn memory(&self) -> &Arc<Account> {
+        &self.memory.tables.jobs
     }
 }
 

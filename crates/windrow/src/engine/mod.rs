@@ -19,8 +19,8 @@
 //!
 //! Concurrency, in lock order: the leadership of the commits; the catalog; a keyspace's `work`, then
 //! its `install`; everything else is a leaf. Locks held during I/O are the leadership, the catalog,
-//! that of the log being made or synced, that of the keyspace being created or dropped and, while a table is
-//! opened for the first time, its slot's; readers take the last only.
+//! that of the log being made or synced, that of the keyspace being created or dropped, that of the
+//! reserve and, while a table is opened for the first time, its slot's; readers take the last only.
 
 mod admin;
 mod catalog;
@@ -33,12 +33,14 @@ mod flush_job;
 mod ids;
 mod jobs;
 mod keyspace;
+mod memory;
 mod merge_job;
 mod open;
 mod pace;
 mod poison;
 mod reads;
 mod replay;
+mod reserve;
 mod signal;
 mod snapshots;
 mod split_merge;
@@ -54,7 +56,7 @@ use std::sync::Arc;
 
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
-use crate::base::{Error, Result, SequenceNumber};
+use crate::base::{Error, ErrorKind, Result, SequenceNumber};
 use crate::cache::BlockCache;
 use crate::manifest::Obsolete;
 use crate::options::Options;
@@ -63,14 +65,17 @@ use crate::table::{OpenTables, ScrubClock, TableContext};
 use crate::vfs::LockGuard;
 
 pub(crate) use keyspace::KeyspaceCore;
+pub use memory::MemoryUse;
 pub(crate) use reads::{StateCursor, StateView};
-pub use stats::{KeyspaceStats, LevelStats, Stats, VerifyReport};
+pub use stats::{KeyspaceStats, LevelStats, StallStats, Stats, VerifyReport};
 pub(crate) use write::Write;
 
 use catalog::Catalog;
 use commit::Commits;
 use jobs::Background;
+use memory::Memory;
 use poison::Poison;
+use reserve::Reserve;
 use signal::Signal;
 use snapshots::Snapshots;
 use stats::Counters;
@@ -80,6 +85,7 @@ use wal::WalChain;
 pub(crate) struct Engine {
     directory: PathBuf,
     options: Options,
+    memory: Arc<Memory>,
     tables: Arc<OpenTables>,
     catalog: Catalog,
     chain: WalChain,
@@ -100,6 +106,7 @@ pub(crate) struct Engine {
     is_closed: AtomicBool,
     signal: Signal,
     background: Background,
+    reserve: Reserve,
     counters: Arc<Counters>,
 }
 
@@ -197,21 +204,37 @@ enum Open {
 }
 
 impl Handle {
-    /// Opens the database in `directory` and starts its workers.
+    /// Opens the database in `directory` and starts its workers; for writing, on a full disk with the
+    /// space of the reserve.
     pub(crate) fn open(directory: &Path, options: Options, access: Access) -> Result<Self> {
         options.validate()?;
+        match Self::open_once(directory, options.clone(), access) {
+            Err(error)
+                if error.kind() == ErrorKind::NoSpace
+                    && access == Access::ReadWrite
+                    && reserve::give_up_unopened(&*options.vfs, directory) =>
+            {
+                Self::open_once(directory, options, access)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn open_once(directory: &Path, options: Options, access: Access) -> Result<Self> {
         let counters = Arc::new(Counters::new());
         let poison = Arc::new(Poison::default());
         let obsolete = Arc::new(Obsolete::default());
+        let memory = Arc::new(Memory::new(&options));
         let open = match access {
             Access::ReadWrite => open::open,
             Access::ReadOnly => open::open_read_only,
         };
-        let opened = open(directory, &options, &obsolete, &counters, &poison)?;
+        let opened = open(directory, &options, &memory, &obsolete, &counters, &poison)?;
         let context = TableContext {
             source: options.block_source,
             cache: Arc::new(BlockCache::new(options.cache_bytes)),
             scrub: Arc::new(ScrubClock::default()),
+            memory: Arc::clone(&memory.tables),
         };
         let tables = OpenTables::new(
             Arc::clone(&options.vfs),
@@ -221,6 +244,7 @@ impl Handle {
         );
         let engine = Arc::new(Engine {
             directory: directory.to_owned(),
+            memory,
             tables: Arc::new(tables),
             catalog: opened.catalog,
             chain: opened.chain,
@@ -237,16 +261,22 @@ impl Handle {
             is_closed: AtomicBool::new(false),
             signal: Signal::default(),
             background: Background::default(),
+            reserve: Reserve::new(&options.vfs, directory, options.reserve_bytes),
             counters,
             options,
         });
         if access == Access::ReadWrite {
             engine.begin_first_log(opened.last_log)?;
             engine.shorten_chain()?;
+            engine.reserve.take();
+            engine.note_reserve();
         }
         for keyspace in engine.keyspaces.load().iter() {
             engine.grant_filters(keyspace, filters::ALL);
             keyspace.refresh_pressure();
+        }
+        if access == Access::ReadWrite {
+            engine.refresh_shared_pressure();
         }
         let runtime = Arc::clone(&engine.options.runtime);
         let work: Arc<dyn crate::runtime::Work> = Arc::<Engine>::clone(&engine);

@@ -24,6 +24,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::catalog::Catalog;
 use super::keyspace::KeyspaceCore;
+use super::memory::Memory;
 use super::poison::Poison;
 use super::replay::{RecordedLogs, ReplayedLog, read_header, replay};
 use super::stats::Counters;
@@ -66,6 +67,7 @@ pub(crate) struct Opened {
 pub(crate) fn open(
     directory: &Path,
     options: &Options,
+    memory: &Arc<Memory>,
     obsolete: &Arc<Obsolete>,
     counters: &Arc<Counters>,
     poison: &Arc<Poison>,
@@ -89,7 +91,7 @@ pub(crate) fn open(
     };
     check_files(&state, &files)?;
 
-    let keyspaces = build_keyspaces(&state, options, obsolete)?;
+    let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
     let replayed = fill_memtables(&**vfs, directory, &state, &keyspaces)?;
     make_durable(&**vfs, directory, &replayed)?;
     let replayed_last = replayed.last().map_or(0, |log| log.last_sequence);
@@ -133,6 +135,7 @@ pub(crate) fn open(
 pub(crate) fn open_read_only(
     directory: &Path,
     options: &Options,
+    memory: &Arc<Memory>,
     obsolete: &Arc<Obsolete>,
     counters: &Arc<Counters>,
     poison: &Arc<Poison>,
@@ -151,7 +154,7 @@ pub(crate) fn open_read_only(
     let files = list(&**vfs, directory)?;
     check_unnamed_logs(&**vfs, directory, manifest, &state, &files)?;
     check_files(&state, &files)?;
-    let keyspaces = build_keyspaces(&state, options, obsolete)?;
+    let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
     let replayed = fill_memtables(&**vfs, directory, &state, &keyspaces)?;
     let chain = WalChain::default();
     for log in &replayed {
@@ -381,6 +384,7 @@ fn check_unnamed_logs(
 fn build_keyspaces(
     state: &ManifestState,
     options: &Options,
+    memory: &Arc<Memory>,
     obsolete: &Arc<Obsolete>,
 ) -> Result<Vec<Arc<KeyspaceCore>>> {
     let build = |(id, keyspace): (&KeyspaceId, &KeyspaceState)| {
@@ -396,6 +400,7 @@ fn build_keyspaces(
             recorded_options(keyspace, options)?,
             version,
             usize::from(keyspace.level_count),
+            memory,
         )))
     };
     state.keyspaces.iter().map(build).collect()
@@ -448,7 +453,8 @@ fn remove_strangers(
     let named: BTreeSet<FileName> = catalog.with_state(|state| named_files(state).collect());
     for file in files {
         // `files` was listed before the new manifest was made, so every manifest in it is old.
-        let is_kept = matches!(file, FileName::Current | FileName::Lock) || named.contains(file);
+        let is_kept = matches!(file, FileName::Current | FileName::Lock | FileName::Reserve)
+            || named.contains(file);
         if !is_kept {
             drop(vfs.remove(&directory.join(file.to_string())));
         }

@@ -12,7 +12,6 @@ use std::time::Duration;
 use super::Engine;
 use crate::base::sync::Mutex;
 use crate::compact::output::IoClass;
-use crate::policy::Pressure;
 
 /// The bucket holds at most what comes in this time.
 const BURST: f64 = 0.25;
@@ -66,9 +65,9 @@ impl Engine {
 
     fn are_writers_held_up(&self) -> bool {
         let keyspaces = self.keyspaces.load();
-        keyspaces
-            .iter()
-            .any(|keyspace| keyspace.pressure() != Pressure::None)
+        let mut pressures = keyspaces.iter().map(|keyspace| keyspace.pressure());
+        self.background.shared_pressure.load().fraction > 0.0
+            || pressures.any(|pressure| pressure.fraction > 0.0)
     }
 }
 

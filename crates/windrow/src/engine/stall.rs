@@ -1,29 +1,29 @@
 //! How writers wait for background work: a delay that grows with the debt, and a stop before the
 //! debt gets out of hand.
 //!
-//! A write that meets no pressure pays one load for it. Delays are gathered until they are worth a
-//! sleep. A stop lasts until a job has brought the pressure down; there is none without a job that
-//! is due or running, and where jobs cannot be done the writer gets their error instead.
+//! A write that meets no pressure pays a few loads for it. Delayed writes are paid for one behind the
+//! other, whichever threads they come from: each moves the time at which all of them will be paid for,
+//! and sleeps until then once that is worth a sleep. A stop lasts until a job has brought the pressure
+//! down; there is none without a job that is due or running, and where jobs cannot be done the writer
+//! gets their error instead. Every wait is counted under its cause.
 //!
 //! Concurrency: writers wait on the [signal](super::signal) without any lock.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Engine, KeyspaceCore, Write, stats};
-use crate::base::Result;
-use crate::base::sync::atomic::{AtomicU64, Ordering};
+use super::memory::MemtableUse;
+use super::stats::Waited;
+use super::{Engine, Write};
+use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::base::{ErrorKind, Result};
 use crate::events::Event;
-use crate::policy::Pressure;
-
-/// Bytes per second that a writer is held to when the stop is near.
-const SLOWEST_BYTES_PER_SECOND: f64 = 16e6;
+use crate::policy::{Pressure, SharedBacklog, StallCause, shared_pressure};
 
 /// A delay shorter than this is owed, not slept.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
 /// No write is delayed for longer, however large it is.
-const SLEEP_MAX: Duration = Duration::from_secs(1);
+const SLEEP_MAX: Duration = Duration::from_millis(500);
 
 /// A delay notices this soon that the database is being closed.
 const SLEEP_PIECE: Duration = Duration::from_millis(50);
@@ -31,41 +31,106 @@ const SLEEP_PIECE: Duration = Duration::from_millis(50);
 /// How long a stopped writer waits before it looks again, should no job end.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// What a listener hears that writers wait for.
-const CAUSE: &str = "background work";
-
-/// Nanoseconds of delay that writers owe.
+/// A pressure that any thread may read and replace.
 #[derive(Debug, Default)]
-pub(super) struct OwedDelay(AtomicU64);
+pub(super) struct AtomicPressure(AtomicU32);
+
+/// The fraction at which writers stop, as it is kept.
+const STOP: f64 = 65535.0;
+
+impl AtomicPressure {
+    #[inline]
+    pub(super) fn load(&self) -> Pressure {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Pressure::NONE,
+            packed => Pressure {
+                cause: StallCause::ALL[packed as usize >> 16],
+                fraction: f64::from(packed & 0xffff) / STOP,
+            },
+        }
+    }
+
+    pub(super) fn store(&self, pressure: Pressure) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the fraction is from 0 to 1"
+        )]
+        let fraction = (pressure.fraction * STOP) as u32;
+        let cause = match fraction {
+            0 => 0,
+            _ => (pressure.cause as u32) << 16,
+        };
+        self.0.store(cause | fraction, Ordering::Relaxed);
+    }
+}
+
+/// When all writes that were delayed will be paid for, in nanoseconds of the runtime's clock.
+#[derive(Debug, Default)]
+pub(super) struct PaidAt(AtomicU64);
+
+impl PaidAt {
+    /// Adds a delay of `delay` at `now`; returns how long the writer must wait for its turn.
+    fn add(&self, now: Duration, delay: Duration) -> Duration {
+        let (now, delay) = (nanos(now), nanos(delay));
+        let latest = now.saturating_add(nanos(SLEEP_MAX));
+        let add = |paid: u64| paid.max(now).saturating_add(delay).min(latest);
+        let before = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |paid| Some(add(paid)));
+        Duration::from_nanos(before.map_or(0, |paid| add(paid) - now))
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
 
 impl Engine {
-    /// Lets `write` pass as its keyspaces' pressure allows, and asks for a new memtable where one
-    /// is full.
+    /// Lets `write` pass as the pressure allows, and asks for a new memtable where one is full.
     #[inline]
     pub(super) fn admit(&self, write: &Write<'_>) -> Result<()> {
         for keyspace in write.keyspaces() {
             if keyspace.is_memtable_full() {
                 self.background.request_rotation();
             }
-            match keyspace.pressure() {
-                Pressure::None => {}
-                Pressure::Delay(fraction) => self.delay(fraction, write.encoded_bytes_max()),
-                Pressure::Stop => self.wait_out(keyspace)?,
-            }
         }
-        Ok(())
+        let pressure = self.pressure_on(write);
+        if pressure.fraction > 0.0 {
+            self.slow_down(write, pressure)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The worst pressure on any keyspace of `write`.
+    #[inline]
+    fn pressure_on(&self, write: &Write<'_>) -> Pressure {
+        if !self.is_memory_as_seen() {
+            self.refresh_shared_pressure();
+        }
+        let mut worst = self.background.shared_pressure.load();
+        for keyspace in write.keyspaces() {
+            worst = worst.max(keyspace.pressure());
+        }
+        worst
     }
 
     #[cold]
-    fn delay(&self, fraction: f64, bytes: usize) {
-        let owed = Duration::from_secs_f64(fraction * bytes as f64 / SLOWEST_BYTES_PER_SECOND);
-        let nanos = u64::try_from(owed.as_nanos()).unwrap_or(u64::MAX);
-        let total = self.background.owed.0.fetch_add(nanos, Ordering::Relaxed) + nanos;
-        let total = Duration::from_nanos(total);
-        if total >= SLEEP_MIN {
-            self.background.owed.0.store(0, Ordering::Relaxed);
-            self.count_stall(|| self.sleep(total.min(SLEEP_MAX)));
+    fn slow_down(&self, write: &Write<'_>, pressure: Pressure) -> Result<()> {
+        if pressure.is_stop() {
+            return self.wait_out(write, pressure.cause);
         }
+        let runtime = &*self.options.runtime;
+        let delay = pressure.delay(write.encoded_bytes_max());
+        let wait = self.background.paid_at.add(runtime.now(), delay);
+        if wait >= SLEEP_MIN {
+            let start = self.begin_stall(pressure.cause);
+            self.sleep(wait);
+            self.end_stall(pressure.cause, start);
+            self.count_stall(pressure.cause, Waited::Delayed, start);
+        }
+        Ok(())
     }
 
     /// Sleeps for `rest`, or until the database is being closed.
@@ -77,42 +142,141 @@ impl Engine {
         }
     }
 
-    #[cold]
-    fn wait_out(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
+    /// Waits until nothing stops `write` any more.
+    fn wait_out(&self, write: &Write<'_>, mut cause: StallCause) -> Result<()> {
         let failures = self.background.failures();
         self.retry_failed_jobs();
-        self.count_stall(|| {
-            loop {
-                let generation = self.signal.generation();
-                self.check_writable()?;
-                keyspace.check_there()?;
-                // Anew, since nothing else would do so where no job is due.
-                keyspace.refresh_pressure();
-                if keyspace.pressure() != Pressure::Stop {
-                    return Ok(());
-                }
-                self.background.check_failures_since(failures)?;
-                if !self.options.runtime.step_instead_of_waiting(self) {
-                    self.signal.wait_after(generation, LOOK_AGAIN);
-                }
+        let mut start = self.begin_stall(cause);
+        let outcome = loop {
+            let generation = self.signal.generation();
+            if let Err(error) = self.check_writable() {
+                break Err(error);
             }
-        })
+            if let Err(error) = self.refresh_pressure_on(write) {
+                break Err(error);
+            }
+            let pressure = self.pressure_on(write);
+            if !pressure.is_stop() {
+                break Ok(());
+            }
+            if pressure.cause != cause {
+                self.end_stall(cause, start);
+                self.count_stall(cause, Waited::Stopped, start);
+                cause = pressure.cause;
+                start = self.begin_stall(cause);
+            }
+            if let Err(error) = self.background.check_failures_since(failures) {
+                break Err(error);
+            }
+            if !self.options.runtime.step_instead_of_waiting(self) {
+                self.signal.wait_after(generation, LOOK_AGAIN);
+            }
+        };
+        self.end_stall(cause, start);
+        let cause = match &outcome {
+            Err(error) if error.kind() == ErrorKind::NoSpace => StallCause::DiskFull,
+            _ => cause,
+        };
+        self.count_stall(cause, Waited::Stopped, start);
+        outcome
     }
 
-    fn count_stall<R>(&self, wait: impl FnOnce() -> R) -> R {
-        let listener = &self.options.listener;
-        let cause = CAUSE;
-        listener.tell(|| Event::StallBegan { cause });
-        let start = self.options.runtime.now();
-        let outcome = wait();
-        let waited = self.options.runtime.now().saturating_sub(start);
-        listener.tell(|| Event::StallEnded {
-            cause,
-            duration: waited,
+    /// Works out the pressure on `write` anew, since nothing else would do so where no job is due.
+    ///
+    /// # Errors
+    /// `NotFound` where a keyspace of it was dropped, whose pressure no job brings down.
+    fn refresh_pressure_on(&self, write: &Write<'_>) -> Result<()> {
+        self.refresh_shared_pressure();
+        for keyspace in write.keyspaces() {
+            keyspace.check_there()?;
+            keyspace.refresh_pressure();
+        }
+        Ok(())
+    }
+
+    /// Tells the listener that a writer waits from now on; returns when that is.
+    fn begin_stall(&self, cause: StallCause) -> Duration {
+        let cause = cause.name();
+        self.options.listener.tell(|| Event::StallBegan { cause });
+        self.options.runtime.now()
+    }
+
+    /// Tells the listener that a writer has waited since `start`.
+    fn end_stall(&self, cause: StallCause, start: Duration) {
+        let duration = self.options.runtime.now().saturating_sub(start);
+        self.options.listener.tell(|| Event::StallEnded {
+            cause: cause.name(),
+            duration,
         });
-        stats::add(&self.counters.stalls, 1);
-        let micros = u64::try_from(waited.as_micros()).unwrap_or(u64::MAX);
-        stats::add(&self.counters.stall_micros, micros);
-        outcome
+    }
+
+    /// Counts a writer's wait since `start`.
+    pub(super) fn count_stall(&self, cause: StallCause, waited: Waited, start: Duration) {
+        let time = self.options.runtime.now().saturating_sub(start);
+        self.counters.add_stall(cause, waited, time);
+    }
+
+    /// Works out the pressure on all writers anew, and wakes a worker where a job may be due.
+    #[cold]
+    pub(super) fn refresh_shared_pressure(&self) {
+        let counted = self.memory.memtables.bytes();
+        let memtables_max = self.memory.memtables_max;
+        // Below the half of the share nothing is slow and nothing due.
+        let used = if counted > memtables_max / 2 {
+            self.memtable_use()
+        } else {
+            MemtableUse::default()
+        };
+        let backlog = SharedBacklog {
+            memtable_bytes: used.active + used.waiting,
+            memtable_bytes_max: memtables_max,
+            closed_log_bytes: self.chain.closed_bytes(),
+            log_bytes_max: self.options.max_wal_bytes,
+        };
+        self.background
+            .shared_pressure
+            .store(shared_pressure(backlog));
+        self.background
+            .seen_memory
+            .store(counted, Ordering::Relaxed);
+        if used.active > memtables_max / 2 || self.may_log_be_due() {
+            self.signal.notify();
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::{AtomicPressure, PaidAt, SLEEP_MAX};
+    use crate::policy::{Pressure, StallCause};
+    use std::time::Duration;
+
+    #[test]
+    fn a_pressure_is_read_as_it_was_stored() {
+        let atomic = AtomicPressure::default();
+        assert!(atomic.load().fraction == 0.0);
+        for cause in StallCause::ALL {
+            for fraction in [0.0, 0.25, 0.999, 1.0] {
+                atomic.store(Pressure { cause, fraction });
+                let read = atomic.load();
+                assert!((read.fraction - fraction).abs() < 1e-4);
+                assert!(fraction == 0.0 || read.cause == cause);
+                assert_eq!(read.is_stop(), fraction >= 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn delays_are_paid_for_one_behind_the_other() {
+        let paid = PaidAt::default();
+        let millis = Duration::from_millis;
+        let now = Duration::from_secs(5);
+        assert_eq!(paid.add(now, millis(2)), millis(2));
+        // Another writer waits behind the first.
+        assert_eq!(paid.add(now, millis(3)), millis(5));
+        assert_eq!(paid.add(now + millis(4), millis(1)), millis(2));
+        // What is paid for long since counts no more.
+        assert_eq!(paid.add(now + millis(400), millis(1)), millis(1));
+        assert_eq!(paid.add(now + millis(400), Duration::MAX), SLEEP_MAX);
     }
 }

@@ -4,9 +4,12 @@
 //! lines by thread, so that readers do not contend; a sum over stripes may be a few operations old.
 
 use std::array;
+use std::time::Duration;
 
+use super::memory::MemoryUse;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::options::KeyspaceOptions;
+use crate::policy::StallCause;
 use crate::table::ReadCounters;
 
 /// What a database has done since it was opened, and what it looks like now.
@@ -52,16 +55,18 @@ pub struct Stats {
     pub filter_rejects: u64,
     /// Filters that said yes where the run did not hold the key.
     pub filter_false_positives: u64,
-    /// Bytes in the block cache.
-    pub cache_bytes: u64,
-    /// Writes that had to wait for background work.
-    pub stalls: u64,
-    /// Time they waited, in microseconds.
-    pub stall_micros: u64,
+    /// What is held in memory, by purpose.
+    pub memory: MemoryUse,
+    /// Writes that had to wait, by cause; every cause once.
+    pub stalls: Vec<StallStats>,
     /// The newest visible sequence number.
     pub sequence: u64,
-    /// Bytes of all files of the database.
+    /// Bytes of all files of the database, but for the reserve.
     pub disk_bytes: u64,
+    /// Bytes of disk that are kept back now; 0 where the database is open for reading only.
+    pub reserve_bytes: u64,
+    /// Whether the disk is full: entries can be removed, but not added.
+    pub is_disk_full: bool,
     /// Each keyspace.
     pub keyspaces: Vec<KeyspaceStats>,
 }
@@ -72,6 +77,23 @@ impl Stats {
         self.wal_bytes + self.manifest_bytes + self.flush_bytes + self.merge_bytes_written
     }
 
+    /// How many writes had to wait.
+    pub fn stall_count(&self) -> u64 {
+        let count = |stall: &StallStats| stall.delays + stall.stops;
+        self.stalls.iter().map(count).sum()
+    }
+
+    /// How long they waited, in microseconds.
+    pub fn stall_micros(&self) -> u64 {
+        self.stalls.iter().map(|stall| stall.micros).sum()
+    }
+
+    /// The longest of these waits, in microseconds.
+    pub fn longest_stall_micros(&self) -> u64 {
+        let longest = self.stalls.iter().map(|stall| stall.longest_micros);
+        longest.max().unwrap_or_default()
+    }
+
     /// Bytes written per byte given; 0 before the first write.
     pub fn write_amplification(&self) -> f64 {
         if self.user_bytes == 0 {
@@ -79,6 +101,23 @@ impl Stats {
         }
         self.written_bytes() as f64 / self.user_bytes as f64
     }
+}
+
+/// How writers waited for one cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct StallStats {
+    /// What they waited for.
+    pub cause: StallCause,
+    /// Writes that were slowed down.
+    pub delays: u64,
+    /// Writes that waited until a job had finished, or were refused.
+    pub stops: u64,
+    /// Time that both waited, in microseconds.
+    pub micros: u64,
+    /// The longest single wait, in microseconds.
+    pub longest_micros: u64,
 }
 
 /// What a keyspace looks like now.
@@ -197,6 +236,34 @@ fn stripe_of_this_thread() -> usize {
     STRIPE.with(|stripe| *stripe)
 }
 
+/// How a writer waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Waited {
+    Delayed,
+    Stopped,
+}
+
+/// The waits for one cause.
+#[derive(Debug, Default)]
+struct StallCounters {
+    delays: AtomicU64,
+    stops: AtomicU64,
+    micros: AtomicU64,
+    longest_micros: AtomicU64,
+}
+
+impl StallCounters {
+    fn sum(&self, cause: StallCause) -> StallStats {
+        StallStats {
+            cause,
+            delays: self.delays.load(Ordering::Relaxed),
+            stops: self.stops.load(Ordering::Relaxed),
+            micros: self.micros.load(Ordering::Relaxed),
+            longest_micros: self.longest_micros.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// Everything that is counted on the way.
 #[derive(Debug)]
 pub(crate) struct Counters {
@@ -213,8 +280,7 @@ pub(crate) struct Counters {
     pub(crate) merges: AtomicU64,
     pub(crate) merge_parts: AtomicU64,
     pub(crate) moves: AtomicU64,
-    pub(crate) stalls: AtomicU64,
-    pub(crate) stall_micros: AtomicU64,
+    stalls: [StallCounters; StallCause::ALL.len()],
 }
 
 impl Counters {
@@ -234,8 +300,7 @@ impl Counters {
             merges: zero(),
             merge_parts: zero(),
             moves: zero(),
-            stalls: zero(),
-            stall_micros: zero(),
+            stalls: array::from_fn(|_| StallCounters::default()),
         }
     }
 
@@ -285,11 +350,26 @@ impl Counters {
             (&self.merges, &mut stats.merges),
             (&self.merge_parts, &mut stats.merge_parts),
             (&self.moves, &mut stats.moves),
-            (&self.stalls, &mut stats.stalls),
-            (&self.stall_micros, &mut stats.stall_micros),
         ] {
             *field = counter.load(Ordering::Relaxed);
         }
+        stats.stalls = StallCause::ALL
+            .iter()
+            .zip(&self.stalls)
+            .map(|(cause, counters)| counters.sum(*cause))
+            .collect();
+    }
+
+    /// Counts one wait of a writer.
+    pub(super) fn add_stall(&self, cause: StallCause, waited: Waited, time: Duration) {
+        let counters = &self.stalls[cause as usize];
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        match waited {
+            Waited::Delayed => add(&counters.delays, 1),
+            Waited::Stopped => add(&counters.stops, 1),
+        }
+        add(&counters.micros, micros);
+        counters.longest_micros.fetch_max(micros, Ordering::Relaxed);
     }
 }
 

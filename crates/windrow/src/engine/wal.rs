@@ -150,6 +150,13 @@ impl WalChain {
         self.0.lock().iter().map(Link::bytes).sum()
     }
 
+    /// Bytes in the logs that are full.
+    pub(crate) fn closed_bytes(&self) -> u64 {
+        let links = self.0.lock();
+        let closed = links.split_last().map_or(&[][..], |(_, closed)| closed);
+        closed.iter().map(|link| link.length).sum()
+    }
+
     /// The newest sequence number of the oldest log, if it is closed: flushing up to it frees a log.
     pub(crate) fn oldest_closed(&self) -> Option<SequenceNumber> {
         let links = self.0.lock();

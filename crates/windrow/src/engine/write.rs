@@ -37,6 +37,25 @@ impl Write<'_> {
         }
     }
 
+    /// Whether no entry adds data.
+    pub(crate) fn only_removes(&self) -> bool {
+        match self {
+            Self::One { kind, .. } => *kind == Kind::Tombstone,
+            Self::Batch { payload, .. } => {
+                let Ok(mut entries) = BatchReader::new(payload) else {
+                    return false;
+                };
+                loop {
+                    match entries.next() {
+                        Ok(Some(entry)) if entry.kind == Kind::Tombstone => {}
+                        Ok(next) => return next.is_none(),
+                        Err(_) => return false,
+                    }
+                }
+            }
+        }
+    }
+
     /// The keyspaces that are written.
     #[inline]
     pub(crate) fn keyspaces(&self) -> &[Arc<KeyspaceCore>] {

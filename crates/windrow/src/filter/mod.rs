@@ -83,6 +83,11 @@ impl FilterBuilder {
         self.hashes.push(hash);
     }
 
+    /// The bytes held in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.hashes.capacity() * size_of::<u64>()
+    }
+
     /// Appends unit `number` to `output`; returns false, with nothing written, where there are no
     /// keys or no bits.
     pub(crate) fn finish(&self, number: u8, bits_per_key: f64, output: &mut Vec<u8>) -> bool {

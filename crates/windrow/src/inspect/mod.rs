@@ -60,7 +60,7 @@ pub fn visit(path: &Path, visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>
         Some(FileName::Manifest(number)) => logs::manifest(&place, number, &mut report)?,
         Some(FileName::Table(number)) => tables::table(&place, number, &mut report)?,
         Some(FileName::Current) => current(&place, &mut report)?,
-        Some(FileName::CurrentNew | FileName::Lock) | None => {
+        Some(FileName::CurrentNew | FileName::Lock | FileName::Reserve) | None => {
             return Err(Error::invalid_argument(format!(
                 "{} is not a log, a manifest, a table or CURRENT",
                 path.display()

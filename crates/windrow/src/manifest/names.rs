@@ -23,6 +23,8 @@ pub(crate) enum FileName {
     CurrentNew,
     /// Held by the process that has the database open.
     Lock,
+    /// Space that is kept back for a full disk.
+    Reserve,
 }
 
 impl FileName {
@@ -32,6 +34,7 @@ impl FileName {
             "CURRENT" => Self::Current,
             "CURRENT.new" => Self::CurrentNew,
             "LOCK" => Self::Lock,
+            "RESERVE" => Self::Reserve,
             _ => {
                 let (digits, extension) = name.split_once('.')?;
                 let number = digits.parse().ok();
@@ -52,7 +55,7 @@ impl FileName {
     pub(crate) fn number(self) -> Option<FileNumber> {
         match self {
             Self::Wal(number) | Self::Table(number) | Self::Manifest(number) => Some(number),
-            Self::Current | Self::CurrentNew | Self::Lock => None,
+            Self::Current | Self::CurrentNew | Self::Lock | Self::Reserve => None,
         }
     }
 }
@@ -66,6 +69,7 @@ impl fmt::Display for FileName {
             Self::Current => f.write_str("CURRENT"),
             Self::CurrentNew => f.write_str("CURRENT.new"),
             Self::Lock => f.write_str("LOCK"),
+            Self::Reserve => f.write_str("RESERVE"),
         }
     }
 }
@@ -85,6 +89,7 @@ mod tests {
                 FileName::Current,
                 FileName::CurrentNew,
                 FileName::Lock,
+                FileName::Reserve,
             ] {
                 assert_eq!(FileName::parse(&file.to_string()), Some(file));
             }

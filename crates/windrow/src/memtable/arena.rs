@@ -24,10 +24,12 @@
     reason = "hands out raw memory that is shared by pointers"
 )]
 
+use crate::base::Account;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
+use std::sync::Arc;
 
 /// What every piece is aligned to.
 pub(super) const ALIGNMENT: usize = 8;
@@ -52,13 +54,19 @@ struct Chunk {
     used: AtomicUsize,
     /// The bytes handed out of all chunks before this one.
     used_before: usize,
+    /// The bytes of all chunks before this one.
+    allocated_before: usize,
     /// The chunk before, or null.
     previous: *mut Chunk,
 }
 
 impl Chunk {
     /// Allocates a chunk behind `previous` and gives up its ownership.
-    fn build(capacity: usize, used_before: usize, previous: *mut Chunk) -> *mut Chunk {
+    fn build(
+        capacity: usize,
+        (used_before, allocated_before): (usize, usize),
+        previous: *mut Chunk,
+    ) -> *mut Chunk {
         let layout = Self::layout(capacity);
         // SAFETY: the capacity is never zero.
         let start = unsafe { alloc(layout) };
@@ -70,6 +78,7 @@ impl Chunk {
             capacity,
             used: AtomicUsize::new(0),
             used_before,
+            allocated_before,
             previous,
         }))
     }
@@ -111,14 +120,18 @@ pub(super) struct Arena {
     current: AtomicPtr<Chunk>,
     /// Held while a chunk is added.
     growth: Mutex<()>,
+    /// Where the memory of all chunks is counted.
+    account: Arc<Account>,
 }
 
 impl Arena {
-    pub(super) fn new() -> Self {
-        let chunk = Chunk::build(CHUNK_BYTES_MIN, 0, ptr::null_mut());
+    pub(super) fn new(account: &Arc<Account>) -> Self {
+        let chunk = Chunk::build(CHUNK_BYTES_MIN, (0, 0), ptr::null_mut());
+        account.add(CHUNK_BYTES_MIN as u64);
         Self {
             current: AtomicPtr::new(chunk),
             growth: Mutex::new(()),
+            account: Arc::clone(account),
         }
     }
 
@@ -137,6 +150,12 @@ impl Arena {
     pub(super) fn used_bytes(&self) -> usize {
         let chunk = self.current();
         chunk.used_before + (chunk.used.load(Ordering::Relaxed) & !SEALED)
+    }
+
+    /// The bytes of all chunks: what the arena takes from the system, but for bookkeeping.
+    pub(super) fn allocated_bytes(&self) -> usize {
+        let chunk = self.current();
+        chunk.allocated_before + chunk.capacity
     }
 
     fn current(&self) -> &Chunk {
@@ -160,9 +179,13 @@ impl Arena {
             let capacity = (full.capacity * 2).min(CHUNK_BYTES_MAX).max(bytes);
             let chunk = Chunk::build(
                 capacity,
-                full.used_before + used,
+                (
+                    full.used_before + used,
+                    full.allocated_before + full.capacity,
+                ),
                 ptr::from_ref(full).cast_mut(),
             );
+            self.account.add(capacity as u64);
             self.current.store(chunk, Ordering::Release);
         }
     }
@@ -177,6 +200,7 @@ impl Drop for Arena {
             let chunk = unsafe { Box::from_raw(next) };
             // SAFETY: allocated with the same layout; nobody borrows the arena any more.
             unsafe { dealloc(chunk.start.as_ptr(), Chunk::layout(chunk.capacity)) };
+            self.account.remove(chunk.capacity as u64);
             next = chunk.previous;
         }
     }

@@ -22,7 +22,7 @@ mod skiplist;
 mod tests;
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};
-use crate::base::{Cursor, Result, SequenceNumber, Step, Trailer};
+use crate::base::{Account, Cursor, Result, SequenceNumber, Step, Trailer};
 use skiplist::{Position, Record, SkipList, Target};
 use std::fmt;
 use std::sync::Arc;
@@ -34,9 +34,10 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    pub(crate) fn new() -> Self {
+    /// An empty memtable, whose memory is counted in `account` for as long as anybody holds it.
+    pub(crate) fn new(account: &Arc<Account>) -> Self {
         Self {
-            list: Arc::new(SkipList::new()),
+            list: Arc::new(SkipList::new(account)),
             entries: AtomicU64::new(0),
         }
     }
@@ -59,6 +60,11 @@ impl Memtable {
     /// The bytes of memory in use.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.list.used_bytes()
+    }
+
+    /// The bytes of memory taken from the system, those that are not in use yet included.
+    pub(crate) fn allocated_bytes(&self) -> usize {
+        self.list.allocated_bytes()
     }
 
     /// How many entries there are, tombstones included.

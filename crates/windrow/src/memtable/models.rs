@@ -37,7 +37,7 @@ fn keys(memtable: &Memtable) -> Vec<Vec<u8>> {
 #[test]
 fn pieces_do_not_overlap() {
     loom::model(|| {
-        let arena = Arc::new(Arena::new());
+        let arena = Arc::new(Arena::new(&Arc::default()));
         // Leaves room for one of the two pieces.
         arena.allocate(CHUNK_BYTES_MIN - 24);
         let before = arena.used_bytes();
@@ -56,7 +56,7 @@ fn pieces_do_not_overlap() {
 
 /// A full leaf.
 fn full() -> Arc<Memtable> {
-    let memtable = Arc::new(Memtable::new());
+    let memtable = Arc::new(Memtable::new(&Arc::default()));
     for (key, sequence) in [(b"a", 1), (b"c", 2), (b"e", 3)] {
         insert(&memtable, key, sequence);
     }
@@ -155,7 +155,7 @@ fn a_lane_takes_nodes_from_two_writers() {
             .unwrap()
     };
     loom::model(move || {
-        let memtable = Arc::new(Memtable::new());
+        let memtable = Arc::new(Memtable::new(&Arc::default()));
         for (key, sequence) in [
             (b"a", 1),
             (b"b", 2),
@@ -185,7 +185,7 @@ fn a_lane_takes_nodes_from_two_writers() {
 #[test]
 fn versions_of_one_key_only_get_newer() {
     loom::model(|| {
-        let memtable = Arc::new(Memtable::new());
+        let memtable = Arc::new(Memtable::new(&Arc::default()));
         for sequence in [1, 2] {
             insert(&memtable, b"key", sequence);
         }

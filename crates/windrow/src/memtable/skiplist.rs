@@ -58,11 +58,12 @@ use super::arena::Arena;
 use super::order::{Order, SLOTS};
 use crate::base::sync::atomic::{AtomicUsize, Ordering};
 use crate::base::sync::{Mutex, MutexGuard};
-use crate::base::{SequenceNumber, Trailer};
+use crate::base::{Account, SequenceNumber, Trailer};
 use crate::codec::checksum::key_hash;
 use node::{Node, NodeHeader, build_node, narrow};
 use std::array;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// The most lanes; enough for 65,000 leaves.
 const HEIGHT_MAX: usize = if cfg!(loom) { 2 } else { 16 };
@@ -94,13 +95,14 @@ unsafe impl Send for SkipList {}
 unsafe impl Sync for SkipList {}
 
 impl SkipList {
-    pub(super) fn new() -> Self {
-        let (nodes, leaves) = (Arena::new(), Arena::new());
+    /// An empty list, whose memory is counted in `account`.
+    pub(super) fn new(account: &Arc<Account>) -> Self {
+        let (nodes, leaves) = (Arena::new(account), Arena::new(account));
         let head = build_node(&nodes, &leaves, HEIGHT_MAX, 0, None, 0);
         Self {
             nodes,
             leaves,
-            records: Arena::new(),
+            records: Arena::new(account),
             head,
             height: AtomicUsize::new(1),
             locks: array::from_fn(|_| Mutex::new(())),
@@ -110,6 +112,12 @@ impl SkipList {
     /// The bytes of all records, leaves and nodes, padding included.
     pub(super) fn used_bytes(&self) -> usize {
         self.nodes.used_bytes() + self.leaves.used_bytes() + self.records.used_bytes()
+    }
+
+    /// The bytes that the list takes from the system.
+    pub(super) fn allocated_bytes(&self) -> usize {
+        let arenas = [&self.nodes, &self.leaves, &self.records];
+        arenas.map(Arena::allocated_bytes).into_iter().sum()
     }
 
     /// Adds an entry.

@@ -55,7 +55,7 @@ fn modelled(entry: (&Place, &(Kind, Vec<u8>))) -> Seen {
 
 #[test]
 fn an_empty_memtable_has_nothing() {
-    let memtable = Memtable::new();
+    let memtable = Memtable::new(&Arc::default());
     assert!(memtable.is_empty());
     assert_eq!(memtable.get(b"key", SEQUENCE_MAX), None);
     let mut cursor = MemtableCursor::new(&memtable);
@@ -69,7 +69,7 @@ fn an_empty_memtable_has_nothing() {
 
 #[test]
 fn a_get_finds_the_newest_version_at_its_sequence() {
-    let memtable = Memtable::new();
+    let memtable = Memtable::new(&Arc::default());
     memtable.insert(b"key", Trailer::new(3, Kind::Value), b"three");
     memtable.insert(b"key", Trailer::new(9, Kind::Tombstone), b"");
     memtable.insert(b"key", Trailer::new(6, Kind::Value), b"six");
@@ -91,14 +91,14 @@ fn a_get_finds_the_newest_version_at_its_sequence() {
 #[test]
 #[should_panic(expected = "a key has one entry per sequence number")]
 fn a_repeated_key_and_sequence_panics() {
-    let memtable = Memtable::new();
+    let memtable = Memtable::new(&Arc::default());
     memtable.insert(b"key", Trailer::new(3, Kind::Value), b"three");
     memtable.insert(b"key", Trailer::new(3, Kind::Tombstone), b"");
 }
 
 #[test]
 fn large_values_and_long_keys_come_back() {
-    let memtable = Memtable::new();
+    let memtable = Memtable::new(&Arc::default());
     let mut model = Model::new();
     for (sequence, length) in [1, 7, 100, 16_384, 70_000, 1_000_000, 3_000_000, 5]
         .into_iter()
@@ -117,7 +117,7 @@ fn large_values_and_long_keys_come_back() {
 // I2
 #[test]
 fn memory_is_counted_exactly() {
-    let memtable = Memtable::new();
+    let memtable = Memtable::new(&Arc::default());
     let mut expected = memtable.memory_bytes();
     let (mut splits, mut split_bytes) = (0, 0);
     for sequence in 0..10_000_u64 {
@@ -139,7 +139,7 @@ fn memory_is_counted_exactly() {
 #[test]
 fn one_history_takes_the_same_memory_each_time() {
     let fill = || {
-        let memtable = Memtable::new();
+        let memtable = Memtable::new(&Arc::default());
         for sequence in 0..5000_u64 {
             let key = sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
             memtable.insert(&key, Trailer::new(sequence, Kind::Value), b"value");
@@ -165,7 +165,7 @@ proptest! {
         probes in proptest::collection::vec((key(), 0..220_u64), 1..50),
         walk in proptest::collection::vec((0..8_u8, key(), 0..220_u64), 1..200),
     ) {
-        let memtable = Memtable::new();
+        let memtable = Memtable::new(&Arc::default());
         let mut model = Model::new();
         for (sequence, (key, value)) in writes.iter().enumerate() {
             insert(&memtable, &mut model, key, sequence as u64, value);
@@ -225,7 +225,7 @@ fn threads_insert_and_read_at_once() {
     } else {
         50_000
     };
-    let memtable = Arc::new(Memtable::new());
+    let memtable = Arc::new(Memtable::new(&Arc::default()));
     thread::scope(|scope| {
         for writer in 0..WRITERS {
             let memtable = &memtable;
@@ -321,7 +321,7 @@ fn memtable_costs() {
     ];
     for (name, keys) in &keys {
         println!("{name}");
-        let memtable = Memtable::new();
+        let memtable = Memtable::new(&Arc::default());
         time("insert", ENTRIES, &mut || {
             for (sequence, key) in keys.iter().enumerate() {
                 memtable.insert(key, Trailer::new(sequence as u64, Kind::Value), &[7; 100]);

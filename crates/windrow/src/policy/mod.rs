@@ -32,7 +32,11 @@ pub(crate) use capacities::{bounded_capacities, target_file_bytes};
 pub(crate) use cut::OutputCutter;
 pub(crate) use filters::{filter_units, grant_filters, output_share, price_alone};
 pub(crate) use pick::{Plan, plan, plan_range};
-pub(crate) use pressure::{Backlog, Pressure, pressure};
+pub use pressure::StallCause;
+pub(crate) use pressure::{
+    Backlog, Pressure, SharedBacklog, memtable_pressure, memtables_may_slow, pressure,
+    shared_pressure,
+};
 pub(crate) use retention::{DeeperLevels, ReadPoints, Verdict, keep};
 pub(crate) use scores::pending_bytes;
 pub(crate) use split::part_ends;

@@ -1,134 +1,270 @@
 //! Write pressure: how much writers must slow down so that background work keeps up.
 //!
-//! A closed loop on debt: nothing up to a comfortable amount, then a delay that grows evenly with
-//! the debt, and a stop only where memory or reads would otherwise suffer without bound. Each kind
-//! of debt is one that a running job reduces, so no stop lasts without a job that will end it.
+//! A closed loop on debt: nothing up to a comfortable amount, then a delay per byte that grows with
+//! the debt, slowly at first and without bound towards the stop. So writers settle at the speed of
+//! the background work, whatever that is, and the stop is met only where single writes are large or
+//! work does not go on at all. Each kind of debt is one that a job which is running or due reduces,
+//! so no stop lasts without a job that will end it.
+
+use std::time::Duration;
 
 use crate::options::KeyspaceOptions;
 
-/// The debts that writers can outrun.
+/// Why a writer had to wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum StallCause {
+    /// Too many flushed runs wait in level 0 for their merge.
+    Level0Runs,
+    /// Too many full memtables wait for their flush.
+    Memtables,
+    /// Levels hold too much more than their capacity.
+    PendingBytes,
+    /// Memtables have used up their share of the memory budget.
+    Memory,
+    /// The logs are as long as they may be.
+    LogBytes,
+    /// The disk is full.
+    DiskFull,
+}
+
+impl StallCause {
+    /// All causes.
+    pub const ALL: [Self; 6] = [
+        Self::Level0Runs,
+        Self::Memtables,
+        Self::PendingBytes,
+        Self::Memory,
+        Self::LogBytes,
+        Self::DiskFull,
+    ];
+
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Level0Runs => "level-0 runs",
+            Self::Memtables => "memtables",
+            Self::PendingBytes => "pending bytes",
+            Self::Memory => "memory",
+            Self::LogBytes => "log bytes",
+            Self::DiskFull => "disk full",
+        }
+    }
+}
+
+/// The debts that writers to one keyspace can outrun.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Backlog {
     /// Files of level 0, those in use included.
     pub(crate) level0_runs: usize,
-    /// Full memtables that are not yet in a table.
-    pub(crate) memtables_waiting: usize,
     /// What [`pending_bytes`](super::pending_bytes) says.
     pub(crate) pending_bytes: u64,
 }
 
-/// What a writer must do.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Pressure {
-    /// Go on.
-    None,
-    /// Slow down; the fraction, above 0 and below 1, says how close the stop is.
-    Delay(f64),
-    /// Wait until a job has finished.
-    Stop,
+/// The debts that writers to all keyspaces can outrun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct SharedBacklog {
+    /// Bytes of the memtables that hold entries.
+    pub(crate) memtable_bytes: u64,
+    /// What these may be.
+    pub(crate) memtable_bytes_max: u64,
+    /// Bytes of the logs that are full.
+    pub(crate) closed_log_bytes: u64,
+    /// What all logs may be.
+    pub(crate) log_bytes_max: u64,
 }
 
-/// Level-0 runs, as multiples of `level0_runs`, from which writers are slowed and stopped.
-const LEVEL0_RUNS: (usize, usize) = (3, 8);
-/// Waiting memtables from which writers are slowed and stopped: two may wait freely, so that a
-/// flush overlaps with the filling of the next.
-const MEMTABLES_WAITING: (usize, usize) = (2, 4);
-/// Pending bytes, as multiples of `base_bytes`, from which writers are slowed and stopped.
-const PENDING_BASES: (u64, u64) = (32, 128);
+/// What a writer must do: how far the worst debt is on its way from slowing to stopping writers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pressure {
+    pub(crate) cause: StallCause,
+    /// 0 to go on, 1 to wait until a job has finished.
+    pub(crate) fraction: f64,
+}
 
-/// The pressure of the worst debt.
-pub(crate) fn pressure(backlog: Backlog, options: &KeyspaceOptions) -> Pressure {
-    let runs = options.level0_runs;
-    let base = options.base_bytes;
-    let worst = [
-        ramp(
-            backlog.level0_runs as f64,
-            (runs * LEVEL0_RUNS.0) as f64,
-            (runs * LEVEL0_RUNS.1) as f64,
-        ),
-        ramp(
-            backlog.memtables_waiting as f64,
-            MEMTABLES_WAITING.0 as f64,
-            MEMTABLES_WAITING.1 as f64,
-        ),
-        ramp(
-            backlog.pending_bytes as f64,
-            base.saturating_mul(PENDING_BASES.0) as f64,
-            base.saturating_mul(PENDING_BASES.1) as f64,
-        ),
-    ]
-    .into_iter()
-    .fold(0.0, f64::max);
-    if worst >= 1.0 {
-        Pressure::Stop
-    } else if worst > 0.0 {
-        Pressure::Delay(worst)
-    } else {
-        Pressure::None
+impl Pressure {
+    pub(crate) const NONE: Self = Self {
+        cause: StallCause::Level0Runs,
+        fraction: 0.0,
+    };
+
+    fn of(cause: StallCause, value: f64, (slow, stop): (f64, f64)) -> Self {
+        let fraction = ((value - slow) / (stop - slow)).clamp(0.0, 1.0);
+        Self { cause, fraction }
+    }
+
+    /// The higher of two.
+    #[must_use]
+    pub(crate) fn max(self, other: Self) -> Self {
+        if other.fraction > self.fraction {
+            other
+        } else {
+            self
+        }
+    }
+
+    /// Whether a writer must wait until a job has finished.
+    pub(crate) fn is_stop(self) -> bool {
+        self.fraction >= 1.0
+    }
+
+    /// For how long a write of `bytes` keeps all other delayed writes waiting.
+    pub(crate) fn delay(self, bytes: usize) -> Duration {
+        let slowness = self.fraction / (1.0 - self.fraction).max(1e-4);
+        Duration::from_secs_f64(slowness * bytes as f64 / HALFWAY_BYTES_PER_SECOND)
     }
 }
 
-/// How far `value` is on its way from `slow` to `stop`; 0 before, 1 or more behind.
-fn ramp(value: f64, slow: f64, stop: f64) -> f64 {
-    ((value - slow) / (stop - slow)).max(0.0)
+/// Bytes per second that writers are held to halfway between slowing and stopping.
+const HALFWAY_BYTES_PER_SECOND: f64 = 16e6;
+/// Level-0 runs, as multiples of `level0_runs`, from which writers are slowed and stopped.
+const LEVEL0_RUNS: (f64, f64) = (3.0, 8.0);
+/// Waiting memtables, and the filled part of the active one, from which writers are slowed and
+/// stopped: two may wait freely, so that a flush overlaps with the filling of the next.
+const MEMTABLES: (f64, f64) = (2.5, 4.0);
+/// Pending bytes, as multiples of `base_bytes`, from which writers are slowed and stopped.
+const PENDING_BASES: (f64, f64) = (32.0, 128.0);
+/// Parts of the share of all memtables from which writers are slowed and stopped.
+const MEMORY: (f64, f64) = (0.75, 1.0);
+/// Parts of `max_wal_bytes`, in full logs, from which writers are slowed and stopped.
+const LOG_BYTES: (f64, f64) = (0.75, 1.0);
+
+/// Whether so many waiting memtables can slow writers.
+pub(crate) fn memtables_may_slow(waiting: usize) -> bool {
+    waiting as f64 + 1.0 > MEMTABLES.0
+}
+
+/// The pressure of `waiting` memtables behind one of which the part `filled` is used.
+pub(crate) fn memtable_pressure(waiting: usize, filled: f64) -> Pressure {
+    // The next rotation is what stops writers, not a memtable that is full.
+    let debt = waiting as f64 + filled.clamp(0.0, 0.999);
+    Pressure::of(StallCause::Memtables, debt, MEMTABLES)
+}
+
+/// The pressure of a keyspace's worst debt on disk.
+pub(crate) fn pressure(backlog: Backlog, options: &KeyspaceOptions) -> Pressure {
+    let times = |(slow, stop): (f64, f64), unit: f64| (slow * unit, stop * unit);
+    let runs = Pressure::of(
+        StallCause::Level0Runs,
+        backlog.level0_runs as f64,
+        times(LEVEL0_RUNS, options.level0_runs as f64),
+    );
+    let pending = Pressure::of(
+        StallCause::PendingBytes,
+        backlog.pending_bytes as f64,
+        times(PENDING_BASES, options.base_bytes as f64),
+    );
+    runs.max(pending)
+}
+
+/// The pressure of the worst debt of all keyspaces together.
+pub(crate) fn shared_pressure(backlog: SharedBacklog) -> Pressure {
+    let part = |bytes: u64, bytes_max: u64| bytes as f64 / (bytes_max as f64).max(1.0);
+    let memory = Pressure::of(
+        StallCause::Memory,
+        part(backlog.memtable_bytes, backlog.memtable_bytes_max),
+        MEMORY,
+    );
+    let logs = Pressure::of(
+        StallCause::LogBytes,
+        part(backlog.closed_log_bytes, backlog.log_bytes_max),
+        LOG_BYTES,
+    );
+    memory.max(logs)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Backlog, Pressure, pressure};
+    use super::{
+        Backlog, Pressure, SharedBacklog, StallCause, memtable_pressure, memtables_may_slow,
+        pressure, shared_pressure,
+    };
     use crate::options::KeyspaceOptions;
     use proptest::prelude::*;
+    use std::time::Duration;
 
-    fn fraction(backlog: Backlog) -> f64 {
-        match pressure(backlog, &KeyspaceOptions::default()) {
-            Pressure::None => 0.0,
-            Pressure::Delay(fraction) => fraction,
-            Pressure::Stop => 1.0,
-        }
+    fn of(level0_runs: usize, pending_bytes: u64) -> Pressure {
+        let backlog = Backlog {
+            level0_runs,
+            pending_bytes,
+        };
+        pressure(backlog, &KeyspaceOptions::default())
+    }
+
+    fn shared(memtables: u64, logs: u64) -> Pressure {
+        shared_pressure(SharedBacklog {
+            memtable_bytes: memtables,
+            memtable_bytes_max: 1000,
+            closed_log_bytes: logs,
+            log_bytes_max: 2000,
+        })
     }
 
     #[test]
     fn table() {
-        let backlog = |level0_runs, memtables_waiting, pending_gib: u64| Backlog {
-            level0_runs,
-            memtables_waiting,
-            pending_bytes: pending_gib << 30,
-        };
-        for (backlog, expected) in [
-            (backlog(0, 0, 0), Pressure::None),
-            (backlog(12, 2, 8), Pressure::None),
-            (backlog(17, 0, 0), Pressure::Delay(0.25)),
-            (backlog(0, 3, 0), Pressure::Delay(0.5)),
-            (backlog(0, 0, 20), Pressure::Delay(0.5)),
-            (backlog(17, 3, 8), Pressure::Delay(0.5)),
-            (backlog(32, 0, 0), Pressure::Stop),
-            (backlog(0, 4, 0), Pressure::Stop),
-            (backlog(0, 0, 32), Pressure::Stop),
-            (backlog(1000, 1000, 1 << 20), Pressure::Stop),
+        use StallCause::{Level0Runs, LogBytes, Memory, Memtables, PendingBytes};
+        const GIB: u64 = 1 << 30;
+        for (pressure, cause, fraction) in [
+            (of(0, 0), None, 0.0),
+            (of(12, 8 * GIB), None, 0.0),
+            (of(17, 0), Some(Level0Runs), 0.25),
+            (of(0, 20 * GIB), Some(PendingBytes), 0.5),
+            (of(17, 20 * GIB), Some(PendingBytes), 0.5),
+            (of(32, 0), Some(Level0Runs), 1.0),
+            (of(0, 32 * GIB), Some(PendingBytes), 1.0),
+            (of(1000, 1 << 50), Some(Level0Runs), 1.0),
+            (memtable_pressure(2, 0.5), None, 0.0),
+            (memtable_pressure(3, 0.25), Some(Memtables), 0.5),
+            (memtable_pressure(4, 0.0), Some(Memtables), 1.0),
+            (shared(750, 1500), None, 0.0),
+            (shared(875, 0), Some(Memory), 0.5),
+            (shared(0, 1750), Some(LogBytes), 0.5),
+            (shared(1000, 1750), Some(Memory), 1.0),
+            (shared(0, 9999), Some(LogBytes), 1.0),
         ] {
-            assert_eq!(
-                pressure(backlog, &KeyspaceOptions::default()),
-                expected,
-                "{backlog:?}"
+            assert!((pressure.fraction - fraction).abs() < 1e-9, "{pressure:?}");
+            assert!(
+                cause.is_none_or(|cause| cause == pressure.cause),
+                "{pressure:?}"
             );
+            assert_eq!(pressure.is_stop(), fraction >= 1.0);
         }
+    }
+
+    #[test]
+    fn a_full_memtable_alone_never_stops_its_keyspace() {
+        for waiting in 0..4 {
+            assert!(!memtable_pressure(waiting, 9.0).is_stop());
+            let slows = memtable_pressure(waiting, 1.0).fraction > 0.0;
+            assert_eq!(slows, memtables_may_slow(waiting), "{waiting}");
+        }
+    }
+
+    #[test]
+    fn delays_grow_without_bound_towards_the_stop() {
+        let delay = |fraction| {
+            let cause = StallCause::Memtables;
+            Pressure { cause, fraction }.delay(16_000)
+        };
+        assert_eq!(delay(0.0), Duration::ZERO);
+        assert_eq!(delay(0.5), Duration::from_millis(1));
+        assert!(delay(0.9) > Duration::from_millis(8));
+        assert!(delay(0.999) > Duration::from_millis(900));
+        assert!(delay(1.0) < Duration::from_secs(11));
     }
 
     proptest! {
         #[test]
         fn more_debt_never_lowers_the_pressure(
             runs in 0..50_usize, waiting in 0..6_usize, pending in 0..(64_u64 << 30),
-            more_runs in 0..3_usize, more_waiting in 0..2_usize, more_pending in 0..(1_u64 << 30),
+            filled in 0.0..1.0, more_runs in 0..3_usize, more_pending in 0..(1_u64 << 30),
         ) {
-            let less = Backlog {
-                level0_runs: runs, memtables_waiting: waiting, pending_bytes: pending,
-            };
-            let more = Backlog {
-                level0_runs: runs + more_runs,
-                memtables_waiting: waiting + more_waiting,
-                pending_bytes: pending + more_pending,
-            };
-            prop_assert!(fraction(less) <= fraction(more));
+            prop_assert!(of(runs, pending).fraction
+                <= of(runs + more_runs, pending + more_pending).fraction);
+            prop_assert!(memtable_pressure(waiting, filled).fraction
+                <= memtable_pressure(waiting + 1, 0.0).fraction);
         }
     }
 }

@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{Cursor, Error, ErrorKind, Kind, Result, SequenceNumber, Step, Trailer};
+use crate::base::{Cursor, Error, ErrorKind, Held, Kind, Result, SequenceNumber, Step, Trailer};
 use crate::block::Layout;
 use crate::vfs::Region;
 
@@ -43,14 +43,16 @@ pub(crate) trait Blocks {
 pub(crate) struct SharedBlocks {
     table: Arc<Table>,
     segment: usize,
-    held: Held,
+    block: BlockHeld,
     origin: usize,
     counters: ReadCounters,
+    /// What the cursor takes: itself, and the largest block that it held.
+    memory: Held,
 }
 
 /// What holds the bytes of the present block. A mapping stays held from block to block.
 #[derive(Debug)]
-enum Held {
+enum BlockHeld {
     Mapping(Arc<dyn Region>),
     Block(Arc<[u8]>),
     Nothing,
@@ -62,24 +64,29 @@ impl Blocks for SharedBlocks {
         let segment = &self.table.segments[self.segment];
         let block = self.table.block(segment, index, &mut self.counters)?;
         self.origin = block.origin();
-        match (block, &self.held) {
-            (Block::Mapped(_), Held::Mapping(_)) => {}
+        match (block, &self.block) {
+            (Block::Mapped(_), BlockHeld::Mapping(_)) => {}
             (Block::Mapped(_), _) => {
                 let region = self.table.region.as_ref();
-                self.held =
-                    region.map_or(Held::Nothing, |region| Held::Mapping(Arc::clone(region)));
+                self.block = region.map_or(BlockHeld::Nothing, |region| {
+                    BlockHeld::Mapping(Arc::clone(region))
+                });
             }
-            (Block::Cached(block), _) => self.held = Held::Block(block),
+            (Block::Cached(block), _) => {
+                self.memory
+                    .grow_to((size_of::<TableCursor>() + block.len()) as u64);
+                self.block = BlockHeld::Block(block);
+            }
         }
         Ok(())
     }
 
     #[inline]
     fn bytes(&self) -> &[u8] {
-        match &self.held {
-            Held::Mapping(region) => region.bytes(),
-            Held::Block(block) => block,
-            Held::Nothing => &[],
+        match &self.block {
+            BlockHeld::Mapping(region) => region.bytes(),
+            BlockHeld::Block(block) => block,
+            BlockHeld::Nothing => &[],
         }
     }
 
@@ -129,12 +136,14 @@ pub(crate) struct BlockCursor<B> {
 impl Table {
     /// A cursor over the table, for reads.
     pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
+        let account = &self.context.memory.cursors;
         BlockCursor::new(SharedBlocks {
             segment: self.only_segment(),
             table: Arc::clone(self),
-            held: Held::Nothing,
+            block: BlockHeld::Nothing,
             origin: 0,
             counters: ReadCounters::default(),
+            memory: Held::new(account, size_of::<TableCursor>() as u64),
         })
     }
 
@@ -148,13 +157,11 @@ impl Table {
 impl TableCursor {
     /// Goes over to `table`, with the memory it has; invalid until a seek.
     pub(crate) fn switch(&mut self, table: &Arc<Table>) {
-        self.blocks = SharedBlocks {
-            segment: table.only_segment(),
-            table: Arc::clone(table),
-            held: Held::Nothing,
-            origin: 0,
-            counters: std::mem::take(&mut self.blocks.counters),
-        };
+        let blocks = &mut self.blocks;
+        blocks.segment = table.only_segment();
+        blocks.table = Arc::clone(table);
+        blocks.block = BlockHeld::Nothing;
+        blocks.origin = 0;
         self.loaded = None;
         self.valid = false;
     }

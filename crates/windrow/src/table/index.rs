@@ -49,6 +49,11 @@ impl IndexBuilder {
         self.entries.len()
     }
 
+    /// The bytes held in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.entries.capacity()
+    }
+
     /// Appends the index to `output`.
     pub(crate) fn finish(&self, output: &mut Vec<u8>) {
         put_varint(output, self.blocks);
@@ -121,6 +126,11 @@ impl SegmentIndex {
             separators: PrefixIndex::new(separators.iter().copied()),
             offsets: offsets.into(),
         })
+    }
+
+    /// The bytes that the index holds in memory, itself not counted.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.separators.memory_bytes() + size_of_val(&*self.offsets)
     }
 
     /// How many blocks there are.

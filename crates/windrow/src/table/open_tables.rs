@@ -1,8 +1,9 @@
 //! A bounded set of open table files.
 //!
 //! Each file of a version has a [`TableSlot`]. A read takes the open table out of its slot without
-//! a lock; only opening and closing take locks. Beyond the bound a clock hand closes tables that
-//! were not used since it last passed.
+//! a lock; only opening and closing take locks. Beyond the bounds, of files and of bytes in memory, a
+//! clock hand closes tables that were not used since it last passed. It passes over those that
+//! somebody reads: closing them would free nothing, and they might be opened twice.
 //!
 //! Invariants:
 //! - I1. A slot that holds a table is on the clock exactly once.
@@ -102,7 +103,7 @@ impl OpenTables {
             directory,
             context,
             open_max,
-            clock: Mutex::new(VecDeque::new()),
+            clock: Mutex::default(),
             is_closed: AtomicBool::new(false),
         }
     }
@@ -193,9 +194,11 @@ impl OpenTables {
         )?))
     }
 
-    /// Puts `slot` on the clock (I1) and closes tables beyond the bound.
+    /// Puts `slot` on the clock (I1) and closes tables beyond the bounds.
     fn admit(&self, slot: &Arc<TableSlot>) {
+        let memory = &self.context.memory;
         let mut closed = Vec::new();
+        let mut closed_bytes = 0;
         let mut clock = self.clock.lock();
         if self.is_closed.load(Ordering::Acquire) {
             drop(clock);
@@ -203,22 +206,35 @@ impl OpenTables {
             return;
         }
         clock.push_back(Arc::downgrade(slot));
+        let is_over = |open: usize, closed_bytes: u64| {
+            let held = memory.tables.bytes().saturating_sub(closed_bytes);
+            open > self.open_max || (held > memory.tables_max && open > 1)
+        };
         // Every table gets at most one more chance, so the hand stops after two rounds.
         let mut steps = 2 * clock.len();
-        while clock.len() > self.open_max && steps > 0 {
+        while is_over(clock.len(), closed_bytes) && steps > 0 {
             steps -= 1;
             let Some(weak) = clock.pop_front() else { break };
             let Some(candidate) = weak.upgrade() else {
                 continue;
             };
-            if candidate.used.swap(false, Ordering::Relaxed) {
+            let used = candidate.used.swap(false, Ordering::Relaxed);
+            let table = candidate.table.load_full();
+            // One is the slot's, one is ours.
+            let is_read = table
+                .as_ref()
+                .is_some_and(|table| Arc::strong_count(table) > 2);
+            if used || is_read || Arc::ptr_eq(&candidate, slot) {
                 clock.push_back(weak);
             } else {
-                closed.push(candidate.table.swap(None));
+                closed_bytes += table.as_ref().map_or(0, |table| table.memory_bytes());
+                candidate.close();
+                closed.push(table);
             }
         }
         // Files are closed outside the lock.
         drop(clock);
         drop(closed);
+        self.context.cache.fit(memory.left_for_cache());
     }
 }

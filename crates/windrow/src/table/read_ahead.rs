@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::base::Result;
+use crate::base::{Held, Result};
 use crate::block::Layout;
 use crate::block::stored::{unfold, verify};
 use crate::codec::Compression;
@@ -21,6 +21,9 @@ use super::segment::Segment;
 /// How far one read goes.
 const WINDOW_BYTES: u64 = 256 << 10;
 
+/// How far one read goes where the memory for jobs is used up.
+const SMALL_WINDOW_BYTES: u64 = 32 << 10;
+
 /// A cursor that reads ahead and leaves the cache alone.
 pub(crate) type SequentialCursor = BlockCursor<ReadAhead>;
 
@@ -30,6 +33,8 @@ pub(crate) struct ReadAhead {
     table: Arc<Table>,
     segment: usize,
     window: Vec<u8>,
+    /// What the window takes.
+    held: Held,
     /// Where the window begins in the file.
     start: u64,
     block: Present,
@@ -57,6 +62,7 @@ impl ReadAhead {
             table: Arc::clone(table),
             segment,
             window: Vec::new(),
+            held: Held::new(&table.context.memory.jobs, 0),
             start: 0,
             block: Present::InWindow(0),
             counters: ReadCounters::default(),
@@ -70,14 +76,27 @@ impl ReadAhead {
         (end <= self.window.len()).then_some(start..end)
     }
 
+    /// How far the next read may go: a window that is large stays so.
+    fn window_bytes(&self) -> u64 {
+        let memory = &self.table.context.memory;
+        let others = memory.jobs.bytes().saturating_sub(self.held.bytes());
+        if self.held.bytes() >= WINDOW_BYTES || others + WINDOW_BYTES <= memory.jobs_max {
+            WINDOW_BYTES
+        } else {
+            SMALL_WINDOW_BYTES
+        }
+    }
+
     /// Reads the window that begins with block `index`.
     fn fill(&mut self, index: usize) -> Result<Range<usize>> {
         let blocks = &self.table.segments[self.segment].index;
         let (offset, length) = blocks.block(index);
         let (last, last_length) = blocks.block(blocks.blocks() - 1);
-        let ahead = (last + last_length as u64 - offset).min(WINDOW_BYTES);
+        let ahead = (last + last_length as u64 - offset).min(self.window_bytes());
         let ahead = usize::try_from(ahead).unwrap_or(length).max(length);
         self.window.clear();
+        self.window.reserve_exact(ahead);
+        self.held.set(self.window.capacity() as u64);
         self.window.resize(ahead, 0);
         self.start = offset;
         let read = read_exact_at(&*self.table.file, &mut self.window, offset);

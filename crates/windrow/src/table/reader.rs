@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber, Trailer};
+use crate::base::{Error, ErrorKind, FileNumber, Held, Result, SequenceNumber, Trailer};
 use crate::block::stored::{Place, TRAILER_BYTES, unfold, verify, zeroed};
 use crate::block::{Layout, PinnedValue};
 use crate::cache::BlockCache;
@@ -27,6 +27,7 @@ use crate::options::BlockSource;
 use crate::vfs::{File, Region, read_exact_at};
 
 use super::counters::ReadCounters;
+use super::memory::TableMemory;
 use super::meta::FileMeta;
 use super::scrub::ScrubClock;
 use super::segment::Segment;
@@ -37,6 +38,7 @@ pub(crate) struct TableContext {
     pub(crate) source: BlockSource,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) scrub: Arc<ScrubClock>,
+    pub(crate) memory: Arc<TableMemory>,
 }
 
 /// An open table file.
@@ -48,7 +50,9 @@ pub(crate) struct Table {
     pub(super) region: Option<Arc<dyn Region>>,
     /// In file order (I2).
     pub(super) segments: Box<[Segment]>,
-    context: TableContext,
+    pub(super) context: TableContext,
+    /// What the table holds in memory.
+    held: Held,
 }
 
 /// A verified block; bytes may follow its payload.
@@ -170,7 +174,7 @@ impl Table {
             .segments
             .iter()
             .map(|segment| Segment::open(&*file, &name, meta, segment, filter_units))
-            .collect::<Result<_>>()?;
+            .collect::<Result<Box<[_]>>>()?;
         let region = match context.source {
             BlockSource::Buffered => None,
             BlockSource::Mapped => Some(
@@ -178,7 +182,9 @@ impl Table {
                     .map_err(|error| Error::io("map", Path::new(&name), error))?,
             ),
         };
+        let bytes = size_of::<Self>() + segments.iter().map(Segment::memory_bytes).sum::<usize>();
         Ok(Self {
+            held: Held::new(&context.memory.tables, bytes as u64),
             number: meta.number,
             name,
             file,
@@ -186,6 +192,11 @@ impl Table {
             segments,
             context,
         })
+    }
+
+    /// The bytes that the table holds in memory: what it is, not what it maps.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.held.bytes()
     }
 
     /// Finds the newest version of `key` that is at most `sequence`; `hash` is the key's

@@ -39,6 +39,11 @@ impl Verified {
         }
     }
 
+    /// The bytes that the notes hold in memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.words)
+    }
+
     /// Whether `block` was verified in interval `epoch`.
     #[inline]
     pub(crate) fn contains(&self, block: usize, epoch: u64) -> bool {

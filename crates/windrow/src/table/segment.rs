@@ -118,6 +118,17 @@ impl Segment {
         })
     }
 
+    /// The bytes that the segment holds in memory, itself included.
+    pub(super) fn memory_bytes(&self) -> usize {
+        let filters: usize = self.filters.iter().map(Filter::memory_bytes).sum();
+        let keys = self.properties.smallest.len() + self.properties.largest.len();
+        size_of::<Self>()
+            + self.index.memory_bytes()
+            + filters
+            + keys
+            + self.verified.memory_bytes()
+    }
+
     /// Whether the key with this hash may be in the segment.
     #[inline]
     pub(super) fn may_contain(&self, hash: u64) -> bool {

@@ -194,6 +194,14 @@ impl TableWriter {
         self.output.position() + waiting as u64
     }
 
+    /// The bytes that the writer holds in memory.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let buffers = self.output.buffer.capacity() + self.payload.capacity();
+        let behind = self.filter.memory_bytes() + self.index.memory_bytes();
+        // The block that is being filled is as large as the last one.
+        (buffers + self.payload.capacity() + behind) as u64
+    }
+
     /// Writes the block that waits; `next` is the key after it.
     fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
         self.payload.clear();

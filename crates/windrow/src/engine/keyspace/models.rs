@@ -5,6 +5,7 @@ use loom::thread;
 use std::sync::Arc;
 
 use super::KeyspaceCore;
+use super::Memory;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{Handover, Shared};
 use crate::base::{FileNumber, KeyspaceId, SegmentId};
@@ -107,7 +108,9 @@ impl Model {
         disk.write(INPUT);
         let version = Version::new(vec![vec![handle(INPUT, &obsolete)]]).unwrap();
         let options = KeyspaceOptions::default();
-        let keyspace = KeyspaceCore::new(KeyspaceId(1), String::new(), options, version, 1);
+        let memory = Arc::new(Memory::new(&crate::options::Options::default()));
+        let keyspace =
+            KeyspaceCore::new(KeyspaceId(1), String::new(), options, version, 1, &memory);
         Arc::new(Self {
             keyspace,
             obsolete,

@@ -91,6 +91,7 @@ fn context(source: BlockSource) -> TableContext {
         source,
         cache: Arc::new(BlockCache::new(1 << 20)),
         scrub: Arc::new(ScrubClock::default()),
+        memory: Arc::default(),
     }
 }
 

@@ -3,7 +3,8 @@
 use super::*;
 use crate::ErrorKind;
 use crate::base::sync::atomic::Ordering;
-use crate::table::{OpenTables, TableSlot};
+use crate::block::stored::Place;
+use crate::table::{OpenTables, TableMemory, TableSlot};
 
 fn entries(number: u64) -> Vec<Owned> {
     vec![Owned::new(b"key", number, Some(b"value"))]
@@ -16,6 +17,10 @@ struct Fixture {
 }
 
 fn fixture(count: u64, open_max: usize) -> Fixture {
+    fixture_in(count, open_max, TableMemory::default())
+}
+
+fn fixture_in(count: u64, open_max: usize, memory: TableMemory) -> Fixture {
     let vfs = Arc::new(MemoryVfs::default());
     let files = (0..count)
         .map(|number| {
@@ -26,7 +31,10 @@ fn fixture(count: u64, open_max: usize) -> Fixture {
     let tables = OpenTables::new(
         Arc::clone(&vfs) as Arc<dyn crate::vfs::Vfs>,
         "".into(),
-        context(BlockSource::Mapped),
+        TableContext {
+            memory: Arc::new(memory),
+            ..context(BlockSource::Mapped)
+        },
         open_max,
     );
     Fixture { vfs, tables, files }
@@ -84,11 +92,117 @@ fn a_loan_outlives_the_closing() {
     let (slot, meta) = &fixture.files[0];
     let loan = fixture.tables.get(slot, meta).unwrap();
     let shared = Arc::clone(&loan);
+    slot.close();
     (1..40).for_each(|index| fixture.read(index));
     assert!(!slot.is_open());
     assert!(get(&loan, b"key", 9).unwrap().is_some());
     drop(loan);
     assert!(scan(&mut shared.cursor()).unwrap() == entries(0));
+}
+
+#[test]
+fn tables_that_are_read_stay_open_and_others_go_in_their_place() {
+    let fixture = fixture(40, 8);
+    let read: Vec<Arc<Table>> = fixture.files[..6]
+        .iter()
+        .map(|(slot, meta)| Arc::clone(&fixture.tables.get(slot, meta).unwrap()))
+        .collect();
+    (6..40).for_each(|index| fixture.read(index));
+    let before = fixture.opened();
+    (0..6).for_each(|index| fixture.read(index));
+    assert_eq!(fixture.opened(), before);
+    let open = |(slot, _): &&(Arc<TableSlot>, FileMeta)| slot.is_open();
+    assert!(fixture.files.iter().filter(open).count() <= 8);
+    drop(read);
+    (6..40).for_each(|index| fixture.read(index));
+    assert!(!fixture.files[0].0.is_open());
+}
+
+#[test]
+fn open_tables_stay_within_their_bytes() {
+    let one = fixture(1, 8);
+    one.read(0);
+    let table_bytes = one.tables.context().memory.tables.bytes();
+    assert!(table_bytes >= size_of::<Table>() as u64);
+    let memory = TableMemory {
+        tables_max: 5 * table_bytes,
+        ..TableMemory::default()
+    };
+    let fixture = fixture_in(40, 1000, memory);
+    let held = &fixture.tables.context().memory.tables;
+    for index in 0..40 {
+        fixture.read(index);
+        assert!(held.bytes() <= 5 * table_bytes);
+    }
+    assert_eq!(held.bytes(), 5 * table_bytes);
+    fixture.tables.close();
+    assert_eq!(held.bytes(), 0);
+}
+
+#[test]
+fn the_cache_gives_way_to_tables_and_cursors() {
+    let memory = TableMemory {
+        readers_max: 64 << 10,
+        cache_floor: 8 << 10,
+        ..TableMemory::default()
+    };
+    let fixture = fixture_in(40, 1000, memory);
+    let context = fixture.tables.context();
+    let fill = || {
+        for offset in 0..1000 {
+            let place = Place {
+                file: NUMBER,
+                segment: SEGMENT,
+                offset,
+            };
+            context.cache.insert(place, vec![0; 500].into());
+        }
+        context.cache.bytes()
+    };
+    assert!(fill() > 64 << 10);
+    fixture.read(0);
+    let some = fill();
+    assert!(some <= 64 << 10 && some > 8 << 10, "{some}");
+    let (slot, meta) = &fixture.files[0];
+    let table = Arc::clone(&fixture.tables.get(slot, meta).unwrap());
+    let cursors: Vec<_> = (0..100).map(|_| table.cursor()).collect();
+    (1..40).for_each(|index| fixture.read(index));
+    assert!(context.memory.cursors.bytes() > 10 << 10);
+    let less = fill();
+    let left = (64 << 10) - context.memory.tables.bytes() - context.memory.cursors.bytes();
+    assert!(less <= left.max(8 << 10), "{less} of {left}");
+    drop(cursors);
+    assert_eq!(context.memory.cursors.bytes(), 0);
+}
+
+#[test]
+fn windows_are_small_where_the_memory_for_jobs_is_used_up() {
+    let entries: Vec<Owned> = (0..10_000u32)
+        .map(|number| Owned::new(format!("{number:08}").as_bytes(), 1, Some(&[3; 90])))
+        .collect();
+    let (meta, bytes) = write(&entries, &plain());
+    let context = TableContext {
+        memory: Arc::new(TableMemory {
+            jobs_max: 600 << 10,
+            ..TableMemory::default()
+        }),
+        ..context(BlockSource::Buffered)
+    };
+    let jobs = Arc::clone(&context.memory.jobs);
+    let file = MemoryFile::holding(bytes);
+    let table = Table::open(file, file_name(NUMBER), &meta, context, 4);
+    let table = Arc::new(table.unwrap());
+    let mut cursors: Vec<_> = (0..40).map(|_| table.sequential_cursor()).collect();
+    for cursor in &mut cursors {
+        cursor.seek_to_first().unwrap();
+    }
+    let (large, small) = (2 * (260 << 10), 38 * (40 << 10));
+    assert!(jobs.bytes() <= large + small, "{}", jobs.bytes());
+    for cursor in &mut cursors {
+        assert!(scan(cursor).unwrap() == entries);
+    }
+    drop(cursors);
+    assert_eq!(jobs.bytes(), 0);
 }
 
 #[test]

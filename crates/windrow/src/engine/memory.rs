@@ -1,0 +1,203 @@
+//! The memory of a database: who holds how much, and how much each may hold under the budget.
+//!
+//! The budget is dealt out once, when the database is opened:
+//!
+//! | share | of the budget | when it is used up |
+//! |---|---|---|
+//! | memtables, active and waiting | 1/2 | the largest is flushed early; writers are delayed, then stopped |
+//! | one memtable | 1/8 | it is full, whatever its keyspace's options say |
+//! | buffers of flushes and merges | 1/8 | merges read with small windows |
+//! | open tables, cursors and block cache | 3/8 | the cache shrinks, down to a floor; the least used tables are closed |
+//! | of these, what the cache keeps | 1/16 | |
+//!
+//! What cannot be refused is not bounded by it: memtables that a cursor keeps after their flush, a
+//! cursor's own buffers, and the batch that one writer commits. They are counted all the same, and the
+//! cache gives way to cursors.
+//!
+//! Concurrency: accounts are atomics; shares never change.
+
+use std::sync::Arc;
+
+use crate::base::Account;
+use crate::base::sync::atomic::Ordering;
+use crate::cache::BlockCache;
+use crate::options::Options;
+use crate::table::TableMemory;
+
+use super::{Engine, KeyspaceCore};
+
+/// What a database holds in memory, in bytes, by purpose.
+///
+/// Counted where it is taken and given back; the system's own bookkeeping and what is mapped from
+/// files are not in it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct MemoryUse {
+    /// What all of it may be; 0 for no limit.
+    pub budget: u64,
+    /// The sum of what follows.
+    pub total: u64,
+    /// Memtables: active, waiting for their flush, and kept by cursors.
+    pub memtables: u64,
+    /// Blocks in the cache.
+    pub block_cache: u64,
+    /// Indexes, filters and fences of open tables.
+    pub tables: u64,
+    /// Cursors.
+    pub cursors: u64,
+    /// Buffers of flushes and merges.
+    pub jobs: u64,
+}
+
+/// The accounts of a database and the shares of its budget.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    budget: u64,
+    /// Chunks of all memtables.
+    pub(super) memtables: Arc<Account>,
+    /// What active and waiting memtables may hold together.
+    pub(super) memtables_max: u64,
+    /// What one memtable may hold.
+    memtable_max: usize,
+    pub(super) tables: Arc<TableMemory>,
+}
+
+impl Memory {
+    pub(crate) fn new(options: &Options) -> Self {
+        let budget = options.memory_budget;
+        let share = |numerator: u64, denominator: u64| match budget {
+            0 => u64::MAX,
+            _ => budget / denominator * numerator,
+        };
+        let cache_floor = (budget / 16).min(options.cache_bytes);
+        Self {
+            budget,
+            memtables: Arc::default(),
+            memtables_max: share(1, 2),
+            memtable_max: usize::try_from(share(1, 8)).unwrap_or(usize::MAX),
+            tables: Arc::new(TableMemory {
+                tables_max: share(3, 8).saturating_sub(cache_floor),
+                readers_max: share(3, 8),
+                cache_floor,
+                jobs_max: share(1, 8),
+                ..TableMemory::default()
+            }),
+        }
+    }
+
+    /// The size at which a memtable is full where its options say `wanted`.
+    pub(crate) fn memtable_bytes(&self, wanted: usize) -> usize {
+        wanted.min(self.memtable_max)
+    }
+
+    /// What is held now.
+    fn in_use(&self, cache: &BlockCache) -> MemoryUse {
+        let mut used = MemoryUse {
+            budget: self.budget,
+            total: 0,
+            memtables: self.memtables.bytes(),
+            block_cache: cache.bytes(),
+            tables: self.tables.tables.bytes(),
+            cursors: self.tables.cursors.bytes(),
+            jobs: self.tables.jobs.bytes(),
+        };
+        used.total = used.memtables + used.block_cache + used.tables + used.cursors + used.jobs;
+        used
+    }
+}
+
+/// What the memtables that hold entries take, and which to flush when that is too much.
+#[derive(Debug, Default)]
+pub(super) struct MemtableUse {
+    pub(super) active: u64,
+    pub(super) waiting: u64,
+    largest: Option<(u64, Arc<KeyspaceCore>)>,
+}
+
+impl Engine {
+    /// What the database holds in memory.
+    pub(crate) fn memory(&self) -> MemoryUse {
+        self.memory.in_use(&self.tables.context().cache)
+    }
+
+    /// What is active or waits; others that are still counted are only kept by cursors.
+    pub(super) fn memtable_use(&self) -> MemtableUse {
+        let mut used = MemtableUse::default();
+        for keyspace in self.keyspaces.load().iter() {
+            let state = keyspace.state();
+            for waiting in &state.waiting {
+                used.waiting += waiting.memtable.allocated_bytes() as u64;
+            }
+            // An empty one holds little, and no flush would give it back.
+            if !state.active.is_empty() {
+                let bytes = state.active.allocated_bytes() as u64;
+                used.active += bytes;
+                if used
+                    .largest
+                    .as_ref()
+                    .is_none_or(|(largest, _)| *largest < bytes)
+                {
+                    used.largest = Some((bytes, Arc::clone(keyspace)));
+                }
+            }
+        }
+        used
+    }
+
+    /// The keyspace to flush early: that with the largest active memtable, where all active ones
+    /// together have half of the share. So what waits has the other half, and whenever memtables have
+    /// used up their share, a flush is due.
+    pub(super) fn largest_memtable(&self) -> Option<Arc<KeyspaceCore>> {
+        let half = self.memory.memtables_max / 2;
+        if self.memory.memtables.bytes() <= half {
+            return None;
+        }
+        let used = self.memtable_use();
+        let (_, keyspace) = used.largest.filter(|_| used.active > half)?;
+        Some(keyspace)
+    }
+
+    /// Whether the shared pressure was worked out for the memory that is in use now.
+    #[inline]
+    pub(super) fn is_memory_as_seen(&self) -> bool {
+        self.memory.memtables.bytes() == self.background.seen_memory.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Memory;
+    use crate::options::Options;
+
+    fn memory(budget: u64) -> Memory {
+        Memory::new(&Options {
+            memory_budget: budget,
+            cache_bytes: 32 << 20,
+            ..Options::default()
+        })
+    }
+
+    #[test]
+    fn shares_add_up_to_the_budget() {
+        for budget in [8 << 20, 128 << 20, 512 << 20, 100_000_000] {
+            let memory = memory(budget);
+            let tables = &memory.tables;
+            let sum = memory.memtables_max + tables.readers_max + tables.jobs_max;
+            assert!(sum <= budget && sum > budget - 32, "{sum} of {budget}");
+            assert_eq!(tables.tables_max + tables.cache_floor, tables.readers_max);
+            assert!(tables.cache_floor <= 32 << 20);
+            assert!(memory.memtable_bytes(usize::MAX) as u64 <= memory.memtables_max / 4);
+            assert_eq!(memory.memtable_bytes(4096), 4096);
+        }
+    }
+
+    #[test]
+    fn without_a_budget_nothing_is_bounded() {
+        let memory = memory(0);
+        assert_eq!(memory.memtables_max, u64::MAX);
+        assert_eq!(memory.memtable_bytes(usize::MAX), usize::MAX);
+        assert_eq!(memory.tables.tables_max, u64::MAX);
+        assert_eq!(memory.tables.left_for_cache(), u64::MAX);
+    }
+}

@@ -1,0 +1,50 @@
+//! What tables, their readers and the jobs that rewrite them hold in memory, and how much they may.
+//!
+//! Concurrency: accounts are shared by all threads.
+
+use std::sync::Arc;
+
+use crate::base::Account;
+
+/// The accounts of tables and of who reads them, and their limits.
+#[derive(Debug)]
+pub(crate) struct TableMemory {
+    /// Indexes, filters and properties of open tables.
+    pub(crate) tables: Arc<Account>,
+    /// Cursors of readers.
+    pub(crate) cursors: Arc<Account>,
+    /// Buffers of flushes and merges.
+    pub(crate) jobs: Arc<Account>,
+    /// What open tables may hold; where it is used up, others are closed.
+    pub(crate) tables_max: u64,
+    /// What open tables, cursors and the block cache may hold together; the cache gives way.
+    pub(crate) readers_max: u64,
+    /// What the cache keeps when it gives way.
+    pub(crate) cache_floor: u64,
+    /// Beyond this, merges read with small windows.
+    pub(crate) jobs_max: u64,
+}
+
+impl TableMemory {
+    /// What is left for the block cache.
+    pub(crate) fn left_for_cache(&self) -> u64 {
+        self.readers_max
+            .saturating_sub(self.tables.bytes() + self.cursors.bytes())
+            .max(self.cache_floor)
+    }
+}
+
+impl Default for TableMemory {
+    /// Without limits.
+    fn default() -> Self {
+        Self {
+            tables: Arc::default(),
+            cursors: Arc::default(),
+            jobs: Arc::default(),
+            tables_max: u64::MAX,
+            readers_max: u64::MAX,
+            cache_floor: 0,
+            jobs_max: u64::MAX,
+        }
+    }
+}
