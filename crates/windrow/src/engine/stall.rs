@@ -146,6 +146,9 @@ impl Engine {
     fn wait_out(&self, write: &Write<'_>, mut cause: StallCause) -> Result<()> {
         let failures = self.background.failures();
         self.retry_failed_jobs();
+        // Whatever is due is looked for once. Telling in each round would end the wait of that round,
+        // and nothing becomes due while writers wait but behind a job, which tells by its end.
+        self.signal.notify();
         let mut start = self.begin_stall(cause);
         let outcome = loop {
             let generation = self.signal.generation();
@@ -186,7 +189,7 @@ impl Engine {
     /// # Errors
     /// `NotFound` where a keyspace of it was dropped, whose pressure no job brings down.
     fn refresh_pressure_on(&self, write: &Write<'_>) -> Result<()> {
-        self.refresh_shared_pressure();
+        self.measure_shared_pressure();
         for keyspace in write.keyspaces() {
             keyspace.check_there()?;
             keyspace.refresh_pressure();
@@ -219,6 +222,13 @@ impl Engine {
     /// Works out the pressure on all writers anew, and wakes a worker where a job may be due.
     #[cold]
     pub(super) fn refresh_shared_pressure(&self) {
+        if self.measure_shared_pressure() {
+            self.signal.notify();
+        }
+    }
+
+    /// Works out the pressure on all writers anew; tells whether a job may be due.
+    fn measure_shared_pressure(&self) -> bool {
         let counted = self.memory.memtables.bytes();
         let memtables_max = self.memory.memtables_max;
         // Below the half of the share nothing is slow and nothing due.
@@ -239,9 +249,7 @@ impl Engine {
         self.background
             .seen_memory
             .store(counted, Ordering::Relaxed);
-        if used.active > memtables_max / 2 || self.may_log_be_due() {
-            self.signal.notify();
-        }
+        used.active > memtables_max / 2 || self.may_log_be_due()
     }
 }
 
