@@ -128,8 +128,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             crossings,
             operations,
         } => {
+            let crossings = if seeds.only { 0 } else { crossings };
             let plan = crash::Plan {
                 images: if seeds.only { 1 } else { images },
+                crossings,
                 operations,
                 first_seed: seeds.first_seed,
                 threads: seeds.threads(),
@@ -137,7 +139,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
             };
             let tally = crash::run(&plan);
             print!("{tally}");
-            let rare = tally.rare_steps(if seeds.only { 0 } else { crossings });
+            let rare = tally.rare_steps(crossings);
             if !rare.is_empty() {
                 println!("less than {crossings} times: {}", rare.join(", "));
                 return Ok(ExitCode::FAILURE);

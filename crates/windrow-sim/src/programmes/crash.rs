@@ -19,8 +19,11 @@ use windrow::{Db, Durability, ErrorKind};
 /// How much is done.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Stop when so many distinct disk images were recovered.
+    /// Stop when so many distinct disk images were recovered,
     pub images: usize,
+    /// and the power has failed so often after each required step; at twice as many images at the
+    /// latest.
+    pub crossings: u64,
     /// Operations in the longest histories.
     pub operations: usize,
     /// Random crashes at each I/O, besides losing and keeping everything.
@@ -37,6 +40,7 @@ impl Default for Plan {
     fn default() -> Self {
         Self {
             images: 100_000,
+            crossings: 0,
             operations: 120,
             choices: 6,
             nested_one_in: 50,
@@ -128,7 +132,12 @@ pub fn run(plan: &Plan) -> Tally {
     for_seeds(
         plan.first_seed,
         plan.threads,
-        |_| lock().images() < plan.images,
+        |_| {
+            let tally = lock();
+            let images = tally.images();
+            let is_rare = || !tally.rare_steps(plan.crossings).is_empty();
+            images < plan.images || images < 2 * plan.images && is_rare()
+        },
         |seed| {
             let of_seed = run_seed(plan, seed);
             lock().add(of_seed);
