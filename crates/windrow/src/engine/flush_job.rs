@@ -74,7 +74,13 @@ impl Engine {
                 // First: what is visible is in its memtable, and whatever comes later is younger.
                 let through = self.visible.load(Ordering::Acquire);
                 let first = self.first_needed_log(None, through, state);
-                first.map(Record::OldestLog).into_iter().collect()
+                // No table stands for what the logs hold of dropped keyspaces; its numbers are not
+                // given out again.
+                let used = Record::Used {
+                    keyspace: state.last_keyspace,
+                    sequence: state.last_sequence().max(through),
+                };
+                first.map_or_else(Vec::new, |first| vec![used, Record::OldestLog(first)])
             },
             |state| state.logs.first().copied(),
         )?;

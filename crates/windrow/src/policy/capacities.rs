@@ -73,13 +73,8 @@ pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOpt
     for level in 1..last {
         let capacity = nominal[level] as f64;
         let fitting = (held * parts(level) * scale).clamp(1.0, capacity);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the value is positive and at most the capacity"
-        )]
-        let bounded = (capacity * (fitting / capacity).powf(pressure)) as u64;
-        capacities[level] = bounded.max(1);
+        let bounded = capacity * (fitting / capacity).powf(pressure);
+        capacities[level] = whole(bounded).max(1);
     }
     capacities
 }
@@ -112,14 +107,18 @@ fn space_pressure<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
 fn capacity(base_bytes: u64, size_ratio: f64, scaling: f64, level_count: usize, i: usize) -> u64 {
     debug_assert!((1..=level_count).contains(&i));
     let exponent = i * (2 * level_count - i - 1) / 2;
-    let capacity = base_bytes as f64 * power(size_ratio, i - 1) / power(scaling, exponent);
+    whole(base_bytes as f64 * power(size_ratio, i - 1) / power(scaling, exponent))
+}
+
+/// The whole part of a number that is not negative, at most `u64::MAX`.
+pub(super) fn whole(number: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "the value is positive, and the cast saturates as the capacity is meant to"
+        reason = "the number is not negative, and the cast saturates"
     )]
-    let bytes = capacity as u64;
-    bytes
+    let whole = number as u64;
+    whole
 }
 
 /// `base` to the power of `exponent` by plain multiplication, the same on every machine.

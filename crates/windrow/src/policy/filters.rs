@@ -21,6 +21,7 @@
 
 use std::f64::consts::LN_2;
 
+use super::capacities::whole;
 use super::shares::shares;
 use super::summary::{Claim, TreeSummary, overlapping};
 use crate::base::FileNumber;
@@ -87,7 +88,7 @@ pub(crate) fn grant_filters<K: Ord>(
     candidates.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
     let entries: u64 = files().map(|file| file.entries).sum();
     let slack = LINE_BITS * units.len() as u64;
-    let mut budget = bits(options.bits_per_key * entries as f64).saturating_add(slack);
+    let mut budget = whole(options.bits_per_key * entries as f64).saturating_add(slack);
     let mut is_over = vec![false; units.len()];
     for (_, position, bits) in candidates {
         is_over[position] |= bits > budget;
@@ -200,15 +201,4 @@ pub(super) fn worthwhile_bits(share: f64, price: f64) -> f64 {
 /// The rate of false positives of the best filter of so many bits per key.
 fn rate_of(bits_per_key: f64) -> f64 {
     (-bits_per_key * LN_2 * LN_2).exp()
-}
-
-/// So many whole bits.
-pub(super) fn bits(bits: f64) -> u64 {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "the value is positive, and the cast saturates"
-    )]
-    let bits = bits as u64;
-    bits
 }

@@ -130,22 +130,23 @@ impl DeadStretch {
         let mut next = Stretch::clone(&self.stretch.load());
         let covers = |next: &Stretch, end: &[u8]| from <= &*next.from && end <= to;
         match next.proposed.take() {
-            Some(proposed) if proposed.after <= sequence && covers(&next, &proposed.to) => {
+            Some(proposed) if covers(&next, &proposed.to) => {
+                if sequence < proposed.after {
+                    // Writes that were under way are not visible to this reader. To propose anew would
+                    // put it off for as long as there are writers.
+                    return;
+                }
                 next.to = proposed.to;
                 next.since = sequence;
             }
-            proposed => {
-                if !next.counts() || !covers(&next, &next.to) {
-                    // Something else is asked for now.
-                    next = Stretch {
-                        from: from.into(),
-                        to: from.into(),
-                        ..Stretch::default()
-                    };
-                } else if proposed.is_some_and(|it| sequence < it.after) {
-                    // The writes under way are not visible yet.
-                    return;
-                }
+            _ if next.counts() && covers(&next, &next.to) => {}
+            // Something else is asked for now.
+            _ => {
+                next = Stretch {
+                    from: from.into(),
+                    to: from.into(),
+                    ..Stretch::default()
+                };
             }
         }
         if *to > *next.to {
@@ -205,6 +206,17 @@ mod tests {
         // That was a proposal after the write, which a reader of before cannot make count.
         dead.found(b"", b"k", 7, 99);
         assert_eq!(skip(&dead, b"", 9), None);
+        dead.found(b"", b"k", 8, 99);
+        assert_eq!(skip(&dead, b"", 9), Some(b"k".to_vec()));
+    }
+
+    #[test]
+    fn a_reader_of_before_does_not_put_a_proposal_off() {
+        let dead = DeadStretch::default();
+        dead.note_write(b"x", 8);
+        dead.found(b"", b"k", 7, 99);
+        dead.note_write(b"y", 9);
+        dead.found(b"", b"k", 7, 99);
         dead.found(b"", b"k", 8, 99);
         assert_eq!(skip(&dead, b"", 9), Some(b"k".to_vec()));
     }

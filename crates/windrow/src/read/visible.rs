@@ -157,16 +157,19 @@ impl<C: Cursor> VisibleCursor<C> {
 
     pub(crate) fn seek_to_first(&mut self) -> Result<bool> {
         self.position = Position::Invalid;
-        let lower = match &self.range.lower {
-            Bound::Unbounded => Box::default(),
-            Bound::Included(lower) => lower.clone(),
-            Bound::Excluded(lower) => {
-                // Sequence numbers begin at 1, so this passes every version of `lower`.
-                self.merged.seek(lower, 0)?;
-                return self.show_from_here();
-            }
+        // Out of the cursor while it is moved; put back whatever happens.
+        let lower = std::mem::replace(&mut self.range.lower, Bound::Unbounded);
+        let found = match &lower {
+            Bound::Unbounded => self.seek_from(&[]),
+            Bound::Included(lower) => self.seek_from(lower),
+            // Sequence numbers begin at 1, so this passes every version of `lower`.
+            Bound::Excluded(lower) => match self.merged.seek(lower, 0) {
+                Ok(()) => self.show_from_here(),
+                Err(error) => Err(error),
+            },
         };
-        self.seek_from(&lower)
+        self.range.lower = lower;
+        found
     }
 
     pub(crate) fn seek_to_last(&mut self) -> Result<bool> {

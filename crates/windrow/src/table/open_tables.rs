@@ -157,8 +157,7 @@ impl OpenTables {
     /// where it is open. Who reads it meanwhile goes on with the old.
     pub(crate) fn grant(&self, slot: &TableSlot, meta: &FileMeta, units: usize) -> Result<()> {
         let opening = slot.opening.lock();
-        let had = slot.filter_units.swap(units, Ordering::Relaxed);
-        if had != units && slot.table.load().is_some() {
+        if slot.filter_units() != units && slot.table.load().is_some() {
             let table = self.open_anew(meta, units)?;
             // Under this lock nobody else closes it, so that the slot stays on the clock (I1).
             let clock = self.clock.lock();
@@ -167,6 +166,8 @@ impl OpenTables {
             }
             drop(clock);
         }
+        // Where that failed, the table goes on with what it has.
+        slot.filter_units.store(units, Ordering::Relaxed);
         drop(opening);
         Ok(())
     }

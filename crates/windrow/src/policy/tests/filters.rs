@@ -3,8 +3,8 @@
 use super::tables::{file, tree};
 use crate::base::FileNumber;
 use crate::options::{FilterAllocation, KeyspaceOptions};
-use crate::policy::capacities::capacities;
-use crate::policy::filters::{bits, price, worthwhile_bits};
+use crate::policy::capacities::{capacities, whole};
+use crate::policy::filters::{price, worthwhile_bits};
 use crate::policy::shares::shares;
 use crate::policy::{
     Claim, FileSummary, TreeSummary, filter_units, grant_filters, output_share, price_alone,
@@ -28,7 +28,7 @@ fn holding(
 ) -> FileSummary<u32> {
     FileSummary {
         entries,
-        filter_units: units.map(|per_key| bits(per_key * entries as f64 / 8.0)),
+        filter_units: units.map(|per_key| whole(per_key * entries as f64 / 8.0)),
         ..file(number, smallest, largest, 1)
     }
 }
@@ -221,7 +221,7 @@ proptest! {
         let files = || tree.levels.iter().flatten();
         let entries: u64 = files().map(|file| file.entries).sum();
         let slack = 512 * files().count() as u64;
-        prop_assert!(used <= bits(per_key * entries as f64) + slack);
+        prop_assert!(used <= whole(per_key * entries as f64) + slack);
     }
 
     #[test]
