@@ -26,7 +26,7 @@ use super::events::NeedsRoom;
 use super::poison::Poison;
 use super::replay::ReplayedLog;
 use super::stats;
-use super::write::Write;
+use super::write::{Inserted, Write};
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::Ordering;
@@ -154,16 +154,19 @@ impl Engine {
                 led
             }
             Turn::Follow(follower, answer) => {
-                let user_bytes = write.insert(answer?)?;
+                let inserted = write.insert(answer?)?;
                 if !follower.done() {
                     return Err(self.abandoned());
                 }
-                Ok(user_bytes)
+                Ok(inserted)
             }
             Turn::Abandoned => Err(self.abandoned()),
         };
-        let user_bytes = committed?;
-        stats::add(&self.counters.user_bytes, user_bytes);
+        let inserted = committed?;
+        if inserted.is_full {
+            self.background.request_rotation();
+        }
+        stats::add(&self.counters.user_bytes, inserted.user_bytes);
         stats::add(&self.counters.user_writes, u64::from(write.count()));
         Ok(())
     }
@@ -174,7 +177,7 @@ impl Engine {
         mut leader: Leader<'_, Request, Answer>,
         write: &Write<'_>,
         durability: Durability,
-    ) -> Result<u64> {
+    ) -> Result<Inserted> {
         leader.gather(GROUP_BYTES_MAX);
         // Before the leadership is passed on, should this thread panic: the next group must not
         // make a part of this one visible.

@@ -217,6 +217,9 @@ impl<'queue, T, R> Leader<'queue, T, R> {
     /// Gives each follower its answer, called for in the order of [`requests`](Self::requests), and
     /// lets it go to work.
     pub(crate) fn answer(&mut self, mut answer: impl FnMut(&T) -> R) {
+        if self.group.is_empty() {
+            return;
+        }
         let answers: Vec<R> = self.requests().map(&mut answer).collect();
         let unreported = mem::replace(&mut self.queue.state.lock().unreported, self.group.len());
         assert_eq!(unreported, 0, "a group is answered once");
@@ -228,6 +231,9 @@ impl<'queue, T, R> Leader<'queue, T, R> {
     /// Waits until every follower has reported; returns whether all of them are done.
     #[must_use]
     pub(crate) fn settle(&self) -> bool {
+        if self.group.is_empty() {
+            return true;
+        }
         let mut state = self.queue.state.lock();
         while state.unreported > 0 {
             state = self.queue.settled.wait(state);

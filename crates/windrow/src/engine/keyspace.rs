@@ -171,19 +171,24 @@ impl KeyspaceCore {
     }
 
     /// Whether the active memtable has reached its size.
-    #[inline]
     pub(crate) fn is_memtable_full(&self) -> bool {
-        let bytes = self.state.load().active.memory_bytes();
-        bytes >= self.memtable_bytes.load(Ordering::Relaxed)
+        self.is_full(&self.state.load().active)
     }
 
-    /// Puts an entry of a commit into the active memtable.
     #[inline]
-    pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
+    fn is_full(&self, memtable: &Memtable) -> bool {
+        memtable.memory_bytes() >= self.memtable_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Puts an entry of a commit into the active memtable; returns whether that is full now.
+    #[inline]
+    pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) -> bool {
         if !trailer.is_tombstone() {
             self.dead.note_write(key, trailer.sequence());
         }
-        self.state.load().active.insert(key, trailer, value);
+        let state = self.state.load();
+        state.active.insert(key, trailer, value);
+        self.is_full(&state.active)
     }
 
     /// The present state, lent: for reads that end soon.

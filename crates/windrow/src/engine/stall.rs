@@ -87,14 +87,9 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 impl Engine {
-    /// Lets `write` pass as the pressure allows, and asks for a new memtable where one is full.
+    /// Lets `write` pass as the pressure allows.
     #[inline]
     pub(super) fn admit(&self, write: &Write<'_>) -> Result<()> {
-        for keyspace in write.keyspaces() {
-            if keyspace.is_memtable_full() {
-                self.background.request_rotation();
-            }
-        }
         let pressure = self.pressure_on(write);
         if pressure.fraction > 0.0 {
             self.slow_down(write, pressure)

@@ -213,7 +213,18 @@ impl<const N: usize> Striped<N> {
     /// Adds `count` to counter `index`.
     #[inline]
     pub(crate) fn add(&self, index: usize, count: u64) {
-        self.0[stripe_of_this_thread()].0[index].fetch_add(count, Ordering::Relaxed);
+        self.add_all([(index, count)]);
+    }
+
+    /// Adds each count to the counter with its index.
+    #[inline]
+    fn add_all(&self, counts: impl IntoIterator<Item = (usize, u64)>) {
+        let stripe = &self.0[stripe_of_this_thread()].0;
+        for (index, count) in counts {
+            if count > 0 {
+                stripe[index].fetch_add(count, Ordering::Relaxed);
+            }
+        }
     }
 
     /// The sum of counter `index` over all stripes.
@@ -316,11 +327,7 @@ impl Counters {
             read.filter_rejects,
             read.filter_false_positives,
         ];
-        for (index, count) in counts.into_iter().enumerate() {
-            if count > 0 {
-                self.reads.add(index, count);
-            }
-        }
+        self.reads.add_all(counts.into_iter().enumerate());
     }
 
     /// Copies the counters into `stats`.

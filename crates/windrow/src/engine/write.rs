@@ -27,6 +27,23 @@ pub(crate) enum Write<'a> {
     },
 }
 
+/// What an insertion into memtables has come to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Inserted {
+    /// The bytes of keys and values.
+    pub(crate) user_bytes: u64,
+    /// Whether a memtable is full now.
+    pub(crate) is_full: bool,
+}
+
+impl Inserted {
+    #[inline]
+    fn add(&mut self, keyspace: &KeyspaceCore, key: &[u8], trailer: Trailer, value: &[u8]) {
+        self.is_full |= keyspace.insert(key, trailer, value);
+        self.user_bytes += (key.len() + value.len()) as u64;
+    }
+}
+
 impl Write<'_> {
     /// How many entries there are.
     #[inline]
@@ -90,13 +107,12 @@ impl Write<'_> {
         }
     }
 
-    /// Puts the entries into their memtables, the first under sequence number `base`. Returns the
-    /// bytes of their keys and values.
+    /// Puts the entries into their memtables, the first under sequence number `base`.
     ///
     /// The memtables do not rotate meanwhile: only a leader rotates, and a leader waits for every
     /// insertion of its group.
     #[inline]
-    pub(crate) fn insert(&self, base: SequenceNumber) -> Result<u64> {
+    pub(crate) fn insert(&self, base: SequenceNumber) -> Result<Inserted> {
         match self {
             Self::One {
                 keyspace,
@@ -104,8 +120,9 @@ impl Write<'_> {
                 key,
                 value,
             } => {
-                keyspace.insert(key, Trailer::new(base, *kind), value);
-                Ok((key.len() + value.len()) as u64)
+                let mut inserted = Inserted::default();
+                inserted.add(keyspace, key, Trailer::new(base, *kind), value);
+                Ok(inserted)
             }
             Self::Batch {
                 payload, keyspaces, ..
@@ -118,10 +135,10 @@ fn insert_batch(
     payload: &[u8],
     keyspaces: &[Arc<KeyspaceCore>],
     base: SequenceNumber,
-) -> Result<u64> {
+) -> Result<Inserted> {
     let undecodable = |_| Error::invalid_argument("a batch was damaged in memory");
     let mut reader = BatchReader::new(payload).map_err(undecodable)?;
-    let mut user_bytes = 0;
+    let mut inserted = Inserted::default();
     let mut sequence = base;
     while let Some(entry) = reader.next().map_err(undecodable)? {
         let keyspace = keyspaces
@@ -130,9 +147,8 @@ fn insert_batch(
         let keyspace =
             keyspace.ok_or_else(|| Error::invalid_argument("a batch names no keyspace"))?;
         let trailer = Trailer::new(sequence, entry.kind);
-        keyspace.insert(entry.key, trailer, entry.value);
-        user_bytes += (entry.key.len() + entry.value.len()) as u64;
+        inserted.add(keyspace, entry.key, trailer, entry.value);
         sequence += 1;
     }
-    Ok(user_bytes)
+    Ok(inserted)
 }

@@ -71,7 +71,7 @@ impl LogWriter {
     pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
         self.chunk.clear();
         self.chunk.shrink_to(CHUNK_KEPT_BYTES);
-        self.chunk.resize(HEADER_BYTES, 0);
+        self.chunk.extend_from_slice(&[0; HEADER_BYTES]);
         &mut self.chunk
     }
 

@@ -52,7 +52,15 @@ impl Memtable {
     }
 
     /// The newest version of `key` that is at most `sequence`.
+    #[inline]
     pub(crate) fn get(&self, key: &[u8], sequence: SequenceNumber) -> Option<(Trailer, &[u8])> {
+        if self.is_empty() {
+            return None;
+        }
+        self.get_among(key, sequence)
+    }
+
+    fn get_among(&self, key: &[u8], sequence: SequenceNumber) -> Option<(Trailer, &[u8])> {
         let record = self.list.lower_bound(&Target::new(key, sequence))?;
         (record.key() == key).then(|| (record.trailer(), record.value()))
     }
@@ -72,7 +80,7 @@ impl Memtable {
         self.entries.load(Ordering::Relaxed)
     }
 
-    /// Whether there is no entry.
+    /// Whether there is no entry. Insertions whose commit the caller sees are counted.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries() == 0
     }

@@ -113,6 +113,11 @@ impl<C: Cursor> MergingCursor<C> {
         self.heap.clear();
         self.heap
             .extend((0..self.children.len()).filter(|&index| self.children[index].is_valid()));
+        self.order_heap();
+    }
+
+    /// Puts the heap in order, whatever stands in it.
+    fn order_heap(&mut self) {
         for position in (0..self.heap.len() / 2).rev() {
             self.sift_down(position);
         }
@@ -128,12 +133,15 @@ impl<C: Cursor> MergingCursor<C> {
         self.refuse_after_error()?;
         self.direction = direction;
         self.heap.clear();
-        for child in &mut self.children {
+        for (index, child) in self.children.iter_mut().enumerate() {
             if let Err(error) = seek(child) {
                 return Err(self.fail(error));
             }
+            if child.is_valid() {
+                self.heap.push(index);
+            }
         }
-        self.rebuild();
+        self.order_heap();
         self.refuse_duplicates()
     }
 
@@ -306,6 +314,15 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
             Ok(step) if !step.is_end() => Ok(step),
             moved => self.lose_leader(moved),
         }
+    }
+
+    /// Only a leader that is alone leads whatever it steps to.
+    #[inline]
+    fn step(&mut self) -> Option<Step> {
+        if self.heap.len() != 1 || self.direction != Direction::Forward {
+            return None;
+        }
+        self.children[self.leader].step()
     }
 
     fn prev(&mut self) -> Result<()> {

@@ -122,11 +122,6 @@ impl<C: OpenCursor> RunCursor<C> {
         }
     }
 
-    /// Takes the cursor that the run has, wherever it stands.
-    fn take_cursor(&mut self) -> Option<C> {
-        self.current.take().or_else(|| self.spare.take())
-    }
-
     /// Goes to the file at `position` and places its cursor with `place`; without such a file the
     /// cursor becomes invalid.
     fn enter(
@@ -140,12 +135,16 @@ impl<C: OpenCursor> RunCursor<C> {
         let file = position.and_then(|position| Some((position, self.run.files().get(position)?)));
         let Some((position, file)) = file else {
             self.keep_counts();
-            self.spare = self.take_cursor();
+            if self.current.is_some() {
+                self.spare = self.current.take();
+            }
             return Ok(());
         };
         if self.file != position || self.current.is_none() {
             let opened = self.tables.get(file.slot(), &file.meta);
-            self.current = self.take_cursor();
+            if self.current.is_none() {
+                self.current = self.spare.take();
+            }
             match (opened, &mut self.current) {
                 (Ok(table), Some(current)) => current.switch(&table),
                 (Ok(table), None) => self.current = Some(C::open(&table)),
@@ -234,6 +233,11 @@ impl<C: OpenCursor> Cursor for RunCursor<C> {
             Some(Ok(step)) if !step.is_end() => Ok(step),
             moved => self.leave_forward(moved),
         }
+    }
+
+    #[inline]
+    fn step(&mut self) -> Option<Step> {
+        self.current.as_mut()?.step()
     }
 
     fn prev(&mut self) -> Result<()> {

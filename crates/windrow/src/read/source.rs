@@ -84,6 +84,11 @@ impl Cursor for SourceCursor {
         either!(self, cursor => cursor.next())
     }
 
+    #[inline]
+    fn step(&mut self) -> Option<Step> {
+        either!(self, cursor => cursor.step())
+    }
+
     fn prev(&mut self) -> Result<()> {
         either!(self, cursor => cursor.prev())
     }

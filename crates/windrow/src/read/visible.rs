@@ -214,8 +214,9 @@ impl<C: Cursor> VisibleCursor<C> {
         }
         self.passed = 0;
         let found = self.show_from_here()?;
-        if let Some(dead) = &self.dead
-            && found
+        if found
+            && self.passed > 0
+            && let Some(dead) = &self.dead
         {
             dead.found(key, self.merged.key(), sequence, self.passed);
         }
@@ -228,10 +229,23 @@ impl<C: Cursor> VisibleCursor<C> {
         if self.position != Position::Live {
             return self.next_from_elsewhere();
         }
-        match self.merged.next() {
-            // By far the commonest step: to a value that is visible.
+        match self.merged.step() {
+            // By far the commonest: to a value that is visible.
+            Some(step) if self.shows_at_once(step) => Ok(true),
+            step => self.next_beyond(step),
+        }
+    }
+
+    /// Goes on from a shown entry where a step has not come to one that is to be shown.
+    #[inline(never)]
+    fn next_beyond(&mut self, step: Option<Step>) -> Result<bool> {
+        let arrived = step.map_or_else(|| self.merged.next(), Ok);
+        match arrived {
             Ok(step) if self.shows_at_once(step) => Ok(true),
-            arrived => self.pass_over(arrived),
+            arrived => {
+                self.position = Position::Invalid;
+                self.show_forward(arrived?, true)
+            }
         }
     }
 
@@ -242,13 +256,6 @@ impl<C: Cursor> VisibleCursor<C> {
         step.is_new_value(self.sequence)
             && (self.range.upper == Bound::Unbounded
                 || self.range.is_below_upper(self.merged.key()))
-    }
-
-    /// Goes on from where a step from a shown entry has come to.
-    #[inline(never)]
-    fn pass_over(&mut self, arrived: Result<Step>) -> Result<bool> {
-        self.position = Position::Invalid;
-        self.show_forward(arrived?, true)
     }
 
     #[cold]

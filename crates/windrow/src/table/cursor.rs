@@ -218,8 +218,8 @@ impl<B: Blocks> BlockCursor<B> {
         Ok(())
     }
 
-    /// Takes on the entry at `offset` of the loaded block, whose index is `index`. A repeated key is
-    /// that of the entry it stood on in this block.
+    /// Takes on the entry at `offset` of the loaded block, whose index is `index`; `None`, with nothing
+    /// changed, where it is malformed. A repeated key is that of the entry it stood on in this block.
     #[expect(
         clippy::inline_always,
         reason = "this is all that most moves do; measured"
@@ -310,7 +310,20 @@ impl<B: Blocks> BlockCursor<B> {
         Ok(())
     }
 
+    /// Goes on from where a step did not come to an entry.
     #[inline(never)]
+    fn next_beyond(&mut self) -> Result<Step> {
+        if !self.valid {
+            return self.check().map(|()| Step::END);
+        }
+        let result = if self.end < self.layout.entries_end() {
+            Err(self.malformed(self.loaded.unwrap_or_default()))
+        } else {
+            self.enter_next_block()
+        };
+        self.guard(result)
+    }
+
     fn enter_next_block(&mut self) -> Result<Step> {
         self.valid = false;
         let next = self.loaded.map_or(0, |block| block + 1);
@@ -359,15 +372,20 @@ impl<B: Blocks> Cursor for BlockCursor<B> {
 
     #[inline]
     fn next(&mut self) -> Result<Step> {
-        if !self.valid {
-            return self.check().map(|()| Step::END);
+        match self.step() {
+            Some(step) => Ok(step),
+            None => self.next_beyond(),
         }
-        let result = if self.end < self.layout.entries_end() {
-            self.stand_on(self.index + 1, self.end)
+    }
+
+    #[inline]
+    fn step(&mut self) -> Option<Step> {
+        let is_at_hand = self.valid && self.end < self.layout.entries_end();
+        if is_at_hand {
+            self.settle(self.index + 1, self.end)
         } else {
-            self.enter_next_block()
-        };
-        self.guard(result)
+            None
+        }
     }
 
     #[inline]

@@ -5,6 +5,17 @@
 
 use crate::block::SHORT_SUFFIX_BYTES;
 
+/// Selects the first bytes of a piece, by their number.
+const FRONT_MASKS: [u128; SHORT_SUFFIX_BYTES + 1] = {
+    let mut masks = [u128::MAX; SHORT_SUFFIX_BYTES + 1];
+    let mut length = 0;
+    while length < SHORT_SUFFIX_BYTES {
+        masks[length] = (1 << (8 * length)) - 1;
+        length += 1;
+    }
+    masks
+};
+
 /// A piece of fixed size as one number, first byte lowest.
 #[inline]
 fn word(piece: &[u8]) -> u128 {
@@ -74,15 +85,10 @@ impl KeyBuffer {
     ) -> bool {
         let end = self.prefix_length + SHORT_SUFFIX_BYTES;
         let suffix = &mut self.bytes[self.prefix_length..end];
-        let unused_bits = 8 * (SHORT_SUFFIX_BYTES - length);
         let changes = word(suffix) ^ word(piece);
         suffix.copy_from_slice(piece);
         let new_length = self.prefix_length + length;
-        let is_same = self.length == new_length
-            && changes
-                .checked_shl(u32::try_from(unused_bits).unwrap_or(u32::MAX))
-                .unwrap_or(0)
-                == 0;
+        let is_same = self.length == new_length && changes & FRONT_MASKS[length] == 0;
         self.length = new_length;
         is_same
     }
