@@ -10,11 +10,14 @@
 //! | open tables, cursors and block cache | 3/8 | the cache shrinks, down to a floor; the least used tables are closed |
 //! | of these, what the cache keeps | 1/16 | |
 //!
+//! What memtables leave of their share, but for room for one more, is lent to open tables and the cache,
+//! which give it back as memtables grow: reading after a load has most of the budget.
+//!
 //! What cannot be refused is not bounded by it: memtables that a cursor keeps after their flush, a
 //! cursor's own buffers, and the batch that one writer commits. They are counted all the same, and the
 //! cache gives way to cursors.
 //!
-//! Concurrency: accounts are atomics; shares never change.
+//! Concurrency: accounts are atomics; shares never change, what is lent does with each chunk of a memtable.
 
 use std::sync::Arc;
 
@@ -59,7 +62,7 @@ pub(crate) struct Memory {
     /// What active and waiting memtables may hold together.
     pub(super) memtables_max: u64,
     /// What one memtable may hold.
-    memtable_max: usize,
+    memtable_max: u64,
     pub(super) tables: Arc<TableMemory>,
 }
 
@@ -75,10 +78,9 @@ impl Memory {
             budget,
             memtables: Arc::default(),
             memtables_max: share(1, 2),
-            memtable_max: usize::try_from(share(1, 8)).unwrap_or(usize::MAX),
+            memtable_max: share(1, 8),
             tables: Arc::new(TableMemory {
-                tables_max: share(3, 8).saturating_sub(cache_floor),
-                readers_max: share(3, 8),
+                readers_min: share(3, 8),
                 cache_floor,
                 jobs_max: share(1, 8),
                 ..TableMemory::default()
@@ -88,7 +90,14 @@ impl Memory {
 
     /// The size at which a memtable is full where its options say `wanted`.
     pub(crate) fn memtable_bytes(&self, wanted: usize) -> usize {
-        wanted.min(self.memtable_max)
+        wanted.min(usize::try_from(self.memtable_max).unwrap_or(usize::MAX))
+    }
+
+    /// Lends to readers what memtables do not need, now that they hold `memtables`.
+    pub(super) fn lend(&self, memtables: u64) {
+        let needed = memtables.saturating_add(self.memtable_max);
+        let idle = self.memtables_max.saturating_sub(needed);
+        self.tables.lent.store(idle, Ordering::Relaxed);
     }
 
     /// What is held now.
@@ -183,12 +192,21 @@ mod tests {
         for budget in [8 << 20, 128 << 20, 512 << 20, 100_000_000] {
             let memory = memory(budget);
             let tables = &memory.tables;
-            let sum = memory.memtables_max + tables.readers_max + tables.jobs_max;
+            let sum = memory.memtables_max + tables.readers_min + tables.jobs_max;
             assert!(sum <= budget && sum > budget - 32, "{sum} of {budget}");
-            assert_eq!(tables.tables_max + tables.cache_floor, tables.readers_max);
+            assert_eq!(tables.tables_max() + tables.cache_floor, tables.readers_min);
             assert!(tables.cache_floor <= 32 << 20);
             assert!(memory.memtable_bytes(usize::MAX) as u64 <= memory.memtables_max / 4);
             assert_eq!(memory.memtable_bytes(4096), 4096);
+            for memtables in [0, budget / 8, budget / 2, budget] {
+                memory.lend(memtables);
+                let readers = tables.tables_max() + tables.cache_floor;
+                assert!(readers >= tables.readers_min);
+                let sum = memtables.min(memory.memtables_max) + readers + tables.jobs_max;
+                assert!(sum <= budget, "{sum} of {budget}");
+                let is_idle = memtables == 0;
+                assert_eq!(readers > budget * 5 / 8, is_idle, "{readers} of {budget}");
+            }
         }
     }
 
@@ -197,7 +215,7 @@ mod tests {
         let memory = memory(0);
         assert_eq!(memory.memtables_max, u64::MAX);
         assert_eq!(memory.memtable_bytes(usize::MAX), usize::MAX);
-        assert_eq!(memory.tables.tables_max, u64::MAX);
+        assert_eq!(memory.tables.tables_max(), u64::MAX);
         assert_eq!(memory.tables.left_for_cache(), u64::MAX);
     }
 }

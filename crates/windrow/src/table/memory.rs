@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::base::Account;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
 
 /// The accounts of tables and of who reads them, and their limits.
 #[derive(Debug)]
@@ -15,10 +16,11 @@ pub(crate) struct TableMemory {
     pub(crate) cursors: Arc<Account>,
     /// Buffers of flushes and merges.
     pub(crate) jobs: Arc<Account>,
-    /// What open tables may hold; where it is used up, others are closed.
-    pub(crate) tables_max: u64,
-    /// What open tables, cursors and the block cache may hold together; the cache gives way.
-    pub(crate) readers_max: u64,
+    /// What open tables, cursors and the block cache may hold together whatever else is held; the
+    /// cache gives way, and then the least used tables are closed.
+    pub(crate) readers_min: u64,
+    /// What they may hold beyond, as long as nobody else needs it.
+    pub(crate) lent: AtomicU64,
     /// What the cache keeps when it gives way.
     pub(crate) cache_floor: u64,
     /// Beyond this, merges read with small windows.
@@ -26,9 +28,19 @@ pub(crate) struct TableMemory {
 }
 
 impl TableMemory {
+    fn readers_max(&self) -> u64 {
+        self.readers_min
+            .saturating_add(self.lent.load(Ordering::Relaxed))
+    }
+
+    /// What open tables may hold; where it is used up, others are closed.
+    pub(crate) fn tables_max(&self) -> u64 {
+        self.readers_max().saturating_sub(self.cache_floor)
+    }
+
     /// What is left for the block cache.
     pub(crate) fn left_for_cache(&self) -> u64 {
-        self.readers_max
+        self.readers_max()
             .saturating_sub(self.tables.bytes() + self.cursors.bytes())
             .max(self.cache_floor)
     }
@@ -41,8 +53,8 @@ impl Default for TableMemory {
             tables: Arc::default(),
             cursors: Arc::default(),
             jobs: Arc::default(),
-            tables_max: u64::MAX,
-            readers_max: u64::MAX,
+            readers_min: u64::MAX,
+            lent: AtomicU64::new(0),
             cache_floor: 0,
             jobs_max: u64::MAX,
         }

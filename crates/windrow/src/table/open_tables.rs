@@ -18,8 +18,8 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::{ArcSwapOption, Guard};
 
-use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::base::sync::{Mutex, MutexGuard};
 use crate::base::{Error, Result};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::vfs::{OpenMode, Vfs};
@@ -197,9 +197,6 @@ impl OpenTables {
 
     /// Puts `slot` on the clock (I1) and closes tables beyond the bounds.
     fn admit(&self, slot: &Arc<TableSlot>) {
-        let memory = &self.context.memory;
-        let mut closed = Vec::new();
-        let mut closed_bytes = 0;
         let mut clock = self.clock.lock();
         if self.is_closed.load(Ordering::Acquire) {
             drop(clock);
@@ -207,9 +204,26 @@ impl OpenTables {
             return;
         }
         clock.push_back(Arc::downgrade(slot));
+        self.close_least_used(clock, Some(slot));
+    }
+
+    /// Closes tables beyond the bounds, and fits the cache into what is left.
+    pub(crate) fn fit(&self) {
+        self.close_least_used(self.clock.lock(), None);
+    }
+
+    fn close_least_used(
+        &self,
+        mut clock: MutexGuard<'_, VecDeque<Weak<TableSlot>>>,
+        spared: Option<&Arc<TableSlot>>,
+    ) {
+        let memory = &self.context.memory;
+        let tables_max = memory.tables_max();
+        let mut closed = Vec::new();
+        let mut closed_bytes = 0;
         let is_over = |open: usize, closed_bytes: u64| {
             let held = memory.tables.bytes().saturating_sub(closed_bytes);
-            open > self.open_max || (held > memory.tables_max && open > 1)
+            open > self.open_max || (held > tables_max && open > 1)
         };
         // Every table gets at most one more chance, so the hand stops after two rounds.
         let mut steps = 2 * clock.len();
@@ -225,7 +239,8 @@ impl OpenTables {
             let is_read = table
                 .as_ref()
                 .is_some_and(|table| Arc::strong_count(table) > 2);
-            if used || is_read || Arc::ptr_eq(&candidate, slot) {
+            let is_spared = spared.is_some_and(|slot| Arc::ptr_eq(&candidate, slot));
+            if used || is_read || is_spared {
                 clock.push_back(weak);
             } else {
                 closed_bytes += table.as_ref().map_or(0, |table| table.memory_bytes());
