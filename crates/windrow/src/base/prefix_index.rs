@@ -101,12 +101,11 @@ impl PrefixIndex {
 
     /// Whether the key at `position`, after the common prefix, is before `rest`.
     fn is_before(&self, position: usize, rest: &[u8]) -> bool {
-        match self.long.binary_search(&position) {
-            Ok(at) => self.rests[self.starts[at]..self.starts[at + 1]] < *rest,
-            Err(_) => {
-                let (bytes, length) = bytes_of(self.heads[position]);
-                bytes[..length] < *rest
-            }
+        if let Ok(at) = self.long.binary_search(&position) {
+            self.rests[self.starts[at]..self.starts[at + 1]] < *rest
+        } else {
+            let (bytes, length) = bytes_of(self.heads[position]);
+            bytes[..length] < *rest
         }
     }
 

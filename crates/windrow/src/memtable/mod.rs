@@ -23,7 +23,7 @@ mod tests;
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::{Account, Cursor, Result, SequenceNumber, Step, Trailer};
-use skiplist::{Position, Record, SkipList, Target};
+use skiplist::{Position, Record, SkipList};
 use std::fmt;
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl Memtable {
     }
 
     fn get_among(&self, key: &[u8], sequence: SequenceNumber) -> Option<(Trailer, &[u8])> {
-        let record = self.list.lower_bound(&Target::new(key, sequence))?;
+        let record = self.list.lower_bound(&self.list.target(key, sequence))?;
         (record.key() == key).then(|| (record.trailer(), record.value()))
     }
 
@@ -128,7 +128,7 @@ impl Cursor for MemtableCursor {
     }
 
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()> {
-        self.position.seek(&Target::new(key, sequence));
+        self.position.seek(key, sequence);
         Ok(())
     }
 

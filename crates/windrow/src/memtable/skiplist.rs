@@ -15,6 +15,9 @@
 //! A leaf holds the entries from its node's anchor up to the anchor of the next node in lane 0; the
 //! first node, the head, has none and stands before all.
 //!
+//! Keys of one list mostly begin alike, so each node also has its anchor's *head*: the eight bytes behind
+//! what the first keys had in common, as a word. It decides all but the last comparisons of a search.
+//!
 //! Invariants:
 //! - I1: in each lane anchors ascend strictly, and entries do within and across leaves.
 //! - I2: a node enters the lanes from the lowest up, so lane 0 has every node.
@@ -22,7 +25,9 @@
 //! - I4: anchors never move: a split takes a leaf's upper half away, never its first entry.
 //! - I5: a slot's content changes only while it is free, and a slot that a split has freed only
 //!   after `splits` was counted up.
-//! - I6: a node's height depends on its anchor only, so one history builds one list.
+//! - I6: heads order like keys, but for ties: all are taken behind the same bytes, which are settled
+//!   before the first node is linked.
+//! - I7: a node's height depends on its anchor only, so one history builds one list.
 //!
 //! Concurrency: inserting takes the lock of one leaf; readers take none. A reader sees every entry
 //! whose insertion happened before its read began; of those inserted meanwhile it may see any.
@@ -52,17 +57,20 @@ mod position;
 mod record;
 
 pub(super) use position::Position;
-pub(super) use record::{Record, Target};
+pub(super) use record::Record;
+use record::Target;
 
 use super::arena::Arena;
 use super::order::{Order, SLOTS};
-use crate::base::sync::atomic::{AtomicUsize, Ordering};
+use crate::base::prefix_index::head_behind;
+use crate::base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::base::sync::{Mutex, MutexGuard};
 use crate::base::{Account, SequenceNumber, Trailer};
 use crate::codec::checksum::key_hash;
 use node::{Node, NodeHeader, build_node, narrow};
+use record::RecordHeader;
 use std::array;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 /// The most lanes; enough for 65,000 leaves.
@@ -70,6 +78,9 @@ const HEIGHT_MAX: usize = if cfg!(loom) { 2 } else { 16 };
 
 /// How many locks the leaves share.
 const LOCKS: usize = if cfg!(loom) { 2 } else { 32 };
+
+/// How many of the bytes that the first keys share others may not.
+const COMMON_SPARED: usize = 4;
 
 /// How many entries of a full leaf stay when it is split.
 const KEPT: usize = SLOTS.div_ceil(2);
@@ -85,6 +96,10 @@ pub(super) struct SkipList {
     head: NonNull<NodeHeader>,
     /// At least one lane; when this was read, no node was higher.
     height: AtomicUsize,
+    /// An entry whose key begins as most keys are expected to, by [`Self::common_length`] bytes; set
+    /// when the first node is built, and then no more.
+    example: AtomicPtr<RecordHeader>,
+    common_length: AtomicUsize,
     /// Held while a leaf is changed.
     locks: [Mutex<()>; LOCKS],
 }
@@ -105,8 +120,37 @@ impl SkipList {
             records: Arena::new(account),
             head,
             height: AtomicUsize::new(1),
+            example: AtomicPtr::new(ptr::null_mut()),
+            common_length: AtomicUsize::new(0),
             locks: array::from_fn(|_| Mutex::new(())),
         }
+    }
+
+    /// The place of an entry in the order of entries.
+    #[inline]
+    pub(super) fn target<'key>(&self, key: &'key [u8], sequence: SequenceNumber) -> Target<'key> {
+        Target {
+            key,
+            sequence,
+            head: self.common().map(|common| head_behind_common(key, common)),
+        }
+    }
+
+    /// What most keys are expected to begin with; there is nothing yet while there are no nodes.
+    #[inline]
+    fn common(&self) -> Option<&[u8]> {
+        let example = NonNull::new(self.example.load(Ordering::Acquire))?;
+        // SAFETY: `expect_keys_like` stored a written record of this list.
+        let example = unsafe { Record::new(example) };
+        Some(&example.key()[..self.common_length.load(Ordering::Relaxed)])
+    }
+
+    /// Expects keys like those of the first leaf, which is full and whose lock is held. In a list that
+    /// is filled in order the keys to come differ from them earlier than they do among themselves.
+    fn expect_keys_like(&self, first: Record<'_>, last: Record<'_>) {
+        let common = shared_bytes(first.key(), last.key()).saturating_sub(COMMON_SPARED);
+        self.common_length.store(common, Ordering::Relaxed);
+        self.example.store(first.header.as_ptr(), Ordering::Release);
     }
 
     /// The bytes of all records, leaves and nodes, padding included.
@@ -126,7 +170,7 @@ impl SkipList {
     /// If there is an entry of this key with this sequence number already.
     pub(super) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
         let record = Record::build(self, key, trailer, value);
-        let target = Target::new(key, trailer.sequence());
+        let target = self.target(key, trailer.sequence());
         let (node, lock) = self.lock(&target);
         let order = Order(node.leaf().order.load(Ordering::Relaxed));
         let position = node.position(order, &target);
@@ -223,7 +267,13 @@ impl SkipList {
         let random = random_of(anchor.key(), anchor.trailer().sequence());
         let height = height_of(random);
         let lock = usize::from(random.to_le_bytes()[0]) % LOCKS;
-        let header = build_node(&self.nodes, &self.leaves, height, skip, Some(anchor), lock);
+        if self.common().is_none() {
+            let record_at = |position| node.record(order.slot(position));
+            self.expect_keys_like(record_at(0), record_at(SLOTS - 1));
+        }
+        let common = self.common().unwrap_or_default();
+        let anchored = Some((anchor, head_behind_common(anchor.key(), common)));
+        let header = build_node(&self.nodes, &self.leaves, height, skip, anchored, lock);
         // SAFETY: just written.
         let new = unsafe { Node::new(header) };
         for (position, record) in moved.enumerate() {
@@ -250,7 +300,7 @@ impl SkipList {
     /// Puts `node`, which is in lane 0, into the lanes above, below `height`.
     fn raise<'list>(&'list self, node: Node<'list>, height: usize) {
         let Some(anchor) = node.anchor() else { return };
-        let target = anchor.target();
+        let target = self.target(anchor.key(), anchor.trailer().sequence());
         let mut gaps = [(self.head(), None); HEIGHT_MAX];
         let mut gap = (self.head(), None);
         for lane in (1..self.height.load(Ordering::Relaxed)).rev() {
@@ -270,7 +320,20 @@ impl SkipList {
     }
 }
 
-/// A random number that depends on the entry only (I6).
+/// A word that stands for `key` in a first comparison among keys that mostly begin with `common`: no
+/// lesser key has a greater one.
+#[inline]
+fn head_behind_common(key: &[u8], common: &[u8]) -> u64 {
+    if key.starts_with(common) {
+        head_behind(key, common.len())
+    } else if key < common {
+        0
+    } else {
+        u64::MAX
+    }
+}
+
+/// A random number that depends on the entry only (I7).
 pub(super) fn random_of(key: &[u8], sequence: SequenceNumber) -> u64 {
     key_hash(key) ^ sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -164,7 +164,21 @@ proptest! {
             (key(), proptest::collection::vec(any::<u8>(), 0..40)), 0..200),
         probes in proptest::collection::vec((key(), 0..220_u64), 1..50),
         walk in proptest::collection::vec((0..8_u8, key(), 0..220_u64), 1..200),
+        common in proptest::collection::vec(0..3u8, 0..16),
     ) {
+        // The first keys begin alike; of the others, and of what is sought, some do.
+        let alike = |is_alike, key: Vec<u8>| {
+            if is_alike { [&common[..], &key].concat() } else { key }
+        };
+        let writes: Vec<_> = writes
+            .into_iter()
+            .enumerate()
+            .map(|(at, (key, value))| (alike(at < 20 || key.len() % 2 == 0, key), value))
+            .collect();
+        let probes: Vec<_> = probes
+            .into_iter()
+            .map(|(key, sequence)| (alike(key.len() % 2 == 0, key), sequence))
+            .collect();
         let memtable = Memtable::new(&Arc::default());
         let mut model = Model::new();
         for (sequence, (key, value)) in writes.iter().enumerate() {
@@ -180,6 +194,7 @@ proptest! {
         let mut cursor = MemtableCursor::new(&memtable);
         let mut position: Option<Place> = None;
         for (step, key, sequence) in walk {
+            let key = alike(key.len() % 2 == 0, key);
             let seek = (key.clone(), Reverse(sequence));
             let expected = match step {
                 0 => {

@@ -40,6 +40,8 @@ pub(super) struct NodeHeader {
     /// The link of lane 0.
     next: Link,
     leaf: NonNull<Leaf>,
+    /// The head of the anchor's key in the list.
+    head: u64,
     key_length: usize,
     handover: Handover,
 }
@@ -89,6 +91,13 @@ impl<'list> Node<'list> {
         self.leaf()
             .anchor
             .map(|anchor| unsafe { Record::new(anchor) })
+    }
+
+    /// The head of the anchor's key.
+    #[inline]
+    fn head(self) -> u64 {
+        self.header().handover.receive();
+        self.header().head
     }
 
     /// The key of the anchor; empty for the head.
@@ -226,15 +235,15 @@ impl Target<'_> {
     /// Whether the anchor of `node` is not after this place, and so the place not before `node`.
     #[inline]
     pub(super) fn reaches(&self, node: Option<Node<'_>>) -> bool {
-        node.is_some_and(|node| {
-            let key = node.key();
-            match compare_keys(key, self.key) {
+        node.is_some_and(|node| match self.head {
+            Some(head) if head != node.head() => node.head() < head,
+            _ => match compare_keys(node.key(), self.key) {
                 cmp::Ordering::Less => true,
                 cmp::Ordering::Greater => false,
                 cmp::Ordering::Equal => node
                     .anchor()
                     .is_some_and(|anchor| self.order_of(anchor).is_le()),
-            }
+            },
         })
     }
 }
@@ -262,13 +271,13 @@ pub(super) unsafe fn narrow<'list>(
     }
 }
 
-/// Writes a node with an empty leaf and returns its address.
+/// Writes a node with an empty leaf and returns its address; with the anchor comes its key's head.
 pub(super) fn build_node(
     nodes: &Arena,
     leaves: &Arena,
     height: usize,
     skip: usize,
-    anchor: Option<Record<'_>>,
+    anchor: Option<(Record<'_>, u64)>,
     lock: usize,
 ) -> NonNull<NodeHeader> {
     let leaf = leaves.allocate(size_of::<Leaf>()).cast::<Leaf>();
@@ -279,12 +288,12 @@ pub(super) fn build_node(
         heads: array::from_fn(|_| AtomicU32::new(0)),
         lock,
         records: array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
-        anchor: anchor.map(|anchor| anchor.header),
+        anchor: anchor.map(|(anchor, _)| anchor.header),
     };
     // SAFETY: aligned, large enough and still known to nobody else.
     unsafe { leaf.write(empty) };
 
-    let key = anchor.map_or(&[][..], Record::key);
+    let (key, head) = anchor.map_or((&[][..], 0), |(anchor, head)| (anchor.key(), head));
     let links_bytes = ((height - 1) * size_of::<Link>()).next_multiple_of(ALIGNMENT);
     let piece = nodes.allocate(links_bytes + size_of::<NodeHeader>() + key.len());
     // SAFETY: the piece holds the links, the header and the key, in this order.
@@ -292,6 +301,7 @@ pub(super) fn build_node(
     let fixed = NodeHeader {
         next: Link::new(ptr::null_mut()),
         leaf,
+        head,
         key_length: key.len(),
         handover: Handover::new(),
     };

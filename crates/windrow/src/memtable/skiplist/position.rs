@@ -8,6 +8,7 @@
 use super::SkipList;
 use super::node::{Node, NodeHeader};
 use super::record::{Record, RecordHeader, Target};
+use crate::base::SequenceNumber;
 use crate::base::sync::atomic::Ordering;
 use crate::memtable::order::{Order, SLOTS};
 use std::ptr::{self, NonNull};
@@ -66,15 +67,16 @@ impl Position {
         });
     }
 
-    /// Moves to the first entry that is not before `target`.
-    pub(in crate::memtable) fn seek(&mut self, target: &Target<'_>) {
+    /// Moves to the first entry that is not before (`key`, `sequence`).
+    pub(in crate::memtable) fn seek(&mut self, key: &[u8], sequence: SequenceNumber) {
+        let target = self.list.target(key, sequence);
         self.stand
-            .enter(self.list.find(target), |node, order, next| {
+            .enter(self.list.find(&target), |node, order, next| {
                 let here = !target.reaches(next);
-                here.then(|| node.position(order, target))
+                here.then(|| node.position(order, &target))
             });
         if self.stand.index == self.stand.count {
-            self.enter_next(target);
+            self.enter_next(&target);
         }
     }
 
@@ -90,7 +92,8 @@ impl Position {
             self.stand.index += 1;
         } else {
             self.stand.index = self.stand.count;
-            self.enter_next(&left.target());
+            let sequence = left.trailer().sequence();
+            self.enter_next(&self.list.target(left.key(), sequence));
         }
         self.record()
             .is_some_and(|record| record.key() == left.key())
@@ -110,7 +113,8 @@ impl Position {
     fn leave_backward(&mut self) {
         let Some(record) = self.record() else { return };
         // SAFETY: a record of the list, which `self` keeps alive whatever becomes of the position.
-        let target = unsafe { Record::new(record.header) }.target();
+        let record = unsafe { Record::new(record.header) };
+        let target = self.list.target(record.key(), record.trailer().sequence());
         // No entry lies between this place and the target.
         let before = Target {
             sequence: target.sequence + 1,

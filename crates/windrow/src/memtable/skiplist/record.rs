@@ -96,12 +96,6 @@ impl<'list> Record<'list> {
         // SAFETY: `build` wrote these bytes.
         unsafe { slice::from_raw_parts(start.as_ptr(), length) }
     }
-
-    /// The place of this entry in the order of entries.
-    #[inline]
-    pub(super) fn target(self) -> Target<'list> {
-        Target::new(self.key(), self.trailer().sequence())
-    }
 }
 
 /// What a search looks for: a place in the order of entries.
@@ -109,14 +103,11 @@ impl<'list> Record<'list> {
 pub(in crate::memtable) struct Target<'key> {
     pub(super) key: &'key [u8],
     pub(super) sequence: SequenceNumber,
+    /// The head of the key in its list, if that had nodes when the search began.
+    pub(super) head: Option<u64>,
 }
 
-impl<'key> Target<'key> {
-    #[inline]
-    pub(in crate::memtable) fn new(key: &'key [u8], sequence: SequenceNumber) -> Self {
-        Self { key, sequence }
-    }
-
+impl Target<'_> {
     /// How an entry stands to this place.
     #[inline]
     pub(super) fn order_of(&self, record: Record<'_>) -> cmp::Ordering {
