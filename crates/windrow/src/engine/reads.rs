@@ -2,7 +2,8 @@
 //!
 //! A read takes the keyspace's state first and the visible sequence number second. In that order
 //! everything that is visible when the state is taken is in the state, and nothing that a merge has
-//! dropped since can be missed: the state still holds its files.
+//! dropped since can be missed: the state still holds its files. What became visible in between may be
+//! in a newer memtable; then the reader sees the prefix of the commits that its state holds.
 //!
 //! Concurrency: no lock and no waiting, but for a table that is not open: it is opened under the lock
 //! of its slot; and the block cache has short locks of its own.
@@ -30,6 +31,8 @@ pub(crate) type StateCursor = VisibleCursor<MergingCursor<SourceCursor>>;
 pub(crate) struct StateView {
     state: Shared<ReadState>,
     sequence: SequenceNumber,
+    /// Everything up to here is in the state.
+    complete: SequenceNumber,
     tables: Arc<OpenTables>,
     dead: Arc<DeadStretch>,
 }
@@ -39,7 +42,7 @@ impl StateView {
     pub(crate) fn cursor(&self, range: KeyRange) -> StateCursor {
         let sources = SourceCursor::all(&self.state, &self.tables, &range);
         VisibleCursor::new(MergingCursor::new(sources), self.sequence, range)
-            .skipping(Arc::clone(&self.dead))
+            .skipping(Arc::clone(&self.dead), self.complete)
     }
 }
 
@@ -119,11 +122,13 @@ impl Engine {
         at: Option<SequenceNumber>,
     ) -> Result<StateView> {
         self.check_readable(keyspace, at)?;
+        let complete = self.visible.load(Ordering::Acquire);
         let state = keyspace.state_full();
         let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
         Ok(StateView {
             state,
             sequence,
+            complete,
             tables: Arc::clone(&self.tables),
             dead: Arc::clone(&keyspace.dead),
         })
@@ -136,5 +141,98 @@ impl Engine {
             counters.add(&source.take_counters());
         }
         self.counters.add_read(0, &counters);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::super::{Access, Handle, Write};
+    use super::*;
+    use crate::base::Kind;
+    use crate::options::{Durability, Options};
+
+    /// A queue of which twenty entries were taken and keys 30 and 99 are left.
+    struct Queue {
+        handle: Handle,
+        keyspace: Arc<KeyspaceCore>,
+        _directory: tempfile::TempDir,
+    }
+
+    impl Queue {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let handle =
+                Handle::open(directory.path(), Options::default(), Access::ReadWrite).unwrap();
+            let keyspace = handle.engine().open_keyspace("queue", None).unwrap();
+            let queue = Self {
+                handle,
+                keyspace,
+                _directory: directory,
+            };
+            for key in 0..20 {
+                queue.write(key, Kind::Value);
+                queue.write(key, Kind::Tombstone);
+            }
+            queue.write(30, Kind::Value);
+            queue.write(99, Kind::Value);
+            queue
+        }
+
+        fn write(&self, key: u8, kind: Kind) {
+            let write = Write::One {
+                keyspace: &self.keyspace,
+                kind,
+                key: &[key],
+                value: &[],
+            };
+            let engine = self.handle.engine();
+            engine.commit(&write, Durability::Buffered).unwrap();
+        }
+
+        fn view(&self) -> StateView {
+            self.handle
+                .engine()
+                .state_view(&self.keyspace, None)
+                .unwrap()
+        }
+
+        /// What a reader sees who was held between taking the state and taking its sequence number,
+        /// while memtables rotated and `write` was done.
+        fn view_held_during(&self, write: impl FnOnce()) -> StateView {
+            let before = self.view();
+            let engine = self.handle.engine();
+            engine.rotate(std::slice::from_ref(&self.keyspace)).unwrap();
+            write();
+            let sequence = engine.visible.load(Ordering::Acquire);
+            StateView { sequence, ..before }
+        }
+    }
+
+    /// The first key, sought twice.
+    fn first(view: &StateView) -> u8 {
+        let mut cursor = view.cursor(KeyRange::ALL);
+        assert!(cursor.seek_to_first().unwrap());
+        assert!(cursor.seek_to_first().unwrap());
+        cursor.key()[0]
+    }
+
+    #[test]
+    fn a_reader_whose_state_is_older_declares_nothing_dead() {
+        let queue = Queue::new();
+        let held = queue.view_held_during(|| queue.write(5, Kind::Value));
+        assert_eq!(first(&held), 30);
+        assert_eq!(first(&queue.view()), 5);
+    }
+
+    #[test]
+    fn a_reader_whose_state_is_older_is_not_sent_past_what_it_holds() {
+        let queue = Queue::new();
+        let held = queue.view_held_during(|| {
+            queue.write(40, Kind::Value);
+            queue.write(30, Kind::Tombstone);
+            assert_eq!(first(&queue.view()), 40);
+        });
+        // Key 40 is not in what it holds: it must see key 30, as before both writes.
+        assert_eq!(first(&held), 30);
     }
 }
