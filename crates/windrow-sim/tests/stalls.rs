@@ -4,9 +4,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use windrow::{Db, ErrorKind, Keyspace, Options, StallCause, StallStats};
+use windrow::{Db, ErrorKind, Event, Keyspace, Options, StallCause, StallStats};
 use windrow_sim::{SimDisk, SteppedRuntime};
 
 const FOLDER: &str = "/data/db";
@@ -245,4 +245,60 @@ fn a_dropped_keyspace_presses_on_nobody() {
     assert!(db.memory().memtables > 2 << 20);
     drop(held);
     db.wait_idle().unwrap();
+}
+
+/// The keyspaces "first" and "second" in a database that merges late, each with so many runs in
+/// level 0 that the merges of one take a while; and the keyspaces of merges, as they end.
+fn two_in_debt(disk: &SimDisk) -> (Db, [Keyspace; 2], Arc<Mutex<Vec<String>>>) {
+    let merges = Arc::new(Mutex::new(Vec::new()));
+    let ended = Arc::clone(&merges);
+    let mut options = options(disk).with_listener(Arc::new(move |event: &Event| {
+        if let Event::MergeEnded { keyspace, .. } = event {
+            ended.lock().unwrap().push(keyspace.clone());
+        }
+    }));
+    options.keyspace.file_bytes = 4 << 10;
+    options.keyspace.base_bytes = 8 << 10;
+    options.keyspace.size_ratio = 2.0;
+    options.keyspace.scaling = 1.0;
+    options.keyspace.level0_runs = 2;
+    let db = Db::open(FOLDER, options).unwrap();
+    let keyspaces = ["first", "second"].map(|name| db.keyspace(name).unwrap());
+    for round in 0..45 {
+        for keyspace in &keyspaces {
+            write(keyspace, round, 8 << 10);
+        }
+        db.flush().unwrap();
+        // The last fifteen are left.
+        if round < 30 && round % 15 == 14 {
+            db.wait_idle().unwrap();
+        }
+    }
+    (db, keyspaces, merges)
+}
+
+#[test]
+fn keyspaces_are_merged_in_turn() {
+    let disk = SimDisk::new();
+    let (db, _keyspaces, merges) = two_in_debt(&disk);
+    merges.lock().unwrap().clear();
+    db.wait_idle().unwrap();
+    let merges = merges.lock().unwrap();
+    assert!(merges.len() >= 8, "{merges:?}");
+    assert!(
+        merges[..8].windows(2).all(|two| two[0] != two[1]),
+        "{merges:?}"
+    );
+}
+
+#[test]
+fn a_stop_is_not_prolonged_by_the_merges_of_another_keyspace() {
+    let disk = SimDisk::new();
+    let (db, [_, second], merges) = two_in_debt(&disk);
+    write(&second, 45, 8 << 10);
+    db.flush().unwrap();
+    merges.lock().unwrap().clear();
+    second.insert("stopped", "").unwrap();
+    assert_eq!(stalls(&db, StallCause::Level0Runs).stops, 1);
+    assert_eq!(*merges.lock().unwrap(), ["second"]);
 }
