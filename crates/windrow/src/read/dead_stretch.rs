@@ -3,7 +3,8 @@
 //!
 //! A queue deletes at its front and asks for its first key, again and again; each time every tombstone
 //! at the front would be passed anew. So a keyspace remembers one stretch of keys, from a place where
-//! seeks begin to the first visible key behind it.
+//! seeks begin to the first visible key behind it; where there is none, to the last key that was
+//! deleted, so that what the queue takes in later does not end the stretch.
 //!
 //! A stretch is *dead since* S: no reader at S or later sees a key in it. That stays true until a value
 //! is written into it, whatever is flushed or merged. A reader may stand at more than what its sources
@@ -31,7 +32,7 @@ use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex, Shared};
 
 /// A seek that passes over fewer entries is not worth remembering.
-const PASSED_MIN: u32 = 16;
+pub(super) const PASSED_MIN: u32 = 16;
 
 /// The stretch of a keyspace, if it has one.
 #[derive(Debug)]
@@ -131,7 +132,7 @@ impl DeadStretch {
     /// before `to`.
     #[inline]
     pub(crate) fn found(&self, from: &[u8], to: &[u8], reader: Sight, passed: u32) {
-        if passed >= PASSED_MIN {
+        if passed >= PASSED_MIN && from < to {
             self.remember(from, to, reader);
         }
     }

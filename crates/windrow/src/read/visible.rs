@@ -10,7 +10,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::dead_stretch::{DeadStretch, Sight};
+use super::dead_stretch::{DeadStretch, PASSED_MIN, Sight};
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{Cursor, Result, SequenceNumber, Step};
 
@@ -219,13 +219,28 @@ impl<C: Cursor> VisibleCursor<C> {
         }
         self.passed = 0;
         let found = self.show_from_here()?;
-        if found
-            && self.passed > 0
-            && let Some((dead, sight)) = &self.dead
-        {
-            dead.found(key, self.merged.key(), *sight, self.passed);
+        if self.passed >= PASSED_MIN {
+            self.tell_dead(key, found)?;
         }
         Ok(found)
+    }
+
+    /// Tells what a seek from `from` has passed over before what it `found`, if anything.
+    #[cold]
+    fn tell_dead(&mut self, from: &[u8], found: bool) -> Result<()> {
+        let Some((dead, sight)) = &self.dead else {
+            return Ok(());
+        };
+        if !found {
+            // To the last key that was passed.
+            if self.merged.is_valid() {
+                self.merged.prev()?;
+            } else {
+                self.merged.seek_to_last()?;
+            }
+        }
+        dead.found(from, self.merged.key(), *sight, self.passed);
+        Ok(())
     }
 
     /// Moves to the next visible key; returns whether there is one.
