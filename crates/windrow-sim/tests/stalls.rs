@@ -302,3 +302,29 @@ fn a_stop_is_not_prolonged_by_the_merges_of_another_keyspace() {
     assert_eq!(stalls(&db, StallCause::Level0Runs).stops, 1);
     assert_eq!(*merges.lock().unwrap(), ["second"]);
 }
+
+/// Whoever asks for a flush waits for what was there then, not for writers to pause.
+#[test]
+fn a_flush_ends_although_writers_go_on() {
+    let disk = SimDisk::new();
+    let flushes = Arc::new(Mutex::new(0));
+    let writer = Arc::new(Mutex::new(None::<Keyspace>));
+    let (count, writes) = (Arc::clone(&flushes), Arc::clone(&writer));
+    let options = options(&disk).with_listener(Arc::new(move |event: &Event| {
+        if let Event::FlushEnded { .. } = event {
+            let mut count = count.lock().unwrap();
+            *count += 1;
+            // Enough for the next memtable to wait when this one is done.
+            if let Some(keyspace) = writes.lock().unwrap().as_ref().filter(|_| *count < 20) {
+                write(keyspace, *count, 12 << 10);
+            }
+        }
+    }));
+    let db = Db::open(FOLDER, options).unwrap();
+    let keyspace = db.keyspace("busy").unwrap();
+    write(&keyspace, 0, 8 << 10);
+    *writer.lock().unwrap() = Some(keyspace.clone());
+    db.flush().unwrap();
+    assert_eq!(*flushes.lock().unwrap(), 1);
+    *writer.lock().unwrap() = None;
+}

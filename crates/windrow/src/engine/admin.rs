@@ -168,10 +168,18 @@ impl Engine {
         self.check_writable()?;
         let keyspaces = self.keyspaces.load_full();
         self.rotate(&keyspaces)?;
+        // What waits now; writers that go on may have more waiting at any time.
+        let newest = |keyspace: &Arc<KeyspaceCore>| {
+            let waiting = &keyspace.state().waiting;
+            waiting.first().map(|newest| newest.through)
+        };
+        let waiting: Vec<_> = keyspaces.iter().map(newest).collect();
         let is_flushed = || {
-            keyspaces
-                .iter()
-                .all(|keyspace| keyspace.state().waiting.is_empty() || keyspace.is_dropped())
+            keyspaces.iter().zip(&waiting).all(|(keyspace, newest)| {
+                let state = keyspace.state();
+                let oldest = state.waiting.last().map(|oldest| oldest.through);
+                oldest.is_none() || oldest > *newest || keyspace.is_dropped()
+            })
         };
         self.work_until(is_flushed)
     }
