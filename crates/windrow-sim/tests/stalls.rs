@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use windrow::runtime::Runtime;
 use windrow::{Db, ErrorKind, Event, Keyspace, Options, StallCause, StallStats};
 use windrow_sim::{SimDisk, SteppedRuntime};
 
@@ -327,4 +328,29 @@ fn a_flush_ends_although_writers_go_on() {
     db.flush().unwrap();
     assert_eq!(*flushes.lock().unwrap(), 1);
     *writer.lock().unwrap() = None;
+}
+
+/// Also where each merge writes less than jobs are paced by.
+#[test]
+fn small_merges_keep_to_the_bytes_per_second() {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let mut options = options(&disk).with_runtime(Arc::new(runtime.clone()));
+    options.merge_bytes_per_second = 64 << 10;
+    options.keyspace.level0_runs = 2;
+    let db = Db::open(FOLDER, options).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    let start = runtime.now();
+    for round in 0..20 {
+        write(&keyspace, round, 8 << 10);
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+    }
+    let took = (runtime.now() - start).as_secs_f64();
+    let stats = db.stats();
+    assert!(stats.merge_bytes_written / stats.merges < 256 << 10);
+    // What is owed freely takes a second, what has come together a quarter of one.
+    let due = stats.merge_bytes_written as f64 / f64::from(64 << 10);
+    assert!(due > 10.0, "{due}");
+    assert!(took > 0.8 * due - 1.5, "{took} s, {due} s");
 }
