@@ -3,10 +3,15 @@
 //! Jobs run only in place of a stopped writer, so a stop that no due job ends panics.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_types,
+    reason = "the listeners are the tests' own and need no model"
+)]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use windrow::{Db, ErrorKind, Keyspace, Options, StallCause, StallStats};
+use windrow::runtime::Runtime;
+use windrow::{Db, ErrorKind, Event, Keyspace, Options, StallCause, StallStats};
 use windrow_sim::{SimDisk, SteppedRuntime};
 
 const FOLDER: &str = "/data/db";
@@ -245,4 +250,111 @@ fn a_dropped_keyspace_presses_on_nobody() {
     assert!(db.memory().memtables > 2 << 20);
     drop(held);
     db.wait_idle().unwrap();
+}
+
+/// The keyspaces "first" and "second" in a database that merges late, each with so many runs in
+/// level 0 that the merges of one take a while; and the keyspaces of merges, as they end.
+fn two_in_debt(disk: &SimDisk) -> (Db, [Keyspace; 2], Arc<Mutex<Vec<String>>>) {
+    let merges = Arc::new(Mutex::new(Vec::new()));
+    let ended = Arc::clone(&merges);
+    let mut options = options(disk).with_listener(Arc::new(move |event: &Event| {
+        if let Event::MergeEnded { keyspace, .. } = event {
+            ended.lock().unwrap().push(keyspace.clone());
+        }
+    }));
+    options.keyspace.file_bytes = 4 << 10;
+    options.keyspace.base_bytes = 8 << 10;
+    options.keyspace.size_ratio = 2.0;
+    options.keyspace.scaling = 1.0;
+    options.keyspace.level0_runs = 2;
+    let db = Db::open(FOLDER, options).unwrap();
+    let keyspaces = ["first", "second"].map(|name| db.keyspace(name).unwrap());
+    for round in 0..45 {
+        for keyspace in &keyspaces {
+            write(keyspace, round, 8 << 10);
+        }
+        db.flush().unwrap();
+        // The last fifteen are left.
+        if round < 30 && round % 15 == 14 {
+            db.wait_idle().unwrap();
+        }
+    }
+    (db, keyspaces, merges)
+}
+
+#[test]
+fn keyspaces_are_merged_in_turn() {
+    let disk = SimDisk::new();
+    let (db, _keyspaces, merges) = two_in_debt(&disk);
+    merges.lock().unwrap().clear();
+    db.wait_idle().unwrap();
+    let merges = merges.lock().unwrap();
+    assert!(merges.len() >= 8, "{merges:?}");
+    assert!(
+        merges[..8].windows(2).all(|two| two[0] != two[1]),
+        "{merges:?}"
+    );
+}
+
+#[test]
+fn a_stop_is_not_prolonged_by_the_merges_of_another_keyspace() {
+    let disk = SimDisk::new();
+    let (db, [_, second], merges) = two_in_debt(&disk);
+    write(&second, 45, 8 << 10);
+    db.flush().unwrap();
+    merges.lock().unwrap().clear();
+    second.insert("stopped", "").unwrap();
+    assert_eq!(stalls(&db, StallCause::Level0Runs).stops, 1);
+    assert_eq!(*merges.lock().unwrap(), ["second"]);
+}
+
+/// Whoever asks for a flush waits for what was there then, not for writers to pause.
+#[test]
+fn a_flush_ends_although_writers_go_on() {
+    let disk = SimDisk::new();
+    let flushes = Arc::new(Mutex::new(0));
+    let writer = Arc::new(Mutex::new(None::<Keyspace>));
+    let (count, writes) = (Arc::clone(&flushes), Arc::clone(&writer));
+    let options = options(&disk).with_listener(Arc::new(move |event: &Event| {
+        if let Event::FlushEnded { .. } = event {
+            let mut count = count.lock().unwrap();
+            *count += 1;
+            // Enough for the next memtable to wait when this one is done.
+            if let Some(keyspace) = writes.lock().unwrap().as_ref().filter(|_| *count < 20) {
+                write(keyspace, *count, 12 << 10);
+            }
+        }
+    }));
+    let db = Db::open(FOLDER, options).unwrap();
+    let keyspace = db.keyspace("busy").unwrap();
+    write(&keyspace, 0, 8 << 10);
+    *writer.lock().unwrap() = Some(keyspace.clone());
+    db.flush().unwrap();
+    assert_eq!(*flushes.lock().unwrap(), 1);
+    *writer.lock().unwrap() = None;
+}
+
+/// Also where each merge writes less than jobs are paced by.
+#[test]
+fn small_merges_keep_to_the_bytes_per_second() {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let mut options = options(&disk).with_runtime(Arc::new(runtime.clone()));
+    options.merge_bytes_per_second = 64 << 10;
+    options.keyspace.level0_runs = 2;
+    let db = Db::open(FOLDER, options).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    let start = runtime.now();
+    for round in 0..20 {
+        write(&keyspace, round, 8 << 10);
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+    }
+    let took = runtime.now().saturating_sub(start).as_secs_f64();
+    let stats = db.stats();
+    assert!(stats.merge_bytes_written / stats.merges < 256 << 10);
+    // What is owed freely takes a second, what has come together a quarter of one.
+    let due = stats.merge_bytes_written as f64 / f64::from(64 << 10);
+    assert!(due > 10.0, "{due}");
+    assert!(took > 0.8 * due - 1.5, "{took} s, {due} s");
 }

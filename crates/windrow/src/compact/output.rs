@@ -27,7 +27,7 @@ pub(crate) enum IoClass {
     Merge,
 }
 
-/// A job is paced each time it has written so many bytes.
+/// A job is paced each time it has written so many bytes, and for the rest at its end.
 const PACE_BYTES: u64 = 256 << 10;
 
 /// What a job needs from the engine.
@@ -117,10 +117,14 @@ impl<'a, 'keys> Output<'a, 'keys> {
         self.entries += 1;
         self.unpaced += (key.len() + value.len()) as u64;
         if self.unpaced >= PACE_BYTES {
-            self.context.pace(self.class, self.unpaced);
-            self.unpaced = 0;
+            self.pace();
         }
         Ok(())
+    }
+
+    fn pace(&mut self) {
+        self.context.pace(self.class, self.unpaced);
+        self.unpaced = 0;
     }
 
     /// How many entries were added.
@@ -132,6 +136,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
     /// returned with them is told to keep them.
     pub(crate) fn finish(mut self) -> Result<(Vec<FileMeta>, Created<'a>)> {
         self.close_file()?;
+        self.pace();
         if !self.created.numbers.is_empty() {
             self.context.sync_directory()?;
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::keyspace::ANSWERED_BY_MEMTABLES;
-use super::merge_job::{MergeJob, summary};
+use super::merge_job::{Claimed, MergeJob, summary};
 use super::stats::{KeyspaceStats, LevelStats, Stats};
 use super::{Engine, KeyspaceCore, filters};
 use crate::base::sync::Shared;
@@ -168,10 +168,18 @@ impl Engine {
         self.check_writable()?;
         let keyspaces = self.keyspaces.load_full();
         self.rotate(&keyspaces)?;
+        // What waits now; writers that go on may have more waiting at any time.
+        let newest = |keyspace: &Arc<KeyspaceCore>| {
+            let waiting = &keyspace.state().waiting;
+            waiting.first().map(|newest| newest.through)
+        };
+        let waiting: Vec<_> = keyspaces.iter().map(newest).collect();
         let is_flushed = || {
-            keyspaces
-                .iter()
-                .all(|keyspace| keyspace.state().waiting.is_empty() || keyspace.is_dropped())
+            keyspaces.iter().zip(&waiting).all(|(keyspace, newest)| {
+                let state = keyspace.state();
+                let oldest = state.waiting.last().map(|oldest| oldest.through);
+                oldest.is_none() || oldest > *newest || keyspace.is_dropped()
+            })
         };
         self.work_until(is_flushed)
     }
@@ -225,21 +233,21 @@ impl Engine {
             let Some(running) = self.signal.begin_job() else {
                 continue;
             };
-            let has_merged = self.poison_on_panic(|| {
-                let Some(job) = MergeJob::claim_range(keyspace, range, before) else {
-                    return Ok(false);
+            let claimed = self.poison_on_panic(|| {
+                let claimed = MergeJob::claim_range(keyspace, range, before);
+                let Claimed::Job(job) = &claimed else {
+                    return Ok(claimed);
                 };
-                let outcome = self.merge(keyspace, &job);
+                let outcome = self.merge(keyspace, job);
                 job.release(keyspace);
                 keyspace.refresh_pressure();
-                outcome.map(|()| true)
-            });
-            if has_merged? {
+                outcome.map(|()| claimed)
+            })?;
+            if matches!(claimed, Claimed::Job(_)) {
                 continue;
             }
             running.end_unchanged();
-            let is_undisturbed = keyspace.work.lock().claims.is_empty();
-            if is_undisturbed {
+            if matches!(claimed, Claimed::Nothing) {
                 return Ok(());
             }
             if !self.run_one() {

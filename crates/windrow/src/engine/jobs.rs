@@ -45,6 +45,8 @@ pub(super) struct Background {
     pub(super) seen_memory: AtomicU64,
     /// Merges and parts of merges that are running, parts that a leader carries out aside.
     merging: AtomicUsize,
+    /// With which keyspace the next look for a merge begins.
+    merge_turn: AtomicUsize,
     pub(super) io_budget: IoBudget,
     /// Merges whose parts are to be had.
     pub(super) splits: Mutex<Vec<Arc<SplitMerge>>>,
@@ -152,11 +154,7 @@ impl Engine {
                 self.background.merging.fetch_add(1, Ordering::AcqRel);
                 return Some(Job::Part(part));
             }
-            return self
-                .keyspaces
-                .load()
-                .iter()
-                .find_map(|keyspace| self.claim_merge(keyspace));
+            return self.claim_any_merge();
         }
         None
     }
@@ -184,6 +182,22 @@ impl Engine {
             work.is_flushing = true;
             Some(Job::Flush(Arc::clone(keyspace), oldest))
         })
+    }
+
+    /// Claims a merge where writers are held up most; among equals the keyspaces take turns. So no
+    /// keyspace waits for ever behind a busy one, and no stop for the merges of another.
+    fn claim_any_merge(&self) -> Option<Job> {
+        let keyspaces = self.keyspaces.load();
+        let mut in_turn: Vec<_> = keyspaces
+            .iter()
+            .map(|keyspace| (keyspace.pressure().fraction, keyspace))
+            .collect();
+        let turn = self.background.merge_turn.fetch_add(1, Ordering::Relaxed);
+        let first = turn % in_turn.len().max(1);
+        in_turn.rotate_left(first);
+        in_turn.sort_by(|(left, _), (right, _)| right.total_cmp(left));
+        let mut in_turn = in_turn.into_iter();
+        in_turn.find_map(|(_, keyspace)| self.claim_merge(keyspace))
     }
 
     fn claim_merge(&self, keyspace: &Arc<KeyspaceCore>) -> Option<Job> {

@@ -47,6 +47,15 @@ pub(super) enum MergeJob {
     },
 }
 
+/// What there is to do for a keyspace.
+#[derive(Debug)]
+pub(super) enum Claimed {
+    Job(MergeJob),
+    /// Nothing for now: running jobs may be in the way.
+    Later,
+    Nothing,
+}
+
 /// What a merge reads.
 #[derive(Debug)]
 pub(super) struct Inputs {
@@ -89,14 +98,18 @@ impl Inputs {
 impl MergeJob {
     /// The next job that the policy wants for `keyspace`, claimed.
     pub(super) fn claim(keyspace: &KeyspaceCore) -> Option<Self> {
-        Self::claim_plan(keyspace, None, |tree, work, _| {
+        let claimed = Self::claim_plan(keyspace, None, |tree, work, _| {
             let cursors: Vec<Option<&[u8]>> = work
                 .cursors
                 .iter()
                 .map(|cursor| cursor.as_deref())
                 .collect();
             policy::plan(tree, &keyspace.options(), &cursors)
-        })
+        });
+        match claimed {
+            Claimed::Job(job) => Some(job),
+            Claimed::Later | Claimed::Nothing => None,
+        }
     }
 
     /// The next job that brings `range` down and rids files older than `before` of tombstones, claimed.
@@ -104,7 +117,7 @@ impl MergeJob {
         keyspace: &KeyspaceCore,
         range: &KeyRange,
         before: FileNumber,
-    ) -> Option<Self> {
+    ) -> Claimed {
         Self::claim_plan(keyspace, Some(range), |tree, _, range| {
             let (smallest, largest) = range.map(KeyRange::ends).unwrap_or_default();
             policy::plan_range(tree, smallest.as_ref(), largest.as_ref(), before)
@@ -119,16 +132,17 @@ impl MergeJob {
             &'a KeyspaceWork,
             Option<&'a KeyRange>,
         ) -> Plan<&'a [u8]>,
-    ) -> Option<Self> {
+    ) -> Claimed {
         let mut work = keyspace.work.lock();
         if work.is_resizing {
-            return None;
+            return Claimed::Later;
         }
         let version = Shared::clone(&keyspace.state().version);
         let plan = plan(&summary(&version, &work), &work, range);
         let own = |claim: &Claim<&[u8]>| claim.map(|key| Box::from(*key));
         let job = match plan {
-            Plan::Idle => return None,
+            Plan::Idle if work.claims.is_empty() => return Claimed::Nothing,
+            Plan::Idle => return Claimed::Later,
             Plan::Resize { level_count } => Self::Resize { level_count },
             Plan::Move {
                 level,
@@ -136,7 +150,7 @@ impl MergeJob {
                 claim,
             } => Self::Move {
                 level,
-                file: find(&version, level, &[upper]).pop()?,
+                file: find(&version, level, &[upper]).swap_remove(0),
                 claim: own(&claim),
             },
             Plan::Merge {
@@ -159,7 +173,7 @@ impl MergeJob {
             },
         };
         job.take(&mut work);
-        Some(job)
+        Claimed::Job(job)
     }
 
     fn inputs(&self) -> Vec<FileNumber> {
@@ -525,5 +539,57 @@ pub(super) fn table_options(
         block_bytes: options.block_bytes,
         filter_units,
         compression: options.compression,
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::{Claimed, MergeJob};
+    use crate::base::{FileNumber, Kind};
+    use crate::engine::write::Write;
+    use crate::engine::{Access, Handle};
+    use crate::options::{Durability, Options};
+    use crate::policy::Claim;
+    use crate::read::visible::KeyRange;
+
+    /// `compact_range` is over when there is nothing to do, not when something is in its way.
+    #[test]
+    fn what_is_in_the_way_is_told_from_nothing_to_do() {
+        let directory = tempfile::tempdir().unwrap();
+        let handle = Handle::open(directory.path(), Options::default(), Access::ReadWrite).unwrap();
+        let engine = handle.engine();
+        let keyspace = engine.open_keyspace("k", None).unwrap();
+        let claim = || MergeJob::claim_range(&keyspace, &KeyRange::ALL, FileNumber(u64::MAX));
+        assert!(matches!(claim(), Claimed::Nothing));
+
+        keyspace.work.lock().is_resizing = true;
+        assert!(matches!(claim(), Claimed::Later));
+        for key in [b"a", b"z"] {
+            let write = Write::One {
+                keyspace: &keyspace,
+                kind: Kind::Value,
+                key,
+                value: &[],
+            };
+            engine.commit(&write, Durability::Buffered).unwrap();
+        }
+        engine.flush_all().unwrap();
+        assert!(matches!(claim(), Claimed::Later));
+
+        let other = Claim {
+            level: 1,
+            smallest: Box::from(*b"b"),
+            largest: Box::from(*b"c"),
+        };
+        let mut work = keyspace.work.lock();
+        work.is_resizing = false;
+        work.claims.push(other.clone());
+        drop(work);
+        assert!(matches!(claim(), Claimed::Later));
+        keyspace.work.lock().drop_claim(&other);
+        // Now, or by a worker before.
+        engine.compact_range(&keyspace, &KeyRange::ALL).unwrap();
+        assert!(matches!(claim(), Claimed::Nothing));
+        assert!(keyspace.state().version.levels()[0].files().is_empty());
     }
 }

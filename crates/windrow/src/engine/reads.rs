@@ -2,7 +2,8 @@
 //!
 //! A read takes the keyspace's state first and the visible sequence number second. In that order
 //! everything that is visible when the state is taken is in the state, and nothing that a merge has
-//! dropped since can be missed: the state still holds its files.
+//! dropped since can be missed: the state still holds its files. What became visible in between may be
+//! in a newer memtable; then the reader sees the prefix of the commits that its state holds.
 //!
 //! Concurrency: no lock and no waiting, but for a table that is not open: it is opened under the lock
 //! of its slot; and the block cache has short locks of its own.
@@ -30,6 +31,8 @@ pub(crate) type StateCursor = VisibleCursor<MergingCursor<SourceCursor>>;
 pub(crate) struct StateView {
     state: Shared<ReadState>,
     sequence: SequenceNumber,
+    /// Everything up to here is in the state.
+    complete: SequenceNumber,
     tables: Arc<OpenTables>,
     dead: Arc<DeadStretch>,
 }
@@ -39,7 +42,7 @@ impl StateView {
     pub(crate) fn cursor(&self, range: KeyRange) -> StateCursor {
         let sources = SourceCursor::all(&self.state, &self.tables, &range);
         VisibleCursor::new(MergingCursor::new(sources), self.sequence, range)
-            .skipping(Arc::clone(&self.dead))
+            .skipping(Arc::clone(&self.dead), self.complete)
     }
 }
 
@@ -119,11 +122,13 @@ impl Engine {
         at: Option<SequenceNumber>,
     ) -> Result<StateView> {
         self.check_readable(keyspace, at)?;
+        let complete = self.visible.load(Ordering::Acquire);
         let state = keyspace.state_full();
         let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
         Ok(StateView {
             state,
             sequence,
+            complete,
             tables: Arc::clone(&self.tables),
             dead: Arc::clone(&keyspace.dead),
         })
@@ -138,3 +143,6 @@ impl Engine {
         self.counters.add_read(0, &counters);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,9 @@
 //!    what is taken already: it comes down at no further cost.
 //!
 //! 4. *Shed*: a file of which half are tombstones goes down although its level is not due, so that
-//!    they meet what they hide, and scans need not step over them for long.
+//!    they meet what they hide, and scans need not step over them for long. Where they lie scattered
+//!    over much more than they can hide, they wait: scans hardly meet them, and few of them would
+//!    have all that rewritten, again and again.
 //!
 //! A level 0 that is due but blocked by running jobs keeps level 1 quiet: jobs of lower score do
 //! not take files from level 1, or level 0 would never find all it overlaps free at one time.
@@ -24,7 +26,7 @@ use std::ops::Range;
 use super::capacities::capacities;
 use super::level_zero::{Heap, heaps};
 use super::scores::scores;
-use super::summary::{Claim, FileSummary, TreeSummary, bytes, overlapping};
+use super::summary::{Claim, FileSummary, TreeSummary, bytes, entries, overlapping};
 use crate::base::FileNumber;
 use crate::base::limits::LEVELS_MAX;
 use crate::options::KeyspaceOptions;
@@ -93,12 +95,21 @@ pub(crate) fn plan<K: Ord + Clone>(
     shed(tree, first).unwrap_or(Plan::Idle)
 }
 
+/// For one tombstone so many entries of the level below may be rewritten, about as many as for any
+/// other entry.
+const SHED_ENTRIES_MAX: u64 = 8;
+
 /// Takes a file that is mostly tombstones from level `first` or deeper towards what they hide.
 fn shed<K: Ord + Clone>(tree: &TreeSummary<K>, first: usize) -> Option<Plan<K>> {
     (first..tree.deepest_level()).find_map(|level| {
         let files = tree.level(level);
-        let mut dense = (0..files.len()).filter(|&file| is_dense(&files[file]));
-        dense.find_map(|file| {
+        let pays = |file: &FileSummary<K>| {
+            let below = tree.level(level + 1);
+            let overlap = &below[overlapping(below, &file.smallest, &file.largest)];
+            entries(overlap) <= file.tombstones.saturating_mul(SHED_ENTRIES_MAX)
+        };
+        let is_due = |&file: &usize| is_dense(&files[file]) && pays(&files[file]);
+        (0..files.len()).filter(is_due).find_map(|file| {
             move_down(tree, level, &files[file]).or_else(|| merge_file(tree, level, file))
         })
     })

@@ -141,3 +141,8 @@ pub(crate) fn bytes<K>(files: &[FileSummary<K>]) -> u64 {
 pub(crate) fn logical_bytes<K>(files: &[FileSummary<K>]) -> u64 {
     files.iter().map(|file| file.logical_bytes).sum()
 }
+
+/// The entries of `files`.
+pub(crate) fn entries<K>(files: &[FileSummary<K>]) -> u64 {
+    files.iter().map(|file| file.entries).sum()
+}

@@ -3,22 +3,26 @@
 //!
 //! A queue deletes at its front and asks for its first key, again and again; each time every tombstone
 //! at the front would be passed anew. So a keyspace remembers one stretch of keys, from a place where
-//! seeks begin to the first visible key behind it.
+//! seeks begin to the first visible key behind it; where there is none, to the last key that was
+//! deleted, so that what the queue takes in later does not end the stretch.
 //!
 //! A stretch is *dead since* S: no reader at S or later sees a key in it. That stays true until a value
-//! is written into it, whatever is flushed or merged. Writers check for that, readers remember:
+//! is written into it, whatever is flushed or merged. A reader may stand at more than what its sources
+//! hold, since memtables may have rotated while it took its sequence number: they are complete up to
+//! what was visible before. Writers check, readers remember:
 //!
 //! 1. A writer notes its sequence number in `newest`, then looks at `generation`, then, if there is a
 //!    stretch and its key lies in it, forgets the stretch; all that before the write is visible.
 //! 2. A seek that has passed over many entries *proposes* the stretch it has found dead: it publishes
 //!    the proposal, counts `generation` up, and only then reads `newest`, as V. A writer that did not
 //!    see the proposal has noted its number before, so V covers it; any other takes the proposal back.
-//! 3. A later seek by a reader at V or later, to whom all those writes are visible, that finds the
+//! 3. A later seek by a reader who is complete up to V, and so passes all those writes, that finds the
 //!    proposed stretch dead again makes it count, since its own sequence number.
 //!
 //! Invariants:
-//! - I1: A stretch that counts is dead for every reader at `since` or later who took its sequence
-//!   number before it looked.
+//! - I1: A stretch that counts is dead for every reader who is complete up to `since` and took its
+//!   sequence number before it looked. Another may hold a key that was removed in it, and not the one
+//!   at its end that came for it.
 //!
 //! Concurrency: steps 1 and 2 rest on the one order of sequentially consistent operations on `newest`
 //! and `generation`. Changes are made under a lock; a writer takes it only to forget a stretch.
@@ -28,7 +32,7 @@ use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex, Shared};
 
 /// A seek that passes over fewer entries is not worth remembering.
-const PASSED_MIN: u32 = 16;
+pub(super) const PASSED_MIN: u32 = 16;
 
 /// The stretch of a keyspace, if it has one.
 #[derive(Debug)]
@@ -56,6 +60,15 @@ struct Proposed {
     to: Box<[u8]>,
     /// Writes that did not see the proposal have at most this sequence number.
     after: SequenceNumber,
+}
+
+/// Up to where a reader sees.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sight {
+    /// It sees nothing newer.
+    pub(crate) sequence: SequenceNumber,
+    /// It sees everything up to here; at most `sequence`.
+    pub(crate) complete: SequenceNumber,
 }
 
 impl Stretch {
@@ -98,46 +111,46 @@ impl DeadStretch {
         drop(changing);
     }
 
-    /// Where a seek for `key` by a reader at `sequence` may begin instead: calls `seek` with that key
-    /// if there is such a place (I1).
+    /// Where a seek for `key` by a reader may begin instead: calls `seek` with that key if there is
+    /// such a place (I1).
     #[inline]
     pub(crate) fn skip<R>(
         &self,
         key: &[u8],
-        sequence: SequenceNumber,
+        reader: Sight,
         seek: impl FnOnce(&[u8]) -> R,
     ) -> Option<R> {
         if self.generation.load(Ordering::SeqCst) == 0 {
             return None;
         }
         let stretch = self.stretch.load();
-        let holds = stretch.since <= sequence && *stretch.from <= *key && *key < *stretch.to;
+        let holds = stretch.since <= reader.complete && *stretch.from <= *key && *key < *stretch.to;
         holds.then(|| seek(&stretch.to))
     }
 
-    /// Tells that a seek from `from` by a reader at `sequence` has passed over `passed` entries and
-    /// found nothing before `to`.
+    /// Tells that a seek from `from` by a reader has passed over `passed` entries and found nothing
+    /// before `to`.
     #[inline]
-    pub(crate) fn found(&self, from: &[u8], to: &[u8], sequence: SequenceNumber, passed: u32) {
-        if passed >= PASSED_MIN {
-            self.remember(from, to, sequence);
+    pub(crate) fn found(&self, from: &[u8], to: &[u8], reader: Sight, passed: u32) {
+        if passed >= PASSED_MIN && from < to {
+            self.remember(from, to, reader);
         }
     }
 
     #[cold]
-    fn remember(&self, from: &[u8], to: &[u8], sequence: SequenceNumber) {
+    fn remember(&self, from: &[u8], to: &[u8], reader: Sight) {
         let changing = self.changes.lock();
         let mut next = Stretch::clone(&self.stretch.load());
         let covers = |next: &Stretch, end: &[u8]| from <= &*next.from && end <= to;
         match next.proposed.take() {
             Some(proposed) if covers(&next, &proposed.to) => {
-                if sequence < proposed.after {
-                    // Writes that were under way are not visible to this reader. To propose anew would
-                    // put it off for as long as there are writers.
+                if reader.complete < proposed.after {
+                    // Writes that were under way may be missing from what this reader sees. To propose
+                    // anew would put it off for as long as there are writers.
                     return;
                 }
                 next.to = proposed.to;
-                next.since = sequence;
+                next.since = reader.sequence;
             }
             _ if next.counts() && covers(&next, &next.to) => {}
             // Something else is asked for now.
@@ -166,29 +179,37 @@ impl DeadStretch {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::DeadStretch;
+    use super::{DeadStretch, Sight};
+
+    /// The sight of a reader who misses nothing.
+    fn at(sequence: u64) -> Sight {
+        Sight {
+            sequence,
+            complete: sequence,
+        }
+    }
 
     /// Where a seek for `key` at `sequence` begins.
     fn skip(dead: &DeadStretch, key: &[u8], sequence: u64) -> Option<Vec<u8>> {
-        dead.skip(key, sequence, <[u8]>::to_vec)
+        dead.skip(key, at(sequence), <[u8]>::to_vec)
     }
 
     #[test]
     fn what_is_found_twice_counts_until_it_is_written_to() {
         let dead = DeadStretch::default();
         dead.note_write(b"m", 5);
-        dead.found(b"", b"k", 7, 15);
-        dead.found(b"", b"k", 7, 15);
+        dead.found(b"", b"k", at(7), 15);
+        dead.found(b"", b"k", at(7), 15);
         assert_eq!(skip(&dead, b"", 9), None, "too little was passed");
-        dead.found(b"", b"k", 7, 16);
+        dead.found(b"", b"k", at(7), 16);
         assert_eq!(skip(&dead, b"", 9), None, "once");
-        dead.found(b"", b"l", 8, 16);
+        dead.found(b"", b"l", at(8), 16);
         assert_eq!(skip(&dead, b"", 8), Some(b"k".to_vec()));
         assert_eq!(skip(&dead, b"a", 9), Some(b"k".to_vec()));
         assert_eq!(skip(&dead, b"", 7), None, "a reader of before");
         assert_eq!(skip(&dead, b"k", 9), None, "behind it");
         // The stretch grows.
-        dead.found(b"", b"m", 9, 16);
+        dead.found(b"", b"m", at(9), 16);
         assert_eq!(skip(&dead, b"", 9), Some(b"l".to_vec()));
         dead.note_write(b"m", 10);
         assert_eq!(skip(&dead, b"", 10), Some(b"l".to_vec()));
@@ -199,14 +220,14 @@ mod tests {
     #[test]
     fn a_write_takes_a_proposal_back() {
         let dead = DeadStretch::default();
-        dead.found(b"", b"k", 7, 99);
+        dead.found(b"", b"k", at(7), 99);
         dead.note_write(b"b", 8);
-        dead.found(b"", b"k", 7, 99);
+        dead.found(b"", b"k", at(7), 99);
         assert_eq!(skip(&dead, b"", 9), None);
         // That was a proposal after the write, which a reader of before cannot make count.
-        dead.found(b"", b"k", 7, 99);
+        dead.found(b"", b"k", at(7), 99);
         assert_eq!(skip(&dead, b"", 9), None);
-        dead.found(b"", b"k", 8, 99);
+        dead.found(b"", b"k", at(8), 99);
         assert_eq!(skip(&dead, b"", 9), Some(b"k".to_vec()));
     }
 
@@ -214,10 +235,10 @@ mod tests {
     fn a_reader_of_before_does_not_put_a_proposal_off() {
         let dead = DeadStretch::default();
         dead.note_write(b"x", 8);
-        dead.found(b"", b"k", 7, 99);
+        dead.found(b"", b"k", at(7), 99);
         dead.note_write(b"y", 9);
-        dead.found(b"", b"k", 7, 99);
-        dead.found(b"", b"k", 8, 99);
+        dead.found(b"", b"k", at(7), 99);
+        dead.found(b"", b"k", at(8), 99);
         assert_eq!(skip(&dead, b"", 9), Some(b"k".to_vec()));
     }
 
@@ -225,11 +246,11 @@ mod tests {
     fn another_place_takes_over() {
         let dead = DeadStretch::default();
         for _ in 0..2 {
-            dead.found(b"a", b"c", 1, 99);
+            dead.found(b"a", b"c", at(1), 99);
         }
         assert_eq!(skip(&dead, b"b", 1), Some(b"c".to_vec()));
         for _ in 0..2 {
-            dead.found(b"x", b"z", 1, 99);
+            dead.found(b"x", b"z", at(1), 99);
         }
         assert_eq!(skip(&dead, b"b", 1), None);
         assert_eq!(skip(&dead, b"x", 1), Some(b"z".to_vec()));

@@ -10,7 +10,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::dead_stretch::DeadStretch;
+use super::dead_stretch::{DeadStretch, PASSED_MIN, Sight};
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{Cursor, Result, SequenceNumber, Step};
 
@@ -96,8 +96,8 @@ pub(crate) struct VisibleCursor<C> {
     sequence: SequenceNumber,
     range: KeyRange,
     position: Position,
-    /// Where nothing is visible, if that is known of the keyspace.
-    dead: Option<Arc<DeadStretch>>,
+    /// Where nothing is visible, if that is known of the keyspace, and up to where this cursor sees.
+    dead: Option<(Arc<DeadStretch>, Sight)>,
     /// Entries that the last seek has passed over.
     passed: u32,
     /// The copy that is shown, or the key that is being left backward.
@@ -119,9 +119,14 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// Makes use of what is known of the keyspace, and adds to it.
-    pub(crate) fn skipping(mut self, dead: Arc<DeadStretch>) -> Self {
-        self.dead = Some(dead);
+    /// Makes use of what is known of the keyspace, and adds to it. The merged cursor holds every
+    /// version up to `complete`.
+    pub(crate) fn skipping(mut self, dead: Arc<DeadStretch>, complete: SequenceNumber) -> Self {
+        let sight = Sight {
+            sequence: self.sequence,
+            complete: complete.min(self.sequence),
+        };
+        self.dead = Some((dead, sight));
         self
     }
 
@@ -206,7 +211,7 @@ impl<C: Cursor> VisibleCursor<C> {
         let sequence = self.sequence;
         let dead = self.dead.as_ref();
         let skipped =
-            dead.and_then(|dead| dead.skip(key, sequence, |to| merged.seek(to, sequence)));
+            dead.and_then(|(dead, sight)| dead.skip(key, *sight, |to| merged.seek(to, sequence)));
         match skipped {
             Some(sought) => sought?,
             // Versions newer than `sequence` are not even looked at.
@@ -214,13 +219,28 @@ impl<C: Cursor> VisibleCursor<C> {
         }
         self.passed = 0;
         let found = self.show_from_here()?;
-        if found
-            && self.passed > 0
-            && let Some(dead) = &self.dead
-        {
-            dead.found(key, self.merged.key(), sequence, self.passed);
+        if self.passed >= PASSED_MIN {
+            self.tell_dead(key, found)?;
         }
         Ok(found)
+    }
+
+    /// Tells what a seek from `from` has passed over before what it `found`, if anything.
+    #[cold]
+    fn tell_dead(&mut self, from: &[u8], found: bool) -> Result<()> {
+        let Some((dead, sight)) = &self.dead else {
+            return Ok(());
+        };
+        if !found {
+            // To the last key that was passed.
+            if self.merged.is_valid() {
+                self.merged.prev()?;
+            } else {
+                self.merged.seek_to_last()?;
+            }
+        }
+        dead.found(from, self.merged.key(), *sight, self.passed);
+        Ok(())
     }
 
     /// Moves to the next visible key; returns whether there is one.

@@ -199,3 +199,41 @@ fn shrinking_waits_for_jobs_and_for_half() {
         assert_eq!(plan == Plan::Resize { level_count: 1 }, shrinks, "{plan:?}");
     }
 }
+
+/// Entries that merges rewrite for each of 3000 deletions of any of 24,000 keys.
+fn rewritten_per_deletion(per_flush: u32) -> f64 {
+    let mut model = Model::new(small(Preset::Balanced), ENTRY_BYTES);
+    write(&mut model, 0..24_000, Kind::Value);
+    model.compact();
+    let mut random = Random(9);
+    let before = model.merged;
+    for _ in 0..3000 / per_flush {
+        model.flush((0..per_flush).map(|_| (random.below(24_000), Kind::Tombstone)));
+        model.settle();
+    }
+    (model.merged - before) as f64 / (3000 * ENTRY_BYTES) as f64
+}
+
+/// Tombstones go down early to meet what they hide, but not if that rewrites the tree for a few.
+#[test]
+fn scattered_deletions_cost_about_what_other_writes_do() {
+    let (small, full) = (rewritten_per_deletion(10), rewritten_per_deletion(100));
+    assert!(small < 20.0, "{small:.1} in flushes of 10");
+    assert!(full < 10.0, "{full:.1} in flushes of 100");
+}
+
+#[test]
+fn a_queue_keeps_few_tombstones() {
+    let mut model = Model::new(small(Preset::Balanced), ENTRY_BYTES);
+    write(&mut model, 0..5_000, Kind::Value);
+    for first in (0..20_000).step_by(50) {
+        let taken = (first..first + 50).map(|key| (key, Kind::Tombstone));
+        let added = (first + 5_000..first + 5_050).map(|key| (key, Kind::Value));
+        model.flush(taken.chain(added));
+        model.settle();
+        let tree = model.summary();
+        let files = tree.levels[1..].iter().flatten();
+        let tombstones: u64 = files.map(|file| file.tombstones).sum();
+        assert!(tombstones <= 500, "{tombstones} after {first}");
+    }
+}

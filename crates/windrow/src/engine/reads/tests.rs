@@ -1,0 +1,206 @@
+//! Readers beside writers, and what they make of keys that are all deleted.
+
+#![cfg(not(any(loom, shuttle)))]
+
+use std::collections::BTreeSet;
+use std::ops::Bound;
+
+use super::super::{Access, Handle, Write};
+use super::*;
+use crate::base::Kind;
+use crate::options::{Durability, Options};
+use crate::read::dead_stretch::Sight;
+
+/// A queue of which twenty entries were taken and keys 30 and 99 are left.
+struct Queue {
+    handle: Handle,
+    keyspace: Arc<KeyspaceCore>,
+    _directory: tempfile::TempDir,
+}
+
+impl Queue {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let handle = Handle::open(directory.path(), Options::default(), Access::ReadWrite).unwrap();
+        let keyspace = handle.engine().open_keyspace("queue", None).unwrap();
+        let queue = Self {
+            handle,
+            keyspace,
+            _directory: directory,
+        };
+        for key in 0..20 {
+            queue.write(key, Kind::Value);
+            queue.write(key, Kind::Tombstone);
+        }
+        queue.write(30, Kind::Value);
+        queue.write(99, Kind::Value);
+        queue
+    }
+
+    fn write(&self, key: u8, kind: Kind) {
+        let write = Write::One {
+            keyspace: &self.keyspace,
+            kind,
+            key: &[key],
+            value: &[],
+        };
+        let engine = self.handle.engine();
+        engine.commit(&write, Durability::Buffered).unwrap();
+    }
+
+    fn view(&self) -> StateView {
+        self.handle
+            .engine()
+            .state_view(&self.keyspace, None)
+            .unwrap()
+    }
+
+    /// What a reader sees who was held between taking the state and taking its sequence number,
+    /// while memtables rotated and `write` was done.
+    fn view_held_during(&self, write: impl FnOnce()) -> StateView {
+        let before = self.view();
+        let engine = self.handle.engine();
+        engine.rotate(std::slice::from_ref(&self.keyspace)).unwrap();
+        write();
+        let sequence = engine.visible.load(Ordering::Acquire);
+        StateView { sequence, ..before }
+    }
+}
+
+/// The first key, sought twice.
+fn first(view: &StateView) -> u8 {
+    let mut cursor = view.cursor(KeyRange::ALL);
+    assert!(cursor.seek_to_first().unwrap());
+    assert!(cursor.seek_to_first().unwrap());
+    cursor.key()[0]
+}
+
+#[test]
+fn a_reader_whose_state_is_older_declares_nothing_dead() {
+    let queue = Queue::new();
+    let held = queue.view_held_during(|| queue.write(5, Kind::Value));
+    assert_eq!(first(&held), 30);
+    assert_eq!(first(&queue.view()), 5);
+}
+
+#[test]
+fn a_reader_whose_state_is_older_is_not_sent_past_what_it_holds() {
+    let queue = Queue::new();
+    let held = queue.view_held_during(|| {
+        queue.write(40, Kind::Value);
+        queue.write(30, Kind::Tombstone);
+        assert_eq!(first(&queue.view()), 40);
+    });
+    // Key 40 is not in what it holds: it must see key 30, as before both writes.
+    assert_eq!(first(&held), 30);
+}
+
+#[test]
+fn an_empty_queue_is_not_gone_through_again_and_again() {
+    let queue = Queue::new();
+    queue.write(30, Kind::Tombstone);
+    queue.write(99, Kind::Tombstone);
+    for range in [KeyRange::ALL, KeyRange::prefix(&[19])] {
+        let view = queue.view();
+        let mut cursor = view.cursor(range.clone());
+        let from = range.ends().0.unwrap_or(&[]).to_vec();
+        for _ in 0..2 {
+            assert!(!cursor.seek_to_first().unwrap());
+            assert!(!cursor.next().unwrap());
+            assert!(!cursor.prev().unwrap());
+        }
+        let sight = Sight {
+            sequence: view.sequence,
+            complete: view.sequence,
+        };
+        let begins = queue.keyspace.dead.skip(&from, sight, <[u8]>::to_vec);
+        assert_eq!(begins, Some(vec![99]));
+    }
+    // Behind the stretch, where it ends, and in it.
+    for key in [100, 99, 5] {
+        queue.write(key, Kind::Value);
+        assert_eq!(first(&queue.view()), key);
+    }
+}
+
+/// Whatever is written, deleted and put aside between them, cursors of now and of snapshots show
+/// what a sorted map does.
+#[test]
+fn seeks_agree_with_a_sorted_map() {
+    let queue = Queue::new();
+    let engine = queue.handle.engine();
+    let mut state = 11_u64;
+    let mut below = |end: u8| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        u8::try_from((state >> 33) % u64::from(end)).unwrap()
+    };
+    let mut now: BTreeSet<u8> = [30, 99].into();
+    let mut views = Vec::new();
+    for step in 0..20_000 {
+        let key = below(100);
+        match below(20) {
+            0..4 => {
+                queue.write(key, Kind::Value);
+                now.insert(key);
+            }
+            4..7 => {
+                // As a queue deletes: from the front, or from anywhere.
+                for key in key.min(70)..key.min(70) + 25 {
+                    queue.write(key, Kind::Tombstone);
+                    now.remove(&key);
+                }
+            }
+            7 if step % 40 == 0 => engine
+                .rotate(std::slice::from_ref(&queue.keyspace))
+                .unwrap(),
+            8 => {
+                let at = engine.visible.load(Ordering::Acquire);
+                let view = engine.state_view(&queue.keyspace, Some(at)).unwrap();
+                views.push((view, now.clone()));
+                views.truncate(4);
+            }
+            9 if !views.is_empty() => {
+                views.swap_remove(0);
+            }
+            _ => {
+                let choice = usize::from(below(8));
+                let fresh = (queue.view(), now.clone());
+                let (view, expected) = views.get(choice).unwrap_or(&fresh);
+                let upper = key.saturating_add(below(60));
+                let mut range = KeyRange::ALL;
+                if below(2) == 0 {
+                    range.lower = Bound::Included([key].into());
+                }
+                if below(2) == 0 {
+                    range.upper = Bound::Included([upper].into());
+                }
+                let lower = range.ends().0.map_or(0, |key| key[0]);
+                let upper = range.ends().1.map_or(u8::MAX, |key| key[0]);
+                let mut cursor = view.cursor(range);
+                for from in [None, Some(upper / 2), Some(lower.saturating_add(1))] {
+                    let found = match from {
+                        None => cursor.seek_to_first(),
+                        Some(from) => cursor.seek(&[from]),
+                    };
+                    let from = from.unwrap_or(0).max(lower);
+                    let wanted = (from <= upper)
+                        .then(|| expected.range(from..=upper).next())
+                        .flatten();
+                    assert_eq!(found.unwrap(), wanted.is_some(), "step {step}");
+                    if let Some(wanted) = wanted {
+                        assert_eq!(cursor.key(), [*wanted], "step {step}");
+                        let before = expected.range(lower..*wanted).next_back();
+                        assert_eq!(cursor.prev().unwrap(), before.is_some());
+                        if let Some(before) = before {
+                            assert_eq!(cursor.key(), [*before], "step {step}");
+                            assert!(cursor.next().unwrap());
+                            assert_eq!(cursor.key(), [*wanted], "step {step}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
