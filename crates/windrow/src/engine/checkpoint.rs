@@ -135,7 +135,9 @@ impl Engine {
         self.directory.join(file.to_string())
     }
 
-    fn check_cancelled(&self) -> Result<()> {
+    /// # Errors
+    /// `Closed` once the database is being closed.
+    pub(super) fn check_cancelled(&self) -> Result<()> {
         if self.signal.is_stopping() {
             return Err(Error::closed());
         }
