@@ -246,3 +246,71 @@ fn a_dropped_keyspace_presses_on_nobody() {
     drop(held);
     db.wait_idle().unwrap();
 }
+
+#[test]
+fn memtables_that_cursors_keep_are_counted_and_hold_up_nobody() {
+    let disk = SimDisk::new();
+    let mut options = options(&disk);
+    options.memory_budget = 8 << 20;
+    options.keyspace.memtable_bytes = 1 << 20;
+    let db = Db::open(FOLDER, options).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    let mut cursors = Vec::new();
+    for round in 0..24 {
+        keyspace.insert("round", format!("{round}")).unwrap();
+        cursors.push(keyspace.cursor().unwrap());
+        write(&keyspace, round, 512 << 10);
+    }
+    // Twice what memtables may hold.
+    assert!(db.memory().memtables > 8 << 20, "{:?}", db.memory());
+    assert_eq!(db.memory().total, db.stats().memory.total);
+    for (round, cursor) in cursors.iter_mut().enumerate() {
+        assert!(cursor.seek("round").unwrap());
+        assert_eq!(cursor.value(), format!("{round}").as_bytes());
+    }
+    drop(cursors);
+    db.flush().unwrap();
+    assert!(db.memory().memtables < 1 << 20, "{:?}", db.memory());
+}
+
+/// Keyspaces with `runs` runs of level 0 each; and the order in which they are merged when they may.
+fn merged(runs: &[usize]) -> Vec<String> {
+    let disk = SimDisk::new();
+    let name = |number: usize| format!("k{number}");
+    let mut patient = options(&disk);
+    patient.keyspace.level0_runs = 64;
+    let db = Db::open(FOLDER, patient).unwrap();
+    for (number, runs) in runs.iter().enumerate() {
+        let keyspace = db.keyspace(&name(number)).unwrap();
+        for _ in 0..*runs {
+            keyspace.insert("a", "1").unwrap();
+            keyspace.insert("z", "1").unwrap();
+            db.flush().unwrap();
+        }
+    }
+    db.close().unwrap();
+
+    let (sender, heard) = std::sync::mpsc::channel();
+    let listener = move |event: &windrow::Event| {
+        if let windrow::Event::MergeEnded { keyspace, .. } = event {
+            sender.send(keyspace.clone()).unwrap();
+        }
+    };
+    let runtime = SteppedRuntime::new(1);
+    let opened = options(&disk)
+        .with_runtime(Arc::new(runtime.clone()))
+        .with_listener(Arc::new(listener));
+    let db = Db::open(FOLDER, opened.clone()).unwrap();
+    let mut eager = opened.keyspace;
+    eager.level0_runs = 2;
+    for number in 0..runs.len() {
+        db.keyspace_with(&name(number), eager.clone()).unwrap();
+    }
+    runtime.run_until_idle(1000);
+    heard.try_iter().collect()
+}
+
+#[test]
+fn the_keyspace_that_holds_up_its_writers_most_is_merged_first() {
+    assert_eq!(merged(&[3, 8, 15])[..2], ["k2", "k1"]);
+}

@@ -45,6 +45,8 @@ pub(super) struct Background {
     pub(super) seen_memory: AtomicU64,
     /// Merges and parts of merges that are running, parts that a leader carries out aside.
     merging: AtomicUsize,
+    /// Merges so far, which tell whose turn it is.
+    merges_claimed: AtomicUsize,
     pub(super) io_budget: IoBudget,
     /// Merges whose parts are to be had.
     pub(super) splits: Mutex<Vec<Arc<SplitMerge>>>,
@@ -152,11 +154,7 @@ impl Engine {
                 self.background.merging.fetch_add(1, Ordering::AcqRel);
                 return Some(Job::Part(part));
             }
-            return self
-                .keyspaces
-                .load()
-                .iter()
-                .find_map(|keyspace| self.claim_merge(keyspace));
+            return self.claim_merge();
         }
         None
     }
@@ -186,10 +184,26 @@ impl Engine {
         })
     }
 
-    fn claim_merge(&self, keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
-        let merge = MergeJob::claim(keyspace)?;
+    /// Claims a merge in the keyspace whose debt holds up writers most; those that are alike take
+    /// turns, so that none waits for ever behind a busy one.
+    fn claim_merge(&self) -> Option<Job> {
+        let keyspaces = self.keyspaces.load();
+        let turn = self.background.merges_claimed.load(Ordering::Relaxed);
+        let (before, behind) = keyspaces.split_at(turn % keyspaces.len().max(1));
+        let mut line: Vec<_> = behind.iter().chain(before).collect();
+        line.sort_by(|left, right| {
+            let pressed = |keyspace: &KeyspaceCore| keyspace.pressure_on_disk().fraction;
+            pressed(right).total_cmp(&pressed(left))
+        });
+        let claim = |keyspace: &Arc<KeyspaceCore>| {
+            MergeJob::claim(keyspace).map(|merge| Job::Merge(Arc::clone(keyspace), merge))
+        };
+        let claimed = line.into_iter().find_map(claim)?;
         self.background.merging.fetch_add(1, Ordering::AcqRel);
-        Some(Job::Merge(Arc::clone(keyspace), merge))
+        self.background
+            .merges_claimed
+            .fetch_add(1, Ordering::Relaxed);
+        Some(claimed)
     }
 
     /// Has mapped blocks verified again once the interval is over.

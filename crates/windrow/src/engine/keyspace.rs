@@ -268,6 +268,11 @@ impl KeyspaceCore {
         }
     }
 
+    /// The pressure of the debts on disk alone.
+    pub(super) fn pressure_on_disk(&self) -> Pressure {
+        self.pressure.load()
+    }
+
     /// The part of the active memtable that is used.
     fn filled(&self) -> f64 {
         let used = self.state.load().active.memory_bytes();
