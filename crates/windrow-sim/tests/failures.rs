@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Options, Result};
 use windrow_sim::disk::{Effect, Fault, OperationKind, Repeat};
@@ -340,4 +341,35 @@ fn a_listener_hears_of_a_full_disk_once_and_when_there_is_room() {
         db.flush().unwrap();
         assert_eq!(take(), [Event::SpaceResumed]);
     }
+}
+
+#[test]
+fn a_listener_hears_of_room_although_nobody_writes() {
+    use windrow::Event;
+
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let (sender, heard) = std::sync::mpsc::channel();
+    let listener = move |event: &Event| {
+        if matches!(event, Event::NoSpace | Event::SpaceResumed) {
+            sender.send(event.clone()).unwrap();
+        }
+    };
+    let options = options(&disk)
+        .with_runtime(Arc::new(runtime.clone()))
+        .with_listener(Arc::new(listener));
+    let db = Db::open(FOLDER, options).unwrap();
+    let keyspace = db.keyspace("main").unwrap();
+    disk.set_quota(Some(disk.used_bytes()));
+    keyspace.insert("key", vec![1; 16_000_000]).unwrap_err();
+    runtime.advance(Duration::from_secs(2));
+    runtime.run_until_idle(1000);
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), [Event::NoSpace]);
+    // Whoever waits for room before it writes again hears of it.
+    disk.set_quota(None);
+    runtime.advance(Duration::from_secs(2));
+    runtime.run_until_idle(1000);
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), [Event::SpaceResumed]);
+    keyspace.insert("key", vec![1; 16_000_000]).unwrap();
+    assert_eq!(heard.try_iter().count(), 0);
 }
