@@ -373,3 +373,46 @@ fn a_listener_hears_of_room_although_nobody_writes() {
     keyspace.insert("key", vec![1; 16_000_000]).unwrap();
     assert_eq!(heard.try_iter().count(), 0);
 }
+
+#[test]
+fn a_merge_that_cannot_be_done_keeps_no_flush_from_being_done() {
+    let disk = SimDisk::new();
+    let mut patient = options(&disk);
+    patient.keyspace.level0_runs = 64;
+    let db = Db::open(FOLDER, patient).unwrap();
+    let damaged = db.keyspace("damaged").unwrap();
+    for round in 0..4_u8 {
+        damaged.insert("key", [round; 1000]).unwrap();
+        db.flush().unwrap();
+    }
+    drop(damaged);
+    db.close().unwrap();
+    disk.edit(|image| {
+        let tables = image.files().into_iter();
+        for path in tables.filter(|path| path.extension().is_some_and(|end| end == "table")) {
+            let mut bytes = image.read(&path).unwrap();
+            bytes[100] ^= 1;
+            image.write(&path, &bytes).unwrap();
+        }
+    });
+    let runtime = SteppedRuntime::new(1);
+    let opened = options(&disk).with_runtime(Arc::new(runtime.clone()));
+    let eager = opened.keyspace.clone();
+    let db = Db::open(FOLDER, opened).unwrap();
+    let damaged = db.keyspace_with("damaged", eager).unwrap();
+    let sound = db.keyspace("sound").unwrap();
+    for number in 0..2000_u32 {
+        let key = number.wrapping_mul(0x9E37_79B9).to_be_bytes();
+        sound.insert(key, [7; 100]).unwrap();
+        // Whoever has time looks for what is due.
+        runtime.step();
+    }
+    db.flush().unwrap();
+    assert_eq!(db.stats().stall_count(), 0);
+    let error = db.wait_idle().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    // Nor another keyspace's merges.
+    assert!(db.stats().merges > 0);
+    damaged.insert("key", "new").unwrap();
+    db.flush().unwrap();
+}
