@@ -84,6 +84,9 @@ Examples:
     /// The second load of the demo, in a process that can be killed
     #[command(hide = true)]
     DemoWriter(demo::WriterArgs),
+    /// What removes the folder of a demo that has ended
+    #[command(hide = true)]
+    DemoCleaner(demo::CleanerArgs),
 }
 
 /// Bounds of a range of keys, shared by several commands.

@@ -136,6 +136,12 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
+            "windrow_merge_parts_total",
+            "Parts in which merges were carried out.",
+            stats.merge_parts,
+        ),
+        (
+            Counter,
             "windrow_moves_total",
             "Files moved down a level without rewriting.",
             stats.moves,
@@ -211,6 +217,18 @@ fn totals(stats: &Stats) -> Vec<Total> {
             "windrow_disk_bytes",
             "Bytes of all files of the database, but for the reserve.",
             stats.disk_bytes,
+        ),
+        (
+            Gauge,
+            "windrow_reserve_bytes",
+            "Bytes of disk that are kept back.",
+            stats.reserve_bytes,
+        ),
+        (
+            Gauge,
+            "windrow_disk_full",
+            "1 where entries can be removed, but not added, for want of room; else 0.",
+            u64::from(stats.is_disk_full),
         ),
     ]
 }
@@ -369,6 +387,7 @@ mod tests {
     fn each_sample_stands_behind_its_help_and_type() {
         let mut stats = Stats::default();
         stats.disk_bytes = 1234;
+        stats.is_disk_full = true;
         for name in ["plain", "a \"quoted\\\nname"] {
             let mut keyspace = KeyspaceStats::default();
             keyspace.name = name.to_owned();
@@ -400,6 +419,7 @@ mod tests {
             }
         }
         assert!(text.contains("\nwindrow_disk_bytes 1234\n"));
+        assert!(text.contains("\nwindrow_disk_full 1\n"));
         assert!(text.contains("\nwindrow_memory_bytes{part=\"jobs\"} 0\n"));
         assert!(
             text.contains("windrow_level_useless_reads{keyspace=\"plain\",level=\"0\"} 0.25\n")

@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -647,6 +648,35 @@ fn a_demo_whose_child_dies_early_fails() {
         problem.contains("the second load ended by itself"),
         "{problem}"
     );
+}
+
+#[test]
+fn a_demo_leaves_no_folder_behind_even_when_it_is_killed() {
+    let folder = TempDir::new().unwrap();
+    let (input, temporary) = (folder.path().join("in"), folder.path().join("tmp"));
+    fs::create_dir(&input).unwrap();
+    fs::create_dir(&temporary).unwrap();
+    for number in 0..100 {
+        fs::write(input.join(number.to_string()), "content").unwrap();
+    }
+    for stage in ["database ", "load ", "kill ", "again "] {
+        let mut demo = Command::new(env!("CARGO_BIN_EXE_windrow"))
+            .args(["demo", "--input", "in"])
+            .env("TMPDIR", &temporary)
+            .current_dir(folder.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().starts_with(stage)));
+        demo.kill().unwrap();
+        demo.wait().unwrap();
+        let is_gone = (0..200).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            fs::read_dir(&temporary).unwrap().next().is_none()
+        });
+        assert!(is_gone, "killed after {stage}");
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 
+use windrow::vfs::Vfs;
 use windrow::{Db, Error, ErrorKind, Options};
 use windrow_sim::disk::{Effect, Event, Fault, Image, OperationKind, Repeat};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
@@ -222,4 +223,11 @@ fn the_target_must_be_empty() {
         assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
         assert_eq!(bytes(&disk.image(), taken), before);
     }
+    // Not even a lock is left where there are other files.
+    let other = Path::new("/data/other/file");
+    disk.create_dir_all(Path::new("/data/other")).unwrap();
+    drop(disk.create(other).unwrap());
+    let error = db.checkpoint("/data/other").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+    assert_eq!(files(&disk.image(), "/data/other"), [other]);
 }

@@ -6,6 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Options, Result};
 use windrow_sim::disk::{Effect, Fault, OperationKind, Repeat};
@@ -340,4 +341,78 @@ fn a_listener_hears_of_a_full_disk_once_and_when_there_is_room() {
         db.flush().unwrap();
         assert_eq!(take(), [Event::SpaceResumed]);
     }
+}
+
+#[test]
+fn a_listener_hears_of_room_although_nobody_writes() {
+    use windrow::Event;
+
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let (sender, heard) = std::sync::mpsc::channel();
+    let listener = move |event: &Event| {
+        if matches!(event, Event::NoSpace | Event::SpaceResumed) {
+            sender.send(event.clone()).unwrap();
+        }
+    };
+    let options = options(&disk)
+        .with_runtime(Arc::new(runtime.clone()))
+        .with_listener(Arc::new(listener));
+    let db = Db::open(FOLDER, options).unwrap();
+    let keyspace = db.keyspace("main").unwrap();
+    disk.set_quota(Some(disk.used_bytes()));
+    keyspace.insert("key", vec![1; 16_000_000]).unwrap_err();
+    runtime.advance(Duration::from_secs(2));
+    runtime.run_until_idle(1000);
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), [Event::NoSpace]);
+    // Whoever waits for room before it writes again hears of it.
+    disk.set_quota(None);
+    runtime.advance(Duration::from_secs(2));
+    runtime.run_until_idle(1000);
+    assert_eq!(heard.try_iter().collect::<Vec<_>>(), [Event::SpaceResumed]);
+    keyspace.insert("key", vec![1; 16_000_000]).unwrap();
+    assert_eq!(heard.try_iter().count(), 0);
+}
+
+#[test]
+fn a_merge_that_cannot_be_done_keeps_no_flush_from_being_done() {
+    let disk = SimDisk::new();
+    let mut patient = options(&disk);
+    patient.keyspace.level0_runs = 64;
+    let db = Db::open(FOLDER, patient).unwrap();
+    let damaged = db.keyspace("damaged").unwrap();
+    for round in 0..4_u8 {
+        damaged.insert("key", [round; 1000]).unwrap();
+        db.flush().unwrap();
+    }
+    drop(damaged);
+    db.close().unwrap();
+    disk.edit(|image| {
+        let tables = image.files().into_iter();
+        for path in tables.filter(|path| path.extension().is_some_and(|end| end == "table")) {
+            let mut bytes = image.read(&path).unwrap();
+            bytes[100] ^= 1;
+            image.write(&path, &bytes).unwrap();
+        }
+    });
+    let runtime = SteppedRuntime::new(1);
+    let opened = options(&disk).with_runtime(Arc::new(runtime.clone()));
+    let eager = opened.keyspace.clone();
+    let db = Db::open(FOLDER, opened).unwrap();
+    let damaged = db.keyspace_with("damaged", eager).unwrap();
+    let sound = db.keyspace("sound").unwrap();
+    for number in 0..2000_u32 {
+        let key = number.wrapping_mul(0x9E37_79B9).to_be_bytes();
+        sound.insert(key, [7; 100]).unwrap();
+        // Whoever has time looks for what is due.
+        runtime.step();
+    }
+    db.flush().unwrap();
+    assert_eq!(db.stats().stall_count(), 0);
+    let error = db.wait_idle().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    // Nor another keyspace's merges.
+    assert!(db.stats().merges > 0);
+    damaged.insert("key", "new").unwrap();
+    db.flush().unwrap();
 }

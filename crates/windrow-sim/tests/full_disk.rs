@@ -178,8 +178,8 @@ fn a_database_opens_on_a_disk_without_a_free_byte() {
 fn keyspaces_can_be_dropped_from_a_full_disk() {
     let disk = SimDisk::new();
     let (db, _keyspace) = open(&disk);
-    leave(&disk, 0);
-    // The manifest has no room left for more.
+    leave(&disk, 100 << 10);
+    // Until the manifest has no room left for more.
     let name = |number| format!("{number:0200}");
     let created = (0..10_000).take_while(|&number| db.keyspace(&name(number)).is_ok());
     let count = created.count();
@@ -334,4 +334,28 @@ fn a_crash_at_any_step_of_a_full_disk_loses_nothing() {
         with_and_without.iter().all(|count| *count > 20),
         "{with_and_without:?}"
     );
+}
+
+/// A reserve of what logs take ahead at a time, or less, is not gone with the first removal.
+#[test]
+fn space_is_taken_sparingly_where_it_was_kept_back() {
+    for reserve_bytes in [256 << 10, 1 << 20, 1200 << 10] {
+        let disk = SimDisk::new();
+        let mut options = options(&disk, &SteppedRuntime::new(1));
+        options.reserve_bytes = reserve_bytes;
+        options.keyspace.memtable_bytes = 4 << 20;
+        let db = Db::open(FOLDER, options).unwrap();
+        let keyspace = db.keyspace("k").unwrap();
+        // Long enough for the log to reserve as much as it ever does.
+        for number in 0..30_000 {
+            keyspace.insert(key(number), [7; 100]).unwrap();
+        }
+        leave(&disk, 0);
+        fill(&keyspace);
+        assert!(db.stats().is_disk_full);
+        let before = disk.used_bytes();
+        keyspace.remove(key(0)).unwrap();
+        let taken = disk.used_bytes() - before;
+        assert!(taken <= 16 << 10, "{taken} bytes for a removal");
+    }
 }

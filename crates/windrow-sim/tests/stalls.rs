@@ -358,3 +358,29 @@ fn small_merges_keep_to_the_bytes_per_second() {
     assert!(due > 10.0, "{due}");
     assert!(took > 0.8 * due - 1.5, "{took} s, {due} s");
 }
+
+#[test]
+fn memtables_that_cursors_keep_are_counted_and_hold_up_nobody() {
+    let disk = SimDisk::new();
+    let mut options = options(&disk);
+    options.memory_budget = 8 << 20;
+    options.keyspace.memtable_bytes = 1 << 20;
+    let db = Db::open(FOLDER, options).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    let mut cursors = Vec::new();
+    for round in 0..24 {
+        keyspace.insert("round", format!("{round}")).unwrap();
+        cursors.push(keyspace.cursor().unwrap());
+        write(&keyspace, round, 512 << 10);
+    }
+    // Twice what memtables may hold.
+    assert!(db.memory().memtables > 8 << 20, "{:?}", db.memory());
+    assert_eq!(db.memory().total, db.stats().memory.total);
+    for (round, cursor) in cursors.iter_mut().enumerate() {
+        assert!(cursor.seek("round").unwrap());
+        assert_eq!(cursor.value(), format!("{round}").as_bytes());
+    }
+    drop(cursors);
+    db.flush().unwrap();
+    assert!(db.memory().memtables < 1 << 20, "{:?}", db.memory());
+}

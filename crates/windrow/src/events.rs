@@ -62,6 +62,7 @@ pub enum Event {
     /// The disk is full: writes or background work cannot be done.
     NoSpace,
     /// What could not be done for want of room can be done again, and nothing is refused.
+    /// Without a reserve nobody looks for room: then the next write that succeeds tells.
     SpaceResumed,
 }
 

@@ -92,14 +92,14 @@ impl Cost {
     }
 }
 
-/// Loads in random order, and has a look. Each part is merged before the next comes, so that the tree
-/// does not depend on how fast merging is.
+/// Loads in random order, and has a look. Each part, less than a memtable, is merged before the next
+/// comes, so that the tree does not depend on how fast merging is.
 fn loaded(bits_per_key: f64, allocation: FilterAllocation) -> Cost {
     let folder = tempfile::tempdir().unwrap();
     let db = Db::open(folder.path(), options(bits_per_key, allocation)).unwrap();
     let keyspace = db.keyspace("filters").unwrap();
     let numbers: Vec<u64> = shuffled().collect();
-    for numbers in numbers.chunks(2_000) {
+    for numbers in numbers.chunks(1_500) {
         fill(&keyspace, numbers.iter().copied());
         db.flush().unwrap();
         db.wait_idle().unwrap();

@@ -36,5 +36,6 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Dump(args) => dump::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
         Command::DemoWriter(args) => demo::write_until_killed(&args),
+        Command::DemoCleaner(args) => demo::remove_at_end(&args),
     }
 }

@@ -8,17 +8,19 @@ mod check;
 mod crash;
 mod input;
 mod report;
+mod temporary;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use windrow::{Batch, Db, Error, Keyspace, Options, Result, limits};
+use windrow::{Batch, Db, Keyspace, Options, Result, limits};
 
 use self::check::{Checks, Expected, Print};
 use self::input::Input;
 use self::report::Report;
+use self::temporary::Temporary;
 use crate::files;
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -27,6 +29,7 @@ use crate::progress;
 use crate::text::{human_bytes, human_count};
 
 pub(crate) use self::crash::{WriterArgs, write_until_killed};
+pub(crate) use self::temporary::{CleanerArgs, remove_at_end};
 
 /// The keyspace of the first load.
 const KEYSPACE: &str = "files";
@@ -43,7 +46,6 @@ const BATCH_FILES: usize = 64;
 #[command(after_help = "\
 Without --input, the files are the sources that cargo has unpacked on this machine, up to 256 MiB
 of them, or those of the current project where there are none. Files above 16 MiB are left out.
-A demo that is interrupted leaves its temporary folder, windrow-demo-*, behind.
 
 Examples:
   windrow demo
@@ -75,12 +77,7 @@ pub(crate) fn run(args: &DemoArgs, output: &mut Output) -> Result<Outcome> {
     let input = Input::find(args.input.as_deref())?;
     let temporary = match &args.db {
         Some(_) => None,
-        None => Some(
-            tempfile::Builder::new()
-                .prefix("windrow-demo-")
-                .tempdir()
-                .map_err(|error| Error::io("create a folder in", &std::env::temp_dir(), error))?,
-        ),
+        None => Some(Temporary::new()?),
     };
     let folder = match (&args.db, &temporary) {
         (Some(folder), _) => folder.as_path(),

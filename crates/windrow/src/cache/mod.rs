@@ -18,6 +18,7 @@ use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 
 use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::block::stored::Place;
 
 /// Bytes of bookkeeping that an entry costs beside its block.
@@ -31,8 +32,10 @@ pub(crate) struct BlockCache {
     blocks: Cache<Key, Arc<[u8]>, Weight, BuildHasherDefault<PlaceHasher>>,
     /// What it may hold where nothing else needs the room.
     bytes_max: u64,
-    /// What it may hold now; changed by whoever holds the lock.
-    capacity: Mutex<u64>,
+    /// What it may hold now.
+    capacity: AtomicU64,
+    /// Held while that is changed.
+    fitting: Mutex<()>,
 }
 
 /// The capacity is changed in steps of this part of the largest one.
@@ -109,7 +112,8 @@ impl BlockCache {
         };
         Self {
             bytes_max: bytes,
-            capacity: Mutex::new(bytes),
+            capacity: AtomicU64::new(bytes),
+            fitting: Mutex::new(()),
             blocks: Cache::with_options(
                 options,
                 Weight,
@@ -135,10 +139,11 @@ impl BlockCache {
     pub(crate) fn fit(&self, bytes: u64) {
         let step = (self.bytes_max / STEPS).max(1);
         let wanted = bytes.min(self.bytes_max) / step * step;
-        let mut capacity = self.capacity.lock();
-        if *capacity != wanted {
-            *capacity = wanted;
+        if self.capacity.load(Ordering::Relaxed) != wanted {
+            let fitting = self.fitting.lock();
+            self.capacity.store(wanted, Ordering::Relaxed);
             self.blocks.set_capacity(wanted);
+            drop(fitting);
         }
     }
 

@@ -30,6 +30,12 @@ pub(crate) enum IoClass {
 /// A job is paced each time it has written so many bytes, and for the rest at its end.
 const PACE_BYTES: u64 = 256 << 10;
 
+/// A job that does not write looks whether it is still wanted each time it has passed so many keys.
+const KEYS_PER_LOOK: u64 = 4096;
+
+/// Fails once nobody wants what a job does, with the reason.
+pub(crate) type Wanted<'a> = &'a dyn Fn() -> Result<()>;
+
 /// What a job needs from the engine.
 pub(crate) trait JobContext {
     /// The file system.
@@ -40,10 +46,8 @@ pub(crate) trait JobContext {
     fn allocate_id(&self) -> Result<u64>;
     /// Makes the names in the folder durable.
     fn sync_directory(&self) -> Result<()>;
-    /// Waits until a job of `class` may write `bytes` more.
-    fn pace(&self, class: IoClass, bytes: u64);
-    /// Fails when the job is to be abandoned.
-    fn check_cancelled(&self) -> Result<()>;
+    /// Waits until a job of `class` may write `bytes` more, or fails as `wanted` does.
+    fn pace(&self, class: IoClass, bytes: u64, wanted: Wanted<'_>) -> Result<()>;
     /// Where the buffers of jobs are counted.
     fn memory(&self) -> &Arc<Account>;
 }
@@ -51,7 +55,10 @@ pub(crate) trait JobContext {
 /// Writes ascending entries into as many tables as they need.
 pub(crate) struct Output<'a, 'keys> {
     context: &'a dyn JobContext,
+    wanted: Wanted<'keys>,
     class: IoClass,
+    /// Keys that were begun.
+    keys: u64,
     /// Entry bytes that were added since the job was paced.
     unpaced: u64,
     options: TableOptions,
@@ -69,13 +76,16 @@ pub(crate) struct Output<'a, 'keys> {
 impl<'a, 'keys> Output<'a, 'keys> {
     pub(crate) fn new(
         context: &'a dyn JobContext,
+        wanted: Wanted<'keys>,
         class: IoClass,
         options: TableOptions,
         cutter: Option<OutputCutter<&'keys [u8]>>,
     ) -> Self {
         Self {
             context,
+            wanted,
             class,
+            keys: 0,
             unpaced: 0,
             options,
             cutter,
@@ -92,12 +102,16 @@ impl<'a, 'keys> Output<'a, 'keys> {
 
     /// Tells that the entries from here on are versions of `key`, greater than any before it (I1).
     pub(crate) fn begin_key(&mut self, key: &[u8]) -> Result<()> {
+        self.keys += 1;
+        if self.keys.is_multiple_of(KEYS_PER_LOOK) {
+            (self.wanted)()?;
+        }
         let (Some(writer), Some(cutter)) = (&self.writer, &mut self.cutter) else {
             return Ok(());
         };
         if cutter.ends_before(key, writer.bytes_written_so_far()) {
             self.close_file()?;
-            self.context.check_cancelled()?;
+            (self.wanted)()?;
         }
         Ok(())
     }
@@ -117,14 +131,15 @@ impl<'a, 'keys> Output<'a, 'keys> {
         self.entries += 1;
         self.unpaced += (key.len() + value.len()) as u64;
         if self.unpaced >= PACE_BYTES {
-            self.pace();
+            self.pace()?;
         }
         Ok(())
     }
 
-    fn pace(&mut self) {
-        self.context.pace(self.class, self.unpaced);
+    fn pace(&mut self) -> Result<()> {
+        self.context.pace(self.class, self.unpaced, self.wanted)?;
         self.unpaced = 0;
+        Ok(())
     }
 
     /// How many entries were added.
@@ -136,7 +151,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
     /// returned with them is told to keep them.
     pub(crate) fn finish(mut self) -> Result<(Vec<FileMeta>, Created<'a>)> {
         self.close_file()?;
-        self.pace();
+        self.pace()?;
         if !self.created.numbers.is_empty() {
             self.context.sync_directory()?;
         }

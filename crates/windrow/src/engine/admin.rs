@@ -181,7 +181,9 @@ impl Engine {
                 oldest.is_none() || oldest > *newest || keyspace.is_dropped()
             })
         };
-        self.work_until(is_flushed)
+        self.work_until(is_flushed, |failures| {
+            self.background.failure.check_since(failures)
+        })
     }
 
     /// Works until no job is due and none is running.
@@ -190,22 +192,26 @@ impl Engine {
         if self.is_read_only() {
             return Ok(());
         }
-        self.work_until(|| false)
+        self.work_until(|| false, |failures| self.check_failures_since(failures))
     }
 
     /// Works until `is_done`, or until no job is due and none is running.
     ///
     /// # Errors
-    /// That of a job that fails meanwhile; `Poisoned`.
-    fn work_until(&self, is_done: impl Fn() -> bool) -> Result<()> {
-        let failures = self.background.failures();
+    /// That of `check`, which is given the number of jobs that had failed before; `Poisoned`.
+    fn work_until(
+        &self,
+        is_done: impl Fn() -> bool,
+        check: impl Fn(u64) -> Result<()>,
+    ) -> Result<()> {
+        let failures = self.failures();
         self.retry_failed_jobs();
         loop {
             let generation = self.signal.generation();
             if is_done() {
                 return Ok(());
             }
-            self.background.check_failures_since(failures)?;
+            check(failures)?;
             if self.run_one() {
                 continue;
             }

@@ -56,15 +56,14 @@ impl Engine {
         let vfs = &*self.options.vfs;
         vfs.create_dir_all(target)
             .map_err(|error| Error::io("create", target, error))?;
+        // Not even a lock is left in a folder of somebody else.
+        check_empty(vfs, target)?;
         let lock_path = target.join(LOCK);
         let lock = vfs.lock(&lock_path).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => not_empty(target),
             _ => Error::io("lock", &lock_path, error),
         })?;
-        let names = list(vfs, target)?;
-        if names.iter().any(|name| name != LOCK) {
-            return Err(not_empty(target));
-        }
+        check_empty(vfs, target)?;
         let source = self.between_commits(|| self.hold_files())?;
         let copied = self.copy(&source, target);
         if copied.is_err() {
@@ -135,7 +134,9 @@ impl Engine {
         self.directory.join(file.to_string())
     }
 
-    fn check_cancelled(&self) -> Result<()> {
+    /// # Errors
+    /// `Closed` once the database is being closed.
+    pub(super) fn check_cancelled(&self) -> Result<()> {
         if self.signal.is_stopping() {
             return Err(Error::closed());
         }
@@ -149,6 +150,14 @@ fn not_empty(target: &Path) -> Error {
         target.display()
     );
     Error::new(ErrorKind::AlreadyExists, message)
+}
+
+/// Checks that there is nothing in `target`, but perhaps a lock.
+fn check_empty(vfs: &dyn Vfs, target: &Path) -> Result<()> {
+    if list(vfs, target)?.iter().any(|name| name != LOCK) {
+        return Err(not_empty(target));
+    }
+    Ok(())
 }
 
 fn list(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<String>> {

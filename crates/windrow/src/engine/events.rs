@@ -1,8 +1,9 @@
 //! What the engine tells a listener of a full disk: when it is met, and when work goes on.
 //!
 //! Writers, jobs and the [reserve](super::reserve) are looked at apart, since room for one says nothing
-//! of the others: the disk is no longer full when whoever met it has succeeded again, and the reserve
-//! refuses nothing any more. Where there is no reserve, writers alone tell of it.
+//! of the others: the disk is no longer full when jobs that met it have succeeded again, and there is
+//! room for the reserve twice, which is room for writers, too. Where there is no reserve, writers tell
+//! by the next write that succeeds.
 //!
 //! Concurrency: one word; events of threads that change it at the same time may be told in either
 //! order.
@@ -52,7 +53,8 @@ impl Engine {
     pub(super) fn note_reserve(&self) {
         match (self.full_disk.holds(RESERVE), self.reserve.is_full()) {
             (false, true) => self.note_full(RESERVE),
-            (true, false) => self.note_room(RESERVE),
+            // Room for it twice is room for writers, who may wait to hear of it.
+            (true, false) => self.note_room(RESERVE | NeedsRoom::Writers as u8),
             _ => {}
         }
     }
@@ -65,8 +67,9 @@ impl Engine {
     }
 
     #[cold]
-    fn note_room(&self, bit: u8) {
-        if self.full_disk.0.fetch_and(!bit, Ordering::AcqRel) == bit {
+    fn note_room(&self, bits: u8) {
+        let before = self.full_disk.0.fetch_and(!bits, Ordering::AcqRel);
+        if before != 0 && before & !bits == 0 {
             self.options.listener.tell(|| Event::SpaceResumed);
         }
     }

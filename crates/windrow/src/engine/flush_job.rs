@@ -27,7 +27,9 @@ impl Engine {
         let start = self.options.runtime.now();
         let options = keyspace.options();
         let units = keyspace.flush_filter_units(&oldest.memtable)?;
-        let output = Output::new(self, IoClass::Flush, table_options(&options, units), None);
+        let wanted = || self.check_wanted(keyspace);
+        let table_options = table_options(&options, units);
+        let output = Output::new(self, &wanted, IoClass::Flush, table_options, None);
         let readers = self.read_points();
         let flushed = merge(
             MemtableCursor::new(&oldest.memtable),

@@ -6,8 +6,9 @@
 //! flush never waits for a long one. What to merge is the policy's decision; this module claims the
 //! inputs so that no two jobs get in each other's way, and gives them back whatever happens.
 //!
-//! A job that fails leaves the tree as it was. Its error is kept and jobs rest for a while; a writer
-//! or a caller that needs them tries again at once and gets the error if it is still there.
+//! A job that fails leaves the tree as it was. Its error is kept and its kind rests for a while
+//! ([`failure`](super::failure)); a writer or a caller that needs them tries again at once and gets the
+//! error if it is still there.
 //!
 //! Concurrency: jobs run on workers, or on threads that wait for them. Claims are in each keyspace's
 //! `work`.
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::events::NeedsRoom;
+use super::failure::Failure;
 use super::merge_job::MergeJob;
 use super::pace::IoBudget;
 use super::split_merge::{SplitMerge, Taken};
@@ -29,8 +31,8 @@ use crate::manifest::names::FileName;
 use crate::read::state::Waiting;
 use crate::runtime::Work;
 
-/// How long jobs rest after a failure.
-const REST: Duration = Duration::from_secs(1);
+/// How long the log is not worked on ahead of need, after there was no room for that.
+const LOG_REST: Duration = Duration::from_secs(1);
 
 /// A worker that has nothing to do looks again after this time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -45,8 +47,8 @@ pub(super) struct Background {
     pub(super) seen_memory: AtomicU64,
     /// Merges and parts of merges that are running, parts that a leader carries out aside.
     merging: AtomicUsize,
-    /// With which keyspace the next look for a merge begins.
-    merge_turn: AtomicUsize,
+    /// Merges so far, which tell whose turn it is.
+    merges_claimed: AtomicUsize,
     pub(super) io_budget: IoBudget,
     /// Merges whose parts are to be had.
     pub(super) splits: Mutex<Vec<Arc<SplitMerge>>>,
@@ -54,16 +56,10 @@ pub(super) struct Background {
     scrubbed: AtomicU64,
     /// Until when the log is not worked on ahead of need, after there was no room for that.
     log_rests_until: Mutex<Duration>,
-    failure: Mutex<Failure>,
-}
-
-/// The failures of jobs so far.
-#[derive(Debug, Default)]
-struct Failure {
-    count: u64,
-    last: Option<Error>,
-    /// Jobs rest until then.
-    rest_until: Duration,
+    /// How many jobs have failed.
+    pub(super) failures: AtomicU64,
+    /// That of jobs which are no merges.
+    pub(super) failure: Failure,
 }
 
 impl Background {
@@ -75,21 +71,6 @@ impl Background {
     pub(super) fn take_rotation_request(&self) -> bool {
         self.rotation_requested.load(Ordering::Acquire)
             && self.rotation_requested.swap(false, Ordering::AcqRel)
-    }
-
-    /// How many jobs have failed.
-    pub(super) fn failures(&self) -> u64 {
-        self.failure.lock().count
-    }
-
-    /// # Errors
-    /// The last error, if a job has failed since there were `count` failures.
-    pub(super) fn check_failures_since(&self, count: u64) -> Result<()> {
-        let failure = self.failure.lock();
-        match &failure.last {
-            Some(error) if failure.count > count => Err(error.share()),
-            _ => Ok(()),
-        }
     }
 }
 
@@ -125,12 +106,20 @@ impl Engine {
         if !removable.is_empty() {
             return Some(Job::Remove(removable));
         }
-        if self.poison.is_set() || self.is_resting() {
+        if self.poison.is_set() {
             return None;
         }
-        if self.reserve.is_due(self.options.runtime.now()) {
+        let now = self.options.runtime.now();
+        if self.reserve.is_due(now) {
             return Some(Job::TakeReserve);
         }
+        let is_resting = self.background.failure.is_resting(now);
+        let urgent = (!is_resting).then(|| self.next_but_merges()).flatten();
+        urgent.or_else(|| self.next_merge())
+    }
+
+    /// The most urgent job that is due and no merge.
+    fn next_but_merges(&self) -> Option<Job> {
         // What only rotates comes first: the flushes that it leads to then take their turn by age.
         if let Some(pinning) = self.keyspaces_that_pin_the_log() {
             return Some(Job::FreeLog(pinning));
@@ -149,14 +138,19 @@ impl Engine {
                 return Some(Job::MarkLog);
             }
         }
-        if self.background.merging.load(Ordering::Acquire) < self.merges_max() {
-            if let Some(part) = self.take_part() {
-                self.background.merging.fetch_add(1, Ordering::AcqRel);
-                return Some(Job::Part(part));
-            }
-            return self.claim_any_merge();
-        }
         None
+    }
+
+    /// A merge that is due, or a part of one, if there is a thread to spare for it.
+    fn next_merge(&self) -> Option<Job> {
+        if self.background.merging.load(Ordering::Acquire) >= self.merges_max() {
+            return None;
+        }
+        if let Some(part) = self.take_part() {
+            self.background.merging.fetch_add(1, Ordering::AcqRel);
+            return Some(Job::Part(part));
+        }
+        self.claim_merge()
     }
 
     /// How many threads may merge at a time: one is kept free for flushes.
@@ -184,26 +178,28 @@ impl Engine {
         })
     }
 
-    /// Claims a merge where writers are held up most; among equals the keyspaces take turns. So no
-    /// keyspace waits for ever behind a busy one, and no stop for the merges of another.
-    fn claim_any_merge(&self) -> Option<Job> {
+    /// Claims a merge in the keyspace whose debt holds up writers most; those that are alike take
+    /// turns, so that none waits for ever behind a busy one.
+    fn claim_merge(&self) -> Option<Job> {
         let keyspaces = self.keyspaces.load();
-        let mut in_turn: Vec<_> = keyspaces
-            .iter()
-            .map(|keyspace| (keyspace.pressure().fraction, keyspace))
-            .collect();
-        let turn = self.background.merge_turn.fetch_add(1, Ordering::Relaxed);
-        let first = turn % in_turn.len().max(1);
-        in_turn.rotate_left(first);
-        in_turn.sort_by(|(left, _), (right, _)| right.total_cmp(left));
-        let mut in_turn = in_turn.into_iter();
-        in_turn.find_map(|(_, keyspace)| self.claim_merge(keyspace))
-    }
-
-    fn claim_merge(&self, keyspace: &Arc<KeyspaceCore>) -> Option<Job> {
-        let merge = MergeJob::claim(keyspace)?;
+        let turn = self.background.merges_claimed.load(Ordering::Relaxed);
+        let (before, behind) = keyspaces.split_at(turn % keyspaces.len().max(1));
+        let now = self.options.runtime.now();
+        let mut line: Vec<_> = behind.iter().chain(before).collect();
+        line.retain(|keyspace| !keyspace.failure.is_resting(now));
+        line.sort_by(|left, right| {
+            let pressed = |keyspace: &KeyspaceCore| keyspace.pressure_on_disk().fraction;
+            pressed(right).total_cmp(&pressed(left))
+        });
+        let claim = |keyspace: &Arc<KeyspaceCore>| {
+            MergeJob::claim(keyspace).map(|merge| Job::Merge(Arc::clone(keyspace), merge))
+        };
+        let claimed = line.into_iter().find_map(claim)?;
         self.background.merging.fetch_add(1, Ordering::AcqRel);
-        Some(Job::Merge(Arc::clone(keyspace), merge))
+        self.background
+            .merges_claimed
+            .fetch_add(1, Ordering::Relaxed);
+        Some(claimed)
     }
 
     /// Has mapped blocks verified again once the interval is over.
@@ -315,36 +311,10 @@ impl Engine {
     fn rest_log_if_full(&self, outcome: Result<()>) -> Result<()> {
         match outcome {
             Err(error) if error.kind() == ErrorKind::NoSpace => {
-                *self.background.log_rests_until.lock() = self.options.runtime.now() + REST;
+                *self.background.log_rests_until.lock() = self.options.runtime.now() + LOG_REST;
                 Ok(())
             }
             outcome => outcome,
-        }
-    }
-
-    /// Keeps the error of a failed job and lets jobs rest. Only what leaves durability unknown ends
-    /// writing.
-    fn note_failure(&self, error: Error) {
-        if matches!(error.kind(), ErrorKind::Poisoned) {
-            self.poison.set(&error);
-        }
-        let mut failure = self.background.failure.lock();
-        failure.count += 1;
-        failure.rest_until = self.options.runtime.now() + REST;
-        failure.last = Some(error);
-    }
-
-    fn is_resting(&self) -> bool {
-        let failure = self.background.failure.lock();
-        failure.last.is_some() && self.options.runtime.now() < failure.rest_until
-    }
-
-    /// Lets jobs that have failed be tried again at once.
-    pub(super) fn retry_failed_jobs(&self) {
-        let mut failure = self.background.failure.lock();
-        if failure.last.take().is_some() {
-            drop(failure);
-            self.signal.notify();
         }
     }
 
@@ -377,16 +347,26 @@ impl Work for Engine {
         let Some(running) = self.signal.begin_job() else {
             return false;
         };
-        let outcome = self.poison_on_panic(|| match self.next_job() {
-            Some(job) => self.run(job).map(|()| true),
-            None => Ok(false),
+        let has_run = self.poison_on_panic(|| {
+            let Some(job) = self.next_job() else {
+                return Ok(false);
+            };
+            let merged = match &job {
+                Job::Merge(keyspace, _) => Some(Arc::clone(keyspace)),
+                _ => None,
+            };
+            if let Err(error) = self.run(job) {
+                let failure = merged.as_ref().map(|keyspace| &keyspace.failure);
+                self.note_failure(failure.unwrap_or(&self.background.failure), error);
+            }
+            Ok(true)
         });
-        if matches!(outcome, Ok(false)) {
+        if matches!(has_run, Ok(false)) {
             running.end_quietly(generation);
             return false;
         }
-        if let Err(error) = outcome {
-            self.note_failure(error);
+        if let Err(panicked) = has_run {
+            self.note_failure(&self.background.failure, panicked);
         }
         true
     }

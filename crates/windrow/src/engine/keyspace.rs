@@ -18,6 +18,7 @@ mod models;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::failure::Failure;
 use super::filters::FilterState;
 use super::memory::Memory;
 use super::stall::AtomicPressure;
@@ -57,6 +58,8 @@ pub(crate) struct KeyspaceCore {
     pressure: AtomicPressure,
     /// How many memtables wait, if so many can slow writers; else 0.
     slowing_memtables: AtomicUsize,
+    /// That of its merges.
+    pub(super) failure: Failure,
     memory: Arc<Memory>,
     pub(crate) answered: Striped<{ LEVELS_MAX + 2 }>,
 }
@@ -119,6 +122,7 @@ impl KeyspaceCore {
             dead: Arc::default(),
             pressure: AtomicPressure::default(),
             slowing_memtables: AtomicUsize::new(0),
+            failure: Failure::default(),
             memory: Arc::clone(memory),
             answered: Striped::new(),
             options: ArcSwap::from_pointee(options),
@@ -266,6 +270,11 @@ impl KeyspaceCore {
             0 => on_disk,
             waiting => on_disk.max(memtable_pressure(waiting, self.filled())),
         }
+    }
+
+    /// The pressure of the debts on disk alone.
+    pub(super) fn pressure_on_disk(&self) -> Pressure {
+        self.pressure.load()
     }
 
     /// The part of the active memtable that is used.

@@ -11,9 +11,9 @@ use super::split_merge::SplitMerge;
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
-use crate::base::{Account, Error, FileNumber, Result};
+use crate::base::{Account, FileNumber, Result};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
-use crate::compact::output::{IoClass, JobContext, Output};
+use crate::compact::output::{IoClass, JobContext, Output, Wanted};
 use crate::events::Event;
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::{FileHandle, Record, Version};
@@ -399,7 +399,9 @@ impl Engine {
         } else {
             IoClass::Merge
         };
-        let output = Output::new(self, class, table_options(&options, units), Some(cutter));
+        let wanted = || self.check_wanted(keyspace);
+        let table_options = table_options(&options, units);
+        let output = Output::new(self, &wanted, class, table_options, Some(cutter));
         let cursors = inputs
             .runs()
             .into_iter()
@@ -412,6 +414,14 @@ impl Engine {
             readers,
             |key| deeper.may_hold(key),
         )
+    }
+
+    /// # Errors
+    /// `Closed` once the database is being closed, `NotFound` once `keyspace` is dropped: then nobody
+    /// wants what a job does for it.
+    pub(super) fn check_wanted(&self, keyspace: &KeyspaceCore) -> Result<()> {
+        self.check_cancelled()?;
+        keyspace.check_there()
     }
 
     /// Where readers stand: whatever was dropped before this was taken cannot be missed by them.
@@ -461,15 +471,8 @@ impl JobContext for Engine {
         self.sync_directory()
     }
 
-    fn pace(&self, class: IoClass, bytes: u64) {
-        self.pace_jobs(class, bytes);
-    }
-
-    fn check_cancelled(&self) -> Result<()> {
-        if self.signal.is_stopping() {
-            return Err(Error::closed());
-        }
-        Ok(())
+    fn pace(&self, class: IoClass, bytes: u64, wanted: Wanted<'_>) -> Result<()> {
+        self.pace_jobs(class, bytes, wanted)
     }
 
     fn memory(&self) -> &Arc<Account> {

@@ -28,6 +28,7 @@ mod checkpoint;
 mod commit;
 mod commit_queue;
 mod events;
+mod failure;
 mod filters;
 mod flush_job;
 mod ids;

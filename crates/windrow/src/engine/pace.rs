@@ -10,8 +10,9 @@
 use std::time::Duration;
 
 use super::Engine;
+use crate::base::Result;
 use crate::base::sync::Mutex;
-use crate::compact::output::IoClass;
+use crate::compact::output::{IoClass, Wanted};
 
 /// The bucket holds at most what comes in this time.
 const BURST: f64 = 0.25;
@@ -48,19 +49,25 @@ impl IoBudget {
 
 impl Engine {
     /// Waits until a job of `class` may go on, having written `bytes`.
-    pub(super) fn pace_jobs(&self, class: IoClass, bytes: u64) {
+    ///
+    /// # Errors
+    /// That of `wanted`, if it fails before.
+    pub(super) fn pace_jobs(&self, class: IoClass, bytes: u64, wanted: Wanted<'_>) -> Result<()> {
+        wanted()?;
         let rate = self.options.merge_bytes_per_second;
         if rate == 0 {
-            return;
+            return Ok(());
         }
         let now = self.options.runtime.now();
         let budget = &self.background.io_budget;
         let mut rest = budget.take(class, bytes, rate as f64, now);
-        while !rest.is_zero() && !self.signal.is_stopping() && !self.are_writers_held_up() {
+        while !rest.is_zero() && !self.are_writers_held_up() {
             let piece = rest.min(LOOK_AGAIN);
             self.options.runtime.sleep(piece);
             rest -= piece;
+            wanted()?;
         }
+        Ok(())
     }
 
     fn are_writers_held_up(&self) -> bool {

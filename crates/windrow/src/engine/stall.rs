@@ -139,7 +139,7 @@ impl Engine {
 
     /// Waits until nothing stops `write` any more.
     fn wait_out(&self, write: &Write<'_>, mut cause: StallCause) -> Result<()> {
-        let failures = self.background.failures();
+        let failures = self.failures();
         self.retry_failed_jobs();
         // Whatever is due is looked for once. Telling in each round would end the wait of that round,
         // and nothing becomes due while writers wait but behind a job, which tells by its end.
@@ -163,7 +163,7 @@ impl Engine {
                 cause = pressure.cause;
                 start = self.begin_stall(cause);
             }
-            if let Err(error) = self.background.check_failures_since(failures) {
+            if let Err(error) = self.check_failures_of(write, cause, failures) {
                 break Err(error);
             }
             if !self.options.runtime.step_instead_of_waiting(self) {
@@ -190,6 +190,19 @@ impl Engine {
             keyspace.refresh_pressure();
         }
         Ok(())
+    }
+
+    /// # Errors
+    /// That of a job which would end the wait of `write` for `cause`, if it has failed after `failures`
+    /// others.
+    fn check_failures_of(&self, write: &Write<'_>, cause: StallCause, failures: u64) -> Result<()> {
+        match cause {
+            StallCause::Level0Runs | StallCause::PendingBytes => {
+                let mut merges = write.keyspaces().iter().map(|keyspace| &keyspace.failure);
+                merges.try_for_each(|failure| failure.check_since(failures))
+            }
+            _ => self.background.failure.check_since(failures),
+        }
     }
 
     /// Tells the listener that a writer waits from now on; returns when that is.

@@ -19,8 +19,10 @@ use super::sync::LogSync;
 use crate::base::{Error, FileNumber, Result};
 use crate::vfs::{self, Vfs};
 
-/// How much space is reserved at a time.
-const RESERVE_BYTES: u64 = 1 << 20;
+/// How much space is reserved ahead at first, and at most. Each time it is twice as much as before, so
+/// that what a short log never uses is little; and little again after a full disk, where what was kept
+/// back for others would go with it.
+const AHEAD_BYTES: (u64, u64) = (4 << 10, 1 << 20);
 
 /// A larger buffer is given back after the record that needed it.
 const CHUNK_KEPT_BYTES: usize = 4 << 20;
@@ -34,6 +36,8 @@ pub(crate) struct LogWriter {
     /// Writes below this offset cannot run out of space; `u64::MAX` where the file system cannot
     /// reserve.
     reserved: u64,
+    /// How much space to reserve next.
+    ahead: u64,
     /// The newest `synced_up_to` that stands in the file.
     recorded: u64,
     /// The chunk under construction: room for the header, then the payload.
@@ -61,6 +65,7 @@ impl LogWriter {
             shared: Arc::new(LogSync::new(file, path, before)),
             end: 0,
             reserved: 0,
+            ahead: AHEAD_BYTES.0,
             recorded: 0,
             chunk: Vec::new(),
         })
@@ -113,10 +118,14 @@ impl LogWriter {
         if needed <= self.reserved {
             return Ok(());
         }
-        let generous = needed.max(self.end.saturating_add(RESERVE_BYTES));
+        let generous = needed.saturating_add(self.ahead);
+        self.ahead = (2 * self.ahead).min(AHEAD_BYTES.1);
         let outcome = match self.reserve_up_to(generous) {
             // What is left may still be enough.
-            Err(error) if is_full(&error) => self.reserve_up_to(needed),
+            Err(error) if is_full(&error) => {
+                self.ahead = AHEAD_BYTES.0;
+                self.reserve_up_to(needed)
+            }
             outcome => outcome,
         };
         match outcome {

@@ -41,6 +41,14 @@ pub(crate) struct TableContext {
     pub(crate) memory: Arc<TableMemory>,
 }
 
+impl TableContext {
+    /// Keeps a verified payload in the cache, which gives way to tables and cursors.
+    pub(super) fn keep(&self, place: Place, block: &Arc<[u8]>) {
+        self.cache.fit(self.memory.left_for_cache());
+        self.cache.insert(place, Arc::clone(block));
+    }
+}
+
 /// An open table file.
 pub(crate) struct Table {
     pub(super) name: String,
@@ -355,14 +363,14 @@ impl Table {
             return self.unfold_to_cache(codec, body, place);
         }
         self.located(Layout::check(body), place.offset)?;
-        self.context.cache.insert(place, Arc::clone(&stored));
+        self.context.keep(place, &stored);
         Ok(Block::Cached(stored))
     }
 
     fn unfold_to_cache(&self, codec: Compression, body: &[u8], place: Place) -> Result<Block> {
         let payload = self.located(unfold(codec, body), place.offset)?;
         self.located(Layout::check(&payload), place.offset)?;
-        self.context.cache.insert(place, Arc::clone(&payload));
+        self.context.keep(place, &payload);
         Ok(Block::Cached(payload))
     }
 

@@ -186,6 +186,33 @@ fn the_cache_gives_way_to_tables_and_cursors() {
 }
 
 #[test]
+fn the_cache_gives_way_to_cursors_where_no_table_is_opened() {
+    let memory = TableMemory {
+        readers_min: 256 << 10,
+        cache_floor: 8 << 10,
+        ..TableMemory::default()
+    };
+    let fixture = fixture_in(1, 1000, memory);
+    let context = fixture.tables.context();
+    let (slot, meta) = &fixture.files[0];
+    let table = Arc::clone(&fixture.tables.get(slot, meta).unwrap());
+    let cursors: Vec<_> = (0..400).map(|_| table.cursor()).collect();
+    let left = context.memory.left_for_cache();
+    assert!(left < 160 << 10, "{left}");
+    for offset in 0..1000 {
+        let place = Place {
+            file: NUMBER,
+            segment: SEGMENT,
+            offset,
+        };
+        context.keep(place, &vec![0; 500].into());
+    }
+    let held = context.cache.bytes();
+    assert!(held <= left, "{held} of {left}");
+    drop(cursors);
+}
+
+#[test]
 fn windows_are_small_where_the_memory_for_jobs_is_used_up() {
     let entries: Vec<Owned> = (0..10_000u32)
         .map(|number| Owned::new(format!("{number:08}").as_bytes(), 1, Some(&[3; 90])))

@@ -1,0 +1,103 @@
+//! A keyspace is dropped while a job works for it: the job is given up.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_types,
+    reason = "what is dropped is told to the runtime of the test"
+)]
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use windrow::runtime::{Runtime, Work, Workers};
+use windrow::{Db, ErrorKind, Options};
+use windrow_sim::{SimDisk, SteppedRuntime};
+
+const FOLDER: &str = "/data/db";
+
+/// Drops the keyspace "gone" where a merge sleeps for the first time.
+#[derive(Debug)]
+struct Dropping {
+    stepped: SteppedRuntime,
+    db: Mutex<Option<Db>>,
+    sleeps: AtomicUsize,
+}
+
+impl Runtime for Dropping {
+    fn now(&self) -> Duration {
+        self.stepped.now()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.sleeps.fetch_add(1, Ordering::Relaxed);
+        let db = self.db.lock().unwrap().take();
+        if let Some(db) = db {
+            db.drop_keyspace("gone").unwrap();
+        }
+        self.stepped.sleep(duration);
+    }
+
+    fn random(&self) -> u64 {
+        self.stepped.random()
+    }
+
+    fn start(&self, work: Arc<dyn Work>, count: usize) -> io::Result<Box<dyn Workers>> {
+        self.stepped.start(work, count)
+    }
+
+    fn step_instead_of_waiting(&self, work: &dyn Work) -> bool {
+        self.stepped.step_instead_of_waiting(work)
+    }
+}
+
+#[test]
+fn a_merge_of_a_dropped_keyspace_is_given_up() {
+    for by_hand in [false, true] {
+        let disk = SimDisk::new();
+        let runtime = Arc::new(Dropping {
+            stepped: SteppedRuntime::new(1),
+            db: Mutex::default(),
+            sleeps: AtomicUsize::new(0),
+        });
+        let mut options = Options::default()
+            .with_vfs(Arc::new(disk.clone()))
+            .with_runtime(Arc::<Dropping>::clone(&runtime));
+        options.merge_bytes_per_second = 512 << 10;
+        options.keyspace.level0_runs = if by_hand { 64 } else { 2 };
+        let db = Db::open(FOLDER, options).unwrap();
+        let gone = db.keyspace("gone").unwrap();
+        for round in 0..2_u32 {
+            for number in 0..2000_u32 {
+                let key = [number.to_be_bytes(), round.to_be_bytes()].concat();
+                gone.insert(key, [7; 1000]).unwrap();
+            }
+            gone.insert([0], "").unwrap();
+            gone.insert([255], "").unwrap();
+            db.flush().unwrap();
+        }
+        assert_eq!(runtime.sleeps.load(Ordering::Relaxed), 0);
+        *runtime.db.lock().unwrap() = Some(db.clone());
+        if by_hand {
+            let refused = gone.compact_range::<&[u8]>(..).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
+        } else {
+            runtime.stepped.run_until_idle(100);
+            db.wait_idle().unwrap();
+        }
+        let sleeps = runtime.sleeps.load(Ordering::Relaxed);
+        assert_eq!(sleeps, 1, "the merge went on");
+        assert_eq!(db.stats().merges, 0);
+        drop(gone);
+        db.wait_idle().unwrap();
+        let image = disk.image();
+        let files = image.files();
+        let mut tables = files
+            .iter()
+            .filter(|path| path.extension().is_some_and(|end| end == "table"));
+        assert_eq!(tables.next(), None);
+        drop(runtime.db.lock().unwrap().take());
+        db.close().unwrap();
+    }
+}
