@@ -4,14 +4,16 @@
 //! then. In a large tree one job changes little: there the grants wait until a part of the entries
 //! has changed; a file without a grant has all its units meanwhile.
 //!
-//! Concurrency: one thread at a time per keyspace, under `filters`; readers are not held up.
+//! Concurrency: one thread at a time per keyspace shares bits out, under the lock of `changed`; who
+//! reads or writes tables meanwhile is not held up.
 
 use std::ops::Add;
 
 use super::keyspace::KeyspaceWork;
 use super::merge_job::summary;
 use super::{Engine, KeyspaceCore};
-use crate::base::sync::Shared;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::sync::{Mutex, Shared};
 use crate::base::{Cursor, Result};
 use crate::filter::{FILTER_UNITS_MAX, false_positive_rate};
 use crate::manifest::FileHandle;
@@ -31,24 +33,29 @@ pub(super) const ALL: u64 = u64::MAX;
 /// What the last sharing out came to.
 #[derive(Debug)]
 pub(crate) struct FilterState {
-    price: f64,
-    /// Entries that came with files written since.
-    changed: u64,
+    /// What a bit costs, as the bits of an `f64`.
+    price: AtomicU64,
+    /// Entries that came with files written since; locked while bits are shared out.
+    changed: Mutex<u64>,
 }
 
 impl FilterState {
     pub(crate) fn new(options: &KeyspaceOptions) -> Self {
         Self {
-            price: policy::price_alone(options),
-            changed: ALL,
+            price: AtomicU64::new(policy::price_alone(options).to_bits()),
+            changed: Mutex::new(ALL),
         }
+    }
+
+    fn price(&self) -> f64 {
+        f64::from_bits(self.price.load(Ordering::Relaxed))
     }
 }
 
 impl KeyspaceCore {
     /// What a filter bit costs at present.
     pub(super) fn filter_price(&self) -> f64 {
-        self.filters.lock().price
+        self.filters.price()
     }
 
     /// The filter units of the table that `memtable` is flushed to.
@@ -80,8 +87,9 @@ impl KeyspaceCore {
 impl Engine {
     /// Shares the filter bits of `keyspace` out anew, now that its tree has changed by `entries`.
     pub(super) fn grant_filters(&self, keyspace: &KeyspaceCore, entries: u64) {
-        let mut filters = keyspace.filters.lock();
-        filters.changed = filters.changed.saturating_add(entries);
+        let filters = &keyspace.filters;
+        let mut changed = filters.changed.lock();
+        *changed = changed.saturating_add(entries);
         let state = keyspace.state_full();
         let files = state
             .version
@@ -89,14 +97,16 @@ impl Engine {
             .iter()
             .flat_map(|level| level.files());
         let total: u64 = files.clone().map(|file| file.meta.entries()).sum();
-        if files.clone().count() > FILES_FEW && filters.changed < total / CHANGE_DUE {
+        if files.clone().count() > FILES_FEW && *changed < total / CHANGE_DUE {
             return;
         }
         let work = KeyspaceWork::default();
         let tree = summary(&state.version, &work);
         let grants = policy::grant_filters(&tree, &keyspace.options());
-        filters.price = grants.price;
-        filters.changed = 0;
+        filters
+            .price
+            .store(grants.price.to_bits(), Ordering::Relaxed);
+        *changed = 0;
         for (file, (number, units)) in files.zip(grants.units) {
             debug_assert_eq!(
                 file.meta.number, number,

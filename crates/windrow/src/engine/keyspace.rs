@@ -34,6 +34,9 @@ use crate::policy::{Claim, Pressure, memtable_pressure, memtables_may_slow};
 use crate::read::dead_stretch::DeadStretch;
 use crate::read::state::{ReadState, Waiting};
 
+/// Each level may hold what it holds: with what a keyspace goes on under new options.
+const EVERYTHING_ALLOWED: [u64; LEVELS_MAX + 1] = [u64::MAX; LEVELS_MAX + 1];
+
 /// Counters of where gets were answered: one per level, and one for memtables.
 pub(crate) const ANSWERED_BY_MEMTABLES: usize = LEVELS_MAX + 1;
 
@@ -51,7 +54,7 @@ pub(crate) struct KeyspaceCore {
     state: ArcSwap<ReadState>,
     install: Mutex<()>,
     pub(crate) work: Mutex<KeyspaceWork>,
-    pub(crate) filters: Mutex<FilterState>,
+    pub(crate) filters: FilterState,
     /// Where cursors need not look.
     pub(crate) dead: Arc<DeadStretch>,
     /// The pressure of the debts on disk.
@@ -74,6 +77,8 @@ pub(crate) struct KeyspaceWork {
     pub(crate) is_resizing: bool,
     /// The nominal number of levels.
     pub(crate) level_count: usize,
+    /// What levels may hold beyond their capacities, indexed by level.
+    pub(crate) allowed: Vec<u64>,
     /// Where the next merge of each level goes on.
     pub(crate) cursors: Vec<Option<Box<[u8]>>>,
 }
@@ -115,10 +120,11 @@ impl KeyspaceCore {
             install: Mutex::new(()),
             work: Mutex::new(KeyspaceWork {
                 level_count,
+                allowed: EVERYTHING_ALLOWED.to_vec(),
                 cursors: vec![None; LEVELS_MAX + 1],
                 ..KeyspaceWork::default()
             }),
-            filters: Mutex::new(FilterState::new(&options)),
+            filters: FilterState::new(&options),
             dead: Arc::default(),
             pressure: AtomicPressure::default(),
             slowing_memtables: AtomicUsize::new(0),
@@ -148,6 +154,7 @@ impl KeyspaceCore {
             Ordering::Relaxed,
         );
         self.options.store(Shared::new(options));
+        self.work.lock().allowed = EVERYTHING_ALLOWED.to_vec();
     }
 
     pub(crate) fn is_dropped(&self) -> bool {

@@ -442,14 +442,16 @@ impl Engine {
 impl KeyspaceCore {
     /// Works out the pressure on writers anew.
     pub(super) fn refresh_pressure(&self) {
-        let work = self.work.lock();
+        let mut work = self.work.lock();
         let state = self.state_full();
         let options = self.options();
-        let tree = summary(&state.version, &work);
+        let mut tree = summary(&state.version, &work);
+        tree.allowed = policy::next_allowed(&tree, &options);
         let backlog = Backlog {
             level0_runs: tree.level(0).len(),
             pending_bytes: policy::pending_bytes(&tree, &options),
         };
+        work.allowed = tree.allowed;
         self.set_pressure(policy::pressure(backlog, &options), state.waiting.len());
     }
 }
@@ -525,6 +527,7 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
             .map(|level| level.files().iter().map(file).collect())
             .collect(),
         claims: work.claims.iter().map(Claim::borrowed).collect(),
+        allowed: work.allowed.clone(),
     }
 }
 

@@ -14,6 +14,10 @@
 //! levels above it hold about as much as it does, and whatever of that is superseded takes room.
 //! So where the space amplification comes near `max_space_amp`, the capacities that count shrink
 //! towards what fits the last level as it is (AU-M12).
+//!
+//! Other options, or a tree that is opened with much to do, can leave several levels over-full at once,
+//! and together they would stop writers. So each level is first *allowed* what it holds, and from the
+//! bottom up one after the other has to shrink.
 
 use super::summary::{TreeSummary, bytes};
 use crate::options::KeyspaceOptions;
@@ -55,7 +59,7 @@ pub(crate) fn target_file_bytes(
 ///
 /// With S bytes in that level and the ratios below level i, S over their product is what fits. A
 /// capacity goes from its nominal value to the one that fits by the geometric mean that the
-/// [pressure](space_pressure) weighs, so that it never jumps.
+/// [pressure](space_pressure) weighs, so that a little more room taken changes it a little.
 pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
     let mut capacities = capacities(options, tree.level_count);
     let pressure = space_pressure(tree, options);
@@ -77,6 +81,32 @@ pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOpt
         capacities[level] = whole(bounded).max(1);
     }
     capacities
+}
+
+/// The capacities that count now: those of [`bounded_capacities`], or what levels are allowed.
+pub(crate) fn allowed_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
+    let mut capacities = bounded_capacities(tree, options);
+    for (capacity, allowed) in capacities.iter_mut().zip(&tree.allowed) {
+        *capacity = (*capacity).max(*allowed);
+    }
+    capacities
+}
+
+/// What levels are allowed from here on, indexed by level: the deepest that is over-full nothing, so
+/// that it shrinks, and those above it no more than they hold now. Without any over-full level, and
+/// where nothing was allowed before, that is nothing.
+pub(crate) fn next_allowed<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
+    let capacities = bounded_capacities(tree, options);
+    let mut next = vec![0; tree.level_count];
+    let mut waits = false;
+    for level in (1..tree.level_count).rev() {
+        let held = tree.logical_bytes(level);
+        if waits {
+            next[level] = held.min(tree.allowed.get(level).copied().unwrap_or(0));
+        }
+        waits |= held > capacities[level];
+    }
+    next
 }
 
 /// The part of the room above the live data that the levels above the last may take.

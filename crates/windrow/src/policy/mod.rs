@@ -28,7 +28,7 @@ mod shares;
 mod split;
 mod summary;
 
-pub(crate) use capacities::{bounded_capacities, target_file_bytes};
+pub(crate) use capacities::{bounded_capacities, next_allowed, target_file_bytes};
 pub(crate) use cut::OutputCutter;
 pub(crate) use filters::{filter_units, grant_filters, output_share, price_alone};
 pub(crate) use pick::{Plan, plan, plan_range};

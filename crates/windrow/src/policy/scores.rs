@@ -1,16 +1,16 @@
 //! How far each level is beyond what it should hold.
 
-use super::capacities::bounded_capacities;
+use super::capacities::allowed_capacities;
 use super::summary::TreeSummary;
 use crate::options::KeyspaceOptions;
 
 /// The score of every level, indexed by level, `0..=level_count`.
 ///
 /// Level 0 is due from 1 on: its runs over `level0_runs`. A deeper level is due above 1: its
-/// logical bytes over its capacity. Files that a job already works on are not counted; the last
+/// logical bytes over its [present](allowed_capacities) capacity. Files that a job already works on are not counted; the last
 /// level is never due, since it grows by a level instead.
 pub(crate) fn scores<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<f64> {
-    let capacities = bounded_capacities(tree, options);
+    let capacities = allowed_capacities(tree, options);
     let score = |level: usize| {
         let idle = tree.level(level).iter().filter(|file| !file.busy);
         if level == 0 {
@@ -27,7 +27,7 @@ pub(crate) fn scores<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec
 
 /// Logical bytes by which the levels above the last exceed their capacities: what is actually due.
 pub(crate) fn pending_bytes<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
-    let capacities = bounded_capacities(tree, options);
+    let capacities = allowed_capacities(tree, options);
     (1..tree.level_count)
         .map(|level| tree.logical_bytes(level).saturating_sub(capacities[level]))
         .sum()

@@ -15,6 +15,9 @@ pub(crate) struct TreeSummary<K> {
     pub(crate) levels: Vec<Vec<FileSummary<K>>>,
     /// What running jobs will write.
     pub(crate) claims: Vec<Claim<K>>,
+    /// What a level may hold beyond its capacity until its turn to shrink has come, indexed by level;
+    /// nothing past the end. See [`next_allowed`](super::next_allowed).
+    pub(crate) allowed: Vec<u64>,
 }
 
 /// One table file, as numbers and boundaries.

@@ -6,7 +6,8 @@ use crate::base::Kind;
 use crate::base::limits::LEVELS_MAX;
 use crate::options::{KeyspaceOptions, Preset};
 use crate::policy::capacities::capacities;
-use crate::policy::{Plan, bounded_capacities, plan};
+use crate::policy::scores::scores;
+use crate::policy::{Plan, bounded_capacities, pending_bytes, plan};
 
 const ENTRY_BYTES: u64 = 100;
 
@@ -236,4 +237,63 @@ fn a_queue_keeps_few_tombstones() {
         let tombstones: u64 = files.map(|file| file.tombstones).sum();
         assert!(tombstones <= 500, "{tombstones} after {first}");
     }
+}
+
+#[test]
+fn other_options_are_settled_one_level_at_a_time() {
+    let mut model = Model::new(small(Preset::Autumn), ENTRY_BYTES);
+    model.options.scaling = 0.4;
+    let mut random = Random(5);
+    let keys: Vec<u32> = (0..20_000).map(|_| random.below(1 << 30)).collect();
+    write(&mut model, keys, Kind::Value);
+    let over_full = |model: &Model| {
+        let tree = model.summary();
+        let capacities = bounded_capacities(&tree, &model.options);
+        let levels = 1..tree.level_count;
+        levels
+            .filter(|&level| tree.logical_bytes(level) > capacities[level])
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(over_full(&model), []);
+
+    let mut options = model.options.clone();
+    options.scaling = 1.0;
+    let waiting = |model: &Model| -> u64 { pending_bytes(&model.summary(), &model.options) };
+    model.options = options.clone();
+    let at_once = waiting(&model);
+    let mut left = over_full(&model);
+    assert!(left.len() > 1, "{left:?}");
+    model.set_options(options);
+    assert!(waiting(&model) > 0 && waiting(&model) < at_once);
+    // Writers go on meanwhile.
+    let mut rounds = 0;
+    while !left.is_empty() {
+        model.flush((0..100).map(|_| (random.below(1 << 30), Kind::Value)));
+        for _ in 0..20 {
+            let Some(job) = model.start() else { break };
+            model.finish(&job);
+            let scores = scores(&model.summary(), &model.options);
+            let deepest = *left.last().unwrap();
+            // What is above the level that shrinks hands down no more than it is given.
+            let due: f64 = (1..deepest)
+                .map(|level| {
+                    let tree = model.summary();
+                    let held = tree.logical_bytes(level) as f64;
+                    held - held / scores[level].max(1.0)
+                })
+                .sum();
+            assert!(due <= 30_000.0, "{due} due above level {deepest}");
+            let now = over_full(&model);
+            left.retain(|level| now.contains(level));
+            if left.is_empty() {
+                break;
+            }
+        }
+        rounds += 1;
+        assert!(rounds < 10_000, "{left:?}");
+    }
+    assert!(rounds > 3, "{rounds}");
+    model.settle();
+    assert_eq!(over_full(&model), []);
+    assert!(model.summary().allowed.iter().all(|&allowed| allowed == 0));
 }

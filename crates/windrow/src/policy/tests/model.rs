@@ -6,7 +6,7 @@ use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary, Verdict, keep,
-    plan, plan_range, target_file_bytes,
+    next_allowed, plan, plan_range, target_file_bytes,
 };
 
 pub(super) type Key = u32;
@@ -40,6 +40,7 @@ pub(super) struct Model {
     pub(super) merged: u64,
     levels: Vec<Vec<File>>,
     claims: Vec<Claim<Key>>,
+    allowed: Vec<u64>,
     cursors: Vec<Option<Key>>,
     sequence: SequenceNumber,
     files: u64,
@@ -58,6 +59,7 @@ impl Model {
             merged: 0,
             levels: vec![Vec::new(); 16],
             claims: Vec::new(),
+            allowed: Vec::new(),
             cursors: vec![None; 16],
             sequence: 0,
             files: 0,
@@ -88,6 +90,7 @@ impl Model {
         if !entries.is_empty() {
             let file = self.file(entries);
             self.levels[0].insert(0, file);
+            self.allowed = next_allowed(&self.summary(), &self.options);
         }
     }
 
@@ -128,7 +131,15 @@ impl Model {
                 .map(|files| files.iter().map(summary).collect())
                 .collect(),
             claims: self.claims.clone(),
+            allowed: self.allowed.clone(),
         }
+    }
+
+    /// Goes on with other options.
+    pub(super) fn set_options(&mut self, options: KeyspaceOptions) {
+        self.options = options;
+        self.allowed = vec![u64::MAX; self.levels.len()];
+        self.allowed = next_allowed(&self.summary(), &self.options);
     }
 
     /// Starts what `plan` says; `None` if it is idle.
@@ -214,6 +225,7 @@ impl Model {
                 self.install(claim, files);
             }
         }
+        self.allowed = next_allowed(&self.summary(), &self.options);
         self.check();
     }
 

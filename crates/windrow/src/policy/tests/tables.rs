@@ -40,6 +40,7 @@ pub(crate) fn tree(level_count: usize, levels: Vec<Vec<FileSummary<u32>>>) -> Tr
         level_count,
         levels,
         claims: Vec::new(),
+        allowed: Vec::new(),
     }
 }
 
