@@ -8,7 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use windrow::vfs::{Advice, File, Region};
+use windrow::vfs::{Advice, File, Region, ShowBytes};
 
 /// An open file. It stays readable when its name is removed.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ impl File for SimFile {
 
     fn advise(&self, _: Range<u64>, _: Advice) {}
 
-    fn map(&self, length: u64) -> io::Result<Arc<dyn Region>> {
+    fn map(&self, length: u64) -> io::Result<Arc<Region>> {
         let mut state = self.disk.enter()?;
         state.begin(OperationKind::Map, &self.path, 0, &[])?;
         if length > state.image.length(self.id) {
@@ -142,7 +142,7 @@ impl File for SimFile {
             damaged: OnceLock::new(),
         });
         state.add_region(self.id, &region);
-        Ok(region)
+        Ok(Arc::new(Region::new(Shown(region))))
     }
 }
 
@@ -165,8 +165,12 @@ impl SimRegion {
     }
 }
 
-impl Region for SimRegion {
+/// Shows a mapping that the disk can still damage.
+#[derive(Debug)]
+struct Shown(Arc<SimRegion>);
+
+impl ShowBytes for Shown {
     fn bytes(&self) -> &[u8] {
-        self.damaged.get().unwrap_or(&self.bytes)
+        self.0.damaged.get().unwrap_or(&self.0.bytes)
     }
 }

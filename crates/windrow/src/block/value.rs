@@ -14,14 +14,14 @@ pub struct PinnedValue(Holder);
 
 #[derive(Clone)]
 enum Holder {
-    Mapped(Arc<dyn Region>, Range<usize>),
+    Mapped(Arc<Region>, Range<usize>),
     Cached(Arc<[u8]>, Range<usize>),
     Owned(Vec<u8>),
 }
 
 impl PinnedValue {
     /// Bytes `range` of a mapping.
-    pub(crate) fn mapped(region: Arc<dyn Region>, range: Range<usize>) -> Self {
+    pub(crate) fn mapped(region: Arc<Region>, range: Range<usize>) -> Self {
         Self(Holder::Mapped(region, range))
     }
 

@@ -297,7 +297,7 @@ impl File for MemoryFile {
 
     fn advise(&self, _: Range<u64>, _: Advice) {}
 
-    fn map(&self, _: u64) -> io::Result<Arc<dyn Region>> {
+    fn map(&self, _: u64) -> io::Result<Arc<Region>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

@@ -50,7 +50,7 @@ impl File for CountedFile {
 
     fn advise(&self, _: Range<u64>, _: Advice) {}
 
-    fn map(&self, _: u64) -> io::Result<Arc<dyn Region>> {
+    fn map(&self, _: u64) -> io::Result<Arc<Region>> {
         Err(io::ErrorKind::Unsupported.into())
     }
 }

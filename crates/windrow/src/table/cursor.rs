@@ -53,7 +53,7 @@ pub(crate) struct SharedBlocks {
 /// What holds the bytes of the present block. A mapping stays held from block to block.
 #[derive(Debug)]
 enum BlockHeld {
-    Mapping(Arc<dyn Region>),
+    Mapping(Arc<Region>),
     Block(Arc<[u8]>),
     Nothing,
 }

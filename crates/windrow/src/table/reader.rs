@@ -55,7 +55,7 @@ pub(crate) struct Table {
     pub(super) number: FileNumber,
     pub(super) file: Arc<dyn File>,
     /// The mapping, in mapped mode.
-    pub(super) region: Option<Arc<dyn Region>>,
+    pub(super) region: Option<Arc<Region>>,
     /// In file order (I2).
     pub(super) segments: Box<[Segment]>,
     pub(super) context: TableContext,
@@ -280,7 +280,7 @@ impl Table {
                 #[expect(clippy::cast_possible_truncation, reason = "the file is mapped whole")]
                 return Ok(Block::Mapped(offset as usize));
             }
-            return self.load_mapped(&**region, segment, index, counters);
+            return self.load_mapped(region, segment, index, counters);
         }
         let place = self.place(segment, offset);
         match self.context.cache.get(place) {
@@ -310,7 +310,7 @@ impl Table {
     #[cold]
     fn load_mapped(
         &self,
-        region: &dyn Region,
+        region: &Region,
         segment: &Segment,
         index: usize,
         counters: &mut ReadCounters,

@@ -117,13 +117,42 @@ pub trait File: Send + Sync + Debug {
     fn advise(&self, range: Range<u64>, advice: Advice);
 
     /// Maps the first `length` bytes for reading. The file is never truncated while mapped.
-    fn map(&self, length: u64) -> io::Result<Arc<dyn Region>>;
+    fn map(&self, length: u64) -> io::Result<Arc<Region>>;
 }
 
 /// A read-only mapping of a file's first bytes.
-pub trait Region: Send + Sync + Debug {
-    /// The mapped bytes.
+///
+/// Every step of a cursor asks for them, so what the operating system maps is told apart without a
+/// virtual call.
+#[derive(Debug)]
+pub struct Region(Shown);
+
+#[derive(Debug)]
+enum Shown {
+    Mapping(os::Mapping),
+    Other(Box<dyn ShowBytes>),
+}
+
+/// Shows the bytes of a [`Region`] that is no mapping of the operating system.
+pub trait ShowBytes: Send + Sync + Debug {
+    /// The bytes.
     fn bytes(&self) -> &[u8];
+}
+
+impl Region {
+    /// A region whose bytes `source` shows.
+    pub fn new(source: impl ShowBytes + 'static) -> Self {
+        Self(Shown::Other(Box::new(source)))
+    }
+
+    /// The mapped bytes.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Shown::Mapping(mapping) => mapping.bytes(),
+            Shown::Other(source) => source.bytes(),
+        }
+    }
 }
 
 /// Fills `buffer` from `offset`, through short reads and interruptions.

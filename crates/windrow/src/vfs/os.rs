@@ -30,7 +30,7 @@
     reason = "this file is what stands between the engine and the operating system"
 )]
 
-use super::{Advice, File, LockGuard, OpenMode, Region, Vfs};
+use super::{Advice, File, LockGuard, OpenMode, Region, Shown, Vfs};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fs;
@@ -209,18 +209,19 @@ impl File for OsFile {
     #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
     fn advise(&self, _: Range<u64>, _: Advice) {}
 
-    fn map(&self, length: u64) -> io::Result<Arc<dyn Region>> {
+    fn map(&self, length: u64) -> io::Result<Arc<Region>> {
         if length > self.length()? {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        Ok(Arc::new(Mapping::new(&self.0, length)?))
+        let mapping = Mapping::new(&self.0, length)?;
+        Ok(Arc::new(Region(Shown::Mapping(mapping))))
     }
 }
 
 /// A read-only mapping of the first bytes of a file.
 #[derive(Debug)]
-struct Mapping {
+pub(super) struct Mapping {
     /// Where the mapping begins; dangling where `length` is zero, for which there is no mapping.
     start: ptr::NonNull<c_void>,
     length: usize,
@@ -255,10 +256,10 @@ impl Mapping {
         let start = ptr::NonNull::new(start).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { start, length })
     }
-}
 
-impl Region for Mapping {
-    fn bytes(&self) -> &[u8] {
+    /// The mapped bytes.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
         // SAFETY: `length` bytes from `start` are mapped for reading until `self` is dropped, or
         // `length` is zero and `start` not null; see the argument above for who may write them.
         unsafe { slice::from_raw_parts(self.start.cast().as_ptr(), self.length) }

@@ -187,14 +187,14 @@ fn the_manifest_and_the_table_must_agree() {
 #[test]
 fn a_mapping_is_verified_again_after_the_scrub_interval() {
     #[derive(Debug)]
-    struct Shifting(crate::base::sync::Mutex<usize>, Vec<Vec<u8>>);
-    impl crate::vfs::Region for Shifting {
+    struct Shifting(Arc<crate::base::sync::Mutex<usize>>, Vec<Vec<u8>>);
+    impl crate::vfs::ShowBytes for Shifting {
         fn bytes(&self) -> &[u8] {
             &self.1[*self.0.lock()]
         }
     }
     #[derive(Debug)]
-    struct Mapped(Arc<MemoryFile>, Arc<Shifting>);
+    struct Mapped(Arc<MemoryFile>, Arc<crate::vfs::Region>);
     impl crate::vfs::File for Mapped {
         fn read_at(&self, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
             self.0.read_at(buffer, offset)
@@ -212,8 +212,8 @@ fn a_mapping_is_verified_again_after_the_scrub_interval() {
             Ok(())
         }
         fn advise(&self, _: std::ops::Range<u64>, _: crate::vfs::Advice) {}
-        fn map(&self, _: u64) -> std::io::Result<Arc<dyn crate::vfs::Region>> {
-            Ok(Arc::clone(&self.1) as Arc<dyn crate::vfs::Region>)
+        fn map(&self, _: u64) -> std::io::Result<Arc<crate::vfs::Region>> {
+            Ok(Arc::clone(&self.1))
         }
     }
 
@@ -227,8 +227,9 @@ fn a_mapping_is_verified_again_after_the_scrub_interval() {
         images.push(damaged);
     }
     let count = images.len();
-    let region = Arc::new(Shifting(crate::base::sync::Mutex::new(0), images));
-    let file = Arc::new(Mapped(MemoryFile::holding(bytes), Arc::clone(&region)));
+    let shown = Arc::new(crate::base::sync::Mutex::new(0));
+    let region = crate::vfs::Region::new(Shifting(Arc::clone(&shown), images));
+    let file = Arc::new(Mapped(MemoryFile::holding(bytes), Arc::new(region)));
     let context = context(BlockSource::Mapped);
     let scrub = Arc::clone(&context.scrub);
     let table = Arc::new(Table::open(file, file_name(NUMBER), &meta, context, 4).unwrap());
@@ -244,10 +245,10 @@ fn a_mapping_is_verified_again_after_the_scrub_interval() {
         scan(&mut table.cursor())
     };
     for image in 1..count {
-        *region.0.lock() = 0;
+        *shown.lock() = 0;
         scrub.advance();
         assert!(read().unwrap() == entries);
-        *region.0.lock() = image;
+        *shown.lock() = image;
         // Verified before: anything but a panic.
         drop(read());
         scrub.advance();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicUsize, Ordering};
-use crate::vfs::{Advice, File, LockGuard, OpenMode, Region, Vfs};
+use crate::vfs::{Advice, File, LockGuard, OpenMode, Region, ShowBytes, Vfs};
 
 #[derive(Debug, Default)]
 pub(super) struct MemoryVfs {
@@ -31,7 +31,7 @@ pub(super) struct MemoryFile {
 #[derive(Debug)]
 struct MemoryRegion(Vec<u8>);
 
-impl Region for MemoryRegion {
+impl ShowBytes for MemoryRegion {
     fn bytes(&self) -> &[u8] {
         &self.0
     }
@@ -86,9 +86,10 @@ impl File for MemoryFile {
 
     fn advise(&self, _: Range<u64>, _: Advice) {}
 
-    fn map(&self, length: u64) -> io::Result<Arc<dyn Region>> {
+    fn map(&self, length: u64) -> io::Result<Arc<Region>> {
         let length = usize::try_from(length).unwrap();
-        Ok(Arc::new(MemoryRegion(self.bytes.lock()[..length].to_vec())))
+        let bytes = self.bytes.lock()[..length].to_vec();
+        Ok(Arc::new(Region::new(MemoryRegion(bytes))))
     }
 }
 
