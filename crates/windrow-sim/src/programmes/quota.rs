@@ -4,7 +4,7 @@
 
 use super::{Replay, check_crashes, empty_model, for_seeds, history, setting_of};
 use crate::disk::{CrashPolicy, SimDisk};
-use crate::history::{FIRST_KEYSPACE, Operation, Profile};
+use crate::history::{Operation, Profile};
 use crate::session::Session;
 use crate::settings::Setting;
 use std::fmt;
@@ -106,8 +106,11 @@ pub fn run_seed(plan: &Plan, seed: u64) -> Tally {
 /// database and remove more.
 fn use_reserve(session: &mut Session) {
     let remove = |session: &mut Session| {
-        let change = (FIRST_KEYSPACE.to_owned(), b"gone".to_vec(), None);
-        session.write(&[change], Durability::Sync)
+        // The reserve is not for new keyspaces.
+        let Some(name) = session.db().keyspace_names().into_iter().next() else {
+            return Ok(());
+        };
+        session.write(&[(name, b"gone".to_vec(), None)], Durability::Sync)
     };
     let used = if session.is_open() {
         remove(session).and_then(|()| session.kill())
