@@ -258,6 +258,8 @@ impl Engine {
             }
             Job::Flush(keyspace, oldest) => {
                 let outcome = self.with_reserve(|| self.flush(&keyspace, &oldest));
+                // Its memory is given back before what is in use is measured.
+                drop(oldest);
                 keyspace.work.lock().is_flushing = false;
                 keyspace.refresh_pressure();
                 self.refresh_shared_pressure();

@@ -153,8 +153,10 @@ impl KeyspaceCore {
             self.memory.memtable_bytes(options.memtable_bytes),
             Ordering::Relaxed,
         );
+        // At once for whoever plans or works out the pressure, under the same lock.
+        let mut work = self.work.lock();
         self.options.store(Shared::new(options));
-        self.work.lock().allowed = EVERYTHING_ALLOWED.to_vec();
+        work.allowed = EVERYTHING_ALLOWED.to_vec();
     }
 
     pub(crate) fn is_dropped(&self) -> bool {

@@ -17,7 +17,8 @@
 //! cursor's own buffers, and the batch that one writer commits. They are counted all the same, and the
 //! cache gives way to cursors.
 //!
-//! Concurrency: accounts are atomics; shares never change, what is lent does with each chunk of a memtable.
+//! Concurrency: accounts are atomics; shares never change, what is lent does with each chunk that a
+//! memtable takes and with each flush.
 
 use std::sync::Arc;
 

@@ -276,9 +276,7 @@ impl Handle {
             engine.grant_filters(keyspace, filters::ALL);
             keyspace.refresh_pressure();
         }
-        if access == Access::ReadWrite {
-            engine.refresh_shared_pressure();
-        }
+        engine.refresh_shared_pressure();
         let runtime = Arc::clone(&engine.options.runtime);
         let work: Arc<dyn crate::runtime::Work> = Arc::<Engine>::clone(&engine);
         let workers = runtime

@@ -152,7 +152,8 @@ pub struct LevelStats {
     pub segments: usize,
     /// Bytes in them.
     pub bytes: u64,
-    /// The bytes it may hold before it is merged down; 0 for level 0, which counts runs.
+    /// The bytes it may hold before it is merged down; 0 for level 0, which counts runs. A level that
+    /// waits for a deeper one to shrink holds more for a while.
     pub capacity: u64,
     /// Entries, tombstones included.
     pub entries: u64,

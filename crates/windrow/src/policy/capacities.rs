@@ -20,6 +20,7 @@
 //! bottom up one after the other has to shrink.
 
 use super::summary::{TreeSummary, bytes};
+use crate::base::limits::LEVELS_MAX;
 use crate::options::KeyspaceOptions;
 
 /// Files of a level stay below twice this many, because a file is closed at a capacity's
@@ -98,7 +99,9 @@ pub(crate) fn allowed_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOpt
 pub(crate) fn next_allowed<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
     let capacities = bounded_capacities(tree, options);
     let mut next = vec![0; tree.level_count];
-    let mut waits = false;
+    // A last level that is over-full grows by a level first, and then is the deepest that shrinks.
+    let last = tree.level_count;
+    let mut waits = last < LEVELS_MAX && tree.logical_bytes(last) > capacities[last];
     for level in (1..tree.level_count).rev() {
         let held = tree.logical_bytes(level);
         if waits {

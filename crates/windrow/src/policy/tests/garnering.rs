@@ -297,3 +297,26 @@ fn other_options_are_settled_one_level_at_a_time() {
     assert_eq!(over_full(&model), []);
     assert!(model.summary().allowed.iter().all(|&allowed| allowed == 0));
 }
+
+#[test]
+fn a_last_level_that_is_too_large_shrinks_before_those_above_it() {
+    let mut model = Model::new(small(Preset::Autumn), ENTRY_BYTES);
+    let mut random = Random(7);
+    let keys: Vec<u32> = (0..20_000).map(|_| random.below(1 << 30)).collect();
+    write(&mut model, keys, Kind::Value);
+    let mut options = model.options.clone();
+    options.base_bytes /= 8;
+    model.set_options(options);
+    // The deepest level takes more than these to come down.
+    let mut steps = 0;
+    while steps < 200 {
+        let job = model.start().unwrap();
+        model.finish(&job);
+        let due = scores(&model.summary(), &model.options);
+        let due = due[1..].iter().filter(|&&score| score > 1.5).count();
+        assert!(due <= 1, "{due} levels at once after {steps} steps");
+        steps += 1;
+    }
+    model.settle();
+    assert!(model.summary().allowed.iter().all(|&allowed| allowed == 0));
+}
