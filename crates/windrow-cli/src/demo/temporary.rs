@@ -22,6 +22,9 @@ use crate::outcome::Outcome;
 const ATTEMPTS: usize = 300;
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 
+/// What the names of these folders begin with.
+const PREFIX: &str = "windrow-demo-";
+
 /// Arguments of the child process.
 #[derive(Debug, Args)]
 pub(crate) struct CleanerArgs {
@@ -39,7 +42,7 @@ impl Temporary {
     pub(super) fn new() -> Result<Self> {
         let failed = |error| Error::io("create a folder in", &std::env::temp_dir(), error);
         let folder = tempfile::Builder::new()
-            .prefix("windrow-demo-")
+            .prefix(PREFIX)
             .tempdir()
             .map_err(failed)?;
         let cleaner = Command::new(std::env::current_exe().map_err(failed)?)
@@ -72,6 +75,11 @@ impl Drop for Temporary {
 /// The child: removes the folder when its input ends.
 pub(crate) fn remove_at_end(args: &CleanerArgs) -> Result<Outcome> {
     let failed = |error| Error::io("remove", &args.folder, error);
+    let name = args.folder.file_name().unwrap_or_default();
+    if !name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+        let refused = io::Error::new(ErrorKind::InvalidInput, "it is no folder of a demo");
+        return Err(failed(refused));
+    }
     io::stdin().read_to_end(&mut Vec::new()).map_err(failed)?;
     let mut attempts = 0..ATTEMPTS;
     loop {

@@ -107,6 +107,14 @@ pub(crate) fn compare_keys(mut left: &[u8], mut right: &[u8]) -> Ordering {
     left.cmp(right)
 }
 
+/// How many bytes at the front two keys share.
+pub(crate) fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
+    left.iter()
+        .zip(right)
+        .take_while(|(left, right)| left == right)
+        .count()
+}
+
 /// Orders two entries: user key ascending, then sequence number descending.
 #[inline]
 pub(crate) fn compare_entries(

@@ -7,6 +7,8 @@
 //!
 //! Immutable once built; shared freely between threads.
 
+use super::key::shared_bytes;
+
 /// The first eight bytes of `key` from `start` on as a big-endian word, padded with zeroes; `start`
 /// is at most the key's length.
 #[inline]
@@ -58,11 +60,7 @@ impl PrefixIndex {
             return Self::default();
         };
         let last = ends.last().unwrap_or(first);
-        let common = first
-            .iter()
-            .zip(last)
-            .take_while(|(left, right)| left == right)
-            .count();
+        let common = shared_bytes(first, last);
         let (mut heads, mut long) = (Vec::new(), Vec::new());
         let (mut starts, mut rests) = (vec![0], Vec::new());
         for (position, key) in keys.enumerate() {

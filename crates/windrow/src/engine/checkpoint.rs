@@ -133,15 +133,6 @@ impl Engine {
     fn path_of(&self, file: FileName) -> PathBuf {
         self.directory.join(file.to_string())
     }
-
-    /// # Errors
-    /// `Closed` once the database is being closed.
-    pub(super) fn check_cancelled(&self) -> Result<()> {
-        if self.signal.is_stopping() {
-            return Err(Error::closed());
-        }
-        Ok(())
-    }
 }
 
 fn not_empty(target: &Path) -> Error {

@@ -17,8 +17,7 @@
 //! cursor's own buffers, and the batch that one writer commits. They are counted all the same, and the
 //! cache gives way to cursors.
 //!
-//! Concurrency: accounts are atomics; shares never change, what is lent does with each chunk that a
-//! memtable takes and with each flush.
+//! Concurrency: accounts are atomics; shares never change.
 
 use std::sync::Arc;
 
@@ -75,13 +74,17 @@ impl Memory {
             _ => budget / denominator * numerator,
         };
         let cache_floor = (budget / 16).min(options.cache_bytes);
+        let memtables = Arc::default();
+        let (memtables_max, memtable_max) = (share(1, 2), share(1, 8));
         Self {
             budget,
-            memtables: Arc::default(),
-            memtables_max: share(1, 2),
-            memtable_max: share(1, 8),
+            memtables: Arc::clone(&memtables),
+            memtables_max,
+            memtable_max,
             tables: Arc::new(TableMemory {
                 readers_min: share(3, 8),
+                lender: memtables,
+                lent_max: memtables_max - memtable_max,
                 cache_floor,
                 jobs_max: share(1, 8),
                 ..TableMemory::default()
@@ -92,13 +95,6 @@ impl Memory {
     /// The size at which a memtable is full where its options say `wanted`.
     pub(crate) fn memtable_bytes(&self, wanted: usize) -> usize {
         wanted.min(usize::try_from(self.memtable_max).unwrap_or(usize::MAX))
-    }
-
-    /// Lends to readers what memtables do not need, now that they hold `memtables`.
-    pub(super) fn lend(&self, memtables: u64) {
-        let needed = memtables.saturating_add(self.memtable_max);
-        let idle = self.memtables_max.saturating_sub(needed);
-        self.tables.lent.store(idle, Ordering::Relaxed);
     }
 
     /// What is held now.
@@ -178,6 +174,7 @@ impl Engine {
 #[cfg(test)]
 mod tests {
     use super::Memory;
+    use crate::base::Held;
     use crate::options::Options;
 
     fn memory(budget: u64) -> Memory {
@@ -195,18 +192,23 @@ mod tests {
             let tables = &memory.tables;
             let sum = memory.memtables_max + tables.readers_min + tables.jobs_max;
             assert!(sum <= budget && sum > budget - 32, "{sum} of {budget}");
-            assert_eq!(tables.tables_max() + tables.cache_floor, tables.readers_min);
             assert!(tables.cache_floor <= 32 << 20);
             assert!(memory.memtable_bytes(usize::MAX) as u64 <= memory.memtables_max / 4);
             assert_eq!(memory.memtable_bytes(4096), 4096);
             for memtables in [0, budget / 8, budget / 2, budget] {
-                memory.lend(memtables);
+                let _held = Held::new(&memory.memtables, memtables);
                 let readers = tables.tables_max() + tables.cache_floor;
                 assert!(readers >= tables.readers_min);
                 let sum = memtables.min(memory.memtables_max) + readers + tables.jobs_max;
                 assert!(sum <= budget, "{sum} of {budget}");
                 let is_idle = memtables == 0;
                 assert_eq!(readers > budget * 5 / 8, is_idle, "{readers} of {budget}");
+                let is_full = memtables >= memory.memtables_max;
+                assert_eq!(
+                    readers == tables.readers_min,
+                    is_full,
+                    "{readers} of {budget}"
+                );
             }
         }
     }

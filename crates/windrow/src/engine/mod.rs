@@ -165,6 +165,15 @@ impl Engine {
         Ok(())
     }
 
+    /// # Errors
+    /// `Closed` once the database is being closed.
+    fn check_cancelled(&self) -> Result<()> {
+        if self.signal.is_stopping() {
+            return Err(Error::closed());
+        }
+        Ok(())
+    }
+
     fn is_read_only(&self) -> bool {
         self.access == Access::ReadOnly
     }

@@ -235,11 +235,10 @@ impl Engine {
         }
     }
 
-    /// Works out the pressure on all writers anew, and what readers may hold beside memtables; tells
-    /// whether a job may be due.
+    /// Works out the pressure on all writers anew, with readers holding no more than memtables leave
+    /// them; tells whether a job may be due.
     fn measure_shared_pressure(&self) -> bool {
         let counted = self.memory.memtables.bytes();
-        self.memory.lend(counted);
         self.tables.fit();
         let memtables_max = self.memory.memtables_max;
         // Below the half of the share nothing is slow and nothing due.

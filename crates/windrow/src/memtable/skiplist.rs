@@ -62,6 +62,7 @@ use record::Target;
 
 use super::arena::Arena;
 use super::order::{Order, SLOTS};
+use crate::base::key::shared_bytes;
 use crate::base::prefix_index::head_behind;
 use crate::base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::base::sync::{Mutex, MutexGuard};
@@ -341,12 +342,4 @@ pub(super) fn random_of(key: &[u8], sequence: SequenceNumber) -> u64 {
 /// In how many lanes a node stands: half of those of each lane stand in the next, too.
 pub(super) fn height_of(random: u64) -> usize {
     (1 + random.leading_zeros() as usize).min(HEIGHT_MAX)
-}
-
-/// How many bytes at the front two keys share.
-fn shared_bytes(left: &[u8], right: &[u8]) -> usize {
-    left.iter()
-        .zip(right)
-        .take_while(|(left, right)| left == right)
-        .count()
 }

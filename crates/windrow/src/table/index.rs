@@ -8,6 +8,7 @@
 //! On disk: number of blocks (varint), then for each block its stored length (varint) and its
 //! separator behind its length. Data blocks lie one behind the other from the start of the segment.
 
+use crate::base::key::shared_bytes;
 use crate::base::limits::KEY_BYTES_MAX;
 use crate::base::prefix_index::PrefixIndex;
 use crate::block::stored::TRAILER_BYTES;
@@ -64,11 +65,7 @@ impl IndexBuilder {
 /// The first position after the bytes shared by `last` and `next` at which the byte of `last` can
 /// be raised by one so that what results is shorter than `last` and still below `next`.
 fn separator_end(last: &[u8], next: &[u8]) -> Option<usize> {
-    let shared = last
-        .iter()
-        .zip(next)
-        .take_while(|(left, right)| left == right)
-        .count();
+    let shared = shared_bytes(last, next);
     // Raised at the first difference it must stay below `next`; behind it, anything does.
     let first = *last.get(shared)?;
     let end = if first + 1 < *next.get(shared)? {

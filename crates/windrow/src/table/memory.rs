@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use crate::base::Account;
-use crate::base::sync::atomic::{AtomicU64, Ordering};
 
 /// The accounts of tables and of who reads them, and their limits.
 #[derive(Debug)]
@@ -19,8 +18,9 @@ pub(crate) struct TableMemory {
     /// What open tables, cursors and the block cache may hold together whatever else is held; the
     /// cache gives way, and then the least used tables are closed.
     pub(crate) readers_min: u64,
-    /// What they may hold beyond, as long as nobody else needs it.
-    pub(crate) lent: AtomicU64,
+    /// Who lends them more: they may hold `lent_max` beyond, less what is held here.
+    pub(crate) lender: Arc<Account>,
+    pub(crate) lent_max: u64,
     /// What the cache keeps when it gives way.
     pub(crate) cache_floor: u64,
     /// Beyond this, merges read with small windows.
@@ -29,8 +29,8 @@ pub(crate) struct TableMemory {
 
 impl TableMemory {
     fn readers_max(&self) -> u64 {
-        self.readers_min
-            .saturating_add(self.lent.load(Ordering::Relaxed))
+        let lent = self.lent_max.saturating_sub(self.lender.bytes());
+        self.readers_min.saturating_add(lent)
     }
 
     /// What open tables may hold; where it is used up, others are closed.
@@ -54,7 +54,8 @@ impl Default for TableMemory {
             cursors: Arc::default(),
             jobs: Arc::default(),
             readers_min: u64::MAX,
-            lent: AtomicU64::new(0),
+            lender: Arc::default(),
+            lent_max: 0,
             cache_floor: 0,
             jobs_max: u64::MAX,
         }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::ErrorKind;
+use crate::base::Held;
 use crate::base::sync::atomic::Ordering;
 use crate::block::stored::Place;
 use crate::table::{OpenTables, TableMemory, TableSlot};
@@ -126,8 +127,10 @@ fn open_tables_stay_within_their_bytes() {
     assert!(table_bytes >= size_of::<Table>() as u64);
     let memory = TableMemory {
         readers_min: 5 * table_bytes,
+        lent_max: 3 * table_bytes,
         ..TableMemory::default()
     };
+    let needed = Held::new(&memory.lender, 3 * table_bytes);
     let fixture = fixture_in(40, 1000, memory);
     let held = &fixture.tables.context().memory.tables;
     for index in 0..40 {
@@ -136,17 +139,25 @@ fn open_tables_stay_within_their_bytes() {
     }
     assert_eq!(held.bytes(), 5 * table_bytes);
     // They may hold more for a while.
-    let lent = &fixture.tables.context().memory.lent;
-    lent.store(3 * table_bytes, Ordering::Relaxed);
+    drop(needed);
     for index in 0..40 {
         fixture.read(index);
     }
     assert_eq!(held.bytes(), 8 * table_bytes);
-    lent.store(0, Ordering::Relaxed);
+    let _needed = Held::new(&fixture.tables.context().memory.lender, 3 * table_bytes);
     fixture.tables.fit();
     assert_eq!(held.bytes(), 5 * table_bytes);
     fixture.tables.close();
     assert_eq!(held.bytes(), 0);
+}
+
+/// Where a thousand blocks stand.
+fn places() -> impl Iterator<Item = Place> {
+    (0..1000).map(|offset| Place {
+        file: NUMBER,
+        segment: SEGMENT,
+        offset,
+    })
 }
 
 #[test]
@@ -159,12 +170,7 @@ fn the_cache_gives_way_to_tables_and_cursors() {
     let fixture = fixture_in(40, 1000, memory);
     let context = fixture.tables.context();
     let fill = || {
-        for offset in 0..1000 {
-            let place = Place {
-                file: NUMBER,
-                segment: SEGMENT,
-                offset,
-            };
+        for place in places() {
             context.cache.insert(place, vec![0; 500].into());
         }
         context.cache.bytes()
@@ -199,12 +205,7 @@ fn the_cache_gives_way_to_cursors_where_no_table_is_opened() {
     let cursors: Vec<_> = (0..400).map(|_| table.cursor()).collect();
     let left = context.memory.left_for_cache();
     assert!(left < 160 << 10, "{left}");
-    for offset in 0..1000 {
-        let place = Place {
-            file: NUMBER,
-            segment: SEGMENT,
-            offset,
-        };
+    for place in places() {
         context.keep(place, &vec![0; 500].into());
     }
     let held = context.cache.bytes();
