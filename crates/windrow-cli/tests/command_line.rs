@@ -639,7 +639,11 @@ fn a_demo_whose_child_dies_early_fails() {
         assert!(stdout.read_line(&mut line).unwrap() > 0);
     }
     // The child cannot open the database; its parent has it open already.
-    fs::write(folder.path().join("db/CURRENT"), "damaged").unwrap();
+    let manifest = fs::read_dir(folder.path().join("db"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|name| name == "manifest"));
+    fs::write(manifest.unwrap(), "damaged").unwrap();
     stdout.read_to_string(&mut line).unwrap();
     let output = demo.wait_with_output().unwrap();
     assert_eq!(code(&output), 2, "{line}");

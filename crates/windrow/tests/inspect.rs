@@ -85,7 +85,8 @@ fn sound_files_are_shown_while_the_database_is_open() {
         .unwrap()
         .parse()
         .unwrap();
-    assert_eq!(current, format!("current: manifest {number}\n"));
+    let named = format!("current: manifest {number}, length ");
+    assert!(current.starts_with(&named), "{current}");
 
     let (manifest, outcome) = dump(&manifest);
     outcome.unwrap();

@@ -190,6 +190,22 @@ impl Catalog {
         self.try_commit(build, install)
     }
 
+    /// Records that every edit until now is durable.
+    ///
+    /// # Errors
+    /// `NoSpace`, where nothing has changed; any other failure poisons the database.
+    pub(crate) fn vouch(&self) -> Result<()> {
+        let mut description = self.store.lock();
+        let Description::Open(store) = &mut *description else {
+            return Err(Error::read_only());
+        };
+        store.vouch().inspect_err(|error| {
+            if error.kind() != ErrorKind::NoSpace {
+                self.poison.set(error);
+            }
+        })
+    }
+
     /// Reads the described state.
     pub(crate) fn with_state<R>(&self, read: impl FnOnce(&ManifestState) -> R) -> R {
         read(self.store.lock().state())

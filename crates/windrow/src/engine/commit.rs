@@ -426,8 +426,8 @@ impl Engine {
         seen
     }
 
-    /// Ends the log cleanly: everything durable, its end recorded, so that the next opening can tell
-    /// damage from a torn tail at every byte.
+    /// Ends the log cleanly: everything durable, its end and the manifest's recorded, so that the next
+    /// opening can tell damage from a torn tail at every byte.
     pub(super) fn close_log(&self) -> Result<()> {
         let leadership = self.commits.queue.exclusive();
         self.poison.check()?;
@@ -440,6 +440,7 @@ impl Engine {
             };
             self.with_reserve(|| self.catalog.commit(|_| vec![record.clone()], |_| ()))?;
         }
+        self.with_reserve(|| self.catalog.vouch())?;
         drop(log);
         drop(leadership);
         Ok(())

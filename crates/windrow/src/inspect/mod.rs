@@ -20,7 +20,7 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::base::{Error, ErrorKind, Result};
 use crate::manifest::names::FileName;
 use crate::manifest::read_current;
 use crate::vfs::{self, OpenMode, OsVfs, Vfs};
@@ -124,8 +124,9 @@ impl Report<'_> {
 fn current(file: &File<'_>, report: &mut Report<'_>) -> Result<()> {
     file.open()?;
     let named = read_current(file.vfs, file.directory);
-    if let Some(Some(FileNumber(number))) = report.sound(named)? {
-        report.show(&Record::new("current").number("manifest", number))?;
+    if let Some(Some(current)) = report.sound(named)? {
+        let record = Record::new("current").number("manifest", current.number.0);
+        report.show(&record.number("length", current.length))?;
     }
     Ok(())
 }

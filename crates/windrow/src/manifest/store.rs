@@ -3,8 +3,8 @@
 //! Owns the manifest's log, `CURRENT` and `CURRENT.new`. Reading changes nothing; every open and
 //! every rollover starts a new manifest, so a torn tail is never written behind.
 //!
-//! I1. `CURRENT` names a manifest only when that manifest's snapshot and its name are durable; it is
-//!     replaced by a rename.
+//! I1. `CURRENT` names a manifest, and how long it is at least, only when that much of it and its name
+//!     are durable; it is replaced by a rename.
 //! I2. An edit is durable before [`commit`](ManifestStore::commit) returns success.
 //! I3. After a failure that leaves an edit's durability unknown, nothing more is committed.
 //! I4. Behind every durable edit stands a sync marker, so damage to any edit is told from a torn
@@ -47,7 +47,7 @@ pub(crate) fn read_manifest(
     vfs: &dyn Vfs,
     directory: &Path,
 ) -> Result<Option<(FileNumber, ManifestState)>> {
-    let Some(number) = read_current(vfs, directory)? else {
+    let Some(Current { number, length }) = read_current(vfs, directory)? else {
         return Ok(None);
     };
     let name = FileName::Manifest(number).to_string();
@@ -68,8 +68,8 @@ pub(crate) fn read_manifest(
             .map_err(|contradiction| Error::corruption(&name, payload_offset, contradiction))?;
     }
     let end = reader.end()?;
-    // The snapshot was durable before CURRENT named its file (I1).
-    if is_first || end.action(false) == TailAction::Corruption {
+    // So much was durable before CURRENT said so (I1), a snapshot at least.
+    if is_first || end.offset < length || end.action(false) == TailAction::Corruption {
         return Err(Error::corruption(
             &name,
             end.offset,
@@ -95,6 +95,8 @@ pub(crate) struct ManifestStore {
     log: LogWriter,
     state: ManifestState,
     snapshot_bytes: u64,
+    /// What `CURRENT` says of the length.
+    vouched: u64,
     is_poisoned: bool,
 }
 
@@ -113,11 +115,12 @@ impl ManifestStore {
         );
         state.next_id = number.0 + 1;
         let log = write_snapshot(&*vfs, directory, number, &state)?;
-        write_new_current(&*vfs, directory, number)?;
+        write_new_current(&*vfs, directory, Current::of(&log))?;
         install_current(&*vfs, directory)?;
         Ok(Self {
             directory: directory.to_owned(),
             snapshot_bytes: log.end(),
+            vouched: Current::of(&log).length,
             is_poisoned: false,
             log,
             state,
@@ -219,14 +222,36 @@ impl ManifestStore {
         let outcome = install_current(&*self.vfs, &self.directory);
         self.poison_on_error(outcome)?;
         self.snapshot_bytes = log.end();
+        self.vouched = Current::of(&log).length;
         self.log = log;
+        Ok(())
+    }
+
+    /// Records in `CURRENT` that every edit until now is durable, so that their loss is found out
+    /// wherever the manifest is cut.
+    ///
+    /// # Errors
+    /// `NoSpace` where nothing has changed; any other error poisons the store.
+    pub(crate) fn vouch(&mut self) -> Result<()> {
+        self.check_sound()?;
+        let current = Current::of(&self.log);
+        if current.length == self.vouched {
+            return Ok(());
+        }
+        match write_new_current(&*self.vfs, &self.directory, current) {
+            Err(error) if error.kind() == ErrorKind::NoSpace => return Err(error),
+            outcome => self.poison_on_error(outcome)?,
+        }
+        let outcome = install_current(&*self.vfs, &self.directory);
+        self.poison_on_error(outcome)?;
+        self.vouched = current.length;
         Ok(())
     }
 
     /// Writes all of a rollover that comes before `CURRENT` is replaced.
     fn write_successor(&self, number: FileNumber) -> Result<LogWriter> {
         let log = write_snapshot(&*self.vfs, &self.directory, number, &self.state)?;
-        write_new_current(&*self.vfs, &self.directory, number)?;
+        write_new_current(&*self.vfs, &self.directory, Current::of(&log))?;
         Ok(log)
     }
 
@@ -274,14 +299,14 @@ fn write_snapshot(
 }
 
 /// Writes the file that is to replace `CURRENT`; durable, but for its name.
-fn write_new_current(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<()> {
+fn write_new_current(vfs: &dyn Vfs, directory: &Path, current: Current) -> Result<()> {
     let name = FileName::CurrentNew.to_string();
     remove_leftover(vfs, directory, &name)?;
     let path = directory.join(name);
     let file = vfs
         .create(&path)
         .map_err(|error| Error::io("create", &path, error))?;
-    vfs::write_all_at(&*file, current_line(number).as_bytes(), 0)
+    vfs::write_all_at(&*file, current.line().as_bytes(), 0)
         .map_err(|error| Error::io("write to", &path, error))?;
     file.sync_data()
         .map_err(|error| Error::io("sync", &path, error))
@@ -312,15 +337,43 @@ fn sync_directory(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
         .map_err(|error| Error::io("sync", directory, error).with_kind(ErrorKind::Io))
 }
 
-/// What `CURRENT` says if manifest `number` counts.
-fn current_line(number: FileNumber) -> String {
-    let text = format!("{CURRENT_PREFIX}{}", FileName::Manifest(number));
-    let sum = checksum(0, text.as_bytes());
-    format!("{text} {sum:08x}\n")
+/// What `CURRENT` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Current {
+    /// The manifest that counts.
+    pub(crate) number: FileNumber,
+    /// So many of its bytes were durable then.
+    pub(crate) length: u64,
 }
 
-/// The number of the manifest that `CURRENT` names; `None` where there is no database.
-pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<FileNumber>> {
+impl Current {
+    fn of(log: &LogWriter) -> Self {
+        Self {
+            number: log.number(),
+            length: log.shared().synced(),
+        }
+    }
+
+    fn line(self) -> String {
+        let name = FileName::Manifest(self.number);
+        let text = format!("{CURRENT_PREFIX}{name} {}", self.length);
+        let sum = checksum(0, text.as_bytes());
+        format!("{text} {sum:08x}\n")
+    }
+
+    /// The whole line, its checksum included, must be as it is written.
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let line = std::str::from_utf8(bytes).ok()?;
+        let mut words = line.strip_prefix(CURRENT_PREFIX)?.split(' ');
+        let number = FileName::parse(words.next()?)?.number()?;
+        let length = words.next()?.parse().ok()?;
+        let current = Self { number, length };
+        (current.line() == line).then_some(current)
+    }
+}
+
+/// What `CURRENT` says; `None` where there is no database.
+pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> {
     let name = FileName::Current.to_string();
     let path = directory.join(&name);
     let failure = |error: io::Error| Error::io("read", &path, error);
@@ -336,16 +389,8 @@ pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Fil
     let length = file.length().map_err(failure)?;
     let mut bytes = vec![0; usize::try_from(length.min(CURRENT_BYTES_MAX)).unwrap_or(0)];
     vfs::read_exact_at(&*file, &mut bytes, 0).map_err(failure)?;
-    let number = std::str::from_utf8(&bytes)
-        .ok()
-        .and_then(|line| line.strip_prefix(CURRENT_PREFIX))
-        .and_then(|rest| rest.split(' ').next())
-        .and_then(FileName::parse)
-        .and_then(FileName::number)
-        // The whole line, its checksum included, must be as it is written.
-        .filter(|number| current_line(*number).as_bytes() == bytes);
-    match number {
-        Some(number) => Ok(Some(number)),
+    match Current::parse(&bytes) {
+        Some(current) => Ok(Some(current)),
         None => Err(Error::corruption(&name, 0, "it does not name a manifest")),
     }
 }

@@ -161,6 +161,33 @@ fn a_cut_manifest_is_a_prefix_and_a_cut_snapshot_is_damage() {
 }
 
 #[test]
+fn a_manifest_shorter_than_current_says_is_damage() {
+    let vfs = MemoryVfs::default();
+    let edits = edits();
+    let (mut store, _) = sample(&vfs, &edits[..6]);
+    store.vouch().unwrap();
+    let vouched = store.length();
+    vfs.take_log();
+    store.vouch().unwrap();
+    assert!(vfs.take_log().is_empty(), "nothing new");
+    for edit in &edits[6..] {
+        store.commit(edit).unwrap();
+    }
+    vfs.crash();
+    assert_eq!(&read_state(&vfs), store.state());
+    let path = directory().join("000001.manifest");
+    let bytes = vfs.read(&path);
+    // The marker behind the last of them holds no edit.
+    let last = vouched - crate::log::HEADER_BYTES as u64;
+    for length in 0..bytes.len() {
+        vfs.write(&path, &bytes[..length]);
+        let outcome = read(&vfs);
+        let is_damage = kind(&outcome) == Some(ErrorKind::Corruption);
+        assert_eq!(is_damage, (length as u64) < last, "cut at {length}");
+    }
+}
+
+#[test]
 fn a_cut_or_longer_current_is_damage() {
     let vfs = MemoryVfs::default();
     let (_store, _) = sample(&vfs, &[]);
@@ -288,12 +315,16 @@ fn run(vfs: &MemoryVfs) -> (Vec<ManifestState>, bool) {
                 after.apply(&edit).unwrap();
                 states.push(after);
                 store.commit(&edit)?;
+                if sequence == round % 2 {
+                    store.vouch()?;
+                }
             }
             let number = FileNumber(store.state().next_id);
             let mut after = store.state().clone();
             after.next_id += 1;
             states.push(after);
             store.roll_over(number)?;
+            store.vouch()?;
         }
         Ok(())
     };
