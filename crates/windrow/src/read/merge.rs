@@ -225,11 +225,10 @@ impl<C: Cursor> MergingCursor<C> {
             if index == leader {
                 continue;
             }
-            turned = child.seek(&key, sequence).and_then(|()| match direction {
-                Direction::Forward => Ok(()),
-                Direction::Backward if child.is_valid() => child.prev(),
-                Direction::Backward => child.seek_to_last(),
-            });
+            turned = match direction {
+                Direction::Forward => child.seek(&key, sequence),
+                Direction::Backward => seek_before(child, &key, sequence),
+            };
             if turned.is_err() {
                 break;
             }
@@ -284,6 +283,35 @@ impl<C: Cursor> MergingCursor<C> {
             Health::Failed(kind) => Err(iteration_failed(kind)),
             _ => Ok(()),
         }
+    }
+}
+
+/// Moves `child` to the last entry before (`key`, `sequence`), in two steps. Between them a memtable may
+/// get entries that are not before it; then they are taken once more, and come to an earlier entry.
+/// Where they do not, the entries are out of order, which the caller finds.
+fn seek_before(child: &mut impl Cursor, key: &[u8], sequence: SequenceNumber) -> Result<()> {
+    let mut last: Option<(Vec<u8>, SequenceNumber)> = None;
+    loop {
+        child.seek(key, sequence)?;
+        if child.is_valid() {
+            child.prev()?;
+        } else {
+            child.seek_to_last()?;
+        }
+        if !child.is_valid() {
+            return Ok(());
+        }
+        let found = (child.key(), child.trailer().sequence());
+        let is_before = |(key, sequence): (&[u8], SequenceNumber)| {
+            compare_entries(found.0, found.1, key, sequence).is_lt()
+        };
+        let is_earlier = last
+            .as_ref()
+            .is_none_or(|last| is_before((&last.0, last.1)));
+        if is_before((key, sequence)) || !is_earlier {
+            return Ok(());
+        }
+        last = Some((found.0.to_vec(), found.1));
     }
 }
 

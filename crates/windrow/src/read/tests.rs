@@ -20,6 +20,8 @@ struct ListCursor {
     moves_until_error: Option<usize>,
     /// A position where another key is read than the one by which entries are sought.
     damaged: Option<(usize, Vec<u8>)>,
+    /// What somebody else writes right after the next seek.
+    written: Option<Entry>,
 }
 
 impl ListCursor {
@@ -62,7 +64,16 @@ impl Cursor for ListCursor {
         let position = self.entries.partition_point(|entry| {
             compare_entries(&entry.0, entry.1.sequence(), key, sequence).is_lt()
         });
-        self.go(Some(position))
+        self.go(Some(position))?;
+        if let Some(entry) = self.written.take() {
+            let (key, trailer, _) = &entry;
+            let at = self.entries.partition_point(|other| {
+                compare_entries(&other.0, other.1.sequence(), key, trailer.sequence()).is_lt()
+            });
+            self.entries.insert(at, entry);
+            self.position = self.position.map(|it| it + usize::from(at <= it));
+        }
+        Ok(())
     }
     fn next(&mut self) -> Result<Step> {
         let left = self.position;
@@ -261,6 +272,23 @@ fn what_is_newer_than_the_reader_is_not_walked_through_behind_a_bound() {
     assert!(cursor.seek_to_last().unwrap());
     assert!(cursor.prev().unwrap());
     assert!(!cursor.prev().unwrap());
+}
+
+/// A memtable is written to between the two steps by which a cursor that turns finds its place in it.
+#[test]
+fn a_cursor_turns_beside_writes() {
+    for (range, before) in [(1..2, Some([1])), (8..9, None)] {
+        let children = vec![list(5..6, 1), list(range, 2)];
+        let mut merged = MergingCursor::new(children);
+        merged.seek(&[5], 1).unwrap();
+        let entry = (vec![7], Trailer::new(9, Kind::Value), Vec::new());
+        for child in merged.children_mut() {
+            child.written = Some(entry.clone());
+        }
+        merged.prev().unwrap();
+        let found = merged.is_valid().then(|| merged.key());
+        assert_eq!(found, before.as_ref().map(<[u8; 1]>::as_slice));
+    }
 }
 
 #[test]
