@@ -123,7 +123,7 @@ impl Operation {
                 Self::Next => found ^= cursor.next()?,
                 Self::NextValue => {
                     found ^= cursor.next()?;
-                    black_box((cursor.key(), cursor.value()));
+                    black_box((cursor.key(), cursor.value()?));
                 }
             }
         }

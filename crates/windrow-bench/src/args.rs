@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use windrow::{
-    BlockSource, Compression, Durability, Error, FilterAllocation, Options, Preset, Result,
+    BlockSource, Compression, Durability, Error, FilterAllocation, MediumInPlace, Options, Preset,
+    Result,
 };
 
 use crate::{DataSet, Load, Mix, ValueSizes};
@@ -77,6 +78,18 @@ pub struct BenchArgs {
     #[arg(long, value_name = "RATIO")]
     pub max_space_amp: Option<f64>,
 
+    /// Bytes of key and value from which on a value is medium, or `never`
+    #[arg(long, value_name = "BYTES", value_parser = parse_threshold)]
+    pub medium_from: Option<u64>,
+
+    /// Bytes of key and value from which on a value is large, or `never`
+    #[arg(long, value_name = "BYTES", value_parser = parse_threshold)]
+    pub large_from: Option<u64>,
+
+    /// Level from which on merges write values of medium size in place
+    #[arg(long, value_enum)]
+    pub medium_in_place: Option<MediumInPlaceArg>,
+
     /// Cache for blocks
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub cache_bytes: Option<u64>,
@@ -143,6 +156,8 @@ pub enum PresetArg {
     Autumn,
     /// Leveled merging with one constant size ratio
     Leveling,
+    /// Placement by size alone
+    Parallax,
 }
 
 /// [`FilterAllocation`] on the command line.
@@ -152,6 +167,17 @@ pub enum FilterAllocationArg {
     Monkey,
     /// The same for every file
     Uniform,
+}
+
+/// [`MediumInPlace`] on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MediumInPlaceArg {
+    /// The last that holds data
+    Last,
+    /// The one before it
+    BeforeLast,
+    /// None
+    Never,
 }
 
 /// [`Compression`] on the command line.
@@ -179,6 +205,16 @@ impl From<FilterAllocationArg> for FilterAllocation {
         match argument {
             FilterAllocationArg::Monkey => Self::Monkey,
             FilterAllocationArg::Uniform => Self::Uniform,
+        }
+    }
+}
+
+impl From<MediumInPlaceArg> for MediumInPlace {
+    fn from(argument: MediumInPlaceArg) -> Self {
+        match argument {
+            MediumInPlaceArg::Last => Self::LastLevel,
+            MediumInPlaceArg::BeforeLast => Self::LevelBeforeLast,
+            MediumInPlaceArg::Never => Self::Never,
         }
     }
 }
@@ -218,6 +254,9 @@ impl BenchArgs {
             bits_per_key: None,
             filter_allocation: None,
             max_space_amp: None,
+            medium_from: None,
+            large_from: None,
+            medium_in_place: None,
             cache_bytes: None,
             memory_budget: None,
             memtable_bytes: None,
@@ -257,6 +296,7 @@ impl BenchArgs {
             PresetArg::Balanced => Preset::Balanced,
             PresetArg::Leveling => Preset::Leveling,
             PresetArg::Autumn => Preset::Autumn,
+            PresetArg::Parallax => Preset::Parallax,
         });
         let keyspace = &mut options.keyspace;
         set(&mut keyspace.size_ratio, self.size_ratio);
@@ -267,6 +307,12 @@ impl BenchArgs {
             self.filter_allocation.map(FilterAllocation::from),
         );
         set(&mut keyspace.max_space_amp, self.max_space_amp);
+        set(&mut keyspace.medium_from, self.medium_from);
+        set(&mut keyspace.large_from, self.large_from);
+        set(
+            &mut keyspace.medium_in_place,
+            self.medium_in_place.map(MediumInPlace::from),
+        );
         set(&mut keyspace.file_bytes, self.file_bytes);
         set(&mut keyspace.base_bytes, self.base_bytes);
         set(&mut keyspace.level0_runs, self.level0_runs);
@@ -320,4 +366,12 @@ pub fn parse_bytes(text: &str) -> std::result::Result<u64, String> {
         .ok()
         .and_then(|number| number.checked_mul(1 << shift))
         .ok_or_else(|| "expected a number of bytes such as 65536, 64K or 1G, below 2^64".to_owned())
+}
+
+/// Reads a number of bytes as [`parse_bytes`], or `never`.
+fn parse_threshold(text: &str) -> std::result::Result<u64, String> {
+    match text {
+        "never" => Ok(u64::MAX),
+        _ => parse_bytes(text).map_err(|sentence| format!("{sentence}, or never")),
+    }
 }

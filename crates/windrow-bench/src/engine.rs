@@ -48,7 +48,7 @@ pub trait Scan {
     /// The key of the entry.
     fn key(&self) -> &[u8];
     /// The value of the entry.
-    fn value(&self) -> &[u8];
+    fn value(&self) -> Result<&[u8]>;
 }
 
 /// Totals of an engine since it was opened.

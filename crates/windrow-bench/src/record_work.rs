@@ -116,7 +116,7 @@ impl<E: Engine> RecordWorker<'_, E> {
             let record = self.data.record_of(scan.key());
             let record = record.filter(|&record| self.records.is_taken(record));
             let record = record.ok_or_else(|| foreign(scan.key()))?;
-            let checked = self.data.check(scan.key(), scan.value())?;
+            let checked = self.data.check(scan.key(), scan.value()?)?;
             self.records
                 .check(record, self.records.oldest(record), checked.generation)?;
             tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
@@ -138,7 +138,7 @@ impl<E: Engine> RecordWorker<'_, E> {
         let mut scan = engine.scan()?;
         let mut valid = scan.seek(&[0])?;
         while valid {
-            let (key, value) = (scan.key(), scan.value());
+            let (key, value) = (scan.key(), scan.value()?);
             let record = data.record_of(key).ok_or_else(|| foreign(key))?;
             found.push((record, data.check(key, value)?.generation));
             live_bytes += (key.len() + value.len()) as u64;

@@ -163,6 +163,34 @@ fn settings_reach_the_options() {
 }
 
 #[test]
+fn placement_reaches_the_options() {
+    use windrow::MediumInPlace;
+    for (line, expected) in [
+        ("", (u64::MAX, u64::MAX, MediumInPlace::LastLevel)),
+        ("--preset parallax", (120, 1024, MediumInPlace::LastLevel)),
+        (
+            "--preset leveling",
+            (u64::MAX, u64::MAX, MediumInPlace::LastLevel),
+        ),
+        (
+            "--medium-from 200 --large-from never --medium-in-place before-last",
+            (200, u64::MAX, MediumInPlace::LevelBeforeLast),
+        ),
+        (
+            "--medium-from 1K --medium-in-place never",
+            (1024, u64::MAX, MediumInPlace::Never),
+        ),
+    ] {
+        let options = args(&format!("fillseq {line}")).windrow_options();
+        let found = options.unwrap().keyspace;
+        let found = (found.medium_from, found.large_from, found.medium_in_place);
+        assert_eq!(found, expected, "{line}");
+    }
+    let refused = args("fillseq --medium-from 2K --large-from 1K").windrow_options();
+    assert!(refused.unwrap_err().to_string().contains("medium_from"));
+}
+
+#[test]
 fn names_are_those_of_the_command_line() {
     for load in Load::value_variants() {
         assert_eq!(load.to_possible_value().unwrap().get_name(), load.name());

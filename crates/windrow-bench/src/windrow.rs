@@ -129,7 +129,7 @@ impl Scan for CursorScan {
     }
 
     #[inline]
-    fn value(&self) -> &[u8] {
+    fn value(&self) -> Result<&[u8]> {
         self.0.value()
     }
 }

@@ -125,11 +125,11 @@ impl<E: Engine> Worker<'_, E> {
                 if !valid {
                     break;
                 }
-                self.account(scan.key(), scan.value(), tally)?;
+                self.account(scan.key(), scan.value()?, tally)?;
                 valid = scan.next()?;
             }
             if valid {
-                self.account(scan.key(), scan.value(), tally)?;
+                self.account(scan.key(), scan.value()?, tally)?;
             }
             Ok(())
         })
@@ -154,7 +154,7 @@ impl<E: Engine> Worker<'_, E> {
         let mut scan = self.engine.scan()?;
         let mut valid = scan.seek(&first)?;
         while valid && tally.found < wanted && !(bounded && scan.key() >= last.as_slice()) {
-            self.account(scan.key(), scan.value(), &mut tally)?;
+            self.account(scan.key(), scan.value()?, &mut tally)?;
             tally.found += 1;
             untimed += 1;
             if untimed == WALK_STEPS {

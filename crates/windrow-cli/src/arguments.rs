@@ -56,14 +56,14 @@ pub(crate) enum Command {
         #[arg(long, conflicts_with = "json")]
         prometheus: bool,
     },
-    /// Draw the tree: each level's bytes against its capacity
+    /// Draw the tree: each level's bytes against its capacity, and what is in transient runs
     #[command(after_help = "Example:\n  windrow levels shop.db")]
     Levels {
         /// Folder of the database
         #[arg(value_name = "DB")]
         db: std::path::PathBuf,
     },
-    /// Check the manifest, the logs and every byte of the tables
+    /// Check the manifest, the logs, every byte of the tables, and the values they point to
     Verify(verify::VerifyArgs),
     /// Merge a range of keys down to the last level
     Compact(compact::CompactArgs),

@@ -1,6 +1,6 @@
-//! The tree as a picture: each level's bytes against its capacity.
+//! The tree as a picture: each level's bytes against its capacity, and what stands in transient runs.
 
-use windrow::{KeyspaceOptions, KeyspaceStats, LevelStats};
+use windrow::{KeyspaceOptions, KeyspaceStats, LevelStats, RunStats};
 
 use crate::text::{human_bytes, human_count};
 
@@ -12,7 +12,7 @@ const FULL: char = '\u{2588}';
 const FREE: char = '\u{2591}';
 const OVER: char = '\u{25b6}';
 
-/// One keyspace: a line per level. Bars grow with the logarithm of the capacity, so that the
+/// One keyspace: a line per level, and one for its transient runs where there are any. Bars grow with the logarithm of the capacity, so that the
 /// shape of the tree shows; the filled part is the share of the capacity in use.
 pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
     let levels = &keyspace.levels;
@@ -47,7 +47,20 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
             width = CELLS_MAX + 1,
         )
     }));
+    if keyspace.runs.files > 0 {
+        lines.push(format!("  runs     {}", runs(&keyspace.runs)));
+    }
     lines.join("\n")
+}
+
+/// What the transient runs hold.
+fn runs(runs: &RunStats) -> String {
+    format!(
+        "{} of values in {}, {} of it live",
+        human_bytes(runs.bytes),
+        plural(runs.files as u64, "file"),
+        human_bytes(runs.live_bytes),
+    )
 }
 
 /// Options on one line.
@@ -131,6 +144,18 @@ fn plural(count: u64, noun: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn runs_have_a_line_where_there_are_any() {
+        let mut keyspace = KeyspaceStats::default();
+        keyspace.levels = vec![LevelStats::default()];
+        assert!(!tree(&keyspace).contains("\n  runs"));
+        keyspace.runs.files = 3;
+        keyspace.runs.bytes = 3 << 20;
+        keyspace.runs.live_bytes = 1 << 20;
+        let last = "\n  runs     3.00 MiB of values in 3 files, 1.00 MiB of it live";
+        assert!(tree(&keyspace).ends_with(last), "{}", tree(&keyspace));
+    }
 
     #[test]
     fn bars_stay_within_bounds() {

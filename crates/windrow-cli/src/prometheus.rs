@@ -124,6 +124,18 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
+            "windrow_run_written_bytes_total",
+            "Bytes of values written to transient runs by flushes.",
+            stats.run_bytes_written,
+        ),
+        (
+            Counter,
+            "windrow_run_read_bytes_total",
+            "Bytes of transient runs read by merges that put values in place.",
+            stats.run_bytes_read,
+        ),
+        (
+            Counter,
             "windrow_flushes_total",
             "Memtables flushed.",
             stats.flushes,
@@ -291,6 +303,24 @@ const OF_KEYSPACES: &[Of<KeyspaceStats>] = &[
         "Gets that a memtable answered.",
         |keyspace| keyspace.gets_answered_by_memtables,
     ),
+    (
+        Gauge,
+        "windrow_run_files",
+        "Value files of transient runs.",
+        |keyspace| keyspace.runs.files as u64,
+    ),
+    (
+        Gauge,
+        "windrow_run_bytes",
+        "Bytes in value files of transient runs.",
+        |keyspace| keyspace.runs.bytes,
+    ),
+    (
+        Gauge,
+        "windrow_run_live_bytes",
+        "Bytes in transient runs that tables refer to.",
+        |keyspace| keyspace.runs.live_bytes,
+    ),
 ];
 
 const USELESS_READS: &str = "windrow_level_useless_reads";
@@ -387,10 +417,15 @@ mod tests {
     fn each_sample_stands_behind_its_help_and_type() {
         let mut stats = Stats::default();
         stats.disk_bytes = 1234;
+        stats.run_bytes_written = 55;
+        stats.run_bytes_read = 44;
         stats.is_disk_full = true;
         for name in ["plain", "a \"quoted\\\nname"] {
             let mut keyspace = KeyspaceStats::default();
             keyspace.name = name.to_owned();
+            keyspace.runs.files = 2;
+            keyspace.runs.bytes = 33;
+            keyspace.runs.live_bytes = 22;
             for number in 0..3 {
                 let mut level = LevelStats::default();
                 level.level = number;
@@ -425,6 +460,15 @@ mod tests {
             text.contains("windrow_level_useless_reads{keyspace=\"plain\",level=\"0\"} 0.25\n")
         );
         assert!(text.contains("windrow_level_bytes{keyspace=\"plain\",level=\"2\"} 12\n"));
+        for sample in [
+            "windrow_run_written_bytes_total 55",
+            "windrow_run_read_bytes_total 44",
+            "windrow_run_files{keyspace=\"plain\"} 2",
+            "windrow_run_bytes{keyspace=\"plain\"} 33",
+            "windrow_run_live_bytes{keyspace=\"plain\"} 22",
+        ] {
+            assert!(text.contains(&format!("\n{sample}\n")), "{text}");
+        }
         let quoted = "windrow_memtables{keyspace=\"a \\\"quoted\\\\\\nname\"} 0\n";
         assert!(text.contains(quoted), "{text}");
         assert!(text.ends_with('\n'));

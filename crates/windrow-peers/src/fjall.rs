@@ -181,11 +181,12 @@ impl Scan for FjallScan<'_> {
             .unwrap_or_default()
     }
 
-    fn value(&self) -> &[u8] {
-        self.entry
+    fn value(&self) -> Result<&[u8]> {
+        Ok(self
+            .entry
             .as_ref()
             .map(|(_, value)| &**value)
-            .unwrap_or_default()
+            .unwrap_or_default())
     }
 }
 

@@ -159,8 +159,8 @@ impl Scan for RocksScan<'_> {
         self.0.key().unwrap_or_default()
     }
 
-    fn value(&self) -> &[u8] {
-        self.0.value().unwrap_or_default()
+    fn value(&self) -> Result<&[u8]> {
+        Ok(self.0.value().unwrap_or_default())
     }
 }
 

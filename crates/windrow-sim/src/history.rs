@@ -150,7 +150,7 @@ impl Generator {
             0 => return Vec::new(),
             1 => 1000 + self.random.index(2000),
             2..5 => 200 + self.random.index(300),
-            _ => self.random.index(80),
+            _ => self.random.index(120),
         };
         // Half of it compresses.
         let noise = self.random.bytes(length / 2);

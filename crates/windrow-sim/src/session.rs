@@ -369,7 +369,7 @@ impl Session {
         Ok(())
     }
 
-    /// Panics unless the folder holds the tables that count and no others. Lets go of what is held
+    /// Panics unless the folder holds the tables and value files that count and no others. Lets go of what is held
     /// for reading, which keeps others, and needs a device that works.
     pub fn check_tables(&mut self) -> Result<()> {
         self.snapshots.clear();
@@ -377,11 +377,17 @@ impl Session {
         self.db().wait_idle()?;
         let keyspaces = self.db().stats().keyspaces;
         let levels = keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
-        let counted: usize = levels.map(|level| level.files).sum();
+        let tables: usize = levels.map(|level| level.files).sum();
+        let runs: usize = keyspaces.iter().map(|keyspace| keyspace.runs.files).sum();
         let image = self.disk.image();
-        let is_table = |path: &&PathBuf| path.extension().is_some_and(|end| end == "table");
-        let present = image.files().iter().filter(is_table).count();
-        assert_eq!(present, counted, "tables in the folder and in the manifest");
+        for (extension, counted) in [("table", tables), ("values", runs)] {
+            let is_one = |path: &&PathBuf| path.extension().is_some_and(|end| end == extension);
+            let present = image.files().iter().filter(is_one).count();
+            assert_eq!(
+                present, counted,
+                ".{extension} files in folder and manifest"
+            );
+        }
         Ok(())
     }
 

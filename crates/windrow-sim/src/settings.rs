@@ -5,7 +5,8 @@ use crate::{SimDisk, SteppedRuntime};
 use std::sync::Arc;
 use std::time::Duration;
 use windrow::{
-    BlockSource, Compression, Db, Durability, Keyspace, KeyspaceOptions, Options, Result,
+    BlockSource, Compression, Db, Durability, Keyspace, KeyspaceOptions, MediumInPlace, Options,
+    Result,
 };
 
 /// A named set of options.
@@ -42,6 +43,8 @@ impl Setting {
             own_options,
             set("tiny", |_| {}),
             set("buffered", |options| {
+                options.keyspace.medium_from = 0;
+                options.keyspace.large_from = u64::MAX;
                 options.block_source = BlockSource::Buffered;
                 options.cache_bytes = 2 << 10;
                 options.keyspace.bits_per_key = 3.5;
@@ -54,17 +57,21 @@ impl Setting {
                 options.keyspace.block_bytes = 1 << 10;
             }),
             set("one-run", |options| {
+                options.keyspace.medium_in_place = MediumInPlace::LevelBeforeLast;
                 options.keyspace.level0_runs = 1;
                 options.keyspace.size_ratio = 10.0;
                 options.keyspace.block_bytes = 128;
                 options.reserve_bytes = 0;
             }),
             set("many-runs", |options| {
+                options.keyspace.medium_in_place = MediumInPlace::Never;
                 options.keyspace.level0_runs = 12;
                 options.keyspace.file_bytes = 64 << 10;
                 options.keyspace.base_bytes = 256 << 10;
             }),
             set("synced", |options| {
+                options.keyspace.medium_from = u64::MAX;
+                options.keyspace.large_from = u64::MAX;
                 options.durability = Durability::Sync;
                 options.keyspace.memtable_bytes = 16 << 10;
                 options.max_wal_bytes = 16 << 10;
@@ -117,5 +124,7 @@ fn tiny() -> Options {
     options.keyspace.base_bytes = 4 << 10;
     options.keyspace.size_ratio = 2.0;
     options.keyspace.level0_runs = 2;
+    options.keyspace.medium_from = 80;
+    options.keyspace.large_from = 1024;
     options
 }

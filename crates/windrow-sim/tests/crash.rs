@@ -6,7 +6,7 @@ use windrow_sim::programmes::crash;
 #[test]
 fn every_crash_leaves_a_prefix_with_all_that_was_durable() {
     let plan = crash::Plan {
-        images: 4_000,
+        images: 30_000,
         ..crash::Plan::default()
     };
     let tally = crash::run(&plan);

@@ -200,8 +200,8 @@ fn an_edit_that_panics_keeps_its_tables() {
 fn no_room_to_work_ahead_on_the_log_is_nobodys_failure() {
     let disk = SimDisk::new();
     let (db, keyspace) = open(&disk);
-    for key in 0..4 {
-        keyspace.insert(format!("key{key}"), [7; 600]).unwrap();
+    for key in 0..30 {
+        keyspace.insert(format!("key{key}"), [7; 60]).unwrap();
     }
     // The first job is the flush, then the next log is due.
     disk.set_faults(vec![Fault {

@@ -378,7 +378,7 @@ fn memtables_that_cursors_keep_are_counted_and_hold_up_nobody() {
     assert_eq!(db.memory().total, db.stats().memory.total);
     for (round, cursor) in cursors.iter_mut().enumerate() {
         assert!(cursor.seek("round").unwrap());
-        assert_eq!(cursor.value(), format!("{round}").as_bytes());
+        assert_eq!(cursor.value().unwrap(), format!("{round}").as_bytes());
     }
     drop(cursors);
     db.flush().unwrap();

@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut total_bytes = 0;
     let mut found = cursor.seek("src/")?;
     while found && cursor.key().starts_with(b"src/") {
-        total_bytes += cursor.value().len();
+        total_bytes += cursor.value()?.len();
         found = cursor.next()?;
     }
     assert_eq!(total_bytes, 11);

@@ -40,6 +40,7 @@ mod policy;
 mod read;
 pub mod runtime;
 mod table;
+mod value;
 pub mod vfs;
 
 pub use api::{Batch, Cursor, Db, Entry, Keyspace, Range, Snapshot, View};
@@ -47,9 +48,11 @@ pub use base::limits;
 pub use base::{Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, SegmentId, SequenceNumber};
 pub use block::PinnedValue;
 pub use codec::Compression;
-pub use engine::{KeyspaceStats, LevelStats, MemoryUse, StallStats, Stats, VerifyReport};
+pub use engine::{KeyspaceStats, LevelStats, MemoryUse, RunStats, StallStats, Stats, VerifyReport};
 pub use events::{Event, EventListener};
-pub use options::{BlockSource, Durability, FilterAllocation, KeyspaceOptions, Options, Preset};
+pub use options::{
+    BlockSource, Durability, FilterAllocation, KeyspaceOptions, MediumInPlace, Options, Preset,
+};
 pub use policy::StallCause;
 
 /// Compiles the example of the README.

@@ -41,14 +41,19 @@ pub enum BlockSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Preset {
-    /// What most loads want: Garnering levels, Monkey filters, space held to `max_space_amp`.
+    /// What most loads want: Garnering levels, Monkey filters, values placed by size, space held to
+    /// `max_space_amp`.
     #[default]
     Balanced,
-    /// Plain leveled merging: one constant size ratio of 10, the same filter bits for every file.
+    /// Plain leveled merging: one constant size ratio of 10, the same filter bits for every file, all
+    /// values in place.
     Leveling,
     /// The Autumn paper's Garnering levels alone: size ratio 5 that grows by 1/0.8 towards the
-    /// shallow levels, Monkey filters, no bound on space.
+    /// shallow levels, Monkey filters, no bound on space, all values in place.
     Autumn,
+    /// The Parallax paper's hybrid placement alone: values placed by size, in levels of one constant
+    /// size ratio of 8, without filters or a bound on space.
+    Parallax,
 }
 
 /// How filter bits are shared out among the files of a keyspace.
@@ -62,6 +67,24 @@ pub enum FilterAllocation {
     Monkey,
     /// The same for every file.
     Uniform,
+}
+
+/// The level from which on merges write values of medium size in place, instead of handing on where
+/// they stand in a transient run. The last level is the deepest that really holds data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum MediumInPlace {
+    /// The last one (N-1 in the paper): least is rewritten.
+    #[default]
+    #[cfg_attr(feature = "serde", serde(rename = "last"))]
+    LastLevel,
+    /// The one before it (N-2), but never level 0: less room for runs, more rewriting.
+    #[cfg_attr(feature = "serde", serde(rename = "before-last"))]
+    LevelBeforeLast,
+    /// None: runs go only with the last of their values. The bound of what placement can save, for
+    /// measurements (`NoMerge`).
+    Never,
 }
 
 /// Options of one keyspace. The database records them: a keyspace that is opened without options has
@@ -98,6 +121,17 @@ pub struct KeyspaceOptions {
     /// Bytes of tables over bytes of live data that merging aims to stay below, above 1; infinity for
     /// no bound. Default 1.6. Smaller: less disk, more rewriting.
     pub max_space_amp: f64,
+    /// Bytes of key and value together from which on a value is medium: flushes write it to a
+    /// transient run, and merges hand on where it stands until they are deep enough. `u64::MAX`, the
+    /// default, for never: less is written with 120, but `max_space_amp` does not bound the room that
+    /// runs take. At most `large_from`; where both are equal, nothing is medium. Values of less than 64
+    /// bytes stay in their tables in any case.
+    pub medium_from: u64,
+    /// Bytes of key and value together from which on a value is large; `u64::MAX`, the default, for
+    /// never. Values of this class stand in their tables: there is no value log yet.
+    pub large_from: u64,
+    /// Where merges write values of medium size in place. Default [`MediumInPlace::LastLevel`].
+    pub medium_in_place: MediumInPlace,
 }
 
 impl Default for KeyspaceOptions {
@@ -114,6 +148,9 @@ impl Default for KeyspaceOptions {
             compression: Compression::None,
             level0_runs: 4,
             max_space_amp: 1.6,
+            medium_from: u64::MAX,
+            large_from: u64::MAX,
+            medium_in_place: MediumInPlace::LastLevel,
         }
     }
 }
@@ -133,6 +170,15 @@ impl KeyspaceOptions {
             },
             Preset::Autumn => Self {
                 max_space_amp: f64::INFINITY,
+                ..options
+            },
+            Preset::Parallax => Self {
+                size_ratio: 8.0,
+                scaling: 1.0,
+                bits_per_key: 0.0,
+                max_space_amp: f64::INFINITY,
+                medium_from: 120,
+                large_from: 1024,
                 ..options
             },
         }
@@ -360,6 +406,13 @@ impl KeyspaceOptions {
             format!(
                 "max_space_amp must be above 1.05, not {}",
                 self.max_space_amp
+            ),
+        );
+        check(
+            self.medium_from <= self.large_from,
+            format!(
+                "medium_from must be at most large_from, {}, not {}",
+                self.large_from, self.medium_from
             ),
         );
         check(

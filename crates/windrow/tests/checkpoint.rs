@@ -8,7 +8,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use windrow::{Batch, Db, Durability, Keyspace, Options, Result};
@@ -20,16 +20,21 @@ fn options() -> Options {
     options.keyspace.base_bytes = 16 << 10;
     options.keyspace.level0_runs = 2;
     options.max_wal_bytes = 64 << 10;
+    options.keyspace.medium_from = 100;
     options
 }
 
-/// The tables in `folder`, and how many of them have another name.
-fn tables(folder: &Path) -> (usize, usize) {
+/// The tables and value files in `folder`, and how many of them have another name.
+fn linked_files(folder: &Path) -> (usize, usize) {
     let paths = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path());
-    let tables = paths.filter(|path| path.extension().is_some_and(|end| end == "table"));
-    let links: Vec<u64> = tables
+    let is_one = |path: &PathBuf| {
+        let end = path.extension();
+        end.is_some_and(|end| end == "table" || end == "values")
+    };
+    let links: Vec<u64> = paths
+        .filter(is_one)
         .map(|path| fs::metadata(path).unwrap().nlink())
         .collect();
     (
@@ -57,9 +62,11 @@ fn a_checkpoint_is_one_moment_of_a_database_that_goes_on() {
             while !is_over.load(Ordering::Relaxed) {
                 number += 1;
                 let mut batch = Batch::new();
+                // Every other value is medium and goes to a run.
+                let length = if number.is_multiple_of(2) { 12 } else { 24 };
                 let (key, value) = (
                     (number % 97).to_be_bytes(),
-                    [number.to_be_bytes(); 12].concat(),
+                    number.to_be_bytes().repeat(length),
                 );
                 for keyspace in [&left, &right] {
                     batch.insert(keyspace, key, &value).unwrap();
@@ -94,13 +101,15 @@ fn a_checkpoint_is_one_moment_of_a_database_that_goes_on() {
         is_over.store(true, Ordering::Relaxed);
         writer.join().unwrap();
     });
+    left.insert("medium", [7; 200]).unwrap();
+    db.flush().unwrap();
     db.wait_idle().unwrap();
     let last = folder.path().join("copies/last");
     db.checkpoint(&last).unwrap();
-    let (all, linked) = tables(&last);
+    let (all, linked) = linked_files(&last);
     assert!(
         all > 0 && linked == all,
-        "{linked} of {all} tables are linked"
+        "{linked} of {all} files are linked"
     );
     let newest = left.get("newest").unwrap();
     drop((left, right));

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windrow::{Batch, Compression, Db, KeyspaceOptions, Options, Result};
+use windrow::{Batch, Compression, Db, KeyspaceOptions, MediumInPlace, Options, Result};
 
 /// The databases of format version 1: one that was closed, and a checkpoint of it.
 const DATABASES: [&str; 2] = ["closed", "checkpoint"];
@@ -35,6 +35,8 @@ fn options() -> KeyspaceOptions {
     options.base_bytes = 3 << 10;
     options.size_ratio = 2.0;
     options.level0_runs = 2;
+    options.medium_from = 120;
+    options.large_from = 1024;
     options
 }
 
@@ -48,7 +50,7 @@ fn key(number: u32) -> Vec<u8> {
 
 /// What round `number` writes: a key and its value, or `None` for a removal.
 fn write(number: u32) -> (Vec<u8>, Option<Vec<u8>>) {
-    let value = || format!("{number}:{}", "value ".repeat((number % 9) as usize));
+    let value = || format!("{number}:{}", "value ".repeat((number % 9) as usize * 5));
     let is_removal = number % 5 == 4;
     let key = key(if is_removal { number / 2 } else { number });
     (key, (!is_removal).then(|| value().into_bytes()))
@@ -79,6 +81,7 @@ fn check(db: &Db) {
     let report = db.verify().unwrap();
     assert!(report.is_sound(), "{report:?}");
     assert_eq!(db.keyspace_names(), ["packed", "plain"]);
+    assert!(report.values > 10, "{report:?}");
     for (name, (_, rounds)) in [("plain", PLAIN), ("packed", PACKED)] {
         let expected = expected(rounds);
         assert!(
@@ -157,6 +160,9 @@ fn make_the_databases_anew() {
     db.keyspace("dropped").unwrap().insert("a", "b").unwrap();
     let mut compressed = options();
     compressed.compression = Compression::Lz4;
+    compressed.medium_in_place = MediumInPlace::Never;
+    compressed.file_bytes = 16 << 10;
+    compressed.base_bytes = 16 << 10;
     let packed = db.keyspace_with("packed", compressed).unwrap();
     let write_all = |rounds: std::ops::Range<u32>, own: &windrow::Keyspace| {
         for number in rounds {

@@ -117,6 +117,58 @@ fn sound_files_are_shown_while_the_database_is_open() {
 }
 
 #[test]
+fn values_apart_from_their_tables_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    options.keyspace.medium_from = 120;
+    let db = Db::open(folder.path(), options).unwrap();
+    let mediums = db.keyspace("mediums").unwrap();
+    for number in 0..50 {
+        let value = format!("{number:04}").repeat(30);
+        mediums.insert(format!("key{number:03}"), value).unwrap();
+    }
+    mediums.insert("small", "x").unwrap();
+    db.flush().unwrap();
+
+    let (table, outcome) = dump(&newest(folder.path(), ".table"));
+    outcome.unwrap();
+    assert_eq!(lines_with(&table, "run_pointer: "), 50, "{table}");
+    assert_eq!(lines_with(&table, "value: "), 1, "{table}");
+
+    let path = newest(folder.path(), ".values");
+    let sound = fs::read(&path).unwrap();
+    let (values, outcome) = dump(&path);
+    outcome.unwrap();
+    let length = sound.len();
+    assert_eq!(lines_with(&values, "values: file "), 1, "{values}");
+    assert!(values.contains(&format!(", length {length}\n")), "{values}");
+    assert_eq!(lines_with(&values, "value: "), 50, "{values}");
+    let first = "value: offset 0, record_bytes 127, compression none, value_bytes 120, \
+                 checksum not verified\n";
+    assert!(values.contains(first), "{values}");
+    // The tables lead to the same records.
+    for line in table.lines().filter(|line| line.contains("run_pointer")) {
+        let (_, place) = line.split_once("offset ").unwrap();
+        let offset: usize = place.split(',').next().unwrap().parse().unwrap();
+        let record = format!("value: offset {offset}, record_bytes 127, ");
+        assert!(values.contains(&record), "{line}");
+    }
+
+    // A record that has no form ends the file.
+    let mut bytes = sound.clone();
+    bytes[127 + 4] = 9;
+    fs::write(&path, bytes).unwrap();
+    let (text, outcome) = dump(&path);
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(lines_with(&text, "value: "), 1, "{text}");
+    fs::write(&path, &sound[..length - 1]).unwrap();
+    let (text, outcome) = dump(&path);
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Corruption);
+    assert_eq!(lines_with(&text, "value: "), 49, "{text}");
+    fs::write(&path, sound).unwrap();
+}
+
+#[test]
 fn damage_is_shown_and_what_is_left_too() {
     let folder = tempfile::tempdir().unwrap();
     drop(build(folder.path()));
@@ -154,6 +206,7 @@ fn other_files_are_refused() {
     for (name, kind) in [
         ("000099.table", ErrorKind::NotFound),
         ("000099.wal", ErrorKind::NotFound),
+        ("000099.values", ErrorKind::NotFound),
         ("CURRENT", ErrorKind::NotFound),
         ("LOCK", ErrorKind::InvalidArgument),
         ("notes.txt", ErrorKind::InvalidArgument),

@@ -70,8 +70,8 @@ impl Scan for LiarScan<'_> {
         &self.1
     }
 
-    fn value(&self) -> &[u8] {
-        &self.2
+    fn value(&self) -> Result<&[u8]> {
+        Ok(&self.2)
     }
 }
 

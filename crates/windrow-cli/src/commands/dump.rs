@@ -15,13 +15,14 @@ use crate::output::Output;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The file may belong to a database that is open elsewhere: it is only read. With --json, each batch,
-edit, block or entry is an object: what it is under \"record\", then its fields.
+edit, block, entry or value is an object: what it is under \"record\", then its fields. The values of a
+transient run are shown as not verified, since their checksums need the keys, which the tables hold.
 
 Examples:
   windrow dump shop.db/CURRENT
   windrow dump shop.db/000004.table --json")]
 pub(crate) struct DumpArgs {
-    /// A table, a log, a manifest or CURRENT
+    /// A table, a value file, a log, a manifest or CURRENT
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }

@@ -61,9 +61,11 @@ fn totals(stats: &Stats) -> Table {
         ("bytes on disk", bytes(stats.disk_bytes)),
         ("since open: given by writers", bytes(stats.user_bytes)),
         ("  written to the log", bytes(stats.wal_bytes)),
-        ("  written by flushes", bytes(stats.flush_bytes)),
+        ("  written by flushes: tables", bytes(stats.flush_bytes)),
+        ("  written by flushes: runs", bytes(stats.run_bytes_written)),
         ("  written by merges", bytes(stats.merge_bytes_written)),
-        ("  read by merges", bytes(stats.merge_bytes_read)),
+        ("  read by merges: tables", bytes(stats.merge_bytes_read)),
+        ("  read by merges: runs", bytes(stats.run_bytes_read)),
         ("  written to manifests", bytes(stats.manifest_bytes)),
         ("  flushes", human_count(stats.flushes)),
         ("  merges", human_count(stats.merges)),
@@ -159,6 +161,15 @@ fn levels_table(stats: &Stats) -> Table {
                 right(&human_bytes(level.capacity)),
                 right(&human_count(level.entries)),
                 right(&human_count(level.tombstones)),
+            ]);
+        }
+        if keyspace.runs.files > 0 {
+            table.add_row([
+                Cell::new(&keyspace.name),
+                right(&"runs"),
+                right(&keyspace.runs.files),
+                right(&""),
+                right(&human_bytes(keyspace.runs.bytes)),
             ]);
         }
     }

@@ -17,8 +17,8 @@ use crate::text::{human_bytes, human_count};
 #[command(after_help = "\
 Opens the database for reading only, which checks the manifest and every record of the logs as it replays them: the
 first damage there ends the command. Then reads every block of every table, checks checksums, order,
-filters and counts, and lists all damage that it finds, with file and offset. The counts are those
-of the tables. Ends with exit code 3 where there is any damage.
+filters and counts, and every value in a transient run that a table refers to, and lists all damage that
+it finds, with file and offset. The counts are those of the tables and of these values. Ends with exit code 3 where there is any damage.
 
 Example:
   windrow verify shop.db")]
@@ -42,13 +42,15 @@ pub(crate) fn run(args: &VerifyArgs, output: &mut Output) -> Result<Outcome> {
         "blocks": report.blocks,
         "entries": report.entries,
         "bytes": report.bytes,
+        "values": report.values,
         "damage": damage,
     }))?;
     for sentence in &damage {
         output.line(sentence)?;
     }
     output.line(format_args!(
-        "{}: {} entries in {} blocks of {} tables, {}; the logs were checked as they were replayed",
+        "{}: {} entries in {} blocks of {} tables, {}; {} values in transient runs; the logs were \
+         checked as they were replayed",
         if report.is_sound() {
             "sound"
         } else {
@@ -58,6 +60,7 @@ pub(crate) fn run(args: &VerifyArgs, output: &mut Output) -> Result<Outcome> {
         human_count(report.blocks),
         human_count(report.files),
         human_bytes(report.bytes),
+        human_count(report.values),
     ))?;
     db.close()?;
     Ok(if report.is_sound() {

@@ -99,7 +99,7 @@ pub(super) fn scans(keyspace: &Keyspace, expected: &Expected, checks: &mut Check
             "forward",
             wanted.next(),
             cursor.key(),
-            cursor.value(),
+            cursor.value()?,
             checks,
         );
         valid = cursor.next()?;
@@ -114,7 +114,7 @@ pub(super) fn scans(keyspace: &Keyspace, expected: &Expected, checks: &mut Check
             "backward",
             wanted.next(),
             cursor.key(),
-            cursor.value(),
+            cursor.value()?,
             checks,
         );
         valid = cursor.prev()?;

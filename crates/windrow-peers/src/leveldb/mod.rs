@@ -107,8 +107,8 @@ impl Scan for LevelScan<'_> {
         self.0.key()
     }
 
-    fn value(&self) -> &[u8] {
-        self.0.value()
+    fn value(&self) -> Result<&[u8]> {
+        Ok(self.0.value())
     }
 }
 

@@ -350,7 +350,7 @@ fn read_all(view: &View, way: u64) -> Result<Accounts> {
             let mut cursor = view.cursor()?;
             let mut stands = cursor.seek_to_last()?;
             while stands {
-                accounts.insert(cursor.key().to_vec(), decode(cursor.value()));
+                accounts.insert(cursor.key().to_vec(), decode(cursor.value()?));
                 stands = cursor.prev()?;
             }
             Ok(accounts)

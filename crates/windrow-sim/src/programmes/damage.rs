@@ -114,7 +114,7 @@ pub fn run_seed(plan: &Plan, seed: u64) -> Tally {
     damage.victim = Victim::new(plan, seed, Fate::Killed);
     damage.flip_bits(&mut random, plan.one_in.div_ceil(4), |path| {
         path.extension()
-            .is_some_and(|extension| extension != "table")
+            .is_some_and(|extension| extension != "table" && extension != "values")
     });
     damage.tally
 }

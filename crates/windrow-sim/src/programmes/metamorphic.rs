@@ -290,7 +290,7 @@ impl Run {
             assert_eq!(cursor.is_valid(), stands);
             if let Some(index) = position {
                 let (key, value) = entries[index];
-                assert_eq!((cursor.key(), cursor.value()), (&key[..], &value[..]));
+                assert_eq!((cursor.key(), cursor.value()?), (&key[..], &value[..]));
             }
         }
         Ok(())

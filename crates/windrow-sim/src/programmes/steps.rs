@@ -7,7 +7,7 @@ use crate::disk::{Event, OperationKind};
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
-const EDIT_RECORDS: [&str; 14] = [
+const EDIT_RECORDS: [&str; 15] = [
     "format version",
     "next id",
     "create keyspace",
@@ -22,10 +22,11 @@ const EDIT_RECORDS: [&str; 14] = [
     "drop keyspace",
     "used",
     "keyspace options",
+    "add run",
 ];
 
 /// The durable steps of a history besides edits.
-const STEPS: [&str; 20] = [
+const STEPS: [&str; 25] = [
     "folder create",
     "folder sync",
     "LOCK create",
@@ -38,6 +39,11 @@ const STEPS: [&str; 20] = [
     "table sync",
     "table link",
     "table remove",
+    "run create",
+    "run write",
+    "run sync",
+    "run link",
+    "run remove",
     "manifest create",
     "manifest write",
     "manifest sync",
@@ -49,13 +55,15 @@ const STEPS: [&str; 20] = [
 ];
 
 /// The durable steps of recovery.
-const RECOVERY_STEPS: [&str; 14] = [
+const RECOVERY_STEPS: [&str; 16] = [
     "folder sync",
     "log create",
     "log write",
     "log sync",
     "log remove",
     "table remove",
+    "run remove",
+    "edit synced: add run",
     "manifest create",
     "manifest write",
     "manifest sync",
@@ -97,6 +105,7 @@ impl StepNames {
         let file = match name.rsplit_once('.') {
             Some((_, "wal")) => "log",
             Some((_, "table")) => "table",
+            Some((_, "values")) => "run",
             Some((_, "manifest")) => "manifest",
             _ if name.starts_with("CURRENT") || name == "LOCK" => &name,
             _ => "folder",

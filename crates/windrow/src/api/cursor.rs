@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Snapshot;
 use super::view::Entry;
-use crate::base::Result;
+use crate::base::{Error, Result};
 use crate::engine::{Handle, KeyspaceCore, StateCursor, StateView};
 use crate::read::visible::KeyRange;
 
@@ -16,7 +16,7 @@ use crate::read::visible::KeyRange;
 /// seek. Direction may change at any step. After an error every further move returns an error. A
 /// cursor pins the files it reads.
 pub struct Cursor {
-    visible: StateCursor,
+    entries: StateCursor,
     /// Keeps the database open; declared last, so that it is dropped last.
     handle: Arc<Handle>,
 }
@@ -32,7 +32,7 @@ impl Cursor {
             .engine()
             .state_view(core, snapshot.map(Snapshot::sequence))?;
         Ok(Self {
-            visible: view.cursor(range),
+            entries: view.cursor(range),
             handle,
         })
     }
@@ -42,17 +42,17 @@ impl Cursor {
     /// # Errors
     /// `Corruption` or `Io` from reading tables; here and in all other moves.
     pub fn seek_to_first(&mut self) -> Result<bool> {
-        self.visible.seek_to_first()
+        self.entries.moving().seek_to_first()
     }
 
     /// Moves to the last entry; returns whether there is one.
     pub fn seek_to_last(&mut self) -> Result<bool> {
-        self.visible.seek_to_last()
+        self.entries.moving().seek_to_last()
     }
 
     /// Moves to the first entry whose key is `key` or greater; returns whether there is one.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.visible.seek(key.as_ref())
+        self.entries.moving().seek(key.as_ref())
     }
 
     /// Moves to the next entry; returns whether there is one.
@@ -62,39 +62,44 @@ impl Cursor {
         reason = "a lending cursor cannot be an Iterator"
     )]
     pub fn next(&mut self) -> Result<bool> {
-        self.visible.next()
+        self.entries.moving().next()
     }
 
     /// Moves to the entry before; returns whether there is one.
     pub fn prev(&mut self) -> Result<bool> {
-        self.visible.prev()
+        self.entries.moving().prev()
     }
 
     /// Whether the cursor stands on an entry.
     pub fn is_valid(&self) -> bool {
-        self.visible.is_valid()
+        self.entries.is_valid()
     }
 
     /// The key of the entry; empty while the cursor stands nowhere.
     #[inline]
     pub fn key(&self) -> &[u8] {
-        self.visible.key()
+        self.entries.key()
     }
 
-    /// The value of the entry; empty while the cursor stands nowhere.
+    /// The value of the entry; empty while the cursor stands nowhere. One that does not stand beside
+    /// its key is fetched now, once.
+    ///
+    /// # Errors
+    /// `Corruption` that names key, file and offset where such a value is damaged; `Io`. The cursor may
+    /// go on behind it.
     #[inline]
-    pub fn value(&self) -> &[u8] {
-        self.visible.value()
+    pub fn value(&self) -> Result<&[u8]> {
+        self.entries.value()
     }
 
-    pub(super) fn entry(&self) -> Entry {
-        (self.key().to_vec(), self.value().to_vec())
+    pub(super) fn entry(&self) -> Result<Entry> {
+        Ok((self.key().to_vec(), self.value()?.to_vec()))
     }
 }
 
 impl Drop for Cursor {
     fn drop(&mut self) {
-        self.handle.engine().count_scan(&mut self.visible);
+        self.handle.engine().count_scan(&mut self.entries);
     }
 }
 
@@ -114,6 +119,8 @@ pub struct Range {
     bounds: KeyRange,
     front: Option<Cursor>,
     back: Option<Cursor>,
+    /// What ended the iteration, where that was an error.
+    failed: Option<Error>,
     handle: Arc<Handle>,
 }
 
@@ -132,15 +139,26 @@ impl Range {
             bounds,
             front: None,
             back: None,
+            failed: None,
             handle,
         })
     }
 
     fn open(&self) -> Cursor {
         Cursor {
-            visible: self.view.cursor(self.bounds.clone()),
+            entries: self.view.cursor(self.bounds.clone()),
             handle: Arc::clone(&self.handle),
         }
+    }
+
+    /// Takes `step`, unless an error has ended the iteration before.
+    fn take(&mut self, step: fn(&mut Self) -> Result<Option<Entry>>) -> Option<Result<Entry>> {
+        if let Some(error) = &self.failed {
+            return Some(Err(error.share()));
+        }
+        let entry = step(self);
+        self.failed = entry.as_ref().err().map(Error::share);
+        entry.transpose()
     }
 
     fn step_front(&mut self) -> Result<Option<Entry>> {
@@ -152,11 +170,10 @@ impl Range {
             self.front = Some(front);
             found?
         };
-        Ok(if found && !self.has_met() {
-            self.front.as_ref().map(Cursor::entry)
-        } else {
-            None
-        })
+        match &self.front {
+            Some(front) if found && !self.has_met() => front.entry().map(Some),
+            _ => Ok(None),
+        }
     }
 
     fn step_back(&mut self) -> Result<Option<Entry>> {
@@ -168,11 +185,10 @@ impl Range {
             self.back = Some(back);
             found?
         };
-        Ok(if found && !self.has_met() {
-            self.back.as_ref().map(Cursor::entry)
-        } else {
-            None
-        })
+        match &self.back {
+            Some(back) if found && !self.has_met() => back.entry().map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Whether both ends have reached the same entry, so that nothing is left between them.
@@ -190,13 +206,13 @@ impl Iterator for Range {
     type Item = Result<Entry>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.step_front().transpose()
+        self.take(Self::step_front)
     }
 }
 
 impl DoubleEndedIterator for Range {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.step_back().transpose()
+        self.take(Self::step_back)
     }
 }
 

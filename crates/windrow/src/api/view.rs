@@ -10,7 +10,7 @@ use crate::base::Result;
 use crate::block::PinnedValue;
 use crate::engine::{Handle, KeyspaceCore};
 use crate::options;
-use crate::read::get::Found;
+use crate::read::get::{self, Found};
 use crate::read::visible::KeyRange;
 
 /// An entry with its own bytes: key and value.
@@ -48,7 +48,11 @@ impl View {
     }
 
     #[inline]
-    fn lookup<R>(&self, key: &[u8], found: impl FnOnce(Found<'_>) -> R) -> Result<Option<R>> {
+    fn lookup<R>(
+        &self,
+        key: &[u8],
+        found: impl FnOnce(Found<'_>) -> Result<R>,
+    ) -> Result<Option<R>> {
         options::check_key(key)?;
         let at = self.snapshot.as_ref().map(Snapshot::sequence);
         self.handle.engine().get(&self.core, key, at, found)
@@ -60,7 +64,7 @@ impl View {
     /// `InvalidArgument` for a key beyond the limits; `Corruption` that names file and offset where
     /// the value's block is damaged.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.lookup(key.as_ref(), |found| found.bytes().to_vec())
+        self.lookup(key.as_ref(), |found| found.to_vec())
     }
 
     /// Copies the value of `key` into `value`, replacing what it held; returns whether there is
@@ -70,19 +74,16 @@ impl View {
     /// As [`get`](Self::get).
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        let found = self.lookup(key.as_ref(), |found| value.extend_from_slice(found.bytes()))?;
+        let found = self.lookup(key.as_ref(), |found| found.copy_into(value))?;
         Ok(found.is_some())
     }
 
-    /// The value of `key` without a copy where it lies in a table.
+    /// The value of `key` without a copy where it lies in a file.
     ///
     /// # Errors
     /// As [`get`](Self::get).
     pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
-        self.lookup(key.as_ref(), |found| match found {
-            Found::Memtable(value) => PinnedValue::owned(value.to_vec()),
-            Found::Table(value) => value.pin(),
-        })
+        self.lookup(key.as_ref(), get::pin)
     }
 
     /// Whether `key` has a value.
@@ -90,7 +91,7 @@ impl View {
     /// # Errors
     /// As [`get`](Self::get).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.lookup(key.as_ref(), |_| ())?.is_some())
+        Ok(self.lookup(key.as_ref(), |_| Ok(()))?.is_some())
     }
 
     /// The values of `keys`, in their order, all of one moment.
@@ -160,7 +161,7 @@ impl View {
     /// As [`get`](Self::get).
     pub fn first_key_value(&self) -> Result<Option<Entry>> {
         let mut cursor = self.cursor()?;
-        Ok(cursor.seek_to_first()?.then(|| cursor.entry()))
+        cursor.seek_to_first()?.then(|| cursor.entry()).transpose()
     }
 
     /// The entry with the greatest key.
@@ -169,7 +170,7 @@ impl View {
     /// As [`get`](Self::get).
     pub fn last_key_value(&self) -> Result<Option<Entry>> {
         let mut cursor = self.cursor()?;
-        Ok(cursor.seek_to_last()?.then(|| cursor.entry()))
+        cursor.seek_to_last()?.then(|| cursor.entry()).transpose()
     }
 
     /// Whether there is no entry.

@@ -92,6 +92,15 @@ impl Error {
         }))
     }
 
+    /// `file` could not be read at `offset`; that it ends before its recorded end is damage.
+    pub(crate) fn read(file: &str, offset: u64, source: io::Error) -> Self {
+        if source.kind() == io::ErrorKind::UnexpectedEof {
+            Self::corruption(file, offset, "the file ends before its recorded end")
+        } else {
+            Self::io("read", Path::new(file), source)
+        }
+    }
+
     /// The database has been closed.
     pub(crate) fn closed() -> Self {
         Self::new(ErrorKind::Closed, "the database has been closed")

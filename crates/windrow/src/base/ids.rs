@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// Names a file of the database: a log, a manifest or a table. Never reused.
+/// Names a file of the database: a log, a manifest, a table or a value file. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FileNumber(pub u64);
 

@@ -19,11 +19,13 @@ pub enum Kind {
     Tombstone = 0,
     /// The value stands beside the key.
     Value = 1,
+    /// The value stands in a transient run, and a pointer to it beside the key.
+    RunPointer = 2,
 }
 
-/// First and last code that later versions of the format may use: pointers into transient runs
-/// and value logs, range tombstones, merge operands, expiring values.
-pub(crate) const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 2..=7;
+/// First and last code that later versions of the format may use: pointers into value logs, range
+/// tombstones, merge operands, expiring values.
+pub(crate) const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 3..=7;
 
 impl Kind {
     /// The kind with this code on disk, or `None` for a code that this version does not know.
@@ -31,6 +33,7 @@ impl Kind {
         match code {
             0 => Some(Self::Tombstone),
             1 => Some(Self::Value),
+            2 => Some(Self::RunPointer),
             _ => None,
         }
     }
@@ -55,13 +58,13 @@ impl Trailer {
 
     /// Both as one word.
     #[inline]
-    pub(super) fn word(self) -> u64 {
+    pub(crate) fn word(self) -> u64 {
         self.0
     }
 
     /// What [`word`](Self::word) was made of.
     #[inline]
-    pub(super) fn from_word(word: u64) -> Self {
+    pub(crate) fn from_word(word: u64) -> Self {
         Self(word)
     }
 
@@ -74,17 +77,34 @@ impl Trailer {
     /// The kind.
     #[inline]
     pub(crate) fn kind(self) -> Kind {
-        if self.is_tombstone() {
-            Kind::Tombstone
-        } else {
-            Kind::Value
+        match self.code() {
+            0 => Kind::Tombstone,
+            2 => Kind::RunPointer,
+            _ => Kind::Value,
         }
+    }
+
+    #[inline]
+    fn code(self) -> u8 {
+        self.0.to_le_bytes()[0]
+    }
+
+    /// The same sequence number with another kind.
+    #[inline]
+    pub(crate) fn with_kind(self, kind: Kind) -> Self {
+        Self::new(self.sequence(), kind)
     }
 
     /// Whether this entry is a deletion.
     #[inline]
     pub(crate) fn is_tombstone(self) -> bool {
-        self.0.to_le_bytes()[0] == 0
+        self.code() == 0
+    }
+
+    /// Whether a pointer stands where the value would be.
+    #[inline]
+    pub(crate) fn is_pointer(self) -> bool {
+        self.code() > Kind::Value as u8
     }
 }
 

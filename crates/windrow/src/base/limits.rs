@@ -6,6 +6,12 @@ pub const KEY_BYTES_MAX: usize = 64 * 1024;
 /// The longest value, in bytes.
 pub const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// A shorter value is never separated from its key, however long that is, in bytes.
+pub const VALUE_BYTES_SEPARATED_MIN: usize = 64;
+
+/// A longer value is large under all options, in bytes.
+pub const VALUE_BYTES_IN_PLACE_MAX: usize = 1024 * 1024;
+
 /// The largest encoded batch, in bytes.
 pub const BATCH_BYTES_MAX: usize = 1024 * 1024 * 1024;
 

@@ -373,12 +373,7 @@ impl Layout {
     #[inline]
     fn trailer(&self, word: u64) -> Trailer {
         let sequence = self.base.wrapping_add(word >> KIND_BITS) & SEQUENCE_MAX;
-        let kind = if word & KIND_MASK == 0 {
-            Kind::Tombstone
-        } else {
-            Kind::Value
-        };
-        Trailer::new(sequence, kind)
+        Trailer::from_word(sequence << 8 | word & KIND_MASK)
     }
 
     /// The kind's code of an entry that was decoded from `bytes`.

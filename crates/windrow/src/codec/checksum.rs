@@ -3,7 +3,7 @@
 //! The seed is made of where the bytes belong (file, segment, offset), so sound bytes in the wrong
 //! place, or left behind by an earlier attempt, fail the check like damaged ones.
 
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
 /// A checksum of `bytes` under `seed`.
 #[inline]
@@ -15,7 +15,20 @@ pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u32 {
     xxh3_64_with_seed(bytes, seed) as u32
 }
 
-/// The seed for bytes at `offset` of segment `segment` of file `file`; logs use segment 0.
+/// The checksum of `head` and `tail` as if they stood one behind the other.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the checksum is the low half of the hash"
+)]
+pub(crate) fn checksum_of_two(seed: u64, head: &[u8], tail: &[u8]) -> u32 {
+    let mut hash = Xxh3::with_seed(seed);
+    hash.update(head);
+    hash.update(tail);
+    hash.digest() as u32
+}
+
+/// The seed for bytes at `offset` of segment `segment` of file `file`; logs and value files use
+/// segment 0.
 #[inline]
 pub(crate) fn seed(file: u64, segment: u64, offset: u64) -> u64 {
     // Odd multipliers keep the three apart; each is a bijection of its own argument.
@@ -28,4 +41,22 @@ pub(crate) fn seed(file: u64, segment: u64, offset: u64) -> u64 {
 #[inline]
 pub(crate) fn key_hash(key: &[u8]) -> u64 {
     xxh3_64(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{checksum, checksum_of_two};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn two_parts_have_the_checksum_of_the_whole(
+            seed: u64,
+            head in proptest::collection::vec(any::<u8>(), 0..400),
+            tail in proptest::collection::vec(any::<u8>(), 0..2000),
+        ) {
+            let whole = [&head[..], &tail[..]].concat();
+            prop_assert_eq!(checksum_of_two(seed, &head, &tail), checksum(seed, &whole));
+        }
+    }
 }

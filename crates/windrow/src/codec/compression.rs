@@ -1,4 +1,4 @@
-//! Compression codecs for blocks.
+//! Compression codecs for blocks and values.
 //!
 //! A compressed body is the length before compression as a little-endian `u32`, then the codec's
 //! bytes. Invariants:
@@ -80,9 +80,23 @@ impl Compressor {
         }
     }
 
+    /// Goes on with `codec`.
+    pub(crate) fn set_codec(&mut self, codec: Compression) {
+        self.codec = codec;
+    }
+
     /// Appends `block` to `output` and returns how: compressed where that saves an eighth, as it
     /// is otherwise.
     pub(crate) fn append(&mut self, block: &[u8], output: &mut Vec<u8>) -> Compression {
+        let codec = self.append_smaller(block, output);
+        if codec == Compression::None {
+            output.extend_from_slice(block);
+        }
+        codec
+    }
+
+    /// Appends `block` to `output` compressed where that saves an eighth, and nothing otherwise.
+    pub(crate) fn append_smaller(&mut self, block: &[u8], output: &mut Vec<u8>) -> Compression {
         let start = output.len();
         if self.codec != Compression::None
             && let Ok(length) = u32::try_from(block.len())
@@ -94,7 +108,6 @@ impl Compressor {
             }
             output.truncate(start);
         }
-        output.extend_from_slice(block);
         Compression::None
     }
 

@@ -8,20 +8,19 @@
 //! Concurrency: owned by one thread; it decides nothing but what [`policy`](crate::policy) decides
 //! for each entry.
 
-use super::output::{Created, Output};
+use super::output::{Output, Written};
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber};
 use crate::policy::{ReadPoints, Verdict, keep};
-use crate::table::FileMeta;
 
 /// What a merge, or a part of one, has written.
 #[derive(Debug)]
 pub(crate) struct Merged<'a> {
-    pub(crate) files: Vec<FileMeta>,
-    /// Removes the files unless they come to be named by the manifest.
-    pub(crate) created: Created<'a>,
+    pub(crate) written: Written<'a>,
     /// Entries that were read.
     pub(crate) entries: u64,
+    /// Bytes of transient runs that were read.
+    pub(crate) run_bytes_read: u64,
 }
 
 /// The keys that a part of a merge takes: from `from`, to before `to`; all where there is no end.
@@ -94,10 +93,9 @@ pub(crate) fn merge<'a>(
             ),
         ));
     }
-    let (files, created) = output.finish()?;
     Ok(Merged {
-        files,
-        created,
+        run_bytes_read: output.run_bytes_read(),
+        written: output.finish()?,
         entries: counts.entries,
     })
 }

@@ -2,3 +2,7 @@
 
 pub(crate) mod merge;
 pub(crate) mod output;
+pub(crate) mod values;
+
+#[cfg(test)]
+mod tests;

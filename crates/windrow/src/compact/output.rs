@@ -11,9 +11,12 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::values::Values;
 use crate::base::{Account, Error, ErrorKind, FileNumber, Held, Result, SegmentId, Trailer};
+use crate::manifest::names::FileName;
 use crate::policy::OutputCutter;
-use crate::table::{FileMeta, TableOptions, TableWriter, file_name};
+use crate::table::{FileMeta, TableOptions, TableWriter};
+use crate::value::ValueFileMeta;
 use crate::vfs::Vfs;
 
 /// What a job writes for, in the order of urgency.
@@ -52,6 +55,16 @@ pub(crate) trait JobContext {
     fn memory(&self) -> &Arc<Account>;
 }
 
+/// What a job has written, all of it durable.
+#[derive(Debug)]
+pub(crate) struct Written<'a> {
+    pub(crate) tables: Vec<FileMeta>,
+    /// Files of transient runs.
+    pub(crate) runs: Vec<ValueFileMeta>,
+    /// Removes the files unless they come to be named by the manifest.
+    pub(crate) created: Created<'a>,
+}
+
 /// Writes ascending entries into as many tables as they need.
 pub(crate) struct Output<'a, 'keys> {
     context: &'a dyn JobContext,
@@ -66,6 +79,8 @@ pub(crate) struct Output<'a, 'keys> {
     cutter: Option<OutputCutter<&'keys [u8]>>,
     writer: Option<TableWriter>,
     finished: Vec<FileMeta>,
+    /// What becomes of values.
+    values: Values,
     /// Every file, finished or not; dropped after its writer.
     created: Created<'a>,
     entries: u64,
@@ -79,6 +94,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
         wanted: Wanted<'keys>,
         class: IoClass,
         options: TableOptions,
+        values: Values,
         cutter: Option<OutputCutter<&'keys [u8]>>,
     ) -> Self {
         Self {
@@ -91,9 +107,10 @@ impl<'a, 'keys> Output<'a, 'keys> {
             cutter,
             writer: None,
             finished: Vec::new(),
+            values,
             created: Created {
                 context,
-                numbers: Vec::new(),
+                files: Vec::new(),
             },
             entries: 0,
             held: Held::new(context.memory(), 0),
@@ -109,7 +126,9 @@ impl<'a, 'keys> Output<'a, 'keys> {
         let (Some(writer), Some(cutter)) = (&self.writer, &mut self.cutter) else {
             return Ok(());
         };
-        if cutter.ends_before(key, writer.bytes_written_so_far()) {
+        // What a table refers to counts, or one of pointers would stand for many times its bytes.
+        let held = writer.bytes_written_so_far() + writer.referred_bytes();
+        if cutter.ends_before(key, held) {
             self.close_file()?;
             (self.wanted)()?;
         }
@@ -118,18 +137,19 @@ impl<'a, 'keys> Output<'a, 'keys> {
 
     /// Appends an entry of the key that was begun last.
     pub(crate) fn add(&mut self, key: &[u8], trailer: Trailer, value: &[u8]) -> Result<()> {
+        let given = value.len();
+        let (trailer, value) = self.values.place(&mut self.created, key, trailer, value)?;
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            None => self.writer.insert(Self::open_file(
-                self.context,
-                &self.options,
-                &mut self.created.numbers,
-            )?),
+            None => self
+                .writer
+                .insert(Self::open_file(&self.options, &mut self.created)?),
         };
         writer.add(key, trailer, value)?;
-        self.held.grow_to(writer.memory_bytes());
         self.entries += 1;
-        self.unpaced += (key.len() + value.len()) as u64;
+        self.unpaced += (key.len() + value.len().max(given)) as u64;
+        let held = writer.memory_bytes() + self.values.memory_bytes();
+        self.held.grow_to(held);
         if self.unpaced >= PACE_BYTES {
             self.pace()?;
         }
@@ -147,27 +167,34 @@ impl<'a, 'keys> Output<'a, 'keys> {
         self.entries
     }
 
-    /// Completes the last file and makes all of them durable. They are removed again unless what is
-    /// returned with them is told to keep them.
-    pub(crate) fn finish(mut self) -> Result<(Vec<FileMeta>, Created<'a>)> {
-        self.close_file()?;
-        self.pace()?;
-        if !self.created.numbers.is_empty() {
-            self.context.sync_directory()?;
-        }
-        Ok((self.finished, self.created))
+    /// Bytes of transient runs that were read for values.
+    pub(crate) fn run_bytes_read(&self) -> u64 {
+        self.values.bytes_read()
     }
 
-    fn open_file(
-        context: &dyn JobContext,
-        options: &TableOptions,
-        created: &mut Vec<FileNumber>,
-    ) -> Result<TableWriter> {
+    /// Completes the last file and makes all of them durable. They are removed again unless what is
+    /// returned with them is told to keep them.
+    pub(crate) fn finish(mut self) -> Result<Written<'a>> {
+        self.close_file()?;
+        self.pace()?;
+        let runs = self.values.finish()?;
+        if !self.created.files.is_empty() {
+            self.context.sync_directory()?;
+        }
+        Ok(Written {
+            tables: self.finished,
+            runs,
+            created: self.created,
+        })
+    }
+
+    fn open_file(options: &TableOptions, created: &mut Created<'_>) -> Result<TableWriter> {
+        let context = created.context;
         let number = FileNumber(context.allocate_id()?);
         let segment = SegmentId(context.allocate_id()?);
         let (vfs, directory) = (context.vfs(), context.directory());
         let writer = TableWriter::create(vfs, directory, number, segment, options)?;
-        created.push(number);
+        created.note(FileName::Table(number));
         Ok(writer)
     }
 
@@ -184,24 +211,34 @@ impl<'a, 'keys> Output<'a, 'keys> {
 /// removed when the database is opened next.
 pub(crate) struct Created<'a> {
     context: &'a dyn JobContext,
-    numbers: Vec<FileNumber>,
+    files: Vec<FileName>,
 }
 
 impl<'a> Created<'a> {
-    /// Files `numbers`, which parts of a merge have [released](Self::release).
-    pub(crate) fn adopt(context: &'a dyn JobContext, numbers: Vec<FileNumber>) -> Self {
-        Self { context, numbers }
+    /// Files that parts of a merge have [released](Self::release).
+    pub(crate) fn adopt(context: &'a dyn JobContext, files: Vec<FileName>) -> Self {
+        Self { context, files }
     }
 
     /// Gives the files to whoever adopts them.
-    pub(crate) fn release(mut self) -> Vec<FileNumber> {
-        std::mem::take(&mut self.numbers)
+    pub(crate) fn release(mut self) -> Vec<FileName> {
+        std::mem::take(&mut self.files)
+    }
+
+    /// What made the files.
+    pub(super) fn context(&self) -> &'a dyn JobContext {
+        self.context
+    }
+
+    /// One more file.
+    pub(super) fn note(&mut self, file: FileName) {
+        self.files.push(file);
     }
 
     /// Carries out `edit`, which names the files. They stay if it counts or may count: always, after
     /// a panic too, but where it failed without a trace.
     pub(crate) fn name_by<R>(mut self, edit: impl FnOnce() -> Result<R>) -> Result<R> {
-        let numbers = std::mem::take(&mut self.numbers);
+        let files = std::mem::take(&mut self.files);
         let outcome = edit();
         let is_refused = |error: &Error| {
             let kind = error.kind();
@@ -212,7 +249,7 @@ impl<'a> Created<'a> {
             )
         };
         if outcome.as_ref().is_err_and(is_refused) {
-            self.numbers = numbers;
+            self.files = files;
         }
         outcome
     }
@@ -220,8 +257,8 @@ impl<'a> Created<'a> {
 
 impl Drop for Created<'_> {
     fn drop(&mut self) {
-        for number in &self.numbers {
-            let path = self.context.directory().join(file_name(*number));
+        for file in &self.files {
+            let path = self.context.directory().join(file.to_string());
             drop(self.context.vfs().remove(&path));
         }
     }
@@ -229,6 +266,6 @@ impl Drop for Created<'_> {
 
 impl fmt::Debug for Created<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Created").field(&self.numbers).finish()
+        f.debug_tuple("Created").field(&self.files).finish()
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::keyspace::ANSWERED_BY_MEMTABLES;
 use super::merge_job::{Claimed, MergeJob, summary};
-use super::stats::{KeyspaceStats, LevelStats, Stats};
+use super::stats::{KeyspaceStats, LevelStats, RunStats, Stats};
 use super::{Engine, KeyspaceCore, filters};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
@@ -278,13 +278,12 @@ impl Engine {
             .iter()
             .map(|keyspace| keyspace_stats(keyspace))
             .collect();
-        let tables: u64 = stats
-            .keyspaces
-            .iter()
-            .flat_map(|keyspace| &keyspace.levels)
-            .map(|level| level.bytes)
-            .sum();
-        stats.disk_bytes = tables + self.chain.bytes() + self.catalog.manifest_bytes();
+        let files = |keyspace: &KeyspaceStats| {
+            let tables: u64 = keyspace.levels.iter().map(|level| level.bytes).sum();
+            tables + keyspace.runs.bytes
+        };
+        let files: u64 = stats.keyspaces.iter().map(files).sum();
+        stats.disk_bytes = files + self.chain.bytes() + self.catalog.manifest_bytes();
         stats
     }
 }
@@ -300,6 +299,8 @@ fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {
     let work = keyspace.work.lock();
     let tree = summary(&state.version, &work);
     let mut capacities = bounded_capacities(&tree, &keyspace.options());
+    let files = tree.levels.iter().flatten();
+    let live_bytes = files.map(|file| file.transient_bytes).sum();
     drop(work);
     capacities.resize(capacities.len().max(levels.len()), u64::MAX);
     let level_stats = |level: usize| {
@@ -328,5 +329,15 @@ fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {
         memtables: 1 + state.waiting.len(),
         gets_answered_by_memtables: keyspace.answered.sum(ANSWERED_BY_MEMTABLES),
         levels: (0..capacities.len()).map(level_stats).collect(),
+        runs: RunStats {
+            files: state.version.values().iter().count(),
+            bytes: state
+                .version
+                .values()
+                .iter()
+                .map(|run| run.meta.length)
+                .sum(),
+            live_bytes,
+        },
     }
 }

@@ -3,7 +3,7 @@
 //! 1. Between two commits, with everything in the logs durable: the manifest's state is copied, and
 //!    the files that it names are held, tables by versions and logs by open handles. Whatever is
 //!    removed from the folder afterwards is still there for the copy.
-//! 2. Tables, which never change, are linked, or copied where the file system cannot link. Logs are
+//! 2. Tables and runs, which never change, are linked, or copied where the file system cannot link. Logs are
 //!    copied up to where they ended.
 //! 3. A new manifest describes all that, with every table sealed and the end of the last log
 //!    recorded; `CURRENT` comes last.
@@ -16,6 +16,7 @@
 //! Concurrency: counts as a running job, for which closing waits. Writers wait while the logs are
 //! synced once more, and jobs while handles are taken; both go on while files are linked and copied.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -116,12 +117,15 @@ impl Engine {
             let to = target.join(FileName::Wal(log.number).to_string());
             copy_bytes(vfs, &*log.file, log.length, &to)?;
         }
-        for level in source.state.keyspaces.values().flat_map(|own| &own.levels) {
-            for file in level.values() {
+        for own in source.state.keyspaces.values() {
+            let tables = own.levels.iter().flat_map(BTreeMap::values);
+            let tables = tables.map(|file| (FileName::Table(file.number), file.end()));
+            let runs = own.runs.values().map(|run| &run.file);
+            let runs = runs.map(|file| (FileName::Values(file.number), file.length));
+            for (name, length) in tables.chain(runs) {
                 self.check_cancelled()?;
-                let name = FileName::Table(file.number);
                 let to = target.join(name.to_string());
-                link_or_copy(vfs, &self.path_of(name), file.end(), &to)?;
+                link_or_copy(vfs, &self.path_of(name), length, &to)?;
             }
         }
         // This syncs the folder, and with it the names of all that was copied, before `CURRENT`.

@@ -8,18 +8,21 @@
 
 use std::sync::Arc;
 
-use super::merge_job::{next_version, table_options};
+use super::merge_job::table_options;
 use super::{Engine, KeyspaceCore, stats};
+use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{FileNumber, Result, SequenceNumber};
 use crate::compact::merge::{Part, check_entries, merge};
-use crate::compact::output::{IoClass, Output};
+use crate::compact::output::{IoClass, Output, Written};
+use crate::compact::values::Values;
 use crate::events::Event;
 use crate::manifest::names::FileName;
 use crate::manifest::{ManifestState, Record};
 use crate::memtable::MemtableCursor;
 use crate::read::state::Waiting;
 use crate::table::FileMeta;
+use crate::value::ValueFileMeta;
 
 impl Engine {
     /// Writes `oldest`, the oldest waiting memtable of `keyspace`, to a table of level 0.
@@ -29,7 +32,8 @@ impl Engine {
         let units = keyspace.flush_filter_units(&oldest.memtable)?;
         let wanted = || self.check_wanted(keyspace);
         let table_options = table_options(&options, units);
-        let output = Output::new(self, &wanted, IoClass::Flush, table_options, None);
+        let values = Values::separated(Shared::clone(&options));
+        let output = Output::new(self, &wanted, IoClass::Flush, table_options, values, None);
         let readers = self.read_points();
         let flushed = merge(
             MemtableCursor::new(&oldest.memtable),
@@ -41,29 +45,35 @@ impl Engine {
         )?;
         check_entries(flushed.entries, oldest.memtable.entries())?;
         self.sync_logs()?;
-        let files = flushed.files;
-        let first_needed = flushed.created.name_by(|| {
+        let Written {
+            tables: files,
+            runs,
+            created,
+        } = flushed.written;
+        let first_needed = created.name_by(|| {
             self.catalog.commit_in(
                 keyspace,
-                |state| self.flush_records(keyspace, oldest.through, &files, state),
+                |state| self.flush_records(keyspace, oldest.through, &runs, &files, state),
                 |state| {
                     let adds = self.handles(0, &files);
-                    keyspace.install_flush(next_version(keyspace, &adds, &[]));
+                    keyspace.install_flush(self.next_version(keyspace, state, &adds, &[]));
                     state.logs.first().copied()
                 },
             )
         })?;
         let bytes: u64 = files.iter().map(FileMeta::bytes).sum();
+        let run_bytes: u64 = runs.iter().map(|run| run.length).sum();
         let written: u64 = files.iter().map(FileMeta::entries).sum();
         self.grant_filters(keyspace, written);
         stats::add(&self.counters.flush_bytes, bytes);
+        stats::add(&self.counters.run_bytes_written, run_bytes);
         stats::add(&self.counters.flushes, 1);
         self.remove_logs_before(first_needed);
         self.options.listener.tell(|| Event::FlushEnded {
             keyspace: keyspace.name().to_owned(),
             entries: oldest.memtable.entries(),
             entries_dropped: oldest.memtable.entries() - written,
-            bytes_written: bytes,
+            bytes_written: bytes + run_bytes,
             duration: self.options.runtime.now().saturating_sub(start),
         });
         Ok(())
@@ -103,17 +113,21 @@ impl Engine {
         &self,
         keyspace: &Arc<KeyspaceCore>,
         through: SequenceNumber,
+        runs: &[ValueFileMeta],
         flushed: &[FileMeta],
         state: &ManifestState,
     ) -> Vec<Record> {
-        let mut records: Vec<Record> = flushed
-            .iter()
-            .map(|file| Record::AddFile {
-                keyspace: keyspace.id(),
-                level: 0,
-                file: file.clone(),
-            })
-            .collect();
+        let run = |file: &ValueFileMeta| Record::AddRun {
+            keyspace: keyspace.id(),
+            file: *file,
+        };
+        let table = |file: &FileMeta| Record::AddFile {
+            keyspace: keyspace.id(),
+            level: 0,
+            file: file.clone(),
+        };
+        let runs = runs.iter().map(run);
+        let mut records: Vec<Record> = runs.chain(flushed.iter().map(table)).collect();
         records.push(Record::Flushed {
             keyspace: keyspace.id(),
             sequence: through,

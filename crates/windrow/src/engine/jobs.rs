@@ -26,7 +26,7 @@ use super::stall::{AtomicPressure, PaidAt};
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::base::{Error, ErrorKind, Result};
 use crate::manifest::names::FileName;
 use crate::read::state::Waiting;
 use crate::runtime::Work;
@@ -77,7 +77,7 @@ impl Background {
 /// A job that is claimed and about to run.
 #[derive(Debug)]
 enum Job {
-    Remove(Vec<FileNumber>),
+    Remove(Vec<FileName>),
     Flush(Arc<KeyspaceCore>, Waiting),
     PrepareLog,
     MarkLog,
@@ -252,8 +252,8 @@ impl Engine {
 
     fn run(&self, job: Job) -> Result<()> {
         match job {
-            Job::Remove(tables) => {
-                self.remove_tables(&tables);
+            Job::Remove(files) => {
+                self.remove_files(&files);
                 Ok(())
             }
             Job::Flush(keyspace, oldest) => {
@@ -320,14 +320,14 @@ impl Engine {
         }
     }
 
-    /// Removes table files that nothing names and nobody reads any more.
+    /// Removes files that nothing names and nobody reads any more.
     pub(super) fn remove_obsolete(&self) {
-        self.remove_tables(&self.obsolete.take());
+        self.remove_files(&self.obsolete.take());
     }
 
-    fn remove_tables(&self, tables: &[FileNumber]) {
-        for table in tables {
-            self.remove_file(FileName::Table(*table));
+    fn remove_files(&self, files: &[FileName]) {
+        for file in files {
+            self.remove_file(*file);
         }
     }
 

@@ -176,11 +176,7 @@ impl KeyspaceCore {
     /// The edit that drops the keyspace is durable: its files go when their last holders go.
     pub(crate) fn note_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
-        let state = self.state.load();
-        let levels = state.version.levels().iter();
-        for file in levels.flat_map(|level| level.files()) {
-            file.mark_obsolete();
-        }
+        self.state.load().version.mark_obsolete();
     }
 
     /// Whether the active memtable has reached its size.

@@ -14,17 +14,20 @@ use crate::base::sync::Shared;
 use crate::base::{Account, FileNumber, Result};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
 use crate::compact::output::{IoClass, JobContext, Output, Wanted};
+use crate::compact::values::Values;
 use crate::events::Event;
 use crate::filter::FILTER_UNITS_MAX;
-use crate::manifest::{FileHandle, Record, Version};
+use crate::manifest::{FileHandle, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    self, Backlog, Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary,
+    self, Backlog, Claim, DeeperLevels, FileSummary, OutputCutter, Placement, Plan, ReadPoints,
+    TreeSummary,
 };
 use crate::read::merge::MergingCursor;
 use crate::read::run::{Run, RunCursor};
 use crate::read::visible::KeyRange;
 use crate::table::{FileMeta, SequentialCursor, TableOptions};
+use crate::value::ValueWindows;
 use crate::vfs::Vfs;
 
 /// A file and the level it is in or goes to.
@@ -120,7 +123,8 @@ impl MergeJob {
     ) -> Claimed {
         Self::claim_plan(keyspace, Some(range), |tree, _, range| {
             let (smallest, largest) = range.map(KeyRange::ends).unwrap_or_default();
-            policy::plan_range(tree, smallest.as_ref(), largest.as_ref(), before)
+            let options = keyspace.options();
+            policy::plan_range(tree, &options, smallest.as_ref(), largest.as_ref(), before)
         })
     }
 
@@ -264,10 +268,10 @@ impl Engine {
         self.catalog.commit_in(
             keyspace,
             |_| records,
-            |_| {
+            |state| {
                 let adds = [(on_disk(target), Shared::clone(file))];
-                let version = next_version(keyspace, &adds, &[(on_disk(level), number)]);
-                keyspace.install_version(version);
+                let removes = [(on_disk(level), number)];
+                keyspace.install_version(self.next_version(keyspace, state, &adds, &removes));
             },
         )?;
         self.grant_filters(keyspace, file.meta.entries());
@@ -292,7 +296,8 @@ impl Engine {
             .chain(inputs.lower.iter().map(|file| (on_disk(claim.level), file)))
             .map(|(level, file)| (level, file.meta.number))
             .collect();
-        let adds = self.handles(claim.level, &merged.files);
+        let written = merged.written;
+        let adds = self.handles(claim.level, &written.tables);
         let mut records: Vec<Record> = removes
             .iter()
             .map(|&(level, number)| Record::RemoveFile {
@@ -306,30 +311,34 @@ impl Engine {
             level: *level,
             file: file.meta.clone(),
         }));
-        merged.created.name_by(|| {
+        written.created.name_by(|| {
             self.catalog.commit_in(
                 keyspace,
                 |_| records,
-                |_| keyspace.install_version(next_version(keyspace, &adds, &removes)),
+                |state| {
+                    let version = self.next_version(keyspace, state, &adds, &removes);
+                    keyspace.install_version(version);
+                },
             )
         })?;
         for file in inputs.files() {
             file.mark_obsolete();
         }
         let entries_read: u64 = inputs.files().map(|file| file.meta.entries()).sum();
-        let entries: u64 = merged.files.iter().map(FileMeta::entries).sum();
+        let entries: u64 = written.tables.iter().map(FileMeta::entries).sum();
         self.grant_filters(keyspace, entries);
         let bytes = |files: &mut dyn Iterator<Item = &FileMeta>| files.map(FileMeta::bytes).sum();
         let read: u64 = bytes(&mut inputs.files().map(|file| &file.meta));
-        let written: u64 = bytes(&mut merged.files.iter());
+        let bytes_written: u64 = bytes(&mut written.tables.iter());
         stats::add(&self.counters.merge_bytes_read, read);
-        stats::add(&self.counters.merge_bytes_written, written);
+        stats::add(&self.counters.merge_bytes_written, bytes_written);
+        stats::add(&self.counters.run_bytes_read, merged.run_bytes_read);
         stats::add(&self.counters.merges, 1);
         self.options.listener.tell(|| Event::MergeEnded {
             keyspace: keyspace.name().to_owned(),
             level: claim.level,
             bytes_read: read,
-            bytes_written: written,
+            bytes_written,
             entries_dropped: entries_read - entries,
             duration: self.options.runtime.now().saturating_sub(start),
         });
@@ -401,7 +410,8 @@ impl Engine {
         };
         let wanted = || self.check_wanted(keyspace);
         let table_options = table_options(&options, units);
-        let output = Output::new(self, &wanted, class, table_options, Some(cutter));
+        let values = self.values_of_merge(&tree, inputs, claim.level, &options);
+        let output = Output::new(self, &wanted, class, table_options, values, Some(cutter));
         let cursors = inputs
             .runs()
             .into_iter()
@@ -416,6 +426,27 @@ impl Engine {
         )
     }
 
+    /// What a merge of `inputs` into level `target` of `tree` does with values.
+    fn values_of_merge(
+        &self,
+        tree: &TreeSummary<&[u8]>,
+        inputs: &Inputs,
+        target: usize,
+        options: &KeyspaceOptions,
+    ) -> Values {
+        if !Placement::of(tree, options).merges_in_place(target) {
+            return Values::Kept;
+        }
+        Values::in_place(Shared::clone(inputs.version.values()), self.value_windows())
+    }
+
+    /// For a job that reads values in the order of their keys.
+    pub(super) fn value_windows(&self) -> ValueWindows {
+        let vfs = Arc::clone(&self.options.vfs);
+        let memory = &self.memory.tables;
+        ValueWindows::new(vfs, self.directory.clone(), &memory.jobs, memory.jobs_max)
+    }
+
     /// # Errors
     /// `Closed` once the database is being closed, `NotFound` once `keyspace` is dropped: then nobody
     /// wants what a job does for it.
@@ -427,6 +458,27 @@ impl Engine {
     /// Where readers stand: whatever was dropped before this was taken cannot be missed by them.
     pub(super) fn read_points(&self) -> ReadPoints {
         self.snapshots.read_points(&self.visible)
+    }
+
+    /// The present version of `keyspace` with `adds` and without `removes`, by an edit that is part of
+    /// `state`.
+    pub(super) fn next_version(
+        &self,
+        keyspace: &KeyspaceCore,
+        state: &ManifestState,
+        adds: &[Placed],
+        removes: &[(u8, FileNumber)],
+    ) -> Version {
+        let version = match keyspace.state().version.apply(adds, removes) {
+            Ok(version) => version,
+            Err(contradiction) => {
+                unreachable!("a job broke the order of its level: {contradiction}")
+            }
+        };
+        match state.keyspaces.get(&keyspace.id()) {
+            Some(keyspace) => version.with_values(keyspace, &self.obsolete),
+            None => unreachable!("an edit of a keyspace is refused once that is dropped"),
+        }
     }
 
     /// Handles for new files of `level`.
@@ -482,18 +534,6 @@ impl JobContext for Engine {
     }
 }
 
-/// The present version of `keyspace` with `adds` and without `removes`, which are durable already.
-pub(super) fn next_version(
-    keyspace: &KeyspaceCore,
-    adds: &[Placed],
-    removes: &[(u8, FileNumber)],
-) -> Version {
-    match keyspace.state().version.apply(adds, removes) {
-        Ok(version) => version,
-        Err(contradiction) => unreachable!("a job broke the order of its level: {contradiction}"),
-    }
-}
-
 /// The handles of the files `numbers` of `level`, in that order.
 fn find(version: &Version, level: usize, numbers: &[FileNumber]) -> Vec<Shared<FileHandle>> {
     let files = version
@@ -516,6 +556,8 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
         logical_bytes: file.meta.logical_bytes(),
         entries: file.meta.entries(),
         tombstones: file.meta.tombstones(),
+        transient_bytes: file.meta.referred_bytes(),
+        transient_runs: file.meta.referred_files(),
         filter_units: file.meta.filter_units(),
         busy: work.busy.contains(&file.meta.number),
     };

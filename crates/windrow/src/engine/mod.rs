@@ -63,12 +63,13 @@ use crate::manifest::Obsolete;
 use crate::options::Options;
 use crate::runtime::Workers;
 use crate::table::{OpenTables, ScrubClock, TableContext};
+use crate::value::OpenValues;
 use crate::vfs::LockGuard;
 
 pub(crate) use keyspace::KeyspaceCore;
 pub use memory::MemoryUse;
 pub(crate) use reads::{StateCursor, StateView};
-pub use stats::{KeyspaceStats, LevelStats, StallStats, Stats, VerifyReport};
+pub use stats::{KeyspaceStats, LevelStats, RunStats, StallStats, Stats, VerifyReport};
 pub(crate) use write::Write;
 
 use catalog::Catalog;
@@ -88,6 +89,7 @@ pub(crate) struct Engine {
     options: Options,
     memory: Arc<Memory>,
     tables: Arc<OpenTables>,
+    values: Arc<OpenValues>,
     catalog: Catalog,
     chain: WalChain,
     commits: Commits,
@@ -252,10 +254,17 @@ impl Handle {
             context,
             options.open_files_max,
         );
+        let values = OpenValues::new(
+            Arc::clone(&options.vfs),
+            directory.to_owned(),
+            options.block_source,
+            options.open_files_max,
+        );
         let engine = Arc::new(Engine {
             directory: directory.to_owned(),
             memory,
             tables: Arc::new(tables),
+            values: Arc::new(values),
             catalog: opened.catalog,
             chain: opened.chain,
             commits: Commits::new(opened.last_sequence),
@@ -344,6 +353,7 @@ impl Handle {
         self.engine.remove_obsolete();
         self.engine.catalog.close();
         self.engine.tables.close();
+        self.engine.values.close();
         closed
     }
 }

@@ -277,7 +277,7 @@ fn prepare_directory(
         .any(|file| {
             matches!(
                 file,
-                FileName::Current | FileName::Wal(_) | FileName::Table(_)
+                FileName::Current | FileName::Wal(_) | FileName::Table(_) | FileName::Values(_)
             )
         });
     if !is_database {
@@ -336,10 +336,11 @@ fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSet<FileName>> {
         .collect())
 }
 
-/// The tables and logs that the manifest names.
+/// The tables, value files and logs that the manifest names.
 fn named_files(state: &ManifestState) -> impl Iterator<Item = FileName> {
-    let tables = state.files().iter().copied().map(FileName::Table);
-    tables.chain(state.logs.iter().copied().map(FileName::Wal))
+    state
+        .files()
+        .chain(state.logs.iter().copied().map(FileName::Wal))
 }
 
 /// Checks that every file that the manifest names is there.

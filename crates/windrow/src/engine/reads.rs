@@ -20,11 +20,13 @@ use crate::read::get::{Found, Source, get};
 use crate::read::merge::MergingCursor;
 use crate::read::source::SourceCursor;
 use crate::read::state::ReadState;
+use crate::read::values::EntryCursor;
 use crate::read::visible::{KeyRange, VisibleCursor};
 use crate::table::{OpenTables, ReadCounters};
+use crate::value::OpenValues;
 
 /// A cursor over one keyspace at one moment.
-pub(crate) type StateCursor = VisibleCursor<MergingCursor<SourceCursor>>;
+pub(crate) type StateCursor = EntryCursor<MergingCursor<SourceCursor>>;
 
 /// One keyspace at one moment, held for cursors.
 #[derive(Debug)]
@@ -34,6 +36,7 @@ pub(crate) struct StateView {
     /// Everything up to here is in the state.
     complete: SequenceNumber,
     tables: Arc<OpenTables>,
+    values: Arc<OpenValues>,
     dead: Arc<DeadStretch>,
 }
 
@@ -41,8 +44,10 @@ impl StateView {
     /// A cursor over the visible entries of `range`.
     pub(crate) fn cursor(&self, range: KeyRange) -> StateCursor {
         let sources = SourceCursor::all(&self.state, &self.tables, &range);
-        VisibleCursor::new(MergingCursor::new(sources), self.sequence, range)
-            .skipping(Arc::clone(&self.dead), self.complete)
+        let visible = VisibleCursor::new(MergingCursor::new(sources), self.sequence, range)
+            .skipping(Arc::clone(&self.dead), self.complete);
+        let files = Shared::clone(self.state.version.values());
+        EntryCursor::new(visible, files, Arc::clone(&self.values))
     }
 }
 
@@ -54,7 +59,7 @@ impl Engine {
         keyspace: &KeyspaceCore,
         key: &[u8],
         at: Option<SequenceNumber>,
-        found: impl FnOnce(Found<'_>) -> R,
+        found: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
         self.check_readable(keyspace, at)?;
         let state = keyspace.state();
@@ -74,7 +79,7 @@ impl Engine {
         let sequence = at.unwrap_or_else(|| self.visible.load(Ordering::Acquire));
         let read = |key: &K| {
             self.get_in(keyspace, &state, key.as_ref(), sequence, |found| {
-                found.bytes().to_vec()
+                found.to_vec()
             })
         };
         keys.iter().map(read).collect()
@@ -99,10 +104,11 @@ impl Engine {
         state: &ReadState,
         key: &[u8],
         sequence: SequenceNumber,
-        found: impl FnOnce(Found<'_>) -> R,
+        found: impl FnOnce(Found<'_>) -> Result<R>,
     ) -> Result<Option<R>> {
         let mut counters = ReadCounters::default();
-        let answer = get(state, &self.tables, key, sequence, &mut counters, found);
+        let (tables, values) = (&self.tables, &self.values);
+        let answer = get(state, tables, values, key, sequence, &mut counters, found);
         self.counters.add_read(1, &counters);
         let Some((source, value)) = answer? else {
             return Ok(None);
@@ -130,6 +136,7 @@ impl Engine {
             sequence,
             complete,
             tables: Arc::clone(&self.tables),
+            values: Arc::clone(&self.values),
             dead: Arc::clone(&keyspace.dead),
         })
     }
@@ -137,7 +144,7 @@ impl Engine {
     /// Adds what a cursor has counted.
     pub(crate) fn count_scan(&self, cursor: &mut StateCursor) {
         let mut counters = ReadCounters::default();
-        for source in cursor.merged_mut().children_mut() {
+        for source in cursor.moving().merged_mut().children_mut() {
             counters.add(&source.take_counters());
         }
         self.counters.add_read(0, &counters);

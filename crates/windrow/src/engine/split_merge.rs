@@ -16,11 +16,13 @@ use std::time::Duration;
 use super::merge_job::Inputs;
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::Mutex;
-use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::base::{Error, ErrorKind, Result};
 use crate::compact::merge::{Merged, Part};
-use crate::compact::output::Created;
+use crate::compact::output::{Created, Written};
+use crate::manifest::names::FileName;
 use crate::policy::{Claim, ReadPoints};
 use crate::table::FileMeta;
+use crate::value::ValueFileMeta;
 
 /// A leader that waits for parts looks again after this time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -42,17 +44,19 @@ struct Progress {
     /// The next part that nobody has taken.
     next: usize,
     running: usize,
-    written: Vec<Written>,
+    written: Vec<PartWritten>,
     failed: Option<Error>,
 }
 
 /// What a part has written.
 #[derive(Debug)]
-struct Written {
+struct PartWritten {
     part: usize,
-    files: Vec<FileMeta>,
-    created: Vec<FileNumber>,
+    tables: Vec<FileMeta>,
+    runs: Vec<ValueFileMeta>,
+    created: Vec<FileName>,
     entries: u64,
+    run_bytes_read: u64,
 }
 
 /// A part on loan to the thread that carries it out.
@@ -116,11 +120,13 @@ impl Taken {
         let mut progress = self.split.progress.lock();
         progress.running -= 1;
         match outcome {
-            Ok(merged) => progress.written.push(Written {
+            Ok(merged) => progress.written.push(PartWritten {
                 part: self.part,
-                files: merged.files,
-                created: merged.created.release(),
+                tables: merged.written.tables,
+                runs: merged.written.runs,
+                created: merged.written.created.release(),
                 entries: merged.entries,
+                run_bytes_read: merged.run_bytes_read,
             }),
             Err(error) => {
                 progress.failed.get_or_insert(error);
@@ -172,22 +178,29 @@ impl Engine {
             self.signal.wait_after(generation, LOOK_AGAIN);
         }
         let mut progress = split.progress.lock();
-        let mut written = std::mem::take(&mut progress.written);
+        let mut parts = std::mem::take(&mut progress.written);
         let failed = progress.failed.take();
         drop(progress);
-        written.sort_by_key(|written| written.part);
-        let numbers = written.iter().flat_map(|written| &written.created).copied();
-        let created = Created::adopt(self, numbers.collect()); // I2
+        parts.sort_by_key(|part| part.part);
+        let files = parts.iter().flat_map(|part| &part.created).copied();
+        let mut written = Written {
+            tables: Vec::new(),
+            runs: Vec::new(),
+            created: Created::adopt(self, files.collect()), // I2
+        };
         if let Some(error) = failed {
             return Err(error);
         }
+        let entries = parts.iter().map(|part| part.entries).sum();
+        let run_bytes_read = parts.iter().map(|part| part.run_bytes_read).sum();
+        for part in parts {
+            written.tables.extend(part.tables);
+            written.runs.extend(part.runs);
+        }
         Ok(Merged {
-            created,
-            entries: written.iter().map(|written| written.entries).sum(),
-            files: written
-                .into_iter()
-                .flat_map(|written| written.files)
-                .collect(),
+            written,
+            entries,
+            run_bytes_read,
         })
     }
 

@@ -35,6 +35,10 @@ pub struct Stats {
     pub merge_bytes_written: u64,
     /// Bytes of tables read by merges.
     pub merge_bytes_read: u64,
+    /// Bytes of values written to transient runs by flushes.
+    pub run_bytes_written: u64,
+    /// Bytes of transient runs read by merges that put values in place.
+    pub run_bytes_read: u64,
     /// Memtables flushed.
     pub flushes: u64,
     /// Merges finished.
@@ -72,9 +76,10 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Bytes the engine has written: log, manifest and tables.
+    /// Bytes the engine has written: log, manifest, tables and transient runs.
     pub fn written_bytes(&self) -> u64 {
-        self.wal_bytes + self.manifest_bytes + self.flush_bytes + self.merge_bytes_written
+        let tables = self.flush_bytes + self.merge_bytes_written;
+        self.wal_bytes + self.manifest_bytes + tables + self.run_bytes_written
     }
 
     /// How many writes had to wait.
@@ -137,6 +142,21 @@ pub struct KeyspaceStats {
     pub gets_answered_by_memtables: u64,
     /// Its levels, level 0 first.
     pub levels: Vec<LevelStats>,
+    /// Its transient runs.
+    pub runs: RunStats,
+}
+
+/// What the transient runs of a keyspace look like now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct RunStats {
+    /// Value files.
+    pub files: usize,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Bytes of those that tables refer to.
+    pub live_bytes: u64,
 }
 
 /// What a level looks like now.
@@ -183,6 +203,8 @@ pub struct VerifyReport {
     pub entries: u64,
     /// Bytes in them.
     pub bytes: u64,
+    /// Values in value files that were read.
+    pub values: u64,
     /// Everything that is wrong.
     pub damage: Vec<crate::Error>,
 }
@@ -288,6 +310,8 @@ pub(crate) struct Counters {
     pub(crate) flush_bytes: AtomicU64,
     pub(crate) merge_bytes_written: AtomicU64,
     pub(crate) merge_bytes_read: AtomicU64,
+    pub(crate) run_bytes_written: AtomicU64,
+    pub(crate) run_bytes_read: AtomicU64,
     pub(crate) flushes: AtomicU64,
     pub(crate) merges: AtomicU64,
     pub(crate) merge_parts: AtomicU64,
@@ -308,6 +332,8 @@ impl Counters {
             flush_bytes: zero(),
             merge_bytes_written: zero(),
             merge_bytes_read: zero(),
+            run_bytes_written: zero(),
+            run_bytes_read: zero(),
             flushes: zero(),
             merges: zero(),
             merge_parts: zero(),
@@ -354,6 +380,8 @@ impl Counters {
             (&self.flush_bytes, &mut stats.flush_bytes),
             (&self.merge_bytes_written, &mut stats.merge_bytes_written),
             (&self.merge_bytes_read, &mut stats.merge_bytes_read),
+            (&self.run_bytes_written, &mut stats.run_bytes_written),
+            (&self.run_bytes_read, &mut stats.run_bytes_read),
             (&self.flushes, &mut stats.flushes),
             (&self.merges, &mut stats.merges),
             (&self.merge_parts, &mut stats.merge_parts),

@@ -8,7 +8,8 @@ use crate::base::{Error, ErrorKind, Result};
 use crate::filter::FILTER_UNITS_MAX;
 
 impl Engine {
-    /// Checks every table of every keyspace, block by block, against the manifest.
+    /// Checks every table of every keyspace, block by block, against the manifest, and every value
+    /// that tables refer to.
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
         self.check_open()?;
         let mut report = VerifyReport::default();
@@ -26,6 +27,8 @@ impl Engine {
                 format!("keyspace {}: {contradiction}", keyspace.name()),
             ));
         }
+        // Past what is open already, as for tables.
+        let mut values = self.value_windows();
         for file in state
             .version
             .levels()
@@ -36,7 +39,12 @@ impl Engine {
             // Opened anew, so that footers, indexes and filters are read from the disk again.
             match self.tables.open_anew(&file.meta, FILTER_UNITS_MAX) {
                 Ok(table) => {
-                    let checked = table.verify(&mut report.damage)?;
+                    let mut check_value = |key: &[u8], pointer: &[u8]| {
+                        report.values += 1;
+                        let (file, pointer) = state.version.values().resolve(pointer)?;
+                        values.read(&file.meta, key, &pointer).map(drop)
+                    };
+                    let checked = table.verify(&mut report.damage, &mut check_value)?;
                     report.segments += checked.segments;
                     report.blocks += checked.blocks;
                     report.entries += checked.entries;

@@ -163,6 +163,11 @@ fn change(record: &Change) -> Record<'_> {
         } => keyspace(Record::new("remove_file"), *id)
             .number("level", u64::from(*level))
             .number("file", number.0),
+        Change::AddRun { keyspace: id, file } => keyspace(Record::new("add_run"), *id)
+            .number("file", file.number.0)
+            .number("length", file.length)
+            .number("entries", file.entries)
+            .number("value_bytes", file.value_bytes),
         Change::LevelCount {
             keyspace: id,
             count,
@@ -208,6 +213,15 @@ fn segments(file: &FileMeta, report: &mut Report<'_>) -> Result<()> {
                 .number("filter_bytes", segment.filter_bytes())
                 .number("footer_checksum", u64::from(segment.footer_checksum)),
         )?;
+        for (file, referred) in segment.references.iter() {
+            report.show(
+                &Record::new("reference")
+                    .at_depth(3)
+                    .number("file", file.0)
+                    .number("entries", referred.entries)
+                    .number("bytes", referred.bytes),
+            )?;
+        }
     }
     Ok(())
 }

@@ -7,7 +7,8 @@
 //! [`visit`] hands out what a file holds as [`Record`]s, outer ones before inner ones; [`dump`] writes
 //! them as text, a line each. What the records mean is described in `docs/format.md`.
 //!
-//! I1. Only what passes its checksum is shown. Damage is shown as a record `damage`, what can still be
+//! I1. Only what passes its checksum is shown, but for records of value files that hold no key: they
+//!     are shown as not verified. Damage is shown as a record `damage`, what can still be
 //!     read behind it is read, and the first damage is the error at the end.
 //!
 //! Concurrency: none; a call works by itself.
@@ -15,6 +16,7 @@
 mod logs;
 mod record;
 mod tables;
+mod values;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -59,10 +61,11 @@ pub fn visit(path: &Path, visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>
         Some(FileName::Wal(number)) => logs::wal(&place, number, &mut report)?,
         Some(FileName::Manifest(number)) => logs::manifest(&place, number, &mut report)?,
         Some(FileName::Table(number)) => tables::table(&place, number, &mut report)?,
+        Some(FileName::Values(number)) => values::values(&place, number, &mut report)?,
         Some(FileName::Current) => current(&place, &mut report)?,
         Some(FileName::CurrentNew | FileName::Lock | FileName::Reserve) | None => {
             return Err(Error::invalid_argument(format!(
-                "{} is not a log, a manifest, a table or CURRENT",
+                "{} is not a log, a manifest, a table, a value file or CURRENT",
                 path.display()
             )));
         }

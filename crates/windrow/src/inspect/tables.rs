@@ -14,6 +14,7 @@ use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::filter::Filter;
 use crate::table::{FOOTER_BYTES, Footer, Handle, Properties, SegmentIndex};
+use crate::value::ValuePointer;
 use crate::vfs::{self, read_exact_at};
 
 /// Shows a table file.
@@ -66,6 +67,7 @@ pub(super) fn entry(
         Kind::Value => Record::new("value")
             .bytes("key", key)
             .number("value_bytes", value_bytes as u64),
+        Kind::RunPointer => Record::new("run_pointer").bytes("key", key),
     };
     record.number("sequence", sequence)
 }
@@ -211,7 +213,17 @@ impl Table<'_> {
             key.truncate(layout.prefix_length());
             key.extend_from_slice(suffix.unwrap_or_default());
             let (kind, sequence) = (found.trailer.kind(), found.trailer.sequence());
-            report.show(&entry(kind, sequence, &key, found.end - found.value).at_depth(1))?;
+            let mut record = entry(kind, sequence, &key, found.end - found.value).at_depth(1);
+            if kind == Kind::RunPointer {
+                let value = payload.get(found.value..found.end).unwrap_or_default();
+                let pointer = ValuePointer::decode(value).map_err(&damaged)?;
+                record = record
+                    .number("file", pointer.file.0)
+                    .number("offset", pointer.offset)
+                    .number("record_bytes", pointer.record_bytes)
+                    .number("value_bytes", pointer.value_bytes);
+            }
+            report.show(&record)?;
             offset = found.end;
         }
         Ok(())
@@ -245,7 +257,7 @@ fn properties_record(handle: Handle, properties: &Properties) -> Record<'_> {
         .number("blocks", properties.blocks)
 }
 
-fn compression_name(codec: Compression) -> &'static str {
+pub(super) fn compression_name(codec: Compression) -> &'static str {
     match codec {
         Compression::None => "none",
         Compression::Lz4 => "lz4",

@@ -56,6 +56,7 @@ pub(crate) fn put_entry(
     match kind {
         Kind::Tombstone => debug_assert!(value.is_empty()),
         Kind::Value => put_bytes(buffer, value),
+        Kind::RunPointer => unreachable!("runs are written by flushes, whose values were logged"),
     }
 }
 
@@ -106,6 +107,7 @@ impl<'a> BatchReader<'a> {
             reader.finish("bytes behind the last entry of a batch")?;
             return Ok(None);
         }
+        let start = reader.clone();
         let kind = read_kind(&mut reader)?;
         let keyspace = reader.varint_at_most(u64::from(u32::MAX), "keyspace of an entry")?;
         let key_start = reader.clone();
@@ -115,6 +117,7 @@ impl<'a> BatchReader<'a> {
         }
         let value = match kind {
             Kind::Tombstone => &[],
+            Kind::RunPointer => return Err(start.error("a pointer into a run in a log")),
             Kind::Value => reader.prefixed_bytes(VALUE_BYTES_MAX, "value of an entry")?,
         };
         let entry = Entry {

@@ -14,8 +14,9 @@ use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::options::RecordedOptions;
 use crate::table::FileMeta;
+use crate::value::ValueFileMeta;
 
-use super::file_codec::{put_file, read_file};
+use super::file_codec::{put_file, put_value_file, read_file, read_value_file};
 
 /// The version of the whole on-disk format that this build writes and reads.
 const FORMAT_VERSION: u64 = 1;
@@ -55,6 +56,12 @@ pub(crate) enum Record {
         keyspace: KeyspaceId,
         level: u8,
         number: FileNumber,
+    },
+    /// A file of a transient run, complete. It goes by itself with the edit that removes the last
+    /// table that refers to it.
+    AddRun {
+        keyspace: KeyspaceId,
+        file: ValueFileMeta,
     },
     /// The nominal number of levels below level 0, from which capacities are computed.
     LevelCount { keyspace: KeyspaceId, count: u8 },
@@ -101,6 +108,7 @@ mod tag {
     pub(super) const DROP_KEYSPACE: u64 = 12;
     pub(super) const USED: u64 = 13;
     pub(super) const KEYSPACE_OPTIONS: u64 = 14;
+    pub(super) const ADD_RUN: u64 = 15;
 }
 
 impl Edit {
@@ -176,6 +184,11 @@ impl Record {
                 put_varint(body, number.0);
                 tag::REMOVE_FILE
             }
+            Self::AddRun { keyspace, file } => {
+                put_varint(body, u64::from(keyspace.0));
+                put_value_file(body, file);
+                tag::ADD_RUN
+            }
             Self::LevelCount { keyspace, count } => {
                 put_varint(body, u64::from(keyspace.0));
                 body.push(*count);
@@ -242,6 +255,10 @@ impl Record {
                 keyspace: read_keyspace(&mut reader)?,
                 level: read_level(&mut reader)?,
                 number: read_number(&mut reader)?,
+            },
+            tag::ADD_RUN => Self::AddRun {
+                keyspace: read_keyspace(&mut reader)?,
+                file: read_value_file(&mut reader)?,
             },
             tag::LEVEL_COUNT => Self::LevelCount {
                 keyspace: read_keyspace(&mut reader)?,

@@ -1,7 +1,7 @@
-//! The bytes of a table file's metadata in an edit. See "Manifest" in `docs/format.md`.
+//! The bytes of the metadata of table files and value files in an edit. See "Manifest" in `docs/format.md`.
 //!
 //! I1. What decodes is consistent in itself: at least one segment, segments one behind the other,
-//!     ordered keys and sequence numbers, no more tombstones than entries.
+//!     ordered keys and sequence numbers, no more tombstones than entries; no value file is empty.
 
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::{KEY_BYTES_MAX, SEGMENTS_MAX};
@@ -10,7 +10,8 @@ use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::filter::FILTER_UNITS_MAX;
-use crate::table::{FileMeta, SegmentMeta};
+use crate::table::{FileMeta, References, SegmentMeta};
+use crate::value::ValueFileMeta;
 
 /// Appends `file` to `buffer`.
 pub(super) fn put_file(buffer: &mut Vec<u8>, file: &FileMeta) {
@@ -39,6 +40,7 @@ fn put_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
         put_varint(buffer, *unit);
     }
     buffer.extend_from_slice(&segment.footer_checksum.to_le_bytes());
+    segment.references.encode(buffer);
 }
 
 /// Reads what [`put_file`] wrote.
@@ -92,6 +94,7 @@ fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
         logical_bytes: reader.varint("logical bytes of a segment")?,
         filter_units: read_filter_units(reader)?,
         footer_checksum: reader.u32("footer checksum of a segment")?,
+        references: References::read(reader)?,
     };
     if segment.tombstones > segment.entries || segment.entries == 0 {
         return Err(start.error("a segment without entries, or with more tombstones than entries"));
@@ -102,7 +105,33 @@ fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
     if segment.sequence_min > segment.sequence_max {
         return Err(start.error("a segment whose smallest sequence number is above its largest"));
     }
+    if segment.references.entries() > segment.entries {
+        return Err(start.error("a segment with more references than entries"));
+    }
     Ok(segment)
+}
+
+/// Appends `file` to `buffer`.
+pub(super) fn put_value_file(buffer: &mut Vec<u8>, file: &ValueFileMeta) {
+    put_varint(buffer, file.number.0);
+    put_varint(buffer, file.length);
+    put_varint(buffer, file.entries);
+    put_varint(buffer, file.value_bytes);
+}
+
+/// Reads what [`put_value_file`] wrote.
+pub(super) fn read_value_file(reader: &mut Reader<'_>) -> Result<ValueFileMeta, DecodeError> {
+    let start = reader.clone();
+    let file = ValueFileMeta {
+        number: FileNumber(reader.varint("number of a value file")?),
+        length: reader.varint("length of a value file")?,
+        entries: reader.varint("entries of a value file")?,
+        value_bytes: reader.varint("bytes of the values of a value file")?,
+    };
+    if file.entries == 0 || file.length < file.entries {
+        return Err(start.error("a value file without entries, or with more than it can hold"));
+    }
+    Ok(file)
 }
 
 fn read_filter_units(reader: &mut Reader<'_>) -> Result<[u64; FILTER_UNITS_MAX], DecodeError> {

@@ -21,4 +21,4 @@ mod version;
 pub(crate) use edit::{Edit, KEYSPACE_NAME_BYTES_MAX, Record};
 pub(crate) use state::{KeyspaceState, ManifestState};
 pub(crate) use store::{ManifestStore, manifest_length, read_current, read_manifest};
-pub(crate) use version::{FileHandle, Level, Obsolete, Version};
+pub(crate) use version::{FileHandle, Level, Obsolete, ValueFiles, Version};

@@ -15,6 +15,8 @@ pub(crate) enum FileName {
     Wal(FileNumber),
     /// A table file.
     Table(FileNumber),
+    /// A value file.
+    Values(FileNumber),
     /// A manifest.
     Manifest(FileNumber),
     /// Names the manifest that counts.
@@ -42,6 +44,7 @@ impl FileName {
                 match extension {
                     "wal" => Self::Wal(number),
                     "table" => Self::Table(number),
+                    "values" => Self::Values(number),
                     "manifest" => Self::Manifest(number),
                     _ => return None,
                 }
@@ -54,7 +57,10 @@ impl FileName {
     /// The number in the name.
     pub(crate) fn number(self) -> Option<FileNumber> {
         match self {
-            Self::Wal(number) | Self::Table(number) | Self::Manifest(number) => Some(number),
+            Self::Wal(number)
+            | Self::Table(number)
+            | Self::Values(number)
+            | Self::Manifest(number) => Some(number),
             Self::Current | Self::CurrentNew | Self::Lock | Self::Reserve => None,
         }
     }
@@ -65,6 +71,7 @@ impl fmt::Display for FileName {
         match self {
             Self::Wal(number) => write!(f, "{number}.wal"),
             Self::Table(number) => write!(f, "{number}.table"),
+            Self::Values(number) => write!(f, "{number}.values"),
             Self::Manifest(number) => write!(f, "{number}.manifest"),
             Self::Current => f.write_str("CURRENT"),
             Self::CurrentNew => f.write_str("CURRENT.new"),
@@ -85,6 +92,7 @@ mod tests {
             for file in [
                 FileName::Wal(number),
                 FileName::Table(number),
+                FileName::Values(number),
                 FileName::Manifest(number),
                 FileName::Current,
                 FileName::CurrentNew,
@@ -95,6 +103,16 @@ mod tests {
             }
         }
         assert_eq!(FileName::Wal(FileNumber(12)).to_string(), "000012.wal");
+        let number = FileNumber(15);
+        assert_eq!(FileName::Values(number).to_string(), "000015.values");
+        assert_eq!(
+            FileName::Values(number).to_string(),
+            crate::value::file_name(number)
+        );
+        assert_eq!(
+            FileName::Table(number).to_string(),
+            crate::table::file_name(number)
+        );
     }
 
     #[test]
@@ -105,6 +123,7 @@ mod tests {
             "0000012.wal",
             "+00012.wal",
             "000012.log",
+            "000012.value",
             "000012",
             "current",
             "000012.wal.bak",

@@ -2,7 +2,9 @@
 //!
 //! I1. Every id that occurs is below `next_id`, which is at most [`FILE_NUMBER_MAX`]; no file stands in two places.
 //! I2. Sequence numbers, ids and log numbers only grow.
-//! I3. [`snapshot`](ManifestState::snapshot) applied to an empty state gives the same state.
+//! I3. Between two edits, what tables refer to is in a value file of their keyspace and no more than
+//!     that holds, and every run is referred to.
+//! I4. [`snapshot`](ManifestState::snapshot) applied to an empty state gives the same state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,10 +12,11 @@ use std::fmt;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::options::RecordedOptions;
-use crate::table::FileMeta;
+use crate::table::{FileMeta, Referred};
+use crate::value::ValueFileMeta;
 
 use super::edit::{Edit, Record};
-use super::names::FILE_NUMBER_MAX;
+use super::names::{FILE_NUMBER_MAX, FileName};
 
 /// An edit that does not fit the state it is applied to: on disk, damage; in memory, a bug.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +54,15 @@ pub(crate) struct KeyspaceState {
     pub(crate) levels: Vec<BTreeMap<FileNumber, FileMeta>>,
     /// Every entry up to this sequence number is in table files.
     pub(crate) flushed: SequenceNumber,
+    /// The files of transient runs.
+    pub(crate) runs: BTreeMap<FileNumber, RunState>,
+}
+
+/// A file of a transient run, and what the tables of its keyspace refer to in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct RunState {
+    pub(crate) file: ValueFileMeta,
+    pub(crate) referred: Referred,
 }
 
 impl KeyspaceState {
@@ -61,7 +73,33 @@ impl KeyspaceState {
             level_count: 1,
             levels: vec![BTreeMap::new(); LEVELS_MAX + 1],
             flushed: 0,
+            runs: BTreeMap::new(),
         }
+    }
+
+    /// Adds what `file` refers to in runs, or takes it away, by `count`.
+    fn count_references(
+        &mut self,
+        file: &FileMeta,
+        count: impl Fn(u64, u64) -> Option<u64>,
+    ) -> Result<(), Contradiction> {
+        for (number, referred) in file.segments.iter().flat_map(|it| it.references.iter()) {
+            let run = self.runs.get_mut(&number).ok_or_else(|| {
+                Contradiction(format!(
+                    "table file {} refers to value file {number}, which is not there",
+                    file.number
+                ))
+            })?;
+            let entries = count(run.referred.entries, referred.entries);
+            let bytes = count(run.referred.bytes, referred.bytes);
+            let (Some(entries), Some(bytes)) = (entries, bytes) else {
+                return Err(Contradiction(format!(
+                    "the references to value file {number} do not add up"
+                )));
+            };
+            run.referred = Referred { entries, bytes };
+        }
+        Ok(())
     }
 }
 
@@ -82,7 +120,7 @@ pub(crate) struct ManifestState {
     pub(crate) log_ends: BTreeMap<FileNumber, u64>,
     /// How far the logs are known to be durable: a log and an offset in it.
     pub(crate) log_synced: Option<(FileNumber, u64)>,
-    /// All table files of all keyspaces.
+    /// All table and value files of all keyspaces.
     files: BTreeSet<FileNumber>,
 }
 
@@ -106,7 +144,41 @@ impl ManifestState {
     pub(crate) fn apply(&mut self, edit: &Edit) -> Result<(), Contradiction> {
         edit.records
             .iter()
-            .try_for_each(|record| self.apply_record(record))
+            .try_for_each(|record| self.apply_record(record))?;
+        let keyspaces = edit.records.iter().filter_map(|record| match record {
+            Record::AddRun { keyspace, .. }
+            | Record::AddFile { keyspace, .. }
+            | Record::RemoveFile { keyspace, .. } => Some(*keyspace),
+            _ => None,
+        });
+        self.settle_runs(&keyspaces.collect())
+    }
+
+    /// I3: lets go of the runs of `keyspaces` that nothing refers to any more.
+    fn settle_runs(&mut self, keyspaces: &BTreeSet<KeyspaceId>) -> Result<(), Contradiction> {
+        for id in keyspaces {
+            let Some(keyspace) = self.keyspaces.get_mut(id) else {
+                continue;
+            };
+            for RunState { file, referred } in keyspace.runs.values() {
+                let holds = referred.entries <= file.entries && referred.bytes <= file.length;
+                require(holds, || {
+                    format!(
+                        "more is referred to in value file {} than it holds",
+                        file.number
+                    )
+                })?;
+            }
+            let files = &mut self.files;
+            keyspace.runs.retain(|number, run| {
+                let is_referred = run.referred.entries > 0;
+                if !is_referred {
+                    files.remove(number);
+                }
+                is_referred
+            });
+        }
+        Ok(())
     }
 
     /// The edit that makes an empty state into this one.
@@ -164,9 +236,13 @@ impl ManifestState {
         flushed.fold(self.used_sequence, SequenceNumber::max)
     }
 
-    /// All table files of all keyspaces.
-    pub(crate) fn files(&self) -> &BTreeSet<FileNumber> {
-        &self.files
+    /// All table files and value files of all keyspaces.
+    pub(crate) fn files(&self) -> impl Iterator<Item = FileName> {
+        self.keyspaces.values().flat_map(|keyspace| {
+            let tables = keyspace.levels.iter().flat_map(BTreeMap::keys);
+            let tables = tables.copied().map(FileName::Table);
+            tables.chain(keyspace.runs.keys().copied().map(FileName::Values))
+        })
     }
 
     fn apply_record(&mut self, record: &Record) -> Result<(), Contradiction> {
@@ -199,6 +275,7 @@ impl ManifestState {
                 level,
                 number,
             } => self.remove_file(*keyspace, *level, *number),
+            Record::AddRun { keyspace, file } => self.add_run(*keyspace, file),
             Record::LevelCount { keyspace, count } => {
                 require((1..=LEVELS_MAX).contains(&usize::from(*count)), || {
                     format!("keyspace {keyspace} of {count} levels")
@@ -252,7 +329,8 @@ impl ManifestState {
     fn drop_keyspace(&mut self, id: KeyspaceId) -> Result<(), Contradiction> {
         let dropped = self.keyspaces.remove(&id);
         let dropped = dropped.ok_or_else(|| no_keyspace(id))?;
-        for number in dropped.levels.iter().flat_map(BTreeMap::keys) {
+        let tables = dropped.levels.iter().flat_map(BTreeMap::keys);
+        for number in tables.chain(dropped.runs.keys()) {
             self.files.remove(number);
         }
         self.used_sequence = self.used_sequence.max(dropped.flushed);
@@ -272,8 +350,22 @@ impl ManifestState {
         }
         let files = self.level(keyspace, level)?;
         files.insert(number, file.clone());
+        self.keyspace(keyspace)?
+            .count_references(file, u64::checked_add)?;
         require(self.files.insert(number), || {
             format!("table file {number} is added twice")
+        })
+    }
+
+    fn add_run(&mut self, keyspace: KeyspaceId, file: &ValueFileMeta) -> Result<(), Contradiction> {
+        self.check_id(file.number.0)?;
+        let run = RunState {
+            file: *file,
+            referred: Referred::default(),
+        };
+        self.keyspace(keyspace)?.runs.insert(file.number, run);
+        require(self.files.insert(file.number), || {
+            format!("value file {} is added twice", file.number)
         })
     }
 
@@ -284,10 +376,14 @@ impl ManifestState {
         number: FileNumber,
     ) -> Result<(), Contradiction> {
         let removed = self.level(keyspace, level)?.remove(&number);
+        let removed = removed.ok_or_else(|| {
+            Contradiction(format!(
+                "table file {number} is removed from level {level} and is not there"
+            ))
+        })?;
         self.files.remove(&number);
-        require(removed.is_some(), || {
-            format!("table file {number} is removed from level {level} and is not there")
-        })
+        self.keyspace(keyspace)?
+            .count_references(&removed, u64::checked_sub)
     }
 
     fn add_log(&mut self, number: FileNumber) -> Result<(), Contradiction> {
@@ -361,6 +457,10 @@ impl KeyspaceState {
             keyspace,
             sequence: self.flushed,
         });
+        records.extend(self.runs.values().map(|run| Record::AddRun {
+            keyspace,
+            file: run.file,
+        }));
         for (level, files) in (0..).zip(&self.levels) {
             records.extend(files.values().map(|file| Record::AddFile {
                 keyspace,

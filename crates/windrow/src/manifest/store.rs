@@ -395,7 +395,7 @@ pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Cur
     }
 }
 
-/// Whether `directory` holds logs or tables.
+/// Whether `directory` holds logs, tables or value files.
 fn holds_data(vfs: &dyn Vfs, directory: &Path) -> Result<bool> {
     let names = match vfs.list(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
@@ -404,7 +404,7 @@ fn holds_data(vfs: &dyn Vfs, directory: &Path) -> Result<bool> {
     Ok(names.iter().any(|name| {
         matches!(
             FileName::parse(name),
-            Some(FileName::Wal(_) | FileName::Table(_))
+            Some(FileName::Wal(_) | FileName::Table(_) | FileName::Values(_))
         )
     }))
 }

@@ -2,34 +2,72 @@
 //!
 //! A version is immutable; a change makes a new one, which shares the levels that did not change.
 //! Readers hold versions, versions hold file handles, and the last holder of a file that has left
-//! the manifest hands its number over for deletion.
+//! the manifest hands its name over for deletion.
 //!
 //! I1. In levels 1 and deeper the files are disjoint at user keys and in ascending order.
 //! I2. In level 0 newer files stand first, and where two files overlap, every entry of the newer one
 //!     is newer than every entry of the older.
-//! I3. A file's number reaches [`Obsolete`] at most once, when its handle was marked and nobody
+//! I3. A file's name reaches [`Obsolete`] at most once, when its handle was marked and nobody
 //!     holds it any more.
+//! I4. Every value file that a table of the version refers to is in the version.
 //!
 //! Concurrency: everything is shared freely.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::base::prefix_index::PrefixIndex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{Mutex, Shared};
-use crate::base::{FileNumber, SequenceNumber};
+use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber};
 use crate::table::{FileMeta, TableSlot};
+use crate::value::{ValueFileMeta, ValuePointer, ValueSlot};
 
-use super::state::{Contradiction, KeyspaceState};
+use super::names::FileName;
+use super::state::{Contradiction, KeyspaceState, RunState};
 
-/// Numbers of files that may be deleted.
+/// Files that may be deleted.
 #[derive(Debug, Default)]
-pub(crate) struct Obsolete(Mutex<Vec<FileNumber>>);
+pub(crate) struct Obsolete(Mutex<Vec<FileName>>);
 
 impl Obsolete {
-    /// Takes the numbers that have come together since the last call.
-    pub(crate) fn take(&self) -> Vec<FileNumber> {
+    /// Takes the files that have come together since the last call.
+    pub(crate) fn take(&self) -> Vec<FileName> {
         std::mem::take(&mut *self.0.lock())
+    }
+}
+
+/// Hands a file over for deletion when it is dropped marked.
+#[derive(Debug)]
+struct Fate {
+    file: FileName,
+    is_obsolete: AtomicBool,
+    obsolete: Arc<Obsolete>,
+}
+
+impl Fate {
+    fn new(file: FileName, obsolete: Arc<Obsolete>) -> Self {
+        Self {
+            file,
+            is_obsolete: AtomicBool::new(false),
+            obsolete,
+        }
+    }
+
+    fn mark(&self) {
+        self.is_obsolete.store(true, Ordering::Release);
+    }
+
+    fn is_marked(&self) -> bool {
+        self.is_obsolete.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Fate {
+    fn drop(&mut self) {
+        if self.is_marked() {
+            self.obsolete.0.lock().push(self.file); // I3
+        }
     }
 }
 
@@ -38,18 +76,17 @@ impl Obsolete {
 pub(crate) struct FileHandle {
     pub(crate) meta: FileMeta,
     slot: Arc<TableSlot>,
-    is_obsolete: AtomicBool,
-    obsolete: Arc<Obsolete>,
+    fate: Fate,
 }
 
 impl FileHandle {
     /// A handle on the file that `meta` describes.
     pub(crate) fn new(meta: FileMeta, obsolete: Arc<Obsolete>) -> Shared<Self> {
+        let fate = Fate::new(FileName::Table(meta.number), obsolete);
         Shared::new(Self {
             meta,
             slot: Arc::default(),
-            is_obsolete: AtomicBool::new(false),
-            obsolete,
+            fate,
         })
     }
 
@@ -67,17 +104,109 @@ impl FileHandle {
 
     /// The edit that drops the file is durable: the file goes when its last holder goes.
     pub(crate) fn mark_obsolete(&self) {
-        self.is_obsolete.store(true, Ordering::Release);
+        self.fate.mark();
     }
 }
 
 impl Drop for FileHandle {
     fn drop(&mut self) {
-        if self.is_obsolete.load(Ordering::Acquire) {
-            self.slot.close(); // Whoever takes the number may remove the file at once.
-            self.obsolete.0.lock().push(self.meta.number); // I3
+        if self.fate.is_marked() {
+            self.slot.close(); // Whoever takes the name may remove the file at once.
         }
     }
+}
+
+/// A value file in use.
+#[derive(Debug)]
+pub(crate) struct ValueHandle {
+    pub(crate) meta: ValueFileMeta,
+    slot: Arc<ValueSlot>,
+    fate: Fate,
+}
+
+impl ValueHandle {
+    /// Where the open file is kept.
+    #[inline]
+    pub(crate) fn slot(&self) -> &Arc<ValueSlot> {
+        &self.slot
+    }
+}
+
+impl Drop for ValueHandle {
+    fn drop(&mut self) {
+        if self.fate.is_marked() {
+            self.slot.close(); // As for tables.
+        }
+    }
+}
+
+/// The value files of a keyspace, ascending.
+#[derive(Debug, Default)]
+pub(crate) struct ValueFiles(Vec<Shared<ValueHandle>>);
+
+impl ValueFiles {
+    /// The file with this number.
+    #[inline]
+    pub(crate) fn find(&self, number: FileNumber) -> Option<&Shared<ValueHandle>> {
+        let position = self
+            .0
+            .binary_search_by_key(&number, |file| file.meta.number);
+        self.0.get(position.ok()?)
+    }
+
+    /// Where the value stands that an entry's `pointer` leads to.
+    ///
+    /// # Errors
+    /// `Corruption`: damage that a table's checksums did not find, or a bug.
+    #[inline]
+    pub(crate) fn resolve(&self, pointer: &[u8]) -> Result<(&Shared<ValueHandle>, ValuePointer)> {
+        let pointer = ValuePointer::decode(pointer).map_err(|error| misled(error.what))?;
+        let file = self.find(pointer.file).ok_or_else(|| {
+            let name = FileName::Values(pointer.file);
+            misled(&format!("{name} is not part of the database"))
+        })?;
+        Ok((file, pointer))
+    }
+
+    /// All files.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Shared<ValueHandle>> {
+        self.0.iter()
+    }
+
+    /// The files `runs` of the manifest: handles that are there are kept, new ones made, and those
+    /// that went are marked, for their edit is durable.
+    fn follow(
+        this: &Shared<Self>,
+        runs: &BTreeMap<FileNumber, RunState>,
+        obsolete: &Arc<Obsolete>,
+    ) -> Shared<Self> {
+        let held = this.0.iter().map(|file| &file.meta.number);
+        if held.eq(runs.keys()) {
+            return Shared::clone(this);
+        }
+        for file in this
+            .0
+            .iter()
+            .filter(|it| !runs.contains_key(&it.meta.number))
+        {
+            file.fate.mark();
+        }
+        let handle = |run: &RunState| match this.find(run.file.number) {
+            Some(file) => Shared::clone(file),
+            None => Shared::new(ValueHandle {
+                meta: run.file,
+                slot: Arc::default(),
+                fate: Fate::new(FileName::Values(run.file.number), Arc::clone(obsolete)),
+            }),
+        };
+        Shared::new(Self(runs.values().map(handle).collect()))
+    }
+}
+
+#[cold]
+fn misled(what: &str) -> Error {
+    let message = format!("the pointer to a value leads nowhere: {what}");
+    Error::new(ErrorKind::Corruption, message)
 }
 
 /// The files of one level.
@@ -90,7 +219,7 @@ pub(crate) struct Level {
 
 impl Level {
     /// Level 0 of these files, in any order.
-    fn runs(mut files: Vec<Shared<FileHandle>>) -> Result<Self, Contradiction> {
+    fn runs(mut files: Vec<Shared<FileHandle>>) -> std::result::Result<Self, Contradiction> {
         files.sort_by_key(|file| std::cmp::Reverse(file.meta.sequence_max()));
         for (position, newer) in files.iter().enumerate() {
             for older in &files[position + 1..] {
@@ -111,7 +240,7 @@ impl Level {
     }
 
     /// A deeper level of these files, in any order.
-    fn sorted(mut files: Vec<Shared<FileHandle>>) -> Result<Self, Contradiction> {
+    fn sorted(mut files: Vec<Shared<FileHandle>>) -> std::result::Result<Self, Contradiction> {
         files.sort_by(|left, right| left.meta.smallest().cmp(right.meta.smallest()));
         for pair in files.windows(2) {
             let (left, right) = (&pair[0].meta, &pair[1].meta);
@@ -150,6 +279,7 @@ impl Level {
 pub(crate) struct Version {
     /// Level 0 first; the deepest is not empty unless it is level 0.
     levels: Vec<Shared<Level>>,
+    values: Shared<ValueFiles>,
 }
 
 impl Default for Version {
@@ -161,9 +291,11 @@ impl Default for Version {
 
 impl Version {
     /// The version of these files, level 0 first, in any order within a level.
-    pub(crate) fn new(levels: Vec<Vec<Shared<FileHandle>>>) -> Result<Self, Contradiction> {
+    pub(crate) fn new(
+        levels: Vec<Vec<Shared<FileHandle>>>,
+    ) -> std::result::Result<Self, Contradiction> {
         let levels = (0..).zip(levels).map(|(level, files)| build(level, files));
-        let levels = levels.collect::<Result<_, _>>()?;
+        let levels = levels.collect::<std::result::Result<_, _>>()?;
         Ok(Self::trimmed(levels))
     }
 
@@ -171,14 +303,38 @@ impl Version {
     pub(crate) fn from_state(
         keyspace: &KeyspaceState,
         obsolete: &Arc<Obsolete>,
-    ) -> Result<Self, Contradiction> {
+    ) -> std::result::Result<Self, Contradiction> {
         let handle = |file: &FileMeta| FileHandle::new(file.clone(), Arc::clone(obsolete));
         let levels = keyspace.levels.iter();
-        Self::new(
+        let version = Self::new(
             levels
                 .map(|files| files.values().map(handle).collect())
                 .collect(),
-        )
+        )?;
+        Ok(version.with_values(keyspace, obsolete))
+    }
+
+    /// This version with the value files that the manifest has for its keyspace now.
+    pub(crate) fn with_values(self, keyspace: &KeyspaceState, obsolete: &Arc<Obsolete>) -> Self {
+        Self {
+            values: ValueFiles::follow(&self.values, &keyspace.runs, obsolete),
+            ..self
+        }
+    }
+
+    /// The keyspace was dropped by a durable edit: its files go when their last holders go.
+    pub(crate) fn mark_obsolete(&self) {
+        for file in self.levels.iter().flat_map(|level| level.files()) {
+            file.mark_obsolete();
+        }
+        for file in self.values.iter() {
+            file.fate.mark();
+        }
+    }
+
+    /// The value files.
+    pub(crate) fn values(&self) -> &Shared<ValueFiles> {
+        &self.values
     }
 
     /// The levels, level 0 first, down to the deepest that holds files.
@@ -194,7 +350,7 @@ impl Version {
         &self,
         adds: &[(u8, Shared<FileHandle>)],
         removes: &[(u8, FileNumber)],
-    ) -> Result<Self, Contradiction> {
+    ) -> std::result::Result<Self, Contradiction> {
         let mut levels = self.levels.clone();
         let changed = adds.iter().map(|(level, _)| *level);
         let mut changed: Vec<u8> = changed
@@ -219,14 +375,17 @@ impl Version {
             files.extend(adds.map(|(_, file)| Shared::clone(file)));
             levels[index] = build(level, files)?;
         }
-        Ok(Self::trimmed(levels))
+        Ok(Self {
+            values: Shared::clone(&self.values),
+            ..Self::trimmed(levels)
+        })
     }
 
     /// Checks the order of every level anew.
     ///
     /// # Errors
     /// Where I1 or I2 does not hold.
-    pub(crate) fn check(&self) -> Result<(), Contradiction> {
+    pub(crate) fn check(&self) -> std::result::Result<(), Contradiction> {
         for (number, level) in (0..).zip(&self.levels) {
             build(number, level.files.clone())?;
         }
@@ -239,11 +398,17 @@ impl Version {
         if levels.is_empty() {
             levels.push(Shared::default());
         }
-        Self { levels }
+        Self {
+            levels,
+            values: Shared::default(),
+        }
     }
 }
 
-fn build(level: u8, files: Vec<Shared<FileHandle>>) -> Result<Shared<Level>, Contradiction> {
+fn build(
+    level: u8,
+    files: Vec<Shared<FileHandle>>,
+) -> std::result::Result<Shared<Level>, Contradiction> {
     let built = if level == 0 {
         Level::runs(files)
     } else {

@@ -1,13 +1,13 @@
 //! Options of a keyspace as the manifest records them: a name and a text for each.
 //!
 //! A name is that of the field. A number is written in decimal, a fraction in the shortest form that
-//! reads back as the same, a choice as a lower-case word. See "Manifest" in `docs/format.md`.
+//! reads back as the same, a choice as a lower-case word, a size that is never reached as `never`. See "Manifest" in `docs/format.md`.
 //!
 //! I1. What is recorded reads back as the same options.
 
 use std::collections::BTreeMap;
 
-use super::{FilterAllocation, KeyspaceOptions};
+use super::{FilterAllocation, KeyspaceOptions, MediumInPlace};
 use crate::codec::Compression;
 
 /// Options by name.
@@ -71,14 +71,66 @@ impl Recorded for FilterAllocation {
     }
 }
 
-/// Makes the two directions from one list, which names every field.
+impl Recorded for MediumInPlace {
+    fn to_text(&self) -> String {
+        let word = match self {
+            Self::LastLevel => "last",
+            Self::LevelBeforeLast => "before-last",
+            Self::Never => "never",
+        };
+        word.to_owned()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        [Self::LastLevel, Self::LevelBeforeLast, Self::Never]
+            .into_iter()
+            .find(|level| level.to_text() == text)
+    }
+}
+
+/// A size from which on something holds; `u64::MAX` for never.
+#[derive(Clone, Copy)]
+struct Threshold(u64);
+
+impl From<u64> for Threshold {
+    fn from(bytes: u64) -> Self {
+        Self(bytes)
+    }
+}
+
+impl From<Threshold> for u64 {
+    fn from(threshold: Threshold) -> Self {
+        threshold.0
+    }
+}
+
+impl Recorded for Threshold {
+    fn to_text(&self) -> String {
+        match self.0 {
+            u64::MAX => "never".to_owned(),
+            bytes => bytes.to_text(),
+        }
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        match text {
+            "never" => Some(Self(u64::MAX)),
+            _ => u64::from_text(text)
+                .filter(|&bytes| bytes != u64::MAX)
+                .map(Self),
+        }
+    }
+}
+
+/// Makes the two directions from one list, which names every field and the form in which it is
+/// recorded.
 macro_rules! recorded_options {
-    ($($name:ident),* $(,)?) => {
+    ($($name:ident: $form:ty),* $(,)?) => {
         impl KeyspaceOptions {
             /// Every option by its name, as text: what a database records of a keyspace.
             pub fn fields(&self) -> Vec<(&'static str, String)> {
                 let Self { $($name),* } = self;
-                vec![$((stringify!($name), $name.to_text())),*]
+                vec![$((stringify!($name), <$form>::from(*$name).to_text())),*]
             }
 
             /// The options that were recorded: names that this version does not know are passed
@@ -90,9 +142,10 @@ macro_rules! recorded_options {
                 let mut options = Self::default();
                 $(
                     if let Some(text) = recorded.get(stringify!($name)) {
-                        options.$name = Recorded::from_text(text).ok_or_else(|| {
+                        let form = <$form>::from_text(text).ok_or_else(|| {
                             format!(concat!(stringify!($name), " cannot be \"{}\""), text)
                         })?;
+                        options.$name = form.into();
                     }
                 )*
                 Ok(options)
@@ -102,17 +155,20 @@ macro_rules! recorded_options {
 }
 
 recorded_options!(
-    memtable_bytes,
-    size_ratio,
-    scaling,
-    base_bytes,
-    file_bytes,
-    block_bytes,
-    bits_per_key,
-    filter_allocation,
-    max_space_amp,
-    compression,
-    level0_runs,
+    memtable_bytes: usize,
+    size_ratio: f64,
+    scaling: f64,
+    base_bytes: u64,
+    file_bytes: u64,
+    block_bytes: usize,
+    bits_per_key: f64,
+    filter_allocation: FilterAllocation,
+    max_space_amp: f64,
+    compression: Compression,
+    level0_runs: usize,
+    medium_from: Threshold,
+    large_from: Threshold,
+    medium_in_place: MediumInPlace,
 );
 
 impl KeyspaceOptions {
@@ -146,6 +202,36 @@ mod tests {
                 KeyspaceOptions::from_recorded(&recorded),
                 Ok(options.clone())
             );
+        }
+    }
+
+    // I1
+    #[test]
+    fn placement_reads_back() {
+        use MediumInPlace::{LastLevel, LevelBeforeLast, Never};
+        for (medium_from, large_from) in [(0, 0), (120, 1024), (64, u64::MAX - 1), (7, u64::MAX)] {
+            for medium_in_place in [LastLevel, LevelBeforeLast, Never] {
+                let options = KeyspaceOptions {
+                    medium_from,
+                    large_from,
+                    medium_in_place,
+                    ..KeyspaceOptions::default()
+                };
+                let recorded = options.to_recorded();
+                assert_eq!(KeyspaceOptions::from_recorded(&recorded), Ok(options));
+            }
+        }
+    }
+
+    #[test]
+    fn a_size_that_is_never_reached_is_recorded_as_never() {
+        let options = KeyspaceOptions::preset(crate::options::Preset::Leveling);
+        let mut recorded = options.to_recorded();
+        assert_eq!(recorded["medium_from"], "never");
+        assert_eq!(recorded["large_from"], "never");
+        for wrong in ["Never", "", "-1", "18446744073709551615"] {
+            recorded.insert("large_from".to_owned(), wrong.to_owned());
+            KeyspaceOptions::from_recorded(&recorded).unwrap_err();
         }
     }
 

@@ -19,7 +19,7 @@
 //! and together they would stop writers. So each level is first *allowed* what it holds, and from the
 //! bottom up one after the other has to shrink.
 
-use super::summary::{TreeSummary, bytes};
+use super::summary::{TreeSummary, held_bytes};
 use crate::base::limits::LEVELS_MAX;
 use crate::options::KeyspaceOptions;
 
@@ -116,7 +116,7 @@ pub(crate) fn next_allowed<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) 
 const ROOM_USED: f64 = 0.8;
 
 /// How near the space amplification of `tree` is to `max_space_amp`: 0 while half of the room is
-/// free, 1 from where a tenth of it is left.
+/// free, 1 from where a tenth of it is left. What is in transient runs counts where its keys are.
 ///
 /// What is live is not known; at least as much as the largest level holds, less what tombstones
 /// hide of it, is: a level holds each key once.
@@ -126,8 +126,9 @@ fn space_pressure<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
         return 0.0;
     }
     let files = || tree.levels.iter().flatten();
-    let total: u64 = files().map(|file| file.bytes).sum();
-    let largest = tree.levels.iter().skip(1).map(|files| bytes(files)).max();
+    let held = |files: &Vec<_>| held_bytes(files);
+    let total: u64 = tree.levels.iter().map(held).sum();
+    let largest = tree.levels.iter().skip(1).map(held).max();
     let entries: u64 = files().map(|file| file.entries).sum();
     let tombstones: u64 = files().map(|file| file.tombstones).sum();
     let hidden = tombstones as f64 * (total as f64 / entries.max(1) as f64);

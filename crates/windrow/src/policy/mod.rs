@@ -4,8 +4,8 @@
 //! The engine carries a plan out on disk; tests and simulations carry the same plan out on numbers.
 //! Keys are any ordered type, so a boundary can be a byte string or an integer.
 //!
-//! Owns capacities, scores, the choice of the next job, write pressure, the rules by which a merge
-//! drops entries, where it cuts its output, and filter bits. No I/O, no state, no locks.
+//! Owns capacities, scores, the choice of the next job, where values stand, write pressure, the rules
+//! by which a merge drops entries, where it cuts its output, and filter bits. No I/O, no state, no locks.
 //!
 //! Invariants of every plan, given a summary that obeys I1:
 //!
@@ -14,13 +14,17 @@
 //! - I2: carried out, a plan leaves I1 true, also when running plans finish in any order.
 //! - I3: for one key, a newer version never ends up below an older one, nor beside it in a level.
 //! - I4: a busy file is never an input.
-//! - I5: from any tree, carrying plans out ends in `Plan::Idle` with every level within capacity.
+//! - I5: from any tree, carrying plans out ends in `Plan::Idle` with every level within capacity, and
+//!   without debt in transient runs (`debt`).
 
 mod capacities;
 mod cut;
+mod debt;
 mod filters;
+mod inputs;
 mod level_zero;
 mod pick;
+mod placement;
 mod pressure;
 mod retention;
 mod scores;
@@ -32,6 +36,7 @@ pub(crate) use capacities::{bounded_capacities, next_allowed, target_file_bytes}
 pub(crate) use cut::OutputCutter;
 pub(crate) use filters::{filter_units, grant_filters, output_share, price_alone};
 pub(crate) use pick::{Plan, plan, plan_range};
+pub(crate) use placement::{FlushPlace, Placement, place_at_flush, run_file_bytes};
 pub use pressure::StallCause;
 pub(crate) use pressure::{
     Backlog, Pressure, SharedBacklog, memtable_pressure, memtables_may_slow, pressure,

@@ -17,6 +17,11 @@
 //!    they meet what they hide, and scans need not step over them for long. Where they lie scattered
 //!    over much more than they can hide, they wait: scans hardly meet them, and few of them would
 //!    have all that rewritten, again and again.
+//! 5. *Repay*: a file that [owes](super::debt) what it has in transient runs goes down towards the
+//!    level where merges write values in place, or is rewritten where it must have them in place.
+//!
+//! A file that refers to runs is merged, not moved, into a level where values are in place (facts
+//! D8). Such a merge reads a slice of each run, so it takes neighbours until the slices are wide.
 //!
 //! A level 0 that is due but blocked by running jobs keeps level 1 quiet: jobs of lower score do
 //! not take files from level 1, or level 0 would never find all it overlaps free at one time.
@@ -24,9 +29,12 @@
 use std::ops::Range;
 
 use super::capacities::capacities;
+use super::debt::debtors;
+use super::inputs::Inputs;
 use super::level_zero::{Heap, heaps};
+use super::placement::Placement;
 use super::scores::scores;
-use super::summary::{Claim, FileSummary, TreeSummary, bytes, entries, overlapping};
+use super::summary::{Claim, FileSummary, TreeSummary, bytes, entries, logical_bytes, overlapping};
 use crate::base::FileNumber;
 use crate::base::limits::LEVELS_MAX;
 use crate::options::KeyspaceOptions;
@@ -67,14 +75,17 @@ pub(crate) fn plan<K: Ord + Clone>(
     if let Some(level_count) = resized(tree, options) {
         return Plan::Resize { level_count };
     }
+    let placement = Placement::of(tree, options);
     let heaps = heaps(tree);
     let due = due_levels(&scores(tree, options));
     let cursor = |level: usize| cursors.get(level).and_then(Option::as_ref);
 
-    let run = heaps.iter().find_map(|heap| move_run(tree, heap));
+    let run = heaps
+        .iter()
+        .find_map(|heap| move_run(tree, placement, heap));
     let file = || {
         let mut deeper = due.iter().filter(|&&level| level > 0);
-        deeper.find_map(|&level| move_file(tree, level, cursor(level)))
+        deeper.find_map(|&level| move_file(tree, placement, level, cursor(level)))
     };
     if let Some(plan) = run.or_else(file) {
         return plan;
@@ -84,7 +95,7 @@ pub(crate) fn plan<K: Ord + Clone>(
         let merge = match level {
             0 => heaps.iter().find_map(|heap| merge_heap(tree, heap, &heaps)),
             1 if level_one_rests => None,
-            _ => merge_cheapest(tree, level, cursor(level)),
+            _ => merge_cheapest(tree, placement, level, cursor(level)),
         };
         if let Some(plan) = merge {
             return plan;
@@ -92,7 +103,9 @@ pub(crate) fn plan<K: Ord + Clone>(
         level_one_rests |= level == 0;
     }
     let first = if level_one_rests { 2 } else { 1 };
-    shed(tree, first).unwrap_or(Plan::Idle)
+    shed(tree, placement, first)
+        .or_else(|| repay(tree, placement, options, first))
+        .unwrap_or(Plan::Idle)
 }
 
 /// For one tombstone so many entries of the level below may be rewritten, about as many as for any
@@ -100,7 +113,11 @@ pub(crate) fn plan<K: Ord + Clone>(
 const SHED_ENTRIES_MAX: u64 = 8;
 
 /// Takes a file that is mostly tombstones from level `first` or deeper towards what they hide.
-fn shed<K: Ord + Clone>(tree: &TreeSummary<K>, first: usize) -> Option<Plan<K>> {
+fn shed<K: Ord + Clone>(
+    tree: &TreeSummary<K>,
+    placement: Placement,
+    first: usize,
+) -> Option<Plan<K>> {
     (first..tree.deepest_level()).find_map(|level| {
         let files = tree.level(level);
         let pays = |file: &FileSummary<K>| {
@@ -109,9 +126,27 @@ fn shed<K: Ord + Clone>(tree: &TreeSummary<K>, first: usize) -> Option<Plan<K>> 
             entries(overlap) <= file.tombstones.saturating_mul(SHED_ENTRIES_MAX)
         };
         let is_due = |&file: &usize| is_dense(&files[file]) && pays(&files[file]);
-        (0..files.len()).filter(is_due).find_map(|file| {
-            move_down(tree, level, &files[file]).or_else(|| merge_file(tree, level, file))
-        })
+        (0..files.len())
+            .filter(is_due)
+            .find_map(|file| bring_down(tree, placement, level, file))
+    })
+}
+
+/// Takes from level `first` or deeper a file that owes what it has in transient runs.
+fn repay<K: Ord + Clone>(
+    tree: &TreeSummary<K>,
+    placement: Placement,
+    options: &KeyspaceOptions,
+    first: usize,
+) -> Option<Plan<K>> {
+    let debtors = debtors(tree, placement, options).into_iter();
+    let mut debtors = debtors.filter(|&(level, _)| level >= first);
+    debtors.find_map(|(level, file)| {
+        if placement.merges_in_place(level) {
+            rewrite_file(tree, placement, level, file)
+        } else {
+            bring_down(tree, placement, level, file)
+        }
     })
 }
 
@@ -139,11 +174,13 @@ fn resized<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Option<usize>
 /// the deepest level that holds data, shedding on the way what nobody needs.
 ///
 /// What is there already and holds tombstones is rewritten in its place, files with numbers below
-/// `before` only, so that each is rewritten once.
+/// `before` only, so that each is rewritten once; and so is what refers to transient runs, unless
+/// merges never write values in place.
 ///
 /// `Idle` when all that is done, or while running jobs are in the way.
 pub(crate) fn plan_range<K: Ord + Clone>(
     tree: &TreeSummary<K>,
+    options: &KeyspaceOptions,
     smallest: Option<&K>,
     largest: Option<&K>,
     before: FileNumber,
@@ -152,6 +189,7 @@ pub(crate) fn plan_range<K: Ord + Clone>(
         smallest.is_none_or(|smallest| smallest <= to)
             && largest.is_none_or(|largest| from <= largest)
     };
+    let placement = Placement::of(tree, options);
     let heaps = heaps(tree);
     let heap = heaps
         .iter()
@@ -162,39 +200,58 @@ pub(crate) fn plan_range<K: Ord + Clone>(
             let files = tree.level(level);
             (0..files.len())
                 .filter(|&file| wanted(&files[file].smallest, &files[file].largest))
-                .find_map(|file| merge_file(tree, level, file))
+                .find_map(|file| merge_file(tree, placement, level, file))
         })
     };
     let rewrite = || {
         let level = tree.deepest_level();
-        let stale = |file: &&FileSummary<K>| {
-            let is_old = file.tombstones > 0 && file.number < before && !file.busy;
-            is_old && wanted(&file.smallest, &file.largest)
+        let files = tree.level(level);
+        let stale = |&file: &usize| {
+            let file = &files[file];
+            let sheds = file.tombstones > 0 && file.number < before;
+            (sheds || placement.converts(level, file)) && wanted(&file.smallest, &file.largest)
         };
-        tree.level(level)
-            .iter()
-            .filter(stale)
-            .find_map(|file| rewrite_file(tree, level, file))
+        let mut stale = (0..files.len()).filter(stale);
+        stale.find_map(|file| rewrite_file(tree, placement, level, file))
     };
     heap.or_else(file).or_else(rewrite).unwrap_or(Plan::Idle)
 }
 
-/// Rewrites a file of the last level in its place.
+/// Rewrites a file in its place, and with it neighbours that refer to transient runs, too, until the
+/// slices are [wide](is_wide).
 fn rewrite_file<K: Ord + Clone>(
     tree: &TreeSummary<K>,
+    placement: Placement,
     level: usize,
-    file: &FileSummary<K>,
+    position: usize,
 ) -> Option<Plan<K>> {
-    let is_free = !tree.is_claimed(level, &file.smallest, &file.largest);
-    is_free.then(|| Plan::Merge {
-        level,
-        upper: vec![file.number],
-        lower: Vec::new(),
-        claim: Claim {
+    let files = tree.level(level);
+    let claim_of = |taken: &Range<usize>| {
+        let (first, last) = (&files[taken.start], &files[taken.end - 1]);
+        let is_free = !files[taken.clone()].iter().any(|file| file.busy)
+            && !tree.is_claimed(level, &first.smallest, &last.largest);
+        is_free.then(|| Claim {
             level,
-            smallest: file.smallest.clone(),
-            largest: file.largest.clone(),
-        },
+            smallest: first.smallest.clone(),
+            largest: last.largest.clone(),
+        })
+    };
+    let mut taken = position..position + 1;
+    let mut claim = claim_of(&taken)?;
+    while !is_wide(&files[taken.clone()]) {
+        let wider = neighbours(files, &taken).find_map(|(neighbour, wider)| {
+            let owes = placement.converts(level, &files[neighbour]);
+            let claim = if owes { claim_of(&wider) } else { None };
+            claim.map(|claim| (claim, wider))
+        });
+        let Some(wider) = wider else { break };
+        (claim, taken) = wider;
+    }
+    Some(Plan::Merge {
+        level,
+        upper: files[taken].iter().map(|file| file.number).collect(),
+        lower: Vec::new(),
+        claim,
     })
 }
 
@@ -210,9 +267,13 @@ fn due_levels(scores: &[f64]) -> Vec<usize> {
 }
 
 /// Moves a run of level 0 that overlaps no other run and nothing in level 1.
-fn move_run<K: Ord + Clone>(tree: &TreeSummary<K>, heap: &Heap<K>) -> Option<Plan<K>> {
+fn move_run<K: Ord + Clone>(
+    tree: &TreeSummary<K>,
+    placement: Placement,
+    heap: &Heap<K>,
+) -> Option<Plan<K>> {
     match heap.runs[..] {
-        [run] => move_down(tree, 0, &tree.level(0)[run]),
+        [run] => move_down(tree, placement, 0, &tree.level(0)[run]),
         _ => None,
     }
 }
@@ -220,32 +281,47 @@ fn move_run<K: Ord + Clone>(tree: &TreeSummary<K>, heap: &Heap<K>) -> Option<Pla
 /// Moves a file of `level` that overlaps nothing in the level below, the first behind the cursor.
 fn move_file<K: Ord + Clone>(
     tree: &TreeSummary<K>,
+    placement: Placement,
     level: usize,
     cursor: Option<&K>,
 ) -> Option<Plan<K>> {
     let files = tree.level(level);
-    behind(files, cursor).find_map(|file| move_down(tree, level, &files[file]))
+    behind(files, cursor).find_map(|file| move_down(tree, placement, level, &files[file]))
+}
+
+/// Moves the file at `position` of `level` down, or merges it.
+fn bring_down<K: Ord + Clone>(
+    tree: &TreeSummary<K>,
+    placement: Placement,
+    level: usize,
+    position: usize,
+) -> Option<Plan<K>> {
+    move_down(tree, placement, level, &tree.level(level)[position])
+        .or_else(|| merge_file(tree, placement, level, position))
 }
 
 /// Moves `file` of `level` down if it overlaps nothing there and no job is in the way.
 ///
 /// A file that is mostly tombstones with nothing below them is left for a merge: rewriting drops
-/// them, while a move would keep them for ever.
+/// them, while a move would keep them for ever. So is one whose values must be in place there.
 fn move_down<K: Ord + Clone>(
     tree: &TreeSummary<K>,
+    placement: Placement,
     level: usize,
     file: &FileSummary<K>,
 ) -> Option<Plan<K>> {
     let inputs = Inputs::over(tree, level + 1, &file.smallest, &file.largest)?;
     let sheds = is_dense(file) && !tree.overlaps_below(level + 1, &file.smallest, &file.largest);
-    (!file.busy && !sheds && inputs.lower.is_empty()).then(|| Plan::Move {
+    let is_rewritten = sheds || placement.converts(level + 1, file);
+    (!file.busy && !is_rewritten && inputs.lower.is_empty()).then(|| Plan::Move {
         level,
         upper: file.number,
         claim: inputs.claim,
     })
 }
 
-/// Merges `heap` down, and with it those of `heaps` that come at no further cost.
+/// Merges `heap` down, and with it those of `heaps` that come at no further cost. That is wide enough
+/// for values in place: each of its files refers to the run of its flush only.
 fn merge_heap<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     heap: &Heap<K>,
@@ -269,6 +345,7 @@ fn merge_heap<K: Ord + Clone>(
 /// Merges the file of `level` that costs least per byte.
 fn merge_cheapest<K: Ord + Clone>(
     tree: &TreeSummary<K>,
+    placement: Placement,
     level: usize,
     cursor: Option<&K>,
 ) -> Option<Plan<K>> {
@@ -282,29 +359,82 @@ fn merge_cheapest<K: Ord + Clone>(
     let (file, _) = behind(files, cursor)
         .filter_map(|file| cost(&file).map(|cost| (file, cost)))
         .min_by(|(_, left), (_, right)| left.total_cmp(right))?;
-    merge_file(tree, level, file)
+    merge_file(tree, placement, level, file)
 }
 
-/// Merges one file of `level` down, and with it the neighbours that come at no further cost.
+/// Merges one file of `level` down, with it the neighbours that come at no further cost, and, where
+/// values are written in place, more until the slices of runs are [wide](is_wide).
 fn merge_file<K: Ord + Clone>(
     tree: &TreeSummary<K>,
+    placement: Placement,
     level: usize,
     position: usize,
 ) -> Option<Plan<K>> {
     let files = tree.level(level);
-    let file = &files[position];
-    if file.busy {
+    let over = |taken: &Range<usize>| {
+        let (first, last) = (&files[taken.start], &files[taken.end - 1]);
+        Inputs::over(tree, level + 1, &first.smallest, &last.largest)
+    };
+    if files[position].busy {
         return None;
     }
-    let mut inputs = Inputs::over(tree, level + 1, &file.smallest, &file.largest)?;
+    let mut taken = position..position + 1;
+    let mut inputs = over(&taken)?;
+    loop {
+        taken = join_free(tree, level, &mut inputs, taken);
+        if !placement.merges_in_place(level + 1) || is_wide(&files[taken.clone()]) {
+            break;
+        }
+        let wider = neighbours(files, &taken).find_map(|(neighbour, wider)| {
+            let is_busy = files[neighbour].busy;
+            let inputs = if is_busy { None } else { over(&wider) };
+            inputs.map(|inputs| (inputs, wider))
+        });
+        let Some(wider) = wider else { break };
+        (inputs, taken) = wider;
+    }
+    let upper: Vec<usize> = taken.collect();
+    Some(inputs.into_merge(tree, level, &upper))
+}
+
+/// The files at `taken` and the neighbours on both sides that come at no further cost.
+fn join_free<K: Ord + Clone>(
+    tree: &TreeSummary<K>,
+    level: usize,
+    inputs: &mut Inputs<K>,
+    taken: Range<usize>,
+) -> Range<usize> {
+    let files = tree.level(level);
     let mut joins = |&neighbour: &usize| {
         let file = &files[neighbour];
         !file.busy && inputs.absorb(tree, &file.smallest, &file.largest)
     };
-    let before = (0..position).rev().take_while(&mut joins).count();
-    let after = (position + 1..files.len()).take_while(&mut joins).count();
-    let upper: Vec<usize> = (position - before..=position + after).collect();
-    Some(inputs.into_merge(tree, level, &upper))
+    let before = (0..taken.start).rev().take_while(&mut joins).count();
+    let after = (taken.end..files.len()).take_while(&mut joins).count();
+    taken.start - before..taken.end + after
+}
+
+/// What a merge that writes values in place should read of each run at least (facts D6).
+const SLICE_BYTES_MIN: u64 = 32 << 10;
+
+/// Whether a merge of `uppers`, neighbours in their level, reads enough of each run that they refer to.
+///
+/// The runs are those of the upper that refers to most: neighbours mostly refer to the same ones,
+/// and where they do not, each reads the whole of its part of a run.
+fn is_wide<K>(uppers: &[FileSummary<K>]) -> bool {
+    let runs = uppers.iter().map(|file| file.transient_runs).max();
+    logical_bytes(uppers) >= u64::from(runs.unwrap_or(0)) * SLICE_BYTES_MIN
+}
+
+/// The positions beside `taken`, the one behind it first, each with `taken` widened by it.
+fn neighbours<K>(
+    files: &[FileSummary<K>],
+    taken: &Range<usize>,
+) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let Range { start, end } = *taken;
+    let behind = (end < files.len()).then(|| (end, start..end + 1));
+    let before = start.checked_sub(1).map(|before| (before, before..end));
+    behind.into_iter().chain(before)
 }
 
 /// The positions of `files` from the first that begins behind `cursor`, once around.
@@ -313,63 +443,4 @@ fn behind<K: Ord>(files: &[FileSummary<K>], cursor: Option<&K>) -> impl Iterator
         files.partition_point(|file| file.smallest <= *cursor)
     });
     (first..files.len()).chain(0..first)
-}
-
-/// What a job into one level takes from that level, and the keys that it may write there.
-struct Inputs<K> {
-    lower: Range<usize>,
-    claim: Claim<K>,
-}
-
-impl<K: Ord + Clone> Inputs<K> {
-    /// For uppers over these keys into level `target`; `None` where a running job is in the way.
-    fn over(tree: &TreeSummary<K>, target: usize, smallest: &K, largest: &K) -> Option<Self> {
-        let files = tree.level(target);
-        let lower = overlapping(files, smallest, largest);
-        let overlap = &files[lower.clone()];
-        let smallest = overlap
-            .first()
-            .map_or(smallest, |file| smallest.min(&file.smallest));
-        let largest = overlap
-            .last()
-            .map_or(largest, |file| largest.max(&file.largest));
-        let is_free =
-            !overlap.iter().any(|file| file.busy) && !tree.is_claimed(target, smallest, largest);
-        is_free.then(|| Self {
-            lower,
-            claim: Claim {
-                level: target,
-                smallest: smallest.clone(),
-                largest: largest.clone(),
-            },
-        })
-    }
-
-    /// Widens the claim by an upper over these keys if its overlap is inside `lower` already.
-    fn absorb(&mut self, tree: &TreeSummary<K>, smallest: &K, largest: &K) -> bool {
-        let overlap = overlapping(tree.level(self.claim.level), smallest, largest);
-        let comes_free = !overlap.is_empty()
-            && self.lower.start <= overlap.start
-            && overlap.end <= self.lower.end
-            && !tree.is_claimed(self.claim.level, smallest, largest);
-        if comes_free {
-            self.claim.smallest = self.claim.smallest.clone().min(smallest.clone());
-            self.claim.largest = self.claim.largest.clone().max(largest.clone());
-        }
-        comes_free
-    }
-
-    /// The plan that merges the files at `upper` of `level` with what this takes.
-    fn into_merge(self, tree: &TreeSummary<K>, level: usize, upper: &[usize]) -> Plan<K> {
-        let lower = &tree.level(self.claim.level)[self.lower];
-        Plan::Merge {
-            level,
-            upper: upper
-                .iter()
-                .map(|&file| tree.level(level)[file].number)
-                .collect(),
-            lower: lower.iter().map(|file| file.number).collect(),
-            claim: self.claim,
-        }
-    }
 }

@@ -28,12 +28,16 @@ pub(crate) struct FileSummary<K> {
     pub(crate) smallest: K,
     /// The largest user key, inclusive.
     pub(crate) largest: K,
-    /// Bytes on disk: what a merge reads and writes.
+    /// Bytes of the file: what a merge reads and writes of it.
     pub(crate) bytes: u64,
-    /// Bytes of keys and values as the user gave them: what a capacity counts.
+    /// Bytes of keys and values as the user gave them, wherever they stand: what a capacity counts.
     pub(crate) logical_bytes: u64,
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
+    /// Bytes of values in transient runs that its entries refer to.
+    pub(crate) transient_bytes: u64,
+    /// How many files of transient runs these are in.
+    pub(crate) transient_runs: u32,
     /// Bytes of each filter unit that it has, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
     /// Whether a running job has it as an input.
@@ -75,9 +79,9 @@ impl<K> TreeSummary<K> {
     /// The *effective* last level: the deepest that really holds data, which means at least
     /// `1 / 2T` of all bytes. The nominal last level may be empty or hold a few files (facts D3).
     pub(crate) fn effective_last_level(&self, size_ratio: f64) -> usize {
-        let total: u64 = self.levels.iter().map(|files| bytes(files)).sum();
+        let total: u64 = self.levels.iter().map(|files| held_bytes(files)).sum();
         let counts = |level: &usize| {
-            let bytes = bytes(self.level(*level));
+            let bytes = held_bytes(self.level(*level));
             bytes > 0 && bytes as f64 * 2.0 * size_ratio >= total as f64
         };
         let last = (1..self.levels.len()).rev().find(counts);
@@ -138,6 +142,12 @@ pub(crate) fn overlapping<K: Ord>(
 /// The bytes on disk of `files`.
 pub(crate) fn bytes<K>(files: &[FileSummary<K>]) -> u64 {
     files.iter().map(|file| file.bytes).sum()
+}
+
+/// The bytes on disk that `files` hold, what they refer to in transient runs included.
+pub(crate) fn held_bytes<K>(files: &[FileSummary<K>]) -> u64 {
+    let held = |file: &FileSummary<K>| file.bytes.saturating_add(file.transient_bytes);
+    files.iter().map(held).sum()
 }
 
 /// The logical bytes of `files`.

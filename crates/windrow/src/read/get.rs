@@ -6,9 +6,12 @@
 //! Concurrency: takes no lock; the caller holds the state.
 
 use super::state::ReadState;
+use super::values::ValueReader;
 use crate::base::{Result, SequenceNumber};
+use crate::block::PinnedValue;
 use crate::codec::checksum::key_hash;
 use crate::table::{self, OpenTables, ReadCounters};
+use crate::value::OpenValues;
 
 /// Where a value was found.
 #[derive(Debug)]
@@ -17,16 +20,58 @@ pub(crate) enum Found<'a> {
     Memtable(&'a [u8]),
     /// In a table.
     Table(table::Found<'a>),
+    /// Apart from its key, whose table holds a pointer to it. Not fetched yet.
+    Apart(Apart<'a>),
+}
+
+/// A value that stands apart from its key.
+#[derive(Debug)]
+pub(crate) struct Apart<'a> {
+    key: &'a [u8],
+    pointer: table::Found<'a>,
+    values: ValueReader<'a>,
 }
 
 impl Found<'_> {
-    /// The value.
+    /// Replaces the content of `value` by the value.
+    ///
+    /// # Errors
+    /// Those of reading a value that stands apart.
     #[inline]
-    pub(crate) fn bytes(&self) -> &[u8] {
-        match self {
+    pub(crate) fn copy_into(&self, value: &mut Vec<u8>) -> Result<()> {
+        let bytes = match self {
             Self::Memtable(value) => value,
             Self::Table(found) => found.value(),
-        }
+            Self::Apart(apart) => {
+                let pointer = apart.pointer.value();
+                return apart.values.read_into(apart.key, pointer, value);
+            }
+        };
+        value.clear();
+        value.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// The value, copied.
+    ///
+    /// # Errors
+    /// As [`copy_into`](Self::copy_into).
+    pub(crate) fn to_vec(&self) -> Result<Vec<u8>> {
+        let mut value = Vec::new();
+        self.copy_into(&mut value)?;
+        Ok(value)
+    }
+}
+
+/// The value of what was found, without a copy where it lies in a file.
+///
+/// # Errors
+/// As [`Found::copy_into`].
+pub(crate) fn pin(found: Found<'_>) -> Result<PinnedValue> {
+    match found {
+        Found::Memtable(value) => Ok(PinnedValue::owned(value.to_vec())),
+        Found::Table(found) => Ok(found.pin()),
+        Found::Apart(apart) => apart.values.read(apart.key, apart.pointer.value()),
     }
 }
 
@@ -41,21 +86,23 @@ pub(crate) enum Source {
 /// unless it is a tombstone.
 ///
 /// # Errors
-/// `Corruption` or `Io` from reading a table.
+/// `Corruption` or `Io` from reading a table; those of `found`.
 #[inline]
 pub(crate) fn get<R>(
     state: &ReadState,
     tables: &OpenTables,
+    values: &OpenValues,
     key: &[u8],
     sequence: SequenceNumber,
     counters: &mut ReadCounters,
-    found: impl FnOnce(Found<'_>) -> R,
+    found: impl FnOnce(Found<'_>) -> Result<R>,
 ) -> Result<Option<(Source, R)>> {
     for memtable in state.memtables() {
         if let Some((trailer, value)) = memtable.get(key, sequence) {
-            let answer = (!trailer.is_tombstone())
-                .then(|| (Source::Memtables, found(Found::Memtable(value))));
-            return Ok(answer);
+            if trailer.is_tombstone() {
+                return Ok(None);
+            }
+            return Ok(Some((Source::Memtables, found(Found::Memtable(value))?)));
         }
     }
     let hash = key_hash(key);
@@ -70,9 +117,24 @@ pub(crate) fn get<R>(
             }
             let table = tables.get(file.slot(), &file.meta)?;
             if let Some(hit) = table.get(key, hash, sequence, counters)? {
-                let is_value = !hit.trailer().is_tombstone();
-                let answer = is_value.then(|| (Source::Level(index), found(Found::Table(hit))));
-                return Ok(answer);
+                let trailer = hit.trailer();
+                if trailer.is_tombstone() {
+                    return Ok(None);
+                }
+                let hit = if trailer.is_pointer() {
+                    let values = ValueReader {
+                        files: state.version.values(),
+                        open: values,
+                    };
+                    Found::Apart(Apart {
+                        key,
+                        pointer: hit,
+                        values,
+                    })
+                } else {
+                    Found::Table(hit)
+                };
+                return Ok(Some((Source::Level(index), found(hit)?)));
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Layer 4: point reads, merging cursors, visibility.
 //!
 //! [`get`] asks sources one after the other; [`source`], [`run`] and [`merge`] make one sorted stream
-//! of them, and [`visible`] shows what a reader sees of it. [`state`] is what a reader holds.
+//! of them, [`visible`] shows what a reader sees of it, and [`values`] fetches values that stand
+//! apart. [`state`] is what a reader holds.
 
 pub(crate) mod dead_stretch;
 pub(crate) mod get;
@@ -9,6 +10,7 @@ pub(crate) mod merge;
 pub(crate) mod run;
 pub(crate) mod source;
 pub(crate) mod state;
+pub(crate) mod values;
 pub(crate) mod visible;
 
 #[cfg(test)]

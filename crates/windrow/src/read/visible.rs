@@ -103,6 +103,8 @@ pub(crate) struct VisibleCursor<C> {
     /// The copy that is shown, or the key that is being left backward.
     shown_key: Vec<u8>,
     shown_value: Vec<u8>,
+    /// Whether the copy's value is a pointer.
+    shown_pointer: bool,
 }
 
 impl<C: Cursor> VisibleCursor<C> {
@@ -116,6 +118,7 @@ impl<C: Cursor> VisibleCursor<C> {
             passed: 0,
             shown_key: Vec::new(),
             shown_value: Vec::new(),
+            shown_pointer: false,
         }
     }
 
@@ -150,7 +153,17 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// The value; empty while invalid.
+    /// Whether a pointer stands in the place of the value.
+    #[inline]
+    pub(crate) fn shows_pointer(&self) -> bool {
+        match self.position {
+            Position::Invalid => false,
+            Position::Live => self.merged.trailer().is_pointer(),
+            Position::Copied => self.shown_pointer,
+        }
+    }
+
+    /// The value, or the pointer in its place; empty while invalid.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         match self.position {
@@ -379,6 +392,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 if found {
                     self.shown_value.clear();
                     self.shown_value.extend_from_slice(self.merged.value());
+                    self.shown_pointer = trailer.is_pointer();
                 }
             }
             self.merged.prev()?;

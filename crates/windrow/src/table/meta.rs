@@ -1,7 +1,13 @@
 //! What the manifest records of table files.
 
-use crate::base::{FileNumber, SegmentId, SequenceNumber};
+use std::collections::BTreeMap;
+
+use crate::base::{FileNumber, SegmentId, SequenceNumber, Trailer};
+use crate::codec::Reader;
+use crate::codec::reader::DecodeError;
+use crate::codec::varint::put_varint;
 use crate::filter::FILTER_UNITS_MAX;
+use crate::value::ValuePointer;
 
 /// What the manifest knows of one segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +25,81 @@ pub(crate) struct SegmentMeta {
     /// Bytes of each filter unit, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
     pub(crate) footer_checksum: u32,
+    pub(crate) references: References,
+}
+
+/// What the entries of a segment refer to in value files, by file. Never empty in one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct References(BTreeMap<FileNumber, Referred>);
+
+/// What is referred to in one value file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Referred {
+    pub(crate) entries: u64,
+    /// Bytes of the records, as they are stored.
+    pub(crate) bytes: u64,
+}
+
+impl References {
+    /// Counts an entry of kind `trailer.kind()` beside whose key `value` stands; returns how long its
+    /// value is, wherever that stands.
+    pub(crate) fn note(&mut self, trailer: Trailer, value: &[u8]) -> Result<u64, DecodeError> {
+        if !trailer.is_pointer() {
+            return Ok(value.len() as u64);
+        }
+        let pointer = ValuePointer::decode(value)?;
+        let referred = self.0.entry(pointer.file).or_default();
+        referred.entries = referred.entries.saturating_add(1);
+        referred.bytes = referred.bytes.saturating_add(pointer.record_bytes);
+        Ok(pointer.value_bytes)
+    }
+
+    /// Ascending by file.
+    pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (FileNumber, Referred)> {
+        self.0.iter().map(|(&file, &referred)| (file, referred))
+    }
+
+    /// The bytes of all records.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes = self.0.values().map(|referred| referred.bytes);
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    /// The entries of all files.
+    pub(crate) fn entries(&self) -> u64 {
+        let entries = self.0.values().map(|referred| referred.entries);
+        entries.fold(0, u64::saturating_add)
+    }
+
+    /// Appends the references to `output`.
+    pub(crate) fn encode(&self, output: &mut Vec<u8>) {
+        put_varint(output, self.0.len() as u64);
+        for (file, referred) in self.iter() {
+            put_varint(output, file.0);
+            put_varint(output, referred.entries);
+            put_varint(output, referred.bytes);
+        }
+    }
+
+    /// Reads what [`encode`](Self::encode) wrote.
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let count = reader.varint("count of referred value files")?;
+        let mut references = BTreeMap::new();
+        for _ in 0..count {
+            let start = reader.clone();
+            let file = FileNumber(reader.varint("number of a referred value file")?);
+            let referred = Referred {
+                entries: reader.varint("entries that refer to a value file")?,
+                bytes: reader.varint("bytes that are referred to in a value file")?,
+            };
+            let last = references.last_key_value().map(|(last, _)| *last);
+            if last >= Some(file) || referred.entries == 0 {
+                return Err(start.error("references are out of order or refer to nothing"));
+            }
+            references.insert(file, referred);
+        }
+        Ok(Self(references))
+    }
 }
 
 /// What the manifest knows of one table file.
@@ -80,6 +161,17 @@ impl FileMeta {
     /// The bytes of all keys and values before any encoding.
     pub(crate) fn logical_bytes(&self) -> u64 {
         self.sum(|segment| segment.logical_bytes)
+    }
+
+    /// The bytes in value files that the entries of all segments refer to.
+    pub(crate) fn referred_bytes(&self) -> u64 {
+        self.sum(|segment| segment.references.bytes())
+    }
+
+    /// In how many value files these are; one that several segments refer to counts for each.
+    pub(crate) fn referred_files(&self) -> u32 {
+        let files = self.sum(|segment| segment.references.iter().len() as u64);
+        u32::try_from(files).unwrap_or(u32::MAX)
     }
 
     /// The smallest user key; empty only where there are no segments.

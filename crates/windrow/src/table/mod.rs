@@ -29,7 +29,7 @@ pub(crate) use cursor::TableCursor;
 pub(crate) use footer::{FOOTER_BYTES, Footer, Handle};
 pub(crate) use index::SegmentIndex;
 pub(crate) use memory::TableMemory;
-pub(crate) use meta::{FileMeta, SegmentMeta};
+pub(crate) use meta::{FileMeta, References, Referred, SegmentMeta};
 pub(crate) use open_tables::{OpenTables, TableSlot};
 pub(crate) use properties::Properties;
 pub(crate) use read_ahead::SequentialCursor;

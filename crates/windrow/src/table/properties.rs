@@ -4,7 +4,7 @@
 //! [`OPTIONAL_TAGS`] it does not know refuses the file; tags from there on may be passed over.
 //!
 //! Reserved tags, all of which change what a read must do: 16 range-deletion block, 17 prefix
-//! filter, 18 expiry, 19 value references.
+//! filter, 18 expiry.
 
 use crate::base::SequenceNumber;
 use crate::base::key::SEQUENCE_MAX;
@@ -13,7 +13,7 @@ use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 
-use super::meta::SegmentMeta;
+use super::meta::{References, SegmentMeta};
 
 /// The first tag that a reader may pass over.
 const OPTIONAL_TAGS: u64 = 128;
@@ -27,6 +27,8 @@ const SEQUENCE_MAX_TAG: u64 = 6;
 const LOGICAL_BYTES: u64 = 7;
 const FILTER_BYTES: u64 = 8;
 const BLOCKS: u64 = 9;
+/// Absent where there are none.
+const REFERENCES: u64 = 19;
 
 /// What a segment says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -37,12 +39,14 @@ pub(crate) struct Properties {
     pub(crate) tombstones: u64,
     pub(crate) sequence_min: SequenceNumber,
     pub(crate) sequence_max: SequenceNumber,
-    /// Bytes of keys and values before any encoding.
+    /// Bytes of keys and values before any encoding, wherever the values stand.
     pub(crate) logical_bytes: u64,
     /// Bytes of all filter units.
     pub(crate) filter_bytes: u64,
     /// Data blocks.
     pub(crate) blocks: u64,
+    /// What the entries refer to in value files.
+    pub(crate) references: References,
 }
 
 impl Properties {
@@ -69,6 +73,12 @@ impl Properties {
             body.clear();
             put_varint(&mut body, number);
             put_varint(output, tag);
+            put_bytes(output, &body);
+        }
+        if self.references != References::default() {
+            body.clear();
+            self.references.encode(&mut body);
+            put_varint(output, REFERENCES);
             put_bytes(output, &body);
         }
     }
@@ -112,6 +122,11 @@ impl Properties {
                 LOGICAL_BYTES => properties.logical_bytes = number(u64::MAX)?,
                 FILTER_BYTES => properties.filter_bytes = number(u64::MAX)?,
                 BLOCKS => properties.blocks = number(u64::MAX)?,
+                REFERENCES => {
+                    properties.references = read_references(body)
+                        .ok_or_else(|| start.error("the references of a table are malformed"))?;
+                    continue;
+                }
                 OPTIONAL_TAGS.. => continue,
                 _ => return Err(start.unsupported("a table property that is not known")),
             }
@@ -134,12 +149,23 @@ impl Properties {
             && self.sequence_max == meta.sequence_max
             && self.logical_bytes == meta.logical_bytes
             && self.filter_bytes == meta.filter_bytes()
+            && self.references == meta.references
     }
+}
+
+/// The references of a segment that has any.
+fn read_references(body: &[u8]) -> Option<References> {
+    let mut reader = Reader::new(body);
+    let references = References::read(&mut reader).ok()?;
+    (reader.is_empty() && references != References::default()).then_some(references)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::meta::Referred;
     use super::*;
+    use crate::base::{FileNumber, Kind, Trailer};
+    use crate::value::ValuePointer;
     use proptest::prelude::*;
 
     fn sample() -> Properties {
@@ -153,6 +179,44 @@ mod tests {
             logical_bytes: 12345,
             filter_bytes: 64,
             blocks: 7,
+            references: References::default(),
+        }
+    }
+
+    #[test]
+    fn references_round_trip_and_their_damage_is_found() {
+        let mut properties = sample();
+        for (file, record_bytes) in [(9, 100), (7, 50), (9, 40)] {
+            let mut pointer = Vec::new();
+            ValuePointer {
+                file: FileNumber(file),
+                offset: 5,
+                record_bytes,
+                value_bytes: 30,
+            }
+            .encode(&mut pointer);
+            let trailer = Trailer::new(1, Kind::RunPointer);
+            let noted = properties.references.note(trailer, &pointer).unwrap();
+            assert_eq!(noted, 30);
+        }
+        let referred: Vec<_> = properties.references.iter().collect();
+        let expected = |file, entries, bytes| (FileNumber(file), Referred { entries, bytes });
+        assert_eq!(referred, [expected(7, 1, 50), expected(9, 2, 140)]);
+        let mut payload = Vec::new();
+        properties.encode(&mut payload);
+        assert_eq!(Properties::decode(&payload).unwrap(), properties);
+        for body in [
+            &[0][..],
+            &[1, 7, 0, 0],
+            &[2, 7, 1, 1, 7, 1, 1],
+            &[1, 7, 1],
+            &[1, 7, 1, 1, 0],
+        ] {
+            let mut payload = Vec::new();
+            sample().encode(&mut payload);
+            put_varint(&mut payload, REFERENCES);
+            put_bytes(&mut payload, body);
+            assert!(Properties::decode(&payload).is_err(), "{body:?}");
         }
     }
 

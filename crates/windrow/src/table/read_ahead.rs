@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::base::{Held, Result};
+use crate::base::{Error, Held, Result};
 use crate::block::Layout;
 use crate::block::stored::{unfold, verify};
 use crate::codec::Compression;
@@ -15,7 +15,7 @@ use crate::vfs::read_exact_at;
 
 use super::counters::ReadCounters;
 use super::cursor::{BlockCursor, Blocks};
-use super::reader::{Table, read_error};
+use super::reader::Table;
 use super::segment::Segment;
 
 /// How far one read goes.
@@ -102,7 +102,7 @@ impl ReadAhead {
         let read = read_exact_at(&*self.table.file, &mut self.window, offset);
         if let Err(error) = read {
             self.window.clear();
-            return Err(read_error(&self.table.name, offset, error));
+            return Err(Error::read(&self.table.name, offset, error));
         }
         self.counters.block_load_bytes += ahead as u64;
         Ok(0..length)

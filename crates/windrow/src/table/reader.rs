@@ -12,7 +12,6 @@
 //! Concurrency: shared freely; nothing here blocks but I/O and the cache's short locks.
 
 use std::fmt;
-use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -139,17 +138,8 @@ pub(super) fn read_exact(file: &dyn File, name: &str, offset: u64, length: u64) 
     let length = usize::try_from(length)
         .map_err(|_| Error::corruption(name, offset, "a block is too long for this machine"))?;
     let mut bytes = vec![0; length];
-    read_exact_at(file, &mut bytes, offset).map_err(|error| read_error(name, offset, error))?;
+    read_exact_at(file, &mut bytes, offset).map_err(|error| Error::read(name, offset, error))?;
     Ok(bytes)
-}
-
-/// The error for a failed read; the end of the file before the recorded end is damage.
-pub(super) fn read_error(name: &str, offset: u64, error: io::Error) -> Error {
-    if error.kind() == io::ErrorKind::UnexpectedEof {
-        Error::corruption(name, offset, "the file ends before its recorded end")
-    } else {
-        Error::io("read", Path::new(name), error)
-    }
 }
 
 impl Table {
@@ -356,7 +346,7 @@ impl Table {
         let mut stored = zeroed(length);
         if let Some(target) = Arc::get_mut(&mut stored) {
             read_exact_at(&*self.file, target, place.offset)
-                .map_err(|error| read_error(&self.name, place.offset, error))?;
+                .map_err(|error| Error::read(&self.name, place.offset, error))?;
         }
         let (codec, body) = self.located(verify(&stored, place), place.offset)?;
         if codec != Compression::None {

@@ -5,7 +5,9 @@
 //! - each block's checksum and form, through [`ReadAhead`];
 //! - entries ascend strictly, across blocks too, and each block stays within its separators;
 //! - each key passes the filter;
-//! - entries, tombstones, bytes, first and last key and sequence bounds are as the properties say.
+//! - entries, tombstones, bytes, references, first and last key and sequence bounds are as the
+//!   properties say;
+//! - each value that stands in a value file is there.
 
 use std::sync::Arc;
 
@@ -20,6 +22,9 @@ use super::read_ahead::ReadAhead;
 use super::reader::Table;
 use super::segment::Segment;
 
+/// Reads the value of a key for which a pointer stands in the table.
+pub(crate) type CheckValue<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
+
 /// What the check of one table went through.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TableReport {
@@ -31,11 +36,16 @@ pub(crate) struct TableReport {
 }
 
 impl Table {
-    /// Checks everything and appends an error to `damage` for each block that is not sound.
+    /// Checks everything and appends an error to `damage` for each block that is not sound, and for
+    /// each value elsewhere that `check_value` does not find sound.
     ///
     /// # Errors
-    /// `Io` where the file cannot be read.
-    pub(crate) fn verify(self: &Arc<Self>, damage: &mut Vec<Error>) -> Result<TableReport> {
+    /// `Io` where a file cannot be read.
+    pub(crate) fn verify(
+        self: &Arc<Self>,
+        damage: &mut Vec<Error>,
+        check_value: &mut CheckValue<'_>,
+    ) -> Result<TableReport> {
         let mut report = TableReport::default();
         for (index, segment) in self.segments.iter().enumerate() {
             report.segments += 1;
@@ -45,6 +55,8 @@ impl Table {
                 tally: Properties::default(),
                 last: None,
                 damage,
+                check_value,
+                failed: None,
                 sound: true,
             };
             let mut blocks = ReadAhead::new(self, index);
@@ -68,6 +80,9 @@ struct Walk<'a> {
     tally: Properties,
     last: Option<(Vec<u8>, SequenceNumber)>,
     damage: &'a mut Vec<Error>,
+    check_value: &'a mut CheckValue<'a>,
+    /// A value file that could not be read.
+    failed: Option<Error>,
     sound: bool,
 }
 
@@ -88,7 +103,16 @@ impl Walk<'_> {
             Err(error) => self.report(error),
             Ok(()) => {}
         }
-        Ok(())
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Checks the value of `key` that `pointer` leads to.
+    fn value(&mut self, key: &[u8], pointer: &[u8]) {
+        match (self.check_value)(key, pointer) {
+            Err(error) if error.kind() == ErrorKind::Corruption => self.damage.push(error),
+            Err(error) => self.failed = Some(error),
+            Ok(()) => {}
+        }
     }
 
     /// Goes through the entries of a block; an error says what is wrong with one.
@@ -107,7 +131,8 @@ impl Walk<'_> {
             let suffix = bytes.get(entry.suffix..entry.suffix_end);
             key.truncate(layout.prefix_length());
             key.extend_from_slice(suffix.ok_or(MALFORMED)?);
-            self.entry(&key, entry.trailer, entry.end - entry.value, index)?;
+            let value = bytes.get(entry.value..entry.end).ok_or(MALFORMED)?;
+            self.entry(&key, entry.trailer, value, index)?;
             offset = entry.end;
         }
         Ok(())
@@ -117,7 +142,7 @@ impl Walk<'_> {
         &mut self,
         key: &[u8],
         trailer: Trailer,
-        value_bytes: usize,
+        value: &[u8],
         block: usize,
     ) -> std::result::Result<(), &'static str> {
         let sequence = trailer.sequence();
@@ -147,9 +172,13 @@ impl Walk<'_> {
         let tally = &mut self.tally;
         tally.entries += 1;
         tally.tombstones += u64::from(trailer.is_tombstone());
-        tally.logical_bytes += (key.len() + value_bytes) as u64;
+        let noted = tally.references.note(trailer, value);
+        tally.logical_bytes += key.len() as u64 + noted.map_err(|error| error.what)?;
         tally.sequence_min = tally.sequence_min.min(sequence);
         tally.sequence_max = tally.sequence_max.max(sequence);
+        if trailer.is_pointer() {
+            self.value(key, value);
+        }
         Ok(())
     }
 

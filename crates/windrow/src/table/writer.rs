@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::key::compare_entries;
-use crate::base::{Error, FileNumber, Result, SegmentId, Trailer};
+use crate::base::{Error, ErrorKind, FileNumber, Result, SegmentId, Trailer};
 use crate::block::BlockBuilder;
 use crate::block::stored::{Place, seal};
 use crate::codec::Compression;
@@ -176,6 +176,13 @@ impl TableWriter {
         self.last_sequence = sequence;
 
         let properties = &mut self.properties;
+        let value_bytes = properties
+            .references
+            .note(trailer, value)
+            .map_err(|error| {
+                let what = format!("{}: an entry refers to nowhere", error.what);
+                Error::new(ErrorKind::Corruption, what)
+            })?;
         if first {
             properties.smallest = key.into();
             properties.sequence_min = sequence;
@@ -184,7 +191,7 @@ impl TableWriter {
         properties.tombstones += u64::from(trailer.is_tombstone());
         properties.sequence_min = properties.sequence_min.min(sequence);
         properties.sequence_max = properties.sequence_max.max(sequence);
-        properties.logical_bytes += (key.len() + value.len()) as u64;
+        properties.logical_bytes += key.len() as u64 + value_bytes;
         Ok(())
     }
 
@@ -192,6 +199,11 @@ impl TableWriter {
     pub(crate) fn bytes_written_so_far(&self) -> u64 {
         let waiting = self.block.block_bytes() + self.index.bytes();
         self.output.position() + waiting as u64
+    }
+
+    /// The bytes in value files that the entries so far refer to.
+    pub(crate) fn referred_bytes(&self) -> u64 {
+        self.properties.references.bytes()
     }
 
     /// The bytes that the writer holds in memory.
@@ -270,6 +282,7 @@ impl TableWriter {
                 logical_bytes: properties.logical_bytes,
                 filter_units: filters.map(|unit| unit.length),
                 footer_checksum,
+                references: properties.references,
             }],
         })
     }

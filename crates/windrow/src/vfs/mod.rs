@@ -16,6 +16,8 @@
 //! Concurrency: both traits are used from many threads at once. Reads may overlap writes of other
 //! ranges; the engine never reads a range that is being written.
 
+#[cfg(test)]
+pub(crate) mod memory;
 mod os;
 
 use std::fmt::Debug;

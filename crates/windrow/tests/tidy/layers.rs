@@ -34,8 +34,9 @@ const LAYERS: &[(&str, u32)] = &[
 /// What a module may use of its own layer. Each pair goes one way only.
 const BESIDE: &[(&str, &[&str])] = &[
     ("options", &["codec", "events", "runtime", "vfs"]),
-    ("table", &["block", "cache", "filter"]),
+    ("table", &["block", "cache", "filter", "value"]),
     ("cache", &["block"]),
+    ("value", &["block"]),
     ("compact", &["read"]),
 ];
 

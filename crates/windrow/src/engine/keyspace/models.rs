@@ -9,11 +9,11 @@ use super::Memory;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{Handover, Shared};
 use crate::base::{FileNumber, KeyspaceId, SegmentId};
-use crate::engine::merge_job::next_version;
+use crate::manifest::names::FileName;
 use crate::manifest::{FileHandle, Obsolete, Version};
 use crate::options::KeyspaceOptions;
 use crate::read::state::ReadState;
-use crate::table::{FileMeta, SegmentMeta};
+use crate::table::{FileMeta, References, SegmentMeta};
 
 /// The files of the model: a merge turns the first into the second.
 const INPUT: FileNumber = FileNumber(0);
@@ -59,7 +59,7 @@ impl Disk {
 
     /// Removes what nobody needs any more, as the job of that name.
     fn remove(&self, obsolete: &Obsolete) {
-        for number in obsolete.take() {
+        for number in obsolete.take().into_iter().filter_map(FileName::number) {
             let removed = self.file(number).removed.swap(true, Ordering::Relaxed);
             assert!(!removed, "a file is removed once");
             self.file(number).bytes.give();
@@ -85,6 +85,7 @@ fn handle(number: FileNumber, obsolete: &Arc<Obsolete>) -> Shared<FileHandle> {
         logical_bytes: 2,
         filter_units: [64, 0, 0, 0],
         footer_checksum: 0,
+        references: References::default(),
     };
     let meta = FileMeta {
         number,
@@ -125,8 +126,8 @@ impl Model {
         self.disk.read(INPUT);
         self.disk.write(OUTPUT);
         let adds = [(1, handle(OUTPUT, &self.obsolete))];
-        let next = next_version(&self.keyspace, &adds, &[(0, INPUT)]);
-        self.keyspace.install_version(next);
+        let next = self.keyspace.state().version.apply(&adds, &[(0, INPUT)]);
+        self.keyspace.install_version(next.unwrap());
         input.mark_obsolete();
     }
 

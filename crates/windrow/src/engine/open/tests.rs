@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::super::{Access, Handle};
 use super::*;
 use crate::manifest::{Edit, ManifestStore, Record};
-use crate::vfs::OsVfs;
+use crate::vfs::{OsVfs, Vfs};
 
 /// Opens a database whose manifest holds `records`.
 fn open_with(directory: &Path, records: Vec<Record>) -> Result<Handle> {
@@ -83,4 +83,31 @@ fn options_of_another_version_are_unsupported_and_unknown_names_are_kept() {
     let (_, state) = read_manifest(&OsVfs, directory.path()).unwrap().unwrap();
     let kept = &state.keyspaces[&KeyspaceId(1)].options;
     assert_eq!(kept.get("colour").map(String::as_str), Some("green"));
+}
+
+/// No manifest names a value file yet.
+#[test]
+fn value_files_are_data_that_a_manifest_must_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("000099.values");
+    let create = || drop(OsVfs.create(&path).unwrap());
+    let open = || Handle::open(directory.path(), Options::default(), Access::ReadWrite);
+    // Where there is a value file, there was a database.
+    create();
+    let error = open().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+    assert!(error.to_string().contains("CURRENT"), "{error}");
+    OsVfs.remove(&path).unwrap();
+    drop(open().unwrap());
+    create();
+    let handle = open().unwrap();
+    assert!(!path.exists());
+    // Its number is not used again.
+    assert!(handle.engine().open_keyspace("main", None).is_ok());
+    drop(handle);
+    let names = OsVfs.list(directory.path()).unwrap();
+    let numbers = names
+        .iter()
+        .filter_map(|name| FileName::parse(name)?.number());
+    assert!(numbers.into_iter().all(|number| number > FileNumber(99)));
 }

@@ -70,8 +70,8 @@ impl Queue {
 /// The first key, sought twice.
 fn first(view: &StateView) -> u8 {
     let mut cursor = view.cursor(KeyRange::ALL);
-    assert!(cursor.seek_to_first().unwrap());
-    assert!(cursor.seek_to_first().unwrap());
+    assert!(cursor.moving().seek_to_first().unwrap());
+    assert!(cursor.moving().seek_to_first().unwrap());
     cursor.key()[0]
 }
 
@@ -105,9 +105,9 @@ fn an_empty_queue_is_not_gone_through_again_and_again() {
         let mut cursor = view.cursor(range.clone());
         let from = range.ends().0.unwrap_or(&[]).to_vec();
         for _ in 0..2 {
-            assert!(!cursor.seek_to_first().unwrap());
-            assert!(!cursor.next().unwrap());
-            assert!(!cursor.prev().unwrap());
+            assert!(!cursor.moving().seek_to_first().unwrap());
+            assert!(!cursor.moving().next().unwrap());
+            assert!(!cursor.moving().prev().unwrap());
         }
         let sight = Sight {
             sequence: view.sequence,
@@ -181,8 +181,8 @@ fn seeks_agree_with_a_sorted_map() {
                 let mut cursor = view.cursor(range);
                 for from in [None, Some(upper / 2), Some(lower.saturating_add(1))] {
                     let found = match from {
-                        None => cursor.seek_to_first(),
-                        Some(from) => cursor.seek(&[from]),
+                        None => cursor.moving().seek_to_first(),
+                        Some(from) => cursor.moving().seek(&[from]),
                     };
                     let from = from.unwrap_or(0).max(lower);
                     let wanted = (from <= upper)
@@ -192,10 +192,10 @@ fn seeks_agree_with_a_sorted_map() {
                     if let Some(wanted) = wanted {
                         assert_eq!(cursor.key(), [*wanted], "step {step}");
                         let before = expected.range(lower..*wanted).next_back();
-                        assert_eq!(cursor.prev().unwrap(), before.is_some());
+                        assert_eq!(cursor.moving().prev().unwrap(), before.is_some());
                         if let Some(before) = before {
                             assert_eq!(cursor.key(), [*before], "step {step}");
-                            assert!(cursor.next().unwrap());
+                            assert!(cursor.moving().next().unwrap());
                             assert_eq!(cursor.key(), [*wanted], "step {step}");
                         }
                     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::super::edit::{Edit, Record};
-use super::{History, file, options, steps};
+use super::{History, file, options, refer, run, steps};
 use crate::base::{FileNumber, KeyspaceId};
 use crate::codec::varint::put_bytes;
 use crate::log::tests::hex;
@@ -23,6 +23,9 @@ fn one_of_each() -> Edit {
     let mut second = two_segments.segments[0].clone();
     second.offset = 8192;
     second.largest = vec![b'z'; 200].into();
+    two_segments.segments.push(second.clone());
+    refer(&mut two_segments, &run(9), 2);
+    second.offset = 16384;
     two_segments.segments.push(second);
     Edit {
         records: vec![
@@ -41,6 +44,10 @@ fn one_of_each() -> Edit {
                 keyspace,
                 level: 0,
                 number,
+            },
+            Record::AddRun {
+                keyspace,
+                file: run(9),
             },
             Record::LevelCount { keyspace, count: 3 },
             Record::Flushed {

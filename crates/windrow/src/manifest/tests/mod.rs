@@ -8,9 +8,10 @@ mod version;
 use proptest::prelude::*;
 
 use super::*;
-use crate::base::{FileNumber, KeyspaceId, SegmentId};
+use crate::base::{FileNumber, KeyspaceId, Kind, SegmentId, Trailer};
 use crate::options::RecordedOptions;
-use crate::table::{FileMeta, SegmentMeta};
+use crate::table::{FileMeta, References, SegmentMeta};
+use crate::value::{ValueFileMeta, ValuePointer};
 
 /// A file of one segment from `smallest` to `largest`.
 fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> FileMeta {
@@ -30,7 +31,35 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
             logical_bytes: 1000,
             filter_units: [64, 0, 0, 0],
             footer_checksum: 0x1234_5678,
+            references: References::default(),
         }],
+    }
+}
+
+/// A file of a run, of two records of 20 bytes.
+fn run(number: u64) -> ValueFileMeta {
+    ValueFileMeta {
+        number: FileNumber(number),
+        length: 40,
+        entries: 2,
+        value_bytes: 22,
+    }
+}
+
+/// Lets `entries` of `file` refer to `run`.
+fn refer(file: &mut FileMeta, run: &ValueFileMeta, entries: u64) {
+    for entry in 0..entries {
+        let pointer = ValuePointer {
+            file: run.number,
+            offset: 20 * entry,
+            record_bytes: 20,
+            value_bytes: 11,
+        };
+        let mut bytes = Vec::new();
+        pointer.encode(&mut bytes);
+        let references = &mut file.segments[0].references;
+        let trailer = Trailer::new(1, Kind::RunPointer);
+        references.note(trailer, &bytes).unwrap();
     }
 }
 
@@ -68,11 +97,24 @@ impl History {
                 let name = format!("keyspace {id}");
                 records.push(Record::CreateKeyspace { id, name });
             }
-            (1 | 2, Some(&keyspace)) => records.push(Record::AddFile {
-                keyspace,
-                level,
-                file: file(id, &[first], &[first, second], (id, id + 5)),
-            }),
+            (1 | 2, Some(&keyspace)) => {
+                let mut file = file(id, &[first], &[first, second], (id, id + 5));
+                // Half of them have a run of their own.
+                if third % 2 == 0 {
+                    let run = run(id + 1);
+                    records = vec![Record::NextId(id + 2)];
+                    refer(&mut file, &run, 1);
+                    records.push(Record::AddRun {
+                        keyspace,
+                        file: run,
+                    });
+                }
+                records.push(Record::AddFile {
+                    keyspace,
+                    level,
+                    file,
+                });
+            }
             (3, Some(&keyspace)) => {
                 let levels = &state.keyspaces[&keyspace].levels;
                 let held = levels.iter().zip(0..).find_map(|(files, level)| {

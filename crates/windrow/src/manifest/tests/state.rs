@@ -1,11 +1,15 @@
 //! What edits add up to.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 
 use super::super::edit::{Edit, Record};
+use super::super::names::FileName;
 use super::super::state::ManifestState;
-use super::{History, file, steps};
+use super::{History, file, refer, run, steps};
 use crate::base::{FileNumber, KeyspaceId};
+use crate::table::Referred;
 
 proptest! {
     // I3
@@ -18,9 +22,19 @@ proptest! {
             let mut restored = ManifestState::default();
             restored.apply(&replayed.snapshot()).unwrap();
             prop_assert_eq!(&restored, &replayed);
-            let held = replayed.keyspaces.values().flat_map(|keyspace| &keyspace.levels);
-            let held: usize = held.map(std::collections::BTreeMap::len).sum();
-            prop_assert_eq!(held, replayed.files().len());
+            // I3
+            for keyspace in replayed.keyspaces.values() {
+                let tables = keyspace.levels.iter().flat_map(BTreeMap::values);
+                let segments = tables.flat_map(|file| &file.segments);
+                let mut referred = BTreeMap::new();
+                for (run, more) in segments.flat_map(|segment| segment.references.iter()) {
+                    let sum: &mut Referred = referred.entry(run).or_default();
+                    sum.entries += more.entries;
+                    sum.bytes += more.bytes;
+                }
+                let runs = keyspace.runs.iter().map(|(number, run)| (*number, run.referred));
+                prop_assert_eq!(runs.collect::<BTreeMap<_, _>>(), referred);
+            }
         }
     }
 }
@@ -188,6 +202,94 @@ fn an_ended_log_voids_those_behind_it() {
     assert!(state.log_ends.is_empty());
 }
 
+/// A table 15 of level 0 that refers to `entries` records of run 16, and that run.
+fn table_with_run(entries: u64) -> Edit {
+    let mut table = file(15, b"c", b"d", (10, 20));
+    refer(&mut table, &run(16), entries);
+    let keyspace = KEYSPACE;
+    Edit {
+        records: vec![
+            Record::AddRun {
+                keyspace,
+                file: run(16),
+            },
+            Record::AddFile {
+                keyspace,
+                level: 0,
+                file: table,
+            },
+        ],
+    }
+}
+
+// I3
+#[test]
+fn a_run_goes_with_the_last_table_that_refers_to_it() {
+    let mut state = sample();
+    let before = state.clone();
+    state.apply(&table_with_run(2)).unwrap();
+    let is_named = |state: &ManifestState| state.files().any(|file| file == RUN);
+    assert!(is_named(&state));
+    let remove = Record::RemoveFile {
+        keyspace: KEYSPACE,
+        level: 0,
+        number: number(15),
+    };
+    // A table that takes its place, as a merge that copies pointers writes it.
+    let mut merged = file(17, b"c", b"d", (10, 20));
+    refer(&mut merged, &run(16), 1);
+    let mut moved = state.clone();
+    let records = vec![
+        remove.clone(),
+        Record::AddFile {
+            keyspace: KEYSPACE,
+            level: 1,
+            file: merged,
+        },
+    ];
+    moved.apply(&Edit { records }).unwrap();
+    assert!(is_named(&moved));
+    let referred = moved.keyspaces[&KEYSPACE].runs[&number(16)].referred;
+    assert_eq!((referred.entries, referred.bytes), (1, 20));
+
+    let records = vec![remove];
+    state.apply(&Edit { records }).unwrap();
+    assert!(!is_named(&state));
+    assert_eq!(state, before);
+    // Its number can be taken again, as far as the state is concerned.
+    state.apply(&table_with_run(1)).unwrap();
+    state
+        .apply(&Edit {
+            records: vec![Record::DropKeyspace(KEYSPACE)],
+        })
+        .unwrap();
+    assert!(!is_named(&state));
+}
+
+const RUN: FileName = FileName::Values(FileNumber(16));
+
+// I3
+#[test]
+fn references_must_add_up() {
+    let run_first = table_with_run(1);
+    let mut without = run_first.clone();
+    without.records.remove(0);
+    let mut twice = run_first.clone();
+    twice.records.insert(0, twice.records[0].clone());
+    let mut late = run_first.clone();
+    late.records.swap(0, 1);
+    for (edit, is_sound) in [
+        (run_first, true),
+        (table_with_run(2), true),
+        (table_with_run(3), false),
+        (without, false),
+        (twice, false),
+        (late, false),
+    ] {
+        assert_eq!(sample().apply(&edit).is_ok(), is_sound, "{edit:?}");
+    }
+}
+
 // I2
 #[test]
 fn a_dropped_keyspace_leaves_its_numbers_behind() {
@@ -197,7 +299,7 @@ fn a_dropped_keyspace_leaves_its_numbers_behind() {
         state.apply(&Edit { records })
     };
     apply(&mut state, Record::DropKeyspace(KEYSPACE)).unwrap();
-    assert!(state.keyspaces.is_empty() && state.files().is_empty());
+    assert!(state.keyspaces.is_empty() && state.files().count() == 0);
     assert!(state.is_dropped(KEYSPACE) && !state.is_dropped(KeyspaceId(5)));
     assert_eq!(state.last_sequence(), 9);
     let mut restored = ManifestState::default();

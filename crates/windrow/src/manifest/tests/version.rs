@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::super::{FileHandle, Level, Obsolete, Version};
-use super::file;
-use crate::base::FileNumber;
+use super::super::edit::{Edit, Record};
+use super::super::names::FileName;
+use super::super::{FileHandle, KeyspaceState, Level, ManifestState, Obsolete, Version};
+use super::{file, refer, run};
 use crate::base::sync::Shared;
+use crate::base::{ErrorKind, FileNumber, KeyspaceId};
+use crate::value::ValuePointer;
 
 fn handle(
     number: u64,
@@ -154,7 +157,120 @@ fn a_file_is_deleted_only_when_dropped_by_all_and_marked() {
     assert!(obsolete.take().is_empty());
     drop(old);
     // The second was never marked: its edit was not durable.
-    assert_eq!(obsolete.take(), [FileNumber(1)]);
+    assert_eq!(obsolete.take(), [FileName::Table(FileNumber(1))]);
     drop(new);
     assert!(obsolete.take().is_empty());
+}
+
+/// A keyspace whose table 1 refers to `runs`.
+fn with_runs(runs: &[u64]) -> KeyspaceState {
+    let keyspace = KeyspaceId(1);
+    let mut table = file(1, b"a", b"z", (1, 9));
+    let mut records = vec![
+        Record::NextId(100),
+        Record::CreateKeyspace {
+            id: keyspace,
+            name: "main".to_owned(),
+        },
+    ];
+    for number in runs {
+        let file = run(*number);
+        refer(&mut table, &file, 1);
+        records.push(Record::AddRun { keyspace, file });
+    }
+    records.push(Record::AddFile {
+        keyspace,
+        level: 0,
+        file: table,
+    });
+    let mut state = ManifestState::default();
+    state.apply(&Edit { records }).unwrap();
+    state.keyspaces.remove(&keyspace).unwrap()
+}
+
+fn value_files(version: &Version) -> Vec<u64> {
+    let files = version.values().iter();
+    files.map(|file| file.meta.number.0).collect()
+}
+
+// I4
+#[test]
+fn value_files_follow_the_manifest() {
+    let obsolete = Arc::new(Obsolete::default());
+    let version = |old: &Version, runs| {
+        let next = old.apply(&[], &[]).unwrap();
+        next.with_values(&with_runs(runs), &obsolete)
+    };
+    let first = Version::from_state(&with_runs(&[5, 7]), &obsolete).unwrap();
+    assert_eq!(value_files(&first), [5, 7]);
+    // Nothing changes, and nothing is copied.
+    let same = version(&first, &[5, 7]);
+    assert!(Shared::ptr_eq(first.values(), same.values()));
+    let second = version(&same, &[7, 9]);
+    assert_eq!(value_files(&second), [7, 9]);
+    let find = |version: &Version, number| version.values().find(FileNumber(number)).cloned();
+    let kept = [&first, &second].map(|version| find(version, 7).unwrap());
+    assert!(Shared::ptr_eq(&kept[0], &kept[1]));
+    assert!(find(&second, 5).is_none());
+    // I3: a file goes with the last version that holds it, and only if its edit is durable.
+    drop((first, kept));
+    assert!(obsolete.take().is_empty());
+    drop(same);
+    assert_eq!(obsolete.take(), [FileName::Values(FileNumber(5))]);
+    let held = find(&second, 9).unwrap();
+    let third = version(&second, &[]);
+    drop((second, third));
+    assert_eq!(obsolete.take(), [FileName::Values(FileNumber(7))]);
+    drop(held);
+    assert_eq!(obsolete.take(), [FileName::Values(FileNumber(9))]);
+}
+
+// I3
+#[test]
+fn the_value_files_of_a_dropped_keyspace_go_with_its_versions() {
+    let obsolete = Arc::new(Obsolete::default());
+    let open = || Version::from_state(&with_runs(&[5, 7]), &obsolete).unwrap();
+    drop(open());
+    assert!(obsolete.take().is_empty());
+    let version = open();
+    let held = Shared::clone(version.values());
+    version.mark_obsolete();
+    drop(version);
+    assert_eq!(obsolete.take(), [FileName::Table(FileNumber(1))]);
+    drop(held);
+    assert_eq!(
+        obsolete.take(),
+        [5, 7].map(|number| FileName::Values(FileNumber(number)))
+    );
+}
+
+#[test]
+fn a_pointer_leads_to_a_file_of_the_version_or_is_damage() {
+    let version = Version::from_state(&with_runs(&[5, 7]), &Arc::default()).unwrap();
+    let encoded = |number| {
+        let pointer = ValuePointer {
+            file: FileNumber(number),
+            offset: 20,
+            record_bytes: 20,
+            value_bytes: 11,
+        };
+        let mut bytes = Vec::new();
+        pointer.encode(&mut bytes);
+        (pointer, bytes)
+    };
+    for number in [5, 7] {
+        let (pointer, bytes) = encoded(number);
+        let (file, resolved) = version.values().resolve(&bytes).unwrap();
+        assert_eq!((file.meta.number.0, resolved), (number, pointer));
+    }
+    for number in [1, 6, 8] {
+        let error = version.values().resolve(&encoded(number).1).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        let name = FileName::Values(FileNumber(number)).to_string();
+        assert!(error.to_string().contains(&name), "{error}");
+    }
+    for bytes in [&[][..], &[5], &encoded(5).1[1..]] {
+        let error = version.values().resolve(bytes).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+    }
 }

@@ -3,7 +3,9 @@
 mod amplification;
 mod filters;
 mod garnering;
+mod mediums;
 mod model;
+mod placement;
 mod properties;
 pub(super) mod tables;
 

@@ -1,13 +1,22 @@
 //! A tree in memory whose keys are integers, and the jobs that the policy plans for it.
+//!
+//! All its entries have one size. Where that is medium, a flush separates their values, and merges put
+//! them in place as the policy says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
+use crate::policy::placement::{FlushPlace, Placement, place_at_flush};
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary, Verdict, keep,
     next_allowed, plan, plan_range, target_file_bytes,
 };
+
+/// What an entry has of `entry_bytes` besides its value.
+const KEY_BYTES: u64 = 16;
+/// Where a separated value stands, in its entry.
+const POINTER_BYTES: u64 = 20;
 
 pub(super) type Key = u32;
 
@@ -41,6 +50,8 @@ pub(super) struct Model {
     levels: Vec<Vec<File>>,
     claims: Vec<Claim<Key>>,
     allowed: Vec<u64>,
+    /// The runs that separated values are in, by the sequence numbers of their entries.
+    transient: HashMap<SequenceNumber, u64>,
     cursors: Vec<Option<Key>>,
     sequence: SequenceNumber,
     files: u64,
@@ -60,6 +71,7 @@ impl Model {
             levels: vec![Vec::new(); 16],
             claims: Vec::new(),
             allowed: Vec::new(),
+            transient: HashMap::new(),
             cursors: vec![None; 16],
             sequence: 0,
             files: 0,
@@ -89,9 +101,40 @@ impl Model {
         sort(&mut entries);
         if !entries.is_empty() {
             let file = self.file(entries);
+            self.separate(&file);
             self.levels[0].insert(0, file);
             self.allowed = next_allowed(&self.summary(), &self.options);
         }
+    }
+
+    /// What a flush does with the values of `file`.
+    fn separate(&mut self, file: &File) {
+        let length = |bytes: u64| usize::try_from(bytes).unwrap();
+        let value_bytes = length(self.entry_bytes.saturating_sub(KEY_BYTES));
+        let place = place_at_flush(length(KEY_BYTES), value_bytes, &self.options);
+        if place == FlushPlace::Run {
+            let values = file.entries.iter().filter(|entry| !entry.1.is_tombstone());
+            let values = values.map(|entry| (entry.1.sequence(), file.number.0));
+            self.transient.extend(values);
+        }
+    }
+
+    /// How many values of `entries` are in runs, and in how many runs.
+    fn separated(&self, entries: &[Entry]) -> (u64, u32) {
+        if self.transient.is_empty() {
+            return (0, 0);
+        }
+        let run = |entry: &Entry| self.transient.get(&entry.1.sequence());
+        let runs: Vec<u64> = entries.iter().filter_map(run).copied().collect();
+        let distinct: HashSet<u64> = runs.iter().copied().collect();
+        (runs.len() as u64, u32::try_from(distinct.len()).unwrap())
+    }
+
+    /// Bytes of a table of `entries`.
+    fn bytes(&self, entries: &[Entry]) -> u64 {
+        let (separated, _) = self.separated(entries);
+        let in_place = entries.len() as u64 - separated;
+        self.entry_bytes * in_place + (KEY_BYTES + POINTER_BYTES) * separated
     }
 
     /// Makes the present state readable for as long as the snapshot is listed.
@@ -113,7 +156,7 @@ impl Model {
             number: file.number,
             smallest: file.entries.first().unwrap().0,
             largest: file.entries.last().unwrap().0,
-            bytes: self.entry_bytes * file.entries.len() as u64,
+            bytes: self.bytes(&file.entries),
             logical_bytes: self.entry_bytes * file.entries.len() as u64,
             entries: file.entries.len() as u64,
             tombstones: file
@@ -121,6 +164,9 @@ impl Model {
                 .iter()
                 .filter(|entry| entry.1.is_tombstone())
                 .count() as u64,
+            transient_bytes: (self.entry_bytes.saturating_sub(KEY_BYTES))
+                * self.separated(&file.entries).0,
+            transient_runs: self.separated(&file.entries).1,
             filter_units: [0; 4],
             busy: file.busy,
         };
@@ -252,6 +298,7 @@ impl Model {
         let mut deeper = DeeperLevels::new(&job.tree, claim);
         let target = target_file_bytes(&self.options, self.level_count, claim.level);
         let mut cutter = OutputCutter::new(&job.tree, claim, target);
+        let in_place = Placement::of(&job.tree, &self.options).merges_in_place(claim.level);
         let mut outputs: Vec<Vec<Entry>> = vec![Vec::new()];
         let (mut newer, mut last) = (None, None);
         for (key, trailer) in entries {
@@ -267,13 +314,16 @@ impl Model {
                 assert!((claim.smallest..=claim.largest).contains(&key));
                 outputs.last_mut().unwrap().push((key, trailer));
             }
+            if in_place || verdict != Verdict::Keep {
+                self.transient.remove(&trailer.sequence());
+            }
             newer = Some(trailer.sequence());
             last = Some(key);
         }
         let outputs = outputs.into_iter().filter(|entries| !entries.is_empty());
         let files: Vec<File> = outputs.map(|entries| self.file(entries)).collect();
-        let merged: usize = files.iter().map(|file| file.entries.len()).sum();
-        self.merged += self.entry_bytes * merged as u64;
+        let merged: u64 = files.iter().map(|file| self.bytes(&file.entries)).sum();
+        self.merged += merged;
         files
     }
 
@@ -281,7 +331,7 @@ impl Model {
     pub(super) fn compact(&mut self) {
         let before = self.next_file();
         loop {
-            let plan = plan_range(&self.summary(), None, None, before);
+            let plan = plan_range(&self.summary(), &self.options, None, None, before);
             let Some(job) = self.start_plan(plan) else {
                 return;
             };

@@ -9,8 +9,11 @@ use crate::policy::capacities::capacities;
 use crate::policy::scores::scores;
 use crate::policy::{FileSummary, plan_range};
 
+/// Too small for values apart.
+const ENTRY_BYTES: u64 = 50;
+
 #[derive(Debug, Clone)]
-enum Step {
+pub(super) enum Step {
     /// Write keys from `first` on, `stride` apart, and flush them.
     Flush {
         first: Key,
@@ -27,7 +30,7 @@ enum Step {
     Release(usize),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = Step> {
     let kind = prop_oneof![3 => Just(Kind::Value), 1 => Just(Kind::Tombstone)];
     prop_oneof![
         4 => (0..300_u32, 1..20_u32, 1..40_u32, kind).prop_map(|(first, stride, count, kind)| {
@@ -40,7 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-fn options() -> impl Strategy<Value = KeyspaceOptions> {
+pub(super) fn options() -> impl Strategy<Value = KeyspaceOptions> {
     let scaling = prop_oneof![Just(1.0), 0.4..1.0_f64];
     (2.0..6.0_f64, scaling, 1..6_usize, 1..4_u64).prop_map(
         |(size_ratio, scaling, level0_runs, files)| KeyspaceOptions {
@@ -56,8 +59,8 @@ fn options() -> impl Strategy<Value = KeyspaceOptions> {
 }
 
 /// Runs `steps` with jobs overlapping in time, then ends all jobs.
-fn run(options: KeyspaceOptions, steps: Vec<Step>) -> Model {
-    let mut model = Model::new(options, 50);
+pub(super) fn run(options: KeyspaceOptions, entry_bytes: u64, steps: Vec<Step>) -> Model {
+    let mut model = Model::new(options, entry_bytes);
     let mut jobs = Vec::new();
     for step in steps {
         match step {
@@ -98,7 +101,7 @@ proptest! {
     fn overlapping_jobs_change_no_answer(
         options in options(), steps in proptest::collection::vec(step(), 1..80),
     ) {
-        run(options, steps).check_reads();
+        run(options, ENTRY_BYTES, steps).check_reads();
     }
 
     /// I5: from any tree the policy comes to rest, and then every level is within capacity.
@@ -106,7 +109,7 @@ proptest! {
     fn comes_to_rest_within_capacity(
         options in options(), steps in proptest::collection::vec(step(), 1..80),
     ) {
-        let mut model = run(options, steps);
+        let mut model = run(options, ENTRY_BYTES, steps);
         model.settle();
         model.check_reads();
         let tree = model.summary();
@@ -126,10 +129,12 @@ proptest! {
         from in 0..400_u32, width in 0..400_u32,
     ) {
         let to = from + width;
-        let mut model = run(options, steps);
+        let mut model = run(options, ENTRY_BYTES, steps);
         let before = model.next_file();
         for _ in 0..1000 {
-            let plan = plan_range(&model.summary(), Some(&from), Some(&to), before);
+            let plan = plan_range(
+                &model.summary(), &model.options, Some(&from), Some(&to), before,
+            );
             let Some(job) = model.start_plan(plan) else { break };
             model.finish(&job);
         }

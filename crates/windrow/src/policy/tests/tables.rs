@@ -20,6 +20,8 @@ pub(crate) fn file(number: u64, smallest: u32, largest: u32, kib: u64) -> FileSu
         logical_bytes: kib * KIB,
         entries: 10,
         tombstones: 0,
+        transient_bytes: 0,
+        transient_runs: 0,
         filter_units: [0; 4],
         busy: false,
     }
@@ -54,7 +56,7 @@ fn options() -> KeyspaceOptions {
     }
 }
 
-fn claim(level: usize, smallest: u32, largest: u32) -> Claim<u32> {
+pub(crate) fn claim(level: usize, smallest: u32, largest: u32) -> Claim<u32> {
     Claim {
         level,
         smallest,
@@ -62,7 +64,7 @@ fn claim(level: usize, smallest: u32, largest: u32) -> Claim<u32> {
     }
 }
 
-fn moves(level: usize, upper: u64, smallest: u32, largest: u32) -> Plan<u32> {
+pub(crate) fn moves(level: usize, upper: u64, smallest: u32, largest: u32) -> Plan<u32> {
     Plan::Move {
         level,
         upper: FileNumber(upper),
@@ -70,7 +72,13 @@ fn moves(level: usize, upper: u64, smallest: u32, largest: u32) -> Plan<u32> {
     }
 }
 
-fn merges(level: usize, upper: &[u64], lower: &[u64], smallest: u32, largest: u32) -> Plan<u32> {
+pub(crate) fn merges(
+    level: usize,
+    upper: &[u64],
+    lower: &[u64],
+    smallest: u32,
+    largest: u32,
+) -> Plan<u32> {
     let numbers = |numbers: &[u64]| numbers.iter().copied().map(FileNumber).collect();
     Plan::Merge {
         level,

@@ -3,9 +3,9 @@
 mod cost;
 mod damage;
 mod format;
-mod memory;
 mod model;
 mod open_tables;
+mod pointers;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::options::BlockSource;
 use super::{
     FileMeta, ReadCounters, ScrubClock, Table, TableContext, TableOptions, TableWriter, file_name,
 };
-use memory::{MemoryFile, MemoryVfs};
+use crate::vfs::memory::{MemoryFile, MemoryVfs};
 
 /// An entry of a test's own making.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,0 +1,336 @@
+//! What jobs do with values: a flush parts mediums from their keys, a merge brings them back.
+
+#![cfg(not(any(loom, shuttle)))]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::output::{IoClass, JobContext, Output, Wanted, Written};
+use super::values::Values;
+use crate::base::sync::Shared;
+use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::base::{
+    Account, Cursor, Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, Trailer,
+};
+use crate::cache::BlockCache;
+use crate::codec::Compression;
+use crate::manifest::names::FileName;
+use crate::manifest::{Edit, ManifestState, Record, ValueFiles, Version};
+use crate::options::{BlockSource, KeyspaceOptions};
+use crate::table::{FileMeta, ScrubClock, Table, TableContext, TableOptions, file_name};
+use crate::value::ValueWindows;
+use crate::vfs::memory::MemoryVfs;
+use crate::vfs::{OpenMode, Vfs};
+
+/// An engine that has files and numbers, and may run out of luck.
+#[derive(Debug, Default)]
+struct Context {
+    vfs: Arc<MemoryVfs>,
+    ids: AtomicU64,
+    /// So many more operations succeed.
+    luck: AtomicUsize,
+    account: Arc<Account>,
+}
+
+impl Context {
+    fn new(luck: usize) -> Self {
+        Self {
+            luck: AtomicUsize::new(luck),
+            ..Self::default()
+        }
+    }
+
+    fn try_luck(&self) -> Result<()> {
+        let used = self
+            .luck
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |luck| {
+                luck.checked_sub(1)
+            });
+        used.map(drop)
+            .map_err(|_| Error::new(ErrorKind::Io, "out of luck"))
+    }
+
+    /// Which of the files that could be there are.
+    fn files(&self) -> Vec<FileName> {
+        let numbers = 1..=self.ids.load(Ordering::Relaxed);
+        let names = numbers.map(FileNumber).flat_map(|number| {
+            let names = [FileName::Table(number), FileName::Values(number)];
+            names.into_iter()
+        });
+        let is_there = |name: &FileName| {
+            let path = Path::new("").join(name.to_string());
+            self.vfs.open(&path, OpenMode::Read).is_ok()
+        };
+        names.filter(is_there).collect()
+    }
+}
+
+impl JobContext for Context {
+    fn vfs(&self) -> &dyn Vfs {
+        &*self.vfs
+    }
+
+    fn directory(&self) -> &Path {
+        Path::new("")
+    }
+
+    fn allocate_id(&self) -> Result<u64> {
+        self.try_luck()?;
+        Ok(self.ids.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    fn sync_directory(&self) -> Result<()> {
+        self.try_luck()
+    }
+
+    fn pace(&self, _: IoClass, _: u64, wanted: Wanted<'_>) -> Result<()> {
+        self.try_luck()?;
+        wanted()
+    }
+
+    fn memory(&self) -> &Arc<Account> {
+        &self.account
+    }
+}
+
+type Entry = (Vec<u8>, Trailer, Vec<u8>);
+
+/// Every class, tombstones, several versions of a key; as in a memtable.
+fn entries() -> Vec<Entry> {
+    let lengths = [0, 20, 64, 111, 113, 119, 300, 1000, 1019, 1020, 5000];
+    let mut entries = Vec::new();
+    for number in 0..220_usize {
+        let key = format!("k{number:03}").into_bytes();
+        let value = |shift: usize| -> Vec<u8> {
+            let length = lengths[(number + shift) % lengths.len()];
+            let bytes = (0..length).map(|at| (at * at + 31 * number + shift).to_le_bytes()[0]);
+            bytes.collect()
+        };
+        if number % 7 == 0 {
+            entries.push((key.clone(), Trailer::new(900, Kind::Tombstone), Vec::new()));
+        }
+        entries.push((key.clone(), Trailer::new(500, Kind::Value), value(0)));
+        if number % 3 == 0 {
+            entries.push((key, Trailer::new(400, Kind::Value), value(6)));
+        }
+    }
+    entries
+}
+
+fn options() -> Shared<KeyspaceOptions> {
+    let options = KeyspaceOptions {
+        file_bytes: 40 << 10,
+        medium_from: 120,
+        large_from: 1024,
+        ..KeyspaceOptions::default()
+    };
+    Shared::new(options)
+}
+
+/// Whether a value under a key of four bytes is medium by these options.
+fn is_medium(trailer: Trailer, value: &[u8]) -> bool {
+    trailer.kind() == Kind::Value && (116..1020).contains(&value.len())
+}
+
+/// Writes `entries` to one table.
+fn write<'a>(
+    context: &'a Context,
+    entries: &[Entry],
+    values: Values,
+) -> Result<(Written<'a>, u64)> {
+    let wanted = || Ok(());
+    let options = TableOptions {
+        block_bytes: 1024,
+        filter_units: [0.0; 4],
+        compression: Compression::None,
+    };
+    let mut output = Output::new(context, &wanted, IoClass::Flush, options, values, None);
+    for (key, trailer, value) in entries {
+        output.begin_key(key)?;
+        output.add(key, *trailer, value)?;
+    }
+    let read = output.run_bytes_read();
+    Ok((output.finish()?, read))
+}
+
+fn flush<'a>(context: &'a Context, entries: &[Entry]) -> Result<Written<'a>> {
+    write(context, entries, Values::separated(options())).map(|(written, _)| written)
+}
+
+fn read(context: &Context, meta: &FileMeta) -> Vec<Entry> {
+    let name = file_name(meta.number);
+    let file = context.vfs.open(Path::new(&name), OpenMode::Read).unwrap();
+    let reading = TableContext {
+        source: BlockSource::Buffered,
+        cache: Arc::new(BlockCache::new(1 << 20)),
+        scrub: Arc::new(ScrubClock::default()),
+        memory: Arc::default(),
+    };
+    let table = Arc::new(Table::open(file, name, meta, reading, 4).unwrap());
+    let mut cursor = table.cursor();
+    cursor.seek_to_first().unwrap();
+    let mut entries = Vec::new();
+    while cursor.is_valid() {
+        let value = cursor.value().to_vec();
+        entries.push((cursor.key().to_vec(), cursor.trailer(), value));
+        cursor.next().unwrap();
+    }
+    entries
+}
+
+/// The value files as the manifest would have them.
+fn value_files(written: &Written<'_>) -> Shared<ValueFiles> {
+    let keyspace = KeyspaceId(1);
+    let mut records = vec![
+        Record::NextId(1 << 20),
+        Record::CreateKeyspace {
+            id: keyspace,
+            name: "main".to_owned(),
+        },
+    ];
+    let runs = written.runs.iter();
+    records.extend(runs.map(|&file| Record::AddRun { keyspace, file }));
+    let tables = written.tables.iter();
+    records.extend(tables.map(|file| Record::AddFile {
+        keyspace,
+        level: 0,
+        file: file.clone(),
+    }));
+    let mut state = ManifestState::default();
+    state.apply(&Edit { records }).unwrap();
+    let version = Version::from_state(&state.keyspaces[&keyspace], &Arc::default()).unwrap();
+    Shared::clone(version.values())
+}
+
+fn windows(context: &Context) -> ValueWindows {
+    let vfs: Arc<dyn Vfs> = Arc::<MemoryVfs>::clone(&context.vfs);
+    ValueWindows::new(vfs, "".into(), &context.account, u64::MAX)
+}
+
+#[test]
+fn a_flush_parts_mediums_from_their_keys() {
+    let context = Context::new(usize::MAX);
+    let entries = entries();
+    let written = flush(&context, &entries).unwrap();
+    assert!(written.runs.len() > 3);
+    // I2 of values: synced before it is told.
+    for run in &written.runs {
+        let path = Path::new("").join(FileName::Values(run.number).to_string());
+        let file = context.vfs.file(&path);
+        assert!(file.syncs.load(Ordering::Relaxed) > 0);
+        assert_eq!(file.bytes.lock().len() as u64, run.length);
+    }
+    let files = value_files(&written);
+    let mut windows = windows(&context);
+    let stored = read(&context, &written.tables[0]);
+    assert_eq!(stored.len(), entries.len());
+    for ((key, trailer, value), (stored_key, stored_trailer, beside)) in entries.iter().zip(stored)
+    {
+        assert_eq!(
+            (key, trailer.sequence()),
+            (&stored_key, stored_trailer.sequence())
+        );
+        if is_medium(*trailer, value) {
+            assert_eq!(stored_trailer.kind(), Kind::RunPointer);
+            let (file, pointer) = files.resolve(&beside).unwrap();
+            assert_eq!(windows.read(&file.meta, key, &pointer).unwrap(), value);
+        } else {
+            assert_eq!((stored_trailer, &beside), (*trailer, value));
+        }
+    }
+    let mediums = entries.iter().filter(|entry| is_medium(entry.1, &entry.2));
+    let referred: u64 = written.runs.iter().map(|run| run.entries).sum();
+    assert_eq!(referred, mediums.count() as u64);
+    let bytes: u64 = written.runs.iter().map(|run| run.length).sum();
+    assert_eq!(written.tables[0].referred_bytes(), bytes);
+    let logical = entries
+        .iter()
+        .map(|(key, _, value)| key.len() + value.len());
+    assert_eq!(
+        written.tables[0].logical_bytes(),
+        logical.sum::<usize>() as u64
+    );
+}
+
+#[test]
+fn a_merge_in_place_brings_every_value_back() {
+    let context = Context::new(usize::MAX);
+    let entries = entries();
+    let flushed = flush(&context, &entries).unwrap();
+    let values = Values::in_place(value_files(&flushed), windows(&context));
+    let stored = read(&context, &flushed.tables[0]);
+    let (merged, bytes_read) = write(&context, &stored, values).unwrap();
+    assert!(read(&context, &merged.tables[0]) == entries);
+    assert!(merged.runs.is_empty());
+    assert_eq!(merged.tables[0].referred_bytes(), 0);
+    assert_eq!(bytes_read, flushed.tables[0].referred_bytes());
+
+    // Any other merge hands on where they stand.
+    let (copied, bytes_read) = write(&context, &stored, Values::Kept).unwrap();
+    assert!(read(&context, &copied.tables[0]) == stored);
+    assert_eq!(bytes_read, 0);
+    let references = |written: &Written<'_>| written.tables[0].segments[0].references.clone();
+    assert_eq!(references(&copied), references(&flushed));
+}
+
+/// Neither a neighbour's value nor one of another file passes for a key's own.
+#[test]
+fn a_merge_in_place_refuses_the_value_of_another_key() {
+    let context = Context::new(usize::MAX);
+    let value = vec![7; 200];
+    let trailer = Trailer::new(5, Kind::Value);
+    let entries = [b"a", b"b"].map(|key| (key.to_vec(), trailer, value.clone()));
+    let flushed = flush(&context, &entries).unwrap();
+    let mut stored = read(&context, &flushed.tables[0]);
+    let exchanged = stored[1].2.clone();
+    stored[0].2 = exchanged;
+    let values = Values::in_place(value_files(&flushed), windows(&context));
+    let error = write(&context, &stored, values).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    let unknown = Values::in_place(Shared::default(), windows(&context));
+    let error = write(&context, &stored, unknown).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+}
+
+#[test]
+fn a_failed_flush_leaves_nothing_behind() {
+    let entries = entries();
+    let mut luck = 0;
+    loop {
+        let context = Context::new(luck);
+        match flush(&context, &entries) {
+            Ok(_) => break,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Io),
+        }
+        assert_eq!(context.files(), []);
+        luck += 1;
+    }
+    // An edit that is refused without a trace takes the files with it; one that may count does not.
+    let context = Context::new(usize::MAX);
+    for (kind, stays) in [(ErrorKind::NoSpace, false), (ErrorKind::Poisoned, true)] {
+        let written = flush(&context, &entries).unwrap();
+        let files = written.runs.len() + 1;
+        // A number for each file and the segment, some pacing, and the sync of the folder.
+        assert!(luck > files + 2);
+        assert_eq!(context.files().len(), files);
+        let refuse = || Err::<(), _>(Error::new(kind, "planted"));
+        drop(written.created.name_by(refuse));
+        assert_eq!(context.files().len(), if stays { files } else { 0 });
+    }
+}
+
+/// Nothing is medium that is too short to gain from it, and nothing at all where options say so.
+#[test]
+fn a_flush_without_mediums_makes_no_run() {
+    let context = Context::new(usize::MAX);
+    let none = KeyspaceOptions {
+        medium_from: u64::MAX,
+        large_from: u64::MAX,
+        ..KeyspaceOptions::default()
+    };
+    let entries = entries();
+    let (written, _) = write(&context, &entries, Values::separated(Shared::new(none))).unwrap();
+    assert!(written.runs.is_empty());
+    assert!(read(&context, &written.tables[0]) == entries);
+    assert_eq!(context.files(), [FileName::Table(written.tables[0].number)]);
+}

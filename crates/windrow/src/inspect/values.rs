@@ -1,0 +1,154 @@
+//! A value file, record by record.
+//!
+//! Without the tables that point to it, a record is shown for what its form says. Where it holds no key
+//! its checksum, which is seeded with the key, cannot be verified, and that is said.
+
+use std::io;
+
+use super::tables::compression_name;
+use super::{File, Record, Report};
+use crate::base::{Error, FileNumber, Result};
+use crate::value::{Found, RECORD_BYTES_MAX, find_record};
+use crate::vfs::{self, read_exact_at};
+
+/// Shows a value file.
+pub(super) fn values(file: &File<'_>, number: FileNumber, report: &mut Report<'_>) -> Result<()> {
+    let source = file.open()?;
+    let length = source
+        .length()
+        .map_err(|error| Error::io("read the length of", file.path, error))?;
+    report.show(
+        &Record::new("values")
+            .number("file", number.0)
+            .number("length", length),
+    )?;
+    let mut window = Window {
+        source: &*source,
+        length,
+        offset: 0,
+        bytes: Vec::new(),
+        passed: 0,
+    };
+    while window.position() < length {
+        let offset = window.position();
+        let bytes = window
+            .fill()
+            .map_err(|error| Error::read(file.name, offset, error))?;
+        let found = find_record(bytes, (number, offset));
+        // Where a record has no form, nobody knows where the next one begins.
+        let found = found.map_err(|error| error.in_file(file.name, offset));
+        let Some(found) = report.sound(found)? else {
+            break;
+        };
+        if found.is_sound == Some(false) {
+            let what = "a record fails its checksum";
+            report.sound::<()>(Err(Error::corruption(file.name, offset, what)))?;
+        } else {
+            report.show(&record_of(&found, offset))?;
+        }
+        window.passed += found.record_bytes;
+    }
+    Ok(())
+}
+
+fn record_of<'a>(found: &Found<'a>, offset: u64) -> Record<'a> {
+    let mut record = Record::new("value")
+        .number("offset", offset)
+        .number("record_bytes", found.record_bytes as u64)
+        .text("compression", compression_name(found.codec));
+    if !found.stored_key.is_empty() {
+        record = record.bytes("key", found.stored_key);
+    }
+    let checksum = match found.is_sound {
+        Some(_) => "verified",
+        None => "not verified",
+    };
+    record
+        .number("value_bytes", found.value_bytes as u64)
+        .text("checksum", checksum)
+}
+
+/// A part of the file: what two of the longest records take, or less.
+struct Window<'a> {
+    source: &'a dyn vfs::File,
+    length: u64,
+    /// Where the bytes begin in the file.
+    offset: u64,
+    bytes: Vec<u8>,
+    /// How many of the bytes were seen.
+    passed: usize,
+}
+
+impl Window<'_> {
+    /// Where in the file the next record begins.
+    fn position(&self) -> u64 {
+        self.offset + self.passed as u64
+    }
+
+    /// The bytes from the position on: as many as a record can have, or all that are left.
+    fn fill(&mut self) -> io::Result<&[u8]> {
+        let left = usize::try_from(self.length - self.position()).unwrap_or(usize::MAX);
+        if self.bytes.len() - self.passed < left.min(RECORD_BYTES_MAX) {
+            self.offset = self.position();
+            self.bytes.drain(..self.passed);
+            self.passed = 0;
+            let kept = self.bytes.len();
+            self.bytes.resize(left.min(2 * RECORD_BYTES_MAX), 0);
+            let offset = self.offset + kept as u64;
+            read_exact_at(self.source, &mut self.bytes[kept..], offset)?;
+        }
+        Ok(&self.bytes[self.passed..])
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use crate::base::{ErrorKind, FileNumber};
+    use crate::codec::Compression;
+    use crate::inspect::dump;
+    use crate::value::{Keys, ValueWriter};
+    use crate::vfs::{OpenMode, OsVfs, Vfs, write_all_at};
+
+    /// With keys in its records a file is checked, and what is behind a damaged record is shown.
+    #[test]
+    fn records_with_keys_are_verified() {
+        let folder = tempfile::tempdir().unwrap();
+        let number = FileNumber(15);
+        let mut writer =
+            ValueWriter::create(&OsVfs, folder.path(), number, Keys::InRecords).unwrap();
+        for (key, value) in [("apple", "red"), ("apricot", "orange"), ("plum", "blue")] {
+            writer
+                .append(key.as_bytes(), value.as_bytes(), Compression::None)
+                .unwrap();
+        }
+        let length = writer.finish().unwrap().length;
+        let path = folder.path().join("000015.values");
+        let shown = || {
+            let mut out = Vec::new();
+            let outcome = dump(&path, &mut out);
+            (String::from_utf8(out).unwrap(), outcome)
+        };
+        let lines = [
+            format!("values: file 15, length {length}\n"),
+            "value: offset 0, record_bytes 15, compression none, key \"apple\", value_bytes 3, checksum verified\n".to_owned(),
+            "value: offset 15, record_bytes 20, compression none, key \"apricot\", value_bytes 6, checksum verified\n".to_owned(),
+            "value: offset 35, record_bytes 15, compression none, key \"plum\", value_bytes 4, checksum verified\n".to_owned(),
+        ];
+        let (text, outcome) = shown();
+        outcome.unwrap();
+        assert_eq!(text, lines.concat());
+
+        let file = OsVfs.open(&path, OpenMode::ReadWrite).unwrap();
+        write_all_at(&*file, b"?", 25).unwrap();
+        let (text, outcome) = shown();
+        let error = outcome.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        let damage = format!("damage: error {error}\n");
+        assert_eq!(
+            text,
+            [&lines[0], &lines[1], &damage, &lines[3]]
+                .map(String::as_str)
+                .concat()
+        );
+    }
+}

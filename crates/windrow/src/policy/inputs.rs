@@ -1,0 +1,79 @@
+//! What a job takes from the level that it writes into.
+//!
+//! I1. Every file there that overlaps an upper of the job is among its inputs, and lies in its claim.
+//! I2. Inputs are idle, and the claim touches no other of its level.
+
+use std::ops::Range;
+
+use super::pick::Plan;
+use super::summary::{Claim, TreeSummary, overlapping};
+
+/// What a job into one level takes from that level, and the keys that it may write there.
+pub(super) struct Inputs<K> {
+    /// Positions in the level that the job writes into.
+    pub(super) lower: Range<usize>,
+    pub(super) claim: Claim<K>,
+}
+
+impl<K: Ord + Clone> Inputs<K> {
+    /// For uppers over these keys into level `target`; `None` where a running job is in the way.
+    pub(super) fn over(
+        tree: &TreeSummary<K>,
+        target: usize,
+        smallest: &K,
+        largest: &K,
+    ) -> Option<Self> {
+        let files = tree.level(target);
+        let lower = overlapping(files, smallest, largest);
+        let overlap = &files[lower.clone()];
+        let smallest = overlap
+            .first()
+            .map_or(smallest, |file| smallest.min(&file.smallest));
+        let largest = overlap
+            .last()
+            .map_or(largest, |file| largest.max(&file.largest));
+        let is_free =
+            !overlap.iter().any(|file| file.busy) && !tree.is_claimed(target, smallest, largest);
+        is_free.then(|| Self {
+            lower,
+            claim: Claim {
+                level: target,
+                smallest: smallest.clone(),
+                largest: largest.clone(),
+            },
+        })
+    }
+
+    /// Widens the claim by an upper over these keys if its overlap is inside `lower` already.
+    pub(super) fn absorb(&mut self, tree: &TreeSummary<K>, smallest: &K, largest: &K) -> bool {
+        let overlap = overlapping(tree.level(self.claim.level), smallest, largest);
+        let comes_free = !overlap.is_empty()
+            && self.lower.start <= overlap.start
+            && overlap.end <= self.lower.end
+            && !tree.is_claimed(self.claim.level, smallest, largest);
+        if comes_free {
+            self.claim.smallest = self.claim.smallest.clone().min(smallest.clone());
+            self.claim.largest = self.claim.largest.clone().max(largest.clone());
+        }
+        comes_free
+    }
+
+    /// The plan that merges the files at `upper` of `level` with what this takes.
+    pub(super) fn into_merge(
+        self,
+        tree: &TreeSummary<K>,
+        level: usize,
+        upper: &[usize],
+    ) -> Plan<K> {
+        let lower = &tree.level(self.claim.level)[self.lower];
+        Plan::Merge {
+            level,
+            upper: upper
+                .iter()
+                .map(|&file| tree.level(level)[file].number)
+                .collect(),
+            lower: lower.iter().map(|file| file.number).collect(),
+            claim: self.claim,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Where a value stands: beside its key, in a transient run, or in the value log (hybrid placement).
+//!
+//! A value's class follows from the bytes of key and value together (PX-M1). Small ones stay with
+//! their keys. Medium ones are written once to a *transient run*, when the memtable is flushed (facts
+//! D5); merges hand on where they stand, until one writes into a level that is deep enough and puts
+//! them *in place* (PX-M4). Large ones stand in their tables until there is a value log.
+//!
+//! I1. What is in place stays there: nothing turns a value in place into one in a run.
+//! I2. A value of less than [`VALUE_BYTES_SEPARATED_MIN`] bytes is small under all options.
+//! I3. A value of more than [`VALUE_BYTES_IN_PLACE_MAX`] bytes is large under all options.
+
+use super::summary::{FileSummary, TreeSummary};
+use crate::base::limits::{VALUE_BYTES_IN_PLACE_MAX, VALUE_BYTES_SEPARATED_MIN};
+use crate::options::{KeyspaceOptions, MediumInPlace};
+
+/// What a value is by its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Class {
+    Small,
+    Medium,
+    Large,
+}
+
+/// Where a flush writes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FlushPlace {
+    /// Into the table, beside its key.
+    Here,
+    /// Into the transient run of the flush.
+    Run,
+}
+
+/// The class of a value of so many bytes under a key of so many.
+pub(crate) fn class(key_bytes: usize, value_bytes: usize, options: &KeyspaceOptions) -> Class {
+    let total = key_bytes.saturating_add(value_bytes) as u64;
+    if value_bytes < VALUE_BYTES_SEPARATED_MIN {
+        Class::Small
+    } else if value_bytes > VALUE_BYTES_IN_PLACE_MAX || total >= options.large_from {
+        Class::Large
+    } else if total >= options.medium_from {
+        Class::Medium
+    } else {
+        Class::Small
+    }
+}
+
+/// What a flush does with such a value.
+pub(crate) fn place_at_flush(
+    key_bytes: usize,
+    value_bytes: usize,
+    options: &KeyspaceOptions,
+) -> FlushPlace {
+    match class(key_bytes, value_bytes, options) {
+        Class::Medium => FlushPlace::Run,
+        Class::Small | Class::Large => FlushPlace::Here,
+    }
+}
+
+/// How long a file of a transient run is, in bytes: so short that most of it is freed soon after the
+/// merges that put its values in place have passed (facts D6), so long that there are not too many.
+pub(crate) fn run_file_bytes(options: &KeyspaceOptions) -> u64 {
+    options.file_bytes / 4
+}
+
+/// Into which levels of one tree merges write values in place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Placement {
+    /// The first of them; none where merges never do.
+    first: Option<usize>,
+}
+
+impl Placement {
+    /// For a tree whose effective last level is `effective_last` (facts D7).
+    pub(crate) fn new(effective_last: usize, options: &KeyspaceOptions) -> Self {
+        let first = match options.medium_in_place {
+            MediumInPlace::LastLevel => Some(effective_last),
+            MediumInPlace::LevelBeforeLast => Some(effective_last.saturating_sub(1)),
+            MediumInPlace::Never => None,
+        };
+        Self {
+            first: first.map(|level| level.max(1)),
+        }
+    }
+
+    pub(crate) fn of<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Self {
+        Self::new(tree.effective_last_level(options.size_ratio), options)
+    }
+
+    /// Whether a merge into `target` writes values in place; never in level 0.
+    pub(crate) fn merges_in_place(self, target: usize) -> bool {
+        self.first.is_some_and(|first| first <= target)
+    }
+
+    /// Whether `file` refers to runs and, in `level`, must not.
+    pub(super) fn converts<K>(self, level: usize, file: &FileSummary<K>) -> bool {
+        file.transient_bytes > 0 && self.merges_in_place(level)
+    }
+}

@@ -1,0 +1,167 @@
+//! Classes by size, and the levels where values are in place.
+
+use proptest::prelude::*;
+
+use super::tables::{file, tree};
+use crate::base::limits::{VALUE_BYTES_IN_PLACE_MAX, VALUE_BYTES_SEPARATED_MIN};
+use crate::options::{KeyspaceOptions, MediumInPlace, Preset};
+use crate::policy::placement::{Class, FlushPlace, Placement, class, place_at_flush};
+
+const NEVER: u64 = u64::MAX;
+const MIB: usize = 1 << 20;
+
+fn options(medium_from: u64, large_from: u64) -> KeyspaceOptions {
+    KeyspaceOptions {
+        medium_from,
+        large_from,
+        ..KeyspaceOptions::default()
+    }
+}
+
+#[test]
+fn classes() {
+    use Class::{Large, Medium, Small};
+    let cases = [
+        // (medium_from, large_from), (key, value) -> class
+        ((120, 1024), (24, 95), Small),
+        ((120, 1024), (24, 96), Medium),
+        ((120, 1024), (24, 999), Medium),
+        ((120, 1024), (24, 1000), Large),
+        // I2: a value of less than 64 bytes, however long its key.
+        ((120, 1024), (1, 0), Small),
+        ((120, 1024), (64 << 10, 63), Small),
+        ((120, 1024), (56, 63), Small),
+        ((120, 1024), (56, 64), Medium),
+        ((120, 1024), (64 << 10, 64), Large),
+        ((0, 0), (1, 63), Small),
+        ((0, 0), (1, 64), Large),
+        ((0, NEVER), (1, 64), Medium),
+        // I3: a value of more than 1 MiB, under all options.
+        ((NEVER, NEVER), (64 << 10, MIB), Small),
+        ((NEVER, NEVER), (1, MIB + 1), Large),
+        ((120, NEVER), (64 << 10, MIB), Medium),
+        ((120, NEVER), (1, MIB + 1), Large),
+        // Equal thresholds leave nothing between them.
+        ((500, 500), (100, 399), Small),
+        ((500, 500), (100, 400), Large),
+    ];
+    for ((medium_from, large_from), (key, value), expected) in cases {
+        let options = options(medium_from, large_from);
+        options.validate().unwrap();
+        let found = class(key, value, &options);
+        assert_eq!(
+            found, expected,
+            "{key} + {value} of {medium_from}, {large_from}"
+        );
+        let place = match expected {
+            Medium => FlushPlace::Run,
+            Small | Large => FlushPlace::Here,
+        };
+        assert_eq!(place_at_flush(key, value, &options), place);
+    }
+}
+
+#[test]
+fn contradictory_thresholds_are_refused_with_all_other_faults() {
+    for (medium_from, large_from) in [(NEVER, 1024), (1025, 1024), (1, 0)] {
+        let wrong = KeyspaceOptions {
+            level0_runs: 0,
+            ..options(medium_from, large_from)
+        };
+        let sentence = wrong.validate().unwrap_err().to_string();
+        assert!(sentence.contains("medium_from"), "{sentence}");
+        assert!(sentence.contains("level0_runs"), "{sentence}");
+    }
+}
+
+#[test]
+fn presets_place_as_their_papers_do() {
+    for (preset, expected) in [
+        (Preset::Balanced, Class::Small),
+        (Preset::Parallax, Class::Medium),
+        (Preset::Leveling, Class::Small),
+        (Preset::Autumn, Class::Small),
+    ] {
+        let options = KeyspaceOptions::preset(preset);
+        options.validate().unwrap();
+        assert_eq!(class(24, 104, &options), expected, "{preset:?}");
+    }
+}
+
+#[test]
+fn levels_where_values_are_in_place() {
+    use MediumInPlace::{LastLevel, LevelBeforeLast, Never};
+    for (medium_in_place, effective_last, first) in [
+        (LastLevel, 1, Some(1)),
+        (LastLevel, 4, Some(4)),
+        (LevelBeforeLast, 1, Some(1)),
+        (LevelBeforeLast, 2, Some(1)),
+        (LevelBeforeLast, 4, Some(3)),
+        (Never, 1, None),
+        (Never, 4, None),
+    ] {
+        let options = KeyspaceOptions {
+            medium_in_place,
+            ..KeyspaceOptions::default()
+        };
+        let placement = Placement::new(effective_last, &options);
+        for target in 0..=6 {
+            let expected = first.is_some_and(|first| target >= first);
+            assert_eq!(
+                placement.merges_in_place(target),
+                expected,
+                "{medium_in_place:?} of {effective_last}, into {target}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_stray_file_below_does_not_make_a_last_level() {
+    // With T = 5 a level counts from a tenth of all bytes on, runs included.
+    let mut upper = file(1, 0, 9, 10);
+    upper.transient_bytes = 89 << 10;
+    for (kib, expected) in [(10, 1), (12, 2)] {
+        let tree = tree(
+            2,
+            vec![vec![], vec![upper.clone()], vec![file(2, 0, 9, kib)]],
+        );
+        let options = KeyspaceOptions::default();
+        let placement = Placement::of(&tree, &options);
+        assert_eq!(placement, Placement::new(expected, &options));
+    }
+}
+
+proptest! {
+    /// I2, I3, and a class grows with the value.
+    #[test]
+    fn classes_grow_with_the_value(
+        thresholds in (0..4096_u64, 0..4096_u64), key in 1..65_537_usize,
+        value in 0..2 * MIB, more in 0..4096_usize,
+    ) {
+        let (first, second) = thresholds;
+        let options = options(first.min(second), first.max(second));
+        let found = class(key, value, &options);
+        prop_assert!(found <= class(key, value + more, &options));
+        if value < VALUE_BYTES_SEPARATED_MIN {
+            prop_assert_eq!(found, Class::Small);
+        }
+        if value > VALUE_BYTES_IN_PLACE_MAX {
+            prop_assert_eq!(found, Class::Large);
+        }
+    }
+
+    /// Below a level where values are in place they are so, too, and N-2 is never deeper than N-1.
+    #[test]
+    fn what_is_below_a_level_in_place_is_in_place(last in 1..15_usize, target in 0..16_usize) {
+        let merges = |medium_in_place| {
+            let options = KeyspaceOptions { medium_in_place, ..KeyspaceOptions::default() };
+            let placement = Placement::new(last, &options);
+            (placement.merges_in_place(target), placement.merges_in_place(target + 1))
+        };
+        let (last, before) =
+            (merges(MediumInPlace::LastLevel), merges(MediumInPlace::LevelBeforeLast));
+        prop_assert!(last.1 >= last.0 && before.1 >= before.0 && before.0 >= last.0);
+        prop_assert_eq!(merges(MediumInPlace::Never), (false, false));
+    }
+}

@@ -1,0 +1,191 @@
+//! An open value file, for point reads.
+//!
+//! *Mapped*: values that are stored as they are are lent in place, and the file itself is not kept
+//! open. *Buffered*: each read is one `pread` of the record.
+//!
+//! Invariants:
+//! - I1. No value leaves that did not pass the checks of its record in the same call.
+//! - I2. A read allocates at most what the record takes in the file, and the value once the record has
+//!   passed its checks.
+//!
+//! Concurrency: shared freely; nothing here blocks but I/O.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::{Error, Result};
+use crate::block::PinnedValue;
+use crate::codec::Compression;
+use crate::codec::reader::DecodeError;
+use crate::options::BlockSource;
+use crate::vfs::{File, OpenMode, Region, Vfs, read_exact_at};
+
+use super::pointer::ValuePointer;
+use super::{ValueFileMeta, record};
+
+/// An open value file.
+#[derive(Debug)]
+pub(crate) struct ValueFile {
+    name: String,
+    meta: ValueFileMeta,
+    source: Source,
+}
+
+#[derive(Debug)]
+enum Source {
+    Mapped(Arc<Region>),
+    Buffered(Arc<dyn File>),
+}
+
+/// Opens the file `name` that `meta` describes and checks that its records are there.
+pub(super) fn open_whole(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    name: &str,
+    meta: &ValueFileMeta,
+) -> Result<Arc<dyn File>> {
+    let path = directory.join(name);
+    let file = vfs
+        .open(&path, OpenMode::Read)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Error::corruption(name, 0, "the file is missing"),
+            _ => Error::io("open", &path, error),
+        })?;
+    let length = file
+        .length()
+        .map_err(|error| Error::io("read the length of", &path, error))?;
+    if length < meta.length {
+        let what = "the file ends before its recorded end";
+        return Err(Error::corruption(name, length, what));
+    }
+    Ok(file)
+}
+
+impl ValueFile {
+    /// Opens the file that `meta` describes.
+    ///
+    /// # Errors
+    /// `Corruption` where it is missing or too short.
+    pub(crate) fn open(
+        vfs: &dyn Vfs,
+        directory: &Path,
+        meta: &ValueFileMeta,
+        source: BlockSource,
+    ) -> Result<Self> {
+        let name = super::file_name(meta.number);
+        let file = open_whole(vfs, directory, &name, meta)?;
+        let source = match source {
+            BlockSource::Buffered => Source::Buffered(file),
+            BlockSource::Mapped => {
+                let region = file.map(meta.length);
+                Source::Mapped(
+                    region.map_err(|error| Error::io("map", &directory.join(&name), error))?,
+                )
+            }
+        };
+        Ok(Self {
+            name,
+            meta: *meta,
+            source,
+        })
+    }
+
+    /// The value of `key` that `pointer` leads to, in place where it can be.
+    pub(crate) fn read(&self, key: &[u8], pointer: &ValuePointer) -> Result<PinnedValue> {
+        if let Source::Mapped(region) = &self.source {
+            let (record, end) = self.mapped(region, pointer)?;
+            let (codec, body) = self.located(record::verify(record, key, pointer), pointer)?;
+            if codec == Compression::None {
+                let range = end - body.len()..end;
+                return Ok(PinnedValue::mapped(Arc::clone(region), range));
+            }
+            let mut value = Vec::new();
+            self.located(record::unfold(codec, body, &mut value), pointer)?;
+            return Ok(PinnedValue::owned(value));
+        }
+        let mut value = Vec::new();
+        self.read_into(key, pointer, &mut value)?;
+        Ok(PinnedValue::owned(value))
+    }
+
+    /// Replaces the content of `value` by the value of `key` that `pointer` leads to; by nothing, if
+    /// that fails.
+    pub(crate) fn read_into(
+        &self,
+        key: &[u8],
+        pointer: &ValuePointer,
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
+        let outcome = match &self.source {
+            Source::Mapped(region) => self.copy(region, key, pointer, value),
+            Source::Buffered(file) => self.load(&**file, key, pointer, value),
+        };
+        if outcome.is_err() {
+            value.clear();
+        }
+        outcome
+    }
+
+    fn copy(
+        &self,
+        region: &Region,
+        key: &[u8],
+        pointer: &ValuePointer,
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
+        let (record, _) = self.mapped(region, pointer)?;
+        let (codec, body) = self.located(record::verify(record, key, pointer), pointer)?;
+        self.located(record::unfold(codec, body, value), pointer)
+    }
+
+    /// Reads the record into `value`, where the value moves to the front or is unpacked.
+    fn load(
+        &self,
+        file: &dyn File,
+        key: &[u8],
+        pointer: &ValuePointer,
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
+        self.located(pointer.check_within(&self.meta), pointer)?;
+        let length = usize::try_from(pointer.record_bytes).map_err(|_| self.too_long(pointer))?;
+        value.clear();
+        value.resize(length, 0);
+        read_exact_at(file, value, pointer.offset)
+            .map_err(|error| Error::read(&self.name, pointer.offset, error))?;
+        let (codec, body) = self.located(record::verify(value, key, pointer), pointer)?;
+        let start = length - body.len();
+        if codec == Compression::None {
+            value.drain(..start);
+            return Ok(());
+        }
+        let record = std::mem::take(value);
+        self.located(record::unfold(codec, &record[start..], value), pointer)
+    }
+
+    /// The record that `pointer` leads to, not verified, and where it ends in the mapping.
+    fn mapped<'a>(&self, region: &'a Region, pointer: &ValuePointer) -> Result<(&'a [u8], usize)> {
+        self.located(pointer.check_within(&self.meta), pointer)?;
+        let range = usize::try_from(pointer.offset)
+            .ok()
+            .zip(usize::try_from(pointer.offset + pointer.record_bytes).ok());
+        range
+            .and_then(|(start, end)| Some((region.bytes().get(start..end)?, end)))
+            .ok_or_else(|| self.too_long(pointer))
+    }
+
+    #[cold]
+    fn too_long(&self, pointer: &ValuePointer) -> Error {
+        let what = "a record is too long for this machine";
+        Error::corruption(&self.name, pointer.offset, what)
+    }
+
+    /// Gives a decoding error the file and the offset.
+    fn located<T>(
+        &self,
+        result: std::result::Result<T, DecodeError>,
+        pointer: &ValuePointer,
+    ) -> Result<T> {
+        result.map_err(|error| error.in_file(&self.name, pointer.offset))
+    }
+}

@@ -1,0 +1,41 @@
+//! Layer 2: value files, which hold values apart from the tables that point to them.
+//!
+//! A value file is a row of records, written once and never changed; a [`ValuePointer`] says where
+//! one is. [`ValueWriter`] makes a file, [`ValueFile`] reads single values out of one,
+//! [`OpenValues`] keeps a bounded number of them open, and [`ValueWindows`] reads ascending
+//! pointers from front to back. The bytes are described under "Value files" in `docs/format.md`.
+
+mod file;
+mod open_values;
+mod pointer;
+mod record;
+mod windows;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use open_values::{OpenValueFile, OpenValues, ValueSlot};
+pub(crate) use pointer::ValuePointer;
+pub(crate) use record::{Found, RECORD_BYTES_MAX, find_record};
+pub(crate) use windows::ValueWindows;
+pub(crate) use writer::{Keys, ValueWriter};
+
+use crate::base::FileNumber;
+
+/// What is recorded of a value file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ValueFileMeta {
+    pub(crate) number: FileNumber,
+    /// Where the records end; what follows means nothing.
+    pub(crate) length: u64,
+    /// How many records there are.
+    pub(crate) entries: u64,
+    /// The bytes of the values before compression, without their keys.
+    pub(crate) value_bytes: u64,
+}
+
+/// The name of a value file within the database's directory.
+pub(crate) fn file_name(number: FileNumber) -> String {
+    format!("{number}.values")
+}

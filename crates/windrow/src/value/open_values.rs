@@ -1,0 +1,182 @@
+//! A bounded number of open value files.
+//!
+//! Each file has a [`ValueSlot`]. A read takes the open file out of its slot without a lock; only
+//! opening and closing take locks. Beyond the bound a clock hand closes files that were not used
+//! since it last passed. It passes over those that somebody reads: closing them would free nothing.
+//! Tables have the same clock with bytes of memory and filters besides (`table/open_tables.rs`).
+//!
+//! Invariants:
+//! - I1. A slot that holds a file is on the clock exactly once.
+//! - I2. A file taken out of a slot stays usable until it is dropped.
+//!
+//! Concurrency: lock order is a slot's opening lock, then the clock.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+
+use arc_swap::{ArcSwapOption, Guard};
+
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::{Error, Result};
+use crate::options::BlockSource;
+use crate::vfs::Vfs;
+
+use super::ValueFileMeta;
+use super::file::ValueFile;
+
+/// Holds one value file while it is open.
+#[derive(Debug)]
+pub(crate) struct ValueSlot {
+    pub(super) file: ArcSwapOption<ValueFile>,
+    /// Whether a read came by since the clock hand last passed.
+    used: AtomicBool,
+    /// Held while the file is opened, so that it is opened once.
+    opening: Mutex<()>,
+}
+
+impl Default for ValueSlot {
+    fn default() -> Self {
+        Self {
+            file: ArcSwapOption::empty(),
+            used: AtomicBool::default(),
+            opening: Mutex::default(),
+        }
+    }
+}
+
+impl ValueSlot {
+    /// Lets go of the file, if it is open.
+    pub(crate) fn close(&self) {
+        self.file.store(None);
+    }
+}
+
+/// Opens value files on demand and closes the least used.
+#[derive(Debug)]
+pub(crate) struct OpenValues {
+    vfs: Arc<dyn Vfs>,
+    directory: PathBuf,
+    source: BlockSource,
+    open_max: usize,
+    clock: Mutex<VecDeque<Weak<ValueSlot>>>,
+    /// Set under the lock of `clock`, after which the files may be another process's.
+    is_closed: AtomicBool,
+}
+
+/// An open value file on loan from its slot.
+#[derive(Debug)]
+pub(crate) struct OpenValueFile(Guard<Option<Arc<ValueFile>>>);
+
+impl Deref for OpenValueFile {
+    type Target = Arc<ValueFile>;
+
+    #[inline]
+    fn deref(&self) -> &Arc<ValueFile> {
+        match &*self.0 {
+            Some(file) => file,
+            None => unreachable!("made only around a file"),
+        }
+    }
+}
+
+impl OpenValues {
+    /// Value files of `directory`, about `open_max` of them open at a time.
+    pub(crate) fn new(
+        vfs: Arc<dyn Vfs>,
+        directory: PathBuf,
+        source: BlockSource,
+        open_max: usize,
+    ) -> Self {
+        Self {
+            vfs,
+            directory,
+            source,
+            open_max,
+            clock: Mutex::default(),
+            is_closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Opens no file from here on and closes those that nobody reads.
+    pub(crate) fn close(&self) {
+        let mut clock = self.clock.lock();
+        self.is_closed.store(true, Ordering::Release);
+        let slots = std::mem::take(&mut *clock);
+        drop(clock);
+        for slot in slots.iter().filter_map(Weak::upgrade) {
+            slot.close();
+        }
+    }
+
+    /// The file in `slot`, opened if need be as `meta` describes it.
+    #[inline]
+    pub(crate) fn get(&self, slot: &Arc<ValueSlot>, meta: &ValueFileMeta) -> Result<OpenValueFile> {
+        let file = slot.file.load();
+        if file.is_some() {
+            if !slot.used.load(Ordering::Relaxed) {
+                slot.used.store(true, Ordering::Relaxed);
+            }
+            return Ok(OpenValueFile(file));
+        }
+        drop(file);
+        self.open(slot, meta)
+    }
+
+    #[cold]
+    fn open(&self, slot: &Arc<ValueSlot>, meta: &ValueFileMeta) -> Result<OpenValueFile> {
+        let opening = slot.opening.lock();
+        if let Some(file) = slot.file.load_full() {
+            return Ok(OpenValueFile(Guard::from_inner(Some(file))));
+        }
+        let opened = ValueFile::open(&*self.vfs, &self.directory, meta, self.source);
+        // Asked afterwards, so that a file which went meanwhile is not called missing.
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::closed());
+        }
+        let file = Arc::new(opened?);
+        slot.file.store(Some(Arc::clone(&file)));
+        slot.used.store(true, Ordering::Relaxed);
+        self.admit(slot);
+        drop(opening);
+        Ok(OpenValueFile(Guard::from_inner(Some(file))))
+    }
+
+    /// Puts `slot` on the clock (I1) and closes files beyond the bound.
+    fn admit(&self, slot: &Arc<ValueSlot>) {
+        let mut clock = self.clock.lock();
+        if self.is_closed.load(Ordering::Acquire) {
+            drop(clock);
+            slot.close();
+            return;
+        }
+        clock.push_back(Arc::downgrade(slot));
+        let mut closed = Vec::new();
+        // Every file gets at most one more chance, so the hand stops after two rounds.
+        let mut steps = 2 * clock.len();
+        while clock.len() > self.open_max && steps > 0 {
+            steps -= 1;
+            let Some(weak) = clock.pop_front() else { break };
+            let Some(candidate) = weak.upgrade() else {
+                continue;
+            };
+            let used = candidate.used.swap(false, Ordering::Relaxed);
+            let file = candidate.file.load_full();
+            // One is the slot's, one is ours.
+            let is_read = file
+                .as_ref()
+                .is_some_and(|file| Arc::strong_count(file) > 2);
+            if used || is_read || Arc::ptr_eq(&candidate, slot) {
+                clock.push_back(weak);
+            } else {
+                candidate.close();
+                closed.push(file);
+            }
+        }
+        // Files are closed outside the lock.
+        drop(clock);
+        drop(closed);
+    }
+}

@@ -1,0 +1,96 @@
+//! Where a value is: what a table holds in place of it. See "Value files" in `docs/format.md`.
+//!
+//! Invariants:
+//! - I1. A pointer that was decoded has lengths that a record can have, and ends within 64 bits.
+//!
+//! Concurrency: none; a plain value.
+
+use crate::base::FileNumber;
+use crate::base::limits::VALUE_BYTES_MAX;
+use crate::codec::Reader;
+use crate::codec::reader::DecodeError;
+#[cfg(test)]
+use crate::codec::varint::VARINT_BYTES_MAX;
+use crate::codec::varint::put_varint;
+
+use super::ValueFileMeta;
+use super::record::{RECORD_BYTES_MAX, RECORD_BYTES_MIN};
+
+/// The longest form: the two lengths are below 2^28 and take four bytes each.
+#[cfg(test)]
+pub(super) const POINTER_BYTES_MAX: usize = 2 * VARINT_BYTES_MAX + 2 * 4;
+
+/// The place of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ValuePointer {
+    pub(crate) file: FileNumber,
+    /// Where its record begins in the file.
+    pub(crate) offset: u64,
+    /// The length of the record.
+    pub(crate) record_bytes: u64,
+    /// The length of the value before compression.
+    pub(crate) value_bytes: u64,
+}
+
+impl ValuePointer {
+    /// Appends the pointer's bytes.
+    pub(crate) fn encode(&self, buffer: &mut Vec<u8>) {
+        let fields = [
+            self.file.0,
+            self.offset,
+            self.record_bytes,
+            self.value_bytes,
+        ];
+        for field in fields {
+            put_varint(buffer, field);
+        }
+    }
+
+    /// The pointer that is all of `bytes` (I1).
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let mut reader = Reader::new(bytes);
+        let file = FileNumber(reader.varint("a pointer has no file")?);
+        let offset = reader.varint("a pointer has no offset")?;
+        let lengths = reader.clone();
+        let record_bytes = reader.varint("a pointer has no length")?;
+        let value_bytes = reader.varint("a pointer has no length of its value")?;
+        reader.finish("bytes follow a pointer")?;
+        let pointer = Self {
+            file,
+            offset,
+            record_bytes,
+            value_bytes,
+        };
+        pointer.check().map_err(|what| lengths.error(what))?;
+        Ok(pointer)
+    }
+
+    /// Checks I1.
+    fn check(&self) -> Result<(), &'static str> {
+        let possible = RECORD_BYTES_MIN as u64..=RECORD_BYTES_MAX as u64;
+        if !possible.contains(&self.record_bytes)
+            || self.value_bytes > VALUE_BYTES_MAX as u64
+            || self.offset.checked_add(self.record_bytes).is_none()
+        {
+            return Err("a pointer has an impossible length");
+        }
+        Ok(())
+    }
+
+    /// Checks I1 and that the record lies in the file that `meta` describes.
+    pub(super) fn check_within(&self, meta: &ValueFileMeta) -> Result<(), DecodeError> {
+        let damaged = |what| DecodeError {
+            what,
+            offset: 0,
+            unsupported: false,
+        };
+        self.check().map_err(damaged)?;
+        if self.file != meta.number {
+            return Err(damaged("a pointer to another file was followed to here"));
+        }
+        if self.offset + self.record_bytes > meta.length {
+            return Err(damaged("a pointer leads beyond the end of the records"));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! A value as it lies in a value file. See "Value files" in `docs/format.md`.
+//!
+//! Invariants:
+//! - I1. A record is sound for one key, file and offset only: the checksum is seeded with them,
+//!   whether or not the key is stored.
+//! - I2. No length is trusted: a value is unpacked only where the pointer and the record agree on its
+//!   length, which is at most [`VALUE_BYTES_MAX`].
+//!
+//! Concurrency: none; bytes in, bytes out.
+
+use crate::base::FileNumber;
+use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::codec::checksum::{checksum, checksum_of_two, key_hash, seed};
+use crate::codec::compression::{unpack, unpacked_length};
+use crate::codec::reader::DecodeError;
+use crate::codec::varint::{put_bytes, put_varint};
+use crate::codec::{Compression, Reader};
+
+use super::pointer::ValuePointer;
+
+/// The checksum and the compression code.
+const HEADER_BYTES: usize = 5;
+
+/// The bytes of the checksum.
+const CHECKSUM_BYTES: usize = 4;
+
+/// The length of a record of an empty value without its key.
+pub(super) const RECORD_BYTES_MIN: usize = HEADER_BYTES + 2;
+
+/// The length of the longest record; the lengths of its key and value take three and four bytes.
+pub(crate) const RECORD_BYTES_MAX: usize = HEADER_BYTES + 3 + KEY_BYTES_MAX + 4 + VALUE_BYTES_MAX;
+
+/// The seed of the checksum of a record of `key` (I1).
+fn seed_for(file: FileNumber, offset: u64, key: &[u8]) -> u64 {
+    seed(file.0, 0, offset) ^ key_hash(key)
+}
+
+/// Replaces `head` by all of a record but its `body`: the record of `key` at `offset` of `file`, which
+/// holds `stored_key`, the key or nothing.
+pub(super) fn begin(
+    head: &mut Vec<u8>,
+    (file, offset): (FileNumber, u64),
+    (key, stored_key): (&[u8], &[u8]),
+    codec: Compression,
+    body: &[u8],
+) {
+    head.clear();
+    head.extend_from_slice(&[0; CHECKSUM_BYTES]);
+    head.push(codec.code());
+    put_bytes(head, stored_key);
+    put_varint(head, body.len() as u64);
+    let sum = checksum_of_two(seed_for(file, offset, key), &head[CHECKSUM_BYTES..], body);
+    head[..CHECKSUM_BYTES].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Checks the record of `key` that `pointer` leads to; returns how its value is compressed, and the
+/// stored value, which ends the record.
+pub(super) fn verify<'a>(
+    record: &'a [u8],
+    key: &[u8],
+    pointer: &ValuePointer,
+) -> Result<(Compression, &'a [u8]), DecodeError> {
+    let mut reader = Reader::new(record);
+    let sum = reader.u32("a record is shorter than its header")?;
+    if checksum(seed_for(pointer.file, pointer.offset, key), reader.rest()) != sum {
+        return Err(Reader::new(record).error("a record fails its checksum"));
+    }
+    let (codec, stored_key, body) = parts(&mut reader)?;
+    let end = reader.clone();
+    reader.finish("bytes follow the value of a record")?;
+    if !stored_key.is_empty() && stored_key != key {
+        return Err(end.error("a record is of another key"));
+    }
+    if value_bytes(codec, body)? as u64 != pointer.value_bytes {
+        return Err(end.error("a value has another length than its pointer says"));
+    }
+    Ok((codec, body))
+}
+
+/// What follows the checksum: how the value is compressed, the stored key, the stored value.
+fn parts<'a>(reader: &mut Reader<'a>) -> Result<(Compression, &'a [u8], &'a [u8]), DecodeError> {
+    let start = reader.clone();
+    let code = reader.u8("a record is shorter than its header")?;
+    let codec = Compression::from_code(code)
+        .ok_or_else(|| start.unsupported("a value is compressed with an unknown codec"))?;
+    let stored_key = reader.prefixed_bytes(KEY_BYTES_MAX, "a record has no key")?;
+    let body = reader.prefixed_bytes(VALUE_BYTES_MAX, "a record has no value")?;
+    Ok((codec, stored_key, body))
+}
+
+/// The length of the value whose stored form is `body`.
+fn value_bytes(codec: Compression, body: &[u8]) -> Result<usize, DecodeError> {
+    match codec {
+        Compression::None => Ok(body.len()),
+        _ => unpacked_length(codec, body),
+    }
+}
+
+/// A record that no pointer leads to.
+#[derive(Debug)]
+pub(crate) struct Found<'a> {
+    pub(crate) record_bytes: usize,
+    pub(crate) codec: Compression,
+    /// Empty where the record holds none.
+    pub(crate) stored_key: &'a [u8],
+    /// The length of the value before compression.
+    pub(crate) value_bytes: usize,
+    /// Whether the checksum is right; unknown without a key.
+    pub(crate) is_sound: Option<bool>,
+}
+
+/// The record that `bytes` begin with, at `offset` of `file`.
+pub(crate) fn find_record(
+    bytes: &[u8],
+    (file, offset): (FileNumber, u64),
+) -> Result<Found<'_>, DecodeError> {
+    let mut reader = Reader::new(bytes);
+    let sum = reader.u32("a record is shorter than its header")?;
+    let (codec, stored_key, body) = parts(&mut reader)?;
+    let record_bytes = reader.position();
+    let summed = &bytes[CHECKSUM_BYTES..record_bytes];
+    let is_right = || checksum(seed_for(file, offset, stored_key), summed) == sum;
+    Ok(Found {
+        record_bytes,
+        codec,
+        stored_key,
+        value_bytes: value_bytes(codec, body)?,
+        is_sound: (!stored_key.is_empty()).then(is_right),
+    })
+}
+
+/// Replaces `value` by the value whose verified form is `body` (I2).
+pub(super) fn unfold(
+    codec: Compression,
+    body: &[u8],
+    value: &mut Vec<u8>,
+) -> Result<(), DecodeError> {
+    value.clear();
+    if codec == Compression::None {
+        value.extend_from_slice(body);
+        return Ok(());
+    }
+    value.resize(unpacked_length(codec, body)?, 0);
+    unpack(codec, body, value)
+}

@@ -1,0 +1,202 @@
+//! Windows read what point reads do, each byte once.
+
+use std::sync::atomic::Ordering;
+
+use proptest::prelude::*;
+
+use super::super::ValueWindows;
+use super::super::windows::{SMALL_WINDOW_BYTES, WINDOW_BYTES, WINDOWS_MAX};
+use super::*;
+use crate::base::Account;
+
+/// A few files with pointers into them.
+struct Fixture {
+    vfs: Arc<MemoryVfs>,
+    files: Vec<ValueFileMeta>,
+    /// The file, the entry and its place.
+    places: Vec<(usize, Owned, ValuePointer)>,
+}
+
+fn fixture(files: &[Vec<usize>]) -> Fixture {
+    let vfs = Arc::new(MemoryVfs::default());
+    let mut places = Vec::new();
+    let mut metas = Vec::new();
+    for (index, lengths) in files.iter().enumerate() {
+        let entries = entries(lengths);
+        let number = FileNumber(index as u64 + 1);
+        let (meta, pointers) = write(&vfs, number, KEYS[index % 2], &entries);
+        metas.push(meta);
+        let found = entries.into_iter().zip(pointers);
+        places.extend(found.map(|(entry, pointer)| (index, entry, pointer)));
+    }
+    Fixture {
+        vfs,
+        files: metas,
+        places,
+    }
+}
+
+impl Fixture {
+    fn windows(&self, account: &Arc<Account>) -> ValueWindows {
+        self.windows_within(account, u64::MAX)
+    }
+
+    fn windows_within(&self, account: &Arc<Account>, account_max: u64) -> ValueWindows {
+        let vfs = Arc::clone(&self.vfs) as Arc<dyn crate::vfs::Vfs>;
+        ValueWindows::new(vfs, "".into(), account, account_max)
+    }
+
+    fn read(&self, windows: &mut ValueWindows, place: usize) {
+        let (file, entry, pointer) = &self.places[place];
+        let meta = &self.files[*file];
+        let value = windows.read(meta, &entry.key, pointer).unwrap();
+        assert!(*value == *entry.value);
+    }
+
+    /// How many bytes of each file were read, and its length.
+    fn read_bytes(&self) -> Vec<(usize, u64)> {
+        let files = self.files.iter().map(|meta| {
+            let file = self.vfs.file(Path::new(&file_name(meta.number)));
+            (file.read_bytes.load(Ordering::Relaxed), meta.length)
+        });
+        files.collect()
+    }
+}
+
+fn length() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        8 => 0..3000usize,
+        2 => 0..WINDOW_BYTES,
+        1 => WINDOW_BYTES - 20..WINDOW_BYTES + 20,
+        1 => WINDOW_BYTES..5 * WINDOW_BYTES,
+    ]
+}
+
+fn files() -> impl Strategy<Value = Vec<Vec<usize>>> {
+    proptest::collection::vec(proptest::collection::vec(length(), 1..60), 1..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    // I1: some of the places in their order, the files taking turns.
+    #[test]
+    fn ascending_pointers_read_no_byte_twice(
+        files in files(),
+        account_max in prop_oneof![Just(u64::MAX), 0..3 * WINDOW_BYTES as u64],
+        turns in proptest::collection::vec((0..4usize, 0..3usize), 0..300),
+    ) {
+        let fixture = fixture(&files);
+        let account = Arc::default();
+        let mut windows = fixture.windows_within(&account, account_max);
+        let mut next: Vec<usize> = vec![0; files.len()];
+        for (turn, skipped) in turns {
+            let file = turn % files.len();
+            let within = next[file] + skipped;
+            next[file] = within + 1;
+            if within < files[file].len() {
+                let before: usize = files[..file].iter().map(Vec::len).sum();
+                fixture.read(&mut windows, before + within);
+            }
+        }
+        for (read, length) in fixture.read_bytes() {
+            prop_assert!(read as u64 <= length, "{} of {}", read, length);
+        }
+    }
+
+    #[test]
+    fn pointers_in_any_order_are_followed(
+        files in files(),
+        order in proptest::collection::vec(any::<proptest::sample::Index>(), 0..200),
+    ) {
+        let fixture = fixture(&files);
+        let mut windows = fixture.windows(&Arc::default());
+        for index in order {
+            fixture.read(&mut windows, index.index(fixture.places.len()));
+        }
+    }
+}
+
+#[test]
+fn a_file_is_read_whole_in_few_reads() {
+    let fixture = fixture(&[vec![700; 3000]]);
+    let mut windows = fixture.windows(&Arc::default());
+    (0..3000).for_each(|place| fixture.read(&mut windows, place));
+    let file = fixture.vfs.file(Path::new("000001.values"));
+    let (read, length) = fixture.read_bytes()[0];
+    assert_eq!(read as u64, length);
+    let reads = file.reads.load(Ordering::Relaxed) as u64;
+    assert!(
+        reads <= length / (WINDOW_BYTES as u64 - 1000) + 1,
+        "{reads}"
+    );
+}
+
+// I2
+#[test]
+fn windows_are_bounded_and_on_the_account() {
+    let count = WINDOWS_MAX + 20;
+    let fixture = fixture(&vec![vec![40_000, 40_000]; count]);
+    let account: Arc<Account> = Arc::default();
+    let mut windows = fixture.windows(&account);
+    let window = WINDOW_BYTES as u64;
+    let mut peak = 0;
+    for round in 0..2 {
+        for file in 0..count {
+            fixture.read(&mut windows, 2 * file + round);
+            peak = peak.max(account.bytes());
+        }
+    }
+    let all = WINDOWS_MAX as u64 * window;
+    assert!(peak > all / 2 && peak <= all + window, "{peak}");
+    // A window that is used all the time stays.
+    let opened = || fixture.vfs.opened.load(Ordering::Relaxed);
+    assert_eq!(opened(), 2 * count);
+    let last = count - 1;
+    for file in 0..last {
+        fixture.read(&mut windows, 2 * file);
+        let before = opened();
+        fixture.read(&mut windows, 2 * last + 1);
+        assert_eq!(opened(), before);
+    }
+    drop(windows);
+    assert_eq!(account.bytes(), 0);
+}
+
+// I2
+#[test]
+fn windows_are_small_where_memory_is_used_up() {
+    let fixture = fixture(&vec![vec![700; 100]; WINDOWS_MAX]);
+    let account: Arc<Account> = Arc::default();
+    let most = 3 * WINDOW_BYTES as u64;
+    let mut windows = fixture.windows_within(&account, most);
+    let small = (WINDOWS_MAX * SMALL_WINDOW_BYTES) as u64;
+    for entry in 0..100 {
+        for file in 0..WINDOWS_MAX {
+            fixture.read(&mut windows, 100 * file + entry);
+            assert!(account.bytes() <= most + small, "{}", account.bytes());
+        }
+    }
+    assert!(account.bytes() > most);
+    for (read, length) in fixture.read_bytes() {
+        assert_eq!(read as u64, length);
+    }
+}
+
+#[test]
+fn a_failed_read_leaves_what_the_window_had() {
+    let fixture = fixture(&[vec![30_000; 9]]);
+    let mut windows = fixture.windows(&Arc::default());
+    let file = fixture.vfs.file(Path::new("000001.values"));
+    fixture.read(&mut windows, 0);
+    *file.fails_from.lock() = Some(WINDOW_BYTES as u64);
+    let (_, entry, pointer) = fixture
+        .places
+        .iter()
+        .find(|(_, _, pointer)| pointer.offset + pointer.record_bytes > WINDOW_BYTES as u64)
+        .unwrap();
+    let error = windows.read(&fixture.files[0], &entry.key, pointer);
+    assert_eq!(error.unwrap_err().kind(), crate::ErrorKind::Io);
+    *file.fails_from.lock() = None;
+    (0..9).for_each(|place| fixture.read(&mut windows, place));
+}

@@ -1,0 +1,239 @@
+//! Reads values one after the other, for merges.
+//!
+//! Each file has a window, which goes on over it as pointers ascend. The mapping is never used, so
+//! that a failed read is an error here.
+//!
+//! Invariants:
+//! - I1. Where the pointers into a file ascend and its window stays, no byte of it is read twice.
+//! - I2. Memory is [`WINDOWS_MAX`] windows of [`WINDOW_BYTES`], one record that is longer than a
+//!   window, and one value that was compressed; all are on the account. The least recently used
+//!   window goes. Where the account is used up, a new window is of [`SMALL_WINDOW_BYTES`], or of one
+//!   record.
+//! - I3. No value leaves that did not pass the checks of its record in the same call.
+//!
+//! Concurrency: none; it belongs to one job.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::base::{Account, Error, FileNumber, Held, Result};
+use crate::codec::Compression;
+use crate::codec::reader::DecodeError;
+use crate::vfs::{File, Vfs, read_exact_at};
+
+use super::file::open_whole;
+use super::pointer::ValuePointer;
+use super::{ValueFileMeta, record};
+
+/// How much of a file is held.
+pub(super) const WINDOW_BYTES: usize = 64 << 10;
+
+/// How much of a file is held where the memory for it is used up.
+pub(super) const SMALL_WINDOW_BYTES: usize = 4 << 10;
+
+/// The most files with windows.
+pub(super) const WINDOWS_MAX: usize = 128;
+
+/// Windows over value files.
+#[derive(Debug)]
+pub(crate) struct ValueWindows {
+    vfs: Arc<dyn Vfs>,
+    directory: PathBuf,
+    account: Arc<Account>,
+    /// Where this much is on the account, it is used up.
+    account_max: u64,
+    windows: BTreeMap<FileNumber, Window>,
+    /// The number of reads, which tells the least recently used window.
+    reads: u64,
+    bytes_read: u64,
+    /// A record that is longer than a window.
+    alone: Buffer,
+    /// A value that was compressed.
+    unpacked: Buffer,
+}
+
+/// A part of a file.
+#[derive(Debug)]
+struct Window {
+    name: String,
+    file: Arc<dyn File>,
+    length: u64,
+    buffer: Buffer,
+    /// Where the buffer begins in the file.
+    start: u64,
+    last_read: u64,
+}
+
+/// Bytes that are on an account.
+#[derive(Debug)]
+struct Buffer {
+    bytes: Vec<u8>,
+    held: Held,
+}
+
+impl Buffer {
+    fn new(account: &Arc<Account>) -> Self {
+        Self {
+            bytes: Vec::new(),
+            held: Held::new(account, 0),
+        }
+    }
+
+    fn resize(&mut self, length: usize) {
+        let more = length.saturating_sub(self.bytes.len());
+        self.bytes.reserve_exact(more);
+        self.count();
+        self.bytes.resize(length, 0);
+    }
+
+    /// Puts what the bytes take on the account.
+    fn count(&mut self) {
+        self.held.grow_to(self.bytes.capacity() as u64);
+    }
+}
+
+impl ValueWindows {
+    /// Windows over value files of `directory`, in memory that `account` counts, which is to hold
+    /// about `account_max` bytes at most.
+    pub(crate) fn new(
+        vfs: Arc<dyn Vfs>,
+        directory: PathBuf,
+        account: &Arc<Account>,
+        account_max: u64,
+    ) -> Self {
+        Self {
+            vfs,
+            directory,
+            account: Arc::clone(account),
+            account_max,
+            windows: BTreeMap::new(),
+            reads: 0,
+            bytes_read: 0,
+            alone: Buffer::new(account),
+            unpacked: Buffer::new(account),
+        }
+    }
+
+    /// How many bytes of files were read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
+    /// The value of `key` that `pointer` leads to in the file that `meta` describes.
+    pub(crate) fn read(
+        &mut self,
+        meta: &ValueFileMeta,
+        key: &[u8],
+        pointer: &ValuePointer,
+    ) -> Result<&[u8]> {
+        self.make_room(meta.number);
+        self.reads += 1;
+        let window = match self.windows.entry(meta.number) {
+            Entry::Occupied(present) => present.into_mut(),
+            Entry::Vacant(free) => {
+                let name = super::file_name(meta.number);
+                let file = open_whole(&*self.vfs, &self.directory, &name, meta)?;
+                free.insert(Window {
+                    name,
+                    file,
+                    length: meta.length,
+                    buffer: Buffer::new(&self.account),
+                    start: 0,
+                    last_read: 0,
+                })
+            }
+        };
+        window.last_read = self.reads;
+        window.check(pointer.check_within(meta), pointer)?;
+        let length = usize::try_from(pointer.record_bytes).unwrap_or(usize::MAX);
+        let record = if length <= WINDOW_BYTES {
+            let room = || self.account_max.saturating_sub(self.account.bytes());
+            self.bytes_read += window.go_to(pointer.offset, length, room)? as u64;
+            window.bytes_from(pointer.offset).get(..length)
+        } else {
+            self.bytes_read += window.read_alone(pointer.offset, length, &mut self.alone)? as u64;
+            self.alone.bytes.get(..length)
+        };
+        let verified = record::verify(record.unwrap_or_default(), key, pointer);
+        let (codec, body) = window.check(verified, pointer)?;
+        if codec == Compression::None {
+            return Ok(body);
+        }
+        let unfolded = record::unfold(codec, body, &mut self.unpacked.bytes);
+        self.unpacked.count();
+        window.check(unfolded, pointer)?;
+        Ok(&self.unpacked.bytes)
+    }
+
+    /// Lets the least recently used window go where `file` needs one and there are enough (I2).
+    fn make_room(&mut self, file: FileNumber) {
+        if self.windows.len() < WINDOWS_MAX || self.windows.contains_key(&file) {
+            return;
+        }
+        let windows = self.windows.iter();
+        let oldest = windows.min_by_key(|(_, window)| window.last_read);
+        if let Some(number) = oldest.map(|(number, _)| *number) {
+            self.windows.remove(&number);
+        }
+    }
+}
+
+impl Window {
+    /// What the window holds from `offset` on; nothing where that is not in it.
+    fn bytes_from(&self, offset: u64) -> &[u8] {
+        let position = offset.checked_sub(self.start);
+        position
+            .and_then(|position| usize::try_from(position).ok())
+            .and_then(|position| self.buffer.bytes.get(position..))
+            .unwrap_or_default()
+    }
+
+    /// Moves the window to `offset` unless the `length` bytes there, which the file has, are in it;
+    /// returns how many were read. It grows by as much as there is `room` for, or is small (I2).
+    fn go_to(&mut self, offset: u64, length: usize, room: impl Fn() -> u64) -> Result<usize> {
+        let kept = self.bytes_from(offset).len();
+        if kept >= length {
+            return Ok(0);
+        }
+        let passed = self.buffer.bytes.len() - kept;
+        self.buffer.bytes.drain(..passed);
+        self.start = offset;
+        let left = usize::try_from(self.length - offset).unwrap_or(usize::MAX);
+        let wanted = left.min(WINDOW_BYTES);
+        let has_room = wanted as u64 <= self.buffer.held.bytes() + room();
+        self.buffer.resize(if has_room {
+            wanted
+        } else {
+            wanted.min(length.max(SMALL_WINDOW_BYTES))
+        });
+        let offset = offset + kept as u64;
+        read_exact_at(&*self.file, &mut self.buffer.bytes[kept..], offset).map_err(|error| {
+            self.buffer.bytes.truncate(kept);
+            Error::read(&self.name, offset, error)
+        })?;
+        Ok(self.buffer.bytes.len() - kept)
+    }
+
+    /// Replaces the content of `alone` by the `length` bytes at `offset`; returns how many were read.
+    fn read_alone(&self, offset: u64, length: usize, alone: &mut Buffer) -> Result<usize> {
+        let known = self.bytes_from(offset);
+        alone.bytes.clear();
+        alone.resize(length);
+        alone.bytes[..known.len()].copy_from_slice(known);
+        let offset = offset + known.len() as u64;
+        read_exact_at(&*self.file, &mut alone.bytes[known.len()..], offset)
+            .map_err(|error| Error::read(&self.name, offset, error))?;
+        Ok(length - known.len())
+    }
+
+    /// Gives a decoding error the file and the offset.
+    fn check<T>(
+        &self,
+        result: std::result::Result<T, DecodeError>,
+        pointer: &ValuePointer,
+    ) -> Result<T> {
+        result.map_err(|error| error.in_file(&self.name, pointer.offset))
+    }
+}

@@ -1,0 +1,587 @@
+//! Values that stand apart from their keys, on the real file system: nobody sees where a value is,
+//! runs go when nothing needs them and not before, and damage is named and stays where it is.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests look at files and change them behind the back of the database"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use windrow::{
+    BlockSource, Compression, Db, Error, ErrorKind, Keyspace, KeyspaceOptions, MediumInPlace,
+    Options, RunStats,
+};
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+const SOURCES: [BlockSource; 2] = [BlockSource::Mapped, BlockSource::Buffered];
+
+/// Around both limits of every class, under a key of eight bytes: 56 with it, the least value that
+/// can be medium, and totals of 119, 120, 1023 and 1024 bytes.
+const LENGTHS: [usize; 12] = [0, 7, 63, 64, 111, 112, 113, 500, 1015, 1016, 1017, 3000];
+
+/// A small deterministic generator.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key{number:05}").into_bytes()
+}
+
+/// A value of one of the lengths; half of it shrinks under compression.
+fn value(random: &mut Random) -> Vec<u8> {
+    let length = LENGTHS[usize::try_from(random.next(LENGTHS.len() as u64)).unwrap()];
+    medium(random, length)
+}
+
+fn medium(random: &mut Random, length: usize) -> Vec<u8> {
+    let byte = |at: usize, random: &mut Random| match at % 2 {
+        0 => b'.',
+        _ => random.next(256).to_le_bytes()[0],
+    };
+    (0..length).map(|at| byte(at, random)).collect()
+}
+
+/// Levels of a few files, and runs of many files.
+fn tiny() -> KeyspaceOptions {
+    let mut options = KeyspaceOptions::default();
+    options.memtable_bytes = 32 << 10;
+    options.file_bytes = 16 << 10;
+    options.base_bytes = 64 << 10;
+    options.block_bytes = 512;
+    options.size_ratio = 3.0;
+    options.medium_from = 120;
+    options.large_from = 1024;
+    options
+}
+
+fn options(source: BlockSource) -> Options {
+    let mut options = Options::default();
+    options.block_source = source;
+    options.open_files_max = 16;
+    options.keyspace = tiny();
+    options
+}
+
+/// The value files in `folder`, ascending.
+fn value_files(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut paths: Vec<_> = paths
+        .filter(|path| path.extension().is_some_and(|end| end == "values"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().unwrap().to_str().unwrap()
+}
+
+/// Checks that the first keyspace has no run and the folder no value file.
+fn check_runs_are_gone(db: &Db) {
+    db.wait_idle().unwrap();
+    assert_eq!(db.stats().keyspaces[0].runs, RunStats::default());
+    assert!(value_files(db.path()).is_empty());
+}
+
+/// Writes `count` entries under keys below `keys`; a sixth of them are removals.
+fn write(map: &Keyspace, model: &mut Model, random: &mut Random, keys: u64, count: u64) {
+    for _ in 0..count {
+        let key = key(random.next(keys));
+        if random.next(6) == 0 {
+            map.remove(&key).unwrap();
+            model.remove(&key);
+        } else {
+            let value = value(random);
+            map.insert(&key, &value).unwrap();
+            model.insert(key, value);
+        }
+    }
+}
+
+/// Reads all of `model`, and nothing else, in every way.
+fn check(map: &Keyspace, model: &Model, keys: u64) {
+    let keys: Vec<Vec<u8>> = (0..keys).map(key).collect();
+    let all = map.multi_get(&keys).unwrap();
+    let mut into = Vec::new();
+    for (key, found) in keys.iter().zip(all) {
+        let expected = model.get(key);
+        assert_eq!(found.as_ref(), expected);
+        assert_eq!(map.get(key).unwrap().as_ref(), expected);
+        assert_eq!(map.contains_key(key).unwrap(), expected.is_some());
+        assert_eq!(map.get_into(key, &mut into).unwrap(), expected.is_some());
+        assert_eq!(into, *expected.unwrap_or(&Vec::new()));
+        let pinned = map.get_pinned(key).unwrap();
+        assert_eq!(pinned.as_deref(), expected.map(Vec::as_slice));
+    }
+    let forward: Model = map.iter().unwrap().map(Result::unwrap).collect();
+    assert!(forward == *model);
+    let backward = map.iter().unwrap().rev().map(Result::unwrap);
+    assert!(backward.eq(model.clone().into_iter().rev()));
+    assert_eq!(map.first_key_value().unwrap(), model.clone().pop_first());
+    assert_eq!(map.last_key_value().unwrap(), model.clone().pop_last());
+
+    // Two steps forward, one back; every value twice, some never.
+    let entries: Vec<_> = model.iter().collect();
+    let mut cursor = map.cursor().unwrap();
+    let (mut at, mut step) = (0, 0);
+    let mut valid = cursor.seek_to_first().unwrap();
+    while at < entries.len() {
+        assert!(valid);
+        assert_eq!(cursor.key(), entries[at].0);
+        if step % 5 > 0 {
+            assert_eq!(cursor.value().unwrap(), entries[at].1);
+            assert_eq!(cursor.value().unwrap(), entries[at].1);
+        }
+        if step % 3 == 2 {
+            valid = cursor.prev().unwrap();
+            at -= 1;
+        } else {
+            valid = cursor.next().unwrap();
+            at += 1;
+        }
+        step += 1;
+    }
+    assert!(!valid && cursor.value().unwrap().is_empty());
+}
+
+fn check_round_trips(source: BlockSource, compression: Compression) {
+    const KEYS: u64 = 600;
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(source);
+    options.keyspace.compression = compression;
+    let (mut model, mut random) = (Model::new(), Random(3));
+    for round in 0..4 {
+        let db = Db::open(folder.path(), options.clone()).unwrap();
+        let map = db.keyspace("map").unwrap();
+        check(&map, &model, KEYS);
+        // What is in a memtable, and then in a run, and what came through merges to both.
+        write(&map, &mut model, &mut random, KEYS, 30);
+        check(&map, &model, KEYS);
+        db.flush().unwrap();
+        assert!(db.stats().keyspaces[0].runs.files > 0);
+        check(&map, &model, KEYS);
+        write(&map, &mut model, &mut random, KEYS, 1500);
+        check(&map, &model, KEYS);
+        db.wait_idle().unwrap();
+        let report = db.verify().unwrap();
+        assert!(report.is_sound(), "{report:?}");
+        let stats = db.stats();
+        assert!(stats.merges > 0 && stats.run_bytes_written > 0 && stats.run_bytes_read > 0);
+        if round == 2 {
+            map.compact_range::<&[u8]>(..).unwrap();
+            check(&map, &model, KEYS);
+            check_runs_are_gone(&db);
+            assert_eq!(db.verify().unwrap().values, 0);
+        }
+        if round % 2 == 0 {
+            db.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn values_of_every_class_come_back_mapped() {
+    check_round_trips(BlockSource::Mapped, Compression::None);
+}
+
+#[test]
+fn values_of_every_class_come_back_buffered() {
+    check_round_trips(BlockSource::Buffered, Compression::Lz4);
+}
+
+/// A database with `count` mediums of 200 bytes in one run of one file, "key00000" and so on.
+fn one_run(folder: &Path, source: BlockSource, count: u64) -> (Db, Keyspace, Model) {
+    let mut options = Options::default();
+    options.block_source = source;
+    options.keyspace.medium_from = 120;
+    let db = Db::open(folder, options).unwrap();
+    let map = db.keyspace("map").unwrap();
+    let (mut model, mut random) = (Model::new(), Random(5));
+    for number in 0..count {
+        let value = medium(&mut random, 200);
+        map.insert(key(number), &value).unwrap();
+        model.insert(key(number), value);
+    }
+    db.flush().unwrap();
+    let runs = db.stats().keyspaces[0].runs;
+    assert_eq!(runs.files, 1);
+    assert_eq!(runs.live_bytes, runs.bytes);
+    (db, map, model)
+}
+
+#[test]
+fn a_pinned_value_outlives_its_run() {
+    for source in SOURCES {
+        let folder = tempfile::tempdir().unwrap();
+        let (db, map, model) = one_run(folder.path(), source, 50);
+        let pin = |key| map.get_pinned(key).unwrap().unwrap();
+        let pinned: Vec<_> = model.keys().map(pin).collect();
+        map.compact_range::<&[u8]>(..).unwrap();
+        check_runs_are_gone(&db);
+        drop(map);
+        db.close().unwrap();
+        drop(folder);
+        assert!(pinned.iter().map(|value| &**value).eq(model.values()));
+    }
+}
+
+/// Of three values in one run the middle one is damaged.
+fn with_damage(folder: &Path, source: BlockSource) -> (Db, Keyspace, Model) {
+    let (db, map, model) = one_run(folder, source, 3);
+    drop(map);
+    db.close().unwrap();
+    let file = value_files(folder).remove(0);
+    let mut bytes = fs::read(&file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(file, bytes).unwrap();
+    let mut options = Options::default();
+    options.block_source = source;
+    let db = Db::open(folder, options).unwrap();
+    let map = db.keyspace("map").unwrap();
+    (db, map, model)
+}
+
+/// Checks that `error` names the run in `folder` and where its second record of three begins.
+fn check_place(folder: &Path, error: &Error) {
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    let file = &value_files(folder)[0];
+    let offset = fs::metadata(file).unwrap().len() / 3;
+    let place = format!("{} is damaged at offset {offset}:", name(file));
+    assert!(error.to_string().contains(&place), "{error}");
+}
+
+#[test]
+fn a_damaged_value_is_named_and_hurts_nothing_else() {
+    for source in SOURCES {
+        let folder = tempfile::tempdir().unwrap();
+        let (db, map, model) = with_damage(folder.path(), source);
+        let check_error = |error: &Error| {
+            check_place(folder.path(), error);
+            assert!(error.to_string().contains("\"key00001\""), "{error}");
+        };
+        for (number, (key, value)) in model.iter().enumerate() {
+            assert!(map.contains_key(key).unwrap());
+            if number == 1 {
+                check_error(&map.get(key).unwrap_err());
+                check_error(&map.get_pinned(key).unwrap_err());
+                check_error(&map.get_into(key, &mut Vec::new()).unwrap_err());
+            } else {
+                assert_eq!(map.get(key).unwrap().as_ref(), Some(value));
+            }
+        }
+        let keys: Vec<_> = model.keys().collect();
+        check_error(&map.multi_get(&keys).unwrap_err());
+
+        // Who looks at keys alone does not meet it; who does goes on behind it.
+        let mut cursor = map.cursor().unwrap();
+        let mut found = cursor.seek_to_first().unwrap();
+        for (number, (key, value)) in model.iter().enumerate() {
+            assert!(found);
+            assert_eq!(cursor.key(), key);
+            if number == 1 {
+                check_error(&cursor.value().unwrap_err());
+                check_error(&cursor.value().unwrap_err());
+            } else {
+                assert_eq!(cursor.value().unwrap(), value);
+            }
+            found = cursor.next().unwrap();
+        }
+        assert!(!found);
+        assert!(!map.is_empty().unwrap());
+        let report = db.verify().unwrap();
+        assert_eq!((report.values, report.damage.len()), (3, 1));
+        check_place(folder.path(), &report.damage[0]);
+    }
+}
+
+#[test]
+fn a_damaged_value_ends_an_iteration_for_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_db, map, _) = with_damage(folder.path(), BlockSource::Mapped);
+    let is_damage = |entry: Option<windrow::Result<_>>| {
+        let error = entry.unwrap().map(|_: windrow::Entry| ()).unwrap_err();
+        error.kind() == ErrorKind::Corruption
+    };
+    let mut forward = map.iter().unwrap();
+    assert_eq!(forward.next().unwrap().unwrap().0, key(0));
+    assert!(is_damage(forward.next()));
+    assert!(is_damage(forward.next()));
+    assert!(is_damage(forward.next_back()));
+    let mut backward = map.iter().unwrap();
+    assert_eq!(backward.next_back().unwrap().unwrap().0, key(2));
+    assert!(is_damage(backward.next_back()));
+    assert!(is_damage(backward.next_back()));
+    assert!(is_damage(backward.next()));
+}
+
+/// A merge that would put a damaged value in place fails; nothing is lost by it.
+#[test]
+fn a_damaged_value_is_not_merged_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, map, model) = with_damage(folder.path(), BlockSource::Mapped);
+    let error = map.compact_range::<&[u8]>(..).unwrap_err();
+    check_place(folder.path(), &error);
+    assert_eq!(map.get(key(0)).unwrap().as_ref(), model.get(&key(0)));
+    assert_eq!(map.get(key(2)).unwrap().as_ref(), model.get(&key(2)));
+    assert_eq!(db.stats().keyspaces[0].runs.files, 1);
+    // Once the key has another value the old one is needed no more.
+    map.insert(key(1), "new").unwrap();
+    map.compact_range::<&[u8]>(..).unwrap();
+    check_runs_are_gone(&db);
+    assert_eq!(map.get(key(1)).unwrap().as_deref(), Some(&b"new"[..]));
+}
+
+#[test]
+fn a_missing_or_short_run_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, map, model) = one_run(folder.path(), BlockSource::Mapped, 3);
+    drop(map);
+    db.close().unwrap();
+    let file = value_files(folder.path()).remove(0);
+    let bytes = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    for read_only in [false, true] {
+        let opened = if read_only {
+            Db::open_read_only(folder.path(), Options::default())
+        } else {
+            Db::open(folder.path(), Options::default())
+        };
+        let error = opened.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        let message = error.to_string();
+        assert!(message.contains(name(&file)), "{message}");
+        assert!(message.contains("missing"), "{message}");
+    }
+    fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+    let db = Db::open(folder.path(), Options::default()).unwrap();
+    let map = db.keyspace("map").unwrap();
+    let error = map.get(key(0)).unwrap_err();
+    assert!(error.to_string().contains(name(&file)), "{error}");
+    assert!(!db.verify().unwrap().is_sound());
+    drop(map);
+    db.close().unwrap();
+    fs::write(&file, bytes).unwrap();
+    let db = Db::open(folder.path(), Options::default()).unwrap();
+    check(&db.keyspace("map").unwrap(), &model, 3);
+}
+
+#[test]
+fn a_cursor_keeps_the_runs_of_its_moment() {
+    for source in SOURCES {
+        let folder = tempfile::tempdir().unwrap();
+        let (db, map, model) = one_run(folder.path(), source, 50);
+        let mut cursor = map.cursor().unwrap();
+        let mut range = map.iter().unwrap();
+        let first = range.next().unwrap().unwrap();
+        for number in 0..50 {
+            map.insert(key(number), "new").unwrap();
+        }
+        map.compact_range::<&[u8]>(..).unwrap();
+        db.wait_idle().unwrap();
+        assert_eq!(db.stats().keyspaces[0].runs.files, 0);
+        assert_eq!(value_files(folder.path()).len(), 1);
+        let mut seen = Model::new();
+        let mut found = cursor.seek_to_first().unwrap();
+        while found {
+            let value = cursor.value().unwrap().to_vec();
+            seen.insert(cursor.key().to_vec(), value);
+            found = cursor.next().unwrap();
+        }
+        assert!(seen == model);
+        drop(cursor);
+        db.wait_idle().unwrap();
+        assert_eq!(value_files(folder.path()).len(), 1);
+        let rest: Model = range.by_ref().map(Result::unwrap).collect();
+        assert_eq!(rest.len(), 49);
+        assert!(std::iter::once(first).chain(rest).eq(model));
+        drop(range);
+        check_runs_are_gone(&db);
+    }
+}
+
+#[test]
+fn a_snapshot_keeps_values_and_not_their_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, map, model) = one_run(folder.path(), BlockSource::Mapped, 50);
+    let snapshot = db.snapshot();
+    for number in 0..50 {
+        match number % 3 {
+            0 => map.remove(key(number)).unwrap(),
+            1 => map.insert(key(number), [7; 300]).unwrap(),
+            _ => map.insert(key(number), "new").unwrap(),
+        }
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    check_runs_are_gone(&db);
+    let view = map.at(&snapshot).unwrap();
+    let seen: Model = view.iter().unwrap().map(Result::unwrap).collect();
+    assert!(seen == model);
+    assert_eq!(map.iter().unwrap().count(), 33);
+}
+
+#[test]
+fn a_checkpoint_takes_the_runs_along() {
+    const KEYS: u64 = 300;
+    for source in SOURCES {
+        let folder = tempfile::tempdir().unwrap();
+        let (home, copy) = (folder.path().join("db"), folder.path().join("copy"));
+        let db = Db::open(&home, options(source)).unwrap();
+        let map = db.keyspace("map").unwrap();
+        let (mut model, mut random) = (Model::new(), Random(9));
+        write(&map, &mut model, &mut random, KEYS, 500);
+        db.flush().unwrap();
+        assert!(db.stats().keyspaces[0].runs.files > 0);
+        db.checkpoint(&copy).unwrap();
+        let copied = value_files(&copy);
+        assert!(!copied.is_empty());
+        // Neither what happens to the source nor its end matters.
+        map.compact_range::<&[u8]>(..).unwrap();
+        check_runs_are_gone(&db);
+        drop(map);
+        db.close().unwrap();
+        fs::remove_dir_all(&home).unwrap();
+        let db = Db::open(&copy, options(source)).unwrap();
+        let map = db.keyspace("map").unwrap();
+        let report = db.verify().unwrap();
+        assert!(report.is_sound(), "{report:?}");
+        assert!(report.values > 0);
+        check(&map, &model, KEYS);
+        map.compact_range::<&[u8]>(..).unwrap();
+        check(&map, &model, KEYS);
+        check_runs_are_gone(&db);
+    }
+}
+
+/// Options are chosen anew at each opening; whatever they are, nothing is lost, and what merges into
+/// the last level write in place leaves no run.
+#[test]
+fn options_of_placement_may_change() {
+    const KEYS: u64 = 400;
+    let folder = tempfile::tempdir().unwrap();
+    let (mut model, mut random) = (Model::new(), Random(13));
+    let with = |medium_from, in_place| {
+        let mut options = tiny();
+        options.medium_from = medium_from;
+        options.medium_in_place = in_place;
+        options
+    };
+    let off = tiny().large_from;
+    // Whether new runs come, and whether compacting takes all runs away.
+    let choices = [
+        (with(120, MediumInPlace::LastLevel), true, true),
+        (with(off, MediumInPlace::LastLevel), false, true),
+        (with(120, MediumInPlace::LevelBeforeLast), true, true),
+        (with(120, MediumInPlace::Never), true, false),
+        (with(off, MediumInPlace::Never), false, false),
+        (with(off, MediumInPlace::LastLevel), false, true),
+        (with(120, MediumInPlace::Never), true, false),
+        (with(120, MediumInPlace::LevelBeforeLast), true, true),
+        (with(64, MediumInPlace::Never), true, false),
+        (with(120, MediumInPlace::LastLevel), true, true),
+    ];
+    for (choice, separates, clears) in choices {
+        let db = Db::open(folder.path(), options(BlockSource::Mapped)).unwrap();
+        let map = db.keyspace_with("map", choice.clone()).unwrap();
+        check(&map, &model, KEYS);
+        write(&map, &mut model, &mut random, KEYS, 300);
+        db.flush().unwrap();
+        assert_eq!(db.stats().run_bytes_written > 0, separates, "{choice:?}");
+        check(&map, &model, KEYS);
+        let before = db.stats().keyspaces[0].runs.files;
+        map.compact_range::<&[u8]>(..).unwrap();
+        check(&map, &model, KEYS);
+        if clears {
+            check_runs_are_gone(&db);
+        } else {
+            db.wait_idle().unwrap();
+            let runs = db.stats().keyspaces[0].runs.files;
+            assert_eq!(runs > 0, before > 0, "{choice:?}");
+            assert_eq!(value_files(folder.path()).len(), runs);
+        }
+        let report = db.verify().unwrap();
+        assert!(report.is_sound(), "{choice:?}: {report:?}");
+    }
+}
+
+#[test]
+fn a_dropped_keyspace_takes_its_runs_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let (db, map, model) = one_run(folder.path(), BlockSource::Mapped, 20);
+    let other = db.keyspace("other").unwrap();
+    other.insert("key", [3; 400]).unwrap();
+    db.flush().unwrap();
+    let files = value_files(folder.path());
+    assert_eq!(files.len(), 2);
+    let mut range = map.iter().unwrap();
+    let first = range.next().unwrap().unwrap();
+    db.drop_keyspace("map").unwrap();
+    drop(map);
+    db.wait_idle().unwrap();
+    // An iterator that is open can be read on.
+    assert_eq!(value_files(folder.path()), files);
+    let rest = range.by_ref().map(Result::unwrap);
+    assert!(std::iter::once(first).chain(rest).eq(model));
+    drop(range);
+    db.wait_idle().unwrap();
+    assert_eq!(value_files(folder.path()), files[1..]);
+    assert_eq!(other.get("key").unwrap(), Some(vec![3; 400]));
+    drop(other);
+    db.close().unwrap();
+    let db = Db::open(folder.path(), Options::default()).unwrap();
+    let other = db.keyspace("other").unwrap();
+    assert_eq!(other.get("key").unwrap(), Some(vec![3; 400]));
+}
+
+/// What is in a folder, and when it was changed.
+fn contents(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
+    let entries = fs::read_dir(folder).unwrap();
+    let read = |entry: fs::DirEntry| {
+        let changed = entry.metadata().unwrap().modified().unwrap();
+        (entry.path(), (fs::read(entry.path()).unwrap(), changed))
+    };
+    entries.map(|entry| read(entry.unwrap())).collect()
+}
+
+#[test]
+fn who_reads_only_reads_values_and_writes_nothing() {
+    const KEYS: u64 = 300;
+    let folder = tempfile::tempdir().unwrap();
+    let (mut model, mut random) = (Model::new(), Random(17));
+    let db = Db::open(folder.path(), options(BlockSource::Mapped)).unwrap();
+    let map = db.keyspace("map").unwrap();
+    write(&map, &mut model, &mut random, KEYS, 500);
+    db.flush().unwrap();
+    write(&map, &mut model, &mut random, KEYS, 10);
+    drop(map);
+    db.close().unwrap();
+    assert!(!value_files(folder.path()).is_empty());
+    let before = contents(folder.path());
+    for source in SOURCES {
+        let db = Db::open_read_only(folder.path(), options(source)).unwrap();
+        let map = db.keyspace("map").unwrap();
+        check(&map, &model, KEYS);
+        let report = db.verify().unwrap();
+        assert!(report.is_sound() && report.values > 0, "{report:?}");
+        drop(map);
+        db.close().unwrap();
+    }
+    assert!(contents(folder.path()) == before);
+}
