@@ -222,8 +222,8 @@ impl Engine {
         }
     }
 
-    /// Merges everything in `range` down to the deepest level that holds data, and what is there once
-    /// more where it holds tombstones.
+    /// Merges everything in `range` that is there now down to the deepest level that holds data, and
+    /// what is in that level once more where it holds tombstones.
     pub(crate) fn compact_range(
         &self,
         keyspace: &Arc<KeyspaceCore>,
@@ -232,6 +232,7 @@ impl Engine {
         keyspace.check_there()?;
         self.flush_all()?;
         let before = FileNumber(self.catalog.allocate()?);
+        let through = self.visible.load(Ordering::Acquire);
         loop {
             let generation = self.signal.generation();
             self.check_writable()?;
@@ -240,7 +241,7 @@ impl Engine {
                 continue;
             };
             let claimed = self.poison_on_panic(|| {
-                let claimed = MergeJob::claim_range(keyspace, range, before);
+                let claimed = MergeJob::claim_range(keyspace, range, before, through);
                 let Claimed::Job(job) = &claimed else {
                     return Ok(claimed);
                 };

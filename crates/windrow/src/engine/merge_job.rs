@@ -11,7 +11,7 @@ use super::split_merge::SplitMerge;
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
-use crate::base::{Account, FileNumber, Result};
+use crate::base::{Account, FileNumber, Result, SequenceNumber};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
 use crate::compact::output::{IoClass, JobContext, Output, Wanted};
 use crate::compact::values::Values;
@@ -115,23 +115,31 @@ impl MergeJob {
         }
     }
 
-    /// The next job that brings `range` down and rids files older than `before` of tombstones, claimed.
+    /// The next job that brings down what `range` holds of entries up to `through`, and rids files older
+    /// than `before` of tombstones, claimed.
     pub(super) fn claim_range(
         keyspace: &KeyspaceCore,
         range: &KeyRange,
         before: FileNumber,
+        through: SequenceNumber,
     ) -> Claimed {
         Self::claim_plan(keyspace, Some(range), |tree, _, range| {
             let (smallest, largest) = range.map(KeyRange::ends).unwrap_or_default();
             let options = keyspace.options();
-            policy::plan_range(tree, &options, smallest.as_ref(), largest.as_ref(), before)
+            let wanted = policy::Wanted {
+                smallest: smallest.as_ref(),
+                largest: largest.as_ref(),
+                before,
+                through,
+            };
+            policy::plan_range(tree, &options, &wanted)
         })
     }
 
     fn claim_plan(
         keyspace: &KeyspaceCore,
         range: Option<&KeyRange>,
-        plan: impl for<'a> FnOnce(
+        plan: impl for<'a> Fn(
             &TreeSummary<&'a [u8]>,
             &'a KeyspaceWork,
             Option<&'a KeyRange>,
@@ -142,11 +150,23 @@ impl MergeJob {
             return Claimed::Later;
         }
         let version = Shared::clone(&keyspace.state().version);
-        let plan = plan(&summary(&version, &work), &work, range);
+        let next = plan(&summary(&version, &work), &work, range);
         let own = |claim: &Claim<&[u8]>| claim.map(|key| Box::from(*key));
-        let job = match plan {
-            Plan::Idle if work.claims.is_empty() => return Claimed::Nothing,
-            Plan::Idle => return Claimed::Later,
+        let job = match next {
+            Plan::Idle => {
+                // Running jobs may be in the way of something, or others' affair.
+                let alone = KeyspaceWork {
+                    level_count: work.level_count,
+                    ..KeyspaceWork::default()
+                };
+                let is_done =
+                    || matches!(plan(&summary(&version, &alone), &alone, range), Plan::Idle);
+                return if work.claims.is_empty() || is_done() {
+                    Claimed::Nothing
+                } else {
+                    Claimed::Later
+                };
+            }
             Plan::Resize { level_count } => Self::Resize { level_count },
             Plan::Move {
                 level,
@@ -556,6 +576,7 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
         logical_bytes: file.meta.logical_bytes(),
         entries: file.meta.entries(),
         tombstones: file.meta.tombstones(),
+        sequence_min: file.meta.sequence_min(),
         transient_bytes: file.meta.referred_bytes(),
         transient_runs: file.meta.referred_files(),
         filter_units: file.meta.filter_units(),
@@ -593,6 +614,7 @@ pub(super) fn table_options(
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::{Claimed, MergeJob};
+    use crate::base::sync::atomic::Ordering;
     use crate::base::{FileNumber, Kind};
     use crate::engine::write::Write;
     use crate::engine::{Access, Handle};
@@ -607,7 +629,10 @@ mod tests {
         let handle = Handle::open(directory.path(), Options::default(), Access::ReadWrite).unwrap();
         let engine = handle.engine();
         let keyspace = engine.open_keyspace("k", None).unwrap();
-        let claim = || MergeJob::claim_range(&keyspace, &KeyRange::ALL, FileNumber(u64::MAX));
+        let claim = || {
+            let all = (FileNumber(u64::MAX), u64::MAX);
+            MergeJob::claim_range(&keyspace, &KeyRange::ALL, all.0, all.1)
+        };
         assert!(matches!(claim(), Claimed::Nothing));
 
         keyspace.work.lock().is_resizing = true;
@@ -639,5 +664,24 @@ mod tests {
         engine.compact_range(&keyspace, &KeyRange::ALL).unwrap();
         assert!(matches!(claim(), Claimed::Nothing));
         assert!(keyspace.state().version.levels()[0].files().is_empty());
+
+        // What others do to what is down already, or was written since, is nothing to wait for.
+        keyspace.work.lock().claims.push(other);
+        assert!(matches!(claim(), Claimed::Nothing));
+        let through = engine.visible.load(Ordering::Acquire);
+        let write = Write::One {
+            keyspace: &keyspace,
+            kind: Kind::Value,
+            key: b"m",
+            value: &[],
+        };
+        engine.commit(&write, Durability::Buffered).unwrap();
+        engine.flush_all().unwrap();
+        let since = |through| {
+            let before = FileNumber(u64::MAX);
+            MergeJob::claim_range(&keyspace, &KeyRange::ALL, before, through)
+        };
+        assert!(matches!(since(through), Claimed::Nothing));
+        assert!(!matches!(since(through + 1), Claimed::Nothing));
     }
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use crate::base::prefix_index::PrefixIndex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{Mutex, Shared};
-use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber};
+use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::table::{FileMeta, TableSlot};
 use crate::value::{ValueFileMeta, ValuePointer, ValueSlot};
 
@@ -224,7 +224,7 @@ impl Level {
         for (position, newer) in files.iter().enumerate() {
             for older in &files[position + 1..] {
                 if overlap(&newer.meta, &older.meta)
-                    && sequence_min(&newer.meta) <= older.meta.sequence_max()
+                    && newer.meta.sequence_min() <= older.meta.sequence_max()
                 {
                     return Err(Contradiction::new(format!(
                         "table files {} and {} of level 0 overlap in keys and in age",
@@ -419,9 +419,4 @@ fn build(
 
 fn overlap(left: &FileMeta, right: &FileMeta) -> bool {
     left.smallest() <= right.largest() && right.smallest() <= left.largest()
-}
-
-fn sequence_min(file: &FileMeta) -> SequenceNumber {
-    let numbers = file.segments.iter().map(|segment| segment.sequence_min);
-    numbers.min().unwrap_or_default()
 }

@@ -35,7 +35,7 @@ mod summary;
 pub(crate) use capacities::{bounded_capacities, next_allowed, target_file_bytes};
 pub(crate) use cut::OutputCutter;
 pub(crate) use filters::{filter_units, grant_filters, output_share, price_alone};
-pub(crate) use pick::{Plan, plan, plan_range};
+pub(crate) use pick::{Plan, Wanted, plan, plan_range};
 pub(crate) use placement::{FlushPlace, Placement, place_at_flush, run_file_bytes};
 pub use pressure::StallCause;
 pub(crate) use pressure::{

@@ -35,8 +35,8 @@ use super::level_zero::{Heap, heaps};
 use super::placement::Placement;
 use super::scores::scores;
 use super::summary::{Claim, FileSummary, TreeSummary, bytes, entries, logical_bytes, overlapping};
-use crate::base::FileNumber;
 use crate::base::limits::LEVELS_MAX;
+use crate::base::{FileNumber, SequenceNumber};
 use crate::options::KeyspaceOptions;
 
 /// The next job for one tree.
@@ -170,36 +170,56 @@ fn resized<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Option<usize>
     (1..last).all(fits).then_some(last - 1)
 }
 
-/// The next job that brings the keys from `smallest` to `largest`, unbounded where absent, down to
-/// the deepest level that holds data, shedding on the way what nobody needs.
+/// What a merge by hand brings down, as it was when that was asked for.
+#[derive(Debug)]
+pub(crate) struct Wanted<'k, K> {
+    /// The smallest key, and the largest; unbounded where absent.
+    pub(crate) smallest: Option<&'k K>,
+    pub(crate) largest: Option<&'k K>,
+    /// Files from this number on are new.
+    pub(crate) before: FileNumber,
+    /// Entries above this sequence number are new.
+    pub(crate) through: SequenceNumber,
+}
+
+impl<K: Ord> Wanted<'_, K> {
+    /// Whether `file` holds any of it.
+    fn is_in(&self, file: &FileSummary<K>) -> bool {
+        file.sequence_min <= self.through
+            && self
+                .smallest
+                .is_none_or(|smallest| *smallest <= file.largest)
+            && self.largest.is_none_or(|largest| file.smallest <= *largest)
+    }
+}
+
+/// The next job that brings what is `wanted` down to the deepest level that holds data, shedding on
+/// the way what nobody needs. What was written since stays, or this might go on for ever.
 ///
-/// What is there already and holds tombstones is rewritten in its place, files with numbers below
-/// `before` only, so that each is rewritten once; and so is what refers to transient runs, unless
-/// merges never write values in place.
+/// What is there already and holds tombstones is rewritten in its place, old files only, so that each
+/// is rewritten once; and so is what refers to transient runs, unless merges never write values in
+/// place.
 ///
 /// `Idle` when all that is done, or while running jobs are in the way.
 pub(crate) fn plan_range<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
-    smallest: Option<&K>,
-    largest: Option<&K>,
-    before: FileNumber,
+    wanted: &Wanted<'_, K>,
 ) -> Plan<K> {
-    let wanted = |from: &K, to: &K| {
-        smallest.is_none_or(|smallest| smallest <= to)
-            && largest.is_none_or(|largest| from <= largest)
-    };
     let placement = Placement::of(tree, options);
     let heaps = heaps(tree);
     let heap = heaps
         .iter()
-        .filter(|heap| wanted(&heap.smallest, &heap.largest))
+        .filter(|heap| {
+            let mut runs = heap.runs.iter().map(|&run| &tree.level(0)[run]);
+            runs.any(|run| wanted.is_in(run))
+        })
         .find_map(|heap| merge_heap(tree, heap, &heaps));
     let file = || {
         (1..tree.deepest_level()).find_map(|level| {
             let files = tree.level(level);
             (0..files.len())
-                .filter(|&file| wanted(&files[file].smallest, &files[file].largest))
+                .filter(|&file| wanted.is_in(&files[file]))
                 .find_map(|file| merge_file(tree, placement, level, file))
         })
     };
@@ -208,8 +228,8 @@ pub(crate) fn plan_range<K: Ord + Clone>(
         let files = tree.level(level);
         let stale = |&file: &usize| {
             let file = &files[file];
-            let sheds = file.tombstones > 0 && file.number < before;
-            (sheds || placement.converts(level, file)) && wanted(&file.smallest, &file.largest)
+            let sheds = file.tombstones > 0 && file.number < wanted.before;
+            (sheds || placement.converts(level, file)) && wanted.is_in(file)
         };
         let mut stale = (0..files.len()).filter(stale);
         stale.find_map(|file| rewrite_file(tree, placement, level, file))

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::base::FileNumber;
+use crate::base::{FileNumber, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
 
 /// The tree of one keyspace, as numbers and boundaries.
@@ -34,6 +34,8 @@ pub(crate) struct FileSummary<K> {
     pub(crate) logical_bytes: u64,
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
+    /// The smallest sequence number of any entry.
+    pub(crate) sequence_min: SequenceNumber,
     /// Bytes of values in transient runs that its entries refer to.
     pub(crate) transient_bytes: u64,
     /// How many files of transient runs these are in.

@@ -192,6 +192,12 @@ impl FileMeta {
             .unwrap_or_default()
     }
 
+    /// The smallest sequence number of any entry.
+    pub(crate) fn sequence_min(&self) -> SequenceNumber {
+        let numbers = self.segments.iter().map(|segment| segment.sequence_min);
+        numbers.min().unwrap_or_default()
+    }
+
     /// The largest sequence number of any entry.
     pub(crate) fn sequence_max(&self) -> SequenceNumber {
         self.segments

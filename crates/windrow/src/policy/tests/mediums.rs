@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::Random;
-use super::model::Model;
+use super::model::{Model, everything};
 use super::properties::{Step, options, run, step};
 use super::tables::{claim, file, merges, moves, tree};
 use crate::base::{FileNumber, Kind};
@@ -221,7 +221,7 @@ fn a_range_is_rid_of_runs_in_its_place() {
     // Not only files with numbers below `before`: it is over once they are rewritten.
     let next = |medium_in_place| {
         let options = small(medium_in_place);
-        plan_range(&tree, &options, None, None, FileNumber(1))
+        plan_range(&tree, &options, &everything(FileNumber(1)))
     };
     assert_eq!(next(MediumInPlace::LastLevel), rewrites(2, &[9], 0, 9));
     assert_eq!(

@@ -9,8 +9,8 @@ use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
 use crate::policy::placement::{FlushPlace, Placement, place_at_flush};
 use crate::policy::{
-    Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary, Verdict, keep,
-    next_allowed, plan, plan_range, target_file_bytes,
+    Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary, Verdict, Wanted,
+    keep, next_allowed, plan, plan_range, target_file_bytes,
 };
 
 /// What an entry has of `entry_bytes` besides its value.
@@ -57,6 +57,16 @@ pub(super) struct Model {
     files: u64,
     /// Every write in order, to check reads against.
     history: BTreeMap<Key, Vec<Trailer>>,
+}
+
+/// All there is; files from `before` on are new.
+pub(crate) fn everything<'k, K>(before: FileNumber) -> Wanted<'k, K> {
+    Wanted {
+        smallest: None,
+        largest: None,
+        before,
+        through: SequenceNumber::MAX,
+    }
 }
 
 impl Model {
@@ -164,6 +174,12 @@ impl Model {
                 .iter()
                 .filter(|entry| entry.1.is_tombstone())
                 .count() as u64,
+            sequence_min: file
+                .entries
+                .iter()
+                .map(|entry| entry.1.sequence())
+                .min()
+                .unwrap(),
             transient_bytes: (self.entry_bytes.saturating_sub(KEY_BYTES))
                 * self.separated(&file.entries).0,
             transient_runs: self.separated(&file.entries).1,
@@ -331,7 +347,7 @@ impl Model {
     pub(super) fn compact(&mut self) {
         let before = self.next_file();
         loop {
-            let plan = plan_range(&self.summary(), &self.options, None, None, before);
+            let plan = plan_range(&self.summary(), &self.options, &everything(before));
             let Some(job) = self.start_plan(plan) else {
                 return;
             };
@@ -342,6 +358,11 @@ impl Model {
     /// The number of the next file.
     pub(super) fn next_file(&self) -> FileNumber {
         FileNumber(self.files + 1)
+    }
+
+    /// The newest sequence number.
+    pub(super) fn last_sequence(&self) -> SequenceNumber {
+        self.sequence
     }
 
     /// The files, level by level.

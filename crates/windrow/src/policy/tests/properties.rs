@@ -2,12 +2,12 @@
 
 use proptest::prelude::*;
 
-use super::model::{Key, Model};
+use super::model::{Key, Model, everything};
 use crate::base::Kind;
 use crate::options::KeyspaceOptions;
 use crate::policy::capacities::capacities;
 use crate::policy::scores::scores;
-use crate::policy::{FileSummary, plan_range};
+use crate::policy::{FileSummary, Wanted, plan_range};
 
 /// Too small for values apart.
 const ENTRY_BYTES: u64 = 50;
@@ -122,6 +122,36 @@ proptest! {
         prop_assert!(scores(&tree, &model.options)[1..].iter().all(|&score| score <= 1.0));
     }
 
+    /// What is there goes down whole, and what comes meanwhile does not keep it from ending.
+    #[test]
+    fn a_range_ends_while_more_is_written(
+        options in options(), steps in proptest::collection::vec(step(), 1..30),
+        more in proptest::collection::vec(step(), 1..200),
+    ) {
+        let mut model = run(options, ENTRY_BYTES, steps);
+        let (before, through) = (model.next_file(), model.last_sequence());
+        let wanted = Wanted { through, ..everything(before) };
+        for step in more {
+            if let Step::Flush { first, stride, count, kind } = step {
+                model.flush((0..count).map(|position| (first + position * stride, kind)));
+            }
+            for job in [model.start(), model.start_plan(
+                plan_range(&model.summary(), &model.options, &wanted),
+            )].into_iter().flatten() {
+                model.finish(&job);
+            }
+        }
+        for _ in 0..1000 {
+            let plan = plan_range(&model.summary(), &model.options, &wanted);
+            let Some(job) = model.start_plan(plan) else { break };
+            model.finish(&job);
+        }
+        model.check_reads();
+        let tree = model.summary();
+        let above = tree.levels.iter().take(tree.deepest_level()).flatten();
+        prop_assert!(above.clone().all(|file| file.sequence_min > through));
+    }
+
     /// A range is brought down whole, and only the range.
     #[test]
     fn a_range_goes_to_the_bottom(
@@ -132,9 +162,10 @@ proptest! {
         let mut model = run(options, ENTRY_BYTES, steps);
         let before = model.next_file();
         for _ in 0..1000 {
-            let plan = plan_range(
-                &model.summary(), &model.options, Some(&from), Some(&to), before,
-            );
+            let wanted = Wanted {
+                smallest: Some(&from), largest: Some(&to), ..everything(before)
+            };
+            let plan = plan_range(&model.summary(), &model.options, &wanted);
             let Some(job) = model.start_plan(plan) else { break };
             model.finish(&job);
         }

@@ -20,6 +20,7 @@ pub(crate) fn file(number: u64, smallest: u32, largest: u32, kib: u64) -> FileSu
         logical_bytes: kib * KIB,
         entries: 10,
         tombstones: 0,
+        sequence_min: 1,
         transient_bytes: 0,
         transient_runs: 0,
         filter_units: [0; 4],
