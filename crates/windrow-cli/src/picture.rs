@@ -1,6 +1,6 @@
 //! The tree as a picture: each level's bytes against its capacity, and what stands in transient runs.
 
-use windrow::{KeyspaceOptions, KeyspaceStats, LevelStats, RunStats};
+use windrow::{KeyspaceOptions, KeyspaceStats, LevelStats, ValueFileStats};
 
 use crate::text::{human_bytes, human_count};
 
@@ -54,7 +54,7 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
 }
 
 /// What the transient runs hold.
-fn runs(runs: &RunStats) -> String {
+fn runs(runs: &ValueFileStats) -> String {
     format!(
         "{} of values in {}, {} of it live",
         human_bytes(runs.bytes),

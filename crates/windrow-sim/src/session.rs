@@ -378,9 +378,12 @@ impl Session {
         let keyspaces = self.db().stats().keyspaces;
         let levels = keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
         let tables: usize = levels.map(|level| level.files).sum();
-        let runs: usize = keyspaces.iter().map(|keyspace| keyspace.runs.files).sum();
+        let values = keyspaces
+            .iter()
+            .map(|own| own.runs.files + own.value_logs.files);
+        let values: usize = values.sum();
         let image = self.disk.image();
-        for (extension, counted) in [("table", tables), ("values", runs)] {
+        for (extension, counted) in [("table", tables), ("values", values)] {
             let is_one = |path: &&PathBuf| path.extension().is_some_and(|end| end == extension);
             let present = image.files().iter().filter(is_one).count();
             assert_eq!(

@@ -44,7 +44,7 @@ impl Setting {
             set("tiny", |_| {}),
             set("buffered", |options| {
                 options.keyspace.medium_from = 0;
-                options.keyspace.large_from = u64::MAX;
+                options.keyspace.large_from = 100;
                 options.block_source = BlockSource::Buffered;
                 options.cache_bytes = 2 << 10;
                 options.keyspace.bits_per_key = 3.5;
@@ -125,6 +125,6 @@ fn tiny() -> Options {
     options.keyspace.size_ratio = 2.0;
     options.keyspace.level0_runs = 2;
     options.keyspace.medium_from = 80;
-    options.keyspace.large_from = 1024;
+    options.keyspace.large_from = 150;
     options
 }

@@ -48,7 +48,9 @@ pub use base::limits;
 pub use base::{Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, SegmentId, SequenceNumber};
 pub use block::PinnedValue;
 pub use codec::Compression;
-pub use engine::{KeyspaceStats, LevelStats, MemoryUse, RunStats, StallStats, Stats, VerifyReport};
+pub use engine::{
+    KeyspaceStats, LevelStats, MemoryUse, StallStats, Stats, ValueFileStats, VerifyReport,
+};
 pub use events::{Event, EventListener};
 pub use options::{
     BlockSource, Durability, FilterAllocation, KeyspaceOptions, MediumInPlace, Options, Preset,

@@ -14,7 +14,7 @@ use std::time::SystemTime;
 
 use windrow::{
     BlockSource, Compression, Db, Error, ErrorKind, Keyspace, KeyspaceOptions, MediumInPlace,
-    Options, RunStats,
+    Options, ValueFileStats,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -96,8 +96,9 @@ fn name(path: &Path) -> &str {
 /// Checks that the first keyspace has no run and the folder no value file.
 fn check_runs_are_gone(db: &Db) {
     db.wait_idle().unwrap();
-    assert_eq!(db.stats().keyspaces[0].runs, RunStats::default());
-    assert!(value_files(db.path()).is_empty());
+    assert_eq!(db.stats().keyspaces[0].runs, ValueFileStats::default());
+    let logs = db.stats().keyspaces[0].value_logs.files;
+    assert_eq!(value_files(db.path()).len(), logs);
 }
 
 /// Writes `count` entries under keys below `keys`; a sixth of them are removals.
@@ -188,7 +189,9 @@ fn check_round_trips(source: BlockSource, compression: Compression) {
             map.compact_range::<&[u8]>(..).unwrap();
             check(&map, &model, KEYS);
             check_runs_are_gone(&db);
-            assert_eq!(db.verify().unwrap().values, 0);
+            // With a key of eight bytes, 1016 bytes and more are large.
+            let larges = model.values().filter(|value| value.len() >= 1016).count();
+            assert_eq!(db.verify().unwrap().values, larges as u64);
         }
         if round % 2 == 0 {
             db.close().unwrap();
@@ -514,7 +517,8 @@ fn options_of_placement_may_change() {
             db.wait_idle().unwrap();
             let runs = db.stats().keyspaces[0].runs.files;
             assert_eq!(runs > 0, before > 0, "{choice:?}");
-            assert_eq!(value_files(folder.path()).len(), runs);
+            let logs = db.stats().keyspaces[0].value_logs.files;
+            assert_eq!(value_files(folder.path()).len(), runs + logs);
         }
         let report = db.verify().unwrap();
         assert!(report.is_sound(), "{choice:?}: {report:?}");
@@ -584,4 +588,91 @@ fn who_reads_only_reads_values_and_writes_nothing() {
         db.close().unwrap();
     }
     assert!(contents(folder.path()) == before);
+}
+
+/// Levels of a few files, and logs of many files.
+fn with_logs() -> Options {
+    let mut options = options(BlockSource::Mapped);
+    options.keyspace.large_from = 300;
+    options
+}
+
+#[test]
+fn large_values_go_to_logs_and_come_back() {
+    const KEYS: u64 = 300;
+    let folder = tempfile::tempdir().unwrap();
+    let (mut model, mut random) = (Model::new(), Random(21));
+    for round in 0..4 {
+        let db = Db::open(folder.path(), with_logs()).unwrap();
+        let map = db.keyspace("map").unwrap();
+        check(&map, &model, KEYS);
+        for _ in 0..1500 {
+            let number = random.next(KEYS);
+            if random.next(5) == 0 {
+                map.remove(key(number)).unwrap();
+                model.remove(&key(number));
+            } else {
+                let value = value(&mut random);
+                map.insert(key(number), &value).unwrap();
+                model.insert(key(number), value);
+            }
+        }
+        let mut batch = windrow::Batch::new();
+        for number in 0..5 {
+            let value = medium(&mut random, 100 + 300 * usize::try_from(number).unwrap());
+            batch.insert(&map, key(number), &value).unwrap();
+            model.insert(key(number), value);
+        }
+        db.write(&batch).unwrap();
+        check(&map, &model, KEYS);
+        let logs = db.stats().keyspaces[0].value_logs;
+        assert!(logs.files > 0 && logs.live_bytes <= logs.bytes, "{logs:?}");
+        let copy = folder.path().join(format!("copies/{round}"));
+        db.checkpoint(&copy).unwrap();
+        // What is written from here on is not in the copy.
+        map.insert(key(0), vec![1; 2000]).unwrap();
+        let copied = Db::open(&copy, with_logs()).unwrap();
+        check(&copied.keyspace("map").unwrap(), &model, KEYS);
+        assert!(copied.verify().unwrap().is_sound());
+        model.insert(key(0), vec![1; 2000]);
+        if round % 2 == 0 {
+            map.compact_range::<&[u8]>(..).unwrap();
+            check(&map, &model, KEYS);
+        }
+        assert!(db.verify().unwrap().is_sound());
+        drop((map, copied));
+        // Every other time as after a kill: nothing is closed.
+        if round % 2 == 0 {
+            db.close().unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_log_goes_when_nothing_refers_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path(), with_logs()).unwrap();
+    let map = db.keyspace("map").unwrap();
+    for round in 0..8 {
+        for number in 0..100 {
+            map.insert(key(number), vec![round; 1000]).unwrap();
+        }
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    db.wait_idle().unwrap();
+    // All but the newest hundred are dead, and whole logs of them are gone.
+    let logs = db.stats().keyspaces[0].value_logs;
+    assert!(logs.bytes < 400_000, "{logs:?}");
+    for number in 0..100 {
+        map.remove(key(number)).unwrap();
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    drop(map);
+    db.close().unwrap();
+    let db = Db::open(folder.path(), with_logs()).unwrap();
+    let map = db.keyspace("map").unwrap();
+    map.insert("small", "x").unwrap();
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    assert_eq!(value_files(folder.path()), Vec::<PathBuf>::new());
 }

@@ -7,7 +7,7 @@ use crate::disk::{Event, OperationKind};
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
-const EDIT_RECORDS: [&str; 15] = [
+const EDIT_RECORDS: [&str; 18] = [
     "format version",
     "next id",
     "create keyspace",
@@ -23,6 +23,9 @@ const EDIT_RECORDS: [&str; 15] = [
     "used",
     "keyspace options",
     "add run",
+    "add value log",
+    "value log at",
+    "seal value log",
 ];
 
 /// The durable steps of a history besides edits.

@@ -20,6 +20,8 @@ pub struct Batch {
     /// The payload of a log record; its header is kept up to date with `count`.
     payload: Vec<u8>,
     count: u32,
+    /// The bytes of key and value of the longest entry.
+    longest: usize,
     keyspaces: Vec<Arc<KeyspaceCore>>,
 }
 
@@ -68,6 +70,7 @@ impl Batch {
         }
         batch::put_entry(&mut self.payload, core.id(), kind, key, value);
         self.count += 1;
+        self.longest = self.longest.max(key.len() + value.len());
         batch::set_count(&mut self.payload, self.count);
         Ok(())
     }
@@ -86,6 +89,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.payload.clear();
         self.count = 0;
+        self.longest = 0;
         self.keyspaces.clear();
     }
 
@@ -105,6 +109,7 @@ impl Batch {
         let write = Write::Batch {
             payload: &self.payload,
             count: self.count,
+            longest: self.longest,
             keyspaces: &self.keyspaces,
         };
         engine.commit(&write, durability)

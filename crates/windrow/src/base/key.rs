@@ -21,11 +21,13 @@ pub enum Kind {
     Value = 1,
     /// The value stands in a transient run, and a pointer to it beside the key.
     RunPointer = 2,
+    /// The value stands in a value log, and a pointer to it beside the key.
+    LogPointer = 3,
 }
 
-/// First and last code that later versions of the format may use: pointers into value logs, range
-/// tombstones, merge operands, expiring values.
-pub(crate) const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 3..=7;
+/// First and last code that later versions of the format may use: range tombstones, merge operands,
+/// expiring values.
+pub(crate) const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 4..=7;
 
 impl Kind {
     /// The kind with this code on disk, or `None` for a code that this version does not know.
@@ -34,6 +36,7 @@ impl Kind {
             0 => Some(Self::Tombstone),
             1 => Some(Self::Value),
             2 => Some(Self::RunPointer),
+            3 => Some(Self::LogPointer),
             _ => None,
         }
     }
@@ -80,6 +83,7 @@ impl Trailer {
         match self.code() {
             0 => Kind::Tombstone,
             2 => Kind::RunPointer,
+            3 => Kind::LogPointer,
             _ => Kind::Value,
         }
     }

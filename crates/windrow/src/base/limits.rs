@@ -20,3 +20,7 @@ pub const SEGMENTS_MAX: usize = 12;
 
 /// The most levels below level 0.
 pub const LEVELS_MAX: usize = 15;
+
+/// The longest pointer to a value, in bytes: two numbers of at most ten bytes, and two lengths below
+/// 2^28.
+pub(crate) const POINTER_BYTES_MAX: usize = 28;

@@ -127,7 +127,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             return Ok(());
         };
         // What a table refers to counts, or one of pointers would stand for many times its bytes.
-        let held = writer.bytes_written_so_far() + writer.referred_bytes();
+        let held = writer.bytes_written_so_far() + writer.transient_bytes();
         if cutter.ends_before(key, held) {
             self.close_file()?;
             (self.wanted)()?;

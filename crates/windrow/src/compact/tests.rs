@@ -242,7 +242,7 @@ fn a_flush_parts_mediums_from_their_keys() {
     let referred: u64 = written.runs.iter().map(|run| run.entries).sum();
     assert_eq!(referred, mediums.count() as u64);
     let bytes: u64 = written.runs.iter().map(|run| run.length).sum();
-    assert_eq!(written.tables[0].referred_bytes(), bytes);
+    assert_eq!(written.tables[0].transient_bytes(), bytes);
     let logical = entries
         .iter()
         .map(|(key, _, value)| key.len() + value.len());
@@ -262,8 +262,8 @@ fn a_merge_in_place_brings_every_value_back() {
     let (merged, bytes_read) = write(&context, &stored, values).unwrap();
     assert!(read(&context, &merged.tables[0]) == entries);
     assert!(merged.runs.is_empty());
-    assert_eq!(merged.tables[0].referred_bytes(), 0);
-    assert_eq!(bytes_read, flushed.tables[0].referred_bytes());
+    assert_eq!(merged.tables[0].transient_bytes(), 0);
+    assert_eq!(bytes_read, flushed.tables[0].transient_bytes());
 
     // Any other merge hands on where they stand.
     let (copied, bytes_read) = write(&context, &stored, Values::Kept).unwrap();

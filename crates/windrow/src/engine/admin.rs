@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use super::keyspace::ANSWERED_BY_MEMTABLES;
 use super::merge_job::{Claimed, MergeJob, summary};
-use super::stats::{KeyspaceStats, LevelStats, RunStats, Stats};
+use super::stats::{KeyspaceStats, LevelStats, Stats, ValueFileStats};
 use super::{Engine, KeyspaceCore, filters};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
-use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, Record, Version};
+use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, Record, ValueFileKind, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::bounded_capacities;
 use crate::read::visible::KeyRange;
@@ -277,11 +277,15 @@ impl Engine {
             .keyspaces
             .load()
             .iter()
-            .map(|keyspace| keyspace_stats(keyspace))
+            .map(|keyspace| {
+                self.catalog.with_state(|manifest| {
+                    keyspace_stats(keyspace, manifest.keyspaces.get(&keyspace.id()))
+                })
+            })
             .collect();
         let files = |keyspace: &KeyspaceStats| {
             let tables: u64 = keyspace.levels.iter().map(|level| level.bytes).sum();
-            tables + keyspace.runs.bytes
+            tables + keyspace.runs.bytes + keyspace.value_logs.bytes
         };
         let files: u64 = stats.keyspaces.iter().map(files).sum();
         stats.disk_bytes = files + self.chain.bytes() + self.catalog.manifest_bytes();
@@ -294,14 +298,30 @@ fn no_keyspace(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, message)
 }
 
-fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {
+/// What the manifest knows of the value files of a kind.
+fn value_stats(
+    manifest: Option<&KeyspaceState>,
+    is_wanted: impl Fn(ValueFileKind) -> bool,
+) -> ValueFileStats {
+    let mut stats = ValueFileStats::default();
+    let files = manifest.into_iter().flat_map(|it| it.values.values());
+    for file in files.filter(|file| is_wanted(file.kind)) {
+        stats.files += 1;
+        // How long a log is that is being written only its writer knows.
+        if file.kind != ValueFileKind::OpenLog {
+            stats.bytes += file.file.length;
+        }
+        stats.live_bytes += file.referred.bytes;
+    }
+    stats
+}
+
+fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> KeyspaceStats {
     let state = keyspace.state_full();
     let levels = state.version.levels();
     let work = keyspace.work.lock();
     let tree = summary(&state.version, &work);
     let mut capacities = bounded_capacities(&tree, &keyspace.options());
-    let files = tree.levels.iter().flatten();
-    let live_bytes = files.map(|file| file.transient_bytes).sum();
     drop(work);
     capacities.resize(capacities.len().max(levels.len()), u64::MAX);
     let level_stats = |level: usize| {
@@ -319,6 +339,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {
             useless_reads: filters::useless_reads(files, level),
         }
     };
+    let logs = value_stats(manifest, |kind| kind != ValueFileKind::Run);
     let memtable_bytes: usize = state
         .memtables()
         .map(|memtable| memtable.memory_bytes())
@@ -330,15 +351,10 @@ fn keyspace_stats(keyspace: &KeyspaceCore) -> KeyspaceStats {
         memtables: 1 + state.waiting.len(),
         gets_answered_by_memtables: keyspace.answered.sum(ANSWERED_BY_MEMTABLES),
         levels: (0..capacities.len()).map(level_stats).collect(),
-        runs: RunStats {
-            files: state.version.values().iter().count(),
-            bytes: state
-                .version
-                .values()
-                .iter()
-                .map(|run| run.meta.length)
-                .sum(),
-            live_bytes,
+        runs: value_stats(manifest, |kind| kind == ValueFileKind::Run),
+        value_logs: ValueFileStats {
+            bytes: logs.bytes + keyspace.value_log.lock().bytes(),
+            ..logs
         },
     }
 }

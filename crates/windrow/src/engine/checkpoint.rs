@@ -16,7 +16,7 @@
 //! Concurrency: counts as a running job, for which closing waits. Writers wait while the logs are
 //! synced once more, and jobs while handles are taken; both go on while files are linked and copied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use super::open::LOCK;
 use crate::base::sync::Shared;
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::manifest::names::FileName;
-use crate::manifest::{ManifestState, ManifestStore, Version};
+use crate::manifest::{Edit, ManifestState, ManifestStore, Record, Version};
 use crate::vfs::{self, File, OpenMode, Vfs};
 
 /// Bytes that are copied at a time.
@@ -38,6 +38,8 @@ struct Source {
     /// Keep the tables from being removed.
     _versions: Vec<Shared<Version>>,
     logs: Vec<Log>,
+    /// Value logs that are written to, and so never linked.
+    growing: BTreeSet<FileName>,
 }
 
 /// A log and how much of it counts.
@@ -99,12 +101,22 @@ impl Engine {
             })?;
             state.seal_files();
             let keyspaces = self.keyspaces.load();
+            let mut growing = BTreeSet::new();
+            for keyspace in keyspaces.iter() {
+                let records = keyspace.value_log.lock().seals(keyspace.id());
+                let files = records.iter().filter_map(Record::value_file);
+                growing.extend(files.map(|file| FileName::Values(file.number)));
+                state.apply(&Edit { records }).map_err(|contradiction| {
+                    Error::new(ErrorKind::Poisoned, contradiction.to_string())
+                })?;
+            }
             let version =
                 |keyspace: &Arc<super::KeyspaceCore>| Shared::clone(&keyspace.state_full().version);
             Ok(Source {
                 state,
                 _versions: keyspaces.iter().map(version).collect(),
                 logs,
+                growing,
             })
         })
     }
@@ -120,12 +132,16 @@ impl Engine {
         for own in source.state.keyspaces.values() {
             let tables = own.levels.iter().flat_map(BTreeMap::values);
             let tables = tables.map(|file| (FileName::Table(file.number), file.end()));
-            let runs = own.runs.values().map(|run| &run.file);
-            let runs = runs.map(|file| (FileName::Values(file.number), file.length));
-            for (name, length) in tables.chain(runs) {
+            let values = own.values.values().map(|values| &values.file);
+            let values = values.map(|file| (FileName::Values(file.number), file.length));
+            for (name, length) in tables.chain(values) {
                 self.check_cancelled()?;
-                let to = target.join(name.to_string());
-                link_or_copy(vfs, &self.path_of(name), length, &to)?;
+                let (from, to) = (self.path_of(name), target.join(name.to_string()));
+                if source.growing.contains(&name) {
+                    copy_file(vfs, &from, length, &to)?;
+                } else {
+                    link_or_copy(vfs, &from, length, &to)?;
+                }
             }
         }
         // This syncs the folder, and with it the names of all that was copied, before `CURRENT`.
@@ -172,13 +188,18 @@ fn link_or_copy(vfs: &dyn Vfs, from: &Path, length: u64, to: &Path) -> Result<()
                 CrossesDevices | PermissionDenied | TooManyLinks | Unsupported
             ) =>
         {
-            let file = vfs
-                .open(from, OpenMode::Read)
-                .map_err(|error| Error::io("open", from, error))?;
-            copy_bytes(vfs, &*file, length, to)
+            copy_file(vfs, from, length, to)
         }
         Err(error) => Err(Error::io("link", from, error)),
     }
+}
+
+/// Copies the first `length` bytes of `from`.
+fn copy_file(vfs: &dyn Vfs, from: &Path, length: u64, to: &Path) -> Result<()> {
+    let file = vfs
+        .open(from, OpenMode::Read)
+        .map_err(|error| Error::io("open", from, error))?;
+    copy_bytes(vfs, &*file, length, to)
 }
 
 /// Writes the first `length` bytes of `file` to a new file `to`, durable but for its name.

@@ -20,13 +20,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Engine;
 use super::commit_queue::{CommitQueue, Leader, Turn};
 use super::events::NeedsRoom;
 use super::poison::Poison;
 use super::replay::ReplayedLog;
 use super::stats;
+use super::value_log::Touched;
 use super::write::{Inserted, Write};
+use super::{Engine, KeyspaceCore};
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::Ordering;
@@ -49,10 +50,32 @@ pub(super) struct Request {
     encoded: Vec<u8>,
     count: u32,
     durability: Durability,
+    /// The keyspaces of the entries, where any value may be large.
+    separable: Vec<Arc<KeyspaceCore>>,
 }
 
-/// What a leader answers: the writer's first sequence number.
-pub(super) type Answer = Result<SequenceNumber>;
+/// What a leader answers.
+pub(super) type Answer = Result<Placed>;
+
+/// The entries of one writer as they were logged, where values were separated from them.
+pub(super) type Logged = Option<Vec<u8>>;
+
+/// What became of the entries of one writer.
+#[derive(Debug)]
+pub(super) struct Placed {
+    /// The first sequence number.
+    first: SequenceNumber,
+    logged: Logged,
+}
+
+impl Placed {
+    fn insert(&self, write: &Write<'_>) -> Result<Inserted> {
+        match &self.logged {
+            None => write.insert(self.first),
+            Some(logged) => write.insert_logged(logged, self.first),
+        }
+    }
+}
 
 /// The queue of writers and the log that its leader writes.
 #[derive(Debug)]
@@ -145,6 +168,11 @@ impl Engine {
                 encoded,
                 count: write.count(),
                 durability,
+                separable: if write.may_separate() {
+                    write.keyspaces().to_vec()
+                } else {
+                    Vec::new()
+                },
             }
         };
         let committed = match self.commits.queue.enter(write.encoded_bytes_max(), request) {
@@ -154,7 +182,7 @@ impl Engine {
                 led
             }
             Turn::Follow(follower, answer) => {
-                let inserted = write.insert(answer?)?;
+                let inserted = answer?.insert(write)?;
                 if !follower.done() {
                     return Err(self.abandoned());
                 }
@@ -185,21 +213,23 @@ impl Engine {
             poison: &self.poison,
             is_over: false,
         };
-        let first = match self.write_group(&leader, write, durability) {
-            Ok(first) => first,
+        let (own, others) = match self.write_group(&leader, write, durability) {
+            Ok(placed) => placed,
             Err(error) => {
                 leader.answer(|_| Err(error.share()));
                 interrupted.is_over = true;
                 return Err(error);
             }
         };
-        let mut next = first + u64::from(write.count());
+        let mut next = own.first + u64::from(write.count());
+        let mut others = others.into_iter();
         leader.answer(|request| {
-            let base = next;
+            let first = next;
             next += u64::from(request.count);
-            Ok(base)
+            let logged = others.next().flatten();
+            Ok(Placed { first, logged })
         });
-        let inserted = write.insert(first);
+        let inserted = own.insert(write);
         // Only memory can fail here; a group of which a part is missing must never be seen.
         if !leader.settle() || inserted.is_err() {
             drop(interrupted);
@@ -212,13 +242,14 @@ impl Engine {
         inserted
     }
 
-    /// Writes one record for the whole group; returns the leader's first sequence number.
+    /// Writes one record for the whole group; returns what became of the leader's entries, and the
+    /// others' as they were logged where values were separated.
     fn write_group(
         &self,
         leader: &Leader<'_, Request, Answer>,
         write: &Write<'_>,
         durability: Durability,
-    ) -> Result<SequenceNumber> {
+    ) -> Result<(Placed, Vec<Logged>)> {
         let mut log = self.commits.log.lock();
         // Under the leadership, so that nothing follows the end of the log that closing records.
         self.check_writable()?;
@@ -238,17 +269,44 @@ impl Engine {
         let before = writer.end();
         let chunk = writer.begin();
         batch::put_header(chunk, first, count);
-        write.encode_into(chunk);
-        for request in leader.requests() {
-            chunk.extend_from_slice(&request.encoded);
-        }
-        self.poison_unless_full(writer.commit())?;
+        let mut touched = Touched::default();
+        let put = self.put_group(chunk, leader, write, &mut touched);
+        let written = match put {
+            Ok(placed) => self.write_record(writer, &touched, last).map(|()| placed),
+            Err(error) => {
+                touched.forget();
+                Err(error)
+            }
+        };
+        let (logged, others) = self.poison_unless_full(written)?;
         stats::add(&self.counters.wal_bytes, writer.end() - before);
         log.last_sequence = last;
         if sync {
             self.sync_logs()?; // I2
         }
-        Ok(first)
+        Ok((Placed { first, logged }, others))
+    }
+
+    /// Appends the entries of the whole group to `record`.
+    fn put_group(
+        &self,
+        record: &mut Vec<u8>,
+        leader: &Leader<'_, Request, Answer>,
+        write: &Write<'_>,
+        touched: &mut Touched,
+    ) -> Result<(Logged, Vec<Logged>)> {
+        let own = self.put_entries(record, write, touched)?;
+        let mut others = Vec::new();
+        for request in leader.requests() {
+            others.push(if request.separable.is_empty() {
+                record.extend_from_slice(&request.encoded);
+                None
+            } else {
+                let entries = (&request.encoded[..], request.count);
+                self.put_encoded(record, entries, &request.separable, touched)?
+            });
+        }
+        Ok((own, others))
     }
 
     /// Puts full memtables aside and begins a new log where the present one is long.
@@ -390,16 +448,16 @@ impl Engine {
 
     /// Makes everything in the logs durable, oldest log first.
     pub(super) fn sync_logs(&self) -> Result<()> {
-        let synced = self
-            .chain
-            .sync()
-            .inspect_err(|error| self.poison.set(error))?;
+        let synced = self.chain.sync().inspect_err(|error| {
+            self.poison.set(error);
+            self.values.doubt();
+        })?;
         stats::add(&self.counters.wal_syncs, u64::from(synced));
         self.poison.check()
     }
 
     /// Puts aside the active memtables of `keyspaces` that are not empty.
-    pub(super) fn rotate(&self, keyspaces: &[Arc<super::KeyspaceCore>]) -> Result<()> {
+    pub(super) fn rotate(&self, keyspaces: &[Arc<KeyspaceCore>]) -> Result<()> {
         let leadership = self.commits.queue.exclusive();
         self.check_writable()?;
         let last_sequence = self.commits.log.lock().last_sequence;
@@ -459,10 +517,11 @@ impl Engine {
             .inspect_err(|error| self.poison.set(error))
     }
 
-    fn poison_unless_full(&self, outcome: Result<()>) -> Result<()> {
+    fn poison_unless_full<R>(&self, outcome: Result<R>) -> Result<R> {
         outcome.inspect_err(|error| {
             if error.kind() != ErrorKind::NoSpace {
                 self.poison.set(error);
+                self.values.doubt();
             }
         })
     }

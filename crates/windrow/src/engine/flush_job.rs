@@ -44,6 +44,8 @@ impl Engine {
             |_| true,
         )?;
         check_entries(flushed.entries, oldest.memtable.entries())?;
+        // With the logs that are full by now everything in these is durable.
+        let full = keyspace.value_log.lock().full_count();
         self.sync_logs()?;
         let Written {
             tables: files,
@@ -53,10 +55,24 @@ impl Engine {
         let first_needed = created.name_by(|| {
             self.catalog.commit_in(
                 keyspace,
-                |state| self.flush_records(keyspace, oldest.through, &runs, &files, state),
+                |state| {
+                    let value_log = keyspace.value_log.lock();
+                    let (id, at) = (keyspace.id(), oldest.value_log);
+                    let mut records = value_log.flush_records(id, full, at);
+                    drop(value_log);
+                    records.extend(self.flush_records(
+                        keyspace,
+                        oldest.through,
+                        &runs,
+                        &files,
+                        state,
+                    ));
+                    records
+                },
                 |state| {
                     let adds = self.handles(0, &files);
                     keyspace.install_flush(self.next_version(keyspace, state, &adds, &[]));
+                    keyspace.value_log.lock().note_sealed(full);
                     state.logs.first().copied()
                 },
             )

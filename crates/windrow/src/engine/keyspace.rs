@@ -23,11 +23,12 @@ use super::filters::FilterState;
 use super::memory::Memory;
 use super::stall::AtomicPressure;
 use super::stats::Striped;
+use super::value_log::ValueLog;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
 use crate::base::{Error, FileNumber, KeyspaceId, Result, SequenceNumber, Trailer};
-use crate::manifest::Version;
+use crate::manifest::{KeyspaceState, Obsolete, Version};
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
 use crate::policy::{Claim, Pressure, memtable_pressure, memtables_may_slow};
@@ -64,6 +65,8 @@ pub(crate) struct KeyspaceCore {
     /// That of its merges.
     pub(super) failure: Failure,
     memory: Arc<Memory>,
+    /// Where its large values go.
+    pub(super) value_log: Mutex<ValueLog>,
     pub(crate) answered: Striped<{ LEVELS_MAX + 2 }>,
 }
 
@@ -130,6 +133,7 @@ impl KeyspaceCore {
             slowing_memtables: AtomicUsize::new(0),
             failure: Failure::default(),
             memory: Arc::clone(memory),
+            value_log: Mutex::default(),
             answered: Striped::new(),
             options: ArcSwap::from_pointee(options),
         }
@@ -215,11 +219,13 @@ impl KeyspaceCore {
     /// Only the leader of the commits may call this, while no entry is being inserted; `through` is
     /// the newest sequence number that was given out.
     pub(crate) fn rotate(&self, through: SequenceNumber) {
+        let value_log = self.value_log.lock().position();
         self.replace(|state| {
             let mut waiting = Vec::with_capacity(state.waiting.len() + 1);
             waiting.push(Waiting {
                 memtable: Arc::clone(&state.active),
                 through,
+                value_log,
             });
             waiting.extend(state.waiting.iter().cloned());
             ReadState {
@@ -250,6 +256,14 @@ impl KeyspaceCore {
         let state = self.state.load();
         let holds_entries = !state.waiting.is_empty() || !state.active.is_empty();
         holds_entries.then_some(flushed + 1)
+    }
+
+    /// Takes over the value files that the manifest has.
+    pub(super) fn follow_values(&self, manifest: &KeyspaceState, obsolete: &Arc<Obsolete>) {
+        self.replace(|state| ReadState {
+            version: Shared::new(state.version.with_values(manifest, obsolete)),
+            ..state.clone()
+        });
     }
 
     /// Installs the result of a merge.

@@ -577,8 +577,8 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
         entries: file.meta.entries(),
         tombstones: file.meta.tombstones(),
         sequence_min: file.meta.sequence_min(),
-        transient_bytes: file.meta.referred_bytes(),
-        transient_runs: file.meta.referred_files(),
+        transient_bytes: file.meta.transient_bytes(),
+        transient_runs: file.meta.transient_runs(),
         filter_units: file.meta.filter_units(),
         busy: work.busy.contains(&file.meta.number),
     };

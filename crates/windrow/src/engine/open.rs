@@ -26,21 +26,24 @@ use super::catalog::Catalog;
 use super::keyspace::KeyspaceCore;
 use super::memory::Memory;
 use super::poison::Poison;
+use super::recovered_values::Recovery;
 use super::replay::{RecordedLogs, ReplayedLog, read_header, replay};
 use super::stats::Counters;
 use super::wal::WalChain;
-use crate::base::key::Trailer;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::log::rewrite;
 use crate::manifest::names::{FILE_NUMBER_MAX, FileName};
 use crate::manifest::{
-    KeyspaceState, ManifestState, Obsolete, Version, manifest_length, read_manifest,
+    Edit, KeyspaceState, ManifestState, Obsolete, Version, manifest_length, read_manifest,
 };
 use crate::options::{KeyspaceOptions, Options};
-use crate::vfs::{LockGuard, Vfs};
+use crate::vfs::{self, LockGuard, OpenMode, Vfs};
 
 /// The name of the lock file.
 pub(super) const LOCK: &str = "LOCK";
+
+/// Bytes that are written again at a time.
+const WRITE_AGAIN_BYTES: usize = 256 << 10;
 
 /// An opening leaves no more logs than this, its own included. By default full logs stay below it
 /// ([`Options::max_wal_bytes`]); many short openings reach it.
@@ -92,8 +95,18 @@ pub(crate) fn open(
     check_files(&state, &files)?;
 
     let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
-    let replayed = fill_memtables(&**vfs, directory, &state, &keyspaces)?;
+    let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
+    // Before the logs, which refer to them.
+    let records = recovery.seal(&**vfs, directory)?;
     make_durable(&**vfs, directory, &replayed)?;
+    state
+        .apply(&Edit { records })
+        .map_err(|contradiction| Error::new(ErrorKind::Corruption, contradiction.to_string()))?;
+    for keyspace in &keyspaces {
+        if let Some(state) = state.keyspaces.get(&keyspace.id()) {
+            keyspace.follow_values(state, obsolete);
+        }
+    }
     let replayed_last = replayed.last().map_or(0, |log| log.last_sequence);
     let last_sequence = state.last_sequence().max(replayed_last);
     // The logs that go may hold entries of dropped keyspaces, which no table stands for.
@@ -155,7 +168,7 @@ pub(crate) fn open_read_only(
     check_unnamed_logs(&**vfs, directory, manifest, &state, &files)?;
     check_files(&state, &files)?;
     let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
-    let replayed = fill_memtables(&**vfs, directory, &state, &keyspaces)?;
+    let (replayed, _) = fill_memtables(vfs, directory, &state, &keyspaces)?;
     let chain = WalChain::default();
     for log in &replayed {
         chain.push_replayed(log.number, log.end, log.last_sequence);
@@ -178,45 +191,20 @@ pub(crate) fn open_read_only(
 }
 
 /// Replays the logs that `state` names into the memtables of `keyspaces`.
-fn fill_memtables(
-    vfs: &dyn Vfs,
+fn fill_memtables<'a>(
+    vfs: &Arc<dyn Vfs>,
     directory: &Path,
-    state: &ManifestState,
-    keyspaces: &[Arc<KeyspaceCore>],
-) -> Result<Vec<ReplayedLog>> {
+    state: &'a ManifestState,
+    keyspaces: &'a [Arc<KeyspaceCore>],
+) -> Result<(Vec<ReplayedLog>, Recovery<'a>)> {
     let recorded = RecordedLogs {
         live: state.logs.iter().copied().collect(),
         ends: state.log_ends.clone(),
         synced: state.log_synced,
     };
-    replay(vfs, directory, &recorded, |entry| {
-        let keyspace = keyspaces
-            .iter()
-            .find(|keyspace| keyspace.id() == entry.keyspace);
-        let Some(keyspace) = keyspace else {
-            if state.is_dropped(entry.keyspace) {
-                return Ok(false);
-            }
-            return Err(unknown_keyspace(entry.keyspace));
-        };
-        let flushed = state
-            .keyspaces
-            .get(&entry.keyspace)
-            .map_or(0, |state| state.flushed);
-        if entry.sequence <= flushed {
-            return Ok(false);
-        }
-        let memtable = Arc::clone(&keyspace.state().active);
-        memtable.insert(
-            entry.key,
-            Trailer::new(entry.sequence, entry.kind),
-            entry.value,
-        );
-        if keyspace.is_memtable_full() {
-            keyspace.rotate(entry.sequence);
-        }
-        Ok(true)
-    })
+    let mut recovery = Recovery::new(vfs, directory, state, keyspaces);
+    let replayed = replay(&**vfs, directory, &recorded, &mut recovery)?;
+    Ok((replayed, recovery))
 }
 
 impl Engine {
@@ -426,7 +414,7 @@ fn recorded_options(keyspace: &KeyspaceState, options: &Options) -> Result<Keysp
     Ok(recorded)
 }
 
-fn unknown_keyspace(id: KeyspaceId) -> Error {
+pub(super) fn unknown_keyspace(id: KeyspaceId) -> Error {
     Error::new(
         ErrorKind::Corruption,
         format!("the write-ahead log names keyspace {id}, which the manifest does not know"),
@@ -441,6 +429,23 @@ fn make_durable(vfs: &dyn Vfs, directory: &Path, logs: &[ReplayedLog]) -> Result
         rewrite(vfs, directory, &name, log.number, log.durable, log.end)?;
     }
     Ok(())
+}
+
+/// Writes the bytes of a value log from `from` to `to` once more and makes them durable, as
+/// [`make_durable`] does with logs.
+pub(super) fn write_again(vfs: &dyn Vfs, path: &Path, from: u64, to: u64) -> Result<()> {
+    let failure = |error| Error::io("write again to", path, error);
+    let file = vfs.open(path, OpenMode::ReadWrite).map_err(failure)?;
+    let mut buffer = vec![0; WRITE_AGAIN_BYTES];
+    let mut offset = from;
+    while offset < to {
+        let length = usize::try_from(to - offset).unwrap_or(usize::MAX);
+        let piece = &mut buffer[..length.min(WRITE_AGAIN_BYTES)];
+        vfs::read_exact_at(&*file, piece, offset).map_err(failure)?;
+        vfs::write_all_at(&*file, piece, offset).map_err(failure)?;
+        offset += piece.len() as u64;
+    }
+    file.sync_data().map_err(failure)
 }
 
 /// Removes files that earlier attempts left behind. What cannot be removed now is tried again at

@@ -9,6 +9,9 @@
 //! - any sync mark in a later log, since logs are synced in order;
 //! - the header of a later log, or the manifest, which say how far a log was durable.
 //!
+//! A record that points to a value which is not there, or damaged, ends history likewise: values are
+//! durable before the records that point to them.
+//!
 //! Reading changes nothing on disk.
 
 use std::collections::BTreeMap;
@@ -49,17 +52,24 @@ pub(crate) struct ReplayedLog {
     pub(crate) last_sequence: SequenceNumber,
 }
 
-/// Reads all logs and hands every entry of the history to `apply`, in commit order; `apply` says
-/// whether the entry is still needed.
+/// What becomes of the entries of the history.
+pub(crate) trait Target {
+    /// Whether the value of `entry` is there, unless it stands beside its key or is not needed.
+    fn has_value(&mut self, entry: &Entry<'_>) -> Result<bool>;
+    /// Takes an entry, whose value is known to be durable or not; says whether it is still needed.
+    fn apply(&mut self, entry: Entry<'_>, is_durable: bool) -> Result<bool>;
+}
+
+/// Reads all logs and hands every entry of the history to `target`, in commit order.
 ///
 /// # Errors
-/// `Corruption` where durable records are lost or damaged; `Io` from reading, which proves nothing
-/// about the logs; the errors of `apply`.
+/// `Corruption` where durable records or values are lost or damaged; `Io` from reading, which proves
+/// nothing about the logs; the errors of `target`.
 pub(crate) fn replay(
     vfs: &dyn Vfs,
     directory: &Path,
     recorded: &RecordedLogs,
-    mut apply: impl FnMut(Entry<'_>) -> Result<bool>,
+    target: &mut impl Target,
 ) -> Result<Vec<ReplayedLog>> {
     let headers = recorded
         .live
@@ -86,32 +96,49 @@ pub(crate) fn replay(
         let mut reader = LogReader::open(vfs, directory, &name, number, recorded_length)?;
         let mut last_sequence = replayed.last().map_or(0, |log| log.last_sequence);
         let mut is_needed = false;
+        // An end is recorded in the manifest, and a sync noted by a successor, after the sync.
+        let is_durable =
+            recorded_end.is_some() || of_successor.is_some_and(|predecessor| predecessor.synced);
+        // The first record with a value that is missing; what follows tells whether it was durable.
+        let mut missing = None;
         while let Some(record) = reader.next()? {
-            if record.offset > 0 {
+            if record.offset > 0 && missing.is_none() {
                 let base = record.offset + HEADER_BYTES as u64;
-                let (last, needs_batch) =
-                    apply_batch(record.payload, last_sequence, &name, base, &mut apply)?;
-                last_sequence = last;
-                is_needed |= needs_batch;
+                let batch = Batch {
+                    payload: record.payload,
+                    name: &name,
+                    base,
+                    is_durable,
+                };
+                match batch.apply(last_sequence, target)? {
+                    Some((last, needs_batch)) => {
+                        last_sequence = last;
+                        is_needed |= needs_batch;
+                    }
+                    None => missing = Some(record.offset),
+                }
             }
         }
         let end = reader.end()?;
-        let is_whole = end.recorded_length == Some(end.offset);
-        let proof =
-            !is_whole && proof_beyond(vfs, directory, recorded, &headers, index, end.offset)?;
+        let stop = missing.unwrap_or(end.offset);
+        let is_whole = end.recorded_length == Some(stop);
+        let proof = !is_whole && proof_beyond(vfs, directory, recorded, &headers, index, stop)?;
         let is_complete = match end.action(proof) {
+            _ if missing.is_some() => {
+                if proof || end.evidence > stop {
+                    return Err(lost_value(number, stop));
+                }
+                false
+            }
             TailAction::NextLog => true,
             TailAction::EndOfHistory if !proof => false,
             _ => return Err(lost_record(number, end.offset)),
         };
-        // An end is recorded in the manifest, and a sync noted by a successor, after the sync.
-        let is_durable =
-            recorded_end.is_some() || of_successor.is_some_and(|predecessor| predecessor.synced);
         replayed.push(ReplayedLog {
             number,
-            end: end.offset,
+            end: stop,
             durable: if is_complete && is_durable {
-                end.offset
+                stop
             } else {
                 end.evidence
             },
@@ -137,6 +164,14 @@ fn lost_record(number: FileNumber, offset: u64) -> Error {
         &wal_name(number),
         offset,
         "a record that was durable is damaged or missing",
+    )
+}
+
+fn lost_value(number: FileNumber, offset: u64) -> Error {
+    Error::corruption(
+        &wal_name(number),
+        offset,
+        "a value that it points to was durable and is damaged or missing",
     )
 }
 
@@ -220,29 +255,52 @@ fn proof_beyond(
     Ok(false)
 }
 
-/// Applies one batch, whose sequence numbers must follow `last_sequence`; returns its last one, and
-/// whether any of its entries is still needed.
-fn apply_batch(
-    payload: &[u8],
-    last_sequence: SequenceNumber,
-    name: &str,
+/// The payload of a record.
+struct Batch<'a> {
+    payload: &'a [u8],
+    /// The log, and where the payload begins in it.
+    name: &'a str,
     base: u64,
-    apply: &mut impl FnMut(Entry<'_>) -> Result<bool>,
-) -> Result<(SequenceNumber, bool)> {
-    let in_file = |error: crate::codec::reader::DecodeError| error.in_file(name, base);
-    let mut batch = BatchReader::new(payload).map_err(in_file)?;
-    let mut last = last_sequence;
-    if last > 0 && batch.sequence() != last + 1 {
-        return Err(Error::corruption(
-            name,
-            base,
-            format!("sequence number {} follows {last}", batch.sequence()),
-        ));
+    /// Whether it is known that it and its values were durable.
+    is_durable: bool,
+}
+
+impl Batch<'_> {
+    /// Applies the batch, whose sequence numbers must follow `last_sequence`; returns its last one, and
+    /// whether any of its entries is still needed. `None` where a value is missing, and nothing was
+    /// applied.
+    fn apply(
+        &self,
+        last_sequence: SequenceNumber,
+        target: &mut impl Target,
+    ) -> Result<Option<(SequenceNumber, bool)>> {
+        let in_file =
+            |error: crate::codec::reader::DecodeError| error.in_file(self.name, self.base);
+        let mut batch = BatchReader::new(self.payload).map_err(in_file)?;
+        if last_sequence > 0 && batch.sequence() != last_sequence + 1 {
+            return Err(Error::corruption(
+                self.name,
+                self.base,
+                format!(
+                    "sequence number {} follows {last_sequence}",
+                    batch.sequence()
+                ),
+            ));
+        }
+        if !self.is_durable {
+            let mut batch = batch.clone();
+            while let Some(entry) = batch.next().map_err(in_file)? {
+                if !target.has_value(&entry)? {
+                    return Ok(None);
+                }
+            }
+        }
+        let mut last = last_sequence;
+        let mut is_needed = false;
+        while let Some(entry) = batch.next().map_err(in_file)? {
+            last = entry.sequence;
+            is_needed |= target.apply(entry, self.is_durable)?;
+        }
+        Ok(Some((last, is_needed)))
     }
-    let mut is_needed = false;
-    while let Some(entry) = batch.next().map_err(in_file)? {
-        last = entry.sequence;
-        is_needed |= apply(entry)?;
-    }
-    Ok((last, is_needed))
 }

@@ -37,6 +37,8 @@ pub struct Stats {
     pub merge_bytes_read: u64,
     /// Bytes of values written to transient runs by flushes.
     pub run_bytes_written: u64,
+    /// Bytes of large values written to value logs.
+    pub value_log_bytes: u64,
     /// Bytes of transient runs read by merges that put values in place.
     pub run_bytes_read: u64,
     /// Memtables flushed.
@@ -76,10 +78,11 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Bytes the engine has written: log, manifest, tables and transient runs.
+    /// Bytes the engine has written: log, manifest, tables and value files.
     pub fn written_bytes(&self) -> u64 {
         let tables = self.flush_bytes + self.merge_bytes_written;
-        self.wal_bytes + self.manifest_bytes + tables + self.run_bytes_written
+        let values = self.run_bytes_written + self.value_log_bytes;
+        self.wal_bytes + self.manifest_bytes + tables + values
     }
 
     /// How many writes had to wait.
@@ -143,14 +146,16 @@ pub struct KeyspaceStats {
     /// Its levels, level 0 first.
     pub levels: Vec<LevelStats>,
     /// Its transient runs.
-    pub runs: RunStats,
+    pub runs: ValueFileStats,
+    /// Its value logs.
+    pub value_logs: ValueFileStats,
 }
 
-/// What the transient runs of a keyspace look like now.
+/// What the value files of a keyspace look like now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct RunStats {
+pub struct ValueFileStats {
     /// Value files.
     pub files: usize,
     /// Bytes in them.
@@ -311,6 +316,7 @@ pub(crate) struct Counters {
     pub(crate) merge_bytes_written: AtomicU64,
     pub(crate) merge_bytes_read: AtomicU64,
     pub(crate) run_bytes_written: AtomicU64,
+    pub(crate) value_log_bytes: AtomicU64,
     pub(crate) run_bytes_read: AtomicU64,
     pub(crate) flushes: AtomicU64,
     pub(crate) merges: AtomicU64,
@@ -333,6 +339,7 @@ impl Counters {
             merge_bytes_written: zero(),
             merge_bytes_read: zero(),
             run_bytes_written: zero(),
+            value_log_bytes: zero(),
             run_bytes_read: zero(),
             flushes: zero(),
             merges: zero(),
@@ -381,6 +388,7 @@ impl Counters {
             (&self.merge_bytes_written, &mut stats.merge_bytes_written),
             (&self.merge_bytes_read, &mut stats.merge_bytes_read),
             (&self.run_bytes_written, &mut stats.run_bytes_written),
+            (&self.value_log_bytes, &mut stats.value_log_bytes),
             (&self.run_bytes_read, &mut stats.run_bytes_read),
             (&self.flushes, &mut stats.flushes),
             (&self.merges, &mut stats.merges),

@@ -6,8 +6,11 @@
 use std::sync::Arc;
 
 use super::keyspace::KeyspaceCore;
+use crate::base::limits::VALUE_BYTES_SEPARATED_MIN;
 use crate::base::{Error, Kind, Result, SequenceNumber, Trailer};
 use crate::log::batch::{self, BATCH_HEADER_BYTES, BatchReader};
+use crate::policy::{self, Class};
+use crate::value::ValuePointer;
 
 /// The writes of one commit.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +26,8 @@ pub(crate) enum Write<'a> {
     Batch {
         payload: &'a [u8],
         count: u32,
+        /// The bytes of key and value of the longest entry.
+        longest: usize,
         keyspaces: &'a [Arc<KeyspaceCore>],
     },
 }
@@ -51,6 +56,26 @@ impl Write<'_> {
         match self {
             Self::One { .. } => 1,
             Self::Batch { count, .. } => *count,
+        }
+    }
+
+    /// Whether any value may be large.
+    #[inline]
+    pub(crate) fn may_separate(&self) -> bool {
+        let is_large = |keyspace: &KeyspaceCore, key: usize, value: usize| {
+            value >= VALUE_BYTES_SEPARATED_MIN
+                && policy::class(key, value, &keyspace.options()) == Class::Large
+        };
+        match self {
+            Self::One {
+                keyspace,
+                key,
+                value,
+                ..
+            } => is_large(keyspace, key.len(), value.len()),
+            Self::Batch {
+                longest, keyspaces, ..
+            } => keyspaces.iter().any(|it| is_large(it, 0, *longest)),
         }
     }
 
@@ -125,30 +150,41 @@ impl Write<'_> {
                 Ok(inserted)
             }
             Self::Batch {
-                payload, keyspaces, ..
-            } => insert_batch(payload, keyspaces, base),
+                payload,
+                count,
+                keyspaces,
+                ..
+            } => {
+                let entries = BatchReader::entries(&payload[BATCH_HEADER_BYTES..], base, *count);
+                insert_entries(entries, keyspaces)
+            }
         }
+    }
+
+    /// As [`insert`](Self::insert), for the entries as they were logged, with pointers for values.
+    pub(crate) fn insert_logged(&self, logged: &[u8], base: SequenceNumber) -> Result<Inserted> {
+        let entries = BatchReader::entries(logged, base, self.count());
+        insert_entries(entries, self.keyspaces())
     }
 }
 
-fn insert_batch(
-    payload: &[u8],
+fn insert_entries(
+    mut entries: BatchReader<'_>,
     keyspaces: &[Arc<KeyspaceCore>],
-    base: SequenceNumber,
 ) -> Result<Inserted> {
-    let undecodable = |_| Error::invalid_argument("a batch was damaged in memory");
-    let mut reader = BatchReader::new(payload).map_err(undecodable)?;
+    let damaged = || Error::invalid_argument("a batch was damaged in memory");
     let mut inserted = Inserted::default();
-    let mut sequence = base;
-    while let Some(entry) = reader.next().map_err(undecodable)? {
+    while let Some(entry) = entries.next().map_err(|_| damaged())? {
         let keyspace = keyspaces
             .iter()
             .find(|keyspace| keyspace.id() == entry.keyspace);
-        let keyspace =
-            keyspace.ok_or_else(|| Error::invalid_argument("a batch names no keyspace"))?;
-        let trailer = Trailer::new(sequence, entry.kind);
+        let keyspace = keyspace.ok_or_else(damaged)?;
+        let trailer = Trailer::new(entry.sequence, entry.kind);
         inserted.add(keyspace, entry.key, trailer, entry.value);
-        sequence += 1;
+        if entry.kind == Kind::LogPointer {
+            let pointer = ValuePointer::decode(entry.value).map_err(|_| damaged())?;
+            inserted.user_bytes += pointer.value_bytes - entry.value.len() as u64;
+        }
     }
     Ok(inserted)
 }

@@ -10,6 +10,7 @@ use crate::log::batch::BatchReader;
 use crate::log::{self, HEADER_BYTES, LogReader, TailAction, WalHeader};
 use crate::manifest::{Edit, Record as Change};
 use crate::table::FileMeta;
+use crate::value::ValueFileMeta;
 
 /// Shows a write-ahead log. Where it was closed is recorded elsewhere; read alone, it ends where its
 /// sound chunks end.
@@ -163,11 +164,22 @@ fn change(record: &Change) -> Record<'_> {
         } => keyspace(Record::new("remove_file"), *id)
             .number("level", u64::from(*level))
             .number("file", number.0),
-        Change::AddRun { keyspace: id, file } => keyspace(Record::new("add_run"), *id)
-            .number("file", file.number.0)
-            .number("length", file.length)
-            .number("entries", file.entries)
-            .number("value_bytes", file.value_bytes),
+        Change::AddRun { keyspace: id, file } => {
+            value_file(keyspace(Record::new("add_run"), *id), file)
+        }
+        Change::AddValueLog {
+            keyspace: id,
+            number,
+        } => keyspace(Record::new("add_value_log"), *id).number("file", number.0),
+        Change::ValueLogAt { keyspace: id, file } => {
+            value_file(keyspace(Record::new("value_log_at"), *id), file)
+        }
+        Change::SealValueLog {
+            keyspace: id,
+            file,
+            last_sequence,
+        } => value_file(keyspace(Record::new("seal_value_log"), *id), file)
+            .number("last_sequence", *last_sequence),
         Change::LevelCount {
             keyspace: id,
             count,
@@ -224,6 +236,14 @@ fn segments(file: &FileMeta, report: &mut Report<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+fn value_file<'a>(record: Record<'a>, file: &ValueFileMeta) -> Record<'a> {
+    record
+        .number("file", file.number.0)
+        .number("length", file.length)
+        .number("entries", file.entries)
+        .number("value_bytes", file.value_bytes)
 }
 
 fn keyspace(record: Record<'_>, id: KeyspaceId) -> Record<'_> {

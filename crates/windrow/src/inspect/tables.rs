@@ -68,6 +68,7 @@ pub(super) fn entry(
             .bytes("key", key)
             .number("value_bytes", value_bytes as u64),
         Kind::RunPointer => Record::new("run_pointer").bytes("key", key),
+        Kind::LogPointer => Record::new("log_pointer").bytes("key", key),
     };
     record.number("sequence", sequence)
 }

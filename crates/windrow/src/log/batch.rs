@@ -5,7 +5,7 @@
 //! I1. Decoding yields exactly the entries that were encoded, or an error; it allocates nothing.
 
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
-use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::base::limits::{KEY_BYTES_MAX, POINTER_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::base::{KeyspaceId, Kind, SequenceNumber};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
@@ -21,7 +21,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) keyspace: KeyspaceId,
     pub(crate) kind: Kind,
     pub(crate) key: &'a [u8],
-    /// Empty for a tombstone.
+    /// Empty for a tombstone; a pointer where the value stands in a value log.
     pub(crate) value: &'a [u8],
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn put_entry(
     put_bytes(buffer, key);
     match kind {
         Kind::Tombstone => debug_assert!(value.is_empty()),
-        Kind::Value => put_bytes(buffer, value),
+        Kind::Value | Kind::LogPointer => put_bytes(buffer, value),
         Kind::RunPointer => unreachable!("runs are written by flushes, whose values were logged"),
     }
 }
@@ -90,6 +90,16 @@ impl<'a> BatchReader<'a> {
         })
     }
 
+    /// Reads `count` encoded entries, without a header before them, the first of which has sequence
+    /// number `base`.
+    pub(crate) fn entries(encoded: &'a [u8], base: SequenceNumber, count: u32) -> Self {
+        Self {
+            reader: Reader::new(encoded),
+            sequence: base,
+            remaining: count,
+        }
+    }
+
     /// The sequence number of the next entry.
     pub(crate) fn sequence(&self) -> SequenceNumber {
         self.sequence
@@ -119,6 +129,7 @@ impl<'a> BatchReader<'a> {
             Kind::Tombstone => &[],
             Kind::RunPointer => return Err(start.error("a pointer into a run in a log")),
             Kind::Value => reader.prefixed_bytes(VALUE_BYTES_MAX, "value of an entry")?,
+            Kind::LogPointer => reader.prefixed_bytes(POINTER_BYTES_MAX, "pointer of an entry")?,
         };
         let entry = Entry {
             sequence: self.sequence,

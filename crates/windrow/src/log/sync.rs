@@ -9,6 +9,7 @@
 //!     the bytes is unknown, and a second sync would succeed without making them durable.
 //! I4. `synced` is above 0 only when the whole log before this one is durable. So a chunk that
 //!     speaks of a sync proves that its predecessors were synced to their ends.
+//! I5. So are, before it, the values that records up to there refer to.
 //!
 //! Concurrency: any thread may call anything. The lock is held during the sync, so that threads
 //! which wait for the same bytes are served by one sync.
@@ -31,10 +32,12 @@ pub(crate) struct LogSync {
     broken: AtomicBool,
     /// Held during a sync. The log before this one, until it is known to be durable.
     before: Mutex<Option<Arc<LogSync>>>,
+    /// The logs of values that records of this one refer to and that may not be durable.
+    values: Mutex<Vec<Arc<LogSync>>>,
 }
 
 impl LogSync {
-    pub(super) fn new(file: Arc<dyn File>, path: PathBuf, before: Option<Arc<LogSync>>) -> Self {
+    pub(crate) fn new(file: Arc<dyn File>, path: PathBuf, before: Option<Arc<LogSync>>) -> Self {
         Self {
             file,
             path,
@@ -42,7 +45,30 @@ impl LogSync {
             synced: AtomicU64::new(0),
             broken: AtomicBool::new(false),
             before: Mutex::new(before),
+            values: Mutex::default(),
         }
+    }
+
+    /// Records that are written from here on may refer to what is written to `values` by now: this log
+    /// becomes durable only together with that.
+    pub(crate) fn refer_to(&self, values: &Arc<LogSync>) {
+        let mut known = self.values.lock();
+        if !known.iter().any(|other| Arc::ptr_eq(other, values)) {
+            known.push(Arc::clone(values));
+        }
+    }
+
+    /// Makes durable what records up to now refer to.
+    fn sync_values(&self) -> Result<()> {
+        let values = self.values.lock().clone();
+        for log in &values {
+            log.sync_through(log.written())
+                .inspect_err(|_| self.mark_broken())?;
+        }
+        self.values
+            .lock()
+            .retain(|log| log.synced() < log.written());
+        Ok(())
     }
 
     /// How far the log is written.
@@ -81,6 +107,7 @@ impl LogSync {
         }
         let written = self.written();
         assert!(offset <= written, "bytes are synced only once written");
+        self.sync_values()?; // I5
         if let Err(error) = self.file.sync_data() {
             self.mark_broken();
             return Err(self.failure("sync", error));
@@ -90,19 +117,19 @@ impl LogSync {
         Ok(())
     }
 
-    pub(super) fn file(&self) -> &dyn File {
+    pub(crate) fn file(&self) -> &dyn File {
         &*self.file
     }
 
-    pub(super) fn publish_written(&self, end: u64) {
+    pub(crate) fn publish_written(&self, end: u64) {
         self.written.store(end, Ordering::Release);
     }
 
-    pub(super) fn mark_broken(&self) {
+    pub(crate) fn mark_broken(&self) {
         self.broken.store(true, Ordering::Release);
     }
 
-    pub(super) fn check_sound(&self) -> Result<()> {
+    pub(crate) fn check_sound(&self) -> Result<()> {
         if self.is_broken() {
             Err(Error::new(
                 ErrorKind::Poisoned,
@@ -118,7 +145,7 @@ impl LogSync {
 
     /// The error of an operation that leaves the durability of its bytes unknown. A full disk is no
     /// exception: `NoSpace` would promise that nothing happened.
-    pub(super) fn failure(&self, operation: &str, error: std::io::Error) -> Error {
+    pub(crate) fn failure(&self, operation: &str, error: std::io::Error) -> Error {
         let error = Error::io(operation, &self.path, error);
         match error.kind() {
             ErrorKind::NoSpace => error.with_kind(ErrorKind::Poisoned),
@@ -127,7 +154,7 @@ impl LogSync {
     }
 
     /// The error of an operation that has changed nothing.
-    pub(super) fn refusal(&self, operation: &str, error: std::io::Error) -> Error {
+    pub(crate) fn refusal(&self, operation: &str, error: std::io::Error) -> Error {
         Error::io(operation, &self.path, error)
     }
 }

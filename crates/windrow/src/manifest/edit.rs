@@ -63,6 +63,23 @@ pub(crate) enum Record {
         keyspace: KeyspaceId,
         file: ValueFileMeta,
     },
+    /// A value log, newer than all of its keyspace, that is being written.
+    AddValueLog {
+        keyspace: KeyspaceId,
+        number: FileNumber,
+    },
+    /// How far the value log that is being written is referred to by tables.
+    ValueLogAt {
+        keyspace: KeyspaceId,
+        file: ValueFileMeta,
+    },
+    /// A value log is complete and durable; entries up to `last_sequence` refer to it. It goes by
+    /// itself once these are in tables and none refers to it.
+    SealValueLog {
+        keyspace: KeyspaceId,
+        file: ValueFileMeta,
+        last_sequence: SequenceNumber,
+    },
     /// The nominal number of levels below level 0, from which capacities are computed.
     LevelCount { keyspace: KeyspaceId, count: u8 },
     /// Every entry of the keyspace up to this sequence number is in table files.
@@ -109,6 +126,9 @@ mod tag {
     pub(super) const USED: u64 = 13;
     pub(super) const KEYSPACE_OPTIONS: u64 = 14;
     pub(super) const ADD_RUN: u64 = 15;
+    pub(super) const ADD_VALUE_LOG: u64 = 16;
+    pub(super) const VALUE_LOG_AT: u64 = 17;
+    pub(super) const SEAL_VALUE_LOG: u64 = 18;
 }
 
 impl Edit {
@@ -148,6 +168,14 @@ impl Edit {
 }
 
 impl Record {
+    /// The value log that the record speaks of, as it is then.
+    pub(crate) fn value_file(&self) -> Option<&ValueFileMeta> {
+        match self {
+            Self::ValueLogAt { file, .. } | Self::SealValueLog { file, .. } => Some(file),
+            _ => None,
+        }
+    }
+
     /// Appends the body and returns the tag.
     fn put_body(&self, body: &mut Vec<u8>) -> u64 {
         match self {
@@ -188,6 +216,26 @@ impl Record {
                 put_varint(body, u64::from(keyspace.0));
                 put_value_file(body, file);
                 tag::ADD_RUN
+            }
+            Self::AddValueLog { keyspace, number } => {
+                put_varint(body, u64::from(keyspace.0));
+                put_varint(body, number.0);
+                tag::ADD_VALUE_LOG
+            }
+            Self::ValueLogAt { keyspace, file } => {
+                put_varint(body, u64::from(keyspace.0));
+                put_value_file(body, file);
+                tag::VALUE_LOG_AT
+            }
+            Self::SealValueLog {
+                keyspace,
+                file,
+                last_sequence,
+            } => {
+                put_varint(body, u64::from(keyspace.0));
+                put_value_file(body, file);
+                put_varint(body, *last_sequence);
+                tag::SEAL_VALUE_LOG
             }
             Self::LevelCount { keyspace, count } => {
                 put_varint(body, u64::from(keyspace.0));
@@ -259,6 +307,19 @@ impl Record {
             tag::ADD_RUN => Self::AddRun {
                 keyspace: read_keyspace(&mut reader)?,
                 file: read_value_file(&mut reader)?,
+            },
+            tag::ADD_VALUE_LOG => Self::AddValueLog {
+                keyspace: read_keyspace(&mut reader)?,
+                number: read_number(&mut reader)?,
+            },
+            tag::VALUE_LOG_AT => Self::ValueLogAt {
+                keyspace: read_keyspace(&mut reader)?,
+                file: read_value_file(&mut reader)?,
+            },
+            tag::SEAL_VALUE_LOG => Self::SealValueLog {
+                keyspace: read_keyspace(&mut reader)?,
+                file: read_value_file(&mut reader)?,
+                last_sequence: read_sequence(&mut reader)?,
             },
             tag::LEVEL_COUNT => Self::LevelCount {
                 keyspace: read_keyspace(&mut reader)?,

@@ -1,7 +1,7 @@
 //! The bytes of the metadata of table files and value files in an edit. See "Manifest" in `docs/format.md`.
 //!
 //! I1. What decodes is consistent in itself: at least one segment, segments one behind the other,
-//!     ordered keys and sequence numbers, no more tombstones than entries; no value file is empty.
+//!     ordered keys and sequence numbers, no more tombstones than entries.
 
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::{KEY_BYTES_MAX, SEGMENTS_MAX};
@@ -128,8 +128,8 @@ pub(super) fn read_value_file(reader: &mut Reader<'_>) -> Result<ValueFileMeta, 
         entries: reader.varint("entries of a value file")?,
         value_bytes: reader.varint("bytes of the values of a value file")?,
     };
-    if file.entries == 0 || file.length < file.entries {
-        return Err(start.error("a value file without entries, or with more than it can hold"));
+    if file.length < file.entries || file.is_growing() {
+        return Err(start.error("a value file with more entries than it can hold"));
     }
     Ok(file)
 }

@@ -19,6 +19,6 @@ mod tests;
 mod version;
 
 pub(crate) use edit::{Edit, KEYSPACE_NAME_BYTES_MAX, Record};
-pub(crate) use state::{KeyspaceState, ManifestState};
+pub(crate) use state::{KeyspaceState, ManifestState, ValueFileKind, ValueFileState};
 pub(crate) use store::{ManifestStore, manifest_length, read_current, read_manifest};
-pub(crate) use version::{FileHandle, Level, Obsolete, ValueFiles, Version};
+pub(crate) use version::{FileHandle, Level, Obsolete, ValueFiles, ValueHandle, Version};

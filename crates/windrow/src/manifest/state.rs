@@ -3,7 +3,8 @@
 //! I1. Every id that occurs is below `next_id`, which is at most [`FILE_NUMBER_MAX`]; no file stands in two places.
 //! I2. Sequence numbers, ids and log numbers only grow.
 //! I3. Between two edits, what tables refer to is in a value file of their keyspace and no more than
-//!     that holds, and every run is referred to.
+//!     that holds; every run is referred to, and every complete value log, or unflushed entries may
+//!     refer to it.
 //! I4. [`snapshot`](ManifestState::snapshot) applied to an empty state gives the same state.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,15 +55,28 @@ pub(crate) struct KeyspaceState {
     pub(crate) levels: Vec<BTreeMap<FileNumber, FileMeta>>,
     /// Every entry up to this sequence number is in table files.
     pub(crate) flushed: SequenceNumber,
-    /// The files of transient runs.
-    pub(crate) runs: BTreeMap<FileNumber, RunState>,
+    /// The files of transient runs and value logs.
+    pub(crate) values: BTreeMap<FileNumber, ValueFileState>,
 }
 
-/// A file of a transient run, and what the tables of its keyspace refer to in it.
+/// A value file, and what the tables of its keyspace refer to in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RunState {
+pub(crate) struct ValueFileState {
+    /// Of a value log that is being written, what tables refer to.
     pub(crate) file: ValueFileMeta,
+    pub(crate) kind: ValueFileKind,
     pub(crate) referred: Referred,
+}
+
+/// What a value file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ValueFileKind {
+    /// A file of a transient run.
+    Run,
+    /// A value log that is being written.
+    OpenLog,
+    /// A value log that is complete; entries up to `last_sequence` refer to it.
+    SealedLog { last_sequence: SequenceNumber },
 }
 
 impl KeyspaceState {
@@ -73,7 +87,7 @@ impl KeyspaceState {
             level_count: 1,
             levels: vec![BTreeMap::new(); LEVELS_MAX + 1],
             flushed: 0,
-            runs: BTreeMap::new(),
+            values: BTreeMap::new(),
         }
     }
 
@@ -84,20 +98,23 @@ impl KeyspaceState {
         count: impl Fn(u64, u64) -> Option<u64>,
     ) -> Result<(), Contradiction> {
         for (number, referred) in file.segments.iter().flat_map(|it| it.references.iter()) {
-            let run = self.runs.get_mut(&number).ok_or_else(|| {
+            let value_file = self.values.get_mut(&number).ok_or_else(|| {
                 Contradiction(format!(
                     "table file {} refers to value file {number}, which is not there",
                     file.number
                 ))
             })?;
-            let entries = count(run.referred.entries, referred.entries);
-            let bytes = count(run.referred.bytes, referred.bytes);
-            let (Some(entries), Some(bytes)) = (entries, bytes) else {
+            let known = &mut value_file.referred;
+            let entries = count(known.entries, referred.entries);
+            let bytes = count(known.bytes, referred.bytes);
+            let (Some(entries), Some(bytes), true) =
+                (entries, bytes, known.is_log == referred.is_log)
+            else {
                 return Err(Contradiction(format!(
                     "the references to value file {number} do not add up"
                 )));
             };
-            run.referred = Referred { entries, bytes };
+            (known.entries, known.bytes) = (entries, bytes);
         }
         Ok(())
     }
@@ -148,19 +165,22 @@ impl ManifestState {
         let keyspaces = edit.records.iter().filter_map(|record| match record {
             Record::AddRun { keyspace, .. }
             | Record::AddFile { keyspace, .. }
-            | Record::RemoveFile { keyspace, .. } => Some(*keyspace),
+            | Record::RemoveFile { keyspace, .. }
+            | Record::ValueLogAt { keyspace, .. }
+            | Record::SealValueLog { keyspace, .. }
+            | Record::Flushed { keyspace, .. } => Some(*keyspace),
             _ => None,
         });
-        self.settle_runs(&keyspaces.collect())
+        self.settle_values(&keyspaces.collect())
     }
 
-    /// I3: lets go of the runs of `keyspaces` that nothing refers to any more.
-    fn settle_runs(&mut self, keyspaces: &BTreeSet<KeyspaceId>) -> Result<(), Contradiction> {
+    /// I3: lets go of the value files of `keyspaces` that nothing refers to any more, nor will.
+    fn settle_values(&mut self, keyspaces: &BTreeSet<KeyspaceId>) -> Result<(), Contradiction> {
         for id in keyspaces {
             let Some(keyspace) = self.keyspaces.get_mut(id) else {
                 continue;
             };
-            for RunState { file, referred } in keyspace.runs.values() {
+            for ValueFileState { file, referred, .. } in keyspace.values.values() {
                 let holds = referred.entries <= file.entries && referred.bytes <= file.length;
                 require(holds, || {
                     format!(
@@ -170,12 +190,18 @@ impl ManifestState {
                 })?;
             }
             let files = &mut self.files;
-            keyspace.runs.retain(|number, run| {
-                let is_referred = run.referred.entries > 0;
-                if !is_referred {
+            let flushed = keyspace.flushed;
+            keyspace.values.retain(|number, value_file| {
+                let is_needed = value_file.referred.entries > 0
+                    || match value_file.kind {
+                        ValueFileKind::Run => false,
+                        ValueFileKind::OpenLog => true,
+                        ValueFileKind::SealedLog { last_sequence } => last_sequence > flushed,
+                    };
+                if !is_needed {
                     files.remove(number);
                 }
-                is_referred
+                is_needed
             });
         }
         Ok(())
@@ -241,7 +267,7 @@ impl ManifestState {
         self.keyspaces.values().flat_map(|keyspace| {
             let tables = keyspace.levels.iter().flat_map(BTreeMap::keys);
             let tables = tables.copied().map(FileName::Table);
-            tables.chain(keyspace.runs.keys().copied().map(FileName::Values))
+            tables.chain(keyspace.values.keys().copied().map(FileName::Values))
         })
     }
 
@@ -275,7 +301,27 @@ impl ManifestState {
                 level,
                 number,
             } => self.remove_file(*keyspace, *level, *number),
-            Record::AddRun { keyspace, file } => self.add_run(*keyspace, file),
+            Record::AddRun { keyspace, file } => {
+                self.add_values(*keyspace, *file, ValueFileKind::Run)
+            }
+            Record::AddValueLog { keyspace, number } => {
+                let file = ValueFileMeta {
+                    length: 0,
+                    ..ValueFileMeta::growing(*number)
+                };
+                self.add_values(*keyspace, file, ValueFileKind::OpenLog)
+            }
+            Record::ValueLogAt { keyspace, file } => {
+                self.move_value_log(*keyspace, *file, ValueFileKind::OpenLog)
+            }
+            Record::SealValueLog {
+                keyspace,
+                file,
+                last_sequence,
+            } => {
+                let last_sequence = *last_sequence;
+                self.move_value_log(*keyspace, *file, ValueFileKind::SealedLog { last_sequence })
+            }
             Record::LevelCount { keyspace, count } => {
                 require((1..=LEVELS_MAX).contains(&usize::from(*count)), || {
                     format!("keyspace {keyspace} of {count} levels")
@@ -330,7 +376,7 @@ impl ManifestState {
         let dropped = self.keyspaces.remove(&id);
         let dropped = dropped.ok_or_else(|| no_keyspace(id))?;
         let tables = dropped.levels.iter().flat_map(BTreeMap::keys);
-        for number in tables.chain(dropped.runs.keys()) {
+        for number in tables.chain(dropped.values.keys()) {
             self.files.remove(number);
         }
         self.used_sequence = self.used_sequence.max(dropped.flushed);
@@ -357,16 +403,43 @@ impl ManifestState {
         })
     }
 
-    fn add_run(&mut self, keyspace: KeyspaceId, file: &ValueFileMeta) -> Result<(), Contradiction> {
+    fn add_values(
+        &mut self,
+        keyspace: KeyspaceId,
+        file: ValueFileMeta,
+        kind: ValueFileKind,
+    ) -> Result<(), Contradiction> {
         self.check_id(file.number.0)?;
-        let run = RunState {
-            file: *file,
-            referred: Referred::default(),
+        let added = ValueFileState {
+            file,
+            kind,
+            referred: Referred {
+                is_log: kind != ValueFileKind::Run,
+                ..Referred::default()
+            },
         };
-        self.keyspace(keyspace)?.runs.insert(file.number, run);
+        self.keyspace(keyspace)?.values.insert(file.number, added);
         require(self.files.insert(file.number), || {
             format!("value file {} is added twice", file.number)
         })
+    }
+
+    /// The value log that is being written has come to `file`.
+    fn move_value_log(
+        &mut self,
+        keyspace: KeyspaceId,
+        file: ValueFileMeta,
+        kind: ValueFileKind,
+    ) -> Result<(), Contradiction> {
+        let known = self.keyspace(keyspace)?.values.get_mut(&file.number);
+        let known = known.filter(|known| known.kind == ValueFileKind::OpenLog);
+        let known = known.ok_or_else(|| {
+            Contradiction(format!("value log {} is not being written", file.number))
+        })?;
+        let grows = known.file.length <= file.length && known.file.entries <= file.entries;
+        require(grows, || format!("value log {} shrinks", file.number))?;
+        (known.file, known.kind) = (file, kind);
+        Ok(())
     }
 
     fn remove_file(
@@ -437,6 +510,36 @@ fn no_keyspace(id: KeyspaceId) -> Contradiction {
     Contradiction(format!("there is no keyspace {id}"))
 }
 
+impl ValueFileState {
+    fn snapshot(&self, keyspace: KeyspaceId, records: &mut Vec<Record>) {
+        let file = self.file;
+        let number = file.number;
+        match self.kind {
+            ValueFileKind::Run => records.push(Record::AddRun { keyspace, file }),
+            ValueFileKind::OpenLog => {
+                records.push(Record::AddValueLog { keyspace, number });
+                records.push(Record::ValueLogAt { keyspace, file });
+            }
+            ValueFileKind::SealedLog { last_sequence } => {
+                records.push(Record::AddValueLog { keyspace, number });
+                records.push(Record::SealValueLog {
+                    keyspace,
+                    file,
+                    last_sequence,
+                });
+            }
+        }
+    }
+
+    /// The file as readers know it.
+    pub(crate) fn as_read(&self) -> ValueFileMeta {
+        match self.kind {
+            ValueFileKind::OpenLog => ValueFileMeta::growing(self.file.number),
+            ValueFileKind::Run | ValueFileKind::SealedLog { .. } => self.file,
+        }
+    }
+}
+
 impl KeyspaceState {
     fn snapshot(&self, keyspace: KeyspaceId, records: &mut Vec<Record>) {
         records.push(Record::CreateKeyspace {
@@ -457,10 +560,9 @@ impl KeyspaceState {
             keyspace,
             sequence: self.flushed,
         });
-        records.extend(self.runs.values().map(|run| Record::AddRun {
-            keyspace,
-            file: run.file,
-        }));
+        for value_file in self.values.values() {
+            value_file.snapshot(keyspace, records);
+        }
         for (level, files) in (0..).zip(&self.levels) {
             records.extend(files.values().map(|file| Record::AddFile {
                 keyspace,

@@ -24,7 +24,7 @@ use crate::table::{FileMeta, TableSlot};
 use crate::value::{ValueFileMeta, ValuePointer, ValueSlot};
 
 use super::names::FileName;
-use super::state::{Contradiction, KeyspaceState, RunState};
+use super::state::{Contradiction, KeyspaceState, ValueFileState};
 
 /// Files that may be deleted.
 #[derive(Debug, Default)]
@@ -121,7 +121,8 @@ impl Drop for FileHandle {
 pub(crate) struct ValueHandle {
     pub(crate) meta: ValueFileMeta,
     slot: Arc<ValueSlot>,
-    fate: Fate,
+    /// Shared with the handles that the file had while it was being written.
+    fate: Arc<Fate>,
 }
 
 impl ValueHandle {
@@ -173,33 +174,40 @@ impl ValueFiles {
         self.0.iter()
     }
 
-    /// The files `runs` of the manifest: handles that are there are kept, new ones made, and those
+    /// The files that the manifest has: handles that are there are kept, new ones made, and those
     /// that went are marked, for their edit is durable.
     fn follow(
         this: &Shared<Self>,
-        runs: &BTreeMap<FileNumber, RunState>,
+        files: &BTreeMap<FileNumber, ValueFileState>,
         obsolete: &Arc<Obsolete>,
     ) -> Shared<Self> {
-        let held = this.0.iter().map(|file| &file.meta.number);
-        if held.eq(runs.keys()) {
+        let held = this.0.iter().map(|file| file.meta);
+        if held.eq(files.values().map(ValueFileState::as_read)) {
             return Shared::clone(this);
         }
-        for file in this
-            .0
-            .iter()
-            .filter(|it| !runs.contains_key(&it.meta.number))
-        {
-            file.fate.mark();
+        for file in &this.0 {
+            if !files.contains_key(&file.meta.number) {
+                file.fate.mark();
+            }
         }
-        let handle = |run: &RunState| match this.find(run.file.number) {
-            Some(file) => Shared::clone(file),
-            None => Shared::new(ValueHandle {
-                meta: run.file,
-                slot: Arc::default(),
-                fate: Fate::new(FileName::Values(run.file.number), Arc::clone(obsolete)),
-            }),
+        let handle = |file: &ValueFileState| {
+            let meta = file.as_read();
+            match this.find(meta.number) {
+                Some(known) if known.meta == meta => Shared::clone(known),
+                known => Shared::new(ValueHandle {
+                    meta,
+                    slot: Arc::default(),
+                    fate: known.map_or_else(
+                        || {
+                            let name = FileName::Values(meta.number);
+                            Arc::new(Fate::new(name, Arc::clone(obsolete)))
+                        },
+                        |known| Arc::clone(&known.fate),
+                    ),
+                }),
+            }
         };
-        Shared::new(Self(runs.values().map(handle).collect()))
+        Shared::new(Self(files.values().map(handle).collect()))
     }
 }
 
@@ -315,10 +323,10 @@ impl Version {
     }
 
     /// This version with the value files that the manifest has for its keyspace now.
-    pub(crate) fn with_values(self, keyspace: &KeyspaceState, obsolete: &Arc<Obsolete>) -> Self {
+    pub(crate) fn with_values(&self, keyspace: &KeyspaceState, obsolete: &Arc<Obsolete>) -> Self {
         Self {
-            values: ValueFiles::follow(&self.values, &keyspace.runs, obsolete),
-            ..self
+            levels: self.levels.clone(),
+            values: ValueFiles::follow(&self.values, &keyspace.values, obsolete),
         }
     }
 

@@ -36,7 +36,9 @@ pub(crate) use capacities::{bounded_capacities, next_allowed, target_file_bytes}
 pub(crate) use cut::OutputCutter;
 pub(crate) use filters::{filter_units, grant_filters, output_share, price_alone};
 pub(crate) use pick::{Plan, Wanted, plan, plan_range};
-pub(crate) use placement::{FlushPlace, Placement, place_at_flush, run_file_bytes};
+pub(crate) use placement::{
+    Class, FlushPlace, Placement, class, place_at_flush, run_file_bytes, value_log_bytes,
+};
 pub use pressure::StallCause;
 pub(crate) use pressure::{
     Backlog, Pressure, SharedBacklog, memtable_pressure, memtables_may_slow, pressure,

@@ -62,6 +62,11 @@ pub(crate) fn run_file_bytes(options: &KeyspaceOptions) -> u64 {
     options.file_bytes / 4
 }
 
+/// How long a value log is, in bytes, when another is begun.
+pub(crate) fn value_log_bytes(options: &KeyspaceOptions) -> u64 {
+    options.file_bytes.saturating_mul(4)
+}
+
 /// Into which levels of one tree merges write values in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Placement {

@@ -28,8 +28,32 @@ pub(crate) enum Found<'a> {
 #[derive(Debug)]
 pub(crate) struct Apart<'a> {
     key: &'a [u8],
-    pointer: table::Found<'a>,
+    pointer: Pointer<'a>,
     values: ValueReader<'a>,
+}
+
+/// Where a pointer was found.
+#[derive(Debug)]
+enum Pointer<'a> {
+    Memtable(&'a [u8]),
+    Table(table::Found<'a>),
+}
+
+impl<'a> Apart<'a> {
+    fn found(key: &'a [u8], pointer: Pointer<'a>, values: ValueReader<'a>) -> Found<'a> {
+        Found::Apart(Self {
+            key,
+            pointer,
+            values,
+        })
+    }
+
+    fn pointer(&self) -> &[u8] {
+        match &self.pointer {
+            Pointer::Memtable(pointer) => pointer,
+            Pointer::Table(found) => found.value(),
+        }
+    }
 }
 
 impl Found<'_> {
@@ -43,8 +67,7 @@ impl Found<'_> {
             Self::Memtable(value) => value,
             Self::Table(found) => found.value(),
             Self::Apart(apart) => {
-                let pointer = apart.pointer.value();
-                return apart.values.read_into(apart.key, pointer, value);
+                return apart.values.read_into(apart.key, apart.pointer(), value);
             }
         };
         value.clear();
@@ -71,7 +94,7 @@ pub(crate) fn pin(found: Found<'_>) -> Result<PinnedValue> {
     match found {
         Found::Memtable(value) => Ok(PinnedValue::owned(value.to_vec())),
         Found::Table(found) => Ok(found.pin()),
-        Found::Apart(apart) => apart.values.read(apart.key, apart.pointer.value()),
+        Found::Apart(apart) => apart.values.read(apart.key, apart.pointer()),
     }
 }
 
@@ -97,12 +120,21 @@ pub(crate) fn get<R>(
     counters: &mut ReadCounters,
     found: impl FnOnce(Found<'_>) -> Result<R>,
 ) -> Result<Option<(Source, R)>> {
+    let values = ValueReader {
+        files: state.version.values(),
+        open: values,
+    };
     for memtable in state.memtables() {
         if let Some((trailer, value)) = memtable.get(key, sequence) {
             if trailer.is_tombstone() {
                 return Ok(None);
             }
-            return Ok(Some((Source::Memtables, found(Found::Memtable(value))?)));
+            let hit = if trailer.is_pointer() {
+                Apart::found(key, Pointer::Memtable(value), values)
+            } else {
+                Found::Memtable(value)
+            };
+            return Ok(Some((Source::Memtables, found(hit)?)));
         }
     }
     let hash = key_hash(key);
@@ -122,15 +154,7 @@ pub(crate) fn get<R>(
                     return Ok(None);
                 }
                 let hit = if trailer.is_pointer() {
-                    let values = ValueReader {
-                        files: state.version.values(),
-                        open: values,
-                    };
-                    Found::Apart(Apart {
-                        key,
-                        pointer: hit,
-                        values,
-                    })
+                    Apart::found(key, Pointer::Table(hit), values)
                 } else {
                     Found::Table(hit)
                 };

@@ -8,6 +8,7 @@ use crate::base::SequenceNumber;
 use crate::base::sync::Shared;
 use crate::manifest::Version;
 use crate::memtable::Memtable;
+use crate::value::ValueFileMeta;
 
 /// The sources of one keyspace at one moment, newest first.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub(crate) struct Waiting {
     pub(crate) memtable: Arc<Memtable>,
     /// Every entry of the keyspace up to this sequence number is in it or older.
     pub(crate) through: SequenceNumber,
+    /// The value log that was written when it was full, as far as its entries point into it.
+    pub(crate) value_log: Option<ValueFileMeta>,
 }
 
 impl ReadState {

@@ -11,8 +11,8 @@ use super::visible::VisibleCursor;
 use crate::base::sync::Shared;
 use crate::base::{Cursor, Error, Result};
 use crate::block::PinnedValue;
-use crate::manifest::ValueFiles;
-use crate::value::{OpenValueFile, OpenValues, ValuePointer};
+use crate::manifest::{ValueFiles, ValueHandle};
+use crate::value::OpenValues;
 
 /// The value files of a version, and how to read them.
 #[derive(Debug, Clone, Copy)]
@@ -27,30 +27,30 @@ impl ValueReader<'_> {
     /// # Errors
     /// `Corruption` that names key, file and offset where the value is damaged; `Io`.
     pub(super) fn read(self, key: &[u8], pointer: &[u8]) -> Result<PinnedValue> {
+        let (file, pointer) = self.files.resolve(pointer)?;
         let read = self
-            .find(pointer)
-            .and_then(|(file, pointer)| file.read(key, &pointer));
-        read.map_err(|error| of_key(error, key))
+            .open
+            .get(file.slot(), &file.meta)
+            .and_then(|open| open.read(key, &pointer));
+        read.map_err(|error| self.failure(file, error, key))
     }
 
     /// As [`read`](Self::read), into `value`, whose content is replaced.
     pub(super) fn read_into(self, key: &[u8], pointer: &[u8], value: &mut Vec<u8>) -> Result<()> {
-        let read = self
-            .find(pointer)
-            .and_then(|(file, pointer)| file.read_into(key, &pointer, value));
-        read.map_err(|error| of_key(error, key))
-    }
-
-    fn find(self, pointer: &[u8]) -> Result<(OpenValueFile, ValuePointer)> {
         let (file, pointer) = self.files.resolve(pointer)?;
-        Ok((self.open.get(file.slot(), &file.meta)?, pointer))
+        let read = self
+            .open
+            .get(file.slot(), &file.meta)
+            .and_then(|open| open.read_into(key, &pointer, value));
+        read.map_err(|error| self.failure(file, error, key))
     }
-}
 
-/// `error`, which says whose value could not be read: file and offset tell nobody what is lost.
-#[cold]
-fn of_key(error: Error, key: &[u8]) -> Error {
-    error.context(format_args!("the value of key \"{}\"", key.escape_ascii()))
+    /// `error`, which says whose value could not be read: file and offset tell nobody what is lost.
+    #[cold]
+    fn failure(self, file: &ValueHandle, error: Error, key: &[u8]) -> Error {
+        let error = self.open.judge(&file.meta, error);
+        error.context(format_args!("the value of key \"{}\"", key.escape_ascii()))
+    }
 }
 
 /// Shows entries as [`VisibleCursor`] does, and fetches a value that stands apart when it is asked

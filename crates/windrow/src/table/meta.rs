@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::{FileNumber, SegmentId, SequenceNumber, Trailer};
+use crate::base::{FileNumber, Kind, SegmentId, SequenceNumber, Trailer};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::put_varint;
@@ -35,6 +35,8 @@ pub(crate) struct References(BTreeMap<FileNumber, Referred>);
 /// What is referred to in one value file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Referred {
+    /// Whether the file is a value log, not of a transient run.
+    pub(crate) is_log: bool,
     pub(crate) entries: u64,
     /// Bytes of the records, as they are stored.
     pub(crate) bytes: u64,
@@ -49,9 +51,15 @@ impl References {
         }
         let pointer = ValuePointer::decode(value)?;
         let referred = self.0.entry(pointer.file).or_default();
+        referred.is_log = trailer.kind() == Kind::LogPointer;
         referred.entries = referred.entries.saturating_add(1);
         referred.bytes = referred.bytes.saturating_add(pointer.record_bytes);
-        Ok(pointer.value_bytes)
+        // What stands in a log is never merged: the level holds its pointer (facts D13).
+        Ok(if referred.is_log {
+            value.len() as u64
+        } else {
+            pointer.value_bytes
+        })
     }
 
     /// Ascending by file.
@@ -59,10 +67,16 @@ impl References {
         self.0.iter().map(|(&file, &referred)| (file, referred))
     }
 
-    /// The bytes of all records.
-    pub(crate) fn bytes(&self) -> u64 {
-        let bytes = self.0.values().map(|referred| referred.bytes);
+    /// The bytes of all records in transient runs.
+    pub(crate) fn transient_bytes(&self) -> u64 {
+        let runs = self.0.values().filter(|referred| !referred.is_log);
+        let bytes = runs.map(|referred| referred.bytes);
         bytes.fold(0, u64::saturating_add)
+    }
+
+    /// The number of files of transient runs.
+    pub(crate) fn transient_runs(&self) -> usize {
+        self.0.values().filter(|referred| !referred.is_log).count()
     }
 
     /// The entries of all files.
@@ -76,6 +90,7 @@ impl References {
         put_varint(output, self.0.len() as u64);
         for (file, referred) in self.iter() {
             put_varint(output, file.0);
+            output.push(u8::from(referred.is_log));
             put_varint(output, referred.entries);
             put_varint(output, referred.bytes);
         }
@@ -88,7 +103,13 @@ impl References {
         for _ in 0..count {
             let start = reader.clone();
             let file = FileNumber(reader.varint("number of a referred value file")?);
+            let kind = reader.clone();
             let referred = Referred {
+                is_log: match reader.u8("kind of a referred value file")? {
+                    0 => false,
+                    1 => true,
+                    _ => return Err(kind.unsupported("unknown kind of value file")),
+                },
                 entries: reader.varint("entries that refer to a value file")?,
                 bytes: reader.varint("bytes that are referred to in a value file")?,
             };
@@ -163,14 +184,14 @@ impl FileMeta {
         self.sum(|segment| segment.logical_bytes)
     }
 
-    /// The bytes in value files that the entries of all segments refer to.
-    pub(crate) fn referred_bytes(&self) -> u64 {
-        self.sum(|segment| segment.references.bytes())
+    /// The bytes in transient runs that the entries of all segments refer to.
+    pub(crate) fn transient_bytes(&self) -> u64 {
+        self.sum(|segment| segment.references.transient_bytes())
     }
 
-    /// In how many value files these are; one that several segments refer to counts for each.
-    pub(crate) fn referred_files(&self) -> u32 {
-        let files = self.sum(|segment| segment.references.iter().len() as u64);
+    /// In how many files of runs these are; one that several segments refer to counts for each.
+    pub(crate) fn transient_runs(&self) -> u32 {
+        let files = self.sum(|segment| segment.references.transient_runs() as u64);
         u32::try_from(files).unwrap_or(u32::MAX)
     }
 

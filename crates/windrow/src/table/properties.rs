@@ -200,17 +200,26 @@ mod tests {
             assert_eq!(noted, 30);
         }
         let referred: Vec<_> = properties.references.iter().collect();
-        let expected = |file, entries, bytes| (FileNumber(file), Referred { entries, bytes });
+        let expected = |file, entries, bytes| {
+            let is_log = false;
+            let referred = Referred {
+                is_log,
+                entries,
+                bytes,
+            };
+            (FileNumber(file), referred)
+        };
         assert_eq!(referred, [expected(7, 1, 50), expected(9, 2, 140)]);
         let mut payload = Vec::new();
         properties.encode(&mut payload);
         assert_eq!(Properties::decode(&payload).unwrap(), properties);
         for body in [
             &[0][..],
-            &[1, 7, 0, 0],
-            &[2, 7, 1, 1, 7, 1, 1],
-            &[1, 7, 1],
-            &[1, 7, 1, 1, 0],
+            &[1, 7, 0, 0, 0],
+            &[1, 7, 2, 1, 1],
+            &[2, 7, 0, 1, 1, 7, 0, 1, 1],
+            &[1, 7, 0, 1],
+            &[1, 7, 0, 1, 1, 0],
         ] {
             let mut payload = Vec::new();
             sample().encode(&mut payload);

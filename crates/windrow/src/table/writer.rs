@@ -201,9 +201,9 @@ impl TableWriter {
         self.output.position() + waiting as u64
     }
 
-    /// The bytes in value files that the entries so far refer to.
-    pub(crate) fn referred_bytes(&self) -> u64 {
-        self.properties.references.bytes()
+    /// The bytes in transient runs that the entries so far refer to.
+    pub(crate) fn transient_bytes(&self) -> u64 {
+        self.properties.references.transient_bytes()
     }
 
     /// The bytes that the writer holds in memory.

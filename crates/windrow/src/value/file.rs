@@ -55,7 +55,7 @@ pub(super) fn open_whole(
     let length = file
         .length()
         .map_err(|error| Error::io("read the length of", &path, error))?;
-    if length < meta.length {
+    if length < meta.length && !meta.is_growing() {
         let what = "the file ends before its recorded end";
         return Err(Error::corruption(name, length, what));
     }
@@ -76,13 +76,13 @@ impl ValueFile {
         let name = super::file_name(meta.number);
         let file = open_whole(vfs, directory, &name, meta)?;
         let source = match source {
-            BlockSource::Buffered => Source::Buffered(file),
-            BlockSource::Mapped => {
+            BlockSource::Mapped if !meta.is_growing() => {
                 let region = file.map(meta.length);
                 Source::Mapped(
                     region.map_err(|error| Error::io("map", &directory.join(&name), error))?,
                 )
             }
+            _ => Source::Buffered(file),
         };
         Ok(Self {
             name,

@@ -6,6 +6,7 @@
 //! pointers from front to back. The bytes are described under "Value files" in `docs/format.md`.
 
 mod file;
+mod log_writer;
 mod open_values;
 mod pointer;
 mod record;
@@ -15,7 +16,8 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use open_values::{OpenValueFile, OpenValues, ValueSlot};
+pub(crate) use log_writer::ValueLogWriter;
+pub(crate) use open_values::{OpenValues, ValueSlot};
 pub(crate) use pointer::ValuePointer;
 pub(crate) use record::{Found, RECORD_BYTES_MAX, find_record};
 pub(crate) use windows::ValueWindows;
@@ -33,6 +35,23 @@ pub(crate) struct ValueFileMeta {
     pub(crate) entries: u64,
     /// The bytes of the values before compression, without their keys.
     pub(crate) value_bytes: u64,
+}
+
+impl ValueFileMeta {
+    /// A value log that is being written: how far, only its pointers tell.
+    pub(crate) fn growing(number: FileNumber) -> Self {
+        Self {
+            number,
+            length: u64::MAX,
+            entries: 0,
+            value_bytes: 0,
+        }
+    }
+
+    /// Whether it is a value log that is being written.
+    pub(crate) fn is_growing(&self) -> bool {
+        self.length == u64::MAX
+    }
 }
 
 /// The name of a value file within the database's directory.

@@ -20,7 +20,7 @@ use arc_swap::{ArcSwapOption, Guard};
 
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
-use crate::base::{Error, Result};
+use crate::base::{Error, ErrorKind, Result};
 use crate::options::BlockSource;
 use crate::vfs::Vfs;
 
@@ -64,6 +64,8 @@ pub(crate) struct OpenValues {
     clock: Mutex<VecDeque<Weak<ValueSlot>>>,
     /// Set under the lock of `clock`, after which the files may be another process's.
     is_closed: AtomicBool,
+    /// Whether writing or syncing a value log has failed, so that what was written last may be gone.
+    is_in_doubt: AtomicBool,
 }
 
 /// An open value file on loan from its slot.
@@ -97,7 +99,24 @@ impl OpenValues {
             open_max,
             clock: Mutex::default(),
             is_closed: AtomicBool::new(false),
+            is_in_doubt: AtomicBool::new(false),
         }
+    }
+
+    /// Writing or syncing has failed: what a value log that is being written lacks is not damage.
+    pub(crate) fn doubt(&self) {
+        self.is_in_doubt.store(true, Ordering::Release);
+    }
+
+    /// What `error` of reading a value of the file that `meta` describes means.
+    #[cold]
+    pub(crate) fn judge(&self, meta: &ValueFileMeta, error: Error) -> Error {
+        let is_in_doubt = meta.is_growing() && self.is_in_doubt.load(Ordering::Acquire);
+        if !is_in_doubt || error.kind() != ErrorKind::Corruption {
+            return error;
+        }
+        let what = "an earlier write or sync failed, and with it this value may be lost";
+        error.with_kind(ErrorKind::Poisoned).context(what)
     }
 
     /// Opens no file from here on and closes those that nobody reads.

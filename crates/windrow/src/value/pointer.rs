@@ -9,16 +9,10 @@ use crate::base::FileNumber;
 use crate::base::limits::VALUE_BYTES_MAX;
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
-#[cfg(test)]
-use crate::codec::varint::VARINT_BYTES_MAX;
 use crate::codec::varint::put_varint;
 
 use super::ValueFileMeta;
 use super::record::{RECORD_BYTES_MAX, RECORD_BYTES_MIN};
-
-/// The longest form: the two lengths are below 2^28 and take four bytes each.
-#[cfg(test)]
-pub(super) const POINTER_BYTES_MAX: usize = 2 * VARINT_BYTES_MAX + 2 * 4;
 
 /// The place of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -148,7 +148,7 @@ impl ValueWindows {
         window.last_read = self.reads;
         window.check(pointer.check_within(meta), pointer)?;
         let length = usize::try_from(pointer.record_bytes).unwrap_or(usize::MAX);
-        let record = if length <= WINDOW_BYTES {
+        let record = if length <= WINDOW_BYTES && !meta.is_growing() {
             let room = || self.account_max.saturating_sub(self.account.bytes());
             self.bytes_read += window.go_to(pointer.offset, length, room)? as u64;
             window.bytes_from(pointer.offset).get(..length)

@@ -24,7 +24,7 @@ use super::{ValueFileMeta, record};
 pub(super) const WRITE_BYTES: usize = 256 << 10;
 
 /// Values shorter than this are stored as they are.
-const COMPRESSED_FROM_BYTES: usize = 256;
+pub(super) const COMPRESSED_FROM_BYTES: usize = 256;
 
 /// Where the keys of a file's values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -36,7 +36,7 @@ const BESIDE: &[(&str, &[&str])] = &[
     ("options", &["codec", "events", "runtime", "vfs"]),
     ("table", &["block", "cache", "filter", "value"]),
     ("cache", &["block"]),
-    ("value", &["block"]),
+    ("value", &["block", "log"]),
     ("compact", &["read"]),
 ];
 

@@ -49,6 +49,16 @@ fn one_of_each() -> Edit {
                 keyspace,
                 file: run(9),
             },
+            Record::AddValueLog { keyspace, number },
+            Record::ValueLogAt {
+                keyspace,
+                file: run(10),
+            },
+            Record::SealValueLog {
+                keyspace,
+                file: run(10),
+                last_sequence: 76,
+            },
             Record::LevelCount { keyspace, count: 3 },
             Record::Flushed {
                 keyspace,

@@ -48,6 +48,11 @@ fn run(number: u64) -> ValueFileMeta {
 
 /// Lets `entries` of `file` refer to `run`.
 fn refer(file: &mut FileMeta, run: &ValueFileMeta, entries: u64) {
+    refer_as(file, run, entries, Kind::RunPointer);
+}
+
+/// As [`refer`], with entries of `kind`.
+fn refer_as(file: &mut FileMeta, run: &ValueFileMeta, entries: u64, kind: Kind) {
     for entry in 0..entries {
         let pointer = ValuePointer {
             file: run.number,
@@ -58,7 +63,7 @@ fn refer(file: &mut FileMeta, run: &ValueFileMeta, entries: u64) {
         let mut bytes = Vec::new();
         pointer.encode(&mut bytes);
         let references = &mut file.segments[0].references;
-        let trailer = Trailer::new(1, Kind::RunPointer);
+        let trailer = Trailer::new(1, kind);
         references.note(trailer, &bytes).unwrap();
     }
 }

@@ -7,9 +7,10 @@ use proptest::prelude::*;
 use super::super::edit::{Edit, Record};
 use super::super::names::FileName;
 use super::super::state::ManifestState;
-use super::{History, file, refer, run, steps};
-use crate::base::{FileNumber, KeyspaceId};
+use super::{History, file, refer, refer_as, run, steps};
+use crate::base::{FileNumber, KeyspaceId, Kind};
 use crate::table::Referred;
+use crate::value::ValueFileMeta;
 
 proptest! {
     // I3
@@ -32,7 +33,7 @@ proptest! {
                     sum.entries += more.entries;
                     sum.bytes += more.bytes;
                 }
-                let runs = keyspace.runs.iter().map(|(number, run)| (*number, run.referred));
+                let runs = keyspace.values.iter().map(|(number, run)| (*number, run.referred));
                 prop_assert_eq!(runs.collect::<BTreeMap<_, _>>(), referred);
             }
         }
@@ -249,7 +250,7 @@ fn a_run_goes_with_the_last_table_that_refers_to_it() {
     ];
     moved.apply(&Edit { records }).unwrap();
     assert!(is_named(&moved));
-    let referred = moved.keyspaces[&KEYSPACE].runs[&number(16)].referred;
+    let referred = moved.keyspaces[&KEYSPACE].values[&number(16)].referred;
     assert_eq!((referred.entries, referred.bytes), (1, 20));
 
     let records = vec![remove];
@@ -267,6 +268,77 @@ fn a_run_goes_with_the_last_table_that_refers_to_it() {
 }
 
 const RUN: FileName = FileName::Values(FileNumber(16));
+
+/// What value log 16 comes to.
+fn log(number: u64, length: u64, entries: u64) -> ValueFileMeta {
+    ValueFileMeta {
+        number: FileNumber(number),
+        length,
+        entries,
+        value_bytes: 11 * entries,
+    }
+}
+
+// I3
+#[test]
+fn a_value_log_goes_when_it_is_complete_flushed_and_referred_to_no_more() {
+    let keyspace = KEYSPACE;
+    let apply = |state: &mut ManifestState, records: Vec<Record>| state.apply(&Edit { records });
+    let is_named = |state: &ManifestState| state.files().any(|file| file == RUN);
+    let add = Record::AddValueLog {
+        keyspace,
+        number: number(16),
+    };
+    let at = |length, entries| Record::ValueLogAt {
+        keyspace,
+        file: log(16, length, entries),
+    };
+    let seal = |last_sequence| Record::SealValueLog {
+        keyspace,
+        file: log(16, 60, 3),
+        last_sequence,
+    };
+    let flushed = |sequence| Record::Flushed { keyspace, sequence };
+    let mut state = sample();
+    apply(&mut state, vec![add]).unwrap();
+    assert!(is_named(&state), "while it is being written");
+
+    // A flush whose table refers to two of its records, which the manifest must know of.
+    let mut table = file(15, b"c", b"d", (10, 20));
+    refer_as(&mut table, &log(16, 40, 2), 2, Kind::LogPointer);
+    let add_table = Record::AddFile {
+        keyspace,
+        level: 0,
+        file: table,
+    };
+    apply(&mut state.clone(), vec![add_table.clone()]).unwrap_err();
+    apply(&mut state, vec![at(40, 2), add_table, flushed(20)]).unwrap();
+    apply(&mut state.clone(), vec![at(20, 1)]).unwrap_err();
+    let remove = Record::RemoveFile {
+        keyspace,
+        level: 0,
+        number: number(15),
+    };
+    let mut open = state.clone();
+    apply(&mut open, vec![remove.clone()]).unwrap();
+    assert!(is_named(&open), "while it is being written");
+
+    // Entries up to 30 refer to it, and are not in tables yet.
+    apply(&mut state, vec![seal(30)]).unwrap();
+    apply(&mut state.clone(), vec![seal(30)]).unwrap_err();
+    let mut restored = ManifestState::default();
+    restored.apply(&state.snapshot()).unwrap();
+    assert_eq!(restored, state);
+    let mut flushed_first = state.clone();
+    apply(&mut flushed_first, vec![flushed(30)]).unwrap();
+    assert!(is_named(&flushed_first), "while tables refer to it");
+    apply(&mut flushed_first, vec![remove.clone()]).unwrap();
+    assert!(!is_named(&flushed_first));
+    apply(&mut state, vec![remove]).unwrap();
+    assert!(is_named(&state), "while a log may refer to it");
+    apply(&mut state, vec![flushed(30)]).unwrap();
+    assert!(!is_named(&state));
+}
 
 // I3
 #[test]

@@ -54,11 +54,20 @@ fn a_table_says_what_its_entries_refer_to() {
     let entries = entries();
     let (meta, bytes) = write(&entries, &plain());
     let references: Vec<_> = meta.segments[0].references.iter().collect();
-    let of = |file, entries, bytes| (FileNumber(file), Referred { entries, bytes });
+    let of = |file, entries, bytes| {
+        (
+            FileNumber(file),
+            Referred {
+                is_log: false,
+                entries,
+                bytes,
+            },
+        )
+    };
     assert_eq!(references, [of(7, 2, 198), of(8, 1, 99)]);
     // Keys and values, wherever these stand.
     assert_eq!(meta.logical_bytes(), 5 + 3 * 90 + 8);
-    assert_eq!((meta.referred_bytes(), meta.referred_files()), (297, 2));
+    assert_eq!((meta.transient_bytes(), meta.transient_runs()), (297, 2));
     for source in SOURCES {
         let table = open(bytes.clone(), &meta, source).unwrap();
         for entry in &entries {

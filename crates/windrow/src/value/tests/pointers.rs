@@ -2,10 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::pointer::POINTER_BYTES_MAX;
 use super::super::record::{RECORD_BYTES_MAX, RECORD_BYTES_MIN};
 use super::*;
-use crate::base::limits::VALUE_BYTES_MAX;
+use crate::base::limits::{POINTER_BYTES_MAX, VALUE_BYTES_MAX};
 
 fn encoded(pointer: &ValuePointer) -> Vec<u8> {
     let mut bytes = Vec::new();
