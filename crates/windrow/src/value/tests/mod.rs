@@ -2,6 +2,7 @@
 
 mod damage;
 mod format;
+mod logs;
 mod open_values;
 mod pointers;
 mod windows;

@@ -1,0 +1,229 @@
+//! Value logs: where values go, and what a failure leaves of them.
+
+use std::io;
+
+use super::super::ValueLogWriter;
+use super::super::log_writer::LogPosition;
+use super::super::writer::WRITE_BYTES;
+use super::*;
+use crate::base::ErrorKind;
+use crate::log::memory::{MemoryVfs, Operation};
+
+fn create(vfs: &MemoryVfs) -> ValueLogWriter {
+    ValueLogWriter::create(vfs, Path::new(""), NUMBER).unwrap()
+}
+
+fn append(writer: &mut ValueLogWriter, entry: &Owned) -> Result<ValuePointer> {
+    writer.append(&entry.key, &entry.value, entry.compression)
+}
+
+/// Appends what belongs together, and writes and keeps it.
+fn commit(writer: &mut ValueLogWriter, group: &[Owned]) -> Vec<ValuePointer> {
+    let pointers = group.iter().map(|entry| append(writer, entry).unwrap());
+    let pointers = pointers.collect();
+    writer.write().unwrap();
+    writer.keep();
+    pointers
+}
+
+fn stored(vfs: &MemoryVfs) -> Vec<u8> {
+    vfs.read(Path::new(&file_name(NUMBER)))
+}
+
+/// Reads each value where its pointer says.
+fn check(vfs: &MemoryVfs, entries: &[Owned], pointers: &[ValuePointer]) {
+    let meta = ValueFileMeta::growing(NUMBER);
+    let file = ValueFile::open(vfs, Path::new(""), &meta, BlockSource::Mapped).unwrap();
+    assert_eq!(entries.len(), pointers.len());
+    for (entry, pointer) in entries.iter().zip(pointers) {
+        assert!(*file.read(&entry.key, pointer).unwrap() == *entry.value);
+    }
+}
+
+fn kind<T>(outcome: Result<T>) -> ErrorKind {
+    outcome.map(drop).unwrap_err().kind()
+}
+
+// I1, I2 of the writer of logs: also values at and beyond the bounds of its buffer.
+#[test]
+fn records_lie_in_commit_order_and_count_once_they_are_kept() {
+    let vfs = MemoryVfs::default();
+    let mut writer = create(&vfs);
+    let entries = entries(&[
+        300,
+        0,
+        WRITE_BYTES - 40,
+        5000,
+        WRITE_BYTES,
+        3 * WRITE_BYTES + 1,
+        9,
+        WRITE_BYTES / 2,
+        WRITE_BYTES / 2,
+        7,
+    ]);
+    let mut pointers = Vec::new();
+    let mut expected = LogPosition::default();
+    for group in entries.chunks(3) {
+        let begun = writer.shared().written();
+        for entry in group {
+            pointers.push(append(&mut writer, entry).unwrap());
+            assert_eq!(writer.position(), expected);
+            assert_eq!(writer.shared().written(), begun);
+        }
+        let end = pointers
+            .last()
+            .map_or(0, |last| last.offset + last.record_bytes);
+        assert_eq!(writer.write().unwrap(), end - begun);
+        assert_eq!(
+            (writer.position(), writer.shared().written()),
+            (expected, end)
+        );
+        writer.keep();
+        expected.end = end;
+        expected.entries += group.len() as u64;
+        expected.value_bytes += group.iter().map(|it| it.value.len() as u64).sum::<u64>();
+        assert_eq!(writer.position(), expected);
+        check(&vfs, &entries[..pointers.len()], &pointers);
+    }
+    let mut end = 0;
+    for (pointer, entry) in pointers.iter().zip(&entries) {
+        assert_eq!((pointer.file, pointer.offset), (NUMBER, end));
+        assert_eq!(pointer.value_bytes, entry.value.len() as u64);
+        end += pointer.record_bytes;
+    }
+    assert_eq!(stored(&vfs).len() as u64, end);
+}
+
+#[test]
+fn a_group_of_short_values_is_one_write() {
+    let vfs = MemoryVfs::default();
+    let mut writer = create(&vfs);
+    let group = entries(&[1000; 20]);
+    commit(&mut writer, &group);
+    vfs.take_log();
+    commit(&mut writer, &group);
+    assert_eq!(vfs.take_log(), [Operation::Write]);
+}
+
+// I1 of the writer of logs.
+#[test]
+fn no_place_is_written_twice() {
+    for length in [500, 2 * WRITE_BYTES] {
+        for is_written in [false, true] {
+            let vfs = MemoryVfs::default();
+            let mut writer = create(&vfs);
+            let [kept, given_up, next] =
+                <[Owned; 3]>::try_from(entries(&[400, length, 600])).unwrap();
+            let first = commit(&mut writer, std::slice::from_ref(&kept))[0];
+            let (position, before) = (writer.position(), stored(&vfs));
+            let gap = append(&mut writer, &given_up).unwrap();
+            if is_written {
+                writer.write().unwrap();
+            }
+            writer.forget();
+            assert_eq!(writer.position(), position);
+            let after_gap = stored(&vfs);
+            assert!(after_gap.starts_with(&before));
+            let second = commit(&mut writer, std::slice::from_ref(&next))[0];
+            assert_eq!(second.offset, gap.offset + gap.record_bytes);
+            assert!(stored(&vfs).starts_with(&after_gap));
+            assert_eq!(
+                writer.position(),
+                LogPosition {
+                    end: second.offset + second.record_bytes,
+                    entries: 2,
+                    value_bytes: 1000,
+                }
+            );
+            check(&vfs, &[kept, next], &[first, second]);
+        }
+    }
+}
+
+// I3 of the writer of logs.
+#[test]
+fn a_full_disk_is_met_before_anything_counts() {
+    for length in [3000, 2 * WRITE_BYTES] {
+        let vfs = MemoryVfs::default();
+        vfs.set_quota(1000);
+        let mut writer = create(&vfs);
+        let [kept, small, large] = <[Owned; 3]>::try_from(entries(&[100, 100, length])).unwrap();
+        let first = commit(&mut writer, std::slice::from_ref(&kept))[0];
+        let (position, before) = (writer.position(), stored(&vfs));
+        for _ in 0..3 {
+            append(&mut writer, &small).unwrap();
+            assert_eq!(kind(append(&mut writer, &large)), ErrorKind::NoSpace);
+            writer.forget();
+            assert_eq!(writer.position(), position);
+            assert_eq!(stored(&vfs), before);
+        }
+        // What is left is enough for less.
+        let second = commit(&mut writer, std::slice::from_ref(&small))[0];
+        vfs.heal();
+        let third = commit(&mut writer, std::slice::from_ref(&large))[0];
+        check(&vfs, &[kept, small, large], &[first, second, third]);
+    }
+}
+
+#[test]
+fn a_file_system_that_cannot_reserve_is_written_without() {
+    let vfs = MemoryVfs::default();
+    vfs.fail_once(Operation::Reserve, 0, io::ErrorKind::Unsupported);
+    let mut writer = create(&vfs);
+    let entries = entries(&[500; 3]);
+    vfs.take_log();
+    let pointers = commit(&mut writer, &entries);
+    assert_eq!(vfs.take_log(), [Operation::Reserve, Operation::Write]);
+    check(&vfs, &entries, &pointers);
+    // There, a full disk in the midst of a write leaves the fate of the values unknown.
+    append(&mut writer, &entries[0]).unwrap();
+    vfs.fail_once(Operation::Write, 0, io::ErrorKind::StorageFull);
+    assert_eq!(kind(writer.write()), ErrorKind::Poisoned);
+    assert!(writer.shared().is_broken());
+}
+
+// I3 of the writer of logs.
+#[test]
+fn a_failed_write_breaks_the_log_for_good() {
+    for length in [500, 2 * WRITE_BYTES] {
+        let vfs = MemoryVfs::default();
+        let mut writer = create(&vfs);
+        let [kept, failed] = <[Owned; 2]>::try_from(entries(&[400, length])).unwrap();
+        let first = commit(&mut writer, std::slice::from_ref(&kept))[0];
+        writer.shared().sync_through(writer.position().end).unwrap();
+        let position = writer.position();
+        vfs.fail_once(Operation::Write, 0, io::ErrorKind::Other);
+        let written = append(&mut writer, &failed).and_then(|_| writer.write());
+        assert_eq!(kind(written), ErrorKind::Io);
+        writer.forget();
+        vfs.take_log();
+        assert_eq!(kind(append(&mut writer, &kept)), ErrorKind::Poisoned);
+        assert!(vfs.take_log().is_empty());
+        assert_eq!(writer.position(), position);
+        assert_eq!(writer.shared().written(), position.end);
+        // What was durable before stays so.
+        writer.shared().sync_through(position.end).unwrap();
+        check(&vfs, &[kept], &[first]);
+    }
+}
+
+// I3 of the writer of logs.
+#[test]
+fn a_reservation_that_fails_otherwise_breaks_the_log() {
+    let vfs = MemoryVfs::default();
+    let mut writer = create(&vfs);
+    let entry = &entries(&[500])[0];
+    vfs.fail_once(Operation::Reserve, 0, io::ErrorKind::Other);
+    assert_eq!(kind(append(&mut writer, entry)), ErrorKind::Io);
+    assert_eq!(kind(append(&mut writer, entry)), ErrorKind::Poisoned);
+}
+
+#[test]
+fn short_writes_are_gone_on_with() {
+    let vfs = MemoryVfs::default();
+    vfs.move_in_pieces(1000);
+    let mut writer = create(&vfs);
+    let entries = entries(&[3000, 2 * WRITE_BYTES, 10]);
+    let pointers = commit(&mut writer, &entries);
+    check(&vfs, &entries, &pointers);
+}
