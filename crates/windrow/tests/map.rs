@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use windrow::{BlockSource, Compression, Db, KeyspaceOptions, Options};
 
@@ -160,32 +159,4 @@ fn compressed() {
 #[test]
 fn a_keyspace_is_a_map_when_zstd_packs_its_blocks() {
     check(BlockSource::Buffered, Compression::Zstd);
-}
-
-/// What is written meanwhile is not its affair, so it ends beside writers that never pause.
-#[test]
-fn a_merge_by_hand_ends_beside_writers() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut options = Options::default();
-    options.keyspace = tiny(Compression::None);
-    let db = Db::open(folder.path(), options).unwrap();
-    let map = db.keyspace("map").unwrap();
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        for writer in 0..2 {
-            let (map, is_over) = (&map, &is_over);
-            scope.spawn(move || {
-                let mut random = Random(writer);
-                while !is_over.load(Ordering::Relaxed) {
-                    let key = random.next(2000).to_be_bytes();
-                    map.insert(key, [7; 100]).unwrap();
-                }
-            });
-        }
-        for _ in 0..5 {
-            map.compact_range::<&[u8]>(..).unwrap();
-        }
-        is_over.store(true, Ordering::Relaxed);
-    });
-    assert!(db.verify().unwrap().is_sound());
 }
