@@ -1,4 +1,4 @@
-//! The tree as a picture: each level's bytes against its capacity, and what stands in transient runs.
+//! The tree as a picture: each level's bytes against its capacity, and what stands in value files.
 
 use windrow::{KeyspaceOptions, KeyspaceStats, LevelStats, ValueFileStats};
 
@@ -12,8 +12,9 @@ const FULL: char = '\u{2588}';
 const FREE: char = '\u{2591}';
 const OVER: char = '\u{25b6}';
 
-/// One keyspace: a line per level, and one for its transient runs where there are any. Bars grow with the logarithm of the capacity, so that the
-/// shape of the tree shows; the filled part is the share of the capacity in use.
+/// One keyspace: a line per level, and one each for its transient runs and its value logs where there
+/// are any. Bars grow with the logarithm of the capacity, so that the shape of the tree shows; the
+/// filled part is the share of the capacity in use.
 pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
     let levels = &keyspace.levels;
     let files: usize = levels.iter().map(|level| level.files).sum();
@@ -47,19 +48,21 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
             width = CELLS_MAX + 1,
         )
     }));
-    if keyspace.runs.files > 0 {
-        lines.push(format!("  runs     {}", runs(&keyspace.runs)));
+    for (name, files) in [("runs", &keyspace.runs), ("logs", &keyspace.value_logs)] {
+        if files.files > 0 {
+            lines.push(format!("  {name}     {}", values(files)));
+        }
     }
     lines.join("\n")
 }
 
-/// What the transient runs hold.
-fn runs(runs: &ValueFileStats) -> String {
+/// What value files hold.
+fn values(files: &ValueFileStats) -> String {
     format!(
         "{} of values in {}, {} of it live",
-        human_bytes(runs.bytes),
-        plural(runs.files as u64, "file"),
-        human_bytes(runs.live_bytes),
+        human_bytes(files.bytes),
+        plural(files.files as u64, "file"),
+        human_bytes(files.live_bytes),
     )
 }
 
@@ -146,15 +149,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_have_a_line_where_there_are_any() {
+    fn runs_and_value_logs_have_a_line_where_there_are_any() {
         let mut keyspace = KeyspaceStats::default();
         keyspace.levels = vec![LevelStats::default()];
-        assert!(!tree(&keyspace).contains("\n  runs"));
+        assert!(!tree(&keyspace).contains("of values in"));
         keyspace.runs.files = 3;
         keyspace.runs.bytes = 3 << 20;
         keyspace.runs.live_bytes = 1 << 20;
         let last = "\n  runs     3.00 MiB of values in 3 files, 1.00 MiB of it live";
         assert!(tree(&keyspace).ends_with(last), "{}", tree(&keyspace));
+        keyspace.value_logs.files = 1;
+        keyspace.value_logs.bytes = 2 << 20;
+        let last = format!("{last}\n  logs     2.00 MiB of values in 1 file, 0 B of it live");
+        assert!(tree(&keyspace).ends_with(&last), "{}", tree(&keyspace));
     }
 
     #[test]

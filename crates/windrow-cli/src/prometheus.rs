@@ -130,6 +130,12 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
+            "windrow_value_log_written_bytes_total",
+            "Bytes of large values written to value logs.",
+            stats.value_log_bytes,
+        ),
+        (
+            Counter,
             "windrow_run_read_bytes_total",
             "Bytes of transient runs read by merges that put values in place.",
             stats.run_bytes_read,
@@ -321,6 +327,24 @@ const OF_KEYSPACES: &[Of<KeyspaceStats>] = &[
         "Bytes in transient runs that tables refer to.",
         |keyspace| keyspace.runs.live_bytes,
     ),
+    (
+        Gauge,
+        "windrow_value_log_files",
+        "Value logs.",
+        |keyspace| keyspace.value_logs.files as u64,
+    ),
+    (
+        Gauge,
+        "windrow_value_log_bytes",
+        "Bytes in value logs.",
+        |keyspace| keyspace.value_logs.bytes,
+    ),
+    (
+        Gauge,
+        "windrow_value_log_live_bytes",
+        "Bytes in value logs that tables refer to.",
+        |keyspace| keyspace.value_logs.live_bytes,
+    ),
 ];
 
 const USELESS_READS: &str = "windrow_level_useless_reads";
@@ -419,6 +443,7 @@ mod tests {
         stats.disk_bytes = 1234;
         stats.run_bytes_written = 55;
         stats.run_bytes_read = 44;
+        stats.value_log_bytes = 66;
         stats.is_disk_full = true;
         for name in ["plain", "a \"quoted\\\nname"] {
             let mut keyspace = KeyspaceStats::default();
@@ -426,6 +451,9 @@ mod tests {
             keyspace.runs.files = 2;
             keyspace.runs.bytes = 33;
             keyspace.runs.live_bytes = 22;
+            keyspace.value_logs.files = 1;
+            keyspace.value_logs.bytes = 66;
+            keyspace.value_logs.live_bytes = 5;
             for number in 0..3 {
                 let mut level = LevelStats::default();
                 level.level = number;
@@ -466,6 +494,10 @@ mod tests {
             "windrow_run_files{keyspace=\"plain\"} 2",
             "windrow_run_bytes{keyspace=\"plain\"} 33",
             "windrow_run_live_bytes{keyspace=\"plain\"} 22",
+            "windrow_value_log_written_bytes_total 66",
+            "windrow_value_log_files{keyspace=\"plain\"} 1",
+            "windrow_value_log_bytes{keyspace=\"plain\"} 66",
+            "windrow_value_log_live_bytes{keyspace=\"plain\"} 5",
         ] {
             assert!(text.contains(&format!("\n{sample}\n")), "{text}");
         }

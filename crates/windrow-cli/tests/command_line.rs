@@ -427,6 +427,49 @@ fn statistics_can_be_read_by_prometheus() {
 }
 
 #[test]
+fn value_logs_are_shown() {
+    let folder = TempDir::new().unwrap();
+    let mut options = windrow::Options::default();
+    (options.keyspace.medium_from, options.keyspace.large_from) = (300, 300);
+    let db = windrow::Db::open(folder.path().join("db"), options).unwrap();
+    db.keyspace("default")
+        .unwrap()
+        .insert("large", [b'x'; 1000])
+        .unwrap();
+    db.close().unwrap();
+    let get = windrow(&folder, &["get", "db", "large"]);
+    assert_eq!(done(&get), "x".repeat(1000) + "\n");
+
+    // The checksum, the codec, the key and the lengths take 13 bytes.
+    let both = ["1013 B of values in 1 file, 0 B of it live", "logs"];
+    let levels = windrow(&folder, &["levels", "db"]);
+    let line = |line: &&str| both.iter().all(|part| line.contains(part));
+    assert!(done(&levels).lines().any(|it| line(&it)), "{levels:?}");
+    let row = |line: &str| line.contains("value logs") && line.contains("1013 B");
+    let stats = windrow(&folder, &["stats", "db"]);
+    assert!(done(&stats).lines().any(row), "{stats:?}");
+    let stats = json(&windrow(&folder, &["stats", "db", "--json"]));
+    assert_eq!(stats["value_log_bytes"], 0);
+    for command in ["stats", "levels"] {
+        let shown = json(&windrow(&folder, &[command, "db", "--json"]));
+        let logs = &shown["keyspaces"][0]["value_logs"];
+        assert_eq!((&logs["files"], &logs["bytes"]), (&1.into(), &1013.into()));
+        assert_eq!(logs["live_bytes"], 0);
+    }
+    let metrics = windrow(&folder, &["stats", "db", "--prometheus"]);
+    let sample = "windrow_value_log_bytes{keyspace=\"default\"} 1013";
+    assert!(done(&metrics).lines().any(|line| line == sample));
+
+    let files = fs::read_dir(folder.path().join("db")).unwrap();
+    let log = files
+        .map(|file| file.unwrap().path())
+        .find(|path| path.extension().is_some_and(|end| end == "values"));
+    let dump = windrow(&folder, &["dump", log.unwrap().to_str().unwrap()]);
+    let record = "key \"large\", value_bytes 1000, checksum verified";
+    assert!(done(&dump).contains(record), "{dump:?}");
+}
+
+#[test]
 fn commands_that_read_write_nothing() {
     let folder = TempDir::new().unwrap();
     done(&windrow(&folder, &["put", "db", "a", "1"]));

@@ -676,3 +676,26 @@ fn a_log_goes_when_nothing_refers_to_it() {
     db.wait_idle().unwrap();
     assert_eq!(value_files(folder.path()), Vec::<PathBuf>::new());
 }
+
+#[test]
+fn who_reads_only_counts_value_logs_alike() {
+    for is_flushed in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(folder.path(), with_logs()).unwrap();
+        let map = db.keyspace("map").unwrap();
+        map.insert("large", vec![1; 2000]).unwrap();
+        if is_flushed {
+            db.flush().unwrap();
+        }
+        map.insert("larger", vec![2; 3000]).unwrap();
+        let written = db.stats().keyspaces[0].value_logs;
+        assert!(written.files == 1 && written.bytes > 5000, "{written:?}");
+        assert_eq!(written.live_bytes > 2000, is_flushed);
+        db.close().unwrap();
+        let db = Db::open_read_only(folder.path(), with_logs()).unwrap();
+        assert_eq!(db.stats().keyspaces[0].value_logs, written);
+        assert!(db.verify().unwrap().is_sound());
+        let map = db.keyspace("map").unwrap();
+        assert!(*map.get("larger").unwrap().unwrap() == [2; 3000]);
+    }
+}

@@ -61,6 +61,7 @@ fn totals(stats: &Stats) -> Table {
         ("bytes on disk", bytes(stats.disk_bytes)),
         ("since open: given by writers", bytes(stats.user_bytes)),
         ("  written to the log", bytes(stats.wal_bytes)),
+        ("  written to value logs", bytes(stats.value_log_bytes)),
         ("  written by flushes: tables", bytes(stats.flush_bytes)),
         ("  written by flushes: runs", bytes(stats.run_bytes_written)),
         ("  written by merges", bytes(stats.merge_bytes_written)),
@@ -163,13 +164,14 @@ fn levels_table(stats: &Stats) -> Table {
                 right(&human_count(level.tombstones)),
             ]);
         }
-        if keyspace.runs.files > 0 {
+        let values = [("runs", keyspace.runs), ("value logs", keyspace.value_logs)];
+        for (name, files) in values.into_iter().filter(|(_, files)| files.files > 0) {
             table.add_row([
                 Cell::new(&keyspace.name),
-                right(&"runs"),
-                right(&keyspace.runs.files),
+                right(&name),
+                right(&files.files),
                 right(&""),
-                right(&human_bytes(keyspace.runs.bytes)),
+                right(&human_bytes(files.bytes)),
             ]);
         }
     }

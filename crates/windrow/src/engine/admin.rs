@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::keyspace::ANSWERED_BY_MEMTABLES;
 use super::merge_job::{Claimed, MergeJob, summary};
 use super::stats::{KeyspaceStats, LevelStats, Stats, ValueFileStats};
+use super::value_log::ValueLog;
 use super::{Engine, KeyspaceCore, filters};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
@@ -298,19 +299,19 @@ fn no_keyspace(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, message)
 }
 
-/// What the manifest knows of the value files of a kind.
+/// What the manifest knows of the value files of a kind, and `written` of how long those are that are
+/// being written.
 fn value_stats(
     manifest: Option<&KeyspaceState>,
     is_wanted: impl Fn(ValueFileKind) -> bool,
+    written: &ValueLog,
 ) -> ValueFileStats {
     let mut stats = ValueFileStats::default();
     let files = manifest.into_iter().flat_map(|it| it.values.values());
     for file in files.filter(|file| is_wanted(file.kind)) {
+        let length = written.length_of(file.file.number);
         stats.files += 1;
-        // How long a log is that is being written only its writer knows.
-        if file.kind != ValueFileKind::OpenLog {
-            stats.bytes += file.file.length;
-        }
+        stats.bytes += length.unwrap_or(file.file.length);
         stats.live_bytes += file.referred.bytes;
     }
     stats
@@ -339,7 +340,9 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
             useless_reads: filters::useless_reads(files, level),
         }
     };
-    let logs = value_stats(manifest, |kind| kind != ValueFileKind::Run);
+    let value_log = keyspace.value_log.lock();
+    let values =
+        |is_wanted: fn(ValueFileKind) -> bool| value_stats(manifest, is_wanted, &value_log);
     let memtable_bytes: usize = state
         .memtables()
         .map(|memtable| memtable.memory_bytes())
@@ -351,10 +354,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
         memtables: 1 + state.waiting.len(),
         gets_answered_by_memtables: keyspace.answered.sum(ANSWERED_BY_MEMTABLES),
         levels: (0..capacities.len()).map(level_stats).collect(),
-        runs: value_stats(manifest, |kind| kind == ValueFileKind::Run),
-        value_logs: ValueFileStats {
-            bytes: logs.bytes + keyspace.value_log.lock().bytes(),
-            ..logs
-        },
+        runs: values(|kind| kind == ValueFileKind::Run),
+        value_logs: values(|kind| kind != ValueFileKind::Run),
     }
 }

@@ -97,11 +97,10 @@ pub(crate) fn open(
     let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
     let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
     // Before the logs, which refer to them.
-    let records = recovery.seal(&**vfs, directory)?;
+    recovery.make_durable(&**vfs, directory)?;
     make_durable(&**vfs, directory, &replayed)?;
-    state
-        .apply(&Edit { records })
-        .map_err(|contradiction| Error::new(ErrorKind::Corruption, contradiction.to_string()))?;
+    let seals = recovery.into_seals();
+    apply(&mut state, &seals)?;
     for keyspace in &keyspaces {
         if let Some(state) = state.keyspaces.get(&keyspace.id()) {
             keyspace.follow_values(state, obsolete);
@@ -161,14 +160,17 @@ pub(crate) fn open_read_only(
         Err(error) if is_no_folder(&error) => None,
         Err(error) => return Err(lock_failure(directory, error)),
     };
-    let Some((manifest, state)) = read_manifest(&**vfs, directory)? else {
+    let Some((manifest, mut state)) = read_manifest(&**vfs, directory)? else {
         return Err(no_database(directory));
     };
     let files = list(&**vfs, directory)?;
     check_unnamed_logs(&**vfs, directory, manifest, &state, &files)?;
     check_files(&state, &files)?;
     let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
-    let (replayed, _) = fill_memtables(vfs, directory, &state, &keyspaces)?;
+    let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
+    // So it is known how long value logs are; nothing is sealed on the disk.
+    let seals = recovery.into_seals();
+    apply(&mut state, &seals)?;
     let chain = WalChain::default();
     for log in &replayed {
         chain.push_replayed(log.number, log.end, log.last_sequence);
@@ -188,6 +190,12 @@ pub(crate) fn open_read_only(
             Arc::clone(poison),
         ),
     })
+}
+
+fn apply(state: &mut ManifestState, edit: &Edit) -> Result<()> {
+    state
+        .apply(edit)
+        .map_err(|contradiction| Error::new(ErrorKind::Corruption, contradiction.to_string()))
 }
 
 /// Replays the logs that `state` names into the memtables of `keyspaces`.

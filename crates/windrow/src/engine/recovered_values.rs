@@ -17,7 +17,7 @@ use crate::base::{
 };
 use crate::log::batch::Entry;
 use crate::manifest::names::FileName;
-use crate::manifest::{ManifestState, Record, ValueFileKind, ValueFileState};
+use crate::manifest::{Edit, ManifestState, Record, ValueFileKind, ValueFileState};
 use crate::value::{ValueFileMeta, ValuePointer, ValueWindows};
 use crate::vfs::Vfs;
 
@@ -74,21 +74,28 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Makes durable what was replayed, and returns the records that seal all value logs.
-    pub(super) fn seal(&self, vfs: &dyn Vfs, directory: &Path) -> Result<Vec<Record>> {
-        let mut records = Vec::new();
+    /// Makes durable what was replayed.
+    pub(super) fn make_durable(&self, vfs: &dyn Vfs, directory: &Path) -> Result<()> {
         for log in self.logs.values() {
             if log.durable < log.file.length {
                 let name = FileName::Values(log.file.number).to_string();
                 open::write_again(vfs, &directory.join(name), log.durable, log.file.length)?;
             }
-            records.push(Record::SealValueLog {
-                keyspace: log.keyspace,
-                file: log.file,
-                last_sequence: log.last_sequence,
-            });
         }
-        Ok(records)
+        Ok(())
+    }
+
+    /// The edit that seals all value logs where they are referred to last. None is held open any more,
+    /// for one that nothing refers to is removed next.
+    pub(super) fn into_seals(self) -> Edit {
+        let seal = |log: &OpenLog| Record::SealValueLog {
+            keyspace: log.keyspace,
+            file: log.file,
+            last_sequence: log.last_sequence,
+        };
+        Edit {
+            records: self.logs.values().map(seal).collect(),
+        }
     }
 
     /// The keyspace of an entry that no table holds yet.

@@ -105,10 +105,13 @@ impl ValueLog {
         self.full.len()
     }
 
-    /// The bytes of all logs that are not sealed.
-    pub(super) fn bytes(&self) -> u64 {
-        let full: u64 = self.full.iter().map(|log| log.file.length).sum();
-        full + self.position().map_or(0, |file| file.length)
+    /// The length of a log that is not sealed.
+    pub(super) fn length_of(&self, number: FileNumber) -> Option<u64> {
+        let full = self.full.iter().map(|log| log.file);
+        let found = full
+            .chain(self.position())
+            .find(|file| file.number == number);
+        found.map(|file| file.length)
     }
 
     /// Nothing more is added to the active log.
