@@ -167,7 +167,8 @@ impl SimDisk {
 
     /// Makes the removal of a file that is open or mapped panic, if its name ends in `suffix`.
     pub fn forbid_removal_in_use(&self, suffix: &str) {
-        self.lock_state().removal_in_use_forbidden = Some(suffix.to_owned());
+        let mut state = self.lock_state();
+        state.removal_in_use_forbidden.push(suffix.to_owned());
     }
 
     /// Changes a byte of all live mappings of `path`, as a failing memory or device would.

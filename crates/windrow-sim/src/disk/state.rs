@@ -40,7 +40,8 @@ pub(super) struct State {
     /// The locks that are held: exclusively, or by so many that share them.
     pub(super) locked: BTreeMap<PathBuf, Option<usize>>,
     pub(super) protected: BTreeSet<PathBuf>,
-    pub(super) removal_in_use_forbidden: Option<String>,
+    /// The ends of names of files that must not be removed while they are open or mapped.
+    pub(super) removal_in_use_forbidden: Vec<String>,
     /// How many handles each open file has.
     handles: BTreeMap<InodeId, usize>,
     regions: Vec<(InodeId, Weak<SimRegion>)>,
@@ -195,12 +196,9 @@ impl State {
             "{} is protected and was removed",
             path.display()
         );
-        if let Some(suffix) = &self.removal_in_use_forbidden
-            && path
-                .as_os_str()
-                .as_encoded_bytes()
-                .ends_with(suffix.as_bytes())
-        {
+        let name = path.as_os_str().as_encoded_bytes();
+        let mut forbidden = self.removal_in_use_forbidden.iter();
+        if forbidden.any(|suffix| name.ends_with(suffix.as_bytes())) {
             // By its other name it stays.
             let is_last_name = self.image.names_of(id) == 1;
             assert!(

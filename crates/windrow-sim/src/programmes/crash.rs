@@ -191,6 +191,7 @@ impl Sweep<'_> {
         let model = empty_model();
         let disk = SimDisk::new();
         disk.forbid_removal_in_use(".table");
+        disk.forbid_removal_in_use(".values");
         let points = observe(&disk, &model);
         let mut session = Session::new(disk, seed, self.setting.clone(), Arc::clone(&model));
         self.replay.at("the first opening".to_owned());

@@ -204,6 +204,7 @@ impl Run<'_> {
     fn carry_out(&self, fault: Option<Fault>, replay: &mut Replay) -> End {
         let disk = SimDisk::new();
         disk.forbid_removal_in_use(".table");
+        disk.forbid_removal_in_use(".values");
         disk.set_faults(fault.into_iter().collect());
         let mut session = Session::new(disk, self.seed, self.setting.clone(), empty_model());
         let mut errors = Errors {

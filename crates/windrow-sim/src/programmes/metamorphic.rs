@@ -129,6 +129,7 @@ impl Run {
     fn new(seed: u64, setting: Setting) -> Self {
         let disk = SimDisk::new();
         disk.forbid_removal_in_use(".table");
+        disk.forbid_removal_in_use(".values");
         let installs = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&installs);
         disk.on_change(move |event, _| {

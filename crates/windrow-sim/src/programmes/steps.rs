@@ -1,6 +1,9 @@
 //! What an I/O means to the engine: which durable step it is, and which kinds of edits a write to
 //! the manifest carries.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use crate::disk::{Event, OperationKind};
 
 /// The bytes before the payload of a chunk of a log, and so of a manifest.
@@ -28,8 +31,11 @@ const EDIT_RECORDS: [&str; 18] = [
     "seal value log",
 ];
 
+/// The place of "add value log" in these.
+const ADD_VALUE_LOG: usize = 15;
+
 /// The durable steps of a history besides edits.
-const STEPS: [&str; 25] = [
+const STEPS: [&str; 27] = [
     "folder create",
     "folder sync",
     "LOCK create",
@@ -42,11 +48,13 @@ const STEPS: [&str; 25] = [
     "table sync",
     "table link",
     "table remove",
-    "run create",
+    "value file create",
     "run write",
     "run sync",
-    "run link",
-    "run remove",
+    "value log write",
+    "value log sync",
+    "value file link",
+    "value file remove",
     "manifest create",
     "manifest write",
     "manifest sync",
@@ -58,15 +66,18 @@ const STEPS: [&str; 25] = [
 ];
 
 /// The durable steps of recovery.
-const RECOVERY_STEPS: [&str; 16] = [
+const RECOVERY_STEPS: [&str; 19] = [
     "folder sync",
     "log create",
     "log write",
     "log sync",
     "log remove",
     "table remove",
-    "run remove",
+    "value log write",
+    "value log sync",
+    "value file remove",
     "edit synced: add run",
+    "edit synced: seal value log",
     "manifest create",
     "manifest write",
     "manifest sync",
@@ -99,6 +110,9 @@ pub(super) fn in_recovery(step: &str) -> String {
 pub(super) struct StepNames {
     /// The records of the edits that the manifest received since its last sync.
     written: Vec<&'static str>,
+    /// The value files that were created and are not known as logs. None is written to after the
+    /// opening in which it was created.
+    runs: BTreeSet<PathBuf>,
 }
 
 impl StepNames {
@@ -108,7 +122,7 @@ impl StepNames {
         let file = match name.rsplit_once('.') {
             Some((_, "wal")) => "log",
             Some((_, "table")) => "table",
-            Some((_, "values")) => "run",
+            Some((_, "values")) => self.value_file(event),
             Some((_, "manifest")) => "manifest",
             _ if name.starts_with("CURRENT") || name == "LOCK" => &name,
             _ => "folder",
@@ -130,6 +144,19 @@ impl StepNames {
         let mut names = vec![format!("{file} {verb}")];
         if file == "manifest" && event.kind == OperationKind::Write {
             let records = edit_records(&event.bytes);
+            for (index, body) in &records {
+                if *index == ADD_VALUE_LOG
+                    && let Some(name) = value_log_of(body)
+                {
+                    self.runs.remove(&event.path.with_file_name(name));
+                }
+            }
+            let mut records: Vec<_> = records
+                .iter()
+                .map(|(index, _)| *EDIT_RECORDS.get(*index).unwrap_or(&"unknown"))
+                .collect();
+            records.sort_unstable();
+            records.dedup();
             names.extend(
                 records
                     .iter()
@@ -145,20 +172,37 @@ impl StepNames {
         }
         names
     }
+
+    /// What kind of value file `event` is about, where that can be told.
+    fn value_file(&mut self, event: &Event) -> &'static str {
+        match event.kind {
+            OperationKind::Create => {
+                self.runs.insert(event.path.clone());
+                "value file"
+            }
+            OperationKind::Write | OperationKind::Sync if self.runs.contains(&event.path) => "run",
+            OperationKind::Write | OperationKind::Sync => "value log",
+            _ => "value file",
+        }
+    }
 }
 
-/// The kinds of records in a chunk of a manifest, each once.
-fn edit_records(chunk: &[u8]) -> Vec<&'static str> {
+/// The records in a chunk of a manifest: tags less one, and bodies.
+fn edit_records(chunk: &[u8]) -> Vec<(usize, &[u8])> {
     let mut rest = chunk.get(CHUNK_HEADER_BYTES..).unwrap_or_default();
     let mut records = Vec::new();
     while let Some((tag, length)) = take_varint(&mut rest).zip(take_varint(&mut rest)) {
-        let name = tag.checked_sub(1).and_then(|index| EDIT_RECORDS.get(index));
-        records.push(*name.unwrap_or(&"unknown"));
-        rest = rest.get(length..).unwrap_or_default();
+        let (body, behind) = rest.split_at(length.min(rest.len()));
+        records.push((tag.wrapping_sub(1), body));
+        rest = behind;
     }
-    records.sort_unstable();
-    records.dedup();
     records
+}
+
+/// The name of the file that a record "add value log" names.
+fn value_log_of(mut body: &[u8]) -> Option<String> {
+    let (_keyspace, number) = take_varint(&mut body).zip(take_varint(&mut body))?;
+    Some(format!("{number:06}.values"))
 }
 
 fn take_varint(bytes: &mut &[u8]) -> Option<usize> {
@@ -177,7 +221,6 @@ fn take_varint(bytes: &mut &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
 
     #[test]
     fn steps_and_edits_are_named() {
@@ -220,5 +263,34 @@ mod tests {
             event(OperationKind::Create, "/db/000002.wal", &[]),
             ["log create"]
         );
+    }
+
+    #[test]
+    fn value_logs_are_told_from_runs() {
+        let mut names = StepNames::default();
+        let mut first = |kind, path: &str, bytes: &[u8]| {
+            let event = Event {
+                index: 0,
+                kind,
+                path: PathBuf::from(path),
+                offset: 0,
+                bytes: bytes.to_owned(),
+            };
+            names.of(&event).swap_remove(0)
+        };
+        let (run, log) = ("/db/000014.values", "/db/000015.values");
+        for path in [run, log] {
+            assert_eq!(first(OperationKind::Create, path, &[]), "value file create");
+        }
+        let mut chunk = vec![0; CHUNK_HEADER_BYTES];
+        chunk.extend([16, 2, 1, 15]);
+        first(OperationKind::Write, "/db/000001.manifest", &chunk);
+        assert_eq!(first(OperationKind::Write, run, &[]), "run write");
+        assert_eq!(first(OperationKind::Sync, run, &[]), "run sync");
+        assert_eq!(first(OperationKind::Write, log, &[]), "value log write");
+        // It was there before.
+        let old = "/db/000009.values";
+        assert_eq!(first(OperationKind::Sync, old, &[]), "value log sync");
+        assert_eq!(first(OperationKind::Remove, old, &[]), "value file remove");
     }
 }
