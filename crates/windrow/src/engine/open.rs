@@ -37,13 +37,10 @@ use crate::manifest::{
     Edit, KeyspaceState, ManifestState, Obsolete, Version, manifest_length, read_manifest,
 };
 use crate::options::{KeyspaceOptions, Options};
-use crate::vfs::{self, LockGuard, OpenMode, Vfs};
+use crate::vfs::{LockGuard, Vfs};
 
 /// The name of the lock file.
 pub(super) const LOCK: &str = "LOCK";
-
-/// Bytes that are written again at a time.
-const WRITE_AGAIN_BYTES: usize = 256 << 10;
 
 /// An opening leaves no more logs than this, its own included. By default full logs stay below it
 /// ([`Options::max_wal_bytes`]); many short openings reach it.
@@ -437,23 +434,6 @@ fn make_durable(vfs: &dyn Vfs, directory: &Path, logs: &[ReplayedLog]) -> Result
         rewrite(vfs, directory, &name, log.number, log.durable, log.end)?;
     }
     Ok(())
-}
-
-/// Writes the bytes of a value log from `from` to `to` once more and makes them durable, as
-/// [`make_durable`] does with logs.
-pub(super) fn write_again(vfs: &dyn Vfs, path: &Path, from: u64, to: u64) -> Result<()> {
-    let failure = |error| Error::io("write again to", path, error);
-    let file = vfs.open(path, OpenMode::ReadWrite).map_err(failure)?;
-    let mut buffer = vec![0; WRITE_AGAIN_BYTES];
-    let mut offset = from;
-    while offset < to {
-        let length = usize::try_from(to - offset).unwrap_or(usize::MAX);
-        let piece = &mut buffer[..length.min(WRITE_AGAIN_BYTES)];
-        vfs::read_exact_at(&*file, piece, offset).map_err(failure)?;
-        vfs::write_all_at(&*file, piece, offset).map_err(failure)?;
-        offset += piece.len() as u64;
-    }
-    file.sync_data().map_err(failure)
 }
 
 /// Removes files that earlier attempts left behind. What cannot be removed now is tried again at

@@ -18,7 +18,7 @@ use crate::base::{
 use crate::log::batch::Entry;
 use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, Record, ValueFileKind, ValueFileState};
-use crate::value::{ValueFileMeta, ValuePointer, ValueWindows};
+use crate::value::{ValueFileMeta, ValuePointer, ValueWindows, rewrite};
 use crate::vfs::Vfs;
 
 /// A value log that was being written.
@@ -27,8 +27,8 @@ struct OpenLog {
     keyspace: KeyspaceId,
     /// How far it is referred to.
     file: ValueFileMeta,
-    /// How far it is known to be durable.
-    durable: u64,
+    /// The records behind what is known to be durable: offsets and lengths.
+    in_doubt: Vec<(u64, usize)>,
     last_sequence: SequenceNumber,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Recovery<'a> {
                 let open = OpenLog {
                     keyspace: id,
                     file: log.file,
-                    durable: log.file.length,
+                    in_doubt: Vec::new(),
                     last_sequence: keyspace.flushed,
                 };
                 logs.insert(log.file.number, open);
@@ -77,9 +77,8 @@ impl<'a> Recovery<'a> {
     /// Makes durable what was replayed.
     pub(super) fn make_durable(&self, vfs: &dyn Vfs, directory: &Path) -> Result<()> {
         for log in self.logs.values() {
-            if log.durable < log.file.length {
-                let name = FileName::Values(log.file.number).to_string();
-                open::write_again(vfs, &directory.join(name), log.durable, log.file.length)?;
+            if !log.in_doubt.is_empty() {
+                rewrite(vfs, directory, log.file.number, &log.in_doubt)?;
             }
         }
         Ok(())
@@ -150,7 +149,10 @@ impl<'a> Recovery<'a> {
         log.file.value_bytes += pointer.value_bytes;
         log.last_sequence = sequence;
         if is_durable {
-            log.durable = log.file.length;
+            log.in_doubt.clear();
+        } else {
+            let length = usize::try_from(pointer.record_bytes).unwrap_or(usize::MAX);
+            log.in_doubt.push((pointer.offset, length));
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ mod log_writer;
 mod open_values;
 mod pointer;
 mod record;
+mod rewrite;
 mod windows;
 mod writer;
 
@@ -20,6 +21,7 @@ pub(crate) use log_writer::ValueLogWriter;
 pub(crate) use open_values::{OpenValues, ValueSlot};
 pub(crate) use pointer::ValuePointer;
 pub(crate) use record::{Found, RECORD_BYTES_MAX, find_record};
+pub(crate) use rewrite::rewrite;
 pub(crate) use windows::ValueWindows;
 pub(crate) use writer::{Keys, ValueWriter};
 

@@ -2,12 +2,13 @@
 
 use std::io;
 
-use super::super::ValueLogWriter;
 use super::super::log_writer::LogPosition;
 use super::super::writer::WRITE_BYTES;
+use super::super::{ValueLogWriter, rewrite};
 use super::*;
 use crate::base::ErrorKind;
 use crate::log::memory::{MemoryVfs, Operation};
+use crate::vfs::Vfs;
 
 fn create(vfs: &MemoryVfs) -> ValueLogWriter {
     ValueLogWriter::create(vfs, Path::new(""), NUMBER).unwrap()
@@ -226,4 +227,48 @@ fn short_writes_are_gone_on_with() {
     let entries = entries(&[3000, 2 * WRITE_BYTES, 10]);
     let pointers = commit(&mut writer, &entries);
     check(&vfs, &entries, &pointers);
+}
+
+// I2 of rewriting.
+#[test]
+fn what_is_written_again_survives() {
+    let vfs = MemoryVfs::default();
+    let mut writer = create(&vfs);
+    vfs.sync_dir(Path::new("")).unwrap();
+    let entries = entries(&[300, 2 * WRITE_BYTES, 0, 500]);
+    let pointers = commit(&mut writer, &entries);
+    let before = stored(&vfs);
+    vfs.move_in_pieces(1000);
+    rewrite(&vfs, Path::new(""), NUMBER, &places(&pointers)).unwrap();
+    vfs.crash();
+    assert_eq!(stored(&vfs), before);
+    check(&vfs, &entries, &pointers);
+}
+
+// I1 of rewriting.
+#[test]
+fn values_that_are_gone_are_not_made_up() {
+    let entries = entries(&[300, 400, 500]);
+    for harm in 0..3 {
+        let vfs = MemoryVfs::default();
+        let pointers = commit(&mut create(&vfs), &entries);
+        let mut bytes = stored(&vfs);
+        let second = usize::try_from(pointers[1].offset).unwrap();
+        match harm {
+            0 => bytes.truncate(second + 20),
+            1 => bytes[second..].fill(0),
+            _ => bytes[second + 100] ^= 1,
+        }
+        vfs.write(Path::new(&file_name(NUMBER)), &bytes);
+        vfs.take_log();
+        let outcome = rewrite(&vfs, Path::new(""), NUMBER, &places(&pointers));
+        assert_eq!(kind(outcome), ErrorKind::Io);
+        assert!(!vfs.take_log().contains(&Operation::Sync));
+        assert_eq!(stored(&vfs), bytes);
+    }
+}
+
+fn places(pointers: &[ValuePointer]) -> Vec<(u64, usize)> {
+    let place = |it: &ValuePointer| (it.offset, usize::try_from(it.record_bytes).unwrap());
+    pointers.iter().map(place).collect()
 }
