@@ -127,8 +127,9 @@ pub struct KeyspaceOptions {
     /// runs take. At most `large_from`; where both are equal, nothing is medium. Values of less than 64
     /// bytes stay in their tables in any case.
     pub medium_from: u64,
-    /// Bytes of key and value together from which on a value is large; `u64::MAX`, the default, for
-    /// never. Values of this class stand in their tables: there is no value log yet.
+    /// Bytes of key and value together from which on a value is large: it is written once, to a value
+    /// log, when it is committed. `u64::MAX`, the default, for never: dead values in these logs are not
+    /// collected yet. Values of more than 1 MiB are large in any case.
     pub large_from: u64,
     /// Where merges write values of medium size in place. Default [`MediumInPlace::LastLevel`].
     pub medium_in_place: MediumInPlace,
