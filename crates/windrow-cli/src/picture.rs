@@ -59,10 +59,11 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
 /// What value files hold.
 fn values(files: &ValueFileStats) -> String {
     format!(
-        "{} of values in {}, {} of it live",
+        "{} of values in {}, {} of it live, {} dead",
         human_bytes(files.bytes),
         plural(files.files as u64, "file"),
         human_bytes(files.live_bytes),
+        human_bytes(files.dead_bytes),
     )
 }
 
@@ -156,11 +157,13 @@ mod tests {
         keyspace.runs.files = 3;
         keyspace.runs.bytes = 3 << 20;
         keyspace.runs.live_bytes = 1 << 20;
-        let last = "\n  runs     3.00 MiB of values in 3 files, 1.00 MiB of it live";
+        keyspace.runs.dead_bytes = 2 << 20;
+        let last = "\n  runs     3.00 MiB of values in 3 files, 1.00 MiB of it live, 2.00 MiB dead";
         assert!(tree(&keyspace).ends_with(last), "{}", tree(&keyspace));
         keyspace.value_logs.files = 1;
         keyspace.value_logs.bytes = 2 << 20;
-        let last = format!("{last}\n  logs     2.00 MiB of values in 1 file, 0 B of it live");
+        let last =
+            format!("{last}\n  logs     2.00 MiB of values in 1 file, 0 B of it live, 0 B dead");
         assert!(tree(&keyspace).ends_with(&last), "{}", tree(&keyspace));
     }
 

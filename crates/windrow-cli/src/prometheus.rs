@@ -142,6 +142,30 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
+            "windrow_collection_written_bytes_total",
+            "Bytes of value files written by collections.",
+            stats.collection_bytes_written,
+        ),
+        (
+            Counter,
+            "windrow_collection_read_bytes_total",
+            "Bytes of value files read by collections.",
+            stats.collection_bytes_read,
+        ),
+        (
+            Counter,
+            "windrow_collections_total",
+            "Collections of value logs finished.",
+            stats.collections,
+        ),
+        (
+            Counter,
+            "windrow_values_collected_total",
+            "Dead values that collections left behind.",
+            stats.values_collected,
+        ),
+        (
+            Counter,
             "windrow_flushes_total",
             "Memtables flushed.",
             stats.flushes,
@@ -329,6 +353,12 @@ const OF_KEYSPACES: &[Of<KeyspaceStats>] = &[
     ),
     (
         Gauge,
+        "windrow_run_dead_bytes",
+        "Bytes in transient runs that no table refers to.",
+        |keyspace| keyspace.runs.dead_bytes,
+    ),
+    (
+        Gauge,
         "windrow_value_log_files",
         "Value logs.",
         |keyspace| keyspace.value_logs.files as u64,
@@ -344,6 +374,24 @@ const OF_KEYSPACES: &[Of<KeyspaceStats>] = &[
         "windrow_value_log_live_bytes",
         "Bytes in value logs that tables refer to.",
         |keyspace| keyspace.value_logs.live_bytes,
+    ),
+    (
+        Gauge,
+        "windrow_value_log_dead_bytes",
+        "Bytes in value logs that no table refers to, as far as they are flushed.",
+        |keyspace| keyspace.value_logs.dead_bytes,
+    ),
+    (
+        Gauge,
+        "windrow_dead_lists",
+        "Lists of values in value logs that are dead and not collected.",
+        |keyspace| keyspace.dead_lists as u64,
+    ),
+    (
+        Gauge,
+        "windrow_dead_list_bytes",
+        "Bytes in lists of dead values.",
+        |keyspace| keyspace.dead_list_bytes,
     ),
 ];
 
@@ -444,6 +492,10 @@ mod tests {
         stats.run_bytes_written = 55;
         stats.run_bytes_read = 44;
         stats.value_log_bytes = 66;
+        stats.collections = 3;
+        stats.collection_bytes_read = 77;
+        stats.collection_bytes_written = 11;
+        stats.values_collected = 9;
         stats.is_disk_full = true;
         for name in ["plain", "a \"quoted\\\nname"] {
             let mut keyspace = KeyspaceStats::default();
@@ -451,9 +503,13 @@ mod tests {
             keyspace.runs.files = 2;
             keyspace.runs.bytes = 33;
             keyspace.runs.live_bytes = 22;
+            keyspace.runs.dead_bytes = 10;
             keyspace.value_logs.files = 1;
             keyspace.value_logs.bytes = 66;
             keyspace.value_logs.live_bytes = 5;
+            keyspace.value_logs.dead_bytes = 61;
+            keyspace.dead_lists = 4;
+            keyspace.dead_list_bytes = 44;
             for number in 0..3 {
                 let mut level = LevelStats::default();
                 level.level = number;
@@ -498,6 +554,14 @@ mod tests {
             "windrow_value_log_files{keyspace=\"plain\"} 1",
             "windrow_value_log_bytes{keyspace=\"plain\"} 66",
             "windrow_value_log_live_bytes{keyspace=\"plain\"} 5",
+            "windrow_collections_total 3",
+            "windrow_collection_read_bytes_total 77",
+            "windrow_collection_written_bytes_total 11",
+            "windrow_values_collected_total 9",
+            "windrow_dead_lists{keyspace=\"plain\"} 4",
+            "windrow_dead_list_bytes{keyspace=\"plain\"} 44",
+            "windrow_run_dead_bytes{keyspace=\"plain\"} 10",
+            "windrow_value_log_dead_bytes{keyspace=\"plain\"} 61",
         ] {
             assert!(text.contains(&format!("\n{sample}\n")), "{text}");
         }

@@ -441,7 +441,10 @@ fn value_logs_are_shown() {
     assert_eq!(done(&get), "x".repeat(1000) + "\n");
 
     // The checksum, the codec, the key and the lengths take 13 bytes.
-    let both = ["1013 B of values in 1 file, 0 B of it live", "logs"];
+    let both = [
+        "1013 B of values in 1 file, 0 B of it live, 0 B dead",
+        "logs",
+    ];
     let levels = windrow(&folder, &["levels", "db"]);
     let line = |line: &&str| both.iter().all(|part| line.contains(part));
     assert!(done(&levels).lines().any(|it| line(&it)), "{levels:?}");

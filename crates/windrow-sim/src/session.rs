@@ -382,8 +382,9 @@ impl Session {
             .iter()
             .map(|own| own.runs.files + own.value_logs.files);
         let values: usize = values.sum();
+        let dead: usize = keyspaces.iter().map(|own| own.dead_lists).sum();
         let image = self.disk.image();
-        for (extension, counted) in [("table", tables), ("values", values)] {
+        for (extension, counted) in [("table", tables), ("values", values), ("dead", dead)] {
             let is_one = |path: &&PathBuf| path.extension().is_some_and(|end| end == extension);
             let present = image.files().iter().filter(is_one).count();
             assert_eq!(

@@ -65,6 +65,7 @@ impl Setting {
             }),
             set("many-runs", |options| {
                 options.keyspace.medium_in_place = MediumInPlace::Never;
+                options.keyspace.max_space_amp = 2.0;
                 options.keyspace.level0_runs = 12;
                 options.keyspace.file_bytes = 64 << 10;
                 options.keyspace.base_bytes = 256 << 10;
@@ -126,5 +127,6 @@ fn tiny() -> Options {
     options.keyspace.level0_runs = 2;
     options.keyspace.medium_from = 80;
     options.keyspace.large_from = 150;
+    options.keyspace.max_space_amp = 1.15;
     options
 }

@@ -45,6 +45,22 @@ pub enum Event {
         /// How long it took.
         duration: Duration,
     },
+    /// What was live in value logs stands in a successor.
+    #[non_exhaustive]
+    CollectionEnded {
+        /// The keyspace.
+        keyspace: String,
+        /// Value files collected.
+        files: usize,
+        /// Bytes read.
+        bytes_read: u64,
+        /// Bytes written.
+        bytes_written: u64,
+        /// Dead values left behind.
+        values_dropped: u64,
+        /// How long it took.
+        duration: Duration,
+    },
     /// A writer has to wait for background work.
     #[non_exhaustive]
     StallBegan {

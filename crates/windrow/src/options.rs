@@ -118,18 +118,19 @@ pub struct KeyspaceOptions {
     pub compression: Compression,
     /// Flushed runs that level 0 gathers before they are merged into level 1. Default 4.
     pub level0_runs: usize,
-    /// Bytes of tables over bytes of live data that merging aims to stay below, above 1; infinity for
-    /// no bound. Default 1.6. Smaller: less disk, more rewriting.
+    /// Bytes of tables and value files over bytes of live data that merges and collections aim to stay
+    /// below, above 1.05; infinity for no bound, and then value logs go only once all in them is dead.
+    /// Default 1.6. Smaller: less disk, more rewriting.
     pub max_space_amp: f64,
     /// Bytes of key and value together from which on a value is medium: flushes write it to a
-    /// transient run, and merges hand on where it stands until they are deep enough. `u64::MAX`, the
-    /// default, for never: less is written with 120, but `max_space_amp` does not bound the room that
-    /// runs take. At most `large_from`; where both are equal, nothing is medium. Values of less than 64
-    /// bytes stay in their tables in any case.
+    /// transient run, and merges hand on where it stands until they are deep enough, so that it is
+    /// rewritten less; runs take more room, at rest up to 1/`size_ratio` of the data. Default 120. At
+    /// most `large_from`, or `u64::MAX` for never; where both are equal nothing is medium. Values of
+    /// less than 64 bytes stay in their tables in any case.
     pub medium_from: u64,
     /// Bytes of key and value together from which on a value is large: it is written once, to a value
-    /// log, when it is committed. `u64::MAX`, the default, for never: dead values in these logs are not
-    /// collected yet. Values of more than 1 MiB are large in any case.
+    /// log, when it is committed, and merges move only a pointer to it. Default 1024; `u64::MAX` for
+    /// never. Values of more than 1 MiB are large in any case.
     pub large_from: u64,
     /// Where merges write values of medium size in place. Default [`MediumInPlace::LastLevel`].
     pub medium_in_place: MediumInPlace,
@@ -149,8 +150,8 @@ impl Default for KeyspaceOptions {
             compression: Compression::None,
             level0_runs: 4,
             max_space_amp: 1.6,
-            medium_from: u64::MAX,
-            large_from: u64::MAX,
+            medium_from: 120,
+            large_from: 1024,
             medium_in_place: MediumInPlace::LastLevel,
         }
     }
@@ -167,19 +168,20 @@ impl KeyspaceOptions {
                 scaling: 1.0,
                 filter_allocation: FilterAllocation::Uniform,
                 max_space_amp: f64::INFINITY,
+                medium_from: u64::MAX,
+                large_from: u64::MAX,
                 ..options
             },
             Preset::Autumn => Self {
                 max_space_amp: f64::INFINITY,
+                medium_from: u64::MAX,
+                large_from: u64::MAX,
                 ..options
             },
             Preset::Parallax => Self {
                 size_ratio: 8.0,
                 scaling: 1.0,
                 bits_per_key: 0.0,
-                max_space_amp: f64::INFINITY,
-                medium_from: 120,
-                large_from: 1024,
                 ..options
             },
         }
@@ -410,7 +412,7 @@ impl KeyspaceOptions {
             ),
         );
         check(
-            self.medium_from <= self.large_from,
+            self.medium_from <= self.large_from || self.medium_from == u64::MAX,
             format!(
                 "medium_from must be at most large_from, {}, not {}",
                 self.large_from, self.medium_from

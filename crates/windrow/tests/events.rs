@@ -103,6 +103,50 @@ fn flushes_and_merges_are_told_and_add_up() {
 }
 
 #[test]
+fn collections_are_told_and_add_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&heard);
+    let listener = move |event: &Event| sink.lock().unwrap().push(event.clone());
+    let mut options = tiny();
+    (options.keyspace.medium_from, options.keyspace.large_from) = (90, 90);
+    options.keyspace.max_space_amp = 1.2;
+    let db = Db::open(folder.path(), options.with_listener(Arc::new(listener))).unwrap();
+    for _ in 0..3 {
+        work(&db);
+    }
+    let stats = db.stats();
+    let (mut collections, mut dropped, mut read, mut written) = (0, 0, 0, 0);
+    for event in &*heard.lock().unwrap() {
+        if let Event::CollectionEnded {
+            keyspace,
+            files,
+            bytes_read,
+            bytes_written,
+            values_dropped,
+            ..
+        } = event
+        {
+            assert_eq!(keyspace, "main");
+            assert!(*files > 0);
+            collections += 1;
+            read += bytes_read;
+            written += bytes_written;
+            dropped += values_dropped;
+        }
+    }
+    assert!(collections > 0);
+    assert_eq!(
+        (collections, dropped),
+        (stats.collections, stats.values_collected)
+    );
+    // Of one that turned out to be needless only the bytes count.
+    assert!(read <= stats.collection_bytes_read);
+    assert!(written <= stats.collection_bytes_written);
+    db.close().unwrap();
+}
+
+#[test]
 fn a_listener_that_panics_breaks_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let listener = |_: &Event| panic!("a listener that panics");

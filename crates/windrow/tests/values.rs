@@ -9,8 +9,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use windrow::{
     BlockSource, Compression, Db, Error, ErrorKind, Keyspace, KeyspaceOptions, MediumInPlace,
@@ -229,6 +230,40 @@ fn one_run(folder: &Path, source: BlockSource, count: u64) -> (Db, Keyspace, Mod
     (db, map, model)
 }
 
+/// Files of runs are kept by their last values; however few these are, the room is bounded.
+#[test]
+fn dead_values_in_runs_take_bounded_room() {
+    const KEYS: u64 = 3000;
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(BlockSource::Mapped);
+    let db = Db::open(folder.path(), options).unwrap();
+    let map = db.keyspace("map").unwrap();
+    let (mut model, mut random) = (Model::new(), Random(31));
+    for round in 0..30 {
+        for _ in 0..1000 {
+            // Some keys are written much more often than others.
+            let keys = 1 + random.next(KEYS);
+            let key = key(random.next(keys));
+            let value = medium(&mut random, 200);
+            map.insert(&key, &value).unwrap();
+            model.insert(key, value);
+        }
+        db.wait_idle().unwrap();
+        let stats = &db.stats().keyspaces[0];
+        let tables: u64 = stats.levels.iter().map(|level| level.bytes).sum();
+        let logical = tables + stats.runs.live_bytes;
+        let tiny = tiny();
+        let level0 = (tiny.level0_runs * tiny.memtable_bytes) as u64;
+        let most = logical / 3 + level0;
+        assert!(stats.runs.bytes <= most, "{round}: {stats:?}");
+    }
+    assert!(db.stats().run_bytes_read > 0);
+    check(&map, &model, KEYS);
+    assert!(db.verify().unwrap().is_sound());
+    map.compact_range::<&[u8]>(..).unwrap();
+    check_runs_are_gone(&db);
+}
+
 #[test]
 fn a_pinned_value_outlives_its_run() {
     for source in SOURCES {
@@ -350,6 +385,56 @@ fn a_damaged_value_is_not_merged_away() {
     map.compact_range::<&[u8]>(..).unwrap();
     check_runs_are_gone(&db);
     assert_eq!(map.get(key(1)).unwrap().as_deref(), Some(&b"new"[..]));
+}
+
+/// Waits for background work alone, which nobody asks to try again, until at most `files` files of
+/// runs are left.
+fn await_runs(db: &Db, files: usize) {
+    let start = Instant::now();
+    while db.stats().keyspaces[0].runs.files > files {
+        assert!(start.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A merge that cannot be done rests while others are, and is done when it can be.
+#[test]
+fn a_damaged_value_holds_up_no_other_merge() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(BlockSource::Mapped);
+    options.keyspace.memtable_bytes = 256 << 10;
+    options.keyspace.file_bytes = 256 << 10;
+    options.keyspace.base_bytes = 1 << 20;
+    options.keyspace.medium_in_place = MediumInPlace::Never;
+    let db = Db::open(folder.path(), options.clone()).unwrap();
+    let map = db.keyspace("map").unwrap();
+    let mut random = Random(37);
+    for number in 0..10_000 {
+        map.insert(key(number), medium(&mut random, 200)).unwrap();
+    }
+    map.compact_range::<&[u8]>(..).unwrap();
+    let before = db.stats().keyspaces[0].runs.files;
+    assert!(before > 10);
+    drop(map);
+    db.close().unwrap();
+
+    let first = value_files(folder.path()).remove(0);
+    let file = fs::OpenOptions::new().write(true).read(true).open(first);
+    let file = file.unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, 300).unwrap();
+    file.write_all_at(&[byte[0] ^ 1], 300).unwrap();
+    let mut in_place = options.keyspace.clone();
+    in_place.medium_in_place = MediumInPlace::LastLevel;
+    let db = Db::open(folder.path(), options).unwrap();
+    let map = db.keyspace_with("map", in_place).unwrap();
+    await_runs(&db, 8);
+    assert!(db.stats().keyspaces[0].runs.files > 0);
+    let error = map.compact_range::<&[u8]>(..).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
+    file.write_all_at(&byte, 300).unwrap();
+    await_runs(&db, 0);
+    assert!(db.verify().unwrap().is_sound());
 }
 
 #[test]
@@ -698,4 +783,121 @@ fn who_reads_only_counts_value_logs_alike() {
         let map = db.keyspace("map").unwrap();
         assert!(*map.get("larger").unwrap().unwrap() == [2; 3000]);
     }
+}
+
+/// Collections beside overwrites, removals, snapshots, cursors and reopening change no answer, and keep
+/// what the logs take near what is live.
+fn check_collections(source: BlockSource, compression: Compression) {
+    const KEYS: u64 = 400;
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(source);
+    options.keyspace.compression = compression;
+    options.keyspace.large_from = 200;
+    options.keyspace.max_space_amp = 1.3;
+    let (mut model, mut random) = (Model::new(), Random(5));
+    let mut collections = 0;
+    for round in 0..5 {
+        let db = Db::open(folder.path(), options.clone()).unwrap();
+        let map = db.keyspace("map").unwrap();
+        write(&map, &mut model, &mut random, KEYS, 3000);
+        let (snapshot, then) = (db.snapshot(), model.clone());
+        let mut cursor = map.iter().unwrap();
+        let before = cursor.next().unwrap().unwrap();
+        assert_eq!(Some(before), model.clone().pop_first());
+        write(&map, &mut model, &mut random, KEYS, 3000);
+        check(&map, &model, KEYS);
+        if round % 2 == 0 {
+            map.compact_range::<&[u8]>(..).unwrap();
+        }
+        db.wait_idle().unwrap();
+        check(&map, &model, KEYS);
+        assert!(db.verify().unwrap().is_sound(), "{:?}", db.verify());
+        let at = map.at(&snapshot).unwrap();
+        for number in 0..KEYS {
+            assert_eq!(
+                at.get(key(number)).unwrap(),
+                then.get(&key(number)).cloned()
+            );
+        }
+        assert!(cursor.map(Result::unwrap).eq(then.into_iter().skip(1)));
+        drop((at, snapshot));
+        let copy = folder.path().join(format!("copies/{round}"));
+        db.checkpoint(&copy).unwrap();
+        let copied = Db::open(&copy, options.clone()).unwrap();
+        check(&copied.keyspace("map").unwrap(), &model, KEYS);
+        assert!(copied.verify().unwrap().is_sound());
+        write(&map, &mut model, &mut random, KEYS, 2000);
+        map.compact_range::<&[u8]>(..).unwrap();
+        db.wait_idle().unwrap();
+        let stats = db.stats();
+        collections += stats.collections;
+        let logs = stats.keyspaces[0].value_logs;
+        assert!(logs.live_bytes + logs.dead_bytes <= logs.bytes, "{logs:?}");
+        let entries = fs::read_dir(folder.path()).unwrap().map(Result::unwrap);
+        let lists = entries.filter(|it| it.path().extension().is_some_and(|end| end == "dead"));
+        let lengths: Vec<u64> = lists.map(|it| it.metadata().unwrap().len()).collect();
+        assert_eq!(lengths.len(), stats.keyspaces[0].dead_lists);
+        let length: u64 = lengths.into_iter().sum();
+        assert_eq!(length, stats.keyspaces[0].dead_list_bytes);
+        // Some more: the log that is being written, and what the newest values took the place of.
+        assert!(
+            logs.bytes < logs.live_bytes * 3 / 2 + (200 << 10),
+            "{logs:?}"
+        );
+        drop((map, copied));
+        if round % 2 == 0 {
+            db.close().unwrap();
+        }
+    }
+    assert!(collections > 5, "{collections}");
+}
+
+#[test]
+fn collections_change_no_answer_mapped() {
+    check_collections(BlockSource::Mapped, Compression::None);
+}
+
+#[test]
+fn collections_change_no_answer_buffered() {
+    check_collections(BlockSource::Buffered, Compression::Lz4);
+}
+
+/// The longest value there can be: written once, read without a copy, and collected around.
+#[test]
+fn a_value_of_a_gibibyte_is_a_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let longest = windrow::limits::VALUE_BYTES_MAX;
+    {
+        let mut value = Vec::with_capacity(longest + 1);
+        value.resize(longest, 0);
+        let db = Db::open(folder.path(), Options::default()).unwrap();
+        let map = db.keyspace("map").unwrap();
+        map.insert("small", "x").unwrap();
+        for (at, byte) in [(0, 1), (longest / 2, 2), (longest - 1, 3)] {
+            value[at] = byte;
+        }
+        map.insert("large", &value).unwrap();
+        value.push(0);
+        let error = map.insert("too large", &value).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(db.stats().value_log_bytes >= longest as u64);
+        assert!(db.stats().wal_bytes < 1 << 10);
+    }
+    let db = Db::open(folder.path(), Options::default()).unwrap();
+    let map = db.keyspace("map").unwrap();
+    db.flush().unwrap();
+    let pinned = map.get_pinned("large").unwrap().unwrap();
+    assert_eq!(pinned.len(), longest);
+    assert_eq!(
+        (pinned[0], pinned[longest / 2], pinned[longest - 1]),
+        (1, 2, 3)
+    );
+    assert_eq!(pinned.iter().filter(|byte| **byte != 0).count(), 3);
+    // What is pinned outlives its file.
+    map.remove("large").unwrap();
+    map.compact_range::<&[u8]>(..).unwrap();
+    db.wait_idle().unwrap();
+    assert_eq!(value_files(folder.path()), Vec::<PathBuf>::new());
+    assert_eq!(pinned[longest - 1], 3);
+    assert_eq!(map.get("small").unwrap().unwrap(), b"x");
 }

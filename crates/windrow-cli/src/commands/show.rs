@@ -67,10 +67,20 @@ fn totals(stats: &Stats) -> Table {
         ("  written by merges", bytes(stats.merge_bytes_written)),
         ("  read by merges: tables", bytes(stats.merge_bytes_read)),
         ("  read by merges: runs", bytes(stats.run_bytes_read)),
+        (
+            "  written by collections",
+            bytes(stats.collection_bytes_written),
+        ),
+        ("  read by collections", bytes(stats.collection_bytes_read)),
         ("  written to manifests", bytes(stats.manifest_bytes)),
         ("  flushes", human_count(stats.flushes)),
         ("  merges", human_count(stats.merges)),
         ("  moves", human_count(stats.moves)),
+        ("  collections", human_count(stats.collections)),
+        (
+            "  dead values collected",
+            human_count(stats.values_collected),
+        ),
         (
             "  writes that had to wait",
             human_count(stats.stall_count()),
@@ -164,14 +174,21 @@ fn levels_table(stats: &Stats) -> Table {
                 right(&human_count(level.tombstones)),
             ]);
         }
-        let values = [("runs", keyspace.runs), ("value logs", keyspace.value_logs)];
-        for (name, files) in values.into_iter().filter(|(_, files)| files.files > 0) {
+        let (runs, logs) = (keyspace.runs, keyspace.value_logs);
+        for (name, files, bytes) in [
+            ("runs", runs.files, runs.bytes),
+            ("value logs", logs.files, logs.bytes),
+            ("dead lists", keyspace.dead_lists, keyspace.dead_list_bytes),
+        ] {
+            if files == 0 {
+                continue;
+            }
             table.add_row([
                 Cell::new(&keyspace.name),
                 right(&name),
-                right(&files.files),
+                right(&files),
                 right(&""),
-                right(&human_bytes(files.bytes)),
+                right(&human_bytes(bytes)),
             ]);
         }
     }

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use windrow::{Error, ErrorKind, Result, limits};
+use windrow::{Error, ErrorKind, Result};
 
 use crate::files::{self, Walk};
 
@@ -11,8 +11,8 @@ use crate::files::{self, Walk};
 const BYTES_MAX: u64 = 256 << 20;
 const FILES_MAX: usize = 60_000;
 
-/// The second load puts a tag before each content.
-pub(super) const TAG_BYTES_MAX: usize = 64;
+/// Longer files are left out: the demo holds several at a time.
+const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// One file to load.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Input {
     pub(super) root: PathBuf,
     pub(super) files: Vec<InputFile>,
     pub(super) bytes: u64,
-    /// Files left out because they are larger than a value may be.
+    /// Files left out because they are too large.
     pub(super) skipped_large: u64,
 }
 
@@ -64,7 +64,7 @@ impl Input {
         };
         for file in Walk::new(root)?.without(ignored_folders) {
             let file = file?;
-            if file.bytes > (limits::VALUE_BYTES_MAX - TAG_BYTES_MAX) as u64 {
+            if file.bytes > FILE_BYTES_MAX {
                 input.skipped_large += 1;
                 continue;
             }

@@ -10,7 +10,7 @@ use crate::disk::{Event, OperationKind};
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
-const EDIT_RECORDS: [&str; 18] = [
+const EDIT_RECORDS: [&str; 22] = [
     "format version",
     "next id",
     "create keyspace",
@@ -29,13 +29,17 @@ const EDIT_RECORDS: [&str; 18] = [
     "add value log",
     "value log at",
     "seal value log",
+    "add successor",
+    "relocate",
+    "add dead",
+    "take dead",
 ];
 
 /// The place of "add value log" in these.
 const ADD_VALUE_LOG: usize = 15;
 
 /// The durable steps of a history besides edits.
-const STEPS: [&str; 27] = [
+const STEPS: [&str; 31] = [
     "folder create",
     "folder sync",
     "LOCK create",
@@ -55,6 +59,10 @@ const STEPS: [&str; 27] = [
     "value log sync",
     "value file link",
     "value file remove",
+    "dead list create",
+    "dead list write",
+    "dead list sync",
+    "dead list remove",
     "manifest create",
     "manifest write",
     "manifest sync",
@@ -66,7 +74,7 @@ const STEPS: [&str; 27] = [
 ];
 
 /// The durable steps of recovery.
-const RECOVERY_STEPS: [&str; 19] = [
+const RECOVERY_STEPS: [&str; 21] = [
     "folder sync",
     "log create",
     "log write",
@@ -76,7 +84,9 @@ const RECOVERY_STEPS: [&str; 19] = [
     "value log write",
     "value log sync",
     "value file remove",
+    "dead list remove",
     "edit synced: add run",
+    "edit synced: add successor",
     "edit synced: seal value log",
     "manifest create",
     "manifest write",
@@ -123,6 +133,7 @@ impl StepNames {
             Some((_, "wal")) => "log",
             Some((_, "table")) => "table",
             Some((_, "values")) => self.value_file(event),
+            Some((_, "dead")) => "dead list",
             Some((_, "manifest")) => "manifest",
             _ if name.starts_with("CURRENT") || name == "LOCK" => &name,
             _ => "folder",

@@ -4,13 +4,16 @@
 pub const KEY_BYTES_MAX: usize = 64 * 1024;
 
 /// The longest value, in bytes.
-pub const VALUE_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub const VALUE_BYTES_MAX: usize = 1024 * 1024 * 1024;
 
 /// A shorter value is never separated from its key, however long that is, in bytes.
 pub const VALUE_BYTES_SEPARATED_MIN: usize = 64;
 
 /// A longer value is large under all options, in bytes.
 pub const VALUE_BYTES_IN_PLACE_MAX: usize = 1024 * 1024;
+
+/// A longer value is not compressed: that would take as much memory again, in bytes.
+pub(crate) const VALUE_BYTES_COMPRESSED_MAX: usize = 16 * 1024 * 1024;
 
 /// The largest encoded batch, in bytes.
 pub const BATCH_BYTES_MAX: usize = 1024 * 1024 * 1024;
@@ -22,5 +25,5 @@ pub const SEGMENTS_MAX: usize = 12;
 pub const LEVELS_MAX: usize = 15;
 
 /// The longest pointer to a value, in bytes: two numbers of at most ten bytes, and two lengths below
-/// 2^28.
-pub(crate) const POINTER_BYTES_MAX: usize = 28;
+/// 2^35.
+pub(crate) const POINTER_BYTES_MAX: usize = 30;

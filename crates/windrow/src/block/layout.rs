@@ -26,7 +26,7 @@
 //! Concurrency: none; a layout is a copy of the header.
 
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
-use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_IN_PLACE_MAX};
 use crate::base::prefix_index::head_behind;
 use crate::base::{Kind, SequenceNumber, Trailer};
 use crate::codec::reader::DecodeError;
@@ -215,7 +215,7 @@ impl Layout {
             let sound = Kind::from_code(kind).is_some()
                 && entry.trailer.sequence() >= layout.base
                 && (1..=KEY_BYTES_MAX).contains(&key_length)
-                && value_length <= VALUE_BYTES_MAX
+                && value_length <= VALUE_BYTES_IN_PLACE_MAX
                 && !(entry.trailer.is_tombstone() && value_length > 0);
             if !sound {
                 return Err(damaged(offset, "a block entry breaks the limits"));

@@ -16,15 +16,35 @@ pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u32 {
 }
 
 /// The checksum of `head` and `tail` as if they stood one behind the other.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the checksum is the low half of the hash"
-)]
 pub(crate) fn checksum_of_two(seed: u64, head: &[u8], tail: &[u8]) -> u32 {
-    let mut hash = Xxh3::with_seed(seed);
-    hash.update(head);
-    hash.update(tail);
-    hash.digest() as u32
+    let mut sum = PartialChecksum::new(seed);
+    sum.update(head);
+    sum.update(tail);
+    sum.finish()
+}
+
+/// A checksum of bytes that come in pieces.
+pub(crate) struct PartialChecksum(Xxh3);
+
+impl PartialChecksum {
+    /// Of nothing yet, under `seed`.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Xxh3::with_seed(seed))
+    }
+
+    /// The next bytes.
+    pub(crate) fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The checksum of all bytes.
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the checksum is the low half of the hash"
+    )]
+    pub(crate) fn finish(&self) -> u32 {
+        self.0.digest() as u32
+    }
 }
 
 /// The seed for bytes at `offset` of segment `segment` of file `file`; logs and value files use

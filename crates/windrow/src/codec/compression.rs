@@ -142,21 +142,32 @@ fn encode_zstd(_: &[u8], _: &mut Vec<u8>) -> Option<()> {
 
 /// The length before compression of a compressed `body`, checked against I1.
 pub(crate) fn unpacked_length(codec: Compression, body: &[u8]) -> Result<usize, DecodeError> {
+    unpacked_length_by_front(codec, body, body.len())
+}
+
+/// As [`unpacked_length`], of a body of `length` bytes that begins with `front`.
+pub(crate) fn unpacked_length_by_front(
+    codec: Compression,
+    front: &[u8],
+    length: usize,
+) -> Result<usize, DecodeError> {
     let damaged = |what| DecodeError {
         what,
         offset: 0,
         unsupported: false,
     };
-    let length = body
+    let unpacked = front
         .first_chunk::<LENGTH_BYTES>()
         .and_then(|bytes| usize::try_from(u32::from_le_bytes(*bytes)).ok())
         .ok_or_else(|| damaged("a compressed block has no length"))?;
-    let packed = body.len() - LENGTH_BYTES;
-    let possible = codec != Compression::Lz4 || length <= packed.saturating_mul(LZ4_RATIO_MAX);
-    if length > BLOCK_BYTES_MAX || !possible {
+    let packed = length
+        .checked_sub(LENGTH_BYTES)
+        .ok_or_else(|| damaged("a compressed block has no length"))?;
+    let possible = codec != Compression::Lz4 || unpacked <= packed.saturating_mul(LZ4_RATIO_MAX);
+    if unpacked > BLOCK_BYTES_MAX || !possible {
         return Err(damaged("a compressed block has an impossible length"));
     }
-    Ok(length)
+    Ok(unpacked)
 }
 
 /// Decompresses `body` into `output`, which has the length that [`unpacked_length`] gave.

@@ -10,7 +10,7 @@
 
 use super::output::{Output, Written};
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber};
+use crate::base::{Cursor, Error, ErrorKind, Kind, Result, SequenceNumber};
 use crate::policy::{ReadPoints, Verdict, keep};
 
 /// What a merge, or a part of one, has written.
@@ -76,7 +76,12 @@ pub(crate) fn merge<'a>(
         let trailer = input.trailer();
         match keep(trailer, newer, readers, || deeper(&key)) {
             Verdict::Keep => output.add(&key, trailer, input.value())?,
-            Verdict::Superseded => counts.superseded += 1,
+            Verdict::Superseded => {
+                counts.superseded += 1;
+                if trailer.kind() == Kind::LogPointer {
+                    output.note_dead(input.value())?;
+                }
+            }
             Verdict::Spent => counts.spent += 1,
         }
         newer = Some(trailer.sequence());

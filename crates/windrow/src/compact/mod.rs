@@ -1,5 +1,6 @@
-//! Layer 4: the jobs that flush and merge: read inputs, write outputs, decide nothing.
+//! Layer 4: the jobs that flush, merge and collect: read inputs, write outputs, decide nothing.
 
+pub(crate) mod collect;
 pub(crate) mod merge;
 pub(crate) mod output;
 pub(crate) mod values;

@@ -16,7 +16,7 @@ use crate::base::{Account, Error, ErrorKind, FileNumber, Held, Result, SegmentId
 use crate::manifest::names::FileName;
 use crate::policy::OutputCutter;
 use crate::table::{FileMeta, TableOptions, TableWriter};
-use crate::value::ValueFileMeta;
+use crate::value::{DeadList, DeadListWriter, ValueFileMeta, ValuePointer};
 use crate::vfs::Vfs;
 
 /// What a job writes for, in the order of urgency.
@@ -61,6 +61,8 @@ pub(crate) struct Written<'a> {
     pub(crate) tables: Vec<FileMeta>,
     /// Files of transient runs.
     pub(crate) runs: Vec<ValueFileMeta>,
+    /// Lists of values that nothing points to any more.
+    pub(crate) dead: Vec<DeadList>,
     /// Removes the files unless they come to be named by the manifest.
     pub(crate) created: Created<'a>,
 }
@@ -81,6 +83,8 @@ pub(crate) struct Output<'a, 'keys> {
     finished: Vec<FileMeta>,
     /// What becomes of values.
     values: Values,
+    /// Names what dropped entries pointed to in value logs.
+    dead: Option<DeadListWriter>,
     /// Every file, finished or not; dropped after its writer.
     created: Created<'a>,
     entries: u64,
@@ -108,6 +112,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             writer: None,
             finished: Vec::new(),
             values,
+            dead: None,
             created: Created {
                 context,
                 files: Vec::new(),
@@ -137,7 +142,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
 
     /// Appends an entry of the key that was begun last.
     pub(crate) fn add(&mut self, key: &[u8], trailer: Trailer, value: &[u8]) -> Result<()> {
-        let given = value.len();
+        let before = self.values.bytes_written();
         let (trailer, value) = self.values.place(&mut self.created, key, trailer, value)?;
         let writer = match &mut self.writer {
             Some(writer) => writer,
@@ -147,13 +152,26 @@ impl<'a, 'keys> Output<'a, 'keys> {
         };
         writer.add(key, trailer, value)?;
         self.entries += 1;
-        self.unpaced += (key.len() + value.len().max(given)) as u64;
-        let held = writer.memory_bytes() + self.values.memory_bytes();
+        self.unpaced += (key.len() + value.len()) as u64;
+        self.unpaced += self.values.bytes_written() - before;
+        let dead = self.dead.as_ref().map_or(0, DeadListWriter::memory_bytes);
+        let held = writer.memory_bytes() + self.values.memory_bytes() + dead;
         self.held.grow_to(held);
         if self.unpaced >= PACE_BYTES {
             self.pace()?;
         }
         Ok(())
+    }
+
+    /// An entry with this pointer into a value log is not written again.
+    pub(crate) fn note_dead(&mut self, pointer: &[u8]) -> Result<()> {
+        let pointer = ValuePointer::decode(pointer)
+            .map_err(|error| error.in_file("an entry that was dropped", 0))?;
+        let list = match &mut self.dead {
+            Some(list) => list,
+            None => self.dead.insert(open_dead_list(&mut self.created)?),
+        };
+        list.add(pointer.file, pointer.offset)
     }
 
     fn pace(&mut self) -> Result<()> {
@@ -178,12 +196,14 @@ impl<'a, 'keys> Output<'a, 'keys> {
         self.close_file()?;
         self.pace()?;
         let runs = self.values.finish()?;
+        let dead = self.dead.map(DeadListWriter::finish).transpose()?;
         if !self.created.files.is_empty() {
             self.context.sync_directory()?;
         }
         Ok(Written {
             tables: self.finished,
             runs,
+            dead: dead.into_iter().collect(),
             created: self.created,
         })
     }
@@ -205,6 +225,15 @@ impl<'a, 'keys> Output<'a, 'keys> {
         }
         Ok(())
     }
+}
+
+/// A new list of dead values, noted in `created`.
+pub(super) fn open_dead_list(created: &mut Created<'_>) -> Result<DeadListWriter> {
+    let context = created.context();
+    let number = FileNumber(context.allocate_id()?);
+    let list = DeadListWriter::create(context.vfs(), context.directory(), number)?;
+    created.note(FileName::Dead(number));
+    Ok(list)
 }
 
 /// Files of a job that no manifest names yet. Dropping it removes them; what cannot be removed now is

@@ -2,11 +2,12 @@
 
 #![cfg(not(any(loom, shuttle)))]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::output::{IoClass, JobContext, Output, Wanted, Written};
-use super::values::Values;
+use super::values::{InRuns, Values};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
@@ -18,7 +19,7 @@ use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, Record, ValueFiles, Version};
 use crate::options::{BlockSource, KeyspaceOptions};
 use crate::table::{FileMeta, ScrubClock, Table, TableContext, TableOptions, file_name};
-use crate::value::ValueWindows;
+use crate::value::{ValueFileMeta, ValueWindows};
 use crate::vfs::memory::MemoryVfs;
 use crate::vfs::{OpenMode, Vfs};
 
@@ -180,6 +181,13 @@ fn read(context: &Context, meta: &FileMeta) -> Vec<Entry> {
 
 /// The value files as the manifest would have them.
 fn value_files(written: &Written<'_>) -> Shared<ValueFiles> {
+    value_files_of(written.runs.iter().copied(), &written.tables)
+}
+
+fn value_files_of(
+    runs: impl Iterator<Item = ValueFileMeta>,
+    tables: &[FileMeta],
+) -> Shared<ValueFiles> {
     let keyspace = KeyspaceId(1);
     let mut records = vec![
         Record::NextId(1 << 20),
@@ -188,10 +196,8 @@ fn value_files(written: &Written<'_>) -> Shared<ValueFiles> {
             name: "main".to_owned(),
         },
     ];
-    let runs = written.runs.iter();
-    records.extend(runs.map(|&file| Record::AddRun { keyspace, file }));
-    let tables = written.tables.iter();
-    records.extend(tables.map(|file| Record::AddFile {
+    records.extend(runs.map(|file| Record::AddRun { keyspace, file }));
+    records.extend(tables.iter().map(|file| Record::AddFile {
         keyspace,
         level: 0,
         file: file.clone(),
@@ -232,8 +238,8 @@ fn a_flush_parts_mediums_from_their_keys() {
         );
         if is_medium(*trailer, value) {
             assert_eq!(stored_trailer.kind(), Kind::RunPointer);
-            let (file, pointer) = files.resolve(&beside).unwrap();
-            assert_eq!(windows.read(&file.meta, key, &pointer).unwrap(), value);
+            let place = files.resolve(&beside).unwrap();
+            assert_eq!(place.read(&mut windows, key).unwrap(), value);
         } else {
             assert_eq!((stored_trailer, &beside), (*trailer, value));
         }
@@ -252,12 +258,17 @@ fn a_flush_parts_mediums_from_their_keys() {
     );
 }
 
+/// Puts values in place.
+fn back(files: Shared<ValueFiles>, context: &Context) -> Values {
+    Values::merged(files, windows(context), InRuns::ComeBack, options())
+}
+
 #[test]
 fn a_merge_in_place_brings_every_value_back() {
     let context = Context::new(usize::MAX);
     let entries = entries();
     let flushed = flush(&context, &entries).unwrap();
-    let values = Values::in_place(value_files(&flushed), windows(&context));
+    let values = back(value_files(&flushed), &context);
     let stored = read(&context, &flushed.tables[0]);
     let (merged, bytes_read) = write(&context, &stored, values).unwrap();
     assert!(read(&context, &merged.tables[0]) == entries);
@@ -266,11 +277,50 @@ fn a_merge_in_place_brings_every_value_back() {
     assert_eq!(bytes_read, flushed.tables[0].transient_bytes());
 
     // Any other merge hands on where they stand.
-    let (copied, bytes_read) = write(&context, &stored, Values::Kept).unwrap();
+    let values = Values::merged(
+        value_files(&flushed),
+        windows(&context),
+        InRuns::Stay(BTreeSet::new()),
+        options(),
+    );
+    let (copied, bytes_read) = write(&context, &stored, values).unwrap();
     assert!(read(&context, &copied.tables[0]) == stored);
     assert_eq!(bytes_read, 0);
     let references = |written: &Written<'_>| written.tables[0].segments[0].references.clone();
     assert_eq!(references(&copied), references(&flushed));
+}
+
+#[test]
+fn a_merge_gathers_what_is_left_in_sparse_files() {
+    let context = Context::new(usize::MAX);
+    let entries = entries();
+    let flushed = flush(&context, &entries).unwrap();
+    let files = value_files(&flushed);
+    let stored = read(&context, &flushed.tables[0]);
+    let (one, other) = (flushed.runs[1].number, flushed.runs[3].number);
+    let sparse = [one, other].into();
+    let values = Values::merged(files, windows(&context), InRuns::Stay(sparse), options());
+    let (merged, bytes_read) = write(&context, &stored, values).unwrap();
+    let moved = flushed.runs[1].length + flushed.runs[3].length;
+    assert_eq!(bytes_read, moved);
+    assert_eq!(merged.runs.iter().map(|run| run.length).sum::<u64>(), moved);
+    // Nothing refers to them any more, to the others as before, and every value is what it was.
+    let left = |written: &Written<'_>| {
+        let references = written.tables[0].segments[0].references.iter();
+        let runs = &merged.runs;
+        let known = references.filter(|it| runs.iter().all(|run| run.number != it.0));
+        known.collect::<Vec<_>>()
+    };
+    let mut expected = left(&flushed);
+    expected.retain(|it| it.0 != one && it.0 != other);
+    assert_eq!(left(&merged), expected);
+    let runs = flushed.runs.iter().chain(&merged.runs).copied();
+    let runs = runs.filter(|run| run.number != one && run.number != other);
+    let files = value_files_of(runs, &merged.tables);
+    let gathered = read(&context, &merged.tables[0]);
+    let values = back(files, &context);
+    let (back, _) = write(&context, &gathered, values).unwrap();
+    assert!(read(&context, &back.tables[0]) == entries);
 }
 
 /// Neither a neighbour's value nor one of another file passes for a key's own.
@@ -284,10 +334,10 @@ fn a_merge_in_place_refuses_the_value_of_another_key() {
     let mut stored = read(&context, &flushed.tables[0]);
     let exchanged = stored[1].2.clone();
     stored[0].2 = exchanged;
-    let values = Values::in_place(value_files(&flushed), windows(&context));
+    let values = back(value_files(&flushed), &context);
     let error = write(&context, &stored, values).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);
-    let unknown = Values::in_place(Shared::default(), windows(&context));
+    let unknown = back(Shared::default(), &context);
     let error = write(&context, &stored, unknown).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);
 }

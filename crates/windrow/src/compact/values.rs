@@ -3,13 +3,16 @@
 //! A flush writes the values that the policy calls medium to a transient run: files of values in the
 //! order of their keys, each freed on its own (PX-M4; sorted at the flush, facts D5). A merge into a
 //! level where values are in place reads them back, each file from front to back through a window
-//! (PX-M6); any other merge copies pointers.
+//! (PX-M6); any other merge copies pointers, and writes values anew only where the file that they
+//! are in holds little else. Pointers into value logs that were collected are written as they lead now.
 //!
 //! Invariants:
 //! - I1: A value is never separated again once it is in place.
 //! - I2: A run file is complete and durable before [`Values::finish`] returns it.
 //!
 //! Concurrency: owned by one job.
+
+use std::collections::BTreeSet;
 
 use super::output::{Created, JobContext};
 use crate::base::sync::Shared;
@@ -18,17 +21,15 @@ use crate::manifest::ValueFiles;
 use crate::manifest::names::FileName;
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, FlushPlace};
-use crate::value::{Keys, ValueFileMeta, ValueWindows, ValueWriter};
+use crate::value::{ValueFileMeta, ValueWindows, ValueWriter};
 
 /// What a job does with values.
 #[derive(Debug)]
 pub(crate) enum Values {
-    /// Entries are written as they come.
-    Kept,
     /// Mediums go to a transient run.
     Separated(Box<Separation>),
-    /// Values come back from transient runs.
-    InPlace(Return),
+    /// Values in transient runs come back, or stay; all else is written as it comes.
+    Merged(Box<Merge>),
 }
 
 /// A transient run in the making.
@@ -39,29 +40,57 @@ pub(crate) struct Separation {
     finished: Vec<ValueFileMeta>,
     /// The pointer that was encoded last.
     pointer: Vec<u8>,
+    bytes_written: u64,
 }
 
-/// Reads values back.
+/// What a merge does with values in transient runs.
 #[derive(Debug)]
-pub(crate) struct Return {
+pub(crate) enum InRuns {
+    /// They come back beside their keys.
+    ComeBack,
+    /// They stay, but for those in these files, which hold little else: they go to a new run.
+    Stay(BTreeSet<FileNumber>),
+}
+
+/// Reads values back, moves them on, and follows those that have moved.
+#[derive(Debug)]
+pub(crate) struct Merge {
     files: Shared<ValueFiles>,
     windows: ValueWindows,
+    in_runs: InRuns,
+    /// Where values go that are moved on.
+    separation: Separation,
+    /// The pointer that was encoded last.
+    pointer: Vec<u8>,
 }
 
 impl Values {
     /// For a flush of a keyspace with `options`.
     pub(crate) fn separated(options: Shared<KeyspaceOptions>) -> Self {
-        Self::Separated(Box::new(Separation {
-            options,
-            writer: None,
-            finished: Vec::new(),
+        Self::Separated(Box::new(Separation::new(options)))
+    }
+
+    /// For a merge of a keyspace with `options`; what its inputs refer to is in `files`.
+    pub(crate) fn merged(
+        files: Shared<ValueFiles>,
+        windows: ValueWindows,
+        in_runs: InRuns,
+        options: Shared<KeyspaceOptions>,
+    ) -> Self {
+        Self::Merged(Box::new(Merge {
+            files,
+            windows,
+            in_runs,
+            separation: Separation::new(options),
             pointer: Vec::new(),
         }))
     }
 
-    /// For a merge into a level where values are in place; what its inputs refer to is in `files`.
-    pub(crate) fn in_place(files: Shared<ValueFiles>, windows: ValueWindows) -> Self {
-        Self::InPlace(Return { files, windows })
+    fn separation(&self) -> &Separation {
+        match self {
+            Self::Separated(separation) => separation,
+            Self::Merged(merge) => &merge.separation,
+        }
     }
 
     /// What is to be written beside `key` for an entry of `trailer` and `value`. New files are noted
@@ -83,45 +112,52 @@ impl Values {
                 let pointer = separation.append(created, key, value)?;
                 Ok((trailer.with_kind(Kind::RunPointer), pointer))
             }
-            Self::InPlace(back) if kind == Kind::RunPointer => {
-                Ok((trailer.with_kind(Kind::Value), back.read(key, value)?))
-            }
-            _ => Ok((trailer, value)),
+            Self::Separated(_) => Ok((trailer, value)),
+            Self::Merged(merge) => merge.place(created, key, trailer, value),
         }
     }
 
     /// The bytes that it holds in memory and does not count itself.
     pub(super) fn memory_bytes(&self) -> u64 {
+        let writer = self.separation().writer.as_ref();
+        writer.map_or(0, ValueWriter::memory_bytes)
+    }
+
+    /// Bytes of value files that were read.
+    pub(super) fn bytes_read(&self) -> u64 {
         match self {
-            Self::Separated(separation) => {
-                let writer = separation.writer.as_ref();
-                writer.map_or(0, ValueWriter::memory_bytes)
-            }
-            Self::Kept | Self::InPlace(_) => 0,
+            Self::Merged(merge) => merge.windows.bytes_read(),
+            Self::Separated(_) => 0,
         }
     }
 
-    /// Bytes of transient runs that were read.
-    pub(super) fn bytes_read(&self) -> u64 {
-        match self {
-            Self::InPlace(back) => back.windows.bytes_read(),
-            Self::Kept | Self::Separated(_) => 0,
-        }
+    /// Bytes of values that were written to a transient run.
+    pub(super) fn bytes_written(&self) -> u64 {
+        self.separation().bytes_written
     }
 
     /// Completes the last file and makes all of them durable, but for their names.
     pub(super) fn finish(self) -> Result<Vec<ValueFileMeta>> {
-        match self {
-            Self::Separated(mut separation) => {
-                separation.close_file()?;
-                Ok(separation.finished)
-            }
-            Self::Kept | Self::InPlace(_) => Ok(Vec::new()),
-        }
+        let mut separation = match self {
+            Self::Separated(separation) => *separation,
+            Self::Merged(merge) => merge.separation,
+        };
+        separation.close_file()?;
+        Ok(separation.finished)
     }
 }
 
 impl Separation {
+    fn new(options: Shared<KeyspaceOptions>) -> Self {
+        Self {
+            options,
+            writer: None,
+            finished: Vec::new(),
+            pointer: Vec::new(),
+            bytes_written: 0,
+        }
+    }
+
     /// Appends a value to the run; returns the pointer to it.
     fn append(&mut self, created: &mut Created<'_>, key: &[u8], value: &[u8]) -> Result<&[u8]> {
         let writer = match &mut self.writer {
@@ -129,6 +165,7 @@ impl Separation {
             None => self.writer.insert(open_file(created)?),
         };
         let pointer = writer.append(key, value, self.options.compression)?;
+        self.bytes_written += pointer.record_bytes;
         if writer.bytes() >= policy::run_file_bytes(&self.options) {
             self.close_file()?;
         }
@@ -149,15 +186,49 @@ fn open_file(created: &mut Created<'_>) -> Result<ValueWriter> {
     let context: &dyn JobContext = created.context();
     let number = FileNumber(context.allocate_id()?);
     let (vfs, directory) = (context.vfs(), context.directory());
-    let writer = ValueWriter::create(vfs, directory, number, Keys::InTables)?;
+    let writer = ValueWriter::create(vfs, directory, number)?;
     created.note(FileName::Values(number));
     Ok(writer)
 }
 
-impl Return {
-    /// The value of `key` that `pointer` leads to.
-    fn read(&mut self, key: &[u8], pointer: &[u8]) -> Result<&[u8]> {
-        let (file, pointer) = self.files.resolve(pointer)?;
-        self.windows.read(&file.meta, key, &pointer)
+impl Merge {
+    /// As [`Values::place`].
+    fn place<'v>(
+        &'v mut self,
+        created: &mut Created<'_>,
+        key: &[u8],
+        trailer: Trailer,
+        value: &'v [u8],
+    ) -> Result<(Trailer, &'v [u8])> {
+        match trailer.kind() {
+            Kind::RunPointer => {
+                let place = self.files.resolve(value)?;
+                match &self.in_runs {
+                    InRuns::ComeBack => {
+                        let value = place.read(&mut self.windows, key)?;
+                        Ok((trailer.with_kind(Kind::Value), value))
+                    }
+                    InRuns::Stay(sparse) if sparse.contains(&place.pointer.file) => {
+                        let value = place.read(&mut self.windows, key)?;
+                        Ok((trailer, self.separation.append(created, key, value)?))
+                    }
+                    InRuns::Stay(_) => Ok((trailer, value)),
+                }
+            }
+            Kind::LogPointer => Ok((trailer, self.follow(value)?)),
+            Kind::Value | Kind::Tombstone => Ok((trailer, value)),
+        }
+    }
+
+    /// `pointer`, or what leads to the same value since its log was collected.
+    fn follow<'p>(&'p mut self, pointer: &'p [u8]) -> Result<&'p [u8]> {
+        let place = self.files.resolve(pointer)?;
+        if place.table.is_none() {
+            return Ok(pointer);
+        }
+        let moved = place.pointer_by(&mut self.windows)?;
+        self.pointer.clear();
+        moved.encode(&mut self.pointer);
+        Ok(&self.pointer)
     }
 }

@@ -5,6 +5,7 @@
 //!
 //! Concurrency: any thread may call anything.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -247,7 +248,7 @@ impl Engine {
                     return Ok(claimed);
                 };
                 let outcome = self.merge(keyspace, job);
-                job.release(keyspace);
+                job.release(keyspace, &outcome, self.options.runtime.now());
                 keyspace.refresh_pressure();
                 outcome.map(|()| claimed)
             })?;
@@ -286,7 +287,8 @@ impl Engine {
             .collect();
         let files = |keyspace: &KeyspaceStats| {
             let tables: u64 = keyspace.levels.iter().map(|level| level.bytes).sum();
-            tables + keyspace.runs.bytes + keyspace.value_logs.bytes
+            let values = keyspace.runs.bytes + keyspace.value_logs.bytes;
+            tables + values + keyspace.dead_list_bytes
         };
         let files: u64 = stats.keyspaces.iter().map(files).sum();
         stats.disk_bytes = files + self.chain.bytes() + self.catalog.manifest_bytes();
@@ -307,12 +309,25 @@ fn value_stats(
     written: &ValueLog,
 ) -> ValueFileStats {
     let mut stats = ValueFileStats::default();
-    let files = manifest.into_iter().flat_map(|it| it.values.values());
+    let Some(manifest) = manifest else {
+        return stats;
+    };
+    let through = manifest.values.referred_through();
+    let files = manifest.values.files.values();
     for file in files.filter(|file| is_wanted(file.kind)) {
-        let length = written.length_of(file.file.number);
+        let number = file.file.number;
         stats.files += 1;
-        stats.bytes += length.unwrap_or(file.file.length);
-        stats.live_bytes += file.referred.bytes;
+        stats.bytes += written.length_of(number).unwrap_or(file.file.end);
+        let moved = through.get(&number).copied().unwrap_or_default();
+        let live = file.referred.plus(moved).bytes;
+        stats.live_bytes += live;
+        let is_flushed = match file.kind {
+            ValueFileKind::SealedLog { last_sequence } => last_sequence <= manifest.flushed,
+            ValueFileKind::Run | ValueFileKind::OpenLog | ValueFileKind::Successor => true,
+        };
+        if is_flushed {
+            stats.dead_bytes += file.file.length.saturating_sub(live);
+        }
     }
     stats
 }
@@ -343,6 +358,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
     let value_log = keyspace.value_log.lock();
     let values =
         |is_wanted: fn(ValueFileKind) -> bool| value_stats(manifest, is_wanted, &value_log);
+    let dead = manifest.map(|manifest| &manifest.values.dead);
     let memtable_bytes: usize = state
         .memtables()
         .map(|memtable| memtable.memory_bytes())
@@ -356,5 +372,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
         levels: (0..capacities.len()).map(level_stats).collect(),
         runs: values(|kind| kind == ValueFileKind::Run),
         value_logs: values(|kind| kind != ValueFileKind::Run),
+        dead_lists: dead.map_or(0, BTreeMap::len),
+        dead_list_bytes: dead.map_or(0, |lists| lists.values().map(|list| list.length).sum()),
     }
 }

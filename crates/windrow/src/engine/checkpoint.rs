@@ -132,9 +132,11 @@ impl Engine {
         for own in source.state.keyspaces.values() {
             let tables = own.levels.iter().flat_map(BTreeMap::values);
             let tables = tables.map(|file| (FileName::Table(file.number), file.end()));
-            let values = own.values.values().map(|values| &values.file);
-            let values = values.map(|file| (FileName::Values(file.number), file.length));
-            for (name, length) in tables.chain(values) {
+            let values = own.values.files.values().map(|values| &values.file);
+            let values = values.map(|file| (FileName::Values(file.number), file.end));
+            let dead = own.values.dead.values();
+            let dead = dead.map(|list| (FileName::Dead(list.number), list.length));
+            for (name, length) in tables.chain(values).chain(dead) {
                 self.check_cancelled()?;
                 let (from, to) = (self.path_of(name), target.join(name.to_string()));
                 if source.growing.contains(&name) {

@@ -1,19 +1,67 @@
 //! A kind of job that has failed: the error, for whoever needs the job, and a rest.
 //!
-//! Merges are looked at by keyspace, so that what one cannot do, others and flushes still can; all
-//! other jobs together.
+//! Merges and collections are looked at by keyspace, so that what one cannot do, others and flushes
+//! still can; all other jobs together. The files that a failed merge brings down rest longer, and longer
+//! each time, so that what stands in its way, as damage or a full disk, holds up no merge of others
+//! meanwhile.
 //!
-//! Concurrency: one lock, held for a few instructions.
+//! Concurrency: one lock, held for a few instructions; [`Rests`] are in a keyspace's `work`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Engine;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, FileNumber, Result};
 
 /// How long jobs rest after a failure.
 const REST: Duration = Duration::from_secs(1);
+
+/// How long the files of a merge rest after its first failure: longer than merges do, so that others
+/// have their turn.
+const FILE_REST: Duration = Duration::from_secs(2);
+
+/// How long they rest at most.
+const FILE_REST_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// Files that are not brought down for a while, since that has failed.
+#[derive(Debug, Default)]
+pub(crate) struct Rests(BTreeMap<FileNumber, Rest>);
+
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    until: Duration,
+    length: Duration,
+}
+
+impl Rests {
+    /// A merge of `files` has failed: each rests for twice as long as the last time.
+    pub(super) fn note_failure(&mut self, files: &[FileNumber], now: Duration) {
+        for file in files {
+            let last = self.0.get(file).map(|rest| rest.length * 2);
+            let length = last.unwrap_or(FILE_REST).min(FILE_REST_MAX);
+            let until = now + length;
+            self.0.insert(*file, Rest { until, length });
+        }
+    }
+
+    /// A merge of `files` was done.
+    pub(super) fn note_success(&mut self, files: &[FileNumber]) {
+        for file in files {
+            self.0.remove(file);
+        }
+    }
+
+    pub(super) fn is_resting(&self, file: FileNumber, now: Duration) -> bool {
+        self.0.get(&file).is_some_and(|rest| now < rest.until)
+    }
+
+    /// Lets all be tried again at once.
+    fn forget(&mut self) {
+        self.0.clear();
+    }
+}
 
 /// The last failure of one kind of job.
 #[derive(Debug, Default)]
@@ -42,6 +90,11 @@ impl Failure {
     pub(super) fn is_resting(&self, now: Duration) -> bool {
         let state = self.0.lock();
         state.last.is_some() && now < state.rest_until
+    }
+
+    /// Whether such jobs have failed, and nobody has asked for them since.
+    pub(super) fn is_there(&self) -> bool {
+        self.0.lock().last.is_some()
     }
 
     /// Lets such jobs be tried again at once; returns whether they had failed.
@@ -74,8 +127,10 @@ impl Engine {
     pub(super) fn check_failures_since(&self, number: u64) -> Result<()> {
         self.background.failure.check_since(number)?;
         let keyspaces = self.keyspaces.load();
-        let mut merges = keyspaces.iter().map(|keyspace| &keyspace.failure);
-        merges.try_for_each(|failure| failure.check_since(number))
+        let mut own = keyspaces
+            .iter()
+            .flat_map(|keyspace| [&keyspace.failure, &keyspace.collection_failure]);
+        own.try_for_each(|failure| failure.check_since(number))
     }
 
     /// Lets jobs that have failed be tried again at once.
@@ -83,9 +138,40 @@ impl Engine {
         let mut had_failed = self.background.failure.forget();
         for keyspace in self.keyspaces.load().iter() {
             had_failed |= keyspace.failure.forget();
+            had_failed |= keyspace.collection_failure.forget();
+            keyspace.work.lock().rests.forget();
         }
         if had_failed {
             self.signal.notify();
         }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::{FILE_REST, FILE_REST_MAX, Rests};
+    use crate::base::FileNumber;
+    use std::time::Duration;
+
+    #[test]
+    fn files_rest_longer_each_time_they_fail() {
+        let (one, other) = (FileNumber(1), FileNumber(2));
+        let mut rests = Rests::default();
+        let mut now = Duration::from_secs(5);
+        let mut length = FILE_REST;
+        for _ in 0..20 {
+            rests.note_failure(&[one], now);
+            assert!(!rests.is_resting(other, now));
+            assert!(rests.is_resting(one, now + length * 9 / 10));
+            now += length;
+            assert!(!rests.is_resting(one, now));
+            length = (length * 2).min(FILE_REST_MAX);
+        }
+        rests.note_success(&[one]);
+        rests.note_failure(&[one, other], now);
+        assert!(!rests.is_resting(one, now + FILE_REST));
+        assert!(rests.is_resting(other, now));
+        rests.forget();
+        assert!(!rests.is_resting(other, now));
     }
 }

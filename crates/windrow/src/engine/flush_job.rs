@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::merge_job::table_options;
+use super::merge_job::{dead_records, table_options};
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
@@ -50,6 +50,7 @@ impl Engine {
         let Written {
             tables: files,
             runs,
+            dead,
             created,
         } = flushed.written;
         let first_needed = created.name_by(|| {
@@ -67,12 +68,14 @@ impl Engine {
                         &files,
                         state,
                     ));
+                    records.extend(dead_records(id, &dead));
                     records
                 },
                 |state| {
                     let adds = self.handles(0, &files);
                     keyspace.install_flush(self.next_version(keyspace, state, &adds, &[]));
                     keyspace.value_log.lock().note_sealed(full);
+                    self.drop_needless_lists(keyspace, state, &dead);
                     state.logs.first().copied()
                 },
             )

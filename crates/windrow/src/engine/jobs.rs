@@ -2,7 +2,7 @@
 //!
 //! A worker asks [`Engine::next_job`] for the most urgent job that is due: removing files that nobody
 //! needs, putting memtables aside where logs or memory run short, flushing, preparing the next log,
-//! merging. One worker is kept free of merges, so that a
+//! merging, collecting value logs. One worker is kept free of merges, so that a
 //! flush never waits for a long one. What to merge is the policy's decision; this module claims the
 //! inputs so that no two jobs get in each other's way, and gives them back whatever happens.
 //!
@@ -17,6 +17,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::collect_job::CollectJob;
 use super::events::NeedsRoom;
 use super::failure::Failure;
 use super::merge_job::MergeJob;
@@ -45,9 +46,9 @@ pub(super) struct Background {
     /// The pressure on writers to any keyspace, and the bytes of memtables it was worked out for.
     pub(super) shared_pressure: AtomicPressure,
     pub(super) seen_memory: AtomicU64,
-    /// Merges and parts of merges that are running, parts that a leader carries out aside.
+    /// Merges, parts of merges and collections that are running, parts that a leader carries out aside.
     merging: AtomicUsize,
-    /// Merges so far, which tell whose turn it is.
+    /// Merges and collections so far, which tell whose turn it is.
     merges_claimed: AtomicUsize,
     pub(super) io_budget: IoBudget,
     /// Merges whose parts are to be had.
@@ -83,8 +84,10 @@ enum Job {
     MarkLog,
     FreeLog(Vec<Arc<KeyspaceCore>>),
     FreeMemory(Arc<KeyspaceCore>),
+    SealValues(Arc<KeyspaceCore>),
     TakeReserve,
     Merge(Arc<KeyspaceCore>, MergeJob),
+    Collect(Arc<KeyspaceCore>, CollectJob),
     Part(Taken),
 }
 
@@ -130,6 +133,9 @@ impl Engine {
         if let Some(flush) = self.claim_flush() {
             return Some(flush);
         }
+        if let Some(keyspace) = self.claim_seal() {
+            return Some(Job::SealValues(keyspace));
+        }
         if self.options.runtime.now() >= *self.background.log_rests_until.lock() {
             if self.is_log_due() {
                 return Some(Job::PrepareLog);
@@ -150,7 +156,34 @@ impl Engine {
             self.background.merging.fetch_add(1, Ordering::AcqRel);
             return Some(Job::Part(part));
         }
-        self.claim_merge()
+        // By turns, where both are due.
+        let turn = self.background.merges_claimed.load(Ordering::Relaxed);
+        if turn.is_multiple_of(2) {
+            self.claim_collect().or_else(|| self.claim_merge())
+        } else {
+            self.claim_merge().or_else(|| self.claim_collect())
+        }
+    }
+
+    /// Claims a collection in any keyspace; those of which several want one take turns.
+    fn claim_collect(&self) -> Option<Job> {
+        let keyspaces = self.keyspaces.load();
+        let now = self.options.runtime.now();
+        let turn = self.background.merges_claimed.load(Ordering::Relaxed);
+        let (before, behind) = keyspaces.split_at(turn % keyspaces.len().max(1));
+        let mut line = behind.iter().chain(before);
+        let claimed = line.find_map(|keyspace| {
+            if keyspace.collection_failure.is_resting(now) {
+                return None;
+            }
+            let collection = self.claim_collection(keyspace)?;
+            Some(Job::Collect(Arc::clone(keyspace), collection))
+        })?;
+        self.background.merging.fetch_add(1, Ordering::AcqRel);
+        self.background
+            .merges_claimed
+            .fetch_add(1, Ordering::Relaxed);
+        Some(claimed)
     }
 
     /// How many threads may merge at a time: one is kept free for flushes.
@@ -192,7 +225,7 @@ impl Engine {
             pressed(right).total_cmp(&pressed(left))
         });
         let claim = |keyspace: &Arc<KeyspaceCore>| {
-            MergeJob::claim(keyspace).map(|merge| Job::Merge(Arc::clone(keyspace), merge))
+            MergeJob::claim(keyspace, now).map(|merge| Job::Merge(Arc::clone(keyspace), merge))
         };
         let claimed = line.into_iter().find_map(claim)?;
         self.background.merging.fetch_add(1, Ordering::AcqRel);
@@ -276,6 +309,13 @@ impl Engine {
             }
             Job::FreeLog(keyspaces) => self.rotate(&keyspaces),
             Job::FreeMemory(keyspace) => self.rotate(&[keyspace]),
+            Job::SealValues(keyspace) => {
+                let outcome = self.with_reserve(|| self.seal_values(&keyspace));
+                keyspace.work.lock().is_flushing = false;
+                let outcome = unless_dropped(&keyspace, outcome);
+                self.note_space(NeedsRoom::Jobs, &outcome);
+                outcome
+            }
             Job::TakeReserve => {
                 self.reserve.take();
                 self.note_reserve();
@@ -283,7 +323,16 @@ impl Engine {
             }
             Job::Merge(keyspace, merge) => {
                 let outcome = self.merge(&keyspace, &merge);
-                merge.release(&keyspace);
+                merge.release(&keyspace, &outcome, self.options.runtime.now());
+                self.background.merging.fetch_sub(1, Ordering::AcqRel);
+                keyspace.refresh_pressure();
+                let outcome = unless_dropped(&keyspace, outcome);
+                self.note_space(NeedsRoom::Jobs, &outcome);
+                outcome
+            }
+            Job::Collect(keyspace, collection) => {
+                let outcome = self.collect(&keyspace, &collection);
+                drop(collection);
                 self.background.merging.fetch_sub(1, Ordering::AcqRel);
                 keyspace.refresh_pressure();
                 let outcome = unless_dropped(&keyspace, outcome);
@@ -353,13 +402,18 @@ impl Work for Engine {
             let Some(job) = self.next_job() else {
                 return Ok(false);
             };
-            let merged = match &job {
-                Job::Merge(keyspace, _) => Some(Arc::clone(keyspace)),
+            let keyspace = match &job {
+                Job::Merge(keyspace, _) | Job::Collect(keyspace, _) => Some(Arc::clone(keyspace)),
                 _ => None,
             };
+            let collects = matches!(job, Job::Collect(..));
             if let Err(error) = self.run(job) {
-                let failure = merged.as_ref().map(|keyspace| &keyspace.failure);
-                self.note_failure(failure.unwrap_or(&self.background.failure), error);
+                let failure = match &keyspace {
+                    Some(keyspace) if collects => &keyspace.collection_failure,
+                    Some(keyspace) => &keyspace.failure,
+                    None => &self.background.failure,
+                };
+                self.note_failure(failure, error);
             }
             Ok(true)
         });

@@ -18,14 +18,14 @@ mod models;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::failure::Failure;
+use super::failure::{Failure, Rests};
 use super::filters::FilterState;
 use super::memory::Memory;
 use super::stall::AtomicPressure;
 use super::stats::Striped;
 use super::value_log::ValueLog;
 use crate::base::limits::LEVELS_MAX;
-use crate::base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
 use crate::base::{Error, FileNumber, KeyspaceId, Result, SequenceNumber, Trailer};
 use crate::manifest::{KeyspaceState, Obsolete, Version};
@@ -49,6 +49,8 @@ pub(crate) struct KeyspaceCore {
     options: ArcSwap<KeyspaceOptions>,
     /// The size at which a memtable is full, at hand for every write.
     memtable_bytes: AtomicUsize,
+    /// How many bytes of values in logs may stand behind a memtable until it is full.
+    values_behind_max: AtomicU64,
     /// Set under the catalog's lock, when the edit that drops the keyspace is durable. The state
     /// stays for whoever holds the keyspace at a snapshot.
     dropped: AtomicBool,
@@ -64,6 +66,8 @@ pub(crate) struct KeyspaceCore {
     slowing_memtables: AtomicUsize,
     /// That of its merges.
     pub(super) failure: Failure,
+    /// That of collections of its value logs.
+    pub(super) collection_failure: Failure,
     memory: Arc<Memory>,
     /// Where its large values go.
     pub(super) value_log: Mutex<ValueLog>,
@@ -76,12 +80,16 @@ pub(crate) struct KeyspaceWork {
     pub(crate) is_flushing: bool,
     pub(crate) busy: BTreeSet<FileNumber>,
     pub(crate) claims: Vec<Claim<Box<[u8]>>>,
+    /// Whether value logs are being collected: one collection at a time.
+    pub(crate) is_collecting: bool,
     /// Whether the number of levels is being changed, while no other plan is made.
     pub(crate) is_resizing: bool,
     /// The nominal number of levels.
     pub(crate) level_count: usize,
     /// What levels may hold beyond their capacities, indexed by level.
     pub(crate) allowed: Vec<u64>,
+    /// Files whose merges have failed.
+    pub(super) rests: Rests,
     /// Where the next merge of each level goes on.
     pub(crate) cursors: Vec<Option<Box<[u8]>>>,
 }
@@ -118,6 +126,7 @@ impl KeyspaceCore {
             id,
             name,
             memtable_bytes: AtomicUsize::new(memory.memtable_bytes(options.memtable_bytes)),
+            values_behind_max: AtomicU64::new(u64::MAX),
             dropped: AtomicBool::new(false),
             state: ArcSwap::from_pointee(state),
             install: Mutex::new(()),
@@ -132,6 +141,7 @@ impl KeyspaceCore {
             pressure: AtomicPressure::default(),
             slowing_memtables: AtomicUsize::new(0),
             failure: Failure::default(),
+            collection_failure: Failure::default(),
             memory: Arc::clone(memory),
             value_log: Mutex::default(),
             answered: Striped::new(),
@@ -183,9 +193,19 @@ impl KeyspaceCore {
         self.state.load().version.mark_obsolete();
     }
 
-    /// Whether the active memtable has reached its size.
+    /// Whether the active memtable has reached its size, or as much stands behind it as may.
     pub(crate) fn is_memtable_full(&self) -> bool {
         self.is_full(&self.state.load().active)
+            || self.is_enough_behind(self.value_log.lock().behind())
+    }
+
+    /// Whether no more than these bytes of values may stand behind a memtable.
+    pub(super) fn is_enough_behind(&self, bytes: u64) -> bool {
+        bytes >= self.values_behind_max.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_values_behind_max(&self, bytes: u64) {
+        self.values_behind_max.store(bytes, Ordering::Relaxed);
     }
 
     #[inline]
@@ -219,7 +239,7 @@ impl KeyspaceCore {
     /// Only the leader of the commits may call this, while no entry is being inserted; `through` is
     /// the newest sequence number that was given out.
     pub(crate) fn rotate(&self, through: SequenceNumber) {
-        let value_log = self.value_log.lock().position();
+        let value_log = self.value_log.lock().note_rotation();
         self.replace(|state| {
             let mut waiting = Vec::with_capacity(state.waiting.len() + 1);
             waiting.push(Waiting {

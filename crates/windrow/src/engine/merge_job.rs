@@ -4,30 +4,33 @@
 //! Concurrency: the plan is made and its inputs are claimed under the keyspace's `work` lock; the
 //! merge itself holds none. Results are installed in the order of the manifest.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::keyspace::KeyspaceWork;
 use super::split_merge::SplitMerge;
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
-use crate::base::{Account, FileNumber, Result, SequenceNumber};
+use crate::base::{Account, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
 use crate::compact::output::{IoClass, JobContext, Output, Wanted};
-use crate::compact::values::Values;
+use crate::compact::values::{InRuns, Values};
 use crate::events::Event;
 use crate::filter::FILTER_UNITS_MAX;
-use crate::manifest::{FileHandle, ManifestState, Record, Version};
+use crate::manifest::names::FileName;
+use crate::manifest::{FileHandle, LogUse, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    self, Backlog, Claim, DeeperLevels, FileSummary, OutputCutter, Placement, Plan, ReadPoints,
-    TreeSummary,
+    self, Backlog, Claim, DeeperLevels, FileSummary, LogSummary, OutputCutter, Placement, Plan,
+    ReadPoints, TreeSummary,
 };
 use crate::read::merge::MergingCursor;
 use crate::read::run::{Run, RunCursor};
 use crate::read::visible::KeyRange;
 use crate::table::{FileMeta, SequentialCursor, TableOptions};
-use crate::value::ValueWindows;
+use crate::value::{DeadList, ValueWindows};
 use crate::vfs::Vfs;
 
 /// A file and the level it is in or goes to.
@@ -83,6 +86,16 @@ impl Inputs {
         self.files().map(|file| file.meta.entries()).sum()
     }
 
+    /// The files of transient runs that they refer to, of those that are `wanted`.
+    fn runs_where(&self, wanted: impl Fn(FileNumber) -> bool) -> BTreeSet<FileNumber> {
+        let segments = self.files().flat_map(|file| &file.meta.segments);
+        segments
+            .flat_map(|segment| segment.references.iter())
+            .filter(|(file, referred)| !referred.is_log && wanted(*file))
+            .map(|(file, _)| file)
+            .collect()
+    }
+
     /// One run per file of level 0, else one for all upper files, and one for the lower files.
     fn runs(&self) -> Vec<Run> {
         let mut runs: Vec<Run> = match self.level {
@@ -99,14 +112,18 @@ impl Inputs {
 }
 
 impl MergeJob {
-    /// The next job that the policy wants for `keyspace`, claimed.
-    pub(super) fn claim(keyspace: &KeyspaceCore) -> Option<Self> {
+    /// The next job that the policy wants for `keyspace`, claimed. What rests at `now` is left alone.
+    pub(super) fn claim(keyspace: &KeyspaceCore, now: Duration) -> Option<Self> {
         let claimed = Self::claim_plan(keyspace, None, |tree, work, _| {
             let cursors: Vec<Option<&[u8]>> = work
                 .cursors
                 .iter()
                 .map(|cursor| cursor.as_deref())
                 .collect();
+            let files = tree.levels.iter_mut().flatten();
+            for file in files {
+                file.busy |= work.rests.is_resting(file.number, now);
+            }
             policy::plan(tree, &keyspace.options(), &cursors)
         });
         match claimed {
@@ -140,7 +157,7 @@ impl MergeJob {
         keyspace: &KeyspaceCore,
         range: Option<&KeyRange>,
         plan: impl for<'a> Fn(
-            &TreeSummary<&'a [u8]>,
+            &mut TreeSummary<&'a [u8]>,
             &'a KeyspaceWork,
             Option<&'a KeyRange>,
         ) -> Plan<&'a [u8]>,
@@ -150,7 +167,7 @@ impl MergeJob {
             return Claimed::Later;
         }
         let version = Shared::clone(&keyspace.state().version);
-        let next = plan(&summary(&version, &work), &work, range);
+        let next = plan(&mut summary(&version, &work), &work, range);
         let own = |claim: &Claim<&[u8]>| claim.map(|key| Box::from(*key));
         let job = match next {
             Plan::Idle => {
@@ -159,8 +176,10 @@ impl MergeJob {
                     level_count: work.level_count,
                     ..KeyspaceWork::default()
                 };
-                let is_done =
-                    || matches!(plan(&summary(&version, &alone), &alone, range), Plan::Idle);
+                let is_done = || {
+                    let next = plan(&mut summary(&version, &alone), &alone, range);
+                    matches!(next, Plan::Idle)
+                };
                 return if work.claims.is_empty() || is_done() {
                     Claimed::Nothing
                 } else {
@@ -222,9 +241,25 @@ impl MergeJob {
         }
     }
 
-    /// Gives the claims back.
-    pub(super) fn release(&self, keyspace: &KeyspaceCore) {
+    /// The files that it brings down.
+    fn uppers(&self) -> Vec<FileNumber> {
+        match self {
+            Self::Resize { .. } => Vec::new(),
+            Self::Move { file, .. } => vec![file.meta.number],
+            Self::Merge { inputs, .. } => {
+                let upper = inputs.upper.iter();
+                upper.map(|file| file.meta.number).collect()
+            }
+        }
+    }
+
+    /// Gives the claims back; how it went decides which files rest from `now` on.
+    pub(super) fn release(&self, keyspace: &KeyspaceCore, outcome: &Result<()>, now: Duration) {
         let mut work = keyspace.work.lock();
+        match outcome {
+            Ok(()) => work.rests.note_success(&self.inputs()),
+            Err(_) => work.rests.note_failure(&self.uppers(), now),
+        }
         for number in self.inputs() {
             work.busy.remove(&number);
         }
@@ -326,11 +361,16 @@ impl Engine {
                 number,
             })
             .collect();
+        records.extend(written.runs.iter().map(|run| Record::AddRun {
+            keyspace: id,
+            file: *run,
+        }));
         records.extend(adds.iter().map(|(level, file)| Record::AddFile {
             keyspace: id,
             level: *level,
             file: file.meta.clone(),
         }));
+        records.extend(dead_records(id, &written.dead));
         written.created.name_by(|| {
             self.catalog.commit_in(
                 keyspace,
@@ -338,6 +378,7 @@ impl Engine {
                 |state| {
                     let version = self.next_version(keyspace, state, &adds, &removes);
                     keyspace.install_version(version);
+                    self.drop_needless_lists(keyspace, state, &written.dead);
                 },
             )
         })?;
@@ -349,7 +390,8 @@ impl Engine {
         self.grant_filters(keyspace, entries);
         let bytes = |files: &mut dyn Iterator<Item = &FileMeta>| files.map(FileMeta::bytes).sum();
         let read: u64 = bytes(&mut inputs.files().map(|file| &file.meta));
-        let bytes_written: u64 = bytes(&mut written.tables.iter());
+        let run_bytes: u64 = written.runs.iter().map(|run| run.length).sum();
+        let bytes_written: u64 = bytes(&mut written.tables.iter()) + run_bytes;
         stats::add(&self.counters.merge_bytes_read, read);
         stats::add(&self.counters.merge_bytes_written, bytes_written);
         stats::add(&self.counters.run_bytes_read, merged.run_bytes_read);
@@ -452,12 +494,22 @@ impl Engine {
         tree: &TreeSummary<&[u8]>,
         inputs: &Inputs,
         target: usize,
-        options: &KeyspaceOptions,
+        options: &Shared<KeyspaceOptions>,
     ) -> Values {
-        if !Placement::of(tree, options).merges_in_place(target) {
-            return Values::Kept;
-        }
-        Values::in_place(Shared::clone(inputs.version.values()), self.value_windows())
+        let values = inputs.version.values();
+        let (in_runs, files) = if Placement::of(tree, options).merges_in_place(target) {
+            (InRuns::ComeBack, inputs.runs_where(|_| true).len())
+        } else {
+            let sparse = inputs.runs_where(|file| {
+                let usage = values.usage(file).unwrap_or_default();
+                policy::is_sparse(usage.referred, usage.length)
+            });
+            let files = sparse.len();
+            (InRuns::Stay(sparse), files)
+        };
+        let windows = self.value_windows().over(files);
+        let options = Shared::clone(options);
+        Values::merged(Shared::clone(values), windows, in_runs, options)
     }
 
     /// For a job that reads values in the order of their keys.
@@ -501,6 +553,22 @@ impl Engine {
         }
     }
 
+    /// Lets go of those of `lists` that went with the very edit that brought them: with it died the last
+    /// values of the logs that they speak of.
+    pub(super) fn drop_needless_lists(
+        &self,
+        keyspace: &KeyspaceCore,
+        state: &ManifestState,
+        lists: &[DeadList],
+    ) {
+        let known = state.keyspaces.get(&keyspace.id());
+        for list in lists {
+            if known.is_some_and(|it| !it.values.dead.contains_key(&list.number)) {
+                self.obsolete.add(FileName::Dead(list.number));
+            }
+        }
+    }
+
     /// Handles for new files of `level`.
     pub(super) fn handles(&self, level: usize, files: &[FileMeta]) -> Vec<Placed> {
         let handle = |file: &FileMeta| FileHandle::new(file.clone(), Arc::clone(&self.obsolete));
@@ -522,7 +590,14 @@ impl KeyspaceCore {
         let backlog = Backlog {
             level0_runs: tree.level(0).len(),
             pending_bytes: policy::pending_bytes(&tree, &options),
+            // Where collections fail, nobody waits for them.
+            garbage_bytes: if self.collection_failure.is_there() {
+                0
+            } else {
+                policy::garbage_excess(&tree, &options)
+            },
         };
+        self.set_values_behind_max(policy::values_behind_max(&tree, &options));
         work.allowed = tree.allowed;
         self.set_pressure(policy::pressure(backlog, &options), state.waiting.len());
     }
@@ -578,7 +653,9 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
         tombstones: file.meta.tombstones(),
         sequence_min: file.meta.sequence_min(),
         transient_bytes: file.meta.transient_bytes(),
+        pinned_bytes: version.values().pinned_bytes(&file.meta),
         transient_runs: file.meta.transient_runs(),
+        log_bytes: file.meta.log_bytes(),
         filter_units: file.meta.filter_units(),
         busy: work.busy.contains(&file.meta.number),
     };
@@ -591,7 +668,32 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
             .collect(),
         claims: work.claims.iter().map(Claim::borrowed).collect(),
         allowed: work.allowed.clone(),
+        logs: version.logs().iter().map(log_summary).collect(),
     }
+}
+
+fn log_summary(log: &LogUse) -> LogSummary {
+    LogSummary {
+        number: log.file.number,
+        table_bytes: log.file.end - log.file.length,
+        live_bytes: log.live.bytes,
+        dead_bytes: log.file.length - log.live.bytes,
+        moves: log.file.entries + log.moves,
+        is_ready: log.is_settled,
+        is_open: log.is_open,
+    }
+}
+
+/// The records that add lists of dead values.
+pub(super) fn dead_records(
+    keyspace: KeyspaceId,
+    lists: &[DeadList],
+) -> impl Iterator<Item = Record> {
+    let add = move |list: &DeadList| Record::AddDead {
+        keyspace,
+        list: list.clone(),
+    };
+    lists.iter().map(add)
 }
 
 /// A level as the manifest writes it.

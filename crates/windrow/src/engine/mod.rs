@@ -25,6 +25,7 @@
 mod admin;
 mod catalog;
 mod checkpoint;
+mod collect_job;
 mod commit;
 mod commit_queue;
 mod events;

@@ -270,7 +270,11 @@ fn prepare_directory(
         .any(|file| {
             matches!(
                 file,
-                FileName::Current | FileName::Wal(_) | FileName::Table(_) | FileName::Values(_)
+                FileName::Current
+                    | FileName::Wal(_)
+                    | FileName::Table(_)
+                    | FileName::Values(_)
+                    | FileName::Dead(_)
             )
         });
     if !is_database {

@@ -50,7 +50,7 @@ impl<'a> Recovery<'a> {
     ) -> Self {
         let mut logs = BTreeMap::new();
         for (&id, keyspace) in &state.keyspaces {
-            let open = keyspace.values.values();
+            let open = keyspace.values.files.values();
             for log in open.filter(|file| file.kind == ValueFileKind::OpenLog) {
                 let open = OpenLog {
                     keyspace: id,
@@ -115,7 +115,7 @@ impl<'a> Recovery<'a> {
     /// The value file that `pointer` leads to, as its keyspace knows it.
     fn file(&self, keyspace: KeyspaceId, pointer: &ValuePointer) -> Result<ValueFileMeta> {
         let known = self.state.keyspaces.get(&keyspace);
-        let file = known.and_then(|keyspace| keyspace.values.get(&pointer.file));
+        let file = known.and_then(|keyspace| keyspace.values.files.get(&pointer.file));
         file.map(ValueFileState::as_read).ok_or_else(|| {
             Error::new(
                 ErrorKind::Corruption,
@@ -137,14 +137,15 @@ impl<'a> Recovery<'a> {
         let Some(log) = self.logs.get_mut(&pointer.file) else {
             return Ok(());
         };
-        if pointer.offset < log.file.length {
+        if pointer.offset != log.file.length {
             return Err(Error::corruption(
                 &FileName::Values(pointer.file).to_string(),
                 pointer.offset,
-                "the write-ahead log points to a value before those of earlier entries",
+                "the write-ahead log points to a value that does not follow those of earlier entries",
             ));
         }
         log.file.length = pointer.offset + pointer.record_bytes;
+        log.file.end = log.file.length;
         log.file.entries += 1;
         log.file.value_bytes += pointer.value_bytes;
         log.last_sequence = sequence;

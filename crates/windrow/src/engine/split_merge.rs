@@ -22,7 +22,7 @@ use crate::compact::output::{Created, Written};
 use crate::manifest::names::FileName;
 use crate::policy::{Claim, ReadPoints};
 use crate::table::FileMeta;
-use crate::value::ValueFileMeta;
+use crate::value::{DeadList, ValueFileMeta};
 
 /// A leader that waits for parts looks again after this time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -54,6 +54,7 @@ struct PartWritten {
     part: usize,
     tables: Vec<FileMeta>,
     runs: Vec<ValueFileMeta>,
+    dead: Vec<DeadList>,
     created: Vec<FileName>,
     entries: u64,
     run_bytes_read: u64,
@@ -124,6 +125,7 @@ impl Taken {
                 part: self.part,
                 tables: merged.written.tables,
                 runs: merged.written.runs,
+                dead: merged.written.dead,
                 created: merged.written.created.release(),
                 entries: merged.entries,
                 run_bytes_read: merged.run_bytes_read,
@@ -186,6 +188,7 @@ impl Engine {
         let mut written = Written {
             tables: Vec::new(),
             runs: Vec::new(),
+            dead: Vec::new(),
             created: Created::adopt(self, files.collect()), // I2
         };
         if let Some(error) = failed {
@@ -196,6 +199,7 @@ impl Engine {
         for part in parts {
             written.tables.extend(part.tables);
             written.runs.extend(part.runs);
+            written.dead.extend(part.dead);
         }
         Ok(Merged {
             written,

@@ -41,6 +41,14 @@ pub struct Stats {
     pub value_log_bytes: u64,
     /// Bytes of transient runs read by merges that put values in place.
     pub run_bytes_read: u64,
+    /// Collections of value logs.
+    pub collections: u64,
+    /// Bytes read by collections.
+    pub collection_bytes_read: u64,
+    /// Bytes written by collections.
+    pub collection_bytes_written: u64,
+    /// Dead values that collections have left behind.
+    pub values_collected: u64,
     /// Memtables flushed.
     pub flushes: u64,
     /// Merges finished.
@@ -81,7 +89,7 @@ impl Stats {
     /// Bytes the engine has written: log, manifest, tables and value files.
     pub fn written_bytes(&self) -> u64 {
         let tables = self.flush_bytes + self.merge_bytes_written;
-        let values = self.run_bytes_written + self.value_log_bytes;
+        let values = self.run_bytes_written + self.value_log_bytes + self.collection_bytes_written;
         self.wal_bytes + self.manifest_bytes + tables + values
     }
 
@@ -149,6 +157,10 @@ pub struct KeyspaceStats {
     pub runs: ValueFileStats,
     /// Its value logs.
     pub value_logs: ValueFileStats,
+    /// Lists of values in logs that are dead and not collected.
+    pub dead_lists: usize,
+    /// Bytes in them.
+    pub dead_list_bytes: u64,
 }
 
 /// What the value files of a keyspace look like now.
@@ -160,8 +172,11 @@ pub struct ValueFileStats {
     pub files: usize,
     /// Bytes in them.
     pub bytes: u64,
-    /// Bytes of those that tables refer to.
+    /// Bytes of values that tables refer to.
     pub live_bytes: u64,
+    /// Bytes of values that no table refers to any more. What neither counts has not been flushed, or
+    /// leads on pointers into collected logs.
+    pub dead_bytes: u64,
 }
 
 /// What a level looks like now.
@@ -318,6 +333,10 @@ pub(crate) struct Counters {
     pub(crate) run_bytes_written: AtomicU64,
     pub(crate) value_log_bytes: AtomicU64,
     pub(crate) run_bytes_read: AtomicU64,
+    pub(crate) collections: AtomicU64,
+    pub(crate) collection_bytes_read: AtomicU64,
+    pub(crate) collection_bytes_written: AtomicU64,
+    pub(crate) values_collected: AtomicU64,
     pub(crate) flushes: AtomicU64,
     pub(crate) merges: AtomicU64,
     pub(crate) merge_parts: AtomicU64,
@@ -341,6 +360,10 @@ impl Counters {
             run_bytes_written: zero(),
             value_log_bytes: zero(),
             run_bytes_read: zero(),
+            collections: zero(),
+            collection_bytes_read: zero(),
+            collection_bytes_written: zero(),
+            values_collected: zero(),
             flushes: zero(),
             merges: zero(),
             merge_parts: zero(),
@@ -390,6 +413,16 @@ impl Counters {
             (&self.run_bytes_written, &mut stats.run_bytes_written),
             (&self.value_log_bytes, &mut stats.value_log_bytes),
             (&self.run_bytes_read, &mut stats.run_bytes_read),
+            (&self.collections, &mut stats.collections),
+            (
+                &self.collection_bytes_read,
+                &mut stats.collection_bytes_read,
+            ),
+            (
+                &self.collection_bytes_written,
+                &mut stats.collection_bytes_written,
+            ),
+            (&self.values_collected, &mut stats.values_collected),
             (&self.flushes, &mut stats.flushes),
             (&self.merges, &mut stats.merges),
             (&self.merge_parts, &mut stats.merge_parts),

@@ -27,6 +27,7 @@ use crate::log::batch::{self, BatchReader};
 use crate::log::{LogSync, LogWriter};
 use crate::manifest::Record;
 use crate::manifest::names::FileName;
+use crate::options::KeyspaceOptions;
 use crate::policy::{self, Class};
 use crate::value::{ValueFileMeta, ValueLogWriter, ValuePointer};
 
@@ -38,6 +39,8 @@ pub(crate) struct ValueLog {
     last_sequence: SequenceNumber,
     /// Those that are full, oldest first.
     full: Vec<FullLog>,
+    /// Bytes to which entries of the active memtable point.
+    behind: u64,
 }
 
 /// A value log to which nothing is added.
@@ -57,7 +60,19 @@ impl ValueLog {
             length: position.end,
             entries: position.entries,
             value_bytes: position.value_bytes,
+            end: position.end,
         })
+    }
+
+    /// Bytes to which entries of the active memtable point.
+    pub(super) fn behind(&self) -> u64 {
+        self.behind
+    }
+
+    /// The active memtable is put aside; returns how far the active log has come.
+    pub(super) fn note_rotation(&mut self) -> Option<ValueFileMeta> {
+        self.behind = 0;
+        self.position()
     }
 
     /// The records that seal every log as it is now.
@@ -115,7 +130,7 @@ impl ValueLog {
     }
 
     /// Nothing more is added to the active log.
-    fn retire(&mut self) {
+    pub(super) fn retire(&mut self) {
         let last_sequence = self.last_sequence;
         let position = self.position();
         self.full.extend(position.map(|file| FullLog {
@@ -149,22 +164,31 @@ impl Touched {
         Ok(bytes)
     }
 
-    /// The record that points to the values was written, with entries up to `last`.
-    pub(super) fn keep(&self, last: SequenceNumber) {
+    /// The record that points to the values was written, with entries up to `last`. Returns whether as
+    /// much stands behind any memtable as may.
+    pub(super) fn keep(&self, last: SequenceNumber) -> bool {
+        let mut is_enough = false;
         for keyspace in &self.0 {
             let mut log = keyspace.value_log.lock();
             log.last_sequence = last;
             if let Some(active) = &mut log.active {
+                let before = active.position().end;
                 active.keep();
+                let more = active.position().end - before;
+                log.behind += more;
             }
+            is_enough |= keyspace.is_enough_behind(log.behind);
         }
+        is_enough
     }
 
-    /// It was not.
+    /// It was not: a log to which values were written ends before them.
     pub(super) fn forget(&self) {
         for keyspace in &self.0 {
-            if let Some(active) = &mut keyspace.value_log.lock().active {
-                active.forget();
+            let mut log = keyspace.value_log.lock();
+            let is_clean = log.active.as_mut().is_none_or(ValueLogWriter::forget);
+            if !is_clean {
+                log.retire();
             }
         }
     }
@@ -249,13 +273,17 @@ impl Engine {
         value: &[u8],
         touched: &mut Touched,
     ) -> Result<bool> {
-        let pointer = match kind {
-            Kind::Value => self.append_value(keyspace, key, value, touched)?,
-            _ => None,
-        };
-        let Some(pointer) = pointer else {
+        let options = keyspace.options();
+        let is_large =
+            kind == Kind::Value && policy::class(key.len(), value.len(), &options) == Class::Large;
+        if !is_large {
             batch::put_entry(record, keyspace.id(), kind, key, value);
             return Ok(false);
+        }
+        let Some(pointer) = self.append_value(keyspace, &options, key, value, touched)? else {
+            // The keyspace is gone, and nobody reads what is written to it.
+            batch::put_entry(record, keyspace.id(), Kind::Tombstone, key, &[]);
+            return Ok(true);
         };
         let mut encoded = Vec::new();
         pointer.encode(&mut encoded);
@@ -263,22 +291,19 @@ impl Engine {
         Ok(true)
     }
 
-    /// Appends a value to the log of its keyspace, if it belongs there.
+    /// Appends a value to the log of its keyspace; `None` where that was dropped.
     fn append_value(
         &self,
         keyspace: &Arc<KeyspaceCore>,
+        options: &KeyspaceOptions,
         key: &[u8],
         value: &[u8],
         touched: &mut Touched,
     ) -> Result<Option<ValuePointer>> {
-        let options = keyspace.options();
-        if policy::class(key.len(), value.len(), &options) != Class::Large {
-            return Ok(None);
-        }
         // What a group adds goes to one log.
         let is_touched = touched.0.iter().any(|known| Arc::ptr_eq(known, keyspace));
         if !is_touched {
-            self.make_room_for_values(keyspace, policy::value_log_bytes(&options))?;
+            self.make_room_for_values(keyspace, options)?;
         }
         let mut log = keyspace.value_log.lock();
         let Some(active) = &mut log.active else {
@@ -288,10 +313,16 @@ impl Engine {
         active.append(key, value, options.compression).map(Some)
     }
 
-    /// Begins a new value log where the present one has `bytes_max` or there is none.
-    fn make_room_for_values(&self, keyspace: &Arc<KeyspaceCore>, bytes_max: u64) -> Result<()> {
+    /// Begins a new value log where the present one is full or there is none.
+    fn make_room_for_values(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        options: &KeyspaceOptions,
+    ) -> Result<()> {
         let mut log = keyspace.value_log.lock();
-        if log.position().is_some_and(|file| file.length < bytes_max) {
+        let is_full =
+            |file: ValueFileMeta| policy::is_value_log_full(file.length, file.entries, options);
+        if log.position().is_some_and(|file| !is_full(file)) {
             return Ok(());
         }
         log.retire();
@@ -344,7 +375,11 @@ impl Engine {
             log.commit()
         });
         match &written {
-            Ok(()) => touched.keep(last),
+            Ok(()) => {
+                if touched.keep(last) {
+                    self.background.request_rotation();
+                }
+            }
             Err(_) => touched.forget(),
         }
         written

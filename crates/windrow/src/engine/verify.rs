@@ -2,10 +2,15 @@
 //!
 //! Concurrency: works on held versions; runs beside everything else.
 
+use std::collections::BTreeMap;
+
 use super::stats::VerifyReport;
 use super::{Engine, KeyspaceCore};
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::filter::FILTER_UNITS_MAX;
+use crate::manifest::names::FileName;
+use crate::manifest::{ValueState, Version};
+use crate::value::read_dead_list;
 
 impl Engine {
     /// Checks every table of every keyspace, block by block, against the manifest, and every value
@@ -20,7 +25,11 @@ impl Engine {
     }
 
     fn verify_keyspace(&self, keyspace: &KeyspaceCore, report: &mut VerifyReport) -> Result<()> {
-        let state = keyspace.state_full();
+        // Under the catalog's lock, so that both are of the same edit.
+        let (state, recorded) = self.catalog.with_state(|manifest| {
+            let recorded = manifest.keyspaces.get(&keyspace.id());
+            (keyspace.state_full(), recorded.map(|it| it.values.clone()))
+        });
         if let Err(contradiction) = state.version.check() {
             report.damage.push(Error::new(
                 ErrorKind::Corruption,
@@ -28,7 +37,10 @@ impl Engine {
             ));
         }
         // Past what is open already, as for tables.
-        let mut values = self.value_windows();
+        let files = state.version.values().iter().count();
+        let mut values = self.value_windows().over(files);
+        let mut live: BTreeMap<FileNumber, u64> = BTreeMap::new();
+        let damage_before = report.damage.len();
         for file in state
             .version
             .levels()
@@ -41,8 +53,9 @@ impl Engine {
                 Ok(table) => {
                     let mut check_value = |key: &[u8], pointer: &[u8]| {
                         report.values += 1;
-                        let (file, pointer) = state.version.values().resolve(pointer)?;
-                        values.read(&file.meta, key, &pointer).map(drop)
+                        let place = state.version.values().resolve(pointer)?;
+                        *live.entry(place.file.meta.number).or_default() += 1;
+                        place.read(&mut values, key).map(drop)
                     };
                     let checked = table.verify(&mut report.damage, &mut check_value)?;
                     report.segments += checked.segments;
@@ -54,6 +67,57 @@ impl Engine {
                     return Err(error);
                 }
                 Err(error) => report.damage.push(error),
+            }
+        }
+        // Where a table cannot be read nobody knows what it refers to.
+        if report.damage.len() == damage_before
+            && let Some(recorded) = recorded
+        {
+            self.verify_logs(&state.version, &recorded, &live, report)?;
+        }
+        Ok(())
+    }
+
+    /// Checks for each value log to which nothing comes to refer any more that its records are referred
+    /// to or dead, one or the other. `live` counts what was found to be referred to.
+    fn verify_logs(
+        &self,
+        version: &Version,
+        recorded: &ValueState,
+        live: &BTreeMap<FileNumber, u64>,
+        report: &mut VerifyReport,
+    ) -> Result<()> {
+        let mut dead: BTreeMap<FileNumber, u64> = BTreeMap::new();
+        for list in recorded.dead.values() {
+            let vfs = &*self.options.vfs;
+            let counted = read_dead_list(vfs, &self.directory, list, |file, _| {
+                let table = recorded.relocated.get(&file).map(|it| it.table);
+                let file = table.map_or(file, |table| table.successor);
+                *dead.entry(file).or_default() += 1;
+                Ok(())
+            });
+            match counted {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                Err(error) => {
+                    report.damage.push(error);
+                    return Ok(());
+                }
+            }
+        }
+        for log in version.logs().iter().filter(|log| log.is_settled) {
+            let number = log.file.number;
+            let count = |counts: &BTreeMap<FileNumber, u64>| {
+                counts.get(&number).copied().unwrap_or_default()
+            };
+            let (live, dead) = (count(live), count(&dead));
+            if live != log.live.entries || live + dead != log.file.entries {
+                let what = format!(
+                    "it holds {} values, of which {live} are referred to ({} recorded) and {dead} dead",
+                    log.file.entries, log.live.entries
+                );
+                let name = FileName::Values(number).to_string();
+                report.damage.push(Error::corruption(&name, 0, what));
             }
         }
         Ok(())

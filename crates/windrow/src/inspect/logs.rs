@@ -180,6 +180,29 @@ fn change(record: &Change) -> Record<'_> {
             last_sequence,
         } => value_file(keyspace(Record::new("seal_value_log"), *id), file)
             .number("last_sequence", *last_sequence),
+        Change::AddSuccessor { keyspace: id, file } => {
+            value_file(keyspace(Record::new("add_successor"), *id), file)
+        }
+        Change::Relocate {
+            keyspace: id,
+            table,
+        } => keyspace(Record::new("relocate"), *id)
+            .number("origin", table.origin.0)
+            .number("origin_bytes", table.origin_bytes)
+            .number("successor", table.successor.0)
+            .number("offset", table.offset)
+            .number("entries", table.entries),
+        Change::AddDead { keyspace: id, list } => keyspace(Record::new("add_dead"), *id)
+            .number("list", list.number.0)
+            .number("length", list.length)
+            .number("values", list.counts.values().sum()),
+        Change::TakeDead {
+            keyspace: id,
+            list,
+            files,
+        } => keyspace(Record::new("take_dead"), *id)
+            .number("list", list.0)
+            .number("value_files", files.len() as u64),
         Change::LevelCount {
             keyspace: id,
             count,

@@ -8,8 +8,13 @@ use std::io;
 use super::tables::compression_name;
 use super::{File, Record, Report};
 use crate::base::{Error, FileNumber, Result};
-use crate::value::{Found, RECORD_BYTES_MAX, find_record};
+use crate::value::{
+    Found, RECORD_HEAD_BYTES_MAX, each_dead, find_moves, find_record, record_bytes,
+};
 use crate::vfs::{self, read_exact_at};
+
+/// How much is read at a time, unless a record is longer.
+const READ_BYTES: usize = 1 << 20;
 
 /// Shows a value file.
 pub(super) fn values(file: &File<'_>, number: FileNumber, report: &mut Report<'_>) -> Result<()> {
@@ -31,9 +36,25 @@ pub(super) fn values(file: &File<'_>, number: FileNumber, report: &mut Report<'_
     };
     while window.position() < length {
         let offset = window.position();
-        let bytes = window
-            .fill()
-            .map_err(|error| Error::read(file.name, offset, error))?;
+        let read = |error| Error::read(file.name, offset, error);
+        let mut bytes = window.fill(RECORD_HEAD_BYTES_MAX).map_err(read)?;
+        if let Some(length) = record_bytes(bytes) {
+            bytes = window.fill(length).map_err(read)?;
+        }
+        if let Some(moves) = find_moves(bytes, (number, offset)) {
+            let moves = moves.map_err(|error| error.in_file(file.name, offset));
+            let Some(moves) = report.sound(moves)? else {
+                break;
+            };
+            report.show(
+                &Record::new("relocations")
+                    .number("offset", offset)
+                    .number("origin", moves.origin.0)
+                    .number("entries", moves.entries as u64),
+            )?;
+            window.passed += moves.bytes;
+            continue;
+        }
         let found = find_record(bytes, (number, offset));
         // Where a record has no form, nobody knows where the next one begins.
         let found = found.map_err(|error| error.in_file(file.name, offset));
@@ -49,6 +70,31 @@ pub(super) fn values(file: &File<'_>, number: FileNumber, report: &mut Report<'_
         window.passed += found.record_bytes;
     }
     Ok(())
+}
+
+/// Shows a list of dead values.
+pub(super) fn dead_list(
+    file: &File<'_>,
+    number: FileNumber,
+    report: &mut Report<'_>,
+) -> Result<()> {
+    let source = file.open()?;
+    let length = source
+        .length()
+        .map_err(|error| Error::io("read the length of", file.path, error))?;
+    report.show(
+        &Record::new("dead")
+            .number("file", number.0)
+            .number("length", length),
+    )?;
+    let shown = each_dead(&*source, number, length, |values, offset| {
+        report.show(
+            &Record::new("dead_value")
+                .number("file", values.0)
+                .number("offset", offset),
+        )
+    });
+    report.sound(shown).map(drop)
 }
 
 fn record_of<'a>(found: &Found<'a>, offset: u64) -> Record<'a> {
@@ -68,7 +114,7 @@ fn record_of<'a>(found: &Found<'a>, offset: u64) -> Record<'a> {
         .text("checksum", checksum)
 }
 
-/// A part of the file: what two of the longest records take, or less.
+/// A part of the file: what is looked at, and somewhat more.
 struct Window<'a> {
     source: &'a dyn vfs::File,
     length: u64,
@@ -85,15 +131,15 @@ impl Window<'_> {
         self.offset + self.passed as u64
     }
 
-    /// The bytes from the position on: as many as a record can have, or all that are left.
-    fn fill(&mut self) -> io::Result<&[u8]> {
+    /// The bytes from the position on: at least so many, or all that are left.
+    fn fill(&mut self, count: usize) -> io::Result<&[u8]> {
         let left = usize::try_from(self.length - self.position()).unwrap_or(usize::MAX);
-        if self.bytes.len() - self.passed < left.min(RECORD_BYTES_MAX) {
+        if self.bytes.len() - self.passed < left.min(count) {
             self.offset = self.position();
             self.bytes.drain(..self.passed);
             self.passed = 0;
             let kept = self.bytes.len();
-            self.bytes.resize(left.min(2 * RECORD_BYTES_MAX), 0);
+            self.bytes.resize(left.min(count.max(READ_BYTES)), 0);
             let offset = self.offset + kept as u64;
             read_exact_at(self.source, &mut self.bytes[kept..], offset)?;
         }
@@ -106,7 +152,7 @@ mod tests {
     use crate::base::{ErrorKind, FileNumber};
     use crate::codec::Compression;
     use crate::inspect::dump;
-    use crate::value::{Keys, ValueWriter};
+    use crate::value::ValueLogWriter;
     use crate::vfs::{OpenMode, OsVfs, Vfs, write_all_at};
 
     /// With keys in its records a file is checked, and what is behind a damaged record is shown.
@@ -114,14 +160,15 @@ mod tests {
     fn records_with_keys_are_verified() {
         let folder = tempfile::tempdir().unwrap();
         let number = FileNumber(15);
-        let mut writer =
-            ValueWriter::create(&OsVfs, folder.path(), number, Keys::InRecords).unwrap();
+        let mut writer = ValueLogWriter::create(&OsVfs, folder.path(), number).unwrap();
         for (key, value) in [("apple", "red"), ("apricot", "orange"), ("plum", "blue")] {
             writer
                 .append(key.as_bytes(), value.as_bytes(), Compression::None)
                 .unwrap();
         }
-        let length = writer.finish().unwrap().length;
+        writer.write().unwrap();
+        writer.keep();
+        let length = writer.position().end;
         let path = folder.path().join("000015.values");
         let shown = || {
             let mut out = Vec::new();

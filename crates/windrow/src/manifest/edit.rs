@@ -14,9 +14,12 @@ use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::options::RecordedOptions;
 use crate::table::FileMeta;
-use crate::value::ValueFileMeta;
+use crate::value::{DeadList, RelocationTable, ValueFileMeta};
 
-use super::file_codec::{put_file, put_value_file, read_file, read_value_file};
+use super::file_codec::{
+    put_dead_list, put_file, put_table, put_value_file, read_dead_list, read_file, read_table,
+    read_value_file,
+};
 
 /// The version of the whole on-disk format that this build writes and reads.
 const FORMAT_VERSION: u64 = 1;
@@ -80,6 +83,28 @@ pub(crate) enum Record {
         file: ValueFileMeta,
         last_sequence: SequenceNumber,
     },
+    /// A value file that holds what was live in value logs, complete.
+    AddSuccessor {
+        keyspace: KeyspaceId,
+        file: ValueFileMeta,
+    },
+    /// Pointers into the origin of the table lead through it from here on. Where that is a value log,
+    /// it is no longer part of the database.
+    Relocate {
+        keyspace: KeyspaceId,
+        table: RelocationTable,
+    },
+    /// A list of dead values. It goes by itself once none of the value files that it speaks of is left.
+    AddDead {
+        keyspace: KeyspaceId,
+        list: DeadList,
+    },
+    /// What a list says of these value files is known to a successor.
+    TakeDead {
+        keyspace: KeyspaceId,
+        list: FileNumber,
+        files: Vec<FileNumber>,
+    },
     /// The nominal number of levels below level 0, from which capacities are computed.
     LevelCount { keyspace: KeyspaceId, count: u8 },
     /// Every entry of the keyspace up to this sequence number is in table files.
@@ -129,6 +154,10 @@ mod tag {
     pub(super) const ADD_VALUE_LOG: u64 = 16;
     pub(super) const VALUE_LOG_AT: u64 = 17;
     pub(super) const SEAL_VALUE_LOG: u64 = 18;
+    pub(super) const ADD_SUCCESSOR: u64 = 19;
+    pub(super) const RELOCATE: u64 = 20;
+    pub(super) const ADD_DEAD: u64 = 21;
+    pub(super) const TAKE_DEAD: u64 = 22;
 }
 
 impl Edit {
@@ -237,6 +266,33 @@ impl Record {
                 put_varint(body, *last_sequence);
                 tag::SEAL_VALUE_LOG
             }
+            Self::AddSuccessor { keyspace, file } => {
+                put_varint(body, u64::from(keyspace.0));
+                put_value_file(body, file);
+                tag::ADD_SUCCESSOR
+            }
+            Self::Relocate { keyspace, table } => {
+                put_varint(body, u64::from(keyspace.0));
+                put_table(body, table);
+                tag::RELOCATE
+            }
+            Self::AddDead { keyspace, list } => {
+                put_varint(body, u64::from(keyspace.0));
+                put_dead_list(body, list);
+                tag::ADD_DEAD
+            }
+            Self::TakeDead {
+                keyspace,
+                list,
+                files,
+            } => {
+                put_varint(body, u64::from(keyspace.0));
+                put_varint(body, list.0);
+                for file in files {
+                    put_varint(body, file.0);
+                }
+                tag::TAKE_DEAD
+            }
             Self::LevelCount { keyspace, count } => {
                 put_varint(body, u64::from(keyspace.0));
                 body.push(*count);
@@ -320,6 +376,23 @@ impl Record {
                 keyspace: read_keyspace(&mut reader)?,
                 file: read_value_file(&mut reader)?,
                 last_sequence: read_sequence(&mut reader)?,
+            },
+            tag::ADD_SUCCESSOR => Self::AddSuccessor {
+                keyspace: read_keyspace(&mut reader)?,
+                file: read_value_file(&mut reader)?,
+            },
+            tag::RELOCATE => Self::Relocate {
+                keyspace: read_keyspace(&mut reader)?,
+                table: read_table(&mut reader)?,
+            },
+            tag::ADD_DEAD => Self::AddDead {
+                keyspace: read_keyspace(&mut reader)?,
+                list: read_dead_list(&mut reader)?,
+            },
+            tag::TAKE_DEAD => Self::TakeDead {
+                keyspace: read_keyspace(&mut reader)?,
+                list: read_number(&mut reader)?,
+                files: read_numbers(&mut reader)?,
             },
             tag::LEVEL_COUNT => Self::LevelCount {
                 keyspace: read_keyspace(&mut reader)?,
@@ -417,6 +490,14 @@ fn read_level(reader: &mut Reader<'_>) -> Result<u8, DecodeError> {
 
 fn read_number(reader: &mut Reader<'_>) -> Result<FileNumber, DecodeError> {
     reader.varint("number of a file").map(FileNumber)
+}
+
+fn read_numbers(reader: &mut Reader<'_>) -> Result<Vec<FileNumber>, DecodeError> {
+    let mut numbers = Vec::new();
+    while !reader.is_empty() {
+        numbers.push(read_number(reader)?);
+    }
+    Ok(numbers)
 }
 
 fn read_sequence(reader: &mut Reader<'_>) -> Result<SequenceNumber, DecodeError> {

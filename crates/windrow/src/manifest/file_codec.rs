@@ -3,6 +3,8 @@
 //! I1. What decodes is consistent in itself: at least one segment, segments one behind the other,
 //!     ordered keys and sequence numbers, no more tombstones than entries.
 
+use std::collections::BTreeMap;
+
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::{KEY_BYTES_MAX, SEGMENTS_MAX};
 use crate::base::{FileNumber, SegmentId};
@@ -11,7 +13,7 @@ use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::table::{FileMeta, References, SegmentMeta};
-use crate::value::ValueFileMeta;
+use crate::value::{DeadList, RelocationTable, ValueFileMeta};
 
 /// Appends `file` to `buffer`.
 pub(super) fn put_file(buffer: &mut Vec<u8>, file: &FileMeta) {
@@ -117,18 +119,87 @@ pub(super) fn put_value_file(buffer: &mut Vec<u8>, file: &ValueFileMeta) {
     put_varint(buffer, file.length);
     put_varint(buffer, file.entries);
     put_varint(buffer, file.value_bytes);
+    put_varint(buffer, file.end - file.length);
+}
+
+/// Appends `table` to `buffer`.
+pub(super) fn put_table(buffer: &mut Vec<u8>, table: &RelocationTable) {
+    put_varint(buffer, table.origin.0);
+    put_varint(buffer, table.origin_bytes);
+    put_varint(buffer, table.successor.0);
+    put_varint(buffer, table.offset);
+    put_varint(buffer, table.entries);
+}
+
+/// Reads what [`put_table`] wrote.
+pub(super) fn read_table(reader: &mut Reader<'_>) -> Result<RelocationTable, DecodeError> {
+    let start = reader.clone();
+    let table = RelocationTable {
+        origin: FileNumber(reader.varint("origin of a relocation table")?),
+        origin_bytes: reader.varint("length of the origin of a relocation table")?,
+        successor: FileNumber(reader.varint("successor of a value log")?),
+        offset: reader.varint("offset of a relocation table")?,
+        entries: reader.varint("entries of a relocation table")?,
+    };
+    if table.entries == 0 || table.entries > table.origin_bytes || table.end().is_none() {
+        return Err(start.error("a relocation table with an impossible number of entries"));
+    }
+    Ok(table)
+}
+
+/// Appends `list` to `buffer`.
+pub(super) fn put_dead_list(buffer: &mut Vec<u8>, list: &DeadList) {
+    put_varint(buffer, list.number.0);
+    put_varint(buffer, list.length);
+    put_varint(buffer, list.counts.len() as u64);
+    for (file, count) in &list.counts {
+        put_varint(buffer, file.0);
+        put_varint(buffer, *count);
+    }
+}
+
+/// Reads what [`put_dead_list`] wrote.
+pub(super) fn read_dead_list(reader: &mut Reader<'_>) -> Result<DeadList, DecodeError> {
+    let number = FileNumber(reader.varint("number of a dead list")?);
+    let length = reader.varint("length of a dead list")?;
+    let files = reader.varint("count of value files of a dead list")?;
+    let mut counts = BTreeMap::new();
+    for _ in 0..files {
+        let start = reader.clone();
+        let file = FileNumber(reader.varint("value file of a dead list")?);
+        let count = reader.varint("count of dead values")?;
+        let last = counts.last_key_value().map(|(last, _)| *last);
+        if last >= Some(file) || count == 0 || count > length {
+            return Err(start.error("counts of a dead list are out of order or impossible"));
+        }
+        counts.insert(file, count);
+    }
+    Ok(DeadList {
+        number,
+        length,
+        counts,
+    })
 }
 
 /// Reads what [`put_value_file`] wrote.
 pub(super) fn read_value_file(reader: &mut Reader<'_>) -> Result<ValueFileMeta, DecodeError> {
     let start = reader.clone();
+    let number = FileNumber(reader.varint("number of a value file")?);
+    let length = reader.varint("length of a value file")?;
+    let entries = reader.varint("entries of a value file")?;
+    let value_bytes = reader.varint("bytes of the values of a value file")?;
+    let behind = reader.varint("bytes behind the records of a value file")?;
+    let end = length
+        .checked_add(behind)
+        .ok_or_else(|| start.error("a value file that is too long"))?;
     let file = ValueFileMeta {
-        number: FileNumber(reader.varint("number of a value file")?),
-        length: reader.varint("length of a value file")?,
-        entries: reader.varint("entries of a value file")?,
-        value_bytes: reader.varint("bytes of the values of a value file")?,
+        number,
+        length,
+        entries,
+        value_bytes,
+        end,
     };
-    if file.length < file.entries || file.is_growing() {
+    if length < entries || file.is_growing() {
         return Err(start.error("a value file with more entries than it can hold"));
     }
     Ok(file)

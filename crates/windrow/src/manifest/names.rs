@@ -17,6 +17,8 @@ pub(crate) enum FileName {
     Table(FileNumber),
     /// A value file.
     Values(FileNumber),
+    /// A list of dead values.
+    Dead(FileNumber),
     /// A manifest.
     Manifest(FileNumber),
     /// Names the manifest that counts.
@@ -45,6 +47,7 @@ impl FileName {
                     "wal" => Self::Wal(number),
                     "table" => Self::Table(number),
                     "values" => Self::Values(number),
+                    "dead" => Self::Dead(number),
                     "manifest" => Self::Manifest(number),
                     _ => return None,
                 }
@@ -60,6 +63,7 @@ impl FileName {
             Self::Wal(number)
             | Self::Table(number)
             | Self::Values(number)
+            | Self::Dead(number)
             | Self::Manifest(number) => Some(number),
             Self::Current | Self::CurrentNew | Self::Lock | Self::Reserve => None,
         }
@@ -72,6 +76,7 @@ impl fmt::Display for FileName {
             Self::Wal(number) => write!(f, "{number}.wal"),
             Self::Table(number) => write!(f, "{number}.table"),
             Self::Values(number) => write!(f, "{number}.values"),
+            Self::Dead(number) => write!(f, "{number}.dead"),
             Self::Manifest(number) => write!(f, "{number}.manifest"),
             Self::Current => f.write_str("CURRENT"),
             Self::CurrentNew => f.write_str("CURRENT.new"),
@@ -93,6 +98,7 @@ mod tests {
                 FileName::Wal(number),
                 FileName::Table(number),
                 FileName::Values(number),
+                FileName::Dead(number),
                 FileName::Manifest(number),
                 FileName::Current,
                 FileName::CurrentNew,
@@ -108,6 +114,10 @@ mod tests {
         assert_eq!(
             FileName::Values(number).to_string(),
             crate::value::file_name(number)
+        );
+        assert_eq!(
+            FileName::Dead(number).to_string(),
+            crate::value::dead_list_name(number)
         );
         assert_eq!(
             FileName::Table(number).to_string(),

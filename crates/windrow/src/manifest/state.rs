@@ -2,9 +2,8 @@
 //!
 //! I1. Every id that occurs is below `next_id`, which is at most [`FILE_NUMBER_MAX`]; no file stands in two places.
 //! I2. Sequence numbers, ids and log numbers only grow.
-//! I3. Between two edits, what tables refer to is in a value file of their keyspace and no more than
-//!     that holds; every run is referred to, and every complete value log, or unflushed entries may
-//!     refer to it.
+//! I3. Between two edits, the value files of a keyspace are [settled](ValueState): what tables refer to
+//!     is there, and nothing stays that nobody needs.
 //! I4. [`snapshot`](ManifestState::snapshot) applied to an empty state gives the same state.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +12,12 @@ use std::fmt;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::options::RecordedOptions;
-use crate::table::{FileMeta, Referred};
-use crate::value::ValueFileMeta;
+use crate::table::FileMeta;
+use crate::value::{DeadList, RelocationTable, ValueFileMeta};
 
 use super::edit::{Edit, Record};
 use super::names::{FILE_NUMBER_MAX, FileName};
+use super::values::{ValueFileKind, ValueState};
 
 /// An edit that does not fit the state it is applied to: on disk, damage; in memory, a bug.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,10 @@ impl fmt::Display for Contradiction {
     }
 }
 
-fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), Contradiction> {
+pub(super) fn require(
+    holds: bool,
+    otherwise: impl FnOnce() -> String,
+) -> Result<(), Contradiction> {
     if holds {
         Ok(())
     } else {
@@ -55,28 +58,7 @@ pub(crate) struct KeyspaceState {
     pub(crate) levels: Vec<BTreeMap<FileNumber, FileMeta>>,
     /// Every entry up to this sequence number is in table files.
     pub(crate) flushed: SequenceNumber,
-    /// The files of transient runs and value logs.
-    pub(crate) values: BTreeMap<FileNumber, ValueFileState>,
-}
-
-/// A value file, and what the tables of its keyspace refer to in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct ValueFileState {
-    /// Of a value log that is being written, what tables refer to.
-    pub(crate) file: ValueFileMeta,
-    pub(crate) kind: ValueFileKind,
-    pub(crate) referred: Referred,
-}
-
-/// What a value file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ValueFileKind {
-    /// A file of a transient run.
-    Run,
-    /// A value log that is being written.
-    OpenLog,
-    /// A value log that is complete; entries up to `last_sequence` refer to it.
-    SealedLog { last_sequence: SequenceNumber },
+    pub(crate) values: ValueState,
 }
 
 impl KeyspaceState {
@@ -87,36 +69,8 @@ impl KeyspaceState {
             level_count: 1,
             levels: vec![BTreeMap::new(); LEVELS_MAX + 1],
             flushed: 0,
-            values: BTreeMap::new(),
+            values: ValueState::default(),
         }
-    }
-
-    /// Adds what `file` refers to in runs, or takes it away, by `count`.
-    fn count_references(
-        &mut self,
-        file: &FileMeta,
-        count: impl Fn(u64, u64) -> Option<u64>,
-    ) -> Result<(), Contradiction> {
-        for (number, referred) in file.segments.iter().flat_map(|it| it.references.iter()) {
-            let value_file = self.values.get_mut(&number).ok_or_else(|| {
-                Contradiction(format!(
-                    "table file {} refers to value file {number}, which is not there",
-                    file.number
-                ))
-            })?;
-            let known = &mut value_file.referred;
-            let entries = count(known.entries, referred.entries);
-            let bytes = count(known.bytes, referred.bytes);
-            let (Some(entries), Some(bytes), true) =
-                (entries, bytes, known.is_log == referred.is_log)
-            else {
-                return Err(Contradiction(format!(
-                    "the references to value file {number} do not add up"
-                )));
-            };
-            (known.entries, known.bytes) = (entries, bytes);
-        }
-        Ok(())
     }
 }
 
@@ -168,6 +122,10 @@ impl ManifestState {
             | Record::RemoveFile { keyspace, .. }
             | Record::ValueLogAt { keyspace, .. }
             | Record::SealValueLog { keyspace, .. }
+            | Record::AddSuccessor { keyspace, .. }
+            | Record::Relocate { keyspace, .. }
+            | Record::AddDead { keyspace, .. }
+            | Record::TakeDead { keyspace, .. }
             | Record::Flushed { keyspace, .. } => Some(*keyspace),
             _ => None,
         });
@@ -180,29 +138,7 @@ impl ManifestState {
             let Some(keyspace) = self.keyspaces.get_mut(id) else {
                 continue;
             };
-            for ValueFileState { file, referred, .. } in keyspace.values.values() {
-                let holds = referred.entries <= file.entries && referred.bytes <= file.length;
-                require(holds, || {
-                    format!(
-                        "more is referred to in value file {} than it holds",
-                        file.number
-                    )
-                })?;
-            }
-            let files = &mut self.files;
-            let flushed = keyspace.flushed;
-            keyspace.values.retain(|number, value_file| {
-                let is_needed = value_file.referred.entries > 0
-                    || match value_file.kind {
-                        ValueFileKind::Run => false,
-                        ValueFileKind::OpenLog => true,
-                        ValueFileKind::SealedLog { last_sequence } => last_sequence > flushed,
-                    };
-                if !is_needed {
-                    files.remove(number);
-                }
-                is_needed
-            });
+            keyspace.values.settle(keyspace.flushed, &mut self.files)?;
         }
         Ok(())
     }
@@ -267,7 +203,7 @@ impl ManifestState {
         self.keyspaces.values().flat_map(|keyspace| {
             let tables = keyspace.levels.iter().flat_map(BTreeMap::keys);
             let tables = tables.copied().map(FileName::Table);
-            tables.chain(keyspace.values.keys().copied().map(FileName::Values))
+            tables.chain(keyspace.values.names())
         })
     }
 
@@ -307,12 +243,14 @@ impl ManifestState {
             Record::AddValueLog { keyspace, number } => {
                 let file = ValueFileMeta {
                     length: 0,
+                    end: 0,
                     ..ValueFileMeta::growing(*number)
                 };
                 self.add_values(*keyspace, file, ValueFileKind::OpenLog)
             }
             Record::ValueLogAt { keyspace, file } => {
-                self.move_value_log(*keyspace, *file, ValueFileKind::OpenLog)
+                let values = &mut self.keyspace(*keyspace)?.values;
+                values.move_log(*file, ValueFileKind::OpenLog)
             }
             Record::SealValueLog {
                 keyspace,
@@ -320,8 +258,19 @@ impl ManifestState {
                 last_sequence,
             } => {
                 let last_sequence = *last_sequence;
-                self.move_value_log(*keyspace, *file, ValueFileKind::SealedLog { last_sequence })
+                let values = &mut self.keyspace(*keyspace)?.values;
+                values.move_log(*file, ValueFileKind::SealedLog { last_sequence })
             }
+            Record::AddSuccessor { keyspace, file } => {
+                self.add_values(*keyspace, *file, ValueFileKind::Successor)
+            }
+            Record::Relocate { keyspace, table } => self.relocate(*keyspace, *table),
+            Record::AddDead { keyspace, list } => self.add_dead(*keyspace, list),
+            Record::TakeDead {
+                keyspace,
+                list,
+                files,
+            } => self.keyspace(*keyspace)?.values.take_dead(*list, files),
             Record::LevelCount { keyspace, count } => {
                 require((1..=LEVELS_MAX).contains(&usize::from(*count)), || {
                     format!("keyspace {keyspace} of {count} levels")
@@ -376,8 +325,9 @@ impl ManifestState {
         let dropped = self.keyspaces.remove(&id);
         let dropped = dropped.ok_or_else(|| no_keyspace(id))?;
         let tables = dropped.levels.iter().flat_map(BTreeMap::keys);
-        for number in tables.chain(dropped.values.keys()) {
-            self.files.remove(number);
+        let values = dropped.values.names().filter_map(FileName::number);
+        for number in tables.copied().chain(values) {
+            self.files.remove(&number);
         }
         self.used_sequence = self.used_sequence.max(dropped.flushed);
         Ok(())
@@ -397,6 +347,7 @@ impl ManifestState {
         let files = self.level(keyspace, level)?;
         files.insert(number, file.clone());
         self.keyspace(keyspace)?
+            .values
             .count_references(file, u64::checked_add)?;
         require(self.files.insert(number), || {
             format!("table file {number} is added twice")
@@ -410,36 +361,34 @@ impl ManifestState {
         kind: ValueFileKind,
     ) -> Result<(), Contradiction> {
         self.check_id(file.number.0)?;
-        let added = ValueFileState {
-            file,
-            kind,
-            referred: Referred {
-                is_log: kind != ValueFileKind::Run,
-                ..Referred::default()
-            },
-        };
-        self.keyspace(keyspace)?.values.insert(file.number, added);
+        self.keyspace(keyspace)?.values.add(file, kind);
         require(self.files.insert(file.number), || {
             format!("value file {} is added twice", file.number)
         })
     }
 
-    /// The value log that is being written has come to `file`.
-    fn move_value_log(
+    fn relocate(
         &mut self,
         keyspace: KeyspaceId,
-        file: ValueFileMeta,
-        kind: ValueFileKind,
+        table: RelocationTable,
     ) -> Result<(), Contradiction> {
-        let known = self.keyspace(keyspace)?.values.get_mut(&file.number);
-        let known = known.filter(|known| known.kind == ValueFileKind::OpenLog);
-        let known = known.ok_or_else(|| {
-            Contradiction(format!("value log {} is not being written", file.number))
-        })?;
-        let grows = known.file.length <= file.length && known.file.entries <= file.entries;
-        require(grows, || format!("value log {} shrinks", file.number))?;
-        (known.file, known.kind) = (file, kind);
+        // A snapshot does not say of the origins when they were added.
+        self.check_id(table.origin.0)?;
+        let keyspace = self.keyspace(keyspace)?;
+        if keyspace.values.relocate(table, keyspace.flushed)? {
+            self.files.remove(&table.origin);
+        }
         Ok(())
+    }
+
+    fn add_dead(&mut self, keyspace: KeyspaceId, list: &DeadList) -> Result<(), Contradiction> {
+        let number = list.number;
+        self.check_id(number.0)?;
+        let lists = &mut self.keyspace(keyspace)?.values.dead;
+        lists.insert(number, list.clone());
+        require(self.files.insert(number), || {
+            format!("dead list {number} is added twice")
+        })
     }
 
     fn remove_file(
@@ -456,6 +405,7 @@ impl ManifestState {
         })?;
         self.files.remove(&number);
         self.keyspace(keyspace)?
+            .values
             .count_references(&removed, u64::checked_sub)
     }
 
@@ -510,36 +460,6 @@ fn no_keyspace(id: KeyspaceId) -> Contradiction {
     Contradiction(format!("there is no keyspace {id}"))
 }
 
-impl ValueFileState {
-    fn snapshot(&self, keyspace: KeyspaceId, records: &mut Vec<Record>) {
-        let file = self.file;
-        let number = file.number;
-        match self.kind {
-            ValueFileKind::Run => records.push(Record::AddRun { keyspace, file }),
-            ValueFileKind::OpenLog => {
-                records.push(Record::AddValueLog { keyspace, number });
-                records.push(Record::ValueLogAt { keyspace, file });
-            }
-            ValueFileKind::SealedLog { last_sequence } => {
-                records.push(Record::AddValueLog { keyspace, number });
-                records.push(Record::SealValueLog {
-                    keyspace,
-                    file,
-                    last_sequence,
-                });
-            }
-        }
-    }
-
-    /// The file as readers know it.
-    pub(crate) fn as_read(&self) -> ValueFileMeta {
-        match self.kind {
-            ValueFileKind::OpenLog => ValueFileMeta::growing(self.file.number),
-            ValueFileKind::Run | ValueFileKind::SealedLog { .. } => self.file,
-        }
-    }
-}
-
 impl KeyspaceState {
     fn snapshot(&self, keyspace: KeyspaceId, records: &mut Vec<Record>) {
         records.push(Record::CreateKeyspace {
@@ -560,9 +480,7 @@ impl KeyspaceState {
             keyspace,
             sequence: self.flushed,
         });
-        for value_file in self.values.values() {
-            value_file.snapshot(keyspace, records);
-        }
+        self.values.snapshot(keyspace, records);
         for (level, files) in (0..).zip(&self.levels) {
             records.extend(files.values().map(|file| Record::AddFile {
                 keyspace,

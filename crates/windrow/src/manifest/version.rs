@@ -21,16 +21,24 @@ use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::sync::{Mutex, Shared};
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::table::{FileMeta, TableSlot};
-use crate::value::{ValueFileMeta, ValuePointer, ValueSlot};
+use crate::value::{
+    RelocationTable, ValueFile, ValueFileMeta, ValuePointer, ValueSlot, ValueWindows,
+};
 
 use super::names::FileName;
-use super::state::{Contradiction, KeyspaceState, ValueFileState};
+use super::state::{Contradiction, KeyspaceState};
+use super::values::{LogUse, ValueFileState, ValueState};
 
 /// Files that may be deleted.
 #[derive(Debug, Default)]
 pub(crate) struct Obsolete(Mutex<Vec<FileName>>);
 
 impl Obsolete {
+    /// One more file, which no version has.
+    pub(crate) fn add(&self, file: FileName) {
+        self.0.lock().push(file);
+    }
+
     /// Takes the files that have come together since the last call.
     pub(crate) fn take(&self) -> Vec<FileName> {
         std::mem::take(&mut *self.0.lock())
@@ -141,18 +149,113 @@ impl Drop for ValueHandle {
     }
 }
 
-/// The value files of a keyspace, ascending.
+/// How much of a value file is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Usage {
+    pub(crate) length: u64,
+    /// Bytes of the records that tables refer to.
+    pub(crate) referred: u64,
+}
+
+impl Usage {
+    /// What references to `bytes` of it keep of its length: their part of all references.
+    fn pinned_by(self, bytes: u64) -> u64 {
+        let product = u128::from(self.length) * u128::from(bytes);
+        let pinned = product / u128::from(self.referred.max(1));
+        u64::try_from(pinned).unwrap_or(u64::MAX)
+    }
+}
+
+/// The value files of a keyspace, and what else belongs to them.
 #[derive(Debug, Default)]
-pub(crate) struct ValueFiles(Vec<Shared<ValueHandle>>);
+pub(crate) struct ValueFiles {
+    /// Ascending.
+    files: Vec<Shared<ValueHandle>>,
+    /// How many bytes of each file tables refer to.
+    referred: Vec<u64>,
+    /// Where the values of collected logs have gone, ascending by origin.
+    tables: Vec<RelocationTable>,
+    /// The lists of dead values, which only jobs read: they stay until nobody holds this.
+    dead: BTreeMap<FileNumber, Arc<Fate>>,
+}
+
+/// Where a value stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place<'a> {
+    /// The file.
+    pub(crate) file: &'a Shared<ValueHandle>,
+    /// As the entry has it.
+    pub(crate) pointer: ValuePointer,
+    /// What leads on to the file, where the pointer names a log that was collected.
+    pub(crate) table: Option<&'a RelocationTable>,
+}
+
+impl Place<'_> {
+    /// What leads to the value in `file`, which is open at this place.
+    #[inline]
+    pub(crate) fn pointer_in(&self, file: &ValueFile) -> Result<ValuePointer> {
+        match self.table {
+            None => Ok(self.pointer),
+            Some(table) => file.relocate(table, &self.pointer),
+        }
+    }
+
+    /// What leads to the value in the file of this place, which is read through `windows`.
+    pub(crate) fn pointer_by(&self, windows: &mut ValueWindows) -> Result<ValuePointer> {
+        match self.table {
+            None => Ok(self.pointer),
+            Some(table) => windows.relocate(&self.file.meta, table, &self.pointer),
+        }
+    }
+
+    /// The value of `key` at this place, read through `windows`.
+    pub(crate) fn read<'w>(&self, windows: &'w mut ValueWindows, key: &[u8]) -> Result<&'w [u8]> {
+        let pointer = self.pointer_by(windows)?;
+        windows.read(&self.file.meta, key, &pointer)
+    }
+}
 
 impl ValueFiles {
     /// The file with this number.
     #[inline]
     pub(crate) fn find(&self, number: FileNumber) -> Option<&Shared<ValueHandle>> {
+        self.files.get(self.position(number)?)
+    }
+
+    /// The table that leads on from pointers into `origin`.
+    pub(crate) fn table(&self, origin: FileNumber) -> Option<&RelocationTable> {
         let position = self
-            .0
-            .binary_search_by_key(&number, |file| file.meta.number);
-        self.0.get(position.ok()?)
+            .tables
+            .binary_search_by_key(&origin, |table| table.origin);
+        self.tables.get(position.ok()?)
+    }
+
+    #[inline]
+    fn position(&self, number: FileNumber) -> Option<usize> {
+        let files = &self.files;
+        let position = files.binary_search_by_key(&number, |file| file.meta.number);
+        position.ok()
+    }
+
+    /// How long the file with this number is, and how many bytes of it tables refer to.
+    pub(crate) fn usage(&self, number: FileNumber) -> Option<Usage> {
+        let position = self.position(number)?;
+        Some(Usage {
+            length: self.files[position].meta.length,
+            referred: self.referred[position],
+        })
+    }
+
+    /// The bytes of runs that `table` keeps: of each file as much as it has of all references to it,
+    /// dead values included.
+    pub(crate) fn pinned_bytes(&self, table: &FileMeta) -> u64 {
+        let references = table.segments.iter().flat_map(|it| it.references.iter());
+        let runs = references.filter(|(_, referred)| !referred.is_log);
+        let pinned = runs.map(|(file, referred)| {
+            let usage = self.usage(file).unwrap_or_default();
+            usage.pinned_by(referred.bytes)
+        });
+        pinned.fold(0, u64::saturating_add)
     }
 
     /// Where the value stands that an entry's `pointer` leads to.
@@ -160,36 +263,63 @@ impl ValueFiles {
     /// # Errors
     /// `Corruption`: damage that a table's checksums did not find, or a bug.
     #[inline]
-    pub(crate) fn resolve(&self, pointer: &[u8]) -> Result<(&Shared<ValueHandle>, ValuePointer)> {
+    pub(crate) fn resolve(&self, pointer: &[u8]) -> Result<Place<'_>> {
         let pointer = ValuePointer::decode(pointer).map_err(|error| misled(error.what))?;
-        let file = self.find(pointer.file).ok_or_else(|| {
+        if let Some(file) = self.find(pointer.file) {
+            return Ok(Place {
+                file,
+                pointer,
+                table: None,
+            });
+        }
+        self.resolve_moved(pointer)
+    }
+
+    fn resolve_moved(&self, pointer: ValuePointer) -> Result<Place<'_>> {
+        let table = self.table(pointer.file);
+        let file = table.and_then(|table| self.find(table.successor));
+        let file = file.ok_or_else(|| {
             let name = FileName::Values(pointer.file);
             misled(&format!("{name} is not part of the database"))
         })?;
-        Ok((file, pointer))
+        Ok(Place {
+            file,
+            pointer,
+            table,
+        })
     }
 
     /// All files.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Shared<ValueHandle>> {
-        self.0.iter()
+        self.files.iter()
     }
 
     /// The files that the manifest has: handles that are there are kept, new ones made, and those
     /// that went are marked, for their edit is durable.
-    fn follow(
-        this: &Shared<Self>,
-        files: &BTreeMap<FileNumber, ValueFileState>,
-        obsolete: &Arc<Obsolete>,
-    ) -> Shared<Self> {
-        let held = this.0.iter().map(|file| file.meta);
-        if held.eq(files.values().map(ValueFileState::as_read)) {
+    fn follow(this: &Shared<Self>, values: &ValueState, obsolete: &Arc<Obsolete>) -> Shared<Self> {
+        let tables = values.relocated.values().map(|relocated| &relocated.table);
+        let referred = values.files.values().map(|file| file.referred.bytes);
+        let is_same = this
+            .iter()
+            .map(|file| file.meta)
+            .eq(values.files.values().map(ValueFileState::as_read))
+            && this.referred.iter().copied().eq(referred.clone())
+            && this.tables.iter().eq(tables.clone())
+            && this.dead.keys().eq(values.dead.keys());
+        if is_same {
             return Shared::clone(this);
         }
-        for file in &this.0 {
-            if !files.contains_key(&file.meta.number) {
+        for file in &this.files {
+            if !values.files.contains_key(&file.meta.number) {
                 file.fate.mark();
             }
         }
+        for (number, fate) in &this.dead {
+            if !values.dead.contains_key(number) {
+                fate.mark();
+            }
+        }
+        let fate = |name: FileName| Arc::new(Fate::new(name, Arc::clone(obsolete)));
         let handle = |file: &ValueFileState| {
             let meta = file.as_read();
             match this.find(meta.number) {
@@ -198,16 +328,35 @@ impl ValueFiles {
                     meta,
                     slot: Arc::default(),
                     fate: known.map_or_else(
-                        || {
-                            let name = FileName::Values(meta.number);
-                            Arc::new(Fate::new(name, Arc::clone(obsolete)))
-                        },
+                        || fate(FileName::Values(meta.number)),
                         |known| Arc::clone(&known.fate),
                     ),
                 }),
             }
         };
-        Shared::new(Self(files.values().map(handle).collect()))
+        let list = |&number: &FileNumber| {
+            let known = this.dead.get(&number).map(Arc::clone);
+            (
+                number,
+                known.unwrap_or_else(|| fate(FileName::Dead(number))),
+            )
+        };
+        Shared::new(Self {
+            files: values.files.values().map(handle).collect(),
+            referred: referred.collect(),
+            tables: tables.copied().collect(),
+            dead: values.dead.keys().map(list).collect(),
+        })
+    }
+
+    /// Nothing of it is part of the database any more, durably.
+    fn mark(&self) {
+        for file in &self.files {
+            file.fate.mark();
+        }
+        for fate in self.dead.values() {
+            fate.mark();
+        }
     }
 }
 
@@ -288,6 +437,8 @@ pub(crate) struct Version {
     /// Level 0 first; the deepest is not empty unless it is level 0.
     levels: Vec<Shared<Level>>,
     values: Shared<ValueFiles>,
+    /// What is left of value logs.
+    logs: Shared<Vec<LogUse>>,
 }
 
 impl Default for Version {
@@ -327,6 +478,7 @@ impl Version {
         Self {
             levels: self.levels.clone(),
             values: ValueFiles::follow(&self.values, &keyspace.values, obsolete),
+            logs: Shared::new(keyspace.values.logs(keyspace.flushed)),
         }
     }
 
@@ -335,14 +487,17 @@ impl Version {
         for file in self.levels.iter().flat_map(|level| level.files()) {
             file.mark_obsolete();
         }
-        for file in self.values.iter() {
-            file.fate.mark();
-        }
+        self.values.mark();
     }
 
     /// The value files.
     pub(crate) fn values(&self) -> &Shared<ValueFiles> {
         &self.values
+    }
+
+    /// What is left of value logs.
+    pub(crate) fn logs(&self) -> &[LogUse] {
+        &self.logs
     }
 
     /// The levels, level 0 first, down to the deepest that holds files.
@@ -385,6 +540,7 @@ impl Version {
         }
         Ok(Self {
             values: Shared::clone(&self.values),
+            logs: Shared::clone(&self.logs),
             ..Self::trimmed(levels)
         })
     }
@@ -409,6 +565,7 @@ impl Version {
         Self {
             levels,
             values: Shared::default(),
+            logs: Shared::default(),
         }
     }
 }

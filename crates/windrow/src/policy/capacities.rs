@@ -19,7 +19,7 @@
 //! and together they would stop writers. So each level is first *allowed* what it holds, and from the
 //! bottom up one after the other has to shrink.
 
-use super::summary::{TreeSummary, held_bytes};
+use super::summary::{TreeSummary, held_bytes, kept_bytes};
 use crate::base::limits::LEVELS_MAX;
 use crate::options::KeyspaceOptions;
 
@@ -73,7 +73,7 @@ pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOpt
     // than the room that there is.
     let parts = |level: usize| nominal[level] as f64 / nominal[last] as f64;
     let sum: f64 = (1..last).map(parts).sum();
-    let scale = ((options.max_space_amp - 1.0) * ROOM_USED / sum).min(1.0);
+    let scale = (room_of_levels(tree, options) * ROOM_USED / sum).min(1.0);
     let held = tree.logical_bytes(last) as f64;
     for level in 1..last {
         let capacity = nominal[level] as f64;
@@ -116,25 +116,51 @@ pub(crate) fn next_allowed<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) 
 const ROOM_USED: f64 = 0.8;
 
 /// How near the space amplification of `tree` is to `max_space_amp`: 0 while half of the room is
-/// free, 1 from where a tenth of it is left. What is in transient runs counts where its keys are.
+/// free, 1 from where a tenth of it is left. What is in transient runs counts where its keys are, and
+/// what is dead there as room taken.
 ///
 /// What is live is not known; at least as much as the largest level holds, less what tombstones
 /// hide of it, is: a level holds each key once.
 fn space_pressure<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
-    let room = options.max_space_amp - 1.0;
+    let room = room_of_levels(tree, options);
     if room.is_infinite() {
         return 0.0;
     }
+    let taken = (tree_bytes(tree) as f64 / live_bytes(tree) - 1.0) / room;
+    ((taken - 0.5) / 0.4).clamp(0.0, 1.0)
+}
+
+/// The room above the live data, as a part of it, that the levels above the last have for what they may
+/// supersede. What stands in value logs is dear to collect where little of it is dead, and the tables
+/// that point there are cheap to rewrite: so most of the room is left to logs where most is there.
+pub(super) fn room_of_levels<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
+    let logs: u64 = tree
+        .levels
+        .iter()
+        .flatten()
+        .map(|file| file.log_bytes)
+        .sum();
+    let part = logs as f64 / tree_bytes(tree).max(1) as f64;
+    (options.max_space_amp - 1.0) * (1.0 - LOGS_ROOM * part)
+}
+
+/// The part of the room that is left to value logs where everything stands there.
+const LOGS_ROOM: f64 = 0.7;
+
+/// The bytes on disk that tables hold and refer to, and dead ones that they keep in transient runs.
+pub(super) fn tree_bytes<K>(tree: &TreeSummary<K>) -> u64 {
+    tree.levels.iter().map(|files| kept_bytes(files)).sum()
+}
+
+/// What at least is live of these, not less than 1.
+pub(super) fn live_bytes<K>(tree: &TreeSummary<K>) -> f64 {
     let files = || tree.levels.iter().flatten();
-    let held = |files: &Vec<_>| held_bytes(files);
-    let total: u64 = tree.levels.iter().map(held).sum();
-    let largest = tree.levels.iter().skip(1).map(held).max();
+    let deeper = tree.levels.iter().skip(1);
+    let largest = deeper.map(|files| held_bytes(files)).max();
     let entries: u64 = files().map(|file| file.entries).sum();
     let tombstones: u64 = files().map(|file| file.tombstones).sum();
-    let hidden = tombstones as f64 * (total as f64 / entries.max(1) as f64);
-    let live = (largest.unwrap_or(0) as f64 - hidden).max(1.0);
-    let taken = (total as f64 / live - 1.0) / room;
-    ((taken - 0.5) / 0.4).clamp(0.0, 1.0)
+    let hidden = tombstones as f64 * (tree_bytes(tree) as f64 / entries.max(1) as f64);
+    (largest.unwrap_or(0) as f64 - hidden).max(1.0)
 }
 
 /// `C_i` for level `i` of `level_count`.

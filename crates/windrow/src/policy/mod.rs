@@ -18,6 +18,7 @@
 //!   without debt in transient runs (`debt`).
 
 mod capacities;
+mod collect;
 mod cut;
 mod debt;
 mod filters;
@@ -33,11 +34,13 @@ mod split;
 mod summary;
 
 pub(crate) use capacities::{bounded_capacities, next_allowed, target_file_bytes};
+pub(crate) use collect::{LogSummary, garbage_excess, values_behind_max, victims, wants_seal};
 pub(crate) use cut::OutputCutter;
 pub(crate) use filters::{filter_units, grant_filters, output_share, price_alone};
 pub(crate) use pick::{Plan, Wanted, plan, plan_range};
 pub(crate) use placement::{
-    Class, FlushPlace, Placement, class, place_at_flush, run_file_bytes, value_log_bytes,
+    Class, FlushPlace, Placement, class, is_sparse, is_value_log_full, place_at_flush,
+    run_file_bytes,
 };
 pub use pressure::StallCause;
 pub(crate) use pressure::{

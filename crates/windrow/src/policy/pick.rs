@@ -10,7 +10,7 @@
 //!    also take away what a merge from above would have to rewrite.
 //! 3. *Merge*, from the level with the highest score. Level 0 gives whole heaps, oldest first. A
 //!    deeper level gives the file with the least overlap below per byte of its own, the first one
-//!    behind the cursor among equals. Either way every neighbour joins whose own overlap is inside
+//!    behind the cursor among equals; or, where it is mostly in transient runs, just that one. Either way every neighbour joins whose own overlap is inside
 //!    what is taken already: it comes down at no further cost.
 //!
 //! 4. *Shed*: a file of which half are tombstones goes down although its level is not due, so that
@@ -34,7 +34,9 @@ use super::inputs::Inputs;
 use super::level_zero::{Heap, heaps};
 use super::placement::Placement;
 use super::scores::scores;
-use super::summary::{Claim, FileSummary, TreeSummary, bytes, entries, logical_bytes, overlapping};
+use super::summary::{
+    Claim, FileSummary, TreeSummary, bytes, entries, kept_bytes, logical_bytes, overlapping,
+};
 use crate::base::limits::LEVELS_MAX;
 use crate::base::{FileNumber, SequenceNumber};
 use crate::options::KeyspaceOptions;
@@ -140,8 +142,9 @@ fn repay<K: Ord + Clone>(
     first: usize,
 ) -> Option<Plan<K>> {
     let debtors = debtors(tree, placement, options).into_iter();
-    let mut debtors = debtors.filter(|&(level, _)| level >= first);
-    debtors.find_map(|(level, file)| {
+    let mut debtors = debtors.filter(|debtor| debtor.level >= first);
+    debtors.find_map(|debtor| {
+        let (level, file) = (debtor.level, debtor.position);
         if placement.merges_in_place(level) {
             rewrite_file(tree, placement, level, file)
         } else {
@@ -362,7 +365,9 @@ fn merge_heap<K: Ord + Clone>(
     Some(inputs.into_merge(tree, 0, &upper))
 }
 
-/// Merges the file of `level` that costs least per byte.
+/// Merges the file of `level` that costs least per byte; of a level that is mostly in transient runs
+/// the next one in the order of keys, so that what a file of a run holds goes down together and
+/// nothing of it stays to keep the rest.
 fn merge_cheapest<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     placement: Placement,
@@ -370,15 +375,19 @@ fn merge_cheapest<K: Ord + Clone>(
     cursor: Option<&K>,
 ) -> Option<Plan<K>> {
     let files = tree.level(level);
+    let is_in_runs = kept_bytes(files) > 2 * bytes(files);
     let cost = |file: &usize| {
         let file = &files[*file];
         let inputs = Inputs::over(tree, level + 1, &file.smallest, &file.largest)?;
         let overlap = bytes(&tree.level(level + 1)[inputs.lower]);
         (!file.busy).then(|| overlap as f64 / file.bytes.max(1) as f64)
     };
-    let (file, _) = behind(files, cursor)
-        .filter_map(|file| cost(&file).map(|cost| (file, cost)))
-        .min_by(|(_, left), (_, right)| left.total_cmp(right))?;
+    let mut costs = behind(files, cursor).filter_map(|file| cost(&file).map(|cost| (file, cost)));
+    let (file, _) = if is_in_runs {
+        costs.next()?
+    } else {
+        costs.min_by(|(_, left), (_, right)| left.total_cmp(right))?
+    };
     merge_file(tree, placement, level, file)
 }
 

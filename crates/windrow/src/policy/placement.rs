@@ -62,10 +62,24 @@ pub(crate) fn run_file_bytes(options: &KeyspaceOptions) -> u64 {
     options.file_bytes / 4
 }
 
+/// Whether so little of a file of a transient run is referred to that merges which meet its values
+/// write them to a new one (facts D6). At most three bytes are written again for each that has died.
+pub(crate) fn is_sparse(referred_bytes: u64, length: u64) -> bool {
+    referred_bytes < length / 4 * 3
+}
+
 /// How long a value log is, in bytes, when another is begun.
 pub(crate) fn value_log_bytes(options: &KeyspaceOptions) -> u64 {
     options.file_bytes.saturating_mul(4)
 }
+
+/// Whether a value log of so many bytes and records is full: nothing is added, and another is begun.
+pub(crate) fn is_value_log_full(bytes: u64, records: u64, options: &KeyspaceOptions) -> bool {
+    bytes >= value_log_bytes(options) || records >= VALUE_LOG_RECORDS_MAX
+}
+
+/// The most records of a value log, about: they decide the memory that its collection takes.
+const VALUE_LOG_RECORDS_MAX: u64 = 1 << 19;
 
 /// Into which levels of one tree merges write values in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -26,18 +26,21 @@ pub enum StallCause {
     Memory,
     /// The logs are as long as they may be.
     LogBytes,
+    /// Dead values in logs take more room than they may.
+    DeadValues,
     /// The disk is full.
     DiskFull,
 }
 
 impl StallCause {
     /// All causes.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Level0Runs,
         Self::Memtables,
         Self::PendingBytes,
         Self::Memory,
         Self::LogBytes,
+        Self::DeadValues,
         Self::DiskFull,
     ];
 
@@ -49,6 +52,7 @@ impl StallCause {
             Self::PendingBytes => "pending bytes",
             Self::Memory => "memory",
             Self::LogBytes => "log bytes",
+            Self::DeadValues => "dead values",
             Self::DiskFull => "disk full",
         }
     }
@@ -61,6 +65,8 @@ pub(crate) struct Backlog {
     pub(crate) level0_runs: usize,
     /// What [`pending_bytes`](super::pending_bytes) says.
     pub(crate) pending_bytes: u64,
+    /// What [`garbage_excess`](super::garbage_excess) says.
+    pub(crate) garbage_bytes: u64,
 }
 
 /// The debts that writers to all keyspaces can outrun.
@@ -126,6 +132,10 @@ const LEVEL0_RUNS: (f64, f64) = (3.0, 8.0);
 const MEMTABLES: (f64, f64) = (2.5, 4.0);
 /// Pending bytes, as multiples of `base_bytes`, from which writers are slowed and stopped.
 const PENDING_BASES: (f64, f64) = (32.0, 128.0);
+/// Bytes of dead values that take more room than they may, as multiples of `base_bytes`, from which
+/// writers are slowed, and held to the least.
+const GARBAGE_BASES: (f64, f64) = (0.125, 1.0);
+const GARBAGE_FRACTION_MAX: f64 = 0.95;
 /// Parts of the share of all memtables from which writers are slowed and stopped.
 const MEMORY: (f64, f64) = (0.75, 1.0);
 /// Parts of `max_wal_bytes`, in full logs, from which writers are slowed and stopped.
@@ -156,7 +166,17 @@ pub(crate) fn pressure(backlog: Backlog, options: &KeyspaceOptions) -> Pressure 
         backlog.pending_bytes as f64,
         times(PENDING_BASES, options.base_bytes as f64),
     );
-    runs.max(pending)
+    let garbage = Pressure::of(
+        StallCause::DeadValues,
+        backlog.garbage_bytes as f64,
+        times(GARBAGE_BASES, options.base_bytes as f64),
+    );
+    // It never stops writers: they can do without a collection.
+    let garbage = Pressure {
+        fraction: garbage.fraction.min(GARBAGE_FRACTION_MAX),
+        ..garbage
+    };
+    runs.max(pending).max(garbage)
 }
 
 /// The pressure of the worst debt of all keyspaces together.
@@ -189,6 +209,7 @@ mod tests {
         let backlog = Backlog {
             level0_runs,
             pending_bytes,
+            garbage_bytes: 0,
         };
         pressure(backlog, &KeyspaceOptions::default())
     }

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::collect::LogSummary;
 use crate::base::{FileNumber, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
 
@@ -18,6 +19,8 @@ pub(crate) struct TreeSummary<K> {
     /// What a level may hold beyond its capacity until its turn to shrink has come, indexed by level;
     /// nothing past the end. See [`next_allowed`](super::next_allowed).
     pub(crate) allowed: Vec<u64>,
+    /// The value logs that are complete, and their successors.
+    pub(crate) logs: Vec<LogSummary>,
 }
 
 /// One table file, as numbers and boundaries.
@@ -38,8 +41,13 @@ pub(crate) struct FileSummary<K> {
     pub(crate) sequence_min: SequenceNumber,
     /// Bytes of values in transient runs that its entries refer to.
     pub(crate) transient_bytes: u64,
+    /// Bytes of the files of these runs that its references keep: of each file as much as it has of
+    /// all references to it. At least `transient_bytes`; more where a file has dead values.
+    pub(crate) pinned_bytes: u64,
     /// How many files of transient runs these are in.
     pub(crate) transient_runs: u32,
+    /// Bytes of values in value logs that its entries refer to.
+    pub(crate) log_bytes: u64,
     /// Bytes of each filter unit that it has, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
     /// Whether a running job has it as an input.
@@ -146,9 +154,23 @@ pub(crate) fn bytes<K>(files: &[FileSummary<K>]) -> u64 {
     files.iter().map(|file| file.bytes).sum()
 }
 
-/// The bytes on disk that `files` hold, what they refer to in transient runs included.
+/// The bytes on disk that `files` keep, what they refer to in value files included, and dead values of transient runs.
+pub(crate) fn kept_bytes<K>(files: &[FileSummary<K>]) -> u64 {
+    let kept = |file: &FileSummary<K>| {
+        file.bytes
+            .saturating_add(file.pinned_bytes)
+            .saturating_add(file.log_bytes)
+    };
+    files.iter().map(kept).sum()
+}
+
+/// The bytes on disk that `files` hold, what they refer to in value files included.
 pub(crate) fn held_bytes<K>(files: &[FileSummary<K>]) -> u64 {
-    let held = |file: &FileSummary<K>| file.bytes.saturating_add(file.transient_bytes);
+    let held = |file: &FileSummary<K>| {
+        file.bytes
+            .saturating_add(file.transient_bytes)
+            .saturating_add(file.log_bytes)
+    };
     files.iter().map(held).sum()
 }
 

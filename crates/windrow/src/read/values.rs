@@ -27,22 +27,22 @@ impl ValueReader<'_> {
     /// # Errors
     /// `Corruption` that names key, file and offset where the value is damaged; `Io`.
     pub(super) fn read(self, key: &[u8], pointer: &[u8]) -> Result<PinnedValue> {
-        let (file, pointer) = self.files.resolve(pointer)?;
+        let place = self.files.resolve(pointer)?;
         let read = self
             .open
-            .get(file.slot(), &file.meta)
-            .and_then(|open| open.read(key, &pointer));
-        read.map_err(|error| self.failure(file, error, key))
+            .get(place.file.slot(), &place.file.meta)
+            .and_then(|open| open.read(key, &place.pointer_in(&open)?));
+        read.map_err(|error| self.failure(place.file, error, key))
     }
 
     /// As [`read`](Self::read), into `value`, whose content is replaced.
     pub(super) fn read_into(self, key: &[u8], pointer: &[u8], value: &mut Vec<u8>) -> Result<()> {
-        let (file, pointer) = self.files.resolve(pointer)?;
+        let place = self.files.resolve(pointer)?;
         let read = self
             .open
-            .get(file.slot(), &file.meta)
-            .and_then(|open| open.read_into(key, &pointer, value));
-        read.map_err(|error| self.failure(file, error, key))
+            .get(place.file.slot(), &place.file.meta)
+            .and_then(|open| open.read_into(key, &place.pointer_in(&open)?, value));
+        read.map_err(|error| self.failure(place.file, error, key))
     }
 
     /// `error`, which says whose value could not be read: file and offset tell nobody what is lost.

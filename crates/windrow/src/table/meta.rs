@@ -30,7 +30,11 @@ pub(crate) struct SegmentMeta {
 
 /// What the entries of a segment refer to in value files, by file. Never empty in one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct References(BTreeMap<FileNumber, Referred>);
+pub(crate) struct References {
+    files: BTreeMap<FileNumber, Referred>,
+    /// The bytes of all records in transient runs; asked for at every key of a merge.
+    transient_bytes: u64,
+}
 
 /// What is referred to in one value file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,6 +46,17 @@ pub(crate) struct Referred {
     pub(crate) bytes: u64,
 }
 
+impl Referred {
+    /// The sum of both, in files of the kind of this one.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            entries: self.entries.saturating_add(other.entries),
+            bytes: self.bytes.saturating_add(other.bytes),
+            ..self
+        }
+    }
+}
+
 impl References {
     /// Counts an entry of kind `trailer.kind()` beside whose key `value` stands; returns how long its
     /// value is, wherever that stands.
@@ -50,44 +65,50 @@ impl References {
             return Ok(value.len() as u64);
         }
         let pointer = ValuePointer::decode(value)?;
-        let referred = self.0.entry(pointer.file).or_default();
+        let referred = self.files.entry(pointer.file).or_default();
         referred.is_log = trailer.kind() == Kind::LogPointer;
         referred.entries = referred.entries.saturating_add(1);
         referred.bytes = referred.bytes.saturating_add(pointer.record_bytes);
         // What stands in a log is never merged: the level holds its pointer (facts D13).
-        Ok(if referred.is_log {
-            value.len() as u64
-        } else {
-            pointer.value_bytes
-        })
+        if referred.is_log {
+            return Ok(value.len() as u64);
+        }
+        self.transient_bytes = self.transient_bytes.saturating_add(pointer.record_bytes);
+        Ok(pointer.value_bytes)
     }
 
     /// Ascending by file.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (FileNumber, Referred)> {
-        self.0.iter().map(|(&file, &referred)| (file, referred))
+        self.files.iter().map(|(&file, &referred)| (file, referred))
     }
 
     /// The bytes of all records in transient runs.
     pub(crate) fn transient_bytes(&self) -> u64 {
-        let runs = self.0.values().filter(|referred| !referred.is_log);
-        let bytes = runs.map(|referred| referred.bytes);
+        self.transient_bytes
+    }
+
+    /// The bytes of all records in value logs.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        let logs = self.files.values().filter(|referred| referred.is_log);
+        let bytes = logs.map(|referred| referred.bytes);
         bytes.fold(0, u64::saturating_add)
     }
 
     /// The number of files of transient runs.
     pub(crate) fn transient_runs(&self) -> usize {
-        self.0.values().filter(|referred| !referred.is_log).count()
+        let files = self.files.values();
+        files.filter(|referred| !referred.is_log).count()
     }
 
     /// The entries of all files.
     pub(crate) fn entries(&self) -> u64 {
-        let entries = self.0.values().map(|referred| referred.entries);
+        let entries = self.files.values().map(|referred| referred.entries);
         entries.fold(0, u64::saturating_add)
     }
 
     /// Appends the references to `output`.
     pub(crate) fn encode(&self, output: &mut Vec<u8>) {
-        put_varint(output, self.0.len() as u64);
+        put_varint(output, self.files.len() as u64);
         for (file, referred) in self.iter() {
             put_varint(output, file.0);
             output.push(u8::from(referred.is_log));
@@ -99,7 +120,7 @@ impl References {
     /// Reads what [`encode`](Self::encode) wrote.
     pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let count = reader.varint("count of referred value files")?;
-        let mut references = BTreeMap::new();
+        let mut references = Self::default();
         for _ in 0..count {
             let start = reader.clone();
             let file = FileNumber(reader.varint("number of a referred value file")?);
@@ -113,13 +134,17 @@ impl References {
                 entries: reader.varint("entries that refer to a value file")?,
                 bytes: reader.varint("bytes that are referred to in a value file")?,
             };
-            let last = references.last_key_value().map(|(last, _)| *last);
+            let last = references.files.last_key_value().map(|(last, _)| *last);
             if last >= Some(file) || referred.entries == 0 {
                 return Err(start.error("references are out of order or refer to nothing"));
             }
-            references.insert(file, referred);
+            references.files.insert(file, referred);
+            if !referred.is_log {
+                let bytes = references.transient_bytes.saturating_add(referred.bytes);
+                references.transient_bytes = bytes;
+            }
         }
-        Ok(Self(references))
+        Ok(references)
     }
 }
 
@@ -187,6 +212,11 @@ impl FileMeta {
     /// The bytes in transient runs that the entries of all segments refer to.
     pub(crate) fn transient_bytes(&self) -> u64 {
         self.sum(|segment| segment.references.transient_bytes())
+    }
+
+    /// The bytes in value logs that the entries of all segments refer to.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.sum(|segment| segment.references.log_bytes())
     }
 
     /// In how many files of runs these are; one that several segments refer to counts for each.

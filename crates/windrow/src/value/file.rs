@@ -22,6 +22,7 @@ use crate::options::BlockSource;
 use crate::vfs::{File, OpenMode, Region, Vfs, read_exact_at};
 
 use super::pointer::ValuePointer;
+use super::relocation::RelocationTable;
 use super::{ValueFileMeta, record};
 
 /// An open value file.
@@ -55,7 +56,7 @@ pub(super) fn open_whole(
     let length = file
         .length()
         .map_err(|error| Error::io("read the length of", &path, error))?;
-    if length < meta.length && !meta.is_growing() {
+    if length < meta.end && !meta.is_growing() {
         let what = "the file ends before its recorded end";
         return Err(Error::corruption(name, length, what));
     }
@@ -77,7 +78,7 @@ impl ValueFile {
         let file = open_whole(vfs, directory, &name, meta)?;
         let source = match source {
             BlockSource::Mapped if !meta.is_growing() => {
-                let region = file.map(meta.length);
+                let region = file.map(meta.end);
                 Source::Mapped(
                     region.map_err(|error| Error::io("map", &directory.join(&name), error))?,
                 )
@@ -125,6 +126,29 @@ impl ValueFile {
             value.clear();
         }
         outcome
+    }
+
+    /// Where the value is now that `pointer`, into the origin of `table`, leads to.
+    pub(crate) fn relocate(
+        &self,
+        table: &RelocationTable,
+        pointer: &ValuePointer,
+    ) -> Result<ValuePointer> {
+        let read = |buffer: &mut [u8], offset: u64| match &self.source {
+            Source::Mapped(region) => {
+                let bytes = usize::try_from(offset).ok();
+                let bytes = bytes.and_then(|offset| region.bytes().get(offset..));
+                let bytes = bytes.and_then(|bytes| bytes.get(..buffer.len()));
+                let what = "a relocation table ends beyond its file";
+                buffer.copy_from_slice(
+                    bytes.ok_or_else(|| Error::corruption(&self.name, offset, what))?,
+                );
+                Ok(())
+            }
+            Source::Buffered(file) => read_exact_at(&**file, buffer, offset)
+                .map_err(|error| Error::read(&self.name, offset, error)),
+        };
+        table.relocate(pointer, &self.name, read)
     }
 
     fn copy(

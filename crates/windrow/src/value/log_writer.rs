@@ -5,8 +5,8 @@
 //! reserved ahead of the bytes, so that a full disk is met before anything was promised.
 //!
 //! Invariants:
-//! - I1. Records lie one behind the other in commit order. Where a group fails behind its values there
-//!   is a gap: no place is written twice, so what stands at a place is what was first written there.
+//! - I1. Records lie one behind the other in commit order, without gaps. No place is written twice: where
+//!   a group fails behind its values, the log ends before them.
 //! - I2. [`written`](LogSync::written) covers a value before any record that points to it is written.
 //! - I3. `NoSpace` means that nothing counts of what was appended since the last `write`; any other
 //!   failure breaks the log for good.
@@ -26,7 +26,7 @@ use crate::vfs::{self, Vfs};
 
 use super::pointer::ValuePointer;
 use super::record;
-use super::writer::{COMPRESSED_FROM_BYTES, WRITE_BYTES};
+use super::writer::{WRITE_BYTES, may_compress};
 
 /// How much space is reserved ahead.
 const AHEAD_BYTES: u64 = 1 << 20;
@@ -112,7 +112,7 @@ impl ValueLogWriter {
         debug_assert!((1..=KEY_BYTES_MAX).contains(&key.len()) && value.len() <= VALUE_BYTES_MAX);
         self.packed.clear();
         let mut codec = Compression::None;
-        if compression != Compression::None && value.len() >= COMPRESSED_FROM_BYTES {
+        if may_compress(value, compression) {
             self.compressor.set_codec(compression);
             codec = self.compressor.append_smaller(value, &mut self.packed);
         }
@@ -162,11 +162,12 @@ impl ValueLogWriter {
         self.pending = LogPosition::default();
     }
 
-    /// Nothing points to what was appended since the last [`keep`](Self::keep), nor ever will (I1).
-    pub(crate) fn forget(&mut self) {
-        self.flushed = self.end();
+    /// Nothing points to what was appended since the last [`keep`](Self::keep), nor ever will. Returns
+    /// whether nothing of it was written, so that the log can go on; else it has to end here (I1).
+    pub(crate) fn forget(&mut self) -> bool {
         self.buffer.clear();
         self.pending = LogPosition::default();
+        self.flushed == self.position.end
     }
 
     /// Where the next record goes.

@@ -5,25 +5,36 @@
 //! [`OpenValues`] keeps a bounded number of them open, and [`ValueWindows`] reads ascending
 //! pointers from front to back. The bytes are described under "Value files" in `docs/format.md`.
 
+mod dead;
 mod file;
 mod log_writer;
 mod open_values;
 mod pointer;
 mod record;
+mod relocation;
 mod rewrite;
+mod successor;
+mod walk;
 mod windows;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use dead::dead_list_name;
+pub(crate) use dead::{DeadList, DeadListWriter, each_dead, read_dead_list};
+pub(crate) use file::ValueFile;
 pub(crate) use log_writer::ValueLogWriter;
 pub(crate) use open_values::{OpenValues, ValueSlot};
 pub(crate) use pointer::ValuePointer;
-pub(crate) use record::{Found, RECORD_BYTES_MAX, find_record};
+pub(crate) use record::{Found, RECORD_HEAD_BYTES_MAX, find_record, record_bytes};
+pub(crate) use relocation::{Move, RelocationTable, find_moves};
 pub(crate) use rewrite::rewrite;
+pub(crate) use successor::SuccessorWriter;
+pub(crate) use walk::RecordWalk;
 pub(crate) use windows::ValueWindows;
-pub(crate) use writer::{Keys, ValueWriter};
+pub(crate) use writer::ValueWriter;
 
 use crate::base::FileNumber;
 
@@ -37,6 +48,8 @@ pub(crate) struct ValueFileMeta {
     pub(crate) entries: u64,
     /// The bytes of the values before compression, without their keys.
     pub(crate) value_bytes: u64,
+    /// Where the file ends: behind the records, and the relocation tables of a successor.
+    pub(crate) end: u64,
 }
 
 impl ValueFileMeta {
@@ -47,6 +60,7 @@ impl ValueFileMeta {
             length: u64::MAX,
             entries: 0,
             value_bytes: 0,
+            end: u64::MAX,
         }
     }
 

@@ -4,14 +4,14 @@
 //! - I1. A record is sound for one key, file and offset only: the checksum is seeded with them,
 //!   whether or not the key is stored.
 //! - I2. No length is trusted: a value is unpacked only where the pointer and the record agree on its
-//!   length, which is at most [`VALUE_BYTES_MAX`].
+//!   length, and a compressed one is of a length that its codec can make of what is there.
 //!
 //! Concurrency: none; bytes in, bytes out.
 
 use crate::base::FileNumber;
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
-use crate::codec::checksum::{checksum, checksum_of_two, key_hash, seed};
-use crate::codec::compression::{unpack, unpacked_length};
+use crate::codec::checksum::{PartialChecksum, checksum, checksum_of_two, key_hash, seed};
+use crate::codec::compression::{unpack, unpacked_length, unpacked_length_by_front};
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::codec::{Compression, Reader};
@@ -27,8 +27,8 @@ const CHECKSUM_BYTES: usize = 4;
 /// The length of a record of an empty value without its key.
 pub(super) const RECORD_BYTES_MIN: usize = HEADER_BYTES + 2;
 
-/// The length of the longest record; the lengths of its key and value take three and four bytes.
-pub(crate) const RECORD_BYTES_MAX: usize = HEADER_BYTES + 3 + KEY_BYTES_MAX + 4 + VALUE_BYTES_MAX;
+/// The length of the longest record; the lengths of its key and value take three and five bytes.
+pub(super) const RECORD_BYTES_MAX: usize = HEADER_BYTES + 3 + KEY_BYTES_MAX + 5 + VALUE_BYTES_MAX;
 
 /// The seed of the checksum of a record of `key` (I1).
 fn seed_for(file: FileNumber, offset: u64, key: &[u8]) -> u64 {
@@ -79,13 +79,19 @@ pub(super) fn verify<'a>(
 
 /// What follows the checksum: how the value is compressed, the stored key, the stored value.
 fn parts<'a>(reader: &mut Reader<'a>) -> Result<(Compression, &'a [u8], &'a [u8]), DecodeError> {
+    let (codec, stored_key) = front(reader)?;
+    let body = reader.prefixed_bytes(VALUE_BYTES_MAX, "a record has no value")?;
+    Ok((codec, stored_key, body))
+}
+
+/// What stands between the checksum and the stored value: how that is compressed, and the stored key.
+fn front<'a>(reader: &mut Reader<'a>) -> Result<(Compression, &'a [u8]), DecodeError> {
     let start = reader.clone();
     let code = reader.u8("a record is shorter than its header")?;
     let codec = Compression::from_code(code)
         .ok_or_else(|| start.unsupported("a value is compressed with an unknown codec"))?;
     let stored_key = reader.prefixed_bytes(KEY_BYTES_MAX, "a record has no key")?;
-    let body = reader.prefixed_bytes(VALUE_BYTES_MAX, "a record has no value")?;
-    Ok((codec, stored_key, body))
+    Ok((codec, stored_key))
 }
 
 /// The length of the value whose stored form is `body`.
@@ -93,6 +99,79 @@ fn value_bytes(codec: Compression, body: &[u8]) -> Result<usize, DecodeError> {
     match codec {
         Compression::None => Ok(body.len()),
         _ => unpacked_length(codec, body),
+    }
+}
+
+/// A record as its front shows it.
+#[derive(Debug)]
+pub(super) struct Outline<'a> {
+    /// Empty where the record holds none.
+    pub(super) key: &'a [u8],
+    pub(super) record_bytes: u64,
+    /// The length of the value before compression.
+    pub(super) value_bytes: u64,
+}
+
+/// As much of a record as tells its [outline](outline) is no longer than this.
+pub(crate) const RECORD_HEAD_BYTES_MAX: usize = RECORD_BYTES_MIN + 3 + KEY_BYTES_MAX + 10 + 16;
+
+/// The outline of the record that `bytes` begin with; of its value they need not hold more than the
+/// first bytes.
+pub(super) fn outline(bytes: &[u8]) -> Result<Outline<'_>, DecodeError> {
+    let mut reader = Reader::new(bytes);
+    reader.u32("a record is shorter than its header")?;
+    let (codec, key) = front(&mut reader)?;
+    let start = reader.clone();
+    let body_bytes = reader.varint_at_most(VALUE_BYTES_MAX as u64, "a record has no value")?;
+    let length = usize::try_from(body_bytes).map_err(|_| start.error("a value is too long"))?;
+    let value_bytes = match codec {
+        Compression::None => length,
+        _ => unpacked_length_by_front(codec, reader.rest(), length)?,
+    };
+    Ok(Outline {
+        key,
+        record_bytes: reader.position() as u64 + body_bytes,
+        value_bytes: value_bytes as u64,
+    })
+}
+
+/// The length of the record that `bytes` begin with, if they look like one.
+pub(crate) fn record_bytes(bytes: &[u8]) -> Option<usize> {
+    usize::try_from(outline(bytes).ok()?.record_bytes).ok()
+}
+
+/// The checksum of a record at two places, its own and a new one, as its bytes come.
+pub(super) struct Resum {
+    stored: Vec<u8>,
+    here: PartialChecksum,
+    there: PartialChecksum,
+}
+
+impl Resum {
+    /// For the record of `key` that `pointer` leads to, and `place`, where it goes.
+    pub(super) fn new(key: &[u8], pointer: &ValuePointer, place: (FileNumber, u64)) -> Self {
+        Self {
+            stored: Vec::with_capacity(CHECKSUM_BYTES),
+            here: PartialChecksum::new(seed_for(pointer.file, pointer.offset, key)),
+            there: PartialChecksum::new(seed_for(place.0, place.1, key)),
+        }
+    }
+
+    /// The next bytes of the record.
+    pub(super) fn update(&mut self, bytes: &[u8]) {
+        let missing = (CHECKSUM_BYTES - self.stored.len()).min(bytes.len());
+        let (stored, rest) = bytes.split_at(missing);
+        self.stored.extend_from_slice(stored);
+        self.here.update(rest);
+        self.there.update(rest);
+    }
+
+    /// The checksum at the new place, if the record is sound at its own (I1).
+    pub(super) fn finish(self) -> Result<[u8; CHECKSUM_BYTES], DecodeError> {
+        if self.stored != self.here.finish().to_le_bytes() {
+            return Err(Reader::new(&[]).error("a record fails its checksum"));
+        }
+        Ok(self.there.finish().to_le_bytes())
     }
 }
 

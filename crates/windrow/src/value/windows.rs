@@ -5,16 +5,19 @@
 //!
 //! Invariants:
 //! - I1. Where the pointers into a file ascend and its window stays, no byte of it is read twice.
-//! - I2. Memory is [`WINDOWS_MAX`] windows of [`WINDOW_BYTES`], one record that is longer than a
-//!   window, and one value that was compressed; all are on the account. The least recently used
-//!   window goes. Where the account is used up, a new window is of [`SMALL_WINDOW_BYTES`], or of one
-//!   record.
+//! - I2. Memory is [`WINDOWS_BYTES`] in as many windows as files are to be read, which are of at most
+//!   [`WINDOW_BYTES`] and at least [`SMALL_WINDOW_BYTES`] each and at most [`WINDOWS_MAX`]; one record
+//!   that is longer than a window, and one value that was compressed; all are on the account. The
+//!   least recently used window goes. Where the account is used up, a new window is of
+//!   [`SMALL_WINDOW_BYTES`], or of one record.
 //! - I3. No value leaves that did not pass the checks of its record in the same call.
+//! - I4. At most [`FILES_OPEN_MAX`] files are open.
 //!
 //! Concurrency: none; it belongs to one job.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,16 +28,23 @@ use crate::vfs::{File, Vfs, read_exact_at};
 
 use super::file::open_whole;
 use super::pointer::ValuePointer;
+use super::relocation::RelocationTable;
 use super::{ValueFileMeta, record};
 
-/// How much of a file is held.
+/// How much of a file is held at most.
 pub(super) const WINDOW_BYTES: usize = 64 << 10;
 
-/// How much of a file is held where the memory for it is used up.
+/// How much of a file is held where there are many, or the memory for it is used up.
 pub(super) const SMALL_WINDOW_BYTES: usize = 4 << 10;
 
-/// The most files with windows.
-pub(super) const WINDOWS_MAX: usize = 128;
+/// How much of all files is held, unless they are so many that their windows are small.
+pub(super) const WINDOWS_BYTES: usize = 8 << 20;
+
+/// The most files with windows: so many runs a keyspace should not have (facts D6).
+pub(super) const WINDOWS_MAX: usize = 4096;
+
+/// The most files that are open: a process may not have many more.
+pub(super) const FILES_OPEN_MAX: usize = 128;
 
 /// Windows over value files.
 #[derive(Debug)]
@@ -45,6 +55,9 @@ pub(crate) struct ValueWindows {
     /// Where this much is on the account, it is used up.
     account_max: u64,
     windows: BTreeMap<FileNumber, Window>,
+    /// How many there may be, and how much of a file each may hold.
+    windows_max: usize,
+    window_bytes: usize,
     /// The number of reads, which tells the least recently used window.
     reads: u64,
     bytes_read: u64,
@@ -58,7 +71,8 @@ pub(crate) struct ValueWindows {
 #[derive(Debug)]
 struct Window {
     name: String,
-    file: Arc<dyn File>,
+    /// While it is open.
+    file: Option<Arc<dyn File>>,
     length: u64,
     buffer: Buffer,
     /// Where the buffer begins in the file.
@@ -109,11 +123,26 @@ impl ValueWindows {
             account: Arc::clone(account),
             account_max,
             windows: BTreeMap::new(),
+            windows_max: WINDOWS_BYTES / WINDOW_BYTES,
+            window_bytes: WINDOW_BYTES,
             reads: 0,
             bytes_read: 0,
             alone: Buffer::new(account),
             unpacked: Buffer::new(account),
         }
+    }
+
+    /// With a window for each of so many files.
+    pub(crate) fn over(mut self, files: usize) -> Self {
+        self.windows_max = files.clamp(self.windows_max, WINDOWS_MAX);
+        self.window_bytes = (WINDOWS_BYTES / self.windows_max).max(SMALL_WINDOW_BYTES);
+        self
+    }
+
+    #[cfg(test)]
+    pub(super) fn open_files(&self) -> usize {
+        let windows = self.windows.values();
+        windows.filter(|window| window.file.is_some()).count()
     }
 
     /// How many bytes of files were read.
@@ -128,29 +157,19 @@ impl ValueWindows {
         key: &[u8],
         pointer: &ValuePointer,
     ) -> Result<&[u8]> {
-        self.make_room(meta.number);
-        self.reads += 1;
-        let window = match self.windows.entry(meta.number) {
-            Entry::Occupied(present) => present.into_mut(),
-            Entry::Vacant(free) => {
-                let name = super::file_name(meta.number);
-                let file = open_whole(&*self.vfs, &self.directory, &name, meta)?;
-                free.insert(Window {
-                    name,
-                    file,
-                    length: meta.length,
-                    buffer: Buffer::new(&self.account),
-                    start: 0,
-                    last_read: 0,
-                })
-            }
-        };
-        window.last_read = self.reads;
-        window.check(pointer.check_within(meta), pointer)?;
         let length = usize::try_from(pointer.record_bytes).unwrap_or(usize::MAX);
-        let record = if length <= WINDOW_BYTES && !meta.is_growing() {
+        let known = self.windows.get(&meta.number);
+        let is_at_hand =
+            known.is_some_and(|window| window.bytes_from(pointer.offset).len() >= length);
+        self.open(meta, !is_at_hand)?;
+        let Some(window) = self.windows.get_mut(&meta.number) else {
+            unreachable!("a window was opened just now")
+        };
+        window.check(pointer.check_within(meta), pointer)?;
+        let record = if length <= self.window_bytes && !meta.is_growing() {
             let room = || self.account_max.saturating_sub(self.account.bytes());
-            self.bytes_read += window.go_to(pointer.offset, length, room)? as u64;
+            let read = window.go_to(pointer.offset, length, self.window_bytes, room)?;
+            self.bytes_read += read as u64;
             window.bytes_from(pointer.offset).get(..length)
         } else {
             self.bytes_read += window.read_alone(pointer.offset, length, &mut self.alone)? as u64;
@@ -167,15 +186,72 @@ impl ValueWindows {
         Ok(&self.unpacked.bytes)
     }
 
-    /// Lets the least recently used window go where `file` needs one and there are enough (I2).
-    fn make_room(&mut self, file: FileNumber) {
-        if self.windows.len() < WINDOWS_MAX || self.windows.contains_key(&file) {
-            return;
+    /// Where the value is now that `pointer`, into the origin of `table`, leads to; `meta` describes the
+    /// successor.
+    pub(crate) fn relocate(
+        &mut self,
+        meta: &ValueFileMeta,
+        table: &RelocationTable,
+        pointer: &ValuePointer,
+    ) -> Result<ValuePointer> {
+        self.open(meta, true)?;
+        let Some(window) = self.windows.get(&meta.number) else {
+            unreachable!("a window was opened just now")
+        };
+        let mut bytes_read = 0;
+        let moved = table.relocate(pointer, &window.name, |buffer, offset| {
+            bytes_read += buffer.len() as u64;
+            read_at(window.file.as_deref(), buffer, offset)
+                .map_err(|error| Error::read(&window.name, offset, error))
+        });
+        self.bytes_read += bytes_read;
+        moved
+    }
+
+    /// Makes sure that the file that `meta` describes has a window, which now is the last used, and is
+    /// open if need be.
+    fn open(&mut self, meta: &ValueFileMeta, needs_file: bool) -> Result<()> {
+        let known = self.windows.get(&meta.number);
+        let opens = needs_file && known.is_none_or(|window| window.file.is_none());
+        if opens {
+            self.make_room(meta.number);
         }
-        let windows = self.windows.iter();
-        let oldest = windows.min_by_key(|(_, window)| window.last_read);
-        if let Some(number) = oldest.map(|(number, _)| *number) {
-            self.windows.remove(&number);
+        self.reads += 1;
+        let window = match self.windows.entry(meta.number) {
+            Entry::Occupied(present) => present.into_mut(),
+            Entry::Vacant(free) => free.insert(Window {
+                name: super::file_name(meta.number),
+                file: None,
+                length: meta.length,
+                buffer: Buffer::new(&self.account),
+                start: 0,
+                last_read: 0,
+            }),
+        };
+        window.last_read = self.reads;
+        if opens {
+            let file = open_whole(&*self.vfs, &self.directory, &window.name, meta)?;
+            window.file = Some(file);
+        }
+        Ok(())
+    }
+
+    /// Makes room for `file` to be opened: lets the least recently used window go where it needs one
+    /// and there are enough (I2), and closes the least recently used file where enough are open (I4).
+    fn make_room(&mut self, file: FileNumber) {
+        if self.windows.len() >= self.windows_max && !self.windows.contains_key(&file) {
+            let windows = self.windows.iter();
+            let oldest = windows.min_by_key(|(_, window)| window.last_read);
+            if let Some(number) = oldest.map(|(number, _)| *number) {
+                self.windows.remove(&number);
+            }
+        }
+        let open = || self.windows.values().filter(|window| window.file.is_some());
+        if open().count() >= FILES_OPEN_MAX {
+            let open = self.windows.values_mut().filter(|it| it.file.is_some());
+            if let Some(oldest) = open.min_by_key(|window| window.last_read) {
+                oldest.file = None;
+            }
         }
     }
 }
@@ -192,7 +268,13 @@ impl Window {
 
     /// Moves the window to `offset` unless the `length` bytes there, which the file has, are in it;
     /// returns how many were read. It grows by as much as there is `room` for, or is small (I2).
-    fn go_to(&mut self, offset: u64, length: usize, room: impl Fn() -> u64) -> Result<usize> {
+    fn go_to(
+        &mut self,
+        offset: u64,
+        length: usize,
+        window_bytes: usize,
+        room: impl Fn() -> u64,
+    ) -> Result<usize> {
         let kept = self.bytes_from(offset).len();
         if kept >= length {
             return Ok(0);
@@ -201,7 +283,7 @@ impl Window {
         self.buffer.bytes.drain(..passed);
         self.start = offset;
         let left = usize::try_from(self.length - offset).unwrap_or(usize::MAX);
-        let wanted = left.min(WINDOW_BYTES);
+        let wanted = left.min(window_bytes);
         let has_room = wanted as u64 <= self.buffer.held.bytes() + room();
         self.buffer.resize(if has_room {
             wanted
@@ -209,7 +291,8 @@ impl Window {
             wanted.min(length.max(SMALL_WINDOW_BYTES))
         });
         let offset = offset + kept as u64;
-        read_exact_at(&*self.file, &mut self.buffer.bytes[kept..], offset).map_err(|error| {
+        let read = read_at(self.file.as_deref(), &mut self.buffer.bytes[kept..], offset);
+        read.map_err(|error| {
             self.buffer.bytes.truncate(kept);
             Error::read(&self.name, offset, error)
         })?;
@@ -223,8 +306,12 @@ impl Window {
         alone.resize(length);
         alone.bytes[..known.len()].copy_from_slice(known);
         let offset = offset + known.len() as u64;
-        read_exact_at(&*self.file, &mut alone.bytes[known.len()..], offset)
-            .map_err(|error| Error::read(&self.name, offset, error))?;
+        read_at(
+            self.file.as_deref(),
+            &mut alone.bytes[known.len()..],
+            offset,
+        )
+        .map_err(|error| Error::read(&self.name, offset, error))?;
         Ok(length - known.len())
     }
 
@@ -235,5 +322,14 @@ impl Window {
         pointer: &ValuePointer,
     ) -> Result<T> {
         result.map_err(|error| error.in_file(&self.name, pointer.offset))
+    }
+}
+
+/// Fills `buffer` from `offset` of a file on, which is open where anything is left to fill.
+fn read_at(file: Option<&dyn File>, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    match file {
+        Some(file) => read_exact_at(file, buffer, offset),
+        None if buffer.is_empty() => Ok(()),
+        None => Err(io::Error::other("the file is not open")),
     }
 }

@@ -1,4 +1,5 @@
-//! Writes a value file, record by record, in bounded memory.
+//! Writes a value file, record by record, in bounded memory. Keys are only in the tables that point to
+//! it, but for what others [put](ValueWriter::put).
 //!
 //! Invariants:
 //! - I1. Records lie one behind the other from offset 0, without gaps.
@@ -11,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_COMPRESSED_MAX, VALUE_BYTES_MAX};
 use crate::base::{Error, FileNumber, Result};
 use crate::codec::Compression;
 use crate::codec::compression::Compressor;
@@ -24,19 +25,12 @@ use super::{ValueFileMeta, record};
 pub(super) const WRITE_BYTES: usize = 256 << 10;
 
 /// Values shorter than this are stored as they are.
-pub(super) const COMPRESSED_FROM_BYTES: usize = 256;
+const COMPRESSED_FROM_BYTES: usize = 256;
 
-/// Where the keys of a file's values are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keys {
-    /// In the records.
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "value logs are not written yet")
-    )]
-    InRecords,
-    /// Only in the tables that point to them.
-    InTables,
+/// Whether it is tried to compress `value`.
+pub(super) fn may_compress(value: &[u8], compression: Compression) -> bool {
+    compression != Compression::None
+        && (COMPRESSED_FROM_BYTES..=VALUE_BYTES_COMPRESSED_MAX).contains(&value.len())
 }
 
 /// Writes one value file.
@@ -45,7 +39,6 @@ pub(crate) struct ValueWriter {
     file: Arc<dyn File>,
     path: PathBuf,
     number: FileNumber,
-    keys: Keys,
     compressor: Compressor,
     /// What waits to be written; never more than [`WRITE_BYTES`].
     buffer: Vec<u8>,
@@ -61,12 +54,7 @@ pub(crate) struct ValueWriter {
 
 impl ValueWriter {
     /// Creates value file `number` in `directory`.
-    pub(crate) fn create(
-        vfs: &dyn Vfs,
-        directory: &Path,
-        number: FileNumber,
-        keys: Keys,
-    ) -> Result<Self> {
+    pub(crate) fn create(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<Self> {
         let path = directory.join(super::file_name(number));
         let file = vfs
             .create(&path)
@@ -75,7 +63,6 @@ impl ValueWriter {
             file,
             path,
             number,
-            keys,
             compressor: Compressor::new(Compression::None),
             buffer: Vec::with_capacity(WRITE_BYTES),
             written: 0,
@@ -99,7 +86,7 @@ impl ValueWriter {
         );
         self.packed.clear();
         let mut codec = Compression::None;
-        if compression != Compression::None && value.len() >= COMPRESSED_FROM_BYTES {
+        if may_compress(value, compression) {
             self.compressor.set_codec(compression);
             codec = self.compressor.append_smaller(value, &mut self.packed);
         }
@@ -108,14 +95,10 @@ impl ValueWriter {
             Compression::None => value,
             _ => &packed,
         };
-        let stored_key = match self.keys {
-            Keys::InRecords => key,
-            Keys::InTables => &[],
-        };
         let offset = self.bytes();
         let mut head = std::mem::take(&mut self.head);
         let place = (self.number, offset);
-        record::begin(&mut head, place, (key, stored_key), codec, body);
+        record::begin(&mut head, place, (key, &[]), codec, body);
         self.put(&head)?;
         self.put(body)?;
         self.head = head;
@@ -123,8 +106,7 @@ impl ValueWriter {
         if packed.capacity() <= WRITE_BYTES {
             self.packed = packed;
         }
-        self.entries += 1;
-        self.value_bytes += value.len() as u64;
+        self.count(value.len() as u64);
         Ok(ValuePointer {
             file: self.number,
             offset,
@@ -133,8 +115,19 @@ impl ValueWriter {
         })
     }
 
+    /// Counts a record that was put, of a value of `value_bytes` before compression.
+    pub(super) fn count(&mut self, value_bytes: u64) {
+        self.entries += 1;
+        self.value_bytes += value_bytes;
+    }
+
+    /// The file's number.
+    pub(super) fn number(&self) -> FileNumber {
+        self.number
+    }
+
     /// Puts `bytes` behind what waits, or writes them from where they are if they are long (I2).
-    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Result<()> {
         if self.buffer.len() + bytes.len() > WRITE_BYTES {
             self.flush()?;
         }
@@ -178,6 +171,7 @@ impl ValueWriter {
         Ok(ValueFileMeta {
             number: self.number,
             length: self.bytes(),
+            end: self.bytes(),
             entries: self.entries,
             value_bytes: self.value_bytes,
         })

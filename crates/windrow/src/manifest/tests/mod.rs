@@ -43,6 +43,7 @@ fn run(number: u64) -> ValueFileMeta {
         length: 40,
         entries: 2,
         value_bytes: 22,
+        end: 40,
     }
 }
 

@@ -33,7 +33,7 @@ proptest! {
                     sum.entries += more.entries;
                     sum.bytes += more.bytes;
                 }
-                let runs = keyspace.values.iter().map(|(number, run)| (*number, run.referred));
+                let runs = keyspace.values.files.iter().map(|(number, run)| (*number, run.referred));
                 prop_assert_eq!(runs.collect::<BTreeMap<_, _>>(), referred);
             }
         }
@@ -250,7 +250,7 @@ fn a_run_goes_with_the_last_table_that_refers_to_it() {
     ];
     moved.apply(&Edit { records }).unwrap();
     assert!(is_named(&moved));
-    let referred = moved.keyspaces[&KEYSPACE].values[&number(16)].referred;
+    let referred = moved.keyspaces[&KEYSPACE].values.files[&number(16)].referred;
     assert_eq!((referred.entries, referred.bytes), (1, 20));
 
     let records = vec![remove];
@@ -276,6 +276,7 @@ fn log(number: u64, length: u64, entries: u64) -> ValueFileMeta {
         length,
         entries,
         value_bytes: 11 * entries,
+        end: length,
     }
 }
 

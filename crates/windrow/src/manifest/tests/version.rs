@@ -260,8 +260,9 @@ fn a_pointer_leads_to_a_file_of_the_version_or_is_damage() {
     };
     for number in [5, 7] {
         let (pointer, bytes) = encoded(number);
-        let (file, resolved) = version.values().resolve(&bytes).unwrap();
-        assert_eq!((file.meta.number.0, resolved), (number, pointer));
+        let place = version.values().resolve(&bytes).unwrap();
+        assert_eq!((place.file.meta.number.0, place.pointer), (number, pointer));
+        assert!(place.table.is_none());
     }
     for number in [1, 6, 8] {
         let error = version.values().resolve(&encoded(number).1).unwrap_err();

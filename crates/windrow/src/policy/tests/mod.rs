@@ -1,6 +1,7 @@
 //! The policy carried out on numbers.
 
 mod amplification;
+mod collect;
 mod filters;
 mod garnering;
 mod mediums;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
-use crate::policy::placement::{FlushPlace, Placement, place_at_flush};
+use crate::policy::placement::{FlushPlace, Placement, is_sparse, place_at_flush, run_file_bytes};
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary, Verdict, Wanted,
     keep, next_allowed, plan, plan_range, target_file_bytes,
@@ -50,8 +50,12 @@ pub(super) struct Model {
     levels: Vec<Vec<File>>,
     claims: Vec<Claim<Key>>,
     allowed: Vec<u64>,
-    /// The runs that separated values are in, by the sequence numbers of their entries.
+    /// The run files that separated values are in, by the sequence numbers of their entries.
     transient: HashMap<SequenceNumber, u64>,
+    /// How many values each run file was written with, and how many of them are still needed.
+    runs: HashMap<u64, (u64, u64)>,
+    /// The run file that is being written.
+    open_run: Option<u64>,
     cursors: Vec<Option<Key>>,
     sequence: SequenceNumber,
     files: u64,
@@ -82,6 +86,8 @@ impl Model {
             claims: Vec::new(),
             allowed: Vec::new(),
             transient: HashMap::new(),
+            runs: HashMap::new(),
+            open_run: None,
             cursors: vec![None; 16],
             sequence: 0,
             files: 0,
@@ -123,10 +129,64 @@ impl Model {
         let value_bytes = length(self.entry_bytes.saturating_sub(KEY_BYTES));
         let place = place_at_flush(length(KEY_BYTES), value_bytes, &self.options);
         if place == FlushPlace::Run {
-            let values = file.entries.iter().filter(|entry| !entry.1.is_tombstone());
-            let values = values.map(|entry| (entry.1.sequence(), file.number.0));
-            self.transient.extend(values);
+            for (_, trailer) in file.entries.iter().filter(|entry| !entry.1.is_tombstone()) {
+                self.put_in_run(trailer.sequence());
+            }
+            self.open_run = None;
         }
+    }
+
+    /// Appends a value to the run that is being written.
+    fn put_in_run(&mut self, sequence: SequenceNumber) {
+        let run = self.open_run.unwrap_or_else(|| {
+            self.files += 1;
+            self.files
+        });
+        self.open_run = Some(run);
+        self.transient.insert(sequence, run);
+        let value_bytes = self.value_bytes();
+        let (written, needed) = self.runs.entry(run).or_default();
+        (*written, *needed) = (*written + 1, *needed + 1);
+        if *written * value_bytes >= run_file_bytes(&self.options) {
+            self.open_run = None;
+        }
+    }
+
+    fn take_from_run(&mut self, sequence: SequenceNumber) {
+        let Some(run) = self.transient.remove(&sequence) else {
+            return;
+        };
+        let (_, needed) = self.runs.get_mut(&run).unwrap();
+        *needed -= 1;
+        if *needed == 0 {
+            self.runs.remove(&run);
+        }
+    }
+
+    /// Bytes of all runs, dead values included.
+    pub(super) fn run_bytes(&self) -> u64 {
+        let written: u64 = self.runs.values().map(|(written, _)| written).sum();
+        written * self.value_bytes()
+    }
+
+    fn value_bytes(&self) -> u64 {
+        self.entry_bytes.saturating_sub(KEY_BYTES)
+    }
+
+    /// What `entries` keep of runs, dead values included.
+    fn pinned_bytes(&self, entries: &[Entry]) -> u64 {
+        let mut counts: HashMap<u64, u64> = HashMap::new();
+        for run in entries
+            .iter()
+            .filter_map(|it| self.transient.get(&it.1.sequence()))
+        {
+            *counts.entry(*run).or_default() += 1;
+        }
+        let pinned = counts.iter().map(|(run, count)| {
+            let (written, needed) = self.runs[run];
+            written * self.value_bytes() * count / needed
+        });
+        pinned.sum()
     }
 
     /// How many values of `entries` are in runs, and in how many runs.
@@ -180,9 +240,10 @@ impl Model {
                 .map(|entry| entry.1.sequence())
                 .min()
                 .unwrap(),
-            transient_bytes: (self.entry_bytes.saturating_sub(KEY_BYTES))
-                * self.separated(&file.entries).0,
+            transient_bytes: self.value_bytes() * self.separated(&file.entries).0,
+            pinned_bytes: self.pinned_bytes(&file.entries),
             transient_runs: self.separated(&file.entries).1,
+            log_bytes: 0,
             filter_units: [0; 4],
             busy: file.busy,
         };
@@ -194,6 +255,7 @@ impl Model {
                 .collect(),
             claims: self.claims.clone(),
             allowed: self.allowed.clone(),
+            logs: Vec::new(),
         }
     }
 
@@ -315,6 +377,11 @@ impl Model {
         let target = target_file_bytes(&self.options, self.level_count, claim.level);
         let mut cutter = OutputCutter::new(&job.tree, claim, target);
         let in_place = Placement::of(&job.tree, &self.options).merges_in_place(claim.level);
+        let is_sparse = |run: &&u64| {
+            let (written, needed) = self.runs[*run];
+            is_sparse(needed, written)
+        };
+        let sparse: HashSet<u64> = self.runs.keys().filter(is_sparse).copied().collect();
         let mut outputs: Vec<Vec<Entry>> = vec![Vec::new()];
         let (mut newer, mut last) = (None, None);
         for (key, trailer) in entries {
@@ -331,11 +398,20 @@ impl Model {
                 outputs.last_mut().unwrap().push((key, trailer));
             }
             if in_place || verdict != Verdict::Keep {
-                self.transient.remove(&trailer.sequence());
+                self.take_from_run(trailer.sequence());
+            } else if self
+                .transient
+                .get(&trailer.sequence())
+                .is_some_and(|run| sparse.contains(run))
+            {
+                self.take_from_run(trailer.sequence());
+                self.put_in_run(trailer.sequence());
+                self.merged += self.value_bytes();
             }
             newer = Some(trailer.sequence());
             last = Some(key);
         }
+        self.open_run = None;
         let outputs = outputs.into_iter().filter(|entries| !entries.is_empty());
         let files: Vec<File> = outputs.map(|entries| self.file(entries)).collect();
         let merged: u64 = files.iter().map(|file| self.bytes(&file.entries)).sum();

@@ -63,7 +63,7 @@ fn classes() {
 
 #[test]
 fn contradictory_thresholds_are_refused_with_all_other_faults() {
-    for (medium_from, large_from) in [(NEVER, 1024), (1025, 1024), (1, 0)] {
+    for (medium_from, large_from) in [(NEVER - 1, 1024), (1025, 1024), (1, 0)] {
         let wrong = KeyspaceOptions {
             level0_runs: 0,
             ..options(medium_from, large_from)
@@ -77,7 +77,7 @@ fn contradictory_thresholds_are_refused_with_all_other_faults() {
 #[test]
 fn presets_place_as_their_papers_do() {
     for (preset, expected) in [
-        (Preset::Balanced, Class::Small),
+        (Preset::Balanced, Class::Medium),
         (Preset::Parallax, Class::Medium),
         (Preset::Leveling, Class::Small),
         (Preset::Autumn, Class::Small),
@@ -121,6 +121,7 @@ fn a_stray_file_below_does_not_make_a_last_level() {
     // With T = 5 a level counts from a tenth of all bytes on, runs included.
     let mut upper = file(1, 0, 9, 10);
     upper.transient_bytes = 89 << 10;
+    upper.pinned_bytes = 89 << 10;
     for (kib, expected) in [(10, 1), (12, 2)] {
         let tree = tree(
             2,

@@ -22,7 +22,9 @@ pub(crate) fn file(number: u64, smallest: u32, largest: u32, kib: u64) -> FileSu
         tombstones: 0,
         sequence_min: 1,
         transient_bytes: 0,
+        pinned_bytes: 0,
         transient_runs: 0,
+        log_bytes: 0,
         filter_units: [0; 4],
         busy: false,
     }
@@ -44,6 +46,7 @@ pub(crate) fn tree(level_count: usize, levels: Vec<Vec<FileSummary<u32>>>) -> Tr
         levels,
         claims: Vec::new(),
         allowed: Vec::new(),
+        logs: Vec::new(),
     }
 }
 

@@ -214,7 +214,7 @@ fn versions_of_one_key_span_blocks() {
 #[test]
 fn large_entries_and_blocks() {
     let huge_key = vec![b'k'; crate::limits::KEY_BYTES_MAX];
-    let huge_value = vec![b'v'; crate::limits::VALUE_BYTES_MAX];
+    let huge_value = vec![b'v'; crate::limits::VALUE_BYTES_IN_PLACE_MAX];
     let mut entries = vec![Owned::new(b"a", 1, Some(b"small"))];
     entries.push(Owned::new(&huge_key, 2, Some(&huge_value)));
     for number in 0..40_000u32 {

@@ -255,6 +255,7 @@ fn a_malformed_record_with_a_sound_checksum_is_refused() {
             length,
             entries: 1,
             value_bytes,
+            end: length,
         };
         let pointer = ValuePointer {
             file: NUMBER,
@@ -283,6 +284,7 @@ fn a_malformed_record_with_a_sound_checksum_is_refused() {
         length: record.len() as u64,
         entries: 1,
         value_bytes: 1,
+        end: record.len() as u64,
     };
     for outcome in read_in_every_way(&vfs, &meta, key, &pointer) {
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Unsupported);

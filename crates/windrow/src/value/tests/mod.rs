@@ -1,5 +1,6 @@
 //! Tests of whole value files.
 
+mod collection;
 mod damage;
 mod format;
 mod logs;
@@ -18,11 +19,20 @@ use crate::options::BlockSource;
 use crate::vfs::memory::MemoryVfs;
 
 use super::file::ValueFile;
-use super::{Keys, ValueFileMeta, ValuePointer, ValueWriter, file_name};
+use super::{ValueFileMeta, ValueLogWriter, ValuePointer, ValueWriter, file_name};
 
 const NUMBER: FileNumber = FileNumber(15);
 
 const SOURCES: [BlockSource; 2] = [BlockSource::Mapped, BlockSource::Buffered];
+
+/// Where the keys of a file's values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    /// In the records, as of value logs.
+    InRecords,
+    /// Only in the tables that point to them, as of transient runs.
+    InTables,
+}
 
 const KEYS: [Keys; 2] = [Keys::InRecords, Keys::InTables];
 
@@ -70,7 +80,10 @@ fn write(
     keys: Keys,
     entries: &[Owned],
 ) -> (ValueFileMeta, Vec<ValuePointer>) {
-    let mut writer = ValueWriter::create(vfs, Path::new(""), number, keys).unwrap();
+    if keys == Keys::InRecords {
+        return write_log(vfs, number, entries);
+    }
+    let mut writer = ValueWriter::create(vfs, Path::new(""), number).unwrap();
     let append = |entry: &Owned| {
         writer
             .append(&entry.key, &entry.value, entry.compression)
@@ -78,6 +91,31 @@ fn write(
     };
     let pointers = entries.iter().map(append).collect();
     (writer.finish().unwrap(), pointers)
+}
+
+fn write_log(
+    vfs: &MemoryVfs,
+    number: FileNumber,
+    entries: &[Owned],
+) -> (ValueFileMeta, Vec<ValuePointer>) {
+    let mut writer = ValueLogWriter::create(vfs, Path::new(""), number).unwrap();
+    let append = |entry: &Owned| {
+        writer
+            .append(&entry.key, &entry.value, entry.compression)
+            .unwrap()
+    };
+    let pointers = entries.iter().map(append).collect();
+    writer.write().unwrap();
+    writer.keep();
+    let position = writer.position();
+    let meta = ValueFileMeta {
+        number,
+        length: position.end,
+        entries: position.entries,
+        value_bytes: position.value_bytes,
+        end: position.end,
+    };
+    (meta, pointers)
 }
 
 /// The bytes of value file `number`.

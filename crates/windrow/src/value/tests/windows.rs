@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 use proptest::prelude::*;
 
 use super::super::ValueWindows;
-use super::super::windows::{SMALL_WINDOW_BYTES, WINDOW_BYTES, WINDOWS_MAX};
+use super::super::windows::{
+    FILES_OPEN_MAX, SMALL_WINDOW_BYTES, WINDOW_BYTES, WINDOWS_BYTES, WINDOWS_MAX,
+};
 use super::*;
 use crate::base::Account;
 
@@ -132,10 +134,13 @@ fn a_file_is_read_whole_in_few_reads() {
     );
 }
 
+/// As many windows as there are unless it is told how many files there will be.
+const FEW: usize = WINDOWS_BYTES / WINDOW_BYTES;
+
 // I2
 #[test]
 fn windows_are_bounded_and_on_the_account() {
-    let count = WINDOWS_MAX + 20;
+    let count = FEW + 20;
     let fixture = fixture(&vec![vec![40_000, 40_000]; count]);
     let account: Arc<Account> = Arc::default();
     let mut windows = fixture.windows(&account);
@@ -147,7 +152,7 @@ fn windows_are_bounded_and_on_the_account() {
             peak = peak.max(account.bytes());
         }
     }
-    let all = WINDOWS_MAX as u64 * window;
+    let all = WINDOWS_BYTES as u64;
     assert!(peak > all / 2 && peak <= all + window, "{peak}");
     // A window that is used all the time stays.
     let opened = || fixture.vfs.opened.load(Ordering::Relaxed);
@@ -163,16 +168,46 @@ fn windows_are_bounded_and_on_the_account() {
     assert_eq!(account.bytes(), 0);
 }
 
+// I1, I2 and I4: however many files there are, each has a window and is read once.
+#[test]
+fn many_files_have_smaller_windows() {
+    for count in [FEW, FEW + 1, 3 * FEW, 1500] {
+        let fixture = fixture(&vec![vec![700; 30]; count]);
+        let account: Arc<Account> = Arc::default();
+        let mut windows = fixture.windows(&account).over(count);
+        let window = (WINDOWS_BYTES / count).max(SMALL_WINDOW_BYTES);
+        // Room for a reader's own growth of its last buffer.
+        let most = (count * window + WINDOW_BYTES) as u64;
+        for entry in 0..30 {
+            for file in 0..count {
+                fixture.read(&mut windows, 30 * file + entry);
+                assert!(account.bytes() <= most, "{} of {most}", account.bytes());
+                assert!(windows.open_files() <= FILES_OPEN_MAX);
+            }
+        }
+        for (read, length) in fixture.read_bytes() {
+            assert_eq!(read as u64, length);
+        }
+    }
+    let fixture = fixture(&vec![vec![100]; WINDOWS_MAX + 1]);
+    let mut windows = fixture.windows(&Arc::default()).over(usize::MAX);
+    for file in (0..=WINDOWS_MAX).chain(1..=WINDOWS_MAX) {
+        fixture.read(&mut windows, file);
+    }
+    let opened = fixture.vfs.opened.load(Ordering::Relaxed);
+    assert_eq!(opened, WINDOWS_MAX + 1, "the rest was at hand");
+}
+
 // I2
 #[test]
 fn windows_are_small_where_memory_is_used_up() {
-    let fixture = fixture(&vec![vec![700; 100]; WINDOWS_MAX]);
+    let fixture = fixture(&vec![vec![700; 100]; FEW]);
     let account: Arc<Account> = Arc::default();
     let most = 3 * WINDOW_BYTES as u64;
     let mut windows = fixture.windows_within(&account, most);
-    let small = (WINDOWS_MAX * SMALL_WINDOW_BYTES) as u64;
+    let small = (FEW * SMALL_WINDOW_BYTES) as u64;
     for entry in 0..100 {
-        for file in 0..WINDOWS_MAX {
+        for file in 0..FEW {
             fixture.read(&mut windows, 100 * file + entry);
             assert!(account.bytes() <= most + small, "{}", account.bytes());
         }

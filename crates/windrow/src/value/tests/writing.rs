@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::writer::WRITE_BYTES;
 use super::*;
 use crate::ErrorKind;
-use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_COMPRESSED_MAX};
 
 /// Lengths around every bound, most of them short.
 fn length() -> impl Strategy<Value = usize> {
@@ -65,12 +65,12 @@ proptest! {
 }
 
 #[test]
-fn the_longest_keys_and_values_round_trip() {
+fn the_longest_keys_and_compressed_values_round_trip() {
     for keys in KEYS {
         for compression in codecs() {
             let entry = Owned {
                 key: vec![7; KEY_BYTES_MAX],
-                value: value(VALUE_BYTES_MAX, 1, true),
+                value: value(VALUE_BYTES_COMPRESSED_MAX, 1, true),
                 compression,
             };
             let vfs = MemoryVfs::default();
@@ -116,7 +116,7 @@ fn values_are_compressed_where_that_saves_an_eighth() {
 #[test]
 fn the_writer_holds_one_buffer_and_long_values_not_at_all() {
     let vfs = MemoryVfs::default();
-    let mut writer = ValueWriter::create(&vfs, Path::new(""), NUMBER, Keys::InTables).unwrap();
+    let mut writer = ValueWriter::create(&vfs, Path::new(""), NUMBER).unwrap();
     let long = value(5 * WRITE_BYTES, 1, false);
     let bound = WRITE_BYTES as u64 + 1000;
     for piece in [&long[..100], &long, &long[..WRITE_BYTES - 1], &long[..9]]
@@ -153,7 +153,7 @@ fn the_writer_syncs_before_it_reports() {
     write(&vfs, NUMBER, Keys::InTables, &entries(&[10]));
     let file = vfs.file(Path::new(&file_name(NUMBER)));
     assert_eq!(file.syncs.load(Ordering::Relaxed), 1);
-    let again = ValueWriter::create(&vfs, Path::new(""), NUMBER, Keys::InTables);
+    let again = ValueWriter::create(&vfs, Path::new(""), NUMBER);
     assert_eq!(again.unwrap_err().kind(), ErrorKind::Io);
 }
 
@@ -161,7 +161,7 @@ fn the_writer_syncs_before_it_reports() {
 fn a_failed_write_is_an_error_that_names_the_file() {
     for length in [100, 3 * WRITE_BYTES] {
         let vfs = MemoryVfs::default();
-        let mut writer = ValueWriter::create(&vfs, Path::new(""), NUMBER, Keys::InTables).unwrap();
+        let mut writer = ValueWriter::create(&vfs, Path::new(""), NUMBER).unwrap();
         let file = vfs.file(Path::new(&file_name(NUMBER)));
         *file.full_at.lock() = Some(50);
         let appended = writer.append(b"key", &value(length, 1, false), Compression::None);
@@ -202,6 +202,6 @@ fn a_copy_into_a_large_buffer_allocates_nothing() {
 #[should_panic(expected = "within the limits")]
 fn the_writer_refuses_an_empty_key() {
     let vfs = MemoryVfs::default();
-    let mut writer = ValueWriter::create(&vfs, Path::new(""), NUMBER, Keys::InTables).unwrap();
+    let mut writer = ValueWriter::create(&vfs, Path::new(""), NUMBER).unwrap();
     drop(writer.append(b"", b"value", Compression::None));
 }

@@ -1,0 +1,334 @@
+//! The job that collects value logs: what is live in them goes to a successor, in the order of its keys.
+//!
+//! What is dead is known from lists that flushes and merges have written, so no key is looked up, and no
+//! entry is changed: tables of the successor lead the pointers on. Therefore nothing that is written
+//! meanwhile can be lost or undone by it (design: better than PX-M9, which looks every key up and writes
+//! live values anew).
+//!
+//! Invariants:
+//! - I1: Records in = records copied + records dead, for each file; and records in is what the manifest
+//!   says of it. Each dead one is met. Otherwise the job fails, in release builds too.
+//! - I2: Memory is bounded by [`KEYS_BYTES_MAX`] for keys, and by the number of records of the files for
+//!   the rest, which the policy bounds.
+//! - I3: The successor is complete and durable, and its name too, before it is returned.
+//!
+//! Concurrency: owned by one thread; the files are held by whoever asks for it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::output::{Created, IoClass, JobContext, Wanted};
+use crate::base::{Error, FileNumber, Held, Result};
+use crate::manifest::names::FileName;
+use crate::value::{
+    DeadList, Move, RecordWalk, RelocationTable, SuccessorWriter, ValueFileMeta, ValuePointer,
+    read_dead_list,
+};
+
+/// The most bytes of keys that are sorted at a time: beyond it the successor has several stretches, each
+/// in the order of its keys.
+const KEYS_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes that are copied between two looks at the budget for I/O.
+const PACE_BYTES: u64 = 256 << 10;
+
+/// A value log to be collected.
+#[derive(Debug, Clone)]
+pub(crate) struct Victim {
+    pub(crate) file: ValueFileMeta,
+    /// The tables at its end, by which it is the successor of others.
+    pub(crate) tables: Vec<RelocationTable>,
+}
+
+/// What a collection has written, all of it durable.
+#[derive(Debug)]
+pub(crate) struct Collected {
+    pub(crate) successor: ValueFileMeta,
+    /// One for each origin that has live values, the victims among them.
+    pub(crate) tables: Vec<RelocationTable>,
+    pub(crate) bytes_read: u64,
+    /// Records that were left behind.
+    pub(crate) dead: u64,
+}
+
+/// A live record that waits to be copied.
+struct Live {
+    /// Where its key is among the keys, and how long.
+    key: (usize, usize),
+    victim: usize,
+    pointer: ValuePointer,
+}
+
+/// A victim under way.
+struct Source {
+    walk: RecordWalk,
+    /// Dead offsets, ascending.
+    dead: Vec<u64>,
+    /// Where live records have gone, in the order of their keys until all are known.
+    moves: Vec<Move>,
+    /// How many records were met.
+    met: u64,
+}
+
+struct Collection<'a, 'w> {
+    context: &'a dyn JobContext,
+    wanted: Wanted<'w>,
+    sources: Vec<Source>,
+    writer: SuccessorWriter,
+    keys: Vec<u8>,
+    live: Vec<Live>,
+    /// Bytes that were copied since the job was paced.
+    unpaced: u64,
+    held: Held,
+}
+
+/// Copies what is live in `victims` to a successor; `lists` speak of all that is dead in them. What comes
+/// with the result removes the successor unless the manifest comes to name it.
+///
+/// # Errors
+/// `Corruption` where a file or a list is damaged, or they do not agree (I1); those of I/O.
+pub(crate) fn collect<'a>(
+    context: &'a dyn JobContext,
+    wanted: Wanted<'_>,
+    victims: &[Victim],
+    lists: &[DeadList],
+) -> Result<(Collected, Created<'a>)> {
+    let number = FileNumber(context.allocate_id()?);
+    let (vfs, directory) = (context.vfs(), context.directory());
+    let mut sources = Vec::new();
+    for victim in victims {
+        sources.push(Source {
+            walk: RecordWalk::open(vfs, directory, &victim.file)?,
+            dead: Vec::new(),
+            moves: Vec::new(),
+            met: 0,
+        });
+    }
+    let writer = SuccessorWriter::create(vfs, directory, number)?;
+    let mut created = Created::adopt(context, Vec::new());
+    created.note(FileName::Values(number));
+    let mut collection = Collection {
+        context,
+        wanted,
+        sources,
+        writer,
+        keys: Vec::new(),
+        live: Vec::new(),
+        unpaced: 0,
+        held: Held::new(context.memory(), 0),
+    };
+    collection.learn_dead(victims, lists)?;
+    for victim in 0..victims.len() {
+        collection.walk(victim)?;
+    }
+    collection.copy_live()?;
+    collection.check(victims)?;
+    collection.write_tables(victims)?;
+    let dead = collection
+        .sources
+        .iter()
+        .map(|source| source.dead.len() as u64);
+    let dead = dead.sum();
+    let read = collection
+        .sources
+        .iter()
+        .map(|source| source.walk.bytes_read());
+    let bytes_read = read.sum();
+    let (successor, tables) = collection.writer.finish()?;
+    context.sync_directory()?;
+    let collected = Collected {
+        successor,
+        tables,
+        bytes_read,
+        dead,
+    };
+    Ok((collected, created))
+}
+
+impl Collection<'_, '_> {
+    /// Learns from `lists` what is dead in each victim, by its own offsets.
+    fn learn_dead(&mut self, victims: &[Victim], lists: &[DeadList]) -> Result<()> {
+        let own = |index: usize| (victims[index].file.number, index);
+        let of: BTreeMap<FileNumber, usize> = (0..victims.len()).map(own).collect();
+        // By an origin of a victim: the victim, and the offsets there.
+        let mut before: BTreeMap<FileNumber, (usize, BTreeSet<u64>)> = BTreeMap::new();
+        for (index, victim) in victims.iter().enumerate() {
+            let origins = victim.tables.iter().map(|table| table.origin);
+            before.extend(origins.map(|origin| (origin, (index, BTreeSet::new()))));
+        }
+        for list in lists {
+            (self.wanted)()?;
+            let (vfs, directory) = (self.context.vfs(), self.context.directory());
+            read_dead_list(vfs, directory, list, |file, offset| {
+                if let Some(&index) = of.get(&file) {
+                    self.sources[index].dead.push(offset);
+                } else if let Some((_, offsets)) = before.get_mut(&file)
+                    && !offsets.insert(offset)
+                {
+                    return Err(twice(file, offset));
+                }
+                Ok(())
+            })?;
+        }
+        for table in victims.iter().flat_map(|victim| &victim.tables) {
+            let Some((index, offsets)) = before.get_mut(&table.origin) else {
+                continue;
+            };
+            if offsets.is_empty() {
+                continue;
+            }
+            let source = &mut self.sources[*index];
+            let dead = &mut source.dead;
+            source.walk.each_move(table, |(old, new)| {
+                if offsets.remove(&old) {
+                    dead.push(new);
+                }
+            })?;
+            if let Some(offset) = offsets.first() {
+                let what = "a dead value is not in the relocation table of its value log";
+                let name = FileName::Values(table.origin).to_string();
+                return Err(Error::corruption(&name, *offset, what));
+            }
+        }
+        for (source, victim) in self.sources.iter_mut().zip(victims) {
+            source.dead.sort_unstable();
+            if let Some(pair) = source.dead.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(twice(victim.file.number, pair[0]));
+            }
+        }
+        self.count_memory();
+        Ok(())
+    }
+
+    /// Meets every record of a victim and copies the live ones, as soon as there are many.
+    fn walk(&mut self, victim: usize) -> Result<()> {
+        let mut dead = 0;
+        loop {
+            let source = &mut self.sources[victim];
+            let Some((key, pointer)) = source.walk.next()? else {
+                break;
+            };
+            source.met += 1;
+            if source.dead.get(dead) == Some(&pointer.offset) {
+                dead += 1;
+                continue;
+            }
+            let start = self.keys.len();
+            self.keys.extend_from_slice(key);
+            self.live.push(Live {
+                key: (start, key.len()),
+                victim,
+                pointer,
+            });
+            if self.keys.len() + self.live.len() * size_of::<Live>() >= KEYS_BYTES_MAX {
+                self.copy_live()?;
+            }
+        }
+        let source = &self.sources[victim];
+        if let Some(offset) = source.dead.get(dead) {
+            let what = "no record begins where a dead one is said to be";
+            return Err(Error::corruption("a value log", *offset, what));
+        }
+        Ok(())
+    }
+
+    /// Copies the records that wait, in the order of their keys.
+    fn copy_live(&mut self) -> Result<()> {
+        self.count_memory();
+        let keys = std::mem::take(&mut self.keys);
+        let mut live = std::mem::take(&mut self.live);
+        let key = |record: &Live| &keys[record.key.0..record.key.0 + record.key.1];
+        live.sort_by(|left, right| {
+            let place = |record: &Live| (record.victim, record.pointer.offset);
+            key(left)
+                .cmp(key(right))
+                .then(place(left).cmp(&place(right)))
+        });
+        for record in &live {
+            let source = &mut self.sources[record.victim];
+            let file = &**source.walk.file();
+            let offset = self.writer.copy(file, key(record), &record.pointer)?;
+            source.moves.push((record.pointer.offset, offset));
+            self.unpaced += record.pointer.record_bytes;
+            if self.unpaced >= PACE_BYTES {
+                self.pace()?;
+            }
+        }
+        (self.keys, self.live) = (keys, live);
+        self.keys.clear();
+        self.live.clear();
+        Ok(())
+    }
+
+    fn pace(&mut self) -> Result<()> {
+        self.context
+            .pace(IoClass::Merge, self.unpaced, self.wanted)?;
+        self.unpaced = 0;
+        Ok(())
+    }
+
+    /// I1.
+    fn check(&self, victims: &[Victim]) -> Result<()> {
+        for (source, victim) in self.sources.iter().zip(victims) {
+            let copied = source.moves.len() as u64;
+            let dead = source.dead.len() as u64;
+            let file = victim.file;
+            if source.met != file.entries || copied + dead != file.entries {
+                let name = FileName::Values(file.number).to_string();
+                let what = format!(
+                    "{} of {} records were met, {copied} are live and {dead} dead: the collection is \
+                     discarded",
+                    source.met, file.entries
+                );
+                return Err(Error::corruption(&name, file.length, what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Leads on pointers into the victims, and into what these were successors of.
+    fn write_tables(&mut self, victims: &[Victim]) -> Result<()> {
+        self.pace()?;
+        for (index, victim) in victims.iter().enumerate() {
+            let mut moves = std::mem::take(&mut self.sources[index].moves);
+            moves.sort_unstable();
+            self.add_table(victim.file.number, victim.file.length, &moves)?;
+            for table in &victim.tables {
+                // Two steps become one.
+                let mut composed = Vec::new();
+                self.sources[index]
+                    .walk
+                    .each_move(table, |(old, between)| {
+                        let position = moves.binary_search_by_key(&between, |(from, _)| *from);
+                        if let Ok(position) = position {
+                            composed.push((old, moves[position].1));
+                        }
+                    })?;
+                self.add_table(table.origin, table.origin_bytes, &composed)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_table(&mut self, origin: FileNumber, origin_bytes: u64, moves: &[Move]) -> Result<()> {
+        if moves.is_empty() {
+            return Ok(());
+        }
+        self.writer.add_table(origin, origin_bytes, moves)
+    }
+
+    /// Puts what is held on the account.
+    fn count_memory(&mut self) {
+        let of = |source: &Source| {
+            source.dead.capacity() * size_of::<u64>() + source.moves.capacity() * size_of::<Move>()
+        };
+        let sources: usize = self.sources.iter().map(of).sum();
+        let waiting = self.keys.capacity() + self.live.capacity() * size_of::<Live>();
+        let bytes = (sources + waiting) as u64 + self.writer.memory_bytes();
+        self.held.grow_to(bytes);
+    }
+}
+
+fn twice(file: FileNumber, offset: u64) -> Error {
+    let name = FileName::Values(file).to_string();
+    Error::corruption(&name, offset, "a value is said to be dead twice")
+}

@@ -1,0 +1,240 @@
+//! The job that collects value logs of a keyspace: claims what the policy names, has a successor written,
+//! and installs it.
+//!
+//! The index is not touched: one edit replaces the logs by the successor and by the tables that lead
+//! pointers to it. Readers that hold an older version go on reading the logs.
+//!
+//! Invariants:
+//! - I1: A log is collected once everything that ever pointed into it is in tables: what memtables and
+//!   the write-ahead log point to stays where it is.
+//! - I2: What died while the job ran is in lists that the edit does not take; it is dead in the successor,
+//!   found through the tables.
+//!
+//! Concurrency: one collection per keyspace at a time; it runs beside everything else.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::merge_job::summary;
+use super::{Engine, KeyspaceCore, stats};
+use crate::base::sync::Shared;
+use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
+use crate::compact::collect::{Collected, Victim, collect};
+use crate::events::Event;
+use crate::manifest::{ManifestState, Record, Version};
+use crate::policy;
+use crate::value::DeadList;
+
+/// A collection that is claimed.
+#[derive(Debug)]
+pub(super) struct CollectJob {
+    /// Keeps the files from being removed.
+    _version: Shared<Version>,
+    victims: Vec<Victim>,
+    /// What speaks of dead values in the victims, or in what these were made of.
+    lists: Vec<DeadList>,
+}
+
+impl CollectJob {
+    /// The value files and origins whose dead values are left behind.
+    fn taken(&self) -> BTreeSet<FileNumber> {
+        let own = self.victims.iter().map(|victim| victim.file.number);
+        let tables = self.victims.iter().flat_map(|victim| &victim.tables);
+        own.chain(tables.map(|table| table.origin)).collect()
+    }
+
+    /// What is known of `victims`; `None` where one is gone.
+    fn describe(
+        version: Shared<Version>,
+        state: &ManifestState,
+        keyspace: KeyspaceId,
+        victims: &[FileNumber],
+    ) -> Option<Self> {
+        let keyspace = state.keyspaces.get(&keyspace)?;
+        let values = &keyspace.values;
+        let victim = |number: &FileNumber| {
+            let log = values.files.get(number)?;
+            let tables = values.relocated.values().map(|relocated| relocated.table);
+            log.is_settled_log(keyspace.flushed).then(|| Victim {
+                file: log.file,
+                tables: tables.filter(|table| table.successor == *number).collect(),
+            })
+        };
+        let mut job = Self {
+            _version: version,
+            victims: victims.iter().map(victim).collect::<Option<_>>()?,
+            lists: Vec::new(),
+        };
+        let taken = job.taken();
+        let lists = values.dead.values().cloned().map(|mut list| {
+            list.counts.retain(|file, _| taken.contains(file));
+            list
+        });
+        job.lists = lists.filter(|list| !list.counts.is_empty()).collect();
+        Some(job)
+    }
+
+    /// The records that put the successor in place of the victims; `None` where a victim has gone: it
+    /// was live no more.
+    fn records(
+        &self,
+        state: &ManifestState,
+        keyspace: KeyspaceId,
+        collected: &Collected,
+    ) -> Option<Vec<Record>> {
+        let values = &state.keyspaces.get(&keyspace)?.values;
+        let is_there = |victim: &Victim| values.files.contains_key(&victim.file.number);
+        if !self.victims.iter().all(is_there) {
+            return None;
+        }
+        let mut records = vec![Record::AddSuccessor {
+            keyspace,
+            file: collected.successor,
+        }];
+        let relocate = |&table| Record::Relocate { keyspace, table };
+        records.extend(collected.tables.iter().map(relocate));
+        for list in &self.lists {
+            // The list, or what it says of an origin, may have gone with the last that was live.
+            let known = values.dead.get(&list.number);
+            let files = list.counts.keys().copied();
+            let files: Vec<FileNumber> = files
+                .filter(|file| known.is_some_and(|known| known.counts.contains_key(file)))
+                .collect();
+            if !files.is_empty() {
+                records.push(Record::TakeDead {
+                    keyspace,
+                    list: list.number,
+                    files,
+                });
+            }
+        }
+        Some(records)
+    }
+}
+
+impl Engine {
+    /// The next collection that the policy wants for `keyspace`, claimed.
+    pub(super) fn claim_collection(&self, keyspace: &Arc<KeyspaceCore>) -> Option<CollectJob> {
+        let mut work = keyspace.work.lock();
+        let version = Shared::clone(&keyspace.state().version);
+        if work.is_collecting || version.logs().is_empty() {
+            return None;
+        }
+        let victims = policy::victims(&summary(&version, &work), &keyspace.options());
+        if victims.is_empty() {
+            return None;
+        }
+        work.is_collecting = true;
+        drop(work); // Edits take it under the catalog's lock.
+        // What the state names now is kept by the version that is current then.
+        let job = self.catalog.with_state(|state| {
+            let version = Shared::clone(&keyspace.state().version);
+            CollectJob::describe(version, state, keyspace.id(), &victims)
+        });
+        if job.is_none() {
+            keyspace.work.lock().is_collecting = false;
+        }
+        job
+    }
+
+    /// A keyspace whose value log the policy wants completed, claimed as for a flush.
+    pub(super) fn claim_seal(&self) -> Option<Arc<KeyspaceCore>> {
+        let keyspaces = self.keyspaces.load();
+        let wants = |keyspace: &&Arc<KeyspaceCore>| {
+            let state = keyspace.state();
+            let is_open = state.version.logs().iter().any(|log| log.is_open);
+            let mut work = keyspace.work.lock();
+            // What waits is flushed, and completes what is full.
+            if !is_open || work.is_flushing || !state.waiting.is_empty() {
+                return false;
+            }
+            let tree = summary(&state.version, &work);
+            work.is_flushing = policy::wants_seal(&tree, &keyspace.options());
+            work.is_flushing
+        };
+        keyspaces.iter().find(wants).cloned()
+    }
+
+    /// Completes the value log of `keyspace`: with the flush of what points there, or else at once.
+    pub(super) fn seal_values(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
+        // Which makes everything in the logs durable.
+        let (full, is_flushed) = self.between_commits(|| {
+            let mut log = keyspace.value_log.lock();
+            log.retire();
+            Ok((log.full_count(), keyspace.state().active.is_empty()))
+        })?;
+        if !is_flushed {
+            return self.rotate(std::slice::from_ref(keyspace));
+        }
+        // Only flushes take from the full logs, and none is running.
+        self.catalog.commit_in(
+            keyspace,
+            |_| {
+                let log = keyspace.value_log.lock();
+                log.flush_records(keyspace.id(), full, None)
+            },
+            |state| {
+                self.follow_values(keyspace, state);
+                keyspace.value_log.lock().note_sealed(full);
+            },
+        )
+    }
+
+    /// Carries out a claimed collection.
+    pub(super) fn collect(&self, keyspace: &Arc<KeyspaceCore>, job: &CollectJob) -> Result<()> {
+        let outcome = self.collect_logs(keyspace, job);
+        keyspace.work.lock().is_collecting = false;
+        outcome
+    }
+
+    /// Has readers find the value files that `state` has.
+    fn follow_values(&self, keyspace: &KeyspaceCore, state: &ManifestState) {
+        if let Some(manifest) = state.keyspaces.get(&keyspace.id()) {
+            keyspace.follow_values(manifest, &self.obsolete);
+        }
+    }
+
+    fn collect_logs(&self, keyspace: &Arc<KeyspaceCore>, job: &CollectJob) -> Result<()> {
+        let start = self.options.runtime.now();
+        let wanted = || self.check_wanted(keyspace);
+        let (collected, created) = collect(self, &wanted, &job.victims, &job.lists)?;
+        let (bytes_read, dead) = (collected.bytes_read, collected.dead);
+        let bytes_written = collected.successor.end;
+        stats::add(&self.counters.collection_bytes_read, bytes_read);
+        stats::add(&self.counters.collection_bytes_written, bytes_written);
+        let is_needless = Cell::new(false);
+        let records = |state: &ManifestState| {
+            let records = job.records(state, keyspace.id(), &collected);
+            is_needless.set(records.is_none());
+            records.unwrap_or_default()
+        };
+        let install = |state: &ManifestState| self.follow_values(keyspace, state);
+        let edit = || {
+            self.catalog.commit_in(keyspace, records, install)?;
+            if is_needless.get() {
+                let what = "a value log died while it was collected";
+                return Err(Error::new(ErrorKind::NotFound, what));
+            }
+            Ok(())
+        };
+        match created.name_by(edit) {
+            Err(_) if is_needless.get() => return Ok(()),
+            outcome => outcome?,
+        }
+        stats::add(&self.counters.collections, 1);
+        stats::add(&self.counters.values_collected, dead);
+        self.options.listener.tell(|| Event::CollectionEnded {
+            keyspace: keyspace.name().to_owned(),
+            files: job.victims.len(),
+            bytes_read,
+            bytes_written,
+            values_dropped: dead,
+            duration: self.options.runtime.now().saturating_sub(start),
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! Collections and merges of one keyspace that overlap in any way, stepped by hand.
+
+#![cfg(not(any(loom, shuttle)))]
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::super::merge_job::MergeJob;
+use super::super::{Access, Handle, Write};
+use super::*;
+use crate::base::Kind;
+use crate::options::{Durability, KeyspaceOptions, Options};
+use crate::read::visible::KeyRange;
+use crate::runtime::{Runtime, Work, Workers};
+
+/// No threads: jobs run where the test runs them.
+#[derive(Debug, Default)]
+struct ByHand(AtomicU64);
+
+#[derive(Debug)]
+struct Nobody;
+
+impl Workers for Nobody {}
+
+impl Runtime for ByHand {
+    fn now(&self) -> Duration {
+        Duration::from_micros(self.0.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn sleep(&self, duration: Duration) {
+        let micros = u64::try_from(duration.as_micros()).unwrap();
+        self.0.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    fn random(&self) -> u64 {
+        4
+    }
+
+    fn start(&self, _: Arc<dyn Work>, _: usize) -> io::Result<Box<dyn Workers>> {
+        Ok(Box::new(Nobody))
+    }
+
+    fn step_instead_of_waiting(&self, work: &dyn Work) -> bool {
+        assert!(work.run_one(), "nothing would end this wait");
+        true
+    }
+}
+
+/// One keyspace of large values, next to what it must hold.
+struct Store {
+    handle: Handle,
+    keyspace: Arc<KeyspaceCore>,
+    model: BTreeMap<u8, Vec<u8>>,
+    written: u32,
+    directory: tempfile::TempDir,
+}
+
+fn open(directory: &std::path::Path) -> (Handle, Arc<KeyspaceCore>) {
+    let options = Options {
+        runtime: Arc::new(ByHand::default()),
+        background_threads: 4,
+        keyspace: KeyspaceOptions {
+            memtable_bytes: 4 << 10,
+            file_bytes: 2 << 10,
+            base_bytes: 16 << 10,
+            level0_runs: 1,
+            medium_from: 100,
+            large_from: 100,
+            max_space_amp: 1.1,
+            ..KeyspaceOptions::default()
+        },
+        ..Options::default()
+    };
+    let handle = Handle::open(directory, options, Access::ReadWrite).unwrap();
+    let keyspace = handle.engine().open_keyspace("map", None).unwrap();
+    (handle, keyspace)
+}
+
+impl Store {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (handle, keyspace) = open(directory.path());
+        Self {
+            handle,
+            keyspace,
+            model: BTreeMap::new(),
+            written: 0,
+            directory,
+        }
+    }
+
+    fn engine(&self) -> &Engine {
+        self.handle.engine()
+    }
+
+    fn now(&self) -> Duration {
+        self.engine().options().runtime.now()
+    }
+
+    /// Writes `count` values from `key` on, or removes them.
+    fn write(&mut self, key: u8, count: u8, kind: Kind) {
+        for key in (0..count).map(|step| key.wrapping_add(step) % 64) {
+            self.written += 1;
+            let mut value = Vec::new();
+            self.model.remove(&key);
+            if kind == Kind::Value {
+                value = self.written.to_le_bytes().repeat(60);
+                self.model.insert(key, value.clone());
+            }
+            let write = Write::One {
+                keyspace: &self.keyspace,
+                kind,
+                key: &[key],
+                value: &value,
+            };
+            self.engine().commit(&write, Durability::Buffered).unwrap();
+        }
+    }
+
+    /// Runs up to `count` jobs.
+    fn run(&self, count: u8) {
+        for _ in 0..count {
+            if !self.engine().run_one() {
+                break;
+            }
+        }
+    }
+
+    fn check(&self) {
+        let view = self.engine().state_view(&self.keyspace, None).unwrap();
+        let mut cursor = view.cursor(KeyRange::ALL);
+        let mut held = BTreeMap::new();
+        let mut found = cursor.moving().seek_to_first().unwrap();
+        while found {
+            held.insert(cursor.key()[0], cursor.value().unwrap().to_vec());
+            found = cursor.moving().next().unwrap();
+        }
+        assert!(held == self.model);
+        let report = self.engine().verify().unwrap();
+        assert!(report.is_sound(), "{report:?}");
+    }
+
+    fn reopen(&mut self) {
+        self.handle.close().unwrap();
+        (self.handle, self.keyspace) = open(self.directory.path());
+    }
+}
+
+/// What a history holds back: jobs that are claimed and not carried out.
+#[derive(Default)]
+struct Held {
+    collection: Option<CollectJob>,
+    merges: Vec<MergeJob>,
+}
+
+impl Held {
+    fn end_collection(&mut self, store: &Store) {
+        if let Some(job) = self.collection.take() {
+            store.engine().collect(&store.keyspace, &job).unwrap();
+        }
+    }
+
+    fn end_merge(&mut self, store: &Store) {
+        if let Some(job) = self.merges.pop() {
+            let outcome = store.engine().merge(&store.keyspace, &job);
+            job.release(&store.keyspace, &outcome, store.now());
+            outcome.unwrap();
+        }
+    }
+
+    fn step(&mut self, store: &mut Store, [verb, first, second]: [u8; 3]) {
+        // Writers who are stopped wait for what is held back.
+        if verb % 10 < 5 && store.keyspace.pressure_on_disk().fraction > 0.0 {
+            self.end(store);
+            store.run(4);
+        }
+        match verb % 10 {
+            0..=3 => store.write(first, second % 32, Kind::Value),
+            4 => store.write(first, second % 8, Kind::Tombstone),
+            5 => store.run(second % 8),
+            6 => {
+                self.end_collection(store);
+                self.collection = store.engine().claim_collection(&store.keyspace);
+            }
+            7 => self
+                .merges
+                .extend(MergeJob::claim(&store.keyspace, store.now())),
+            8 => self.end_collection(store),
+            _ => self.end_merge(store),
+        }
+    }
+
+    fn end(&mut self, store: &Store) {
+        self.end_collection(store);
+        while !self.merges.is_empty() {
+            self.end_merge(store);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    // I1, I2
+    #[test]
+    fn what_overlaps_a_collection_changes_no_answer(
+        steps in proptest::collection::vec(any::<[u8; 3]>(), 1..120),
+    ) {
+        let mut store = Store::new();
+        let mut held = Held::default();
+        for step in &steps {
+            held.step(&mut store, *step);
+            if step[0] % 16 == 0 {
+                store.check();
+            }
+        }
+        store.check();
+        held.end(&store);
+        store.check();
+        store.run(200);
+        store.check();
+        store.reopen();
+        store.check();
+    }
+}

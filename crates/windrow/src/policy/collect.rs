@@ -1,0 +1,117 @@
+//! Which value logs are collected: those of which most is dead, while the tree takes more room than it
+//! may.
+//!
+//! What takes room is everything on disk; what is live is not known, but at least what the largest level
+//! holds or refers to is ([`live_bytes`]). Of the difference, the levels above the largest hold what they
+//! may yet turn out to supersede, for which capacities leave less room where values stand in logs
+//! ([`room_of_levels`]); the rest is dead values, and theirs is the room that is left.
+//!
+//! I1. A log is collected only when everything that ever pointed into it is in tables.
+//! I2. What one collection copies is about one log, whatever was dead in how many; and its tables hold
+//!     at most [`MOVES_MAX`] entries, or those of one log.
+//! I3. Nothing is collected while the room is not used up, nor a log of which less than [`DEAD_MIN`]
+//!     is dead.
+
+use super::capacities::{live_bytes, tree_bytes};
+use super::placement::value_log_bytes;
+use super::summary::TreeSummary;
+use crate::base::FileNumber;
+use crate::options::KeyspaceOptions;
+
+/// A value log, or a successor of some, as far as tables may refer to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogSummary {
+    pub(crate) number: FileNumber,
+    /// Bytes of the file that are no records.
+    pub(crate) table_bytes: u64,
+    /// Bytes of its records that tables refer to, and of the others.
+    pub(crate) live_bytes: u64,
+    pub(crate) dead_bytes: u64,
+    /// Its records, and the entries of its relocation tables.
+    pub(crate) moves: u64,
+    /// Whether it is complete, and everything that ever pointed into it is in tables (I1).
+    pub(crate) is_ready: bool,
+    /// Whether values are being added.
+    pub(crate) is_open: bool,
+}
+
+impl LogSummary {
+    fn dead_share(&self) -> f64 {
+        self.dead_bytes as f64 / (self.live_bytes + self.dead_bytes).max(1) as f64
+    }
+
+    fn is_worth_it(&self) -> bool {
+        self.is_ready && self.dead_share() >= DEAD_MIN
+    }
+}
+
+/// The part of a log that must be dead for it to be collected.
+const DEAD_MIN: f64 = 0.05;
+
+/// The most records and table entries of the logs of one collection, which decide its memory.
+const MOVES_MAX: u64 = 1 << 20;
+
+/// The part of a log that is being written that must be dead for it to be completed early.
+const DEAD_IN_OPEN_MIN: f64 = 0.5;
+
+/// The part of the room above the live bytes from which logs are collected.
+const ROOM_USED: f64 = 0.95;
+
+/// How many bytes more the tree takes than it should, as far as dead values in logs are the cause.
+fn excess<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
+    let room = options.max_space_amp - 1.0;
+    if room.is_infinite() {
+        return 0;
+    }
+    let dead: u64 = tree.logs.iter().map(|log| log.dead_bytes).sum();
+    let tables: u64 = tree.logs.iter().map(|log| log.table_bytes).sum();
+    let allowed = live_bytes(tree) * (1.0 + room * ROOM_USED);
+    let taken = (tree_bytes(tree) + dead + tables) as f64;
+    super::capacities::whole((taken - allowed).max(0.0)).min(dead)
+}
+
+/// The excess that collections can take away now.
+pub(crate) fn garbage_excess<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
+    let worth_it = tree.logs.iter().filter(|log| log.is_worth_it());
+    let dead: u64 = worth_it.map(|log| log.dead_bytes).sum();
+    excess(tree, options).min(dead)
+}
+
+/// Whether the log that is being written should be completed, so that it can be collected: it holds most
+/// of the dead values.
+pub(crate) fn wants_seal<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> bool {
+    let is_due = |log: &LogSummary| log.is_open && log.dead_share() >= DEAD_IN_OPEN_MIN;
+    tree.logs.iter().any(is_due) && excess(tree, options) > 0 && garbage_excess(tree, options) == 0
+}
+
+/// How many bytes of values in logs may stand behind one memtable until it is full: they may take the
+/// place of as many, which nobody knows to be dead until it is flushed.
+pub(crate) fn values_behind_max<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
+    let live: u64 = tree.logs.iter().map(|log| log.live_bytes).sum();
+    let room = (options.max_space_amp - 1.0) * live as f64;
+    super::capacities::whole(room * BEHIND_SHARE).max(options.memtable_bytes as u64)
+}
+
+/// The part of the room above the live values that may stand behind one memtable.
+const BEHIND_SHARE: f64 = 1.0 / 32.0;
+
+/// The logs to be collected together now.
+pub(crate) fn victims<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<FileNumber> {
+    if garbage_excess(tree, options) == 0 {
+        return Vec::new();
+    }
+    let mut logs: Vec<&LogSummary> = tree.logs.iter().filter(|log| log.is_worth_it()).collect();
+    logs.sort_by(|left, right| right.dead_share().total_cmp(&left.dead_share()));
+    let (mut live, mut moves) = (0_u64, 0_u64);
+    let mut chosen = Vec::new();
+    for log in logs {
+        live = live.saturating_add(log.live_bytes);
+        moves = moves.saturating_add(log.moves);
+        let is_enough = live > value_log_bytes(options) || moves > MOVES_MAX;
+        if is_enough && !chosen.is_empty() {
+            break; // I2
+        }
+        chosen.push(log.number);
+    }
+    chosen
+}

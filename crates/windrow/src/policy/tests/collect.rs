@@ -1,0 +1,136 @@
+//! Which value logs are collected, and when.
+
+use proptest::prelude::*;
+
+use super::tables::{file, tree};
+use crate::base::FileNumber;
+use crate::options::KeyspaceOptions;
+use crate::policy::{
+    FileSummary, LogSummary, TreeSummary, garbage_excess, values_behind_max, victims, wants_seal,
+};
+
+const MIB: u64 = 1 << 20;
+
+fn log(number: u64, live_mib: u64, dead_mib: u64) -> LogSummary {
+    LogSummary {
+        number: FileNumber(number),
+        table_bytes: 0,
+        live_bytes: live_mib * MIB,
+        dead_bytes: dead_mib * MIB,
+        moves: 1000,
+        is_ready: true,
+        is_open: false,
+    }
+}
+
+/// A tree of one level that refers to all that is live in `logs`.
+fn tree_over(logs: Vec<LogSummary>) -> TreeSummary<u32> {
+    let live = logs.iter().map(|log| log.live_bytes).sum();
+    let pointers = FileSummary {
+        log_bytes: live,
+        ..file(1, 0, 100, 64)
+    };
+    TreeSummary {
+        logs,
+        ..tree(1, vec![vec![], vec![pointers]])
+    }
+}
+
+fn options(max_space_amp: f64) -> KeyspaceOptions {
+    KeyspaceOptions {
+        max_space_amp,
+        ..KeyspaceOptions::default()
+    }
+}
+
+fn chosen(tree: &TreeSummary<u32>, max_space_amp: f64) -> Vec<u64> {
+    let victims = victims(tree, &options(max_space_amp));
+    victims.into_iter().map(|number| number.0).collect()
+}
+
+#[test]
+fn those_with_most_that_is_dead_go_first_and_none_before_the_room_is_used() {
+    // 200 MiB live; 40, 20 and 4 dead.
+    let logs = vec![log(2, 60, 4), log(3, 24, 40), log(4, 44, 20), log(5, 72, 0)];
+    let of = |max_space_amp| chosen(&tree_over(logs.clone()), max_space_amp);
+    // The live bytes of one collection are about a log: 24 and 44 are more than 64 MiB.
+    assert_eq!(of(1.1), [3]);
+    assert_eq!(of(1.3), [3]);
+    assert_eq!(of(1.35), []);
+    assert_eq!(of(f64::INFINITY), []);
+    // What little is dead is not worth it.
+    assert_eq!(chosen(&tree_over(vec![log(2, 100, 5)]), 1.01), []);
+    // Several go together.
+    let many = (2..10).map(|number| log(number, 10, 54)).collect();
+    assert_eq!(chosen(&tree_over(many), 1.1).len(), 6);
+}
+
+/// I1; and a log that is being written is completed for it.
+#[test]
+fn what_may_still_be_pointed_to_waits() {
+    let mut waits = log(3, 24, 40);
+    waits.is_ready = false;
+    let logs = vec![waits, log(4, 44, 20), log(5, 100, 0)];
+    assert_eq!(chosen(&tree_over(logs), 1.1), [4]);
+    let tree = tree_over(vec![waits, log(5, 100, 0)]);
+    assert_eq!(chosen(&tree, 1.1), []);
+    assert!(!wants_seal(&tree, &options(1.1)));
+    let open = LogSummary {
+        is_open: true,
+        ..waits
+    };
+    let tree = tree_over(vec![open, log(5, 100, 0)]);
+    assert!(wants_seal(&tree, &options(1.1)));
+    assert!(!wants_seal(&tree, &options(2.0)));
+    // Not while there is something to collect.
+    let tree = tree_over(vec![open, log(5, 100, 50)]);
+    assert!(!wants_seal(&tree, &options(1.1)));
+}
+
+/// I2.
+#[test]
+fn tables_bound_what_is_collected_together() {
+    let many = (2..10).map(|number| LogSummary {
+        moves: 500_000,
+        ..log(number, 1, 60)
+    });
+    assert_eq!(chosen(&tree_over(many.collect()), 1.1).len(), 2);
+}
+
+#[test]
+fn what_stands_behind_a_memtable_follows_the_room() {
+    let behind = |live_mib, max_space_amp| {
+        let tree = tree_over(vec![log(2, live_mib, 0)]);
+        values_behind_max(&tree, &options(max_space_amp)) / MIB
+    };
+    let memtable = options(1.3).memtable_bytes as u64 / MIB;
+    assert_eq!(behind(0, 1.3), memtable);
+    assert_eq!(behind(16 << 10, 1.5), 256);
+    assert_eq!(behind(1, f64::INFINITY), u64::MAX / MIB);
+}
+
+proptest! {
+    /// Collections end, with the room kept or nothing left that is worth it; each takes garbage away.
+    #[test]
+    fn collections_end(
+        sizes in proptest::collection::vec((0..64_u64, 0..64_u64), 1..40),
+        max_space_amp in 1.02..2.5_f64,
+    ) {
+        let logs = (2..).zip(sizes).map(|(number, (live, dead))| log(number, live, dead));
+        let mut tree = tree_over(logs.collect());
+        let options = options(max_space_amp);
+        for next in 100.. {
+            let before = garbage_excess(&tree, &options);
+            let victims = victims(&tree, &options);
+            prop_assert_eq!(victims.is_empty(), before == 0);
+            if victims.is_empty() {
+                break;
+            }
+            let taken = |log: &LogSummary| victims.contains(&log.number);
+            let live: u64 = tree.logs.iter().filter(|log| taken(log)).map(|log| log.live_bytes).sum();
+            tree.logs.retain(|log| !taken(log));
+            tree.logs.push(log(next, live / MIB, 0));
+            prop_assert!(garbage_excess(&tree, &options) < before);
+        }
+    }
+}

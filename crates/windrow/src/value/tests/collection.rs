@@ -1,0 +1,298 @@
+//! What collections read and write: lists of dead values, walks over logs, successors and their tables.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::ErrorKind;
+use crate::base::Error;
+use crate::value::relocation::{BLOCK_ENTRIES, find_moves};
+use crate::value::{
+    DeadList, DeadListWriter, Move, RecordWalk, RelocationTable, SuccessorWriter, dead_list_name,
+    read_dead_list,
+};
+use crate::vfs::{OpenMode, Vfs};
+
+const ORIGIN: FileNumber = FileNumber(7);
+const LIST: FileNumber = FileNumber(31);
+
+fn flip(vfs: &MemoryVfs, name: &str, bit: usize) {
+    let file = vfs.file(Path::new(name));
+    file.bytes.lock()[bit / 8] ^= 1 << (bit % 8);
+}
+
+fn write_list(vfs: &MemoryVfs, dead: &[(u64, u64)]) -> DeadList {
+    let mut writer = DeadListWriter::create(vfs, Path::new(""), LIST).unwrap();
+    for &(file, offset) in dead {
+        writer.add(FileNumber(file), offset).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+fn read_list(vfs: &MemoryVfs, list: &DeadList) -> Result<Vec<(u64, u64)>> {
+    let mut read = Vec::new();
+    read_dead_list(vfs, Path::new(""), list, |file, offset| {
+        read.push((file.0, offset));
+        Ok(())
+    })?;
+    read.sort_unstable();
+    Ok(read)
+}
+
+proptest! {
+    /// I1 of the lists; of files that are gone nothing is said.
+    #[test]
+    fn a_list_tells_what_it_was_told(
+        dead in proptest::collection::btree_set((1..5_u64, any::<u64>()), 0..300),
+        gone in 1..5_u64,
+    ) {
+        let vfs = MemoryVfs::default();
+        let dead: Vec<(u64, u64)> = dead.into_iter().collect();
+        let mut list = write_list(&vfs, &dead);
+        let count = |file: u64| dead.iter().filter(|(known, _)| *known == file).count() as u64;
+        for file in 1..5 {
+            prop_assert_eq!(list.counts.get(&FileNumber(file)).copied().unwrap_or(0), count(file));
+        }
+        prop_assert_eq!(&read_list(&vfs, &list).unwrap(), &dead);
+        list.counts.remove(&FileNumber(gone));
+        let left: Vec<_> = dead.into_iter().filter(|(file, _)| *file != gone).collect();
+        prop_assert_eq!(read_list(&vfs, &list).unwrap(), left);
+    }
+}
+
+/// More than one chunk, in any order.
+#[test]
+fn a_long_list_is_read_chunk_by_chunk() {
+    let vfs = MemoryVfs::default();
+    let dead: Vec<(u64, u64)> = (0..20_000)
+        .map(|at| (3 + at % 2, at * 977 % 20_011))
+        .collect();
+    let list = write_list(&vfs, &dead);
+    let mut sorted = dead;
+    sorted.sort_unstable();
+    assert_eq!(read_list(&vfs, &list).unwrap(), sorted);
+}
+
+#[test]
+fn a_damaged_list_is_found() {
+    let vfs = MemoryVfs::default();
+    let dead: Vec<(u64, u64)> = (0..40).map(|at| (3 + at % 2, at * 1000)).collect();
+    let list = write_list(&vfs, &dead);
+    let name = dead_list_name(LIST);
+    let is_damage =
+        |error: &Error| error.kind() == ErrorKind::Corruption && error.to_string().contains(&name);
+    for bit in 0..usize::try_from(list.length).unwrap() * 8 {
+        flip(&vfs, &name, bit);
+        assert!(is_damage(&read_list(&vfs, &list).unwrap_err()), "bit {bit}");
+        flip(&vfs, &name, bit);
+    }
+    let counted = |change: fn(&mut u64)| {
+        let mut list = list.clone();
+        list.counts.values_mut().for_each(change);
+        read_list(&vfs, &list).unwrap_err()
+    };
+    assert!(is_damage(&counted(|count| *count += 1)));
+    assert!(is_damage(&counted(|count| *count -= 1)));
+    let longer = DeadList {
+        length: list.length + 1,
+        ..list.clone()
+    };
+    assert!(is_damage(&read_list(&vfs, &longer).unwrap_err()));
+    vfs.remove(Path::new(&name)).unwrap();
+    assert!(is_damage(&read_list(&vfs, &list).unwrap_err()));
+}
+
+/// A successor without records and a table of `moves`.
+fn with_table(vfs: &MemoryVfs, moves: &[Move]) -> (ValueFileMeta, RelocationTable) {
+    let mut writer = SuccessorWriter::create(vfs, Path::new(""), NUMBER).unwrap();
+    let origin_bytes = moves.last().unwrap().0 + 100;
+    writer.add_table(ORIGIN, origin_bytes, moves).unwrap();
+    let (meta, tables) = writer.finish().unwrap();
+    assert_eq!(tables.len(), 1);
+    assert_eq!((meta.length, meta.end), (0, tables[0].end().unwrap()));
+    (meta, tables[0])
+}
+
+fn pointer(file: FileNumber, offset: u64) -> ValuePointer {
+    ValuePointer {
+        file,
+        offset,
+        record_bytes: 50,
+        value_bytes: 20,
+    }
+}
+
+proptest! {
+    /// However offsets are spread: every one that is there is found, and no other.
+    #[test]
+    fn a_table_leads_on(
+        steps in proptest::collection::vec(
+            prop_oneof![1..3_u64, 1..1000_u64, 1..100_000_000_u64], 1..3 * BLOCK_ENTRIES,
+        ),
+        strange in any::<u32>(),
+    ) {
+        let mut old = 0;
+        let moves: Vec<Move> = (0..).zip(&steps).map(|(index, step)| {
+            old += step;
+            (old, (index * 7919) % 1_000_003)
+        }).collect();
+        let vfs = MemoryVfs::default();
+        let (meta, table) = with_table(&vfs, &moves);
+        for source in SOURCES {
+            let file = open(&vfs, &meta, source).unwrap();
+            for &(old, new) in moves.iter().step_by(1 + moves.len() / 50) {
+                let found = file.relocate(&table, &pointer(ORIGIN, old)).unwrap();
+                prop_assert_eq!(found, pointer(NUMBER, new));
+            }
+            let strange = u64::from(strange);
+            let known = moves.iter().find(|(old, _)| *old == strange);
+            let found = file.relocate(&table, &pointer(ORIGIN, strange));
+            if let Some((_, new)) = known {
+                prop_assert_eq!(found.unwrap().offset, *new);
+            } else {
+                prop_assert_eq!(found.unwrap_err().kind(), ErrorKind::Corruption);
+            }
+        }
+    }
+}
+
+/// I2 of the tables.
+#[test]
+fn a_damaged_table_leads_nowhere_else() {
+    let moves: Vec<Move> = (1..=4).map(|at| (at * 1000, at * 31)).collect();
+    let vfs = MemoryVfs::default();
+    let (meta, table) = with_table(&vfs, &moves);
+    let name = file_name(NUMBER);
+    for bit in 0..usize::try_from(meta.end).unwrap() * 8 {
+        flip(&vfs, &name, bit);
+        let file = open(&vfs, &meta, BlockSource::Buffered).unwrap();
+        let error = file.relocate(&table, &pointer(ORIGIN, 2000)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        assert!(error.to_string().contains(&name), "{error}");
+        flip(&vfs, &name, bit);
+    }
+    // A sound block of another table is none of this one.
+    let file = open(&vfs, &meta, BlockSource::Buffered).unwrap();
+    let other = RelocationTable {
+        origin: FileNumber(8),
+        ..table
+    };
+    assert!(
+        file.relocate(&other, &pointer(FileNumber(8), 2000))
+            .is_err()
+    );
+    let all = bytes(&vfs, NUMBER);
+    let found = find_moves(&all, (NUMBER, 0)).unwrap().unwrap();
+    assert_eq!(
+        (found.origin, found.entries, found.bytes),
+        (ORIGIN, 4, all.len())
+    );
+}
+
+/// A log of entries short and long, compressed and not, and the same after a collection in the order of
+/// their keys.
+#[test]
+fn a_copy_is_the_same_value_at_its_new_place() {
+    let lengths = [30, 0, 300, 9_000, 70_000, 300_000, 700_000, 64];
+    let vfs = Arc::new(MemoryVfs::default());
+    let entries = entries(&lengths);
+    let (meta, pointers) = write(&vfs, ORIGIN, Keys::InRecords, &entries);
+    let mut walk = RecordWalk::open(&*vfs, Path::new(""), &meta).unwrap();
+    let mut met = Vec::new();
+    while let Some((key, pointer)) = walk.next().unwrap() {
+        met.push((key.to_vec(), pointer));
+    }
+    let expected = entries.iter().map(|entry| entry.key.clone());
+    assert!(met.iter().cloned().eq(expected.zip(pointers)));
+    assert!(walk.bytes_read() <= meta.length);
+
+    let mut writer = SuccessorWriter::create(&*vfs, Path::new(""), NUMBER).unwrap();
+    let mut moves = BTreeMap::new();
+    for (key, pointer) in met.iter().rev() {
+        let offset = writer.copy(&**walk.file(), key, pointer).unwrap();
+        moves.insert(pointer.offset, offset);
+    }
+    assert!(writer.memory_bytes() < 2 << 20);
+    let moves: Vec<Move> = moves.into_iter().collect();
+    writer.add_table(ORIGIN, meta.length, &moves).unwrap();
+    let (successor, tables) = writer.finish().unwrap();
+    assert_eq!(
+        (successor.length, successor.entries),
+        (meta.length, meta.entries)
+    );
+    assert_eq!(successor.value_bytes, meta.value_bytes);
+    for source in SOURCES {
+        let file = open(&vfs, &successor, source).unwrap();
+        for (entry, (key, pointer)) in entries.iter().zip(&met) {
+            let moved = file.relocate(&tables[0], pointer).unwrap();
+            assert_eq!(*file.read(key, &moved).unwrap(), entry.value);
+            // Not the key's own record.
+            assert!(file.read(b"another", &moved).is_err());
+        }
+    }
+    // A table is no record, and a walk ends before it.
+    let mut walk = RecordWalk::open(&*vfs, Path::new(""), &successor).unwrap();
+    let mut count = 0;
+    while walk.next().unwrap().is_some() {
+        count += 1;
+    }
+    assert_eq!(count, entries.len());
+}
+
+/// I1 of successors: no damage is copied as if it were sound.
+#[test]
+fn a_damaged_record_is_not_copied() {
+    for length in [200, 600_000] {
+        let vfs = MemoryVfs::default();
+        let (meta, pointers) = write(&vfs, ORIGIN, Keys::InRecords, &entries(&[length]));
+        let name = file_name(ORIGIN);
+        let bits = usize::try_from(meta.length).unwrap() * 8;
+        let source = vfs.open(Path::new(&name), OpenMode::Read).unwrap();
+        for bit in (0..bits).step_by(1 + bits / 400) {
+            flip(&vfs, &name, bit);
+            let mut writer = SuccessorWriter::create(&vfs, Path::new(""), NUMBER).unwrap();
+            let copied = writer.copy(&*source, b"key00000", &pointers[0]);
+            let error = copied.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corruption, "bit {bit}");
+            assert!(error.to_string().contains(&name), "{error}");
+            vfs.remove(Path::new(&file_name(NUMBER))).unwrap();
+            flip(&vfs, &name, bit);
+        }
+    }
+}
+
+/// A damaged length leads a walk astray, but not to panic, beyond the file, or to keys out of nothing.
+#[test]
+fn a_walk_over_damage_ends() {
+    let vfs = MemoryVfs::default();
+    let (meta, _) = write(&vfs, ORIGIN, Keys::InRecords, &entries(&[30, 300, 90]));
+    let name = file_name(ORIGIN);
+    for bit in 0..usize::try_from(meta.length).unwrap() * 8 {
+        flip(&vfs, &name, bit);
+        let mut walk = RecordWalk::open(&vfs, Path::new(""), &meta).unwrap();
+        let mut seen = 0;
+        let end = loop {
+            match walk.next() {
+                Ok(Some((key, pointer))) => {
+                    assert!(!key.is_empty() && seen == pointer.offset);
+                    seen += pointer.record_bytes;
+                }
+                end => break end.map(|_| ()),
+            }
+        };
+        let names_it = |error: &Error| {
+            let kinds = [ErrorKind::Corruption, ErrorKind::Unsupported];
+            kinds.contains(&error.kind()) && error.to_string().contains(&name)
+        };
+        assert!(end.as_ref().err().is_none_or(names_it), "{end:?}");
+        flip(&vfs, &name, bit);
+    }
+    // More than the file holds is not there.
+    let short = ValueFileMeta {
+        length: meta.length + 1,
+        end: meta.end + 1,
+        ..meta
+    };
+    assert!(RecordWalk::open(&vfs, Path::new(""), &short).is_err());
+}

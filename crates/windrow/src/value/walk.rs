@@ -1,0 +1,138 @@
+//! Meets the records of a value log from front to back.
+//!
+//! Invariants:
+//! - I1. Memory is one buffer of [`BUFFER_BYTES`], which holds all of a record but its value.
+//! - I2. What is met has a form, and lies within the records of the file; whether it is sound is known
+//!   only when it is read.
+//!
+//! Concurrency: none; it belongs to one job.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::limits::KEY_BYTES_MAX;
+use crate::base::{Error, Result};
+use crate::vfs::{File, Vfs, read_exact_at};
+
+use super::file::open_whole;
+use super::pointer::ValuePointer;
+use super::relocation::{Move, RelocationTable};
+use super::{ValueFileMeta, record};
+
+/// How much is read at a time.
+pub(super) const BUFFER_BYTES: usize = 256 << 10;
+
+const _: () = assert!(
+    BUFFER_BYTES > record::RECORD_HEAD_BYTES_MAX && record::RECORD_HEAD_BYTES_MAX > KEY_BYTES_MAX
+);
+
+/// Goes over the records of one file.
+#[derive(Debug)]
+pub(crate) struct RecordWalk {
+    name: String,
+    file: Arc<dyn File>,
+    meta: ValueFileMeta,
+    buffer: Vec<u8>,
+    /// Where the buffer begins in the file.
+    start: u64,
+    /// Where the next record begins.
+    next: u64,
+    bytes_read: u64,
+}
+
+impl RecordWalk {
+    /// Before the first record of the file that `meta` describes.
+    pub(crate) fn open(vfs: &dyn Vfs, directory: &Path, meta: &ValueFileMeta) -> Result<Self> {
+        let name = super::file_name(meta.number);
+        Ok(Self {
+            file: open_whole(vfs, directory, &name, meta)?,
+            name,
+            meta: *meta,
+            buffer: Vec::new(),
+            start: 0,
+            next: 0,
+            bytes_read: 0,
+        })
+    }
+
+    /// The open file, for copies of its records.
+    pub(crate) fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// How many bytes were read.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        self.bytes_read
+    }
+
+    /// Hands every entry of `table`, which is in this file, to `take`.
+    pub(crate) fn each_move(
+        &mut self,
+        table: &RelocationTable,
+        take: impl FnMut(Move),
+    ) -> Result<()> {
+        self.bytes_read += table.bytes();
+        let read = |buffer: &mut [u8], offset: u64| {
+            read_exact_at(&*self.file, buffer, offset)
+                .map_err(|error| Error::read(&self.name, offset, error))
+        };
+        table.each(&self.name, read, take)
+    }
+
+    /// The next record: its key, and what a pointer to it holds. `None` behind the last.
+    ///
+    /// # Errors
+    /// `Corruption` where what is there has no form, or the file holds more or less than recorded.
+    pub(crate) fn next(&mut self) -> Result<Option<(&[u8], ValuePointer)>> {
+        let offset = self.next;
+        if offset == self.meta.length {
+            return Ok(None);
+        }
+        self.fill(offset)?;
+        let name = &self.name;
+        let at = usize::try_from(offset - self.start).unwrap_or(usize::MAX);
+        let bytes = self.buffer.get(at..).unwrap_or_default();
+        let outline = record::outline(bytes).map_err(|error| error.in_file(name, offset))?;
+        let pointer = ValuePointer {
+            file: self.meta.number,
+            offset,
+            record_bytes: outline.record_bytes,
+            value_bytes: outline.value_bytes,
+        };
+        pointer
+            .check_within(&self.meta)
+            .map_err(|error| error.in_file(name, offset))?;
+        if outline.key.is_empty() {
+            let what = "a record of a value log without its key";
+            return Err(Error::corruption(name, offset, what));
+        }
+        self.next = offset + outline.record_bytes;
+        Ok(Some((outline.key, pointer)))
+    }
+
+    /// Makes the buffer hold the head of the record at `offset`.
+    fn fill(&mut self, offset: u64) -> Result<()> {
+        let left = self.meta.length - offset;
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX);
+        let end = self.start + self.buffer.len() as u64;
+        let held = end.saturating_sub(offset.max(self.start));
+        if offset >= self.start && held >= left.min(record::RECORD_HEAD_BYTES_MAX as u64) {
+            return Ok(());
+        }
+        let passed = usize::try_from(offset - self.start).unwrap_or(usize::MAX);
+        if passed < self.buffer.len() {
+            self.buffer.drain(..passed);
+        } else {
+            self.buffer.clear();
+        }
+        self.start = offset;
+        let kept = self.buffer.len();
+        self.buffer.resize(wanted.min(BUFFER_BYTES), 0);
+        let from = offset + kept as u64;
+        let read = &mut self.buffer[kept..];
+        read_exact_at(&*self.file, read, from)
+            .map_err(|error| Error::read(&self.name, from, error))?;
+        self.bytes_read += read.len() as u64;
+        Ok(())
+    }
+}
