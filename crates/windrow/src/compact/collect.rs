@@ -16,17 +16,20 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::output::{Created, IoClass, JobContext, Wanted};
+use super::output::{Created, IoClass, JobContext, Wanted, open_dead_list};
 use crate::base::{Error, FileNumber, Held, Result};
 use crate::manifest::names::FileName;
 use crate::value::{
-    DeadList, Move, RecordWalk, RelocationTable, SuccessorWriter, ValueFileMeta, ValuePointer,
-    read_dead_list,
+    DeadList, DeadListWriter, Move, RecordWalk, RelocationTable, SuccessorWriter, ValueFileMeta,
+    ValuePointer, read_dead_list,
 };
 
 /// The most bytes of keys that are sorted at a time: beyond it the successor has several stretches, each
 /// in the order of its keys.
 const KEYS_BYTES_MAX: usize = 16 << 20;
+
+/// What more lists than this say of other files is gathered in one list.
+pub(crate) const LISTS_MAX: usize = 32;
 
 /// Bytes that are copied between two looks at the budget for I/O.
 const PACE_BYTES: u64 = 256 << 10;
@@ -48,6 +51,8 @@ pub(crate) struct Collected {
     pub(crate) bytes_read: u64,
     /// Records that were left behind.
     pub(crate) dead: u64,
+    /// What the lists say of other files, where they were so many that it was gathered in one.
+    pub(crate) gathered: Option<DeadList>,
 }
 
 /// A live record that waits to be copied.
@@ -76,13 +81,14 @@ struct Collection<'a, 'w> {
     writer: SuccessorWriter,
     keys: Vec<u8>,
     live: Vec<Live>,
+    gathered: Option<DeadListWriter>,
     /// Bytes that were copied since the job was paced.
     unpaced: u64,
     held: Held,
 }
 
 /// Copies what is live in `victims` to a successor; `lists` speak of all that is dead in them. What comes
-/// with the result removes the successor unless the manifest comes to name it.
+/// with the result removes the new files unless the manifest comes to name them.
 ///
 /// # Errors
 /// `Corruption` where a file or a list is damaged, or they do not agree (I1); those of I/O.
@@ -113,10 +119,11 @@ pub(crate) fn collect<'a>(
         writer,
         keys: Vec::new(),
         live: Vec::new(),
+        gathered: None,
         unpaced: 0,
         held: Held::new(context.memory(), 0),
     };
-    collection.learn_dead(victims, lists)?;
+    collection.learn_dead(victims, lists, &mut created)?;
     for victim in 0..victims.len() {
         collection.walk(victim)?;
     }
@@ -133,6 +140,10 @@ pub(crate) fn collect<'a>(
         .iter()
         .map(|source| source.walk.bytes_read());
     let bytes_read = read.sum();
+    let gathered = collection
+        .gathered
+        .map(DeadListWriter::finish)
+        .transpose()?;
     let (successor, tables) = collection.writer.finish()?;
     context.sync_directory()?;
     let collected = Collected {
@@ -140,13 +151,20 @@ pub(crate) fn collect<'a>(
         tables,
         bytes_read,
         dead,
+        gathered,
     };
     Ok((collected, created))
 }
 
 impl Collection<'_, '_> {
     /// Learns from `lists` what is dead in each victim, by its own offsets.
-    fn learn_dead(&mut self, victims: &[Victim], lists: &[DeadList]) -> Result<()> {
+    fn learn_dead(
+        &mut self,
+        victims: &[Victim],
+        lists: &[DeadList],
+        created: &mut Created<'_>,
+    ) -> Result<()> {
+        let gathers = lists.len() > LISTS_MAX;
         let own = |index: usize| (victims[index].file.number, index);
         let of: BTreeMap<FileNumber, usize> = (0..victims.len()).map(own).collect();
         // By an origin of a victim: the victim, and the offsets there.
@@ -161,10 +179,16 @@ impl Collection<'_, '_> {
             read_dead_list(vfs, directory, list, |file, offset| {
                 if let Some(&index) = of.get(&file) {
                     self.sources[index].dead.push(offset);
-                } else if let Some((_, offsets)) = before.get_mut(&file)
-                    && !offsets.insert(offset)
-                {
-                    return Err(twice(file, offset));
+                } else if let Some((_, offsets)) = before.get_mut(&file) {
+                    if !offsets.insert(offset) {
+                        return Err(twice(file, offset));
+                    }
+                } else if gathers {
+                    let list = match &mut self.gathered {
+                        Some(list) => list,
+                        None => self.gathered.insert(open_dead_list(created)?),
+                    };
+                    list.add(file, offset)?;
                 }
                 Ok(())
             })?;

@@ -16,11 +16,11 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::merge_job::summary;
+use super::merge_job::{dead_records, summary};
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::sync::Shared;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
-use crate::compact::collect::{Collected, Victim, collect};
+use crate::compact::collect::{Collected, LISTS_MAX, Victim, collect};
 use crate::events::Event;
 use crate::manifest::{ManifestState, Record, Version};
 use crate::policy;
@@ -67,11 +67,8 @@ impl CollectJob {
             lists: Vec::new(),
         };
         let taken = job.taken();
-        let lists = values.dead.values().cloned().map(|mut list| {
-            list.counts.retain(|file, _| taken.contains(file));
-            list
-        });
-        job.lists = lists.filter(|list| !list.counts.is_empty()).collect();
+        let speaks = |list: &&DeadList| list.counts.keys().any(|file| taken.contains(file));
+        job.lists = values.dead.values().filter(speaks).cloned().collect();
         Some(job)
     }
 
@@ -94,12 +91,15 @@ impl CollectJob {
         }];
         let relocate = |&table| Record::Relocate { keyspace, table };
         records.extend(collected.tables.iter().map(relocate));
+        let taken = self.taken();
+        let is_gathered = self.gathers();
         for list in &self.lists {
             // The list, or what it says of an origin, may have gone with the last that was live.
             let known = values.dead.get(&list.number);
-            let files = list.counts.keys().copied();
+            let files = known.into_iter().flat_map(|known| known.counts.keys());
             let files: Vec<FileNumber> = files
-                .filter(|file| known.is_some_and(|known| known.counts.contains_key(file)))
+                .filter(|file| is_gathered || taken.contains(file))
+                .copied()
                 .collect();
             if !files.is_empty() {
                 records.push(Record::TakeDead {
@@ -109,7 +109,13 @@ impl CollectJob {
                 });
             }
         }
+        records.extend(dead_records(keyspace, collected.gathered.as_slice()));
         Some(records)
+    }
+
+    /// Whether what the lists say of other files goes to a new list.
+    fn gathers(&self) -> bool {
+        self.lists.len() > LISTS_MAX
     }
 }
 
@@ -209,7 +215,12 @@ impl Engine {
             is_needless.set(records.is_none());
             records.unwrap_or_default()
         };
-        let install = |state: &ManifestState| self.follow_values(keyspace, state);
+        let install = |state: &ManifestState| {
+            self.follow_values(keyspace, state);
+            if !is_needless.get() {
+                self.drop_needless_lists(keyspace, state, collected.gathered.as_slice());
+            }
+        };
         let edit = || {
             self.catalog.commit_in(keyspace, records, install)?;
             if is_needless.get() {

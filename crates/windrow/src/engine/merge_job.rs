@@ -656,6 +656,7 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
         pinned_bytes: version.values().pinned_bytes(&file.meta),
         transient_runs: file.meta.transient_runs(),
         log_bytes: file.meta.log_bytes(),
+        moved_bytes: version.values().moved_bytes(&file.meta),
         filter_units: file.meta.filter_units(),
         busy: work.busy.contains(&file.meta.number),
     };

@@ -228,18 +228,20 @@ impl ValueState {
     /// The value logs and their successors, where entries up to `flushed` are in tables.
     pub(super) fn logs(&self, flushed: SequenceNumber) -> Vec<LogUse> {
         let through = self.referred_through();
+        let mut moves: BTreeMap<FileNumber, u64> = BTreeMap::new();
+        for table in self.relocated.values().map(|it| it.table) {
+            *moves.entry(table.successor).or_default() += table.entries;
+        }
         let files = self.files.values();
         let logs = files.filter(|it| it.kind != ValueFileKind::Run);
         let log = |it: &ValueFileState| {
             let number = it.file.number;
-            let tables = self.relocated.values().map(|it| it.table);
-            let own = tables.filter(|table| table.successor == number);
             LogUse {
                 file: it.file,
                 live: it
                     .referred
                     .plus(through.get(&number).copied().unwrap_or_default()),
-                moves: own.map(|table| table.entries).sum(),
+                moves: moves.get(&number).copied().unwrap_or_default(),
                 is_settled: it.is_settled_log(flushed),
                 is_open: it.kind == ValueFileKind::OpenLog,
             }

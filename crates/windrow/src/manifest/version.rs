@@ -258,6 +258,17 @@ impl ValueFiles {
         pinned.fold(0, u64::saturating_add)
     }
 
+    /// The bytes of values that `table` refers to by where they were before a collection.
+    pub(crate) fn moved_bytes(&self, table: &FileMeta) -> u64 {
+        if self.tables.is_empty() {
+            return 0;
+        }
+        let references = table.segments.iter().flat_map(|it| it.references.iter());
+        let moved = references.filter(|(file, _)| self.table(*file).is_some());
+        let bytes = moved.map(|(_, referred)| referred.bytes);
+        bytes.fold(0, u64::saturating_add)
+    }
+
     /// Where the value stands that an entry's `pointer` leads to.
     ///
     /// # Errors

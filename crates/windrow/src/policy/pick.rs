@@ -20,6 +20,9 @@
 //! 5. *Repay*: a file that [owes](super::debt) what it has in transient runs goes down towards the
 //!    level where merges write values in place, or is rewritten where it must have them in place.
 //!
+//! 6. *Follow*: a file that points to values which collections have moved is rewritten, where too many
+//!    of them are found only through tables.
+//!
 //! A file that refers to runs is merged, not moved, into a level where values are in place (facts
 //! D8). Such a merge reads a slice of each run, so it takes neighbours until the slices are wide.
 //!
@@ -107,6 +110,7 @@ pub(crate) fn plan<K: Ord + Clone>(
     let first = if level_one_rests { 2 } else { 1 };
     shed(tree, placement, first)
         .or_else(|| repay(tree, placement, options, first))
+        .or_else(|| follow(tree, placement, first))
         .unwrap_or(Plan::Idle)
 }
 
@@ -151,6 +155,35 @@ fn repay<K: Ord + Clone>(
             bring_down(tree, placement, level, file)
         }
     })
+}
+
+/// The part of the live values in logs that may be found only through relocation tables.
+const MOVED_MAX: f64 = 0.25;
+
+/// Rewrites a file of level `first` or deeper so that its pointers lead to where values are now, if too
+/// many lead there through tables: the one with the most such values for its bytes.
+fn follow<K: Ord + Clone>(
+    tree: &TreeSummary<K>,
+    placement: Placement,
+    first: usize,
+) -> Option<Plan<K>> {
+    let idle = |file: &&FileSummary<K>| !file.busy;
+    let files = || tree.levels.iter().skip(1).flatten().filter(idle);
+    let moved: u64 = files().map(|file| file.moved_bytes).sum();
+    let live: u64 = tree.logs.iter().map(|log| log.live_bytes).sum();
+    if moved as f64 <= MOVED_MAX * live as f64 {
+        return None;
+    }
+    let mut line: Vec<(f64, usize, usize)> = Vec::new();
+    for level in first..tree.levels.len() {
+        let files = tree.level(level).iter().enumerate();
+        let owing = files.filter(|(_, file)| !file.busy && file.moved_bytes > 0);
+        let cost = |file: &FileSummary<K>| file.bytes as f64 / file.moved_bytes as f64;
+        line.extend(owing.map(|(position, file)| (cost(file), level, position)));
+    }
+    line.sort_by(|left, right| left.0.total_cmp(&right.0));
+    line.into_iter()
+        .find_map(|(_, level, position)| rewrite_file(tree, placement, level, position))
 }
 
 /// Whether at least half of the entries are tombstones.

@@ -48,6 +48,8 @@ pub(crate) struct FileSummary<K> {
     pub(crate) transient_runs: u32,
     /// Bytes of values in value logs that its entries refer to.
     pub(crate) log_bytes: u64,
+    /// Those of them in logs that were collected since: found only through a relocation table.
+    pub(crate) moved_bytes: u64,
     /// Bytes of each filter unit that it has, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
     /// Whether a running job has it as an input.

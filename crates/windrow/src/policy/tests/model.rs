@@ -244,6 +244,7 @@ impl Model {
             pinned_bytes: self.pinned_bytes(&file.entries),
             transient_runs: self.separated(&file.entries).1,
             log_bytes: 0,
+            moved_bytes: 0,
             filter_units: [0; 4],
             busy: file.busy,
         };

@@ -25,6 +25,7 @@ pub(crate) fn file(number: u64, smallest: u32, largest: u32, kib: u64) -> FileSu
         pinned_bytes: 0,
         transient_runs: 0,
         log_bytes: 0,
+        moved_bytes: 0,
         filter_units: [0; 4],
         busy: false,
     }
