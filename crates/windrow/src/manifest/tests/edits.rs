@@ -3,11 +3,12 @@
 use proptest::prelude::*;
 
 use super::super::edit::{Edit, Record};
-use super::{History, file, options, refer, run, steps};
+use super::{History, dead, file, log, moved, options, refer, run, steps};
 use crate::base::{FileNumber, KeyspaceId};
 use crate::codec::varint::put_bytes;
 use crate::log::tests::hex;
 use crate::table::FileMeta;
+use crate::value::{DeadList, RelocationTable, ValueFileMeta};
 
 fn encode(edit: &Edit) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -58,6 +59,23 @@ fn one_of_each() -> Edit {
                 keyspace,
                 file: run(10),
                 last_sequence: 76,
+            },
+            Record::AddSuccessor {
+                keyspace,
+                file: log(11, 2, 27),
+            },
+            Record::Relocate {
+                keyspace,
+                table: moved(10, 11, 40, 341),
+            },
+            Record::AddDead {
+                keyspace,
+                list: dead(12, &[(9, 1000), (300, 1)]),
+            },
+            Record::TakeDead {
+                keyspace,
+                list: FileNumber(12),
+                files: vec![number, FileNumber(300)],
             },
             Record::LevelCount { keyspace, count: 3 },
             Record::Flushed {
@@ -192,6 +210,66 @@ fn files_that_contradict_themselves_are_refused() {
         };
         let error = Edit::decode(&encode(&edit)).expect_err(what);
         assert!(!error.unsupported);
+    }
+}
+
+#[test]
+fn impossible_tables_lists_and_files_are_refused() {
+    let keyspace = KeyspaceId(1);
+    let table = |change: fn(&mut RelocationTable)| {
+        let mut table = moved(10, 11, 40, 3);
+        change(&mut table);
+        Record::Relocate { keyspace, table }
+    };
+    let list = |change: fn(&mut DeadList)| {
+        let mut list = dead(12, &[(9, 1), (300, 1000)]);
+        change(&mut list);
+        Record::AddDead { keyspace, list }
+    };
+    let file = |change: fn(&mut ValueFileMeta)| {
+        let mut file = log(11, 2, 27);
+        change(&mut file);
+        Record::AddSuccessor { keyspace, file }
+    };
+    for (record, is_sound) in [
+        (table(|_| {}), true),
+        (table(|table| table.entries = 0), false),
+        (table(|table| table.entries = 401), false),
+        (table(|table| table.offset = 1 << 48), false),
+        (table(|table| table.offset = u64::MAX), false),
+        (
+            table(|table| {
+                table.entries = u64::MAX;
+                table.origin_bytes = u64::MAX;
+            }),
+            false,
+        ),
+        (list(|_| {}), true),
+        (list(|list| list.length = 999), false),
+        (
+            list(|list| *list.counts.entry(FileNumber(9)).or_default() = 0),
+            false,
+        ),
+        (file(|_| {}), true),
+        (file(|file| file.entries = 41), false),
+        (file(|file| file.end = u64::MAX), false),
+    ] {
+        let edit = Edit {
+            records: vec![record],
+        };
+        assert_eq!(Edit::decode(&encode(&edit)).is_ok(), is_sound, "{edit:?}");
+    }
+    // An end beyond 64 bits; value files of a list out of order.
+    for (tag, body) in [
+        (19, [&[1, 11, 40, 2, 22][..], &[255; 9], &[1]].concat()),
+        (21, vec![1, 12, 40, 2, 9, 1, 9, 1]),
+        (21, vec![1, 12, 40, 2, 9, 1, 8, 1]),
+        (21, vec![1, 12, 40, 2, 9, 1]),
+    ] {
+        let mut bytes = vec![tag];
+        put_bytes(&mut bytes, &body);
+        let error = Edit::decode(&bytes).unwrap_err();
+        assert!(!error.unsupported, "{error:?}");
     }
 }
 

@@ -3,6 +3,7 @@
 mod edits;
 mod state;
 mod store;
+mod values;
 mod version;
 
 use proptest::prelude::*;
@@ -11,7 +12,7 @@ use super::*;
 use crate::base::{FileNumber, KeyspaceId, Kind, SegmentId, Trailer};
 use crate::options::RecordedOptions;
 use crate::table::{FileMeta, References, SegmentMeta};
-use crate::value::{ValueFileMeta, ValuePointer};
+use crate::value::{DeadList, RelocationTable, ValueFileMeta, ValuePointer};
 
 /// A file of one segment from `smallest` to `largest`.
 fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> FileMeta {
@@ -69,6 +70,40 @@ fn refer_as(file: &mut FileMeta, run: &ValueFileMeta, entries: u64, kind: Kind) 
     }
 }
 
+/// A value file of `entries` records of 20 bytes, and `behind` bytes behind them.
+fn log(number: u64, entries: u64, behind: u64) -> ValueFileMeta {
+    ValueFileMeta {
+        number: FileNumber(number),
+        length: 20 * entries,
+        entries,
+        value_bytes: 11 * entries,
+        end: 20 * entries + behind,
+    }
+}
+
+/// `entries` of value log `origin` are in `successor`, told at its `offset`.
+fn moved(origin: u64, successor: u64, offset: u64, entries: u64) -> RelocationTable {
+    RelocationTable {
+        origin: FileNumber(origin),
+        origin_bytes: 400,
+        successor: FileNumber(successor),
+        offset,
+        entries,
+    }
+}
+
+/// A list of dead values: how many of which value file.
+fn dead(number: u64, counts: &[(u64, u64)]) -> DeadList {
+    let counts = counts.iter();
+    DeadList {
+        number: FileNumber(number),
+        length: 1000,
+        counts: counts
+            .map(|(file, count)| (FileNumber(*file), *count))
+            .collect(),
+    }
+}
+
 fn options(fields: &[(&str, &str)]) -> RecordedOptions {
     let own = |(name, text): &(&str, &str)| ((*name).to_owned(), (*text).to_owned());
     fields.iter().map(own).collect()
@@ -97,7 +132,7 @@ impl History {
             .keys()
             .nth(usize::from(first) % state.keyspaces.len().max(1));
         let level = second % 16;
-        match (verb % 10, keyspace) {
+        match (verb % 20, keyspace) {
             (0, _) | (_, None) => {
                 let id = KeyspaceId(state.last_keyspace.0 + 1 + u32::from(third % 2));
                 let name = format!("keyspace {id}");
@@ -164,6 +199,10 @@ impl History {
             }
             (9, Some(&keyspace)) if third % 4 == 0 => {
                 records.push(Record::DropKeyspace(keyspace));
+            }
+            (10..=19, Some(&keyspace)) => {
+                let more = values::change(state, keyspace, [verb % 10, second, third]);
+                records.extend(more);
             }
             (6, _) => records.push(Record::AddLog(FileNumber(id))),
             (7, _) => {

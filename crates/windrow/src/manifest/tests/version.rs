@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use super::super::edit::{Edit, Record};
 use super::super::names::FileName;
 use super::super::{FileHandle, KeyspaceState, Level, ManifestState, Obsolete, Version};
-use super::{file, refer, run};
+use super::{dead, file, log, moved, refer, refer_as, run};
 use crate::base::sync::Shared;
-use crate::base::{ErrorKind, FileNumber, KeyspaceId};
+use crate::base::{ErrorKind, FileNumber, KeyspaceId, Kind};
 use crate::value::ValuePointer;
 
 fn handle(
@@ -242,6 +242,120 @@ fn the_value_files_of_a_dropped_keyspace_go_with_its_versions() {
         obsolete.take(),
         [5, 7].map(|number| FileName::Values(FileNumber(number)))
     );
+}
+
+/// A keyspace whose table 1 refers to two records of log 5; what is more is in `records`.
+fn with_log(records: Vec<Record>) -> KeyspaceState {
+    let keyspace = KeyspaceId(1);
+    let mut table = file(1, b"a", b"z", (1, 9));
+    refer_as(&mut table, &log(5, 2, 0), 2, Kind::LogPointer);
+    let mut all = vec![
+        Record::NextId(100),
+        Record::CreateKeyspace {
+            id: keyspace,
+            name: "main".to_owned(),
+        },
+        Record::AddValueLog {
+            keyspace,
+            number: FileNumber(5),
+        },
+        Record::SealValueLog {
+            keyspace,
+            file: log(5, 3, 0),
+            last_sequence: 0,
+        },
+        Record::AddFile {
+            keyspace,
+            level: 0,
+            file: table,
+        },
+        Record::AddDead {
+            keyspace,
+            list: dead(6, &[(5, 1)]),
+        },
+    ];
+    all.extend(records);
+    let mut state = ManifestState::default();
+    state.apply(&Edit { records: all }).unwrap();
+    state.keyspaces.remove(&keyspace).unwrap()
+}
+
+/// Log 5 is collected into file 7; list 6 stays where it is not taken.
+fn collected(is_taken: bool) -> KeyspaceState {
+    let keyspace = KeyspaceId(1);
+    let table = moved(5, 7, 40, 2);
+    let mut records = vec![
+        Record::AddSuccessor {
+            keyspace,
+            file: log(7, 2, table.bytes()),
+        },
+        Record::Relocate { keyspace, table },
+    ];
+    if is_taken {
+        records.push(Record::TakeDead {
+            keyspace,
+            list: FileNumber(6),
+            files: vec![FileNumber(5)],
+        });
+    }
+    with_log(records)
+}
+
+// I3, I4
+#[test]
+fn a_collected_log_and_its_lists_go_with_the_last_version_that_holds_them() {
+    let obsolete = Arc::new(Obsolete::default());
+    let first = Version::from_state(&with_log(Vec::new()), &obsolete).unwrap();
+    let second = first.with_values(&collected(false), &obsolete);
+    assert_eq!(
+        (value_files(&first), value_files(&second)),
+        (vec![5], vec![7])
+    );
+    // Only the tables and the lists change, and not the files.
+    let third = second.with_values(&collected(true), &obsolete);
+    assert!(!Shared::ptr_eq(second.values(), third.values()));
+    drop(second);
+    assert_eq!(obsolete.take(), [], "the first holds both");
+    drop(first);
+    let mut gone = obsolete.take();
+    gone.sort_unstable();
+    assert_eq!(
+        gone,
+        [
+            FileName::Dead(FileNumber(6)),
+            FileName::Values(FileNumber(5))
+        ]
+    );
+    third.mark_obsolete();
+    drop(third);
+    assert!(obsolete.take().contains(&FileName::Values(FileNumber(7))));
+    let dropped = Version::from_state(&collected(false), &obsolete).unwrap();
+    dropped.mark_obsolete();
+    drop(dropped);
+    assert!(obsolete.take().contains(&FileName::Dead(FileNumber(6))));
+}
+
+#[test]
+fn a_pointer_into_a_collected_log_leads_through_its_table() {
+    let version = Version::from_state(&collected(true), &Arc::default()).unwrap();
+    let pointer = |number| ValuePointer {
+        file: FileNumber(number),
+        offset: 20,
+        record_bytes: 20,
+        value_bytes: 11,
+    };
+    for (number, table) in [(5, Some(moved(5, 7, 40, 2))), (7, None)] {
+        let mut bytes = Vec::new();
+        pointer(number).encode(&mut bytes);
+        let place = version.values().resolve(&bytes).unwrap();
+        assert_eq!(place.file.meta.number, FileNumber(7));
+        assert_eq!(place.pointer, pointer(number));
+        assert_eq!(place.table.copied(), table);
+    }
+    let mut bytes = Vec::new();
+    pointer(6).encode(&mut bytes);
+    let error = version.values().resolve(&bytes).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption);
 }
 
 #[test]
