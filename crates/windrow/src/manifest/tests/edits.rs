@@ -252,7 +252,10 @@ fn impossible_tables_lists_and_files_are_refused() {
         ),
         (file(|_| {}), true),
         (file(|file| file.entries = 41), false),
-        (file(|file| file.end = u64::MAX), false),
+        (
+            file(|file| (file.length, file.end) = (u64::MAX, u64::MAX)),
+            false,
+        ),
     ] {
         let edit = Edit {
             records: vec![record],

@@ -322,8 +322,8 @@ fn a_collected_log_and_its_lists_go_with_the_last_version_that_holds_them() {
     assert_eq!(
         gone,
         [
-            FileName::Dead(FileNumber(6)),
-            FileName::Values(FileNumber(5))
+            FileName::Values(FileNumber(5)),
+            FileName::Dead(FileNumber(6))
         ]
     );
     third.mark_obsolete();
