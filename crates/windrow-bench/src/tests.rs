@@ -166,7 +166,7 @@ fn settings_reach_the_options() {
 fn placement_reaches_the_options() {
     use windrow::MediumInPlace;
     for (line, expected) in [
-        ("", (u64::MAX, u64::MAX, MediumInPlace::LastLevel)),
+        ("", (120, 1024, MediumInPlace::LastLevel)),
         ("--preset parallax", (120, 1024, MediumInPlace::LastLevel)),
         (
             "--preset leveling",
@@ -178,7 +178,7 @@ fn placement_reaches_the_options() {
         ),
         (
             "--medium-from 1K --medium-in-place never",
-            (1024, u64::MAX, MediumInPlace::Never),
+            (1024, 1024, MediumInPlace::Never),
         ),
     ] {
         let options = args(&format!("fillseq {line}")).windrow_options();

@@ -16,7 +16,11 @@ const FOLDER: &str = "/data/db";
 const LOGS_MAX: usize = 16;
 
 fn options(disk: &SimDisk) -> Options {
-    Options::default()
+    let mut options = Options::default();
+    // Long values, too, stand in the log that is looked at.
+    options.keyspace.medium_from = u64::MAX;
+    options.keyspace.large_from = u64::MAX;
+    options
         .with_vfs(Arc::new(disk.clone()))
         .with_runtime(Arc::new(SteppedRuntime::new(1)))
 }

@@ -901,3 +901,35 @@ fn a_value_of_a_gibibyte_is_a_value() {
     assert_eq!(pinned[longest - 1], 3);
     assert_eq!(map.get("small").unwrap().unwrap(), b"x");
 }
+
+/// What many lists say of logs that are not collected is gathered in one.
+#[test]
+fn lists_of_dead_values_do_not_pile_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = with_logs();
+    options.keyspace.max_space_amp = f64::INFINITY;
+    let db = Db::open(folder.path(), options.clone()).unwrap();
+    let map = db.keyspace("map").unwrap();
+    let (mut model, mut random) = (Model::new(), Random(9));
+    for _ in 0..60 {
+        // What is written twice before its flush is dead with it.
+        let first = random.next(90);
+        for number in (0..10).chain(0..5).map(|step| first + step) {
+            let value = medium(&mut random, 2000);
+            map.insert(key(number), &value).unwrap();
+            model.insert(key(number), value);
+        }
+        db.flush().unwrap();
+    }
+    db.wait_idle().unwrap();
+    let lists = db.stats().keyspaces[0].dead_lists;
+    assert!(lists > 40, "{lists}");
+    options.keyspace.max_space_amp = 1.1;
+    let map = db.keyspace_with("map", options.keyspace).unwrap();
+    db.wait_idle().unwrap();
+    let stats = db.stats();
+    assert!(stats.collections > 0);
+    assert!(stats.keyspaces[0].dead_lists < 20, "{stats:?}");
+    check(&map, &model, 100);
+    assert!(db.verify().unwrap().is_sound());
+}

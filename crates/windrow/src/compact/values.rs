@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 
 use super::output::{Created, JobContext};
 use crate::base::sync::Shared;
-use crate::base::{FileNumber, Kind, Result, Trailer};
+use crate::base::{ErrorKind, FileNumber, Kind, Result, Trailer};
 use crate::manifest::ValueFiles;
 use crate::manifest::names::FileName;
 use crate::options::KeyspaceOptions;
@@ -226,7 +226,11 @@ impl Merge {
         if place.table.is_none() {
             return Ok(pointer);
         }
-        let moved = place.pointer_by(&mut self.windows)?;
+        // It leads there through the table, too: where that is damaged, who reads the value hears of it.
+        let moved = match place.pointer_by(&mut self.windows) {
+            Err(error) if error.kind() == ErrorKind::Corruption => return Ok(pointer),
+            moved => moved?,
+        };
         self.pointer.clear();
         moved.encode(&mut self.pointer);
         Ok(&self.pointer)

@@ -190,6 +190,9 @@ impl Engine {
     /// Carries out a claimed collection.
     pub(super) fn collect(&self, keyspace: &Arc<KeyspaceCore>, job: &CollectJob) -> Result<()> {
         let outcome = self.collect_logs(keyspace, job);
+        if outcome.is_ok() {
+            keyspace.collection_failure.forget();
+        }
         keyspace.work.lock().is_collecting = false;
         outcome
     }

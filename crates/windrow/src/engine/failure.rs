@@ -98,7 +98,7 @@ impl Failure {
     }
 
     /// Lets such jobs be tried again at once; returns whether they had failed.
-    fn forget(&self) -> bool {
+    pub(super) fn forget(&self) -> bool {
         self.0.lock().last.take().is_some()
     }
 }

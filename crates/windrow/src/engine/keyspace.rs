@@ -126,7 +126,7 @@ impl KeyspaceCore {
             id,
             name,
             memtable_bytes: AtomicUsize::new(memory.memtable_bytes(options.memtable_bytes)),
-            values_behind_max: AtomicU64::new(u64::MAX),
+            values_behind_max: AtomicU64::new(options.memtable_bytes as u64),
             dropped: AtomicBool::new(false),
             state: ArcSwap::from_pointee(state),
             install: Mutex::new(()),

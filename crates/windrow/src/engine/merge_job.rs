@@ -678,7 +678,12 @@ fn log_summary(log: &LogUse) -> LogSummary {
         number: log.file.number,
         table_bytes: log.file.end - log.file.length,
         live_bytes: log.live.bytes,
-        dead_bytes: log.file.length - log.live.bytes,
+        // Memtables may point to what tables do not refer to.
+        dead_bytes: if log.is_settled || log.is_open {
+            log.file.length - log.live.bytes
+        } else {
+            0
+        },
         moves: log.file.entries + log.moves,
         is_ready: log.is_settled,
         is_open: log.is_open,

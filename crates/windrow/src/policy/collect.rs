@@ -8,7 +8,7 @@
 //!
 //! I1. A log is collected only when everything that ever pointed into it is in tables.
 //! I2. What one collection copies is about one log, whatever was dead in how many; and its tables hold
-//!     at most [`MOVES_MAX`] entries, or those of one log.
+//!     at most [`MOVES_MAX`] entries, or those of one log; it takes no more than [`VICTIMS_MAX`].
 //! I3. Nothing is collected while the room is not used up, nor a log of which less than [`DEAD_MIN`]
 //!     is dead.
 
@@ -50,6 +50,9 @@ const DEAD_MIN: f64 = 0.05;
 
 /// The most records and table entries of the logs of one collection, which decide its memory.
 const MOVES_MAX: u64 = 1 << 20;
+
+/// The most logs of one collection, all of which it has open.
+const VICTIMS_MAX: usize = 64;
 
 /// The part of a log that is being written that must be dead for it to be completed early.
 const DEAD_IN_OPEN_MIN: f64 = 0.5;
@@ -107,7 +110,8 @@ pub(crate) fn victims<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Ve
     for log in logs {
         live = live.saturating_add(log.live_bytes);
         moves = moves.saturating_add(log.moves);
-        let is_enough = live > value_log_bytes(options) || moves > MOVES_MAX;
+        let is_enough =
+            live > value_log_bytes(options) || moves > MOVES_MAX || chosen.len() == VICTIMS_MAX;
         if is_enough && !chosen.is_empty() {
             break; // I2
         }

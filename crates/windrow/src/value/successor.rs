@@ -60,6 +60,7 @@ impl SuccessorWriter {
         }
         let place = (self.writer.number(), offset);
         let mut sums = record::Resum::new(key, pointer, place);
+        let mut again = record::Resum::new(key, pointer, place);
         // Summed first, and in pieces, so that a long value takes no more memory than a short one.
         let mut done = 0;
         while done < pointer.record_bytes {
@@ -74,12 +75,19 @@ impl SuccessorWriter {
         while done < pointer.record_bytes {
             if !is_one_piece {
                 self.read_piece(source, pointer, done)?;
+                again.update(&self.buffer);
             }
             if done == 0 {
                 self.buffer[..sum.len()].copy_from_slice(&sum);
             }
             self.writer.put(&self.buffer)?;
             done += self.buffer.len() as u64;
+        }
+        // What was written is what was summed.
+        if !is_one_piece {
+            again
+                .finish()
+                .map_err(|error| error.in_file(&name, pointer.offset))?;
         }
         self.writer.count(pointer.value_bytes);
         Ok(offset)

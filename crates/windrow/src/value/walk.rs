@@ -86,6 +86,7 @@ impl RecordWalk {
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], ValuePointer)>> {
         let offset = self.next;
         if offset == self.meta.length {
+            self.buffer = Vec::new();
             return Ok(None);
         }
         self.fill(offset)?;

@@ -6,7 +6,8 @@ use super::tables::{file, tree};
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    FileSummary, LogSummary, TreeSummary, garbage_excess, values_behind_max, victims, wants_seal,
+    FileSummary, LogSummary, Plan, TreeSummary, garbage_excess, plan, values_behind_max, victims,
+    wants_seal,
 };
 
 const MIB: u64 = 1 << 20;
@@ -133,4 +134,36 @@ proptest! {
             prop_assert!(garbage_excess(&tree, &options) < before);
         }
     }
+}
+
+/// Where too many values are found only through tables, the file with most of them for its bytes is
+/// written anew where it is.
+#[test]
+fn pointers_follow_values_that_have_moved() {
+    let options = options(f64::INFINITY);
+    let plan_for = |moved: [u64; 2]| {
+        let file = |number, smallest, largest, moved_mib: u64| FileSummary {
+            log_bytes: 100 * MIB,
+            moved_bytes: moved_mib * MIB,
+            ..file(number, smallest, largest, 64)
+        };
+        let level = vec![file(1, 0, 100, moved[0]), file(2, 101, 200, moved[1])];
+        let tree = TreeSummary {
+            logs: vec![log(3, 200, 0)],
+            ..tree(1, vec![vec![], level])
+        };
+        plan(&tree, &options, &[])
+    };
+    assert_eq!(plan_for([20, 30]), Plan::Idle);
+    let Plan::Merge {
+        level,
+        upper,
+        lower,
+        claim,
+    } = plan_for([20, 31])
+    else {
+        panic!("nothing is rewritten");
+    };
+    assert_eq!((level, upper, lower), (1, vec![FileNumber(2)], vec![]));
+    assert_eq!((claim.level, claim.smallest, claim.largest), (1, 101, 200));
 }
