@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{OnceLock, Weak};
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -17,9 +19,28 @@ use crate::options::{Durability, KeyspaceOptions, Options};
 use crate::read::visible::KeyRange;
 use crate::runtime::{Runtime, Work, Workers};
 
-/// No threads: jobs run where the test runs them.
+/// No threads: jobs run where the test runs them, and where jobs look at the clock, which they do when
+/// they have written.
 #[derive(Debug, Default)]
-struct ByHand(AtomicU64);
+struct ByHand {
+    clock: AtomicU64,
+    /// How many looks at the clock run a job.
+    interludes: AtomicU64,
+    work: OnceLock<Weak<dyn Work>>,
+}
+
+impl ByHand {
+    fn interrupt(&self) {
+        // None of them is interrupted itself.
+        let left = self.interludes.swap(0, Ordering::Relaxed);
+        if left > 0 {
+            if let Some(work) = self.work.get().and_then(Weak::upgrade) {
+                work.run_one();
+            }
+            self.interludes.store(left - 1, Ordering::Relaxed);
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Nobody;
@@ -28,19 +49,21 @@ impl Workers for Nobody {}
 
 impl Runtime for ByHand {
     fn now(&self) -> Duration {
-        Duration::from_micros(self.0.fetch_add(1, Ordering::Relaxed))
+        self.interrupt();
+        Duration::from_micros(self.clock.fetch_add(1, Ordering::Relaxed))
     }
 
     fn sleep(&self, duration: Duration) {
         let micros = u64::try_from(duration.as_micros()).unwrap();
-        self.0.fetch_add(micros, Ordering::Relaxed);
+        self.clock.fetch_add(micros, Ordering::Relaxed);
     }
 
     fn random(&self) -> u64 {
         4
     }
 
-    fn start(&self, _: Arc<dyn Work>, _: usize) -> io::Result<Box<dyn Workers>> {
+    fn start(&self, work: Arc<dyn Work>, _: usize) -> io::Result<Box<dyn Workers>> {
+        self.work.set(Arc::downgrade(&work)).unwrap();
         Ok(Box::new(Nobody))
     }
 
@@ -54,15 +77,18 @@ impl Runtime for ByHand {
 struct Store {
     handle: Handle,
     keyspace: Arc<KeyspaceCore>,
+    runtime: Arc<ByHand>,
     model: BTreeMap<u8, Vec<u8>>,
     written: u32,
     directory: tempfile::TempDir,
 }
 
-fn open(directory: &std::path::Path) -> (Handle, Arc<KeyspaceCore>) {
+fn open(directory: &Path) -> (Handle, Arc<KeyspaceCore>, Arc<ByHand>) {
+    let runtime = Arc::new(ByHand::default());
     let options = Options {
-        runtime: Arc::new(ByHand::default()),
+        runtime: Arc::<ByHand>::clone(&runtime),
         background_threads: 4,
+        merge_bytes_per_second: 1 << 40,
         keyspace: KeyspaceOptions {
             memtable_bytes: 4 << 10,
             file_bytes: 2 << 10,
@@ -77,16 +103,17 @@ fn open(directory: &std::path::Path) -> (Handle, Arc<KeyspaceCore>) {
     };
     let handle = Handle::open(directory, options, Access::ReadWrite).unwrap();
     let keyspace = handle.engine().open_keyspace("map", None).unwrap();
-    (handle, keyspace)
+    (handle, keyspace, runtime)
 }
 
 impl Store {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let (handle, keyspace) = open(directory.path());
+        let (handle, keyspace, runtime) = open(directory.path());
         Self {
             handle,
             keyspace,
+            runtime,
             model: BTreeMap::new(),
             written: 0,
             directory,
@@ -97,8 +124,10 @@ impl Store {
         self.handle.engine()
     }
 
-    fn now(&self) -> Duration {
-        self.engine().options().runtime.now()
+    /// Lets `count` jobs run in the midst of others from here on.
+    fn interrupt(&self, count: u8) {
+        let count = u64::from(count);
+        self.runtime.interludes.store(count, Ordering::Relaxed);
     }
 
     /// Writes `count` values from `key` on, or removes them.
@@ -146,7 +175,7 @@ impl Store {
 
     fn reopen(&mut self) {
         self.handle.close().unwrap();
-        (self.handle, self.keyspace) = open(self.directory.path());
+        (self.handle, self.keyspace, self.runtime) = open(self.directory.path());
     }
 }
 
@@ -167,7 +196,7 @@ impl Held {
     fn end_merge(&mut self, store: &Store) {
         if let Some(job) = self.merges.pop() {
             let outcome = store.engine().merge(&store.keyspace, &job);
-            job.release(&store.keyspace, &outcome, store.now());
+            job.release(&store.keyspace, &outcome, store.runtime.now());
             outcome.unwrap();
         }
     }
@@ -183,15 +212,23 @@ impl Held {
             4 => store.write(first, second % 8, Kind::Tombstone),
             5 => store.run(second % 8),
             6 => {
+                store.interrupt(second % 4);
                 self.end_collection(store);
                 self.collection = store.engine().claim_collection(&store.keyspace);
             }
             7 => self
                 .merges
-                .extend(MergeJob::claim(&store.keyspace, store.now())),
-            8 => self.end_collection(store),
-            _ => self.end_merge(store),
+                .extend(MergeJob::claim(&store.keyspace, store.runtime.now())),
+            8 => {
+                store.interrupt(second % 4);
+                self.end_collection(store);
+            }
+            _ => {
+                store.interrupt(second % 4);
+                self.end_merge(store);
+            }
         }
+        store.interrupt(0);
     }
 
     fn end(&mut self, store: &Store) {
