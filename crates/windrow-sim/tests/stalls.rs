@@ -25,6 +25,9 @@ fn options(disk: &SimDisk) -> Options {
     options.keyspace.level0_runs = 64;
     options.keyspace.block_bytes = 256;
     options.max_wal_bytes = 16 << 20;
+    // Values fill memtables and tables.
+    options.keyspace.medium_from = u64::MAX;
+    options.keyspace.large_from = u64::MAX;
     options
         .with_vfs(Arc::new(disk.clone()))
         .with_runtime(Arc::new(SteppedRuntime::new(1)))
