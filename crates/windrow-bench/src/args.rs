@@ -50,7 +50,7 @@ pub struct BenchArgs {
     pub value_size: Option<usize>,
 
     /// Sizes of values, in place of one: small ones of 9, medium ones of 104 and large ones of 1004
-    /// bytes. Each key keeps its size
+    /// bytes. Each write draws its size anew
     #[arg(long, value_enum, ignore_case = true)]
     pub mix: Option<Mix>,
 

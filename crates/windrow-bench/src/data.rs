@@ -3,9 +3,9 @@
 //! A key is the zero-padded decimal number of its index, as in `db_bench`; a record of the YCSB loads
 //! has the key of a scrambled index, so that records in the order of their numbers are in no order
 //! of their keys. A value begins with a tag (48 bits of the key's hash, 16 bits of the generation,
-//! which says which write it was); the tag picks the rest from a fixed pool of bytes, and the key's
-//! part of it the size. So a value can be checked knowing only its key, and the tag stands for the
-//! whole value once the check has passed.
+//! which says which write it was); the tag picks the size, so that each write of a key draws it anew, and
+//! the rest from a fixed pool of bytes. So a value can be checked knowing only its key, and the tag
+//! stands for the whole value once the check has passed.
 
 use clap::ValueEnum;
 use windrow::{Error, Result, limits};
@@ -59,7 +59,7 @@ impl Mix {
     }
 }
 
-/// The sizes of values: each key has one of a hundred, for good.
+/// The sizes of values: each write draws one of a hundred.
 #[derive(Debug, Clone)]
 pub struct ValueSizes([usize; 100]);
 
@@ -80,10 +80,11 @@ impl ValueSizes {
         Self(sizes)
     }
 
-    /// The size of the value of the key whose tag is `tag`.
+    /// The size of the value whose tag is `tag`.
     #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "any of the bits will do")]
     fn of(&self, tag: u64) -> usize {
-        self.0[(tag >> 16) as usize % self.0.len()]
+        self.0[mix(!tag) as usize % self.0.len()]
     }
 
     fn largest(&self) -> usize {
@@ -251,6 +252,11 @@ impl DataSet {
         self.scramble.size()
     }
 
+    /// Whether the size of a value is known without knowing which write of its key it is of.
+    pub(crate) fn has_one_size(&self) -> bool {
+        self.value_sizes.smallest() == self.value_sizes.largest()
+    }
+
     /// Whether values are long enough to say which write they are of.
     pub(crate) fn tells_generations(&self) -> bool {
         self.value_sizes.smallest() >= TAG_BYTES
@@ -274,24 +280,31 @@ impl DataSet {
         value.extend_from_slice(self.filler(tag, size));
     }
 
+    /// Bytes of the value of generation `generation` of `key`.
+    #[inline]
+    pub(crate) fn value_size(&self, key: &[u8], generation: u16) -> usize {
+        self.value_sizes.of(self.tag(key) | u64::from(generation))
+    }
+
     /// Checks that some load gave `value` to `key`.
     #[inline]
     pub fn check(&self, key: &[u8], value: &[u8]) -> Result<Checked> {
         let expected = self.tag(key);
-        let size = self.value_sizes.of(expected);
-        let head = TAG_BYTES.min(size);
+        let head = TAG_BYTES.min(value.len());
         let mut tag = [0; TAG_BYTES];
-        if value.len() == size {
-            tag[..head].copy_from_slice(&value[..head]);
-            let bytes = expected.to_le_bytes();
-            let from = GENERATION_BYTES.min(head);
-            let number = u64::from_le_bytes(tag);
-            if tag[from..head] == bytes[from..head] && value[head..] == *self.filler(number, size) {
-                return Ok(Checked {
-                    fingerprint: mix(number ^ expected.rotate_left(7)),
-                    generation: (number & 0xffff) as u16,
-                });
-            }
+        tag[..head].copy_from_slice(&value[..head]);
+        let bytes = expected.to_le_bytes();
+        let from = GENERATION_BYTES.min(head);
+        let number = u64::from_le_bytes(tag);
+        let size = self.value_sizes.of(number);
+        if value.len() == size
+            && tag[from..head] == bytes[from..head]
+            && value[head..] == *self.filler(number, size)
+        {
+            return Ok(Checked {
+                fingerprint: mix(number ^ expected.rotate_left(7)),
+                generation: (number & 0xffff) as u16,
+            });
         }
         Err(wrong_value(key))
     }

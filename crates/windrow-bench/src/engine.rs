@@ -56,7 +56,7 @@ pub trait Scan {
 pub struct Counters {
     /// Bytes written to files: log, flushes, merges and metadata together.
     pub written_bytes: u64,
-    /// Bytes read from files for gets and scans.
+    /// Bytes read from files, for gets and scans and by background work.
     pub read_bytes: u64,
     /// Blocks that gets and scans consulted, where the engine tells.
     pub block_reads: Option<u64>,

@@ -113,6 +113,11 @@ impl Load {
         )
     }
 
+    /// Whether these keys may be there already, from another load.
+    pub(crate) fn overwrites_indexes(self) -> bool {
+        self.writes_indexes() && !self.is_fill()
+    }
+
     /// Whether the load makes sense only on a store that holds something.
     pub fn needs_data(self) -> bool {
         !self.is_fill() && self != Self::Overwrite

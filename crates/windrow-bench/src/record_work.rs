@@ -61,7 +61,7 @@ impl<E: Engine> RecordWorker<'_, E> {
                         self.read(record, &key, &mut value, &mut tally)?;
                     }
                     if operation != Operation::Read {
-                        self.write(record, &key, &mut value, &mut tally)?;
+                        self.update(record, &key, &mut value, &mut tally)?;
                     }
                 }
             }
@@ -83,13 +83,36 @@ impl<E: Engine> RecordWorker<'_, E> {
         Ok(())
     }
 
-    fn write(&self, record: u64, key: &[u8], value: &mut Vec<u8>, tally: &mut Tally) -> Result<()> {
+    /// Writes a record that is there. Of several writes that overlap, the last to begin counts as the
+    /// one that stays.
+    fn update(
+        &self,
+        record: u64,
+        key: &[u8],
+        value: &mut Vec<u8>,
+        tally: &mut Tally,
+    ) -> Result<()> {
+        let generation = self.write(record, key, value, tally)?;
+        tally.born_bytes += value.len() as u64;
+        let before = generation.wrapping_sub(1);
+        tally.dead_bytes += self.data.value_size(key, before) as u64;
+        Ok(())
+    }
+
+    /// Writes a record, and returns its generation.
+    fn write(
+        &self,
+        record: u64,
+        key: &[u8],
+        value: &mut Vec<u8>,
+        tally: &mut Tally,
+    ) -> Result<u16> {
         let generation = self.records.begin(record);
         self.data.value(key, generation, value);
         self.engine.put(key, value)?;
         self.records.end(record);
         tally.given_bytes += (key.len() + value.len()) as u64;
-        Ok(())
+        Ok(generation)
     }
 
     fn read(&self, record: u64, key: &[u8], value: &mut Vec<u8>, tally: &mut Tally) -> Result<()> {

@@ -35,6 +35,8 @@ pub struct Report {
     /// Bytes written by the engine per byte given, over this load alone, after settling; 0 where
     /// nothing was given.
     pub write_amplification: f64,
+    /// The same for bytes written and read together.
+    pub io_amplification: f64,
     /// Blocks consulted by gets and scans, where the engine tells.
     pub block_reads: Option<u64>,
     /// The same per operation.
@@ -43,7 +45,7 @@ pub struct Report {
     pub filter_probes: Option<u64>,
     /// Filters that said yes where the key was absent, where the engine tells.
     pub filter_false_positives: Option<u64>,
-    /// Bytes read from files by gets and scans.
+    /// Bytes read from files, by gets and scans and by background work, settling included.
     pub read_bytes: u64,
     /// Bytes written to files, settling included.
     pub written_bytes: u64,

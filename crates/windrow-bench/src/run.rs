@@ -168,8 +168,17 @@ impl<E: Engine> Job<'_, E> {
         contents.live_bytes = contents
             .live_bytes
             .map(|bytes| bytes + tally.born_bytes - tally.dead_bytes);
+        if self.load.overwrites_indexes() && !self.data.has_one_size() {
+            // What was overwritten or deleted may have had any size.
+            contents.live_bytes = None;
+        }
         let disk_bytes = bytes_of_files(self.folder)?;
         let written_bytes = after.written_bytes - before.written_bytes;
+        let read_bytes = after.read_bytes - before.read_bytes;
+        let per_given = |bytes: u64| match tally.given_bytes {
+            0 => 0.0,
+            given => bytes as f64 / given as f64,
+        };
         let block_reads = difference(before, after, |counters| counters.block_reads);
         let (latency, operations) = tally.latencies()?;
         let per_op = |count: u64| count as f64 / tally.ops.max(1) as f64;
@@ -185,17 +194,15 @@ impl<E: Engine> Job<'_, E> {
             found: tally.found,
             checksum: format!("{:016x}", tally.checksum),
             repeatable: !contents.is_by_chance,
-            write_amplification: match tally.given_bytes {
-                0 => 0.0,
-                given => written_bytes as f64 / given as f64,
-            },
+            write_amplification: per_given(written_bytes),
+            io_amplification: per_given(written_bytes + read_bytes),
             block_reads,
             block_reads_per_op: block_reads.map(per_op),
             filter_probes: difference(before, after, |counters| counters.filter_probes),
             filter_false_positives: difference(before, after, |counters| {
                 counters.filter_false_positives
             }),
-            read_bytes: after.read_bytes - before.read_bytes,
+            read_bytes,
             written_bytes,
             stalls: difference(before, after, |counters| counters.stalls),
             stall_seconds: after.stall_seconds - before.stall_seconds,

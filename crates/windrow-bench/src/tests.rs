@@ -365,6 +365,31 @@ fn live_bytes_follow_writes_and_deletions() {
 }
 
 #[test]
+fn what_had_any_size_leaves_an_unknown_rest() {
+    let reports = reports("fillrandom,readrandom,overwrite,readseq --mix SD --num 500 --ops 500");
+    let known: Vec<bool> = reports
+        .iter()
+        .map(|report| report.live_bytes.is_some())
+        .collect();
+    assert_eq!(known, [true, true, false, false]);
+}
+
+#[test]
+fn what_is_live_after_updates_is_what_a_scan_finds() {
+    let folder = tempfile::tempdir().unwrap();
+    let with_folder = |line: &str| BenchArgs {
+        db: Some(folder.path().to_owned()),
+        ..args(line)
+    };
+    let settings = "--mix SD --num 700 --ops 2000";
+    let written = try_reports(&with_folder(&format!("ycsb-load,ycsb-a {settings}"))).unwrap();
+    // This one finds the records by a scan.
+    let read = try_reports(&with_folder(&format!("ycsb-c {settings}"))).unwrap();
+    assert_eq!(written[1].live_bytes, read[0].live_bytes);
+    assert!(written[0].live_bytes.is_some() && written[0].live_bytes != written[1].live_bytes);
+}
+
+#[test]
 fn the_study_compares_trees_of_the_same_data() {
     let args = GarneringArgs {
         num: 6000,

@@ -58,7 +58,7 @@ impl Engine for WindrowEngine {
         let stats = self.db.stats();
         Ok(Counters {
             written_bytes: stats.written_bytes(),
-            read_bytes: stats.block_load_bytes,
+            read_bytes: stats.read_bytes(),
             block_reads: Some(stats.block_reads),
             filter_probes: Some(stats.filter_probes),
             filter_false_positives: Some(stats.filter_false_positives),

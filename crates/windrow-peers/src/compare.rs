@@ -136,7 +136,7 @@ fn progress(report: &Value) {
 
 /// The figures of a report that are compared, by their names in it. Null where an engine does not
 /// tell, and in reports without it.
-const FIGURES: [&str; 9] = [
+const FIGURES: [&str; 10] = [
     "ops_per_second",
     "p50_us",
     "p95_us",
@@ -144,6 +144,7 @@ const FIGURES: [&str; 9] = [
     "p999_us",
     "max_us",
     "write_amplification",
+    "io_amplification",
     "space_amplification",
     "block_reads_per_op",
 ];

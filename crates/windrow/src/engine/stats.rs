@@ -93,6 +93,13 @@ impl Stats {
         self.wal_bytes + self.manifest_bytes + tables + values
     }
 
+    /// Bytes the engine has read of files: for gets and scans, from caches of the operating system too,
+    /// and for merges and collections.
+    pub fn read_bytes(&self) -> u64 {
+        let background = self.merge_bytes_read + self.run_bytes_read + self.collection_bytes_read;
+        self.block_load_bytes + background
+    }
+
     /// How many writes had to wait.
     pub fn stall_count(&self) -> u64 {
         let count = |stall: &StallStats| stall.delays + stall.stops;
