@@ -34,6 +34,11 @@ pub trait Engine: Sync + Sized {
     fn stalls(&self) -> Vec<StallShape> {
         Vec::new()
     }
+    /// What was written and read since the store was opened, by purpose; empty where the engine does
+    /// not tell.
+    fn traffic(&self) -> Vec<TrafficShape> {
+        Vec::new()
+    }
     /// Closes the store.
     fn close(self) -> Result<()>;
 }
@@ -83,6 +88,17 @@ pub struct StallShape {
     pub seconds: f64,
     /// The longest single wait, in milliseconds.
     pub longest_ms: f64,
+}
+
+/// Bytes that moved to and from files for one purpose.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct TrafficShape {
+    /// What they moved for.
+    pub purpose: &'static str,
+    /// Bytes written.
+    pub written_bytes: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
 }
 
 /// One level of the tree.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{LevelShape, OperationReport, Percentiles, StallShape};
+use crate::{LevelShape, OperationReport, Percentiles, StallShape, TrafficShape};
 
 /// The result of one load.
 #[derive(Debug, Clone, Serialize)]
@@ -49,6 +49,8 @@ pub struct Report {
     pub read_bytes: u64,
     /// Bytes written to files, settling included.
     pub written_bytes: u64,
+    /// Both by purpose, where the engine tells.
+    pub traffic: Vec<TrafficShape>,
     /// Delayed writes, where the engine tells.
     pub stalls: Option<u64>,
     /// Seconds of delay.

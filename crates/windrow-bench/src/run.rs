@@ -15,7 +15,7 @@ use crate::record_work::RecordWorker;
 use crate::tally::Tally;
 use crate::work::Worker;
 use crate::ycsb::{Requests, Workload};
-use crate::{BenchArgs, Counters, DataSet, Engine, Load, Report, Scan};
+use crate::{BenchArgs, Counters, DataSet, Engine, Load, Report, Scan, TrafficShape};
 
 /// Runs the loads of `args` on engine `E`, whose store `open` opens or creates in a folder; `each`
 /// gets every report as soon as it is there.
@@ -154,6 +154,7 @@ impl<E: Engine> Job<'_, E> {
         contents.prepare(self.load, self.engine, self.data)?;
         let requests = self.requests(contents)?;
         let before = self.engine.counters()?;
+        let traffic = self.engine.traffic();
         let start = Instant::now();
         let tally = self.work(contents, requests.as_ref())?;
         let seconds = start.elapsed().as_secs_f64();
@@ -204,6 +205,7 @@ impl<E: Engine> Job<'_, E> {
             }),
             read_bytes,
             written_bytes,
+            traffic: traffic_since(&traffic, self.engine.traffic()),
             stalls: difference(before, after, |counters| counters.stalls),
             stall_seconds: after.stall_seconds - before.stall_seconds,
             stalls_by_cause: self.engine.stalls(),
@@ -321,6 +323,15 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     thread
         .join()
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Io, "a thread of the bench failed")))
+}
+
+/// What moved between two moments.
+fn traffic_since(before: &[TrafficShape], mut after: Vec<TrafficShape>) -> Vec<TrafficShape> {
+    for (after, before) in after.iter_mut().zip(before) {
+        after.written_bytes -= before.written_bytes;
+        after.read_bytes -= before.read_bytes;
+    }
+    after
 }
 
 fn difference(

@@ -390,6 +390,16 @@ fn what_is_live_after_updates_is_what_a_scan_finds() {
 }
 
 #[test]
+fn what_moved_is_told_by_purpose() {
+    for report in reports("ycsb-load,ycsb-a --mix LD --num 700 --ops 2000") {
+        let written = report.traffic.iter().map(|moved| moved.written_bytes);
+        assert_eq!(written.sum::<u64>(), report.written_bytes);
+        let read = report.traffic.iter().map(|moved| moved.read_bytes);
+        assert_eq!(read.sum::<u64>(), report.read_bytes);
+    }
+}
+
+#[test]
 fn the_study_compares_trees_of_the_same_data() {
     let args = GarneringArgs {
         num: 6000,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use windrow::{Cursor, Db, Keyspace, Result};
 
-use crate::{BenchArgs, Counters, Engine, LevelShape, Scan, StallShape};
+use crate::{BenchArgs, Counters, Engine, LevelShape, Scan, StallShape, TrafficShape};
 
 /// Windrow with one keyspace.
 pub struct WindrowEngine {
@@ -95,6 +95,30 @@ impl Engine for WindrowEngine {
                 longest_ms: stall.longest_micros as f64 / 1e3,
             })
             .collect()
+    }
+
+    fn traffic(&self) -> Vec<TrafficShape> {
+        let stats = self.db.stats();
+        let moved = [
+            ("write-ahead log", stats.wal_bytes, 0),
+            ("value logs", stats.value_log_bytes, 0),
+            ("flushes", stats.flush_bytes, 0),
+            ("merges", stats.merge_bytes_written, stats.merge_bytes_read),
+            ("runs", stats.run_bytes_written, stats.run_bytes_read),
+            (
+                "collections",
+                stats.collection_bytes_written,
+                stats.collection_bytes_read,
+            ),
+            ("manifest", stats.manifest_bytes, 0),
+            ("gets and scans", 0, stats.block_load_bytes),
+        ];
+        let shape = |(purpose, written_bytes, read_bytes)| TrafficShape {
+            purpose,
+            written_bytes,
+            read_bytes,
+        };
+        moved.map(shape).to_vec()
     }
 
     fn close(self) -> Result<()> {
