@@ -91,12 +91,14 @@ pub(crate) fn wants_seal<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) ->
 /// place of as many, which nobody knows to be dead until it is flushed.
 pub(crate) fn values_behind_max<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
     let live: u64 = tree.logs.iter().map(|log| log.live_bytes).sum();
-    let room = (options.max_space_amp - 1.0) * live as f64;
-    super::capacities::whole(room * BEHIND_SHARE).max(options.memtable_bytes as u64)
+    let dead: u64 = tree.logs.iter().map(|log| log.dead_bytes).sum();
+    let room = (options.max_space_amp - 1.0) * ROOM_USED * live as f64 - dead as f64;
+    super::capacities::whole((room * BEHIND_SHARE).max(0.0)).max(options.memtable_bytes as u64)
 }
 
-/// The part of the room above the live values that may stand behind one memtable.
-const BEHIND_SHARE: f64 = 1.0 / 32.0;
+/// The part of the room above the values that dead ones have left that may stand behind one memtable:
+/// much while a keyspace is loaded, little while it is overwritten.
+const BEHIND_SHARE: f64 = 0.25;
 
 /// The logs to be collected together now.
 pub(crate) fn victims<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<FileNumber> {

@@ -100,14 +100,16 @@ fn tables_bound_what_is_collected_together() {
 
 #[test]
 fn what_stands_behind_a_memtable_follows_the_room() {
-    let behind = |live_mib, max_space_amp| {
-        let tree = tree_over(vec![log(2, live_mib, 0)]);
+    let behind = |live_mib, dead_mib, max_space_amp| {
+        let tree = tree_over(vec![log(2, live_mib, dead_mib)]);
         values_behind_max(&tree, &options(max_space_amp)) / MIB
     };
     let memtable = options(1.3).memtable_bytes as u64 / MIB;
-    assert_eq!(behind(0, 1.3), memtable);
-    assert_eq!(behind(16 << 10, 1.5), 256);
-    assert_eq!(behind(1, f64::INFINITY), u64::MAX / MIB);
+    assert_eq!(behind(0, 0, 1.3), memtable);
+    assert_eq!(behind(4000, 0, 1.5), 475);
+    assert_eq!(behind(4000, 1500, 1.5), 100);
+    assert_eq!(behind(4000, 2500, 1.5), memtable);
+    assert_eq!(behind(1, 0, f64::INFINITY), u64::MAX / MIB);
 }
 
 proptest! {
