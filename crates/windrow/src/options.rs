@@ -114,7 +114,8 @@ pub struct KeyspaceOptions {
     pub bits_per_key: f64,
     /// How these bits are shared out. Default [`FilterAllocation::Monkey`].
     pub filter_allocation: FilterAllocation,
-    /// Compression of data blocks. Default none.
+    /// Compression of data blocks, of values apart from their keys, and, always with LZ4, of log records
+    /// of 256 bytes and more; each only where it saves an eighth. Default none.
     pub compression: Compression,
     /// Flushed runs that level 0 gathers before they are merged into level 1. Default 4.
     pub level0_runs: usize,

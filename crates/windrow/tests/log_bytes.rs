@@ -1,4 +1,5 @@
-//! Logs stay short on the real file system while a keyspace idles and another is written.
+//! Logs stay short on the real file system: while a keyspace idles and another is written, and where
+//! records can be compressed.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(clippy::disallowed_methods, reason = "the test looks at the files")]
@@ -6,7 +7,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use windrow::{Db, Options};
+use windrow::{Batch, Compression, Db, Options};
 
 /// Lengths of all logs in `folder`, and what they take of the disk.
 fn log_bytes(folder: &Path) -> (u64, u64) {
@@ -46,4 +47,39 @@ fn logs_stay_short_while_a_keyspace_idles() {
         assert_eq!(idle.get("once").unwrap().unwrap(), b"1");
         assert_eq!(db.stats().keyspaces[0].memtables, 1);
     }
+}
+
+/// Both what one write and what a batch holds; a crash leaves all of it in the log.
+#[test]
+fn records_of_a_compressed_keyspace_are_short_and_come_back() {
+    let logged = |compression| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = Options::default();
+        options.keyspace.compression = compression;
+        let db = Db::open(folder.path(), options.clone()).unwrap();
+        let entries = db.keyspace("entries").unwrap();
+        let mut batch = Batch::new();
+        for number in 0..100_u64 {
+            batch
+                .insert(&entries, number.to_be_bytes(), [7; 50])
+                .unwrap();
+        }
+        db.write(&batch).unwrap();
+        entries.insert("alone", [8; 700]).unwrap();
+        let bytes = db.stats().wal_bytes;
+        // As a crash would leave it: the log is not closed.
+        let copy = tempfile::tempdir().unwrap();
+        for entry in std::fs::read_dir(folder.path()).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
+        }
+        let db = Db::open(copy.path(), options).unwrap();
+        let entries = db.keyspace("entries").unwrap();
+        for number in 0..100_u64 {
+            assert_eq!(entries.get(number.to_be_bytes()).unwrap().unwrap(), [7; 50]);
+        }
+        assert_eq!(entries.get("alone").unwrap().unwrap(), [8; 700]);
+        bytes
+    };
+    assert!(logged(Compression::Lz4) < logged(Compression::None) / 4);
 }

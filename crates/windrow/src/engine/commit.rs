@@ -32,7 +32,9 @@ use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber};
-use crate::log::batch::{self, BATCH_HEADER_BYTES};
+use crate::codec::Compression;
+use crate::codec::compression::Compressor;
+use crate::log::batch::{self, BATCH_HEADER_BYTES, PACKED_FROM_BYTES};
 use crate::log::{LogWriter, Predecessor, WalHeader};
 use crate::manifest::Record;
 use crate::manifest::names::FileName;
@@ -115,6 +117,23 @@ struct Log {
     writer: Option<LogWriter>,
     /// The newest sequence number that was given out.
     last_sequence: SequenceNumber,
+    packer: Packer,
+}
+
+/// Compresses the entries of records.
+#[derive(Debug)]
+struct Packer {
+    compressor: Compressor,
+    /// What entries become.
+    scratch: Vec<u8>,
+}
+
+impl Packer {
+    /// Compresses the entries of the record that begins at `start` in `chunk`, if that pays.
+    fn pack(&mut self, chunk: &mut Vec<u8>, start: usize) {
+        batch::pack(chunk, start, &mut self.compressor, &mut self.scratch);
+        self.scratch.shrink_to(GROUP_BYTES_MAX);
+    }
 }
 
 impl Commits {
@@ -124,6 +143,10 @@ impl Commits {
             log: Mutex::new(Log {
                 writer: None,
                 last_sequence,
+                packer: Packer {
+                    compressor: Compressor::new(Compression::Lz4),
+                    scratch: Vec::new(),
+                },
             }),
             next: Mutex::new(None),
             idle: Mutex::default(),
@@ -263,14 +286,23 @@ impl Engine {
         }
         let last = log.last_sequence + u64::from(count);
         assert!(last <= SEQUENCE_MAX, "sequence numbers are used up");
-        let Some(writer) = &mut log.writer else {
+        let Log {
+            writer: Some(writer),
+            packer,
+            ..
+        } = &mut *log
+        else {
             return Err(self.abandoned());
         };
         let before = writer.end();
         let chunk = writer.begin();
+        let start = chunk.len();
         batch::put_header(chunk, first, count);
         let mut touched = Touched::default();
         let put = self.put_group(chunk, leader, write, &mut touched);
+        if put.is_ok() && chunk.len() - start >= PACKED_FROM_BYTES && write.is_compressed() {
+            packer.pack(chunk, start);
+        }
         let written = match put {
             Ok(placed) => self.write_record(writer, &touched, last).map(|()| placed),
             Err(error) => {

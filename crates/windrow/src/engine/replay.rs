@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::base::{Error, FileNumber, Result, SequenceNumber};
-use crate::log::batch::{BatchReader, Entry};
+use crate::log::batch::{self, BatchReader, Entry};
 use crate::log::{HEADER_BYTES, LogReader, TailAction, WalHeader};
 use crate::manifest::names::FileName;
 use crate::vfs::Vfs;
@@ -276,7 +276,9 @@ impl Batch<'_> {
     ) -> Result<Option<(SequenceNumber, bool)>> {
         let in_file =
             |error: crate::codec::reader::DecodeError| error.in_file(self.name, self.base);
-        let mut batch = BatchReader::new(self.payload).map_err(in_file)?;
+        let mut unpacked = Vec::new();
+        let payload = batch::unpacked(self.payload, &mut unpacked).map_err(in_file)?;
+        let mut batch = BatchReader::new(payload).map_err(in_file)?;
         if last_sequence > 0 && batch.sequence() != last_sequence + 1 {
             return Err(Error::corruption(
                 self.name,

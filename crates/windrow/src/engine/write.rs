@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::keyspace::KeyspaceCore;
 use crate::base::limits::VALUE_BYTES_SEPARATED_MIN;
 use crate::base::{Error, Kind, Result, SequenceNumber, Trailer};
+use crate::codec::Compression;
 use crate::log::batch::{self, BATCH_HEADER_BYTES, BatchReader};
 use crate::policy::{self, Class};
 use crate::value::ValuePointer;
@@ -77,6 +78,16 @@ impl Write<'_> {
                 longest, keyspaces, ..
             } => keyspaces.iter().any(|it| is_large(it, 0, *longest)),
         }
+    }
+
+    /// Whether any of the keyspaces is compressed.
+    #[inline]
+    pub(crate) fn is_compressed(&self) -> bool {
+        let codec = |keyspace: &Arc<KeyspaceCore>| keyspace.options().compression;
+        self.keyspaces()
+            .iter()
+            .map(codec)
+            .any(|codec| codec != Compression::None)
     }
 
     /// Whether no entry adds data.

@@ -6,7 +6,7 @@ use super::tables::entry;
 use super::{File, Record, Report};
 use crate::base::{Error, FileNumber, KeyspaceId, Result};
 use crate::codec::reader::DecodeError;
-use crate::log::batch::BatchReader;
+use crate::log::batch::{self, BatchReader};
 use crate::log::{self, HEADER_BYTES, LogReader, TailAction, WalHeader};
 use crate::manifest::{Edit, Record as Change};
 use crate::table::FileMeta;
@@ -101,7 +101,9 @@ fn wal_header(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>)
 
 fn batch(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Result<()> {
     let in_chunk = in_chunk(file, chunk);
-    let mut batch = BatchReader::new(chunk.payload).map_err(&in_chunk)?;
+    let mut unpacked = Vec::new();
+    let payload = batch::unpacked(chunk.payload, &mut unpacked).map_err(&in_chunk)?;
+    let mut batch = BatchReader::new(payload).map_err(&in_chunk)?;
     report.show(
         &Record::new("batch")
             .number("offset", chunk.offset)

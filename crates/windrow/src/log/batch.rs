@@ -2,17 +2,31 @@
 //!
 //! Entry number i of a payload has sequence number `base + i`. See "Batches" in `docs/format.md`.
 //!
-//! I1. Decoding yields exactly the entries that were encoded, or an error; it allocates nothing.
+//! I1. Decoding yields exactly the entries that were encoded, or an error; it allocates nothing but
+//!     what compressed entries unfold to, in the buffer that is handed in.
 
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
 use crate::base::limits::{KEY_BYTES_MAX, POINTER_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::base::{KeyspaceId, Kind, SequenceNumber};
-use crate::codec::Reader;
+use crate::codec::compression::{self, BLOCK_BYTES_MAX, Compressor};
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
+use crate::codec::{Compression, Reader};
 
 /// The bytes before the first entry: the base sequence number and the count of entries.
 pub(crate) const BATCH_HEADER_BYTES: usize = 12;
+
+/// Where the codec of the entries stands in a payload: above the base, which never needs that byte.
+const CODEC_AT: usize = 7;
+
+/// Entries are compressed from this many bytes on; for fewer it does not pay.
+pub(crate) const PACKED_FROM_BYTES: usize = 256;
+
+/// Longer entries would hold up all writers; they are of huge batches.
+const PACKED_BYTES_MAX: usize = 16 << 20;
+
+const _: () = assert!(PACKED_BYTES_MAX <= BLOCK_BYTES_MAX);
+const _: () = assert!(SEQUENCE_MAX < 1 << (8 * CODEC_AT));
 
 /// One write of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +74,54 @@ pub(crate) fn put_entry(
     }
 }
 
+/// Compresses the entries of the payload that begins at `start` in `buffer`, where that saves an
+/// eighth; `scratch` is for what they become.
+pub(crate) fn pack(
+    buffer: &mut Vec<u8>,
+    start: usize,
+    compressor: &mut Compressor,
+    scratch: &mut Vec<u8>,
+) {
+    let entries = &buffer[start + BATCH_HEADER_BYTES..];
+    if !(PACKED_FROM_BYTES..=PACKED_BYTES_MAX).contains(&entries.len()) {
+        return;
+    }
+    scratch.clear();
+    let codec = compressor.append_smaller(entries, scratch);
+    if codec != Compression::None {
+        buffer.truncate(start + BATCH_HEADER_BYTES);
+        buffer.extend_from_slice(scratch);
+        buffer[start + CODEC_AT] = codec.code();
+    }
+}
+
+/// The payload before it was compressed, if it was: then it is in `buffer`. Offsets of errors in it are
+/// those before compression.
+pub(crate) fn unpacked<'a>(
+    payload: &'a [u8],
+    buffer: &'a mut Vec<u8>,
+) -> Result<&'a [u8], DecodeError> {
+    let (Some(header), Some(body)) = (
+        payload.first_chunk::<BATCH_HEADER_BYTES>(),
+        payload.get(BATCH_HEADER_BYTES..),
+    ) else {
+        return Ok(payload);
+    };
+    if header[CODEC_AT] == Compression::None.code() {
+        return Ok(payload);
+    }
+    let Some(codec) = Compression::from_code(header[CODEC_AT]) else {
+        return Err(Reader::new(payload).unsupported("an unknown compression of a batch"));
+    };
+    let length = compression::unpacked_length(codec, body)?;
+    buffer.clear();
+    buffer.extend_from_slice(header);
+    buffer[CODEC_AT] = Compression::None.code();
+    buffer.resize(BATCH_HEADER_BYTES + length, 0);
+    compression::unpack(codec, body, &mut buffer[BATCH_HEADER_BYTES..])?;
+    Ok(buffer)
+}
+
 /// Decodes a payload entry by entry.
 #[derive(Debug, Clone)]
 pub(crate) struct BatchReader<'a> {
@@ -70,7 +132,7 @@ pub(crate) struct BatchReader<'a> {
 }
 
 impl<'a> BatchReader<'a> {
-    /// Begins at the front of `payload`.
+    /// Begins at the front of `payload`, which is not compressed.
     pub(crate) fn new(payload: &'a [u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(payload);
         let start = reader.clone();

@@ -6,6 +6,9 @@ use super::super::batch::*;
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
 use crate::base::limits::{KEY_BYTES_MAX, POINTER_BYTES_MAX};
 use crate::base::{KeyspaceId, Kind};
+use crate::codec::Compression;
+use crate::codec::checksum::key_hash;
+use crate::codec::compression::Compressor;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::put_bytes;
 
@@ -88,6 +91,70 @@ proptest! {
             prop_assert_eq!(again, payload);
         }
     }
+}
+
+/// `entries`, whose values can be compressed, as they are logged in a keyspace that is compressed.
+fn packed(entries: &[Owned]) -> Vec<u8> {
+    let mut buffer = b"what stands before".to_vec();
+    let start = buffer.len();
+    buffer.extend(encode(9, entries));
+    let mut compressor = Compressor::new(Compression::Lz4);
+    pack(&mut buffer, start, &mut compressor, &mut Vec::new());
+    assert!(buffer.starts_with(b"what stands before"));
+    buffer.split_off(start)
+}
+
+fn repetitive(count: usize) -> Vec<Owned> {
+    let entry = |number: usize| (1, Some(vec![7; 40]), format!("key{number}").into_bytes());
+    (0..count).map(entry).collect()
+}
+
+// I1
+#[test]
+fn what_is_compressed_is_as_it_was() {
+    let entries = repetitive(20);
+    let plain = encode(9, &entries);
+    let packed = packed(&entries);
+    assert!(packed.len() < plain.len() / 2);
+    assert!(decode(&packed).is_err());
+    let mut buffer = vec![1; 3];
+    assert_eq!(unpacked(&packed, &mut buffer).unwrap(), plain);
+    assert_eq!(unpacked(&plain, &mut buffer).unwrap(), plain);
+}
+
+#[test]
+fn what_does_not_pay_is_not_compressed() {
+    let short = repetitive(2);
+    assert_eq!(packed(&short), encode(9, &short));
+    let noise: Vec<u8> = (0..60_u64)
+        .flat_map(|word| mixed(word).to_le_bytes())
+        .collect();
+    let noise = [(1, Some(noise), b"key".to_vec())];
+    assert_eq!(packed(&noise), encode(9, &noise));
+}
+
+fn mixed(word: u64) -> u64 {
+    key_hash(&word.to_le_bytes())
+}
+
+#[test]
+fn damage_to_what_is_compressed_is_an_error_or_other_entries() {
+    let packed = packed(&repetitive(20));
+    let mut buffer = Vec::new();
+    for bit in 0..8 * packed.len() {
+        let mut damaged = packed.clone();
+        damaged[bit / 8] ^= 1 << (bit % 8);
+        if let Ok(payload) = unpacked(&damaged, &mut buffer) {
+            drop(decode(payload));
+        }
+    }
+    for length in 0..packed.len() {
+        let cut = unpacked(&packed[..length], &mut buffer);
+        assert!(cut.is_err() || decode(cut.unwrap()).is_err(), "{length}");
+    }
+    let mut unknown = packed;
+    unknown[7] = 9;
+    assert!(unpacked(&unknown, &mut buffer).unwrap_err().unsupported);
 }
 
 fn one_entry() -> Vec<u8> {
