@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Options, Result};
+use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Options, Result, StallCause};
 use windrow_sim::disk::{Effect, Fault, OperationKind, Repeat};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
@@ -415,4 +415,123 @@ fn a_merge_that_cannot_be_done_keeps_no_flush_from_being_done() {
     assert!(db.stats().merges > 0);
     damaged.insert("key", "new").unwrap();
     db.flush().unwrap();
+}
+
+/// Options under which a few large values make several value logs, and half of them dead is too much.
+fn with_logs(disk: &SimDisk, runtime: &SteppedRuntime) -> Options {
+    let mut options = options(disk).with_runtime(Arc::new(runtime.clone()));
+    options.keyspace.memtable_bytes = 256 << 10;
+    options.keyspace.large_from = 200;
+    options.keyspace.medium_from = 200;
+    options.keyspace.max_space_amp = 1.06;
+    options.reserve_bytes = 0;
+    options
+}
+
+/// Writes each of `keys` `times` times, one after the other, and flushes: so of each log, but for the
+/// last one, all but each so manieth value is dead.
+fn write_logs(db: &Db, keyspace: &Keyspace, keys: std::ops::Range<u32>, times: u32) {
+    for key in keys {
+        for time in 0..times {
+            let value = [key.to_be_bytes(), time.to_be_bytes()].concat().repeat(25);
+            keyspace.insert(key.to_be_bytes(), value).unwrap();
+        }
+    }
+    db.flush().unwrap();
+}
+
+fn dead_bytes(db: &Db, name: &str) -> u64 {
+    let keyspaces = db.stats().keyspaces;
+    let keyspace = keyspaces.iter().find(|it| it.name == name).unwrap();
+    keyspace.value_logs.dead_bytes
+}
+
+/// Runs what is due in each of `seconds`.
+fn let_pass(runtime: &SteppedRuntime, seconds: u64) {
+    for _ in 0..seconds {
+        runtime.run_until_idle(1000);
+        runtime.advance(Duration::from_secs(1));
+    }
+}
+
+/// Flips a bit in the second record of the oldest value log, which is live; returns its path.
+fn damage_oldest_log(disk: &SimDisk) -> PathBuf {
+    disk.edit(|image| {
+        let files = image.files().into_iter();
+        let logs = files.filter(|path| path.extension().is_some_and(|end| end == "values"));
+        let path = logs.min().unwrap();
+        let mut bytes = image.read(&path).unwrap();
+        bytes[350] ^= 1;
+        image.write(&path, &bytes).unwrap();
+        path
+    })
+}
+
+/// It stays behind alone, and nobody waits for it.
+#[test]
+fn a_damaged_value_log_holds_up_no_other_collection() {
+    const LOG_BYTES: u64 = 8 << 10;
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let db = Db::open(FOLDER, with_logs(&disk, &runtime)).unwrap();
+    let damaged = db.keyspace("damaged").unwrap();
+    write_logs(&db, &damaged, 0..100, 2);
+    drop(damaged);
+    db.close().unwrap();
+    let path = damage_oldest_log(&disk);
+
+    let db = Db::open(FOLDER, with_logs(&disk, &runtime)).unwrap();
+    let damaged = db.keyspace("damaged").unwrap();
+    let sound = db.keyspace("sound").unwrap();
+    write_logs(&db, &sound, 0..100, 2);
+    assert!(dead_bytes(&db, "damaged") > 2 * LOG_BYTES);
+    let_pass(&runtime, 30);
+    assert!(dead_bytes(&db, "sound") < LOG_BYTES / 2);
+    let left = LOG_BYTES * 2 / 5..LOG_BYTES * 3 / 5;
+    let dead = dead_bytes(&db, "damaged");
+    assert!(left.contains(&dead), "{dead}");
+    let error = db.wait_idle().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+
+    // What comes to be dead later is collected, too, however often somebody flushes.
+    for round in 0..4 {
+        write_logs(&db, &damaged, 100 + round * 40..140 + round * 40, 2);
+        let_pass(&runtime, 3);
+    }
+    let dead = dead_bytes(&db, "damaged");
+    assert!(dead < 2 * LOG_BYTES, "{dead}");
+    let stalls = db.stats().stalls;
+    let waited = stalls.iter().find(|it| it.cause == StallCause::DeadValues);
+    assert_eq!(waited.unwrap().delays, 0);
+    drop((damaged, sound));
+    drop(db);
+
+    // After an opening all are tried again, and when it can be collected it is.
+    let db = Db::open(FOLDER, with_logs(&disk, &runtime)).unwrap();
+    let_pass(&runtime, 30);
+    assert!(dead_bytes(&db, "damaged") < 2 * LOG_BYTES);
+    assert_eq!(damage_oldest_log(&disk), path);
+    let_pass(&runtime, 20 * 60);
+    db.wait_idle().unwrap();
+    assert!(!disk.image().files().contains(&path));
+    assert!(db.verify().unwrap().is_sound());
+}
+
+/// Where there is no room for all of them, there may be for some.
+#[test]
+fn a_collection_without_room_takes_fewer_logs_next_time() {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let db = Db::open(FOLDER, with_logs(&disk, &runtime)).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    // Four logs of 2 KiB of live values each, which would go together.
+    write_logs(&db, &keyspace, 0..40, 4);
+    let dead = dead_bytes(&db, "k");
+    disk.set_quota(Some(disk.used_bytes() + 5000));
+    let_pass(&runtime, 10);
+    let stats = db.stats();
+    assert!(stats.collections > 1, "{stats:?}");
+    assert!(dead_bytes(&db, "k") < dead / 4, "{stats:?}");
+    db.wait_idle().unwrap();
+    assert!(db.verify().unwrap().is_sound());
 }

@@ -15,6 +15,7 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::merge_job::{dead_records, summary};
 use super::{Engine, KeyspaceCore, stats};
@@ -23,7 +24,7 @@ use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
 use crate::compact::collect::{Collected, LISTS_MAX, Victim, collect};
 use crate::events::Event;
 use crate::manifest::{ManifestState, Record, Version};
-use crate::policy;
+use crate::policy::{self, VICTIMS_MAX};
 use crate::value::DeadList;
 
 /// A collection that is claimed.
@@ -37,6 +38,31 @@ pub(super) struct CollectJob {
 }
 
 impl CollectJob {
+    /// Gives the claim back; how it went decides which logs rest from `now` on, and how many go together
+    /// next.
+    pub(super) fn release(self, keyspace: &KeyspaceCore, outcome: &Result<()>, now: Duration) {
+        let own = self.victims.iter().map(|victim| victim.file.number);
+        let victims: Vec<FileNumber> = own.collect();
+        let mut work = keyspace.work.lock();
+        work.is_collecting = false;
+        match outcome {
+            Ok(()) => {
+                work.log_rests.note_success(&victims);
+                let before = work.victims_max.filter(|before| *before < VICTIMS_MAX);
+                work.victims_max = before.map(|before| before * 2);
+            }
+            // Fewer need less room, and none of them is to blame.
+            Err(error) if error.kind() == ErrorKind::NoSpace && victims.len() > 1 => {
+                work.victims_max = Some(victims.len() / 2);
+            }
+            Err(_) => work.log_rests.note_failure(&victims, now),
+        }
+        drop(work);
+        if outcome.is_ok() {
+            keyspace.collection_failure.forget();
+        }
+    }
+
     /// The value files and origins whose dead values are left behind.
     fn taken(&self) -> BTreeSet<FileNumber> {
         let own = self.victims.iter().map(|victim| victim.file.number);
@@ -120,14 +146,27 @@ impl CollectJob {
 }
 
 impl Engine {
-    /// The next collection that the policy wants for `keyspace`, claimed.
-    pub(super) fn claim_collection(&self, keyspace: &Arc<KeyspaceCore>) -> Option<CollectJob> {
+    /// The next collection that the policy wants for `keyspace`, claimed. What rests at `now` is left
+    /// alone.
+    pub(super) fn claim_collection(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        now: Duration,
+    ) -> Option<CollectJob> {
         let mut work = keyspace.work.lock();
         let version = Shared::clone(&keyspace.state().version);
         if work.is_collecting || version.logs().is_empty() {
             return None;
         }
-        let victims = policy::victims(&summary(&version, &work), &keyspace.options());
+        let is_there = |number| version.logs().iter().any(|log| log.file.number == number);
+        work.log_rests.keep_only(is_there);
+        let mut tree = summary(&version, &work);
+        for log in &mut tree.logs {
+            log.is_resting = work.log_rests.is_resting(log.number, now);
+        }
+        let at_most = work.victims_max.unwrap_or(VICTIMS_MAX);
+        let victims = policy::victims(&tree, &keyspace.options(), at_most);
+        drop(tree);
         if victims.is_empty() {
             return None;
         }
@@ -187,16 +226,6 @@ impl Engine {
         )
     }
 
-    /// Carries out a claimed collection.
-    pub(super) fn collect(&self, keyspace: &Arc<KeyspaceCore>, job: &CollectJob) -> Result<()> {
-        let outcome = self.collect_logs(keyspace, job);
-        if outcome.is_ok() {
-            keyspace.collection_failure.forget();
-        }
-        keyspace.work.lock().is_collecting = false;
-        outcome
-    }
-
     /// Has readers find the value files that `state` has.
     fn follow_values(&self, keyspace: &KeyspaceCore, state: &ManifestState) {
         if let Some(manifest) = state.keyspaces.get(&keyspace.id()) {
@@ -204,7 +233,8 @@ impl Engine {
         }
     }
 
-    fn collect_logs(&self, keyspace: &Arc<KeyspaceCore>, job: &CollectJob) -> Result<()> {
+    /// Carries out a claimed collection.
+    pub(super) fn collect(&self, keyspace: &Arc<KeyspaceCore>, job: &CollectJob) -> Result<()> {
         let start = self.options.runtime.now();
         let wanted = || self.check_wanted(keyspace);
         let (collected, created) = collect(self, &wanted, &job.victims, &job.lists)?;

@@ -1,9 +1,10 @@
 //! A kind of job that has failed: the error, for whoever needs the job, and a rest.
 //!
 //! Merges and collections are looked at by keyspace, so that what one cannot do, others and flushes
-//! still can; all other jobs together. The files that a failed merge brings down rest longer, and longer
-//! each time, so that what stands in its way, as damage or a full disk, holds up no merge of others
-//! meanwhile.
+//! still can; all other jobs together. The files that a failed merge brings down, and the value logs of a
+//! failed collection, rest longer, and longer each time, so that what stands in its way, as damage or a
+//! full disk, holds up no job of others meanwhile. Nothing of this is on disk: after an opening each is
+//! tried again.
 //!
 //! Concurrency: one lock, held for a few instructions; [`Rests`] are in a keyspace's `work`.
 
@@ -18,35 +19,42 @@ use crate::base::{Error, ErrorKind, FileNumber, Result};
 /// How long jobs rest after a failure.
 const REST: Duration = Duration::from_secs(1);
 
-/// How long the files of a merge rest after its first failure: longer than merges do, so that others
-/// have their turn.
+/// How long the files of a job rest after its first failure: longer than jobs do, so that others have
+/// their turn.
 const FILE_REST: Duration = Duration::from_secs(2);
 
 /// How long they rest at most.
 const FILE_REST_MAX: Duration = Duration::from_secs(15 * 60);
 
-/// Files that are not brought down for a while, since that has failed.
+/// Files that are not merged or collected for a while, since that has failed.
 #[derive(Debug, Default)]
 pub(crate) struct Rests(BTreeMap<FileNumber, Rest>);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Rest {
     until: Duration,
-    length: Duration,
+    /// How often jobs have failed since one was done.
+    failures: u32,
+}
+
+impl Rest {
+    fn length(self) -> Duration {
+        let doublings = self.failures.saturating_sub(1).min(16);
+        FILE_REST.saturating_mul(1 << doublings).min(FILE_REST_MAX)
+    }
 }
 
 impl Rests {
-    /// A merge of `files` has failed: each rests for twice as long as the last time.
+    /// A job of `files` has failed: each rests for twice as long as the last time.
     pub(super) fn note_failure(&mut self, files: &[FileNumber], now: Duration) {
         for file in files {
-            let last = self.0.get(file).map(|rest| rest.length * 2);
-            let length = last.unwrap_or(FILE_REST).min(FILE_REST_MAX);
-            let until = now + length;
-            self.0.insert(*file, Rest { until, length });
+            let rest = self.0.entry(*file).or_default();
+            rest.failures = rest.failures.saturating_add(1);
+            rest.until = now + rest.length();
         }
     }
 
-    /// A merge of `files` was done.
+    /// A job of `files` was done.
     pub(super) fn note_success(&mut self, files: &[FileNumber]) {
         for file in files {
             self.0.remove(file);
@@ -57,9 +65,21 @@ impl Rests {
         self.0.get(&file).is_some_and(|rest| now < rest.until)
     }
 
-    /// Lets all be tried again at once.
-    fn forget(&mut self) {
-        self.0.clear();
+    /// How often jobs of `file` have failed since one was done.
+    pub(super) fn failures(&self, file: FileNumber) -> u32 {
+        self.0.get(&file).map_or(0, |rest| rest.failures)
+    }
+
+    /// Forgets the files that are gone.
+    pub(super) fn keep_only(&mut self, is_there: impl Fn(FileNumber) -> bool) {
+        self.0.retain(|file, _| is_there(*file));
+    }
+
+    /// Lets all be tried again at once. That they have failed is remembered.
+    fn end(&mut self) {
+        self.0
+            .values_mut()
+            .for_each(|rest| rest.until = Duration::ZERO);
     }
 }
 
@@ -139,7 +159,9 @@ impl Engine {
         for keyspace in self.keyspaces.load().iter() {
             had_failed |= keyspace.failure.forget();
             had_failed |= keyspace.collection_failure.forget();
-            keyspace.work.lock().rests.forget();
+            let mut work = keyspace.work.lock();
+            work.rests.end();
+            work.log_rests.end();
         }
         if had_failed {
             self.signal.notify();
@@ -171,7 +193,12 @@ mod tests {
         rests.note_failure(&[one, other], now);
         assert!(!rests.is_resting(one, now + FILE_REST));
         assert!(rests.is_resting(other, now));
-        rests.forget();
+        rests.end();
         assert!(!rests.is_resting(other, now));
+        assert_eq!((rests.failures(one), rests.failures(other)), (1, 1));
+        rests.note_failure(&[other], now);
+        assert!(rests.is_resting(other, now + FILE_REST));
+        rests.keep_only(|file| file == one);
+        assert_eq!((rests.failures(one), rests.failures(other)), (1, 0));
     }
 }

@@ -176,7 +176,7 @@ impl Engine {
             if keyspace.collection_failure.is_resting(now) {
                 return None;
             }
-            let collection = self.claim_collection(keyspace)?;
+            let collection = self.claim_collection(keyspace, now)?;
             Some(Job::Collect(Arc::clone(keyspace), collection))
         })?;
         self.background.merging.fetch_add(1, Ordering::AcqRel);
@@ -332,7 +332,7 @@ impl Engine {
             }
             Job::Collect(keyspace, collection) => {
                 let outcome = self.collect(&keyspace, &collection);
-                drop(collection);
+                collection.release(&keyspace, &outcome, self.options.runtime.now());
                 self.background.merging.fetch_sub(1, Ordering::AcqRel);
                 keyspace.refresh_pressure();
                 let outcome = unless_dropped(&keyspace, outcome);

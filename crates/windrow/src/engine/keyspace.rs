@@ -90,6 +90,10 @@ pub(crate) struct KeyspaceWork {
     pub(crate) allowed: Vec<u64>,
     /// Files whose merges have failed.
     pub(super) rests: Rests,
+    /// Value logs whose collections have failed.
+    pub(super) log_rests: Rests,
+    /// How many value logs the next collection takes at most, after one for which there was no room.
+    pub(super) victims_max: Option<usize>,
     /// Where the next merge of each level goes on.
     pub(crate) cursors: Vec<Option<Box<[u8]>>>,
 }

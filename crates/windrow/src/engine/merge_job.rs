@@ -590,7 +590,7 @@ impl KeyspaceCore {
         let backlog = Backlog {
             level0_runs: tree.level(0).len(),
             pending_bytes: policy::pending_bytes(&tree, &options),
-            // Where collections fail, nobody waits for them.
+            // While collections fail, nobody waits for them.
             garbage_bytes: if self.collection_failure.is_there() {
                 0
             } else {
@@ -669,11 +669,15 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
             .collect(),
         claims: work.claims.iter().map(Claim::borrowed).collect(),
         allowed: work.allowed.clone(),
-        logs: version.logs().iter().map(log_summary).collect(),
+        logs: version
+            .logs()
+            .iter()
+            .map(|log| log_summary(log, work))
+            .collect(),
     }
 }
 
-fn log_summary(log: &LogUse) -> LogSummary {
+fn log_summary(log: &LogUse, work: &KeyspaceWork) -> LogSummary {
     LogSummary {
         number: log.file.number,
         table_bytes: log.file.end - log.file.length,
@@ -687,6 +691,8 @@ fn log_summary(log: &LogUse) -> LogSummary {
         moves: log.file.entries + log.moves,
         is_ready: log.is_settled,
         is_open: log.is_open,
+        failures: work.log_rests.failures(log.file.number),
+        is_resting: false,
     }
 }
 

@@ -11,6 +11,9 @@
 //!     at most [`MOVES_MAX`] entries, or those of one log; it takes no more than [`VICTIMS_MAX`].
 //! I3. Nothing is collected while the room is not used up, nor a log of which less than [`DEAD_MIN`]
 //!     is dead.
+//! I4. A log whose collection has failed goes alone, so that of some that went together the sound ones
+//!     go, and comes later in its turn each time. What is dead in it slows no writer, and counts for
+//!     nothing while it rests.
 
 use super::capacities::{live_bytes, tree_bytes};
 use super::placement::value_log_bytes;
@@ -33,6 +36,9 @@ pub(crate) struct LogSummary {
     pub(crate) is_ready: bool,
     /// Whether values are being added.
     pub(crate) is_open: bool,
+    /// How often its collection has failed, and whether it is not to be tried now.
+    pub(crate) failures: u32,
+    pub(crate) is_resting: bool,
 }
 
 impl LogSummary {
@@ -43,6 +49,12 @@ impl LogSummary {
     fn is_worth_it(&self) -> bool {
         self.is_ready && self.dead_share() >= DEAD_MIN
     }
+
+    /// The highest has its turn next.
+    fn turn(&self) -> f64 {
+        let failures = i32::try_from(self.failures).unwrap_or(i32::MAX);
+        self.dead_share() * 0.5_f64.powi(failures)
+    }
 }
 
 /// The part of a log that must be dead for it to be collected.
@@ -52,7 +64,7 @@ const DEAD_MIN: f64 = 0.05;
 const MOVES_MAX: u64 = 1 << 20;
 
 /// The most logs of one collection, all of which it has open.
-const VICTIMS_MAX: usize = 64;
+pub(crate) const VICTIMS_MAX: usize = 64;
 
 /// The part of a log that is being written that must be dead for it to be completed early.
 const DEAD_IN_OPEN_MIN: f64 = 0.5;
@@ -60,31 +72,45 @@ const DEAD_IN_OPEN_MIN: f64 = 0.5;
 /// The part of the room above the live bytes from which logs are collected.
 const ROOM_USED: f64 = 0.95;
 
-/// How many bytes more the tree takes than it should, as far as dead values in logs are the cause.
-fn excess<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
+/// How many bytes more the tree takes than it should, as far as dead values are the cause in those logs
+/// that count.
+fn excess<K>(
+    tree: &TreeSummary<K>,
+    options: &KeyspaceOptions,
+    counts: impl Fn(&LogSummary) -> bool,
+) -> u64 {
     let room = options.max_space_amp - 1.0;
     if room.is_infinite() {
         return 0;
     }
-    let dead: u64 = tree.logs.iter().map(|log| log.dead_bytes).sum();
+    let counted = tree.logs.iter().filter(|log| counts(log));
+    let dead: u64 = counted.map(|log| log.dead_bytes).sum();
     let tables: u64 = tree.logs.iter().map(|log| log.table_bytes).sum();
     let allowed = live_bytes(tree) * (1.0 + room * ROOM_USED);
     let taken = (tree_bytes(tree) + dead + tables) as f64;
     super::capacities::whole((taken - allowed).max(0.0)).min(dead)
 }
 
+/// Whether nothing is known to stand in the way of collecting `log` (I4).
+fn has_not_failed(log: &LogSummary) -> bool {
+    log.failures == 0
+}
+
 /// The excess that collections can take away now.
 pub(crate) fn garbage_excess<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
-    let worth_it = tree.logs.iter().filter(|log| log.is_worth_it());
+    let logs = tree.logs.iter().filter(|log| has_not_failed(log));
+    let worth_it = logs.filter(|log| log.is_worth_it());
     let dead: u64 = worth_it.map(|log| log.dead_bytes).sum();
-    excess(tree, options).min(dead)
+    excess(tree, options, has_not_failed).min(dead)
 }
 
 /// Whether the log that is being written should be completed, so that it can be collected: it holds most
 /// of the dead values.
 pub(crate) fn wants_seal<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> bool {
     let is_due = |log: &LogSummary| log.is_open && log.dead_share() >= DEAD_IN_OPEN_MIN;
-    tree.logs.iter().any(is_due) && excess(tree, options) > 0 && garbage_excess(tree, options) == 0
+    tree.logs.iter().any(is_due)
+        && excess(tree, options, has_not_failed) > 0
+        && garbage_excess(tree, options) == 0
 }
 
 /// How many bytes of values in logs may stand behind one memtable until it is full: they may take the
@@ -100,20 +126,29 @@ pub(crate) fn values_behind_max<K>(tree: &TreeSummary<K>, options: &KeyspaceOpti
 /// much while a keyspace is loaded, little while it is overwritten.
 const BEHIND_SHARE: f64 = 0.25;
 
-/// The logs to be collected together now.
-pub(crate) fn victims<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<FileNumber> {
-    if garbage_excess(tree, options) == 0 {
+/// The logs to be collected together now, no more than `at_most`.
+pub(crate) fn victims<K>(
+    tree: &TreeSummary<K>,
+    options: &KeyspaceOptions,
+    at_most: usize,
+) -> Vec<FileNumber> {
+    if excess(tree, options, |log| !log.is_resting) == 0 {
         return Vec::new();
     }
-    let mut logs: Vec<&LogSummary> = tree.logs.iter().filter(|log| log.is_worth_it()).collect();
-    logs.sort_by(|left, right| right.dead_share().total_cmp(&left.dead_share()));
+    let due = tree.logs.iter().filter(|log| !log.is_resting);
+    let mut logs: Vec<&LogSummary> = due.filter(|log| log.is_worth_it()).collect();
+    logs.sort_by(|left, right| right.turn().total_cmp(&left.turn()));
+    if let Some(first) = logs.first().filter(|log| !has_not_failed(log)) {
+        return vec![first.number]; // I4
+    }
     let (mut live, mut moves) = (0_u64, 0_u64);
     let mut chosen = Vec::new();
-    for log in logs {
+    for log in logs.into_iter().filter(|log| has_not_failed(log)) {
         live = live.saturating_add(log.live_bytes);
         moves = moves.saturating_add(log.moves);
-        let is_enough =
-            live > value_log_bytes(options) || moves > MOVES_MAX || chosen.len() == VICTIMS_MAX;
+        let is_enough = live > value_log_bytes(options)
+            || moves > MOVES_MAX
+            || chosen.len() == at_most.min(VICTIMS_MAX);
         if is_enough && !chosen.is_empty() {
             break; // I2
         }

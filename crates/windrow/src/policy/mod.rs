@@ -34,7 +34,9 @@ mod split;
 mod summary;
 
 pub(crate) use capacities::{bounded_capacities, next_allowed, target_file_bytes};
-pub(crate) use collect::{LogSummary, garbage_excess, values_behind_max, victims, wants_seal};
+pub(crate) use collect::{
+    LogSummary, VICTIMS_MAX, garbage_excess, values_behind_max, victims, wants_seal,
+};
 pub(crate) use cut::OutputCutter;
 pub(crate) use filters::{filter_units, grant_filters, output_share, price_alone};
 pub(crate) use pick::{Plan, Wanted, plan, plan_range};

@@ -7,7 +7,6 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, Weak};
-use std::time::Duration;
 
 use proptest::prelude::*;
 
@@ -189,7 +188,9 @@ struct Held {
 impl Held {
     fn end_collection(&mut self, store: &Store) {
         if let Some(job) = self.collection.take() {
-            store.engine().collect(&store.keyspace, &job).unwrap();
+            let outcome = store.engine().collect(&store.keyspace, &job);
+            job.release(&store.keyspace, &outcome, store.runtime.now());
+            outcome.unwrap();
         }
     }
 
@@ -214,7 +215,8 @@ impl Held {
             6 => {
                 store.interrupt(second % 4);
                 self.end_collection(store);
-                self.collection = store.engine().claim_collection(&store.keyspace);
+                let now = store.runtime.now();
+                self.collection = store.engine().claim_collection(&store.keyspace, now);
             }
             7 => self
                 .merges

@@ -6,8 +6,8 @@ use super::tables::{file, tree};
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    FileSummary, LogSummary, Plan, TreeSummary, garbage_excess, plan, values_behind_max, victims,
-    wants_seal,
+    FileSummary, LogSummary, Plan, TreeSummary, VICTIMS_MAX, garbage_excess, plan,
+    values_behind_max, victims, wants_seal,
 };
 
 const MIB: u64 = 1 << 20;
@@ -21,6 +21,8 @@ fn log(number: u64, live_mib: u64, dead_mib: u64) -> LogSummary {
         moves: 1000,
         is_ready: true,
         is_open: false,
+        failures: 0,
+        is_resting: false,
     }
 }
 
@@ -45,7 +47,7 @@ fn options(max_space_amp: f64) -> KeyspaceOptions {
 }
 
 fn chosen(tree: &TreeSummary<u32>, max_space_amp: f64) -> Vec<u64> {
-    let victims = victims(tree, &options(max_space_amp));
+    let victims = victims(tree, &options(max_space_amp), VICTIMS_MAX);
     victims.into_iter().map(|number| number.0).collect()
 }
 
@@ -98,6 +100,49 @@ fn tables_bound_what_is_collected_together() {
     assert_eq!(chosen(&tree_over(many.collect()), 1.1).len(), 2);
 }
 
+/// I4.
+#[test]
+fn what_has_failed_goes_alone_and_holds_up_nothing() {
+    let failed = |number, live_mib, dead_mib, failures| LogSummary {
+        failures,
+        ..log(number, live_mib, dead_mib)
+    };
+    let resting = |number, live_mib, dead_mib| LogSummary {
+        is_resting: true,
+        ..failed(number, live_mib, dead_mib, 1)
+    };
+    let rest = log(9, 400, 0);
+    // Those that rest are passed over.
+    let tree = tree_over(vec![
+        resting(2, 1, 60),
+        log(3, 30, 30),
+        log(4, 20, 40),
+        rest,
+    ]);
+    assert_eq!(chosen(&tree, 1.1), [4, 3]);
+    // Each failure makes the turn later, and whose turn comes goes alone.
+    for (failures, expected) in [(1, vec![2]), (2, vec![3, 4])] {
+        let logs = vec![
+            failed(2, 0, 60, failures),
+            log(3, 40, 20),
+            log(4, 20, 10),
+            rest,
+        ];
+        assert_eq!(chosen(&tree_over(logs), 1.05), expected);
+    }
+    // Nobody waits for them, nor is more collected elsewhere for their sake.
+    let tree = tree_over(vec![resting(2, 10, 60), log(3, 40, 20), log(4, 400, 0)]);
+    assert_eq!(garbage_excess(&tree, &options(1.1)), 0);
+    assert_eq!(chosen(&tree, 1.1), []);
+    let tree = tree_over(vec![failed(2, 10, 60, 1), log(4, 400, 0)]);
+    assert_eq!(garbage_excess(&tree, &options(1.1)), 0);
+    assert_eq!(chosen(&tree, 1.1), [2]);
+    // Where there was no room for more.
+    let many = tree_over((2..10).map(|number| log(number, 1, 60)).collect());
+    assert_eq!(victims(&many, &options(1.1), 3).len(), 3);
+    assert_eq!(victims(&many, &options(1.1), 1).len(), 1);
+}
+
 #[test]
 fn what_stands_behind_a_memtable_follows_the_room() {
     let behind = |live_mib, dead_mib, max_space_amp| {
@@ -124,7 +169,7 @@ proptest! {
         let options = options(max_space_amp);
         for next in 100.. {
             let before = garbage_excess(&tree, &options);
-            let victims = victims(&tree, &options);
+            let victims = victims(&tree, &options, VICTIMS_MAX);
             prop_assert_eq!(victims.is_empty(), before == 0);
             if victims.is_empty() {
                 break;
