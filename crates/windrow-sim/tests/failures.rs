@@ -535,3 +535,31 @@ fn a_collection_without_room_takes_fewer_logs_next_time() {
     db.wait_idle().unwrap();
     assert!(db.verify().unwrap().is_sound());
 }
+
+/// Where nothing is left to be flushed, the value log that it has begun goes all the same.
+#[test]
+fn the_room_that_a_refused_write_took_is_given_back() {
+    const VALUE_BYTES: usize = 2 << 20;
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let db = Db::open(FOLDER, with_logs(&disk, &runtime)).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    let mut batch = Batch::new();
+    batch
+        .insert(&keyspace, "first", vec![1; VALUE_BYTES])
+        .unwrap();
+    batch
+        .insert(&keyspace, "second", vec![2; VALUE_BYTES])
+        .unwrap();
+    let before = disk.used_bytes();
+    disk.set_quota(Some(before + VALUE_BYTES as u64 * 3 / 2));
+    let error = db.write(&batch).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    assert!(disk.used_bytes() >= before + VALUE_BYTES as u64);
+    let_pass(&runtime, 3);
+    assert!(disk.used_bytes() < before + VALUE_BYTES as u64);
+    assert_eq!(db.stats().keyspaces[0].value_logs.files, 0);
+    disk.set_quota(None);
+    db.write(&batch).unwrap();
+    assert!(db.verify().unwrap().is_sound());
+}

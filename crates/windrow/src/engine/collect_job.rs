@@ -183,30 +183,39 @@ impl Engine {
         job
     }
 
-    /// A keyspace whose value log the policy wants completed, claimed as for a flush.
+    /// A keyspace with a value log that the policy wants completed, or with full ones that no flush comes
+    /// to complete, claimed as for a flush.
     pub(super) fn claim_seal(&self) -> Option<Arc<KeyspaceCore>> {
         let keyspaces = self.keyspaces.load();
         let wants = |keyspace: &&Arc<KeyspaceCore>| {
             let state = keyspace.state();
             let is_open = state.version.logs().iter().any(|log| log.is_open);
-            let mut work = keyspace.work.lock();
             // What waits is flushed, and completes what is full.
-            if !is_open || work.is_flushing || !state.waiting.is_empty() {
+            if !is_open || !state.waiting.is_empty() {
+                return false;
+            }
+            // Asked only while nobody writes values, which is done under the lock of the log.
+            let has_full = state.active.is_empty() && keyspace.value_log.lock().full_count() > 0;
+            let mut work = keyspace.work.lock();
+            if work.is_flushing {
                 return false;
             }
             let tree = summary(&state.version, &work);
-            work.is_flushing = policy::wants_seal(&tree, &keyspace.options());
+            work.is_flushing = has_full || policy::wants_seal(&tree, &keyspace.options());
             work.is_flushing
         };
         keyspaces.iter().find(wants).cloned()
     }
 
-    /// Completes the value log of `keyspace`: with the flush of what points there, or else at once.
+    /// Completes the full value logs of `keyspace`, or the one that is being written where none is: with
+    /// the flush of what points there, or else at once.
     pub(super) fn seal_values(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
         // Which makes everything in the logs durable.
         let (full, is_flushed) = self.between_commits(|| {
             let mut log = keyspace.value_log.lock();
-            log.retire();
+            if log.full_count() == 0 {
+                log.retire();
+            }
             Ok((log.full_count(), keyspace.state().active.is_empty()))
         })?;
         if !is_flushed {
