@@ -15,6 +15,7 @@
 //! Concurrency: owned by one thread; the files are held by whoever asks for it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::output::{Created, IoClass, JobContext, Wanted, open_dead_list};
 use crate::base::{Error, FileNumber, Held, Result};
@@ -96,7 +97,7 @@ pub(crate) fn collect<'a>(
     context: &'a dyn JobContext,
     wanted: Wanted<'_>,
     victims: &[Victim],
-    lists: &[DeadList],
+    lists: &[Arc<DeadList>],
 ) -> Result<(Collected, Created<'a>)> {
     let number = FileNumber(context.allocate_id()?);
     let (vfs, directory) = (context.vfs(), context.directory());
@@ -139,7 +140,8 @@ pub(crate) fn collect<'a>(
         .sources
         .iter()
         .map(|source| source.walk.bytes_read());
-    let bytes_read = read.sum();
+    let listed = lists.iter().map(|list| list.length);
+    let bytes_read = read.chain(listed).sum();
     let gathered = collection
         .gathered
         .map(DeadListWriter::finish)
@@ -161,7 +163,7 @@ impl Collection<'_, '_> {
     fn learn_dead(
         &mut self,
         victims: &[Victim],
-        lists: &[DeadList],
+        lists: &[Arc<DeadList>],
         created: &mut Created<'_>,
     ) -> Result<()> {
         let gathers = lists.len() > LISTS_MAX;

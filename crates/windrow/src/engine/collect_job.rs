@@ -17,6 +17,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::keyspace::KeyspaceWork;
 use super::merge_job::{dead_records, summary};
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::sync::Shared;
@@ -34,7 +35,7 @@ pub(super) struct CollectJob {
     _version: Shared<Version>,
     victims: Vec<Victim>,
     /// What speaks of dead values in the victims, or in what these were made of.
-    lists: Vec<DeadList>,
+    lists: Vec<Arc<DeadList>>,
 }
 
 impl CollectJob {
@@ -93,7 +94,8 @@ impl CollectJob {
             lists: Vec::new(),
         };
         let taken = job.taken();
-        let speaks = |list: &&DeadList| list.counts.keys().any(|file| taken.contains(file));
+        let speaks =
+            |list: &&Arc<DeadList>| taken.iter().any(|file| list.counts.contains_key(file));
         job.lists = values.dead.values().filter(speaks).cloned().collect();
         Some(job)
     }
@@ -121,12 +123,15 @@ impl CollectJob {
         let is_gathered = self.gathers();
         for list in &self.lists {
             // The list, or what it says of an origin, may have gone with the last that was live.
-            let known = values.dead.get(&list.number);
-            let files = known.into_iter().flat_map(|known| known.counts.keys());
-            let files: Vec<FileNumber> = files
-                .filter(|file| is_gathered || taken.contains(file))
-                .copied()
-                .collect();
+            let Some(known) = values.dead.get(&list.number) else {
+                continue;
+            };
+            let files: Vec<FileNumber> = if is_gathered {
+                known.counts.keys().copied().collect()
+            } else {
+                let taken = taken.iter().copied();
+                taken.filter(|it| known.counts.contains_key(it)).collect()
+            };
             if !files.is_empty() {
                 records.push(Record::TakeDead {
                     keyspace,
@@ -153,17 +158,20 @@ impl Engine {
         keyspace: &Arc<KeyspaceCore>,
         now: Duration,
     ) -> Option<CollectJob> {
-        let mut work = keyspace.work.lock();
         let version = Shared::clone(&keyspace.state().version);
-        if work.is_collecting || version.logs().is_empty() {
+        if version.logs().is_empty() || keyspace.work.lock().is_collecting {
+            return None;
+        }
+        // Without the lock; what has gone meanwhile is no victim.
+        let nothing = KeyspaceWork::default();
+        let mut tree = summary(&version, &nothing);
+        let mut work = keyspace.work.lock();
+        if work.is_collecting {
             return None;
         }
         let is_there = |number| version.logs().iter().any(|log| log.file.number == number);
         work.log_rests.keep_only(is_there);
-        let mut tree = summary(&version, &work);
-        for log in &mut tree.logs {
-            log.is_resting = work.log_rests.is_resting(log.number, now);
-        }
+        work.log_rests.tell(&mut tree.logs, now);
         let at_most = work.victims_max.unwrap_or(VICTIMS_MAX);
         let victims = policy::victims(&tree, &keyspace.options(), at_most);
         drop(tree);
@@ -185,7 +193,7 @@ impl Engine {
 
     /// A keyspace with a value log that the policy wants completed, or with full ones that no flush comes
     /// to complete, claimed as for a flush.
-    pub(super) fn claim_seal(&self) -> Option<Arc<KeyspaceCore>> {
+    pub(super) fn claim_seal(&self, now: Duration) -> Option<Arc<KeyspaceCore>> {
         let keyspaces = self.keyspaces.load();
         let wants = |keyspace: &&Arc<KeyspaceCore>| {
             let state = keyspace.state();
@@ -196,11 +204,13 @@ impl Engine {
             }
             // Asked only while nobody writes values, which is done under the lock of the log.
             let has_full = state.active.is_empty() && keyspace.value_log.lock().full_count() > 0;
+            let nothing = KeyspaceWork::default();
+            let mut tree = summary(&state.version, &nothing);
             let mut work = keyspace.work.lock();
             if work.is_flushing {
                 return false;
             }
-            let tree = summary(&state.version, &work);
+            work.log_rests.tell(&mut tree.logs, now);
             work.is_flushing = has_full || policy::wants_seal(&tree, &keyspace.options());
             work.is_flushing
         };
@@ -289,5 +299,7 @@ impl Engine {
     }
 }
 
+#[cfg(test)]
+mod cost;
 #[cfg(test)]
 mod tests;

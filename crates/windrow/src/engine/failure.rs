@@ -15,6 +15,7 @@ use super::Engine;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::policy::LogSummary;
 
 /// How long jobs rest after a failure.
 const REST: Duration = Duration::from_secs(1);
@@ -66,8 +67,16 @@ impl Rests {
     }
 
     /// How often jobs of `file` have failed since one was done.
-    pub(super) fn failures(&self, file: FileNumber) -> u32 {
+    fn failures(&self, file: FileNumber) -> u32 {
         self.0.get(&file).map_or(0, |rest| rest.failures)
+    }
+
+    /// Tells how it is with `logs` at `now`.
+    pub(super) fn tell(&self, logs: &mut [LogSummary], now: Duration) {
+        for log in logs {
+            log.failures = self.failures(log.number);
+            log.is_resting = self.is_resting(log.number, now);
+        }
     }
 
     /// Forgets the files that are gone.

@@ -117,12 +117,12 @@ impl Engine {
             return Some(Job::TakeReserve);
         }
         let is_resting = self.background.failure.is_resting(now);
-        let urgent = (!is_resting).then(|| self.next_but_merges()).flatten();
+        let urgent = (!is_resting).then(|| self.next_but_merges(now)).flatten();
         urgent.or_else(|| self.next_merge())
     }
 
     /// The most urgent job that is due and no merge.
-    fn next_but_merges(&self) -> Option<Job> {
+    fn next_but_merges(&self, now: Duration) -> Option<Job> {
         // What only rotates comes first: the flushes that it leads to then take their turn by age.
         if let Some(pinning) = self.keyspaces_that_pin_the_log() {
             return Some(Job::FreeLog(pinning));
@@ -133,10 +133,10 @@ impl Engine {
         if let Some(flush) = self.claim_flush() {
             return Some(flush);
         }
-        if let Some(keyspace) = self.claim_seal() {
+        if let Some(keyspace) = self.claim_seal(now) {
             return Some(Job::SealValues(keyspace));
         }
-        if self.options.runtime.now() >= *self.background.log_rests_until.lock() {
+        if now >= *self.background.log_rests_until.lock() {
             if self.is_log_due() {
                 return Some(Job::PrepareLog);
             }

@@ -660,6 +660,9 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
         filter_units: file.meta.filter_units(),
         busy: work.busy.contains(&file.meta.number),
     };
+    let mut logs: Vec<LogSummary> = version.logs().iter().map(log_summary).collect();
+    // Whether their rests are over is asked by whoever takes them.
+    work.log_rests.tell(&mut logs, Duration::MAX);
     TreeSummary {
         level_count: work.level_count,
         levels: version
@@ -669,15 +672,11 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
             .collect(),
         claims: work.claims.iter().map(Claim::borrowed).collect(),
         allowed: work.allowed.clone(),
-        logs: version
-            .logs()
-            .iter()
-            .map(|log| log_summary(log, work))
-            .collect(),
+        logs,
     }
 }
 
-fn log_summary(log: &LogUse, work: &KeyspaceWork) -> LogSummary {
+fn log_summary(log: &LogUse) -> LogSummary {
     LogSummary {
         number: log.file.number,
         table_bytes: log.file.end - log.file.length,
@@ -691,7 +690,7 @@ fn log_summary(log: &LogUse, work: &KeyspaceWork) -> LogSummary {
         moves: log.file.entries + log.moves,
         is_ready: log.is_settled,
         is_open: log.is_open,
-        failures: work.log_rests.failures(log.file.number),
+        failures: 0,
         is_resting: false,
     }
 }

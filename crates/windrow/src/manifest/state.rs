@@ -384,8 +384,7 @@ impl ManifestState {
     fn add_dead(&mut self, keyspace: KeyspaceId, list: &DeadList) -> Result<(), Contradiction> {
         let number = list.number;
         self.check_id(number.0)?;
-        let lists = &mut self.keyspace(keyspace)?.values.dead;
-        lists.insert(number, list.clone());
+        self.keyspace(keyspace)?.values.add_dead(list)?;
         require(self.files.insert(number), || {
             format!("dead list {number} is added twice")
         })

@@ -8,8 +8,11 @@
 //!     to this one, when this one was the file. A list stays while it speaks of a file or an origin.
 //!     Each goes by itself with the edit after which nothing keeps it.
 //! I3. Every relocation leads to a file that is there, in one step.
+//! I4. What lists say of each file and origin is kept as a sum: an edit costs what it changes and a look
+//!     at each file, however many lists there are.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::table::{FileMeta, Referred};
@@ -27,7 +30,9 @@ pub(crate) struct ValueState {
     /// By the value logs that they were: where their values have gone.
     pub(crate) relocated: BTreeMap<FileNumber, Relocated>,
     /// Dead values that no successor has left behind yet.
-    pub(crate) dead: BTreeMap<FileNumber, DeadList>,
+    pub(crate) dead: BTreeMap<FileNumber, Arc<DeadList>>,
+    /// What these say of each file and origin (I4).
+    spoken_of: BTreeMap<FileNumber, u64>,
 }
 
 /// A value file, and what the tables of its keyspace refer to in it.
@@ -204,25 +209,62 @@ impl ValueState {
         Ok(collected.is_some())
     }
 
+    /// `list` speaks of more dead values.
+    pub(super) fn add_dead(&mut self, list: &DeadList) -> Result<(), Contradiction> {
+        for (file, count) in &list.counts {
+            let sum = self.spoken_of.entry(*file).or_default();
+            *sum = sum.checked_add(*count).ok_or_else(|| {
+                Contradiction::new(format!("too many dead values of value file {file}"))
+            })?;
+        }
+        self.dead.insert(list.number, Arc::new(list.clone()));
+        Ok(())
+    }
+
     /// What `list` says of `files` is known to a successor.
     pub(super) fn take_dead(
         &mut self,
         list: FileNumber,
         files: &[FileNumber],
     ) -> Result<(), Contradiction> {
-        let counts = self.dead.get_mut(&list).map(|list| &mut list.counts);
+        let mut known = self.dead.get_mut(&list).map(Arc::make_mut);
         for file in files {
-            let taken = counts
-                .as_ref()
-                .is_some_and(|counts| counts.contains_key(file));
-            require(taken, || {
-                format!("dead list {list} says nothing of value file {file}")
+            let taken = known.as_mut().and_then(|known| known.counts.remove(file));
+            let taken = taken.ok_or_else(|| {
+                Contradiction::new(format!(
+                    "dead list {list} says nothing of value file {file}"
+                ))
             })?;
-        }
-        if let Some(counts) = counts {
-            counts.retain(|file, _| !files.contains(file));
+            if let Some(sum) = self.spoken_of.get_mut(file) {
+                *sum -= taken;
+                if *sum == 0 {
+                    self.spoken_of.remove(file);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Lists say nothing of files and origins that are gone; the numbers of those that have nothing else
+    /// to say are taken from `numbers`.
+    fn forget_dead(&mut self, numbers: &mut BTreeSet<FileNumber>) {
+        let gone = |file: &FileNumber| {
+            !self.files.contains_key(file) && !self.relocated.contains_key(file)
+        };
+        let gone: Vec<FileNumber> = self.spoken_of.keys().copied().filter(gone).collect();
+        for file in &gone {
+            self.spoken_of.remove(file);
+            let lists = self.dead.values_mut();
+            for list in lists.filter(|list| list.counts.contains_key(file)) {
+                Arc::make_mut(list).counts.remove(file);
+            }
+        }
+        self.dead.retain(|number, list| {
+            if list.counts.is_empty() {
+                numbers.remove(number);
+            }
+            !list.counts.is_empty()
+        });
     }
 
     /// The value logs and their successors, where entries up to `flushed` are in tables.
@@ -260,13 +302,9 @@ impl ValueState {
     }
 
     /// What lists say of each file and origin.
-    pub(crate) fn dead_counts(&self) -> BTreeMap<FileNumber, u64> {
-        let mut sums: BTreeMap<FileNumber, u64> = BTreeMap::new();
-        for (file, count) in self.dead.values().flat_map(|list| &list.counts) {
-            let sum = sums.entry(*file).or_default();
-            *sum = sum.saturating_add(*count);
-        }
-        sums
+    #[cfg(test)]
+    pub(super) fn spoken_of(&self) -> &BTreeMap<FileNumber, u64> {
+        &self.spoken_of
     }
 
     /// I1 to I3; the numbers of files that went are taken from `numbers`.
@@ -275,7 +313,6 @@ impl ValueState {
         flushed: SequenceNumber,
         numbers: &mut BTreeSet<FileNumber>,
     ) -> Result<(), Contradiction> {
-        let spoken_of = self.dead_counts();
         // The oldest origin that is referred to, of each file that relocations lead to.
         let mut oldest: BTreeMap<FileNumber, FileNumber> = BTreeMap::new();
         for (origin, relocated) in &self.relocated {
@@ -283,6 +320,7 @@ impl ValueState {
                 oldest.entry(relocated.table.successor).or_insert(*origin);
             }
         }
+        let spoken_of = &self.spoken_of;
         self.relocated.retain(|origin, relocated| {
             let older = oldest.get(&relocated.table.successor);
             older.is_some_and(|older| older <= origin) || spoken_of.contains_key(origin)
@@ -333,15 +371,7 @@ impl ValueState {
         let files = &self.files;
         self.relocated
             .retain(|_, relocated| files.contains_key(&relocated.table.successor));
-        self.dead.retain(|number, list| {
-            list.counts.retain(|file, _| {
-                self.files.contains_key(file) || self.relocated.contains_key(file)
-            });
-            if list.counts.is_empty() {
-                numbers.remove(number);
-            }
-            !list.counts.is_empty()
-        });
+        self.forget_dead(numbers);
         Ok(())
     }
 
@@ -357,7 +387,7 @@ impl ValueState {
         }
         let tables = self.relocated.values().map(|relocated| relocated.table);
         records.extend(tables.map(|table| Record::Relocate { keyspace, table }));
-        let lists = self.dead.values().cloned();
+        let lists = self.dead.values().map(|list| DeadList::clone(list));
         records.extend(lists.map(|list| Record::AddDead { keyspace, list }));
     }
 }

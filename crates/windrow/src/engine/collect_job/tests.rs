@@ -21,7 +21,7 @@ use crate::runtime::{Runtime, Work, Workers};
 /// No threads: jobs run where the test runs them, and where jobs look at the clock, which they do when
 /// they have written.
 #[derive(Debug, Default)]
-struct ByHand {
+pub(super) struct ByHand {
     clock: AtomicU64,
     /// How many looks at the clock run a job.
     interludes: AtomicU64,

@@ -187,6 +187,12 @@ pub(super) fn check(state: &ManifestState) {
             assert!(live.entries > 0 || may_be_unflushed, "{number} stays");
         }
         let known: BTreeSet<FileNumber> = spoken_of(values).collect();
+        // I4
+        let mut sums: BTreeMap<FileNumber, u64> = BTreeMap::new();
+        for (file, count) in values.dead.values().flat_map(|list| &list.counts) {
+            *sums.entry(*file).or_default() += count;
+        }
+        assert_eq!(*values.spoken_of(), sums);
         for list in values.dead.values() {
             assert!(!list.counts.is_empty());
             assert!(list.counts.keys().all(|file| known.contains(file)));
