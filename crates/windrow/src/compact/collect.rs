@@ -8,13 +8,14 @@
 //! Invariants:
 //! - I1: Records in = records copied + records dead, for each file; and records in is what the manifest
 //!   says of it. Each dead one is met. Otherwise the job fails, in release builds too.
-//! - I2: Memory is bounded by [`KEYS_BYTES_MAX`] for keys, and by the number of records of the files for
-//!   the rest, which the policy bounds.
+//! - I2: Memory is bounded by [`KEYS_BYTES_MAX`] for keys, and by the number of records and of entries of
+//!   relocation tables for the rest, which the policy bounds: at most three offsets for each. All of it
+//!   is counted.
 //! - I3: The successor is complete and durable, and its name too, before it is returned.
 //!
 //! Concurrency: owned by one thread; the files are held by whoever asks for it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::output::{Created, IoClass, JobContext, Wanted, open_dead_list};
@@ -34,6 +35,15 @@ pub(crate) const LISTS_MAX: usize = 32;
 
 /// Bytes that are copied between two looks at the budget for I/O.
 const PACE_BYTES: u64 = 256 << 10;
+
+/// Bytes that are read between two looks at whether the job is still wanted.
+const LOOK_BYTES: u64 = 1 << 20;
+
+/// Pieces of a long value that are read between two such looks.
+const PIECES_PER_LOOK: u64 = 4;
+
+/// Dead values that lists name between two such looks.
+const NAMED_PER_LOOK: u64 = 64 << 10;
 
 /// A value log to be collected.
 #[derive(Debug, Clone)]
@@ -170,11 +180,12 @@ impl Collection<'_, '_> {
         let own = |index: usize| (victims[index].file.number, index);
         let of: BTreeMap<FileNumber, usize> = (0..victims.len()).map(own).collect();
         // By an origin of a victim: the victim, and the offsets there.
-        let mut before: BTreeMap<FileNumber, (usize, BTreeSet<u64>)> = BTreeMap::new();
+        let mut before: BTreeMap<FileNumber, (usize, Vec<u64>)> = BTreeMap::new();
         for (index, victim) in victims.iter().enumerate() {
             let origins = victim.tables.iter().map(|table| table.origin);
-            before.extend(origins.map(|origin| (origin, (index, BTreeSet::new()))));
+            before.extend(origins.map(|origin| (origin, (index, Vec::new()))));
         }
+        let mut named = 0_u64;
         for list in lists {
             (self.wanted)()?;
             let (vfs, directory) = (self.context.vfs(), self.context.directory());
@@ -182,9 +193,7 @@ impl Collection<'_, '_> {
                 if let Some(&index) = of.get(&file) {
                     self.sources[index].dead.push(offset);
                 } else if let Some((_, offsets)) = before.get_mut(&file) {
-                    if !offsets.insert(offset) {
-                        return Err(twice(file, offset));
-                    }
+                    offsets.push(offset);
                 } else if gathers {
                     let list = match &mut self.gathered {
                         Some(list) => list,
@@ -192,44 +201,57 @@ impl Collection<'_, '_> {
                     };
                     list.add(file, offset)?;
                 }
+                named += 1;
+                if named.is_multiple_of(NAMED_PER_LOOK) {
+                    (self.wanted)()?;
+                }
                 Ok(())
             })?;
         }
+        let origins = before.values().map(|(_, offsets)| offsets.capacity());
+        let origins_bytes = origins.sum::<usize>() * size_of::<u64>();
+        self.count_memory(origins_bytes);
         for table in victims.iter().flat_map(|victim| &victim.tables) {
+            (self.wanted)()?;
             let Some((index, offsets)) = before.get_mut(&table.origin) else {
                 continue;
             };
             if offsets.is_empty() {
                 continue;
             }
+            sort_distinct(table.origin, offsets)?;
             let source = &mut self.sources[*index];
             let dead = &mut source.dead;
+            let mut left = offsets.iter().peekable();
+            // Both ascend.
             source.walk.each_move(table, |(old, new)| {
-                if offsets.remove(&old) {
+                if left.next_if_eq(&&old).is_some() {
                     dead.push(new);
                 }
             })?;
-            if let Some(offset) = offsets.first() {
+            if let Some(offset) = left.next() {
                 let what = "a dead value is not in the relocation table of its value log";
                 let name = FileName::Values(table.origin).to_string();
                 return Err(Error::corruption(&name, *offset, what));
             }
         }
         for (source, victim) in self.sources.iter_mut().zip(victims) {
-            source.dead.sort_unstable();
-            if let Some(pair) = source.dead.windows(2).find(|pair| pair[0] == pair[1]) {
-                return Err(twice(victim.file.number, pair[0]));
-            }
+            sort_distinct(victim.file.number, &mut source.dead)?;
         }
-        self.count_memory();
+        self.count_memory(origins_bytes);
         Ok(())
     }
 
     /// Meets every record of a victim and copies the live ones, as soon as there are many.
     fn walk(&mut self, victim: usize) -> Result<()> {
         let mut dead = 0;
+        let mut look_at = 0;
         loop {
             let source = &mut self.sources[victim];
+            if source.walk.bytes_read() >= look_at {
+                (self.wanted)()?;
+                look_at = source.walk.bytes_read() + LOOK_BYTES;
+            }
             let Some((key, pointer)) = source.walk.next()? else {
                 break;
             };
@@ -259,7 +281,7 @@ impl Collection<'_, '_> {
 
     /// Copies the records that wait, in the order of their keys.
     fn copy_live(&mut self) -> Result<()> {
-        self.count_memory();
+        self.count_memory(0);
         let keys = std::mem::take(&mut self.keys);
         let mut live = std::mem::take(&mut self.live);
         let key = |record: &Live| &keys[record.key.0..record.key.0 + record.key.1];
@@ -272,12 +294,19 @@ impl Collection<'_, '_> {
         for record in &live {
             let source = &mut self.sources[record.victim];
             let file = &**source.walk.file();
-            let offset = self.writer.copy(file, key(record), &record.pointer)?;
+            let (context, wanted, unpaced) = (self.context, self.wanted, &mut self.unpaced);
+            let mut unseen = 0;
+            let look = |written: u64| {
+                *unpaced += written;
+                unseen += 1;
+                if *unpaced >= PACE_BYTES || unseen == PIECES_PER_LOOK {
+                    context.pace(IoClass::Merge, *unpaced, wanted)?;
+                    (*unpaced, unseen) = (0, 0);
+                }
+                Ok(())
+            };
+            let offset = self.writer.copy(file, key(record), &record.pointer, look)?;
             source.moves.push((record.pointer.offset, offset));
-            self.unpaced += record.pointer.record_bytes;
-            if self.unpaced >= PACE_BYTES {
-                self.pace()?;
-            }
         }
         (self.keys, self.live) = (keys, live);
         self.keys.clear();
@@ -319,6 +348,7 @@ impl Collection<'_, '_> {
             moves.sort_unstable();
             self.add_table(victim.file.number, victim.file.length, &moves)?;
             for table in &victim.tables {
+                (self.wanted)()?;
                 // Two steps become one.
                 let mut composed = Vec::new();
                 self.sources[index]
@@ -329,6 +359,8 @@ impl Collection<'_, '_> {
                             composed.push((old, moves[position].1));
                         }
                     })?;
+                let held = moves.capacity() + composed.capacity();
+                self.count_memory(held * size_of::<Move>());
                 self.add_table(table.origin, table.origin_bytes, &composed)?;
             }
         }
@@ -342,19 +374,31 @@ impl Collection<'_, '_> {
         self.writer.add_table(origin, origin_bytes, moves)
     }
 
-    /// Puts what is held on the account.
-    fn count_memory(&mut self) {
+    /// Puts what is held on the account, and `more` than that.
+    fn count_memory(&mut self, more: usize) {
         let of = |source: &Source| {
-            source.dead.capacity() * size_of::<u64>() + source.moves.capacity() * size_of::<Move>()
+            let dead = source.dead.capacity() * size_of::<u64>();
+            dead + source.moves.capacity() * size_of::<Move>() + source.walk.memory_bytes()
         };
         let sources: usize = self.sources.iter().map(of).sum();
         let waiting = self.keys.capacity() + self.live.capacity() * size_of::<Live>();
-        let bytes = (sources + waiting) as u64 + self.writer.memory_bytes();
-        self.held.grow_to(bytes);
+        let gathered = self.gathered.as_ref().map(DeadListWriter::memory_bytes);
+        let written = self.writer.memory_bytes() + gathered.unwrap_or_default();
+        self.held
+            .grow_to((sources + waiting + more) as u64 + written);
     }
 }
 
-fn twice(file: FileNumber, offset: u64) -> Error {
-    let name = FileName::Values(file).to_string();
-    Error::corruption(&name, offset, "a value is said to be dead twice")
+/// Sorts what is dead in `file`.
+///
+/// # Errors
+/// `Corruption` where a value is named twice.
+fn sort_distinct(file: FileNumber, offsets: &mut [u64]) -> Result<()> {
+    offsets.sort_unstable();
+    let pair = offsets.windows(2).find(|pair| pair[0] == pair[1]);
+    pair.map_or(Ok(()), |pair| {
+        let name = FileName::Values(file).to_string();
+        let what = "a value is said to be dead twice";
+        Err(Error::corruption(&name, pair[0], what))
+    })
 }

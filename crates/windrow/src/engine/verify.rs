@@ -10,6 +10,7 @@ use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::names::FileName;
 use crate::manifest::{ValueState, Version};
+use crate::table::Referred;
 use crate::value::read_dead_list;
 
 impl Engine {
@@ -39,7 +40,7 @@ impl Engine {
         // Past what is open already, as for tables.
         let files = state.version.values().iter().count();
         let mut values = self.value_windows().over(files);
-        let mut live: BTreeMap<FileNumber, u64> = BTreeMap::new();
+        let mut live: BTreeMap<FileNumber, Referred> = BTreeMap::new();
         let damage_before = report.damage.len();
         for file in state
             .version
@@ -54,7 +55,9 @@ impl Engine {
                     let mut check_value = |key: &[u8], pointer: &[u8]| {
                         report.values += 1;
                         let place = state.version.values().resolve(pointer)?;
-                        *live.entry(place.file.meta.number).or_default() += 1;
+                        let sum = live.entry(place.file.meta.number).or_default();
+                        sum.entries += 1;
+                        sum.bytes += place.pointer.record_bytes;
                         place.read(&mut values, key).map(drop)
                     };
                     let checked = table.verify(&mut report.damage, &mut check_value)?;
@@ -79,12 +82,13 @@ impl Engine {
     }
 
     /// Checks for each value log to which nothing comes to refer any more that its records are referred
-    /// to or dead, one or the other. `live` counts what was found to be referred to.
+    /// to or dead, one or the other, and that as many bytes are referred to as recorded: the others are
+    /// dead. `live` counts what was found to be referred to.
     fn verify_logs(
         &self,
         version: &Version,
         recorded: &ValueState,
-        live: &BTreeMap<FileNumber, u64>,
+        live: &BTreeMap<FileNumber, Referred>,
         report: &mut VerifyReport,
     ) -> Result<()> {
         let mut dead: BTreeMap<FileNumber, u64> = BTreeMap::new();
@@ -107,14 +111,14 @@ impl Engine {
         }
         for log in version.logs().iter().filter(|log| log.is_settled) {
             let number = log.file.number;
-            let count = |counts: &BTreeMap<FileNumber, u64>| {
-                counts.get(&number).copied().unwrap_or_default()
-            };
-            let (live, dead) = (count(live), count(&dead));
-            if live != log.live.entries || live + dead != log.file.entries {
+            let live = live.get(&number).copied().unwrap_or_default();
+            let dead = dead.get(&number).copied().unwrap_or_default();
+            let is_recorded = (live.entries, live.bytes) == (log.live.entries, log.live.bytes);
+            if !is_recorded || live.entries + dead != log.file.entries {
                 let what = format!(
-                    "it holds {} values, of which {live} are referred to ({} recorded) and {dead} dead",
-                    log.file.entries, log.live.entries
+                    "it holds {} values, of which {} of {} bytes are referred to ({} of {} recorded) and \
+                     {dead} dead",
+                    log.file.entries, live.entries, live.bytes, log.live.entries, log.live.bytes,
                 );
                 let name = FileName::Values(number).to_string();
                 report.damage.push(Error::corruption(&name, 0, what));

@@ -43,15 +43,17 @@ impl SuccessorWriter {
         self.writer.memory_bytes() + self.buffer.capacity() as u64
     }
 
-    /// Copies the record of `key` that `pointer` leads to in `source`; returns its offset here.
+    /// Copies the record of `key` that `pointer` leads to in `source`; returns its offset here. Behind
+    /// each piece `look` is told how much was written, which may be nothing.
     ///
     /// # Errors
-    /// `Corruption` where the record is damaged (I1).
+    /// `Corruption` where the record is damaged (I1); those of `look`.
     pub(crate) fn copy(
         &mut self,
         source: &dyn File,
         key: &[u8],
         pointer: &ValuePointer,
+        mut look: impl FnMut(u64) -> Result<()>,
     ) -> Result<u64> {
         let name = super::file_name(pointer.file);
         let offset = self.writer.bytes();
@@ -66,6 +68,7 @@ impl SuccessorWriter {
         while done < pointer.record_bytes {
             done += self.read_piece(source, pointer, done)?;
             sums.update(&self.buffer);
+            look(0)?;
         }
         let sum = sums
             .finish()
@@ -82,6 +85,7 @@ impl SuccessorWriter {
             }
             self.writer.put(&self.buffer)?;
             done += self.buffer.len() as u64;
+            look(self.buffer.len() as u64)?;
         }
         // What was written is what was summed.
         if !is_one_piece {

@@ -60,6 +60,11 @@ impl RecordWalk {
         &self.file
     }
 
+    /// The bytes that it holds in memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// How many bytes were read.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes_read

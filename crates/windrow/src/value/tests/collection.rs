@@ -210,7 +210,9 @@ fn a_copy_is_the_same_value_at_its_new_place() {
     let mut writer = SuccessorWriter::create(&*vfs, Path::new(""), NUMBER).unwrap();
     let mut moves = BTreeMap::new();
     for (key, pointer) in met.iter().rev() {
-        let offset = writer.copy(&**walk.file(), key, pointer).unwrap();
+        let offset = writer
+            .copy(&**walk.file(), key, pointer, |_| Ok(()))
+            .unwrap();
         moves.insert(pointer.offset, offset);
     }
     assert!(writer.memory_bytes() < 2 << 20);
@@ -252,7 +254,7 @@ fn a_damaged_record_is_not_copied() {
         for bit in (0..bits).step_by(1 + bits / 400) {
             flip(&vfs, &name, bit);
             let mut writer = SuccessorWriter::create(&vfs, Path::new(""), NUMBER).unwrap();
-            let copied = writer.copy(&*source, b"key00000", &pointers[0]);
+            let copied = writer.copy(&*source, b"key00000", &pointers[0], |_| Ok(()));
             let error = copied.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corruption, "bit {bit}");
             assert!(error.to_string().contains(&name), "{error}");

@@ -20,7 +20,9 @@ fn collected(entries: &[Owned; 2]) -> [(&'static str, Vec<u8>); 2] {
     let successor = FileNumber(NUMBER.0 + 1);
     let mut writer = SuccessorWriter::create(&vfs, Path::new(""), successor).unwrap();
     let place = &pointers[1];
-    let offset = writer.copy(&**walk.file(), &entries[1].key, place).unwrap();
+    let offset = writer
+        .copy(&**walk.file(), &entries[1].key, place, |_| Ok(()))
+        .unwrap();
     let moves = [(place.offset, offset)];
     writer.add_table(NUMBER, log.length, &moves).unwrap();
     writer.finish().unwrap();
