@@ -9,11 +9,14 @@
 //! I1. A log is collected only when everything that ever pointed into it is in tables.
 //! I2. What one collection copies is about one log, whatever was dead in how many; and its tables hold
 //!     at most [`MOVES_MAX`] entries, or those of one log; it takes no more than [`VICTIMS_MAX`].
-//! I3. Nothing is collected while the room is not used up, nor a log of which less than [`DEAD_MIN`]
-//!     is dead.
+//! I3. Nothing is collected for its dead values while the room is not used up, nor a log of which less
+//!     than [`DEAD_MIN`] is dead.
 //! I4. A log whose collection has failed goes alone, so that of some that went together the sound ones
 //!     go, and comes later in its turn each time. What is dead in it slows no writer, and counts for
 //!     nothing while it rests.
+//! I5. Where room is bounded, no more than about [`FRAGMENTS_MIN`] and twenty *fragments* stay, which are
+//!     ready and have less than half of the bytes and records of a log; and to that end no byte is copied
+//!     more often than its file can double.
 
 use super::capacities::{live_bytes, tree_bytes};
 use super::placement::value_log_bytes;
@@ -65,6 +68,9 @@ const MOVES_MAX: u64 = 1 << 20;
 
 /// The most logs of one collection, all of which it has open.
 pub(crate) const VICTIMS_MAX: usize = 64;
+
+/// As many fragments go together at least, unless they make a whole log.
+const FRAGMENTS_MIN: usize = 8;
 
 /// The part of a log that is being written that must be dead for it to be completed early.
 const DEAD_IN_OPEN_MIN: f64 = 0.5;
@@ -132,6 +138,20 @@ pub(crate) fn victims<K>(
     options: &KeyspaceOptions,
     at_most: usize,
 ) -> Vec<FileNumber> {
+    let at_most = at_most.min(VICTIMS_MAX);
+    let for_garbage = victims_for_garbage(tree, options, at_most);
+    if for_garbage.is_empty() && options.max_space_amp.is_finite() {
+        return fragments(tree, options, at_most);
+    }
+    for_garbage
+}
+
+/// Those that are collected for what is dead in them.
+fn victims_for_garbage<K>(
+    tree: &TreeSummary<K>,
+    options: &KeyspaceOptions,
+    at_most: usize,
+) -> Vec<FileNumber> {
     if excess(tree, options, |log| !log.is_resting) == 0 {
         return Vec::new();
     }
@@ -146,13 +166,48 @@ pub(crate) fn victims<K>(
     for log in logs.into_iter().filter(|log| has_not_failed(log)) {
         live = live.saturating_add(log.live_bytes);
         moves = moves.saturating_add(log.moves);
-        let is_enough = live > value_log_bytes(options)
-            || moves > MOVES_MAX
-            || chosen.len() == at_most.min(VICTIMS_MAX);
+        let is_enough =
+            live > value_log_bytes(options) || moves > MOVES_MAX || chosen.len() == at_most;
         if is_enough && !chosen.is_empty() {
             break; // I2
         }
         chosen.push(log.number);
     }
     chosen
+}
+
+/// Fragments to be put together: the smallest, as many as make a log, or else at least
+/// [`FRAGMENTS_MIN`] of which the largest is no larger than the others together (I5). So what is copied
+/// ends in a file that is twice as large, or whole; and where nothing is put together, each fragment but
+/// the first few is larger than all before it.
+fn fragments<K>(
+    tree: &TreeSummary<K>,
+    options: &KeyspaceOptions,
+    at_most: usize,
+) -> Vec<FileNumber> {
+    let whole = value_log_bytes(options);
+    let is_fragment = |log: &&LogSummary| {
+        log.is_ready
+            && has_not_failed(log)
+            && log.live_bytes + log.dead_bytes < whole / 2
+            && log.moves < MOVES_MAX / 4
+    };
+    let mut logs: Vec<&LogSummary> = tree.logs.iter().filter(is_fragment).collect();
+    logs.sort_by_key(|log| (log.live_bytes, log.number));
+    let (mut live, mut moves) = (0_u64, 0_u64);
+    let mut count = 0;
+    for (before, log) in logs.iter().take(at_most).enumerate() {
+        let is_balanced = log.live_bytes <= live;
+        live = live.saturating_add(log.live_bytes);
+        moves = moves.saturating_add(log.moves);
+        if live > whole || moves > MOVES_MAX {
+            count = before; // I2
+            break;
+        }
+        if is_balanced && before + 1 >= FRAGMENTS_MIN {
+            count = before + 1;
+        }
+    }
+    logs.truncate(count);
+    logs.into_iter().map(|log| log.number).collect()
 }
