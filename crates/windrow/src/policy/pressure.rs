@@ -134,7 +134,7 @@ const MEMTABLES: (f64, f64) = (2.5, 4.0);
 const PENDING_BASES: (f64, f64) = (32.0, 128.0);
 /// Bytes of dead values that take more room than they may, as multiples of `base_bytes`, from which
 /// writers are slowed, and held to the least.
-const GARBAGE_BASES: (f64, f64) = (0.125, 1.0);
+const GARBAGE_BASES: (f64, f64) = (0.0625, 0.5);
 const GARBAGE_FRACTION_MAX: f64 = 0.95;
 /// Parts of the share of all memtables from which writers are slowed and stopped.
 const MEMORY: (f64, f64) = (0.75, 1.0);
