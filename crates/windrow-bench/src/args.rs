@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use windrow::{
-    BlockSource, Compression, Durability, Error, FilterAllocation, MediumInPlace, Options, Preset,
-    Result,
+    BlockSource, Compression, Durability, Error, FilterAllocation, MediumInPlace, MediumOrder,
+    Options, Preset, Result,
 };
 
 use crate::{DataSet, Load, Mix, ValueSizes};
@@ -82,13 +82,17 @@ pub struct BenchArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_threshold)]
     pub medium_from: Option<u64>,
 
-    /// Bytes of key and value from which on a value is large, or `never`
+    /// Bytes of key and value from which on a value is large, or `never`; nothing is medium from there on
     #[arg(long, value_name = "BYTES", value_parser = parse_threshold)]
     pub large_from: Option<u64>,
 
     /// Level from which on merges write values of medium size in place
     #[arg(long, value_enum)]
     pub medium_in_place: Option<MediumInPlaceArg>,
+
+    /// How flushes order values of medium size; for measurements
+    #[arg(long, value_enum)]
+    pub medium_order: Option<MediumOrderArg>,
 
     /// Cache for blocks
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
@@ -180,6 +184,15 @@ pub enum MediumInPlaceArg {
     Never,
 }
 
+/// [`MediumOrder`] on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MediumOrderArg {
+    /// By their keys
+    Sorted,
+    /// As they were written
+    Written,
+}
+
 /// [`Compression`] on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum CompressionArg {
@@ -215,6 +228,15 @@ impl From<MediumInPlaceArg> for MediumInPlace {
             MediumInPlaceArg::Last => Self::LastLevel,
             MediumInPlaceArg::BeforeLast => Self::LevelBeforeLast,
             MediumInPlaceArg::Never => Self::Never,
+        }
+    }
+}
+
+impl From<MediumOrderArg> for MediumOrder {
+    fn from(argument: MediumOrderArg) -> Self {
+        match argument {
+            MediumOrderArg::Sorted => Self::Sorted,
+            MediumOrderArg::Written => Self::Written,
         }
     }
 }
@@ -257,6 +279,7 @@ impl BenchArgs {
             medium_from: None,
             large_from: None,
             medium_in_place: None,
+            medium_order: None,
             cache_bytes: None,
             memory_budget: None,
             memtable_bytes: None,
@@ -307,11 +330,17 @@ impl BenchArgs {
             self.filter_allocation.map(FilterAllocation::from),
         );
         set(&mut keyspace.max_space_amp, self.max_space_amp);
-        set(&mut keyspace.medium_from, self.medium_from);
         set(&mut keyspace.large_from, self.large_from);
+        // Nobody has to say twice from where on nothing is medium.
+        let medium_from = keyspace.medium_from.min(keyspace.large_from);
+        keyspace.medium_from = self.medium_from.unwrap_or(medium_from);
         set(
             &mut keyspace.medium_in_place,
             self.medium_in_place.map(MediumInPlace::from),
+        );
+        set(
+            &mut keyspace.medium_order,
+            self.medium_order.map(MediumOrder::from),
         );
         set(&mut keyspace.file_bytes, self.file_bytes);
         set(&mut keyspace.base_bytes, self.base_bytes);

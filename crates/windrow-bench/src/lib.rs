@@ -28,8 +28,8 @@ mod ycsb;
 mod zipf;
 
 pub use args::{
-    BenchArgs, BlockSourceArg, CompressionArg, FilterAllocationArg, MediumInPlaceArg, PresetArg,
-    parse_bytes,
+    BenchArgs, BlockSourceArg, CompressionArg, FilterAllocationArg, MediumInPlaceArg,
+    MediumOrderArg, PresetArg, parse_bytes,
 };
 pub use data::{Checked, DataSet, Mix, ValueSizes};
 pub use engine::{Counters, Engine, LevelShape, Scan, StallShape, TrafficShape};

@@ -164,7 +164,7 @@ fn settings_reach_the_options() {
 
 #[test]
 fn placement_reaches_the_options() {
-    use windrow::MediumInPlace;
+    use windrow::{MediumInPlace, MediumOrder};
     for (line, expected) in [
         ("", (120, 1024, MediumInPlace::LastLevel)),
         ("--preset parallax", (120, 1024, MediumInPlace::LastLevel)),
@@ -180,12 +180,32 @@ fn placement_reaches_the_options() {
             "--medium-from 1K --medium-in-place never",
             (1024, 1024, MediumInPlace::Never),
         ),
+        // The variants of the Parallax paper: mediums as larges, all in the log, mediums as smalls.
+        ("--large-from 120", (120, 120, MediumInPlace::LastLevel)),
+        ("--large-from 64", (64, 64, MediumInPlace::LastLevel)),
+        (
+            "--preset leveling --large-from 1K",
+            (1024, 1024, MediumInPlace::LastLevel),
+        ),
+        (
+            "--medium-from never",
+            (u64::MAX, 1024, MediumInPlace::LastLevel),
+        ),
     ] {
         let options = args(&format!("fillseq {line}")).windrow_options();
         let found = options.unwrap().keyspace;
         let found = (found.medium_from, found.large_from, found.medium_in_place);
         assert_eq!(found, expected, "{line}");
     }
+    let order = |line: &str| {
+        let options = args(line).windrow_options().unwrap();
+        options.keyspace.medium_order
+    };
+    assert_eq!(order("fillseq"), MediumOrder::Sorted);
+    assert_eq!(
+        order("fillseq --medium-order written"),
+        MediumOrder::Written
+    );
     let refused = args("fillseq --medium-from 2K --large-from 1K").windrow_options();
     assert!(refused.unwrap_err().to_string().contains("medium_from"));
 }

@@ -5,8 +5,8 @@ use crate::{SimDisk, SteppedRuntime};
 use std::sync::Arc;
 use std::time::Duration;
 use windrow::{
-    BlockSource, Compression, Db, Durability, Keyspace, KeyspaceOptions, MediumInPlace, Options,
-    Result,
+    BlockSource, Compression, Db, Durability, Keyspace, KeyspaceOptions, MediumInPlace,
+    MediumOrder, Options, Result,
 };
 
 /// A named set of options.
@@ -52,6 +52,7 @@ impl Setting {
                 options.keyspace.size_ratio = 4.0;
             }),
             set("compressed", |options| {
+                options.keyspace.medium_order = MediumOrder::Written;
                 options.keyspace.compression = Compression::Lz4;
                 options.keyspace.bits_per_key = 0.0;
                 options.keyspace.block_bytes = 1 << 10;

@@ -53,7 +53,8 @@ pub use engine::{
 };
 pub use events::{Event, EventListener};
 pub use options::{
-    BlockSource, Durability, FilterAllocation, KeyspaceOptions, MediumInPlace, Options, Preset,
+    BlockSource, Durability, FilterAllocation, KeyspaceOptions, MediumInPlace, MediumOrder,
+    Options, Preset,
 };
 pub use policy::StallCause;
 

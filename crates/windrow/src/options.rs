@@ -87,6 +87,18 @@ pub enum MediumInPlace {
     Never,
 }
 
+/// How a flush orders the values of medium size in its transient run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum MediumOrder {
+    /// By their keys: merges read them one behind the other.
+    #[default]
+    Sorted,
+    /// As they were written: merges read each by itself. What sorting saves, for measurements.
+    Written,
+}
+
 /// Options of one keyspace. The database records them: a keyspace that is opened without options has
 /// those that it had last. Any may change from one opening to the next, or while the database is
 /// open ([`Db::keyspace_with`](crate::Db::keyspace_with)); none changes a file that is there.
@@ -135,6 +147,8 @@ pub struct KeyspaceOptions {
     pub large_from: u64,
     /// Where merges write values of medium size in place. Default [`MediumInPlace::LastLevel`].
     pub medium_in_place: MediumInPlace,
+    /// How flushes order values of medium size. Default [`MediumOrder::Sorted`].
+    pub medium_order: MediumOrder,
 }
 
 impl Default for KeyspaceOptions {
@@ -154,6 +168,7 @@ impl Default for KeyspaceOptions {
             medium_from: 120,
             large_from: 1024,
             medium_in_place: MediumInPlace::LastLevel,
+            medium_order: MediumOrder::Sorted,
         }
     }
 }

@@ -13,9 +13,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use windrow::inspect::Field;
 use windrow::{
     BlockSource, Compression, Db, Error, ErrorKind, Keyspace, KeyspaceOptions, MediumInPlace,
-    Options, ValueFileStats,
+    MediumOrder, Options, ValueFileStats,
 };
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -163,11 +164,12 @@ fn check(map: &Keyspace, model: &Model, keys: u64) {
     assert!(!valid && cursor.value().unwrap().is_empty());
 }
 
-fn check_round_trips(source: BlockSource, compression: Compression) {
+fn check_round_trips(source: BlockSource, compression: Compression, order: MediumOrder) {
     const KEYS: u64 = 600;
     let folder = tempfile::tempdir().unwrap();
     let mut options = options(source);
     options.keyspace.compression = compression;
+    options.keyspace.medium_order = order;
     let (mut model, mut random) = (Model::new(), Random(3));
     for round in 0..4 {
         let db = Db::open(folder.path(), options.clone()).unwrap();
@@ -202,12 +204,62 @@ fn check_round_trips(source: BlockSource, compression: Compression) {
 
 #[test]
 fn values_of_every_class_come_back_mapped() {
-    check_round_trips(BlockSource::Mapped, Compression::None);
+    check_round_trips(BlockSource::Mapped, Compression::None, MediumOrder::Sorted);
 }
 
 #[test]
 fn values_of_every_class_come_back_buffered() {
-    check_round_trips(BlockSource::Buffered, Compression::Lz4);
+    check_round_trips(BlockSource::Buffered, Compression::Lz4, MediumOrder::Sorted);
+}
+
+#[test]
+fn values_of_every_class_come_back_out_of_unsorted_runs() {
+    check_round_trips(BlockSource::Mapped, Compression::None, MediumOrder::Written);
+}
+
+/// The lengths of the values in the run of one flush of mediums under descending keys, one of them
+/// overwritten, and one for a snapshot that can still be read.
+fn lengths_in_a_run(order: MediumOrder) -> Vec<u64> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = options(BlockSource::Mapped);
+    options.keyspace.medium_order = order;
+    let db = Db::open(folder.path(), options).unwrap();
+    let map = db.keyspace("map").unwrap();
+    map.insert(key(6), [9; 300]).unwrap();
+    map.insert(key(7), [9; 201]).unwrap();
+    let snapshot = db.snapshot();
+    for (number, length) in [(9, 202), (8, 203), (7, 204), (6, 205)] {
+        map.insert(key(number), vec![1; length]).unwrap();
+    }
+    map.insert(key(5), [1; 20]).unwrap();
+    map.insert(key(6), [1; 206]).unwrap();
+    map.remove(key(8)).unwrap();
+    db.flush().unwrap();
+    let old = map.at(&snapshot).unwrap();
+    assert_eq!(old.get(key(7)).unwrap(), Some(vec![9; 201]));
+    assert_eq!(old.get(key(6)).unwrap(), Some(vec![9; 300]));
+    assert_eq!(map.get(key(6)).unwrap(), Some(vec![1; 206]));
+    assert!(db.verify().unwrap().is_sound());
+    let runs = db.stats().keyspaces[0].runs;
+    assert_eq!(runs.live_bytes, runs.bytes, "nothing dead is written");
+
+    let mut lengths = Vec::new();
+    windrow::inspect::visit(&value_files(folder.path())[0], &mut |record| {
+        if let Some(Field::Number(length)) = record.field("value_bytes") {
+            lengths.push(length);
+        }
+        Ok(())
+    })
+    .unwrap();
+    lengths
+}
+
+#[test]
+fn runs_are_sorted_or_in_the_order_of_writing() {
+    let sorted = lengths_in_a_run(MediumOrder::Sorted);
+    assert_eq!(sorted, [206, 300, 204, 201, 202]);
+    let written = lengths_in_a_run(MediumOrder::Written);
+    assert_eq!(written, [300, 201, 202, 204, 206]);
 }
 
 /// A database with `count` mediums of 200 bytes in one run of one file, "key00000" and so on.

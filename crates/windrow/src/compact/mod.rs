@@ -1,5 +1,6 @@
 //! Layer 4: the jobs that flush, merge and collect: read inputs, write outputs, decide nothing.
 
+pub(crate) mod ahead;
 pub(crate) mod collect;
 pub(crate) mod merge;
 pub(crate) mod output;

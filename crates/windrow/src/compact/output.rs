@@ -12,7 +12,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::values::Values;
-use crate::base::{Account, Error, ErrorKind, FileNumber, Held, Result, SegmentId, Trailer};
+use crate::base::{
+    Account, Error, ErrorKind, FileNumber, Held, Result, SegmentId, SequenceNumber, Trailer,
+};
 use crate::manifest::names::FileName;
 use crate::policy::OutputCutter;
 use crate::table::{FileMeta, TableOptions, TableWriter};
@@ -172,6 +174,19 @@ impl<'a, 'keys> Output<'a, 'keys> {
             None => self.dead.insert(open_dead_list(&mut self.created)?),
         };
         list.add(pointer.file, pointer.offset)
+    }
+
+    /// Writes the value of an entry that will be added, ahead of it; for ascending sequence numbers.
+    pub(super) fn write_ahead(
+        &mut self,
+        key: &[u8],
+        sequence: SequenceNumber,
+        value: &[u8],
+    ) -> Result<()> {
+        let created = &mut self.created;
+        self.values.write_ahead(created, key, sequence, value)?;
+        self.held.grow_to(self.values.memory_bytes());
+        Ok(())
     }
 
     fn pace(&mut self) -> Result<()> {

@@ -1,7 +1,8 @@
 //! Where the values of a job's entries go: they stay, or they part from their keys, or they come back.
 //!
 //! A flush writes the values that the policy calls medium to a transient run: files of values in the
-//! order of their keys, each freed on its own (PX-M4; sorted at the flush, facts D5). A merge into a
+//! order of their keys, each freed on its own (PX-M4; sorted at the flush, facts D5); for measurements
+//! in the order in which they were written, ahead of the entries (PX-E7). A merge into a
 //! level where values are in place reads them back, each file from front to back through a window
 //! (PX-M6); any other merge copies pointers, and writes values anew only where the file that they
 //! are in holds little else. Pointers into value logs that were collected are written as they lead now.
@@ -16,12 +17,12 @@ use std::collections::BTreeSet;
 
 use super::output::{Created, JobContext};
 use crate::base::sync::Shared;
-use crate::base::{ErrorKind, FileNumber, Kind, Result, Trailer};
+use crate::base::{ErrorKind, FileNumber, Kind, Result, SequenceNumber, Trailer};
 use crate::manifest::ValueFiles;
 use crate::manifest::names::FileName;
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, FlushPlace};
-use crate::value::{ValueFileMeta, ValueWindows, ValueWriter};
+use crate::value::{ValueFileMeta, ValuePointer, ValueWindows, ValueWriter};
 
 /// What a job does with values.
 #[derive(Debug)]
@@ -38,6 +39,8 @@ pub(crate) struct Separation {
     options: Shared<KeyspaceOptions>,
     writer: Option<ValueWriter>,
     finished: Vec<ValueFileMeta>,
+    /// Where values are that were written ahead of their entries, in the order of these.
+    ahead: Vec<(SequenceNumber, ValuePointer)>,
     /// The pointer that was encoded last.
     pointer: Vec<u8>,
     bytes_written: u64,
@@ -105,22 +108,39 @@ impl Values {
         let kind = trailer.kind();
         match self {
             Self::Separated(separation) if kind == Kind::Value => {
-                match policy::place_at_flush(key.len(), value.len(), &separation.options) {
-                    FlushPlace::Here => return Ok((trailer, value)),
-                    FlushPlace::Run => {}
-                }
-                let pointer = separation.append(created, key, value)?;
-                Ok((trailer.with_kind(Kind::RunPointer), pointer))
+                separation.separate(created, key, trailer, value)
             }
             Self::Separated(_) => Ok((trailer, value)),
             Self::Merged(merge) => merge.place(created, key, trailer, value),
         }
     }
 
+    /// Writes the value of an entry that a flush will place, whose sequence number is above all that
+    /// were written so, ahead of it.
+    pub(super) fn write_ahead(
+        &mut self,
+        created: &mut Created<'_>,
+        key: &[u8],
+        sequence: SequenceNumber,
+        value: &[u8],
+    ) -> Result<()> {
+        let Self::Separated(separation) = self else {
+            unreachable!("merges write no values ahead");
+        };
+        let place = policy::place_at_flush(key.len(), value.len(), &separation.options);
+        if place == FlushPlace::Run {
+            let pointer = separation.append(created, key, value)?;
+            separation.ahead.push((sequence, pointer));
+        }
+        Ok(())
+    }
+
     /// The bytes that it holds in memory and does not count itself.
     pub(super) fn memory_bytes(&self) -> u64 {
-        let writer = self.separation().writer.as_ref();
-        writer.map_or(0, ValueWriter::memory_bytes)
+        let separation = self.separation();
+        let ahead = size_of_val(separation.ahead.as_slice()) as u64;
+        let writer = separation.writer.as_ref();
+        ahead + writer.map_or(0, ValueWriter::memory_bytes)
     }
 
     /// Bytes of value files that were read.
@@ -153,13 +173,46 @@ impl Separation {
             options,
             writer: None,
             finished: Vec::new(),
+            ahead: Vec::new(),
             pointer: Vec::new(),
             bytes_written: 0,
         }
     }
 
-    /// Appends a value to the run; returns the pointer to it.
-    fn append(&mut self, created: &mut Created<'_>, key: &[u8], value: &[u8]) -> Result<&[u8]> {
+    /// As [`Values::place`], for an entry with a value.
+    fn separate<'v>(
+        &'v mut self,
+        created: &mut Created<'_>,
+        key: &[u8],
+        trailer: Trailer,
+        value: &'v [u8],
+    ) -> Result<(Trailer, &'v [u8])> {
+        match policy::place_at_flush(key.len(), value.len(), &self.options) {
+            FlushPlace::Here => return Ok((trailer, value)),
+            FlushPlace::Run => {}
+        }
+        let sequence = trailer.sequence();
+        let ahead = self.ahead.binary_search_by_key(&sequence, |it| it.0);
+        let pointer = match ahead {
+            Ok(position) => self.ahead[position].1,
+            Err(_) => self.append(created, key, value)?,
+        };
+        Ok((trailer.with_kind(Kind::RunPointer), self.encoded(pointer)))
+    }
+
+    fn encoded(&mut self, pointer: ValuePointer) -> &[u8] {
+        self.pointer.clear();
+        pointer.encode(&mut self.pointer);
+        &self.pointer
+    }
+
+    /// Appends a value to the run; returns where it is.
+    fn append(
+        &mut self,
+        created: &mut Created<'_>,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<ValuePointer> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
             None => self.writer.insert(open_file(created)?),
@@ -169,9 +222,7 @@ impl Separation {
         if writer.bytes() >= policy::run_file_bytes(&self.options) {
             self.close_file()?;
         }
-        self.pointer.clear();
-        pointer.encode(&mut self.pointer);
-        Ok(&self.pointer)
+        Ok(pointer)
     }
 
     fn close_file(&mut self) -> Result<()> {
@@ -210,7 +261,8 @@ impl Merge {
                     }
                     InRuns::Stay(sparse) if sparse.contains(&place.pointer.file) => {
                         let value = place.read(&mut self.windows, key)?;
-                        Ok((trailer, self.separation.append(created, key, value)?))
+                        let pointer = self.separation.append(created, key, value)?;
+                        Ok((trailer, self.separation.encoded(pointer)))
                     }
                     InRuns::Stay(_) => Ok((trailer, value)),
                 }

@@ -13,6 +13,7 @@ use super::{Engine, KeyspaceCore, stats};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{FileNumber, Result, SequenceNumber};
+use crate::compact::ahead::write_ahead;
 use crate::compact::merge::{Part, check_entries, merge};
 use crate::compact::output::{IoClass, Output, Written};
 use crate::compact::values::Values;
@@ -20,6 +21,7 @@ use crate::events::Event;
 use crate::manifest::names::FileName;
 use crate::manifest::{ManifestState, Record};
 use crate::memtable::MemtableCursor;
+use crate::options::MediumOrder;
 use crate::read::state::Waiting;
 use crate::table::FileMeta;
 use crate::value::ValueFileMeta;
@@ -33,8 +35,11 @@ impl Engine {
         let wanted = || self.check_wanted(keyspace);
         let table_options = table_options(&options, units);
         let values = Values::separated(Shared::clone(&options));
-        let output = Output::new(self, &wanted, IoClass::Flush, table_options, values, None);
+        let mut output = Output::new(self, &wanted, IoClass::Flush, table_options, values, None);
         let readers = self.read_points();
+        if options.medium_order == MediumOrder::Written {
+            write_ahead(MemtableCursor::new(&oldest.memtable), &mut output, &readers)?;
+        }
         let flushed = merge(
             MemtableCursor::new(&oldest.memtable),
             Part::default(),

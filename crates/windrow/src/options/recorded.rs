@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{FilterAllocation, KeyspaceOptions, MediumInPlace};
+use super::{FilterAllocation, KeyspaceOptions, MediumInPlace, MediumOrder};
 use crate::codec::Compression;
 
 /// Options by name.
@@ -85,6 +85,22 @@ impl Recorded for MediumInPlace {
         [Self::LastLevel, Self::LevelBeforeLast, Self::Never]
             .into_iter()
             .find(|level| level.to_text() == text)
+    }
+}
+
+impl Recorded for MediumOrder {
+    fn to_text(&self) -> String {
+        let word = match self {
+            Self::Sorted => "sorted",
+            Self::Written => "written",
+        };
+        word.to_owned()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        [Self::Sorted, Self::Written]
+            .into_iter()
+            .find(|order| order.to_text() == text)
     }
 }
 
@@ -169,6 +185,7 @@ recorded_options!(
     medium_from: Threshold,
     large_from: Threshold,
     medium_in_place: MediumInPlace,
+    medium_order: MediumOrder,
 );
 
 impl KeyspaceOptions {

@@ -9,7 +9,8 @@
 //!   [`WINDOW_BYTES`] and at least [`SMALL_WINDOW_BYTES`] each and at most [`WINDOWS_MAX`]; one record
 //!   that is longer than a window, and one value that was compressed; all are on the account. The
 //!   least recently used window goes. Where the account is used up, a new window is of
-//!   [`SMALL_WINDOW_BYTES`], or of one record.
+//!   [`SMALL_WINDOW_BYTES`], or of one record; so is that of a file whose pointers were seen not to
+//!   ascend, of which what follows a record is not what is read next.
 //! - I3. No value leaves that did not pass the checks of its record in the same call.
 //! - I4. At most [`FILES_OPEN_MAX`] files are open.
 //!
@@ -75,6 +76,8 @@ struct Window {
     file: Option<Arc<dyn File>>,
     length: u64,
     buffer: Buffer,
+    /// Whether pointers into the file were seen not to ascend.
+    is_unsorted: bool,
     /// Where the buffer begins in the file.
     start: u64,
     last_read: u64,
@@ -223,6 +226,7 @@ impl ValueWindows {
                 name: super::file_name(meta.number),
                 file: None,
                 length: meta.length,
+                is_unsorted: false,
                 buffer: Buffer::new(&self.account),
                 start: 0,
                 last_read: 0,
@@ -277,6 +281,7 @@ impl Window {
     ) -> Result<usize> {
         let kept = self.bytes_from(offset).len();
         if kept >= length {
+        self.is_unsorted |= offset < self.start;
             return Ok(0);
         }
         let passed = self.buffer.bytes.len() - kept;
@@ -285,7 +290,7 @@ impl Window {
         let left = usize::try_from(self.length - offset).unwrap_or(usize::MAX);
         let wanted = left.min(window_bytes);
         let has_room = wanted as u64 <= self.buffer.held.bytes() + room();
-        self.buffer.resize(if has_room {
+        self.buffer.resize(if has_room && !self.is_unsorted {
             wanted
         } else {
             wanted.min(length.max(SMALL_WINDOW_BYTES))

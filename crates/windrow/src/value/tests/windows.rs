@@ -217,6 +217,24 @@ fn windows_are_small_where_memory_is_used_up() {
         assert_eq!(read as u64, length);
     }
 }
+// I2
+#[test]
+fn the_window_of_an_unsorted_file_is_small() {
+    const COUNT: usize = 3000;
+    let fixture = fixture(&[vec![700; COUNT]]);
+    let account: Arc<Account> = Arc::default();
+    let mut windows = fixture.windows(&account);
+    for place in 0..COUNT {
+        // Far from the one before, now ahead of it, now behind.
+        fixture.read(&mut windows, place * 1009 % COUNT);
+    }
+    let (read, _) = fixture.read_bytes()[0];
+    assert!(
+        read <= 3 * WINDOW_BYTES + COUNT * SMALL_WINDOW_BYTES,
+        "{read}"
+    );
+}
+
 
 #[test]
 fn a_failed_read_leaves_what_the_window_had() {
