@@ -24,6 +24,10 @@ pub const SEGMENTS_MAX: usize = 12;
 /// The most levels below level 0.
 pub const LEVELS_MAX: usize = 15;
 
+/// So many files of transient runs the levels from 1 on of a keyspace refer to at most, at rest: a merge
+/// reads as many side by side, each from front to back.
+pub(crate) const RUN_FILES_MAX: usize = 4096;
+
 /// The longest pointer to a value, in bytes: two numbers of at most ten bytes, and two lengths below
 /// 2^35.
 pub(crate) const POINTER_BYTES_MAX: usize = 30;

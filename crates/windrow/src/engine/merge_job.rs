@@ -672,6 +672,7 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
             .collect(),
         claims: work.claims.iter().map(Claim::borrowed).collect(),
         allowed: work.allowed.clone(),
+        run_files: version.run_files() as u64,
         logs,
     }
 }

@@ -511,6 +511,11 @@ impl Version {
         &self.logs
     }
 
+    /// How many files of transient runs there are: all value files but logs.
+    pub(crate) fn run_files(&self) -> usize {
+        self.values.files.len() - self.logs.len()
+    }
+
     /// The levels, level 0 first, down to the deepest that holds files.
     pub(crate) fn levels(&self) -> &[Shared<Level>] {
         &self.levels

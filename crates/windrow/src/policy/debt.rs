@@ -9,10 +9,14 @@
 //! I1. What is in runs in a level that merges fill in place is owed at once.
 //! I2. All debt is owed while it exceeds [`share`] of the tree's logical bytes. So at rest the files of
 //!     runs take no more than that, and what level 0 has in them.
-//! I3. Where merges never write in place, nothing is owed.
+//! I3. So it is while there are more than [`RUN_FILES_MAX`] such files, however short: beyond that a merge
+//!     cannot read each from front to back (facts D6). Each job that repays brings values one level
+//!     nearer to their place, so this ends, at the latest with all of them in place.
+//! I4. Where merges never write in place, nothing is owed.
 
 use super::placement::Placement;
 use super::summary::{FileSummary, TreeSummary, bytes, logical_bytes, overlapping};
+use crate::base::limits::RUN_FILES_MAX;
 use crate::options::KeyspaceOptions;
 
 /// The part of a tree's logical bytes that run files may take: 1/T, what the levels above the last
@@ -54,13 +58,23 @@ pub(super) fn debtors<K: Ord>(
     debtors
 }
 
-/// Whether run files take more than they may.
+/// Whether run files take more than they may, or are too many.
 fn is_excessive<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> bool {
     let files = tree.levels.iter().skip(1).flatten();
     let idle = files.filter(|file| !file.busy);
     let debt: u64 = idle.map(|file| file.pinned_bytes).sum();
     let total: u64 = tree.levels.iter().map(|files| logical_bytes(files)).sum();
-    debt as f64 > share(options) * total as f64
+    debt as f64 > share(options) * total as f64 || run_files(tree) > RUN_FILES_MAX as u64
+}
+
+/// How many files of runs there are that levels from 1 on refer to. A table of level 0 refers to the run
+/// of its flush, and nothing else does.
+fn run_files<K>(tree: &TreeSummary<K>) -> u64 {
+    let flushed = tree
+        .level(0)
+        .iter()
+        .map(|file| u64::from(file.transient_runs));
+    tree.run_files.saturating_sub(flushed.sum())
 }
 
 /// The idle files of `level` that refer to runs.

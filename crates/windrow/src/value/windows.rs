@@ -6,7 +6,7 @@
 //! Invariants:
 //! - I1. Where the pointers into a file ascend and its window stays, no byte of it is read twice.
 //! - I2. Memory is [`WINDOWS_BYTES`] in as many windows as files are to be read, which are of at most
-//!   [`WINDOW_BYTES`] and at least [`SMALL_WINDOW_BYTES`] each and at most [`WINDOWS_MAX`]; one record
+//!   [`WINDOW_BYTES`] and at least [`SMALL_WINDOW_BYTES`] each and at most [`RUN_FILES_MAX`]; one record
 //!   that is longer than a window, and one value that was compressed; all are on the account. The
 //!   least recently used window goes. Where the account is used up, a new window is of
 //!   [`SMALL_WINDOW_BYTES`], or of one record; so is that of a file whose pointers were seen not to
@@ -22,6 +22,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::base::limits::RUN_FILES_MAX;
 use crate::base::{Account, Error, FileNumber, Held, Result};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
@@ -40,9 +41,6 @@ pub(super) const SMALL_WINDOW_BYTES: usize = 4 << 10;
 
 /// How much of all files is held, unless they are so many that their windows are small.
 pub(super) const WINDOWS_BYTES: usize = 8 << 20;
-
-/// The most files with windows: so many runs a keyspace should not have (facts D6).
-pub(super) const WINDOWS_MAX: usize = 4096;
 
 /// The most files that are open: a process may not have many more.
 pub(super) const FILES_OPEN_MAX: usize = 128;
@@ -76,10 +74,10 @@ struct Window {
     file: Option<Arc<dyn File>>,
     length: u64,
     buffer: Buffer,
-    /// Whether pointers into the file were seen not to ascend.
-    is_unsorted: bool,
     /// Where the buffer begins in the file.
     start: u64,
+    /// Whether pointers into the file were seen not to ascend.
+    is_unsorted: bool,
     last_read: u64,
 }
 
@@ -137,7 +135,7 @@ impl ValueWindows {
 
     /// With a window for each of so many files.
     pub(crate) fn over(mut self, files: usize) -> Self {
-        self.windows_max = files.clamp(self.windows_max, WINDOWS_MAX);
+        self.windows_max = files.clamp(self.windows_max, RUN_FILES_MAX);
         self.window_bytes = (WINDOWS_BYTES / self.windows_max).max(SMALL_WINDOW_BYTES);
         self
     }
@@ -226,9 +224,9 @@ impl ValueWindows {
                 name: super::file_name(meta.number),
                 file: None,
                 length: meta.length,
-                is_unsorted: false,
                 buffer: Buffer::new(&self.account),
                 start: 0,
+                is_unsorted: false,
                 last_read: 0,
             }),
         };
@@ -281,9 +279,9 @@ impl Window {
     ) -> Result<usize> {
         let kept = self.bytes_from(offset).len();
         if kept >= length {
-        self.is_unsorted |= offset < self.start;
             return Ok(0);
         }
+        self.is_unsorted |= offset < self.start;
         let passed = self.buffer.bytes.len() - kept;
         self.buffer.bytes.drain(..passed);
         self.start = offset;

@@ -6,6 +6,7 @@ use super::Random;
 use super::model::{Model, everything};
 use super::properties::{Step, options, run, step};
 use super::tables::{claim, file, merges, moves, tree};
+use crate::base::limits::RUN_FILES_MAX;
 use crate::base::{FileNumber, Kind};
 use crate::options::{KeyspaceOptions, MediumInPlace, Preset};
 use crate::policy::capacities::capacities;
@@ -36,6 +37,12 @@ fn small(medium_in_place: MediumInPlace) -> KeyspaceOptions {
         medium_in_place,
         ..KeyspaceOptions::preset(Preset::Parallax)
     }
+}
+
+/// There are so many run files in all.
+fn with_run_files(run_files: usize, mut tree: TreeSummary<u32>) -> TreeSummary<u32> {
+    tree.run_files = run_files as u64;
+    tree
 }
 
 fn rewrites(level: usize, upper: &[u64], smallest: u32, largest: u32) -> Plan<u32> {
@@ -128,6 +135,42 @@ fn plans() {
                 ],
             ),
             merges(1, &[2], &[], 10, 19),
+        ),
+        (
+            "as many run files as a merge can read are no debt",
+            LastLevel,
+            with_run_files(RUN_FILES_MAX, {
+                let upper = apart(file(1, 0, 9, 9), 5, 1);
+                tree(2, vec![vec![], vec![upper], vec![bottom()]])
+            }),
+            Plan::Idle,
+        ),
+        (
+            "one more is, however short",
+            LastLevel,
+            with_run_files(RUN_FILES_MAX + 1, {
+                let upper = apart(file(1, 0, 9, 9), 5, 1);
+                tree(2, vec![vec![], vec![upper], vec![bottom()]])
+            }),
+            merges(1, &[1], &[], 0, 9),
+        ),
+        (
+            "but for those of level 0",
+            LastLevel,
+            with_run_files(RUN_FILES_MAX + 1, {
+                let (run, upper) = (apart(file(2, 0, 9, 1), 0, 1), apart(file(1, 0, 9, 9), 5, 1));
+                tree(2, vec![vec![run], vec![upper], vec![bottom()]])
+            }),
+            Plan::Idle,
+        ),
+        (
+            "nor is it where values are never in place",
+            Never,
+            with_run_files(RUN_FILES_MAX + 1, {
+                let upper = apart(file(1, 0, 9, 9), 5, 1);
+                tree(2, vec![vec![], vec![upper], vec![bottom()]])
+            }),
+            Plan::Idle,
         ),
         (
             "in level 0 nothing is owed",
@@ -260,6 +303,17 @@ fn assert_within_debt(model: &Model) {
     );
 }
 
+/// Levels from 1 on refer to no more run files than a merge can read side by side.
+fn assert_few_run_files(model: &Model) {
+    let tree = model.summary();
+    let flushed = tree
+        .level(0)
+        .iter()
+        .map(|file| u64::from(file.transient_runs));
+    let below = model.run_files() - flushed.sum::<u64>();
+    assert!(below <= RUN_FILES_MAX as u64, "{below} run files");
+}
+
 fn in_place() -> impl Strategy<Value = MediumInPlace> {
     prop_oneof![
         Just(MediumInPlace::LastLevel),
@@ -318,6 +372,22 @@ proptest! {
             prop_assert_eq!(left > 0, any && values);
         } else {
             prop_assert_eq!(left, 0);
+        }
+    }
+
+    /// However few bytes are in many run files, which here count as hundreds each.
+    #[test]
+    fn comes_to_rest_with_few_run_files(
+        options in options(), medium_in_place in in_place(), weight in 1..4096_u64,
+        steps in proptest::collection::vec(step(), 1..80),
+    ) {
+        let mut model = run(separating(options, medium_in_place), ENTRY_BYTES, steps);
+        model.run_file_weight = weight;
+        model.settle();
+        model.check_reads();
+        if medium_in_place != MediumInPlace::Never {
+            assert_within_debt(&model);
+            assert_few_run_files(&model);
         }
     }
 

@@ -27,7 +27,18 @@ pub(super) type Entry = (Key, Trailer);
 struct File {
     number: FileNumber,
     entries: Vec<Entry>,
+    /// What its entries refer to, which changes only with a merge: how many values in each run file.
+    runs: BTreeMap<u64, u64>,
+    tombstones: u64,
+    sequence_min: SequenceNumber,
     busy: bool,
+}
+
+impl File {
+    /// How many values are in runs.
+    fn separated(&self) -> u64 {
+        self.runs.values().sum()
+    }
 }
 
 /// A job that has started: its inputs are busy and its claim stands.
@@ -56,6 +67,8 @@ pub(super) struct Model {
     runs: HashMap<u64, (u64, u64)>,
     /// The run file that is being written.
     open_run: Option<u64>,
+    /// Each run file counts as so many.
+    pub(super) run_file_weight: u64,
     cursors: Vec<Option<Key>>,
     sequence: SequenceNumber,
     files: u64,
@@ -88,6 +101,7 @@ impl Model {
             transient: HashMap::new(),
             runs: HashMap::new(),
             open_run: None,
+            run_file_weight: 1,
             cursors: vec![None; 16],
             sequence: 0,
             files: 0,
@@ -116,20 +130,20 @@ impl Model {
         entries.extend(newest);
         sort(&mut entries);
         if !entries.is_empty() {
+            self.separate(&entries);
             let file = self.file(entries);
-            self.separate(&file);
             self.levels[0].insert(0, file);
             self.allowed = next_allowed(&self.summary(), &self.options);
         }
     }
 
-    /// What a flush does with the values of `file`.
-    fn separate(&mut self, file: &File) {
+    /// What a flush does with the values of `entries`.
+    fn separate(&mut self, entries: &[Entry]) {
         let length = |bytes: u64| usize::try_from(bytes).unwrap();
         let value_bytes = length(self.entry_bytes.saturating_sub(KEY_BYTES));
         let place = place_at_flush(length(KEY_BYTES), value_bytes, &self.options);
         if place == FlushPlace::Run {
-            for (_, trailer) in file.entries.iter().filter(|entry| !entry.1.is_tombstone()) {
+            for (_, trailer) in entries.iter().filter(|entry| !entry.1.is_tombstone()) {
                 self.put_in_run(trailer.sequence());
             }
             self.open_run = None;
@@ -173,37 +187,24 @@ impl Model {
         self.entry_bytes.saturating_sub(KEY_BYTES)
     }
 
-    /// What `entries` keep of runs, dead values included.
-    fn pinned_bytes(&self, entries: &[Entry]) -> u64 {
-        let mut counts: HashMap<u64, u64> = HashMap::new();
-        for run in entries
-            .iter()
-            .filter_map(|it| self.transient.get(&it.1.sequence()))
-        {
-            *counts.entry(*run).or_default() += 1;
-        }
-        let pinned = counts.iter().map(|(run, count)| {
+    /// How many files of runs there are.
+    pub(super) fn run_files(&self) -> u64 {
+        self.runs.len() as u64 * self.run_file_weight
+    }
+
+    /// What `file` keeps of runs, dead values included.
+    fn pinned_bytes(&self, file: &File) -> u64 {
+        let pinned = file.runs.iter().map(|(run, count)| {
             let (written, needed) = self.runs[run];
             written * self.value_bytes() * count / needed
         });
         pinned.sum()
     }
 
-    /// How many values of `entries` are in runs, and in how many runs.
-    fn separated(&self, entries: &[Entry]) -> (u64, u32) {
-        if self.transient.is_empty() {
-            return (0, 0);
-        }
-        let run = |entry: &Entry| self.transient.get(&entry.1.sequence());
-        let runs: Vec<u64> = entries.iter().filter_map(run).copied().collect();
-        let distinct: HashSet<u64> = runs.iter().copied().collect();
-        (runs.len() as u64, u32::try_from(distinct.len()).unwrap())
-    }
-
-    /// Bytes of a table of `entries`.
-    fn bytes(&self, entries: &[Entry]) -> u64 {
-        let (separated, _) = self.separated(entries);
-        let in_place = entries.len() as u64 - separated;
+    /// Bytes of a table like `file`.
+    fn bytes(&self, file: &File) -> u64 {
+        let separated = file.separated();
+        let in_place = file.entries.len() as u64 - separated;
         self.entry_bytes * in_place + (KEY_BYTES + POINTER_BYTES) * separated
     }
 
@@ -214,8 +215,20 @@ impl Model {
 
     fn file(&mut self, entries: Vec<Entry>) -> File {
         self.files += 1;
+        let mut runs = BTreeMap::new();
+        if !self.transient.is_empty() {
+            let run = |entry: &Entry| self.transient.get(&entry.1.sequence());
+            for run in entries.iter().filter_map(run) {
+                *runs.entry(*run).or_default() += 1;
+            }
+        }
+        let tombstones = entries.iter().filter(|entry| entry.1.is_tombstone());
+        let sequences = entries.iter().map(|entry| entry.1.sequence());
         File {
             number: FileNumber(self.files),
+            runs,
+            tombstones: tombstones.count() as u64,
+            sequence_min: sequences.min().unwrap(),
             entries,
             busy: false,
         }
@@ -226,23 +239,14 @@ impl Model {
             number: file.number,
             smallest: file.entries.first().unwrap().0,
             largest: file.entries.last().unwrap().0,
-            bytes: self.bytes(&file.entries),
+            bytes: self.bytes(file),
             logical_bytes: self.entry_bytes * file.entries.len() as u64,
             entries: file.entries.len() as u64,
-            tombstones: file
-                .entries
-                .iter()
-                .filter(|entry| entry.1.is_tombstone())
-                .count() as u64,
-            sequence_min: file
-                .entries
-                .iter()
-                .map(|entry| entry.1.sequence())
-                .min()
-                .unwrap(),
-            transient_bytes: self.value_bytes() * self.separated(&file.entries).0,
-            pinned_bytes: self.pinned_bytes(&file.entries),
-            transient_runs: self.separated(&file.entries).1,
+            tombstones: file.tombstones,
+            sequence_min: file.sequence_min,
+            transient_bytes: self.value_bytes() * file.separated(),
+            pinned_bytes: self.pinned_bytes(file),
+            transient_runs: u32::try_from(file.runs.len() as u64 * self.run_file_weight).unwrap(),
             log_bytes: 0,
             moved_bytes: 0,
             filter_units: [0; 4],
@@ -256,6 +260,7 @@ impl Model {
                 .collect(),
             claims: self.claims.clone(),
             allowed: self.allowed.clone(),
+            run_files: self.run_files(),
             logs: Vec::new(),
         }
     }
@@ -415,7 +420,7 @@ impl Model {
         self.open_run = None;
         let outputs = outputs.into_iter().filter(|entries| !entries.is_empty());
         let files: Vec<File> = outputs.map(|entries| self.file(entries)).collect();
-        let merged: u64 = files.iter().map(|file| self.bytes(&file.entries)).sum();
+        let merged: u64 = files.iter().map(|file| self.bytes(file)).sum();
         self.merged += merged;
         files
     }

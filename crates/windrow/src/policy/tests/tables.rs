@@ -47,6 +47,7 @@ pub(crate) fn tree(level_count: usize, levels: Vec<Vec<FileSummary<u32>>>) -> Tr
         levels,
         claims: Vec::new(),
         allowed: Vec::new(),
+        run_files: 0,
         logs: Vec::new(),
     }
 }

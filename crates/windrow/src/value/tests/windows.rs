@@ -5,11 +5,10 @@ use std::sync::atomic::Ordering;
 use proptest::prelude::*;
 
 use super::super::ValueWindows;
-use super::super::windows::{
-    FILES_OPEN_MAX, SMALL_WINDOW_BYTES, WINDOW_BYTES, WINDOWS_BYTES, WINDOWS_MAX,
-};
+use super::super::windows::{FILES_OPEN_MAX, SMALL_WINDOW_BYTES, WINDOW_BYTES, WINDOWS_BYTES};
 use super::*;
 use crate::base::Account;
+use crate::base::limits::RUN_FILES_MAX;
 
 /// A few files with pointers into them.
 struct Fixture {
@@ -189,13 +188,13 @@ fn many_files_have_smaller_windows() {
             assert_eq!(read as u64, length);
         }
     }
-    let fixture = fixture(&vec![vec![100]; WINDOWS_MAX + 1]);
+    let fixture = fixture(&vec![vec![100]; RUN_FILES_MAX + 1]);
     let mut windows = fixture.windows(&Arc::default()).over(usize::MAX);
-    for file in (0..=WINDOWS_MAX).chain(1..=WINDOWS_MAX) {
+    for file in (0..=RUN_FILES_MAX).chain(1..=RUN_FILES_MAX) {
         fixture.read(&mut windows, file);
     }
     let opened = fixture.vfs.opened.load(Ordering::Relaxed);
-    assert_eq!(opened, WINDOWS_MAX + 1, "the rest was at hand");
+    assert_eq!(opened, RUN_FILES_MAX + 1, "the rest was at hand");
 }
 
 // I2
@@ -217,6 +216,7 @@ fn windows_are_small_where_memory_is_used_up() {
         assert_eq!(read as u64, length);
     }
 }
+
 // I2
 #[test]
 fn the_window_of_an_unsorted_file_is_small() {
@@ -234,7 +234,6 @@ fn the_window_of_an_unsorted_file_is_small() {
         "{read}"
     );
 }
-
 
 #[test]
 fn a_failed_read_leaves_what_the_window_had() {
