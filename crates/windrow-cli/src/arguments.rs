@@ -2,7 +2,9 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{bench, checkpoint, compact, drop_keyspace, dump, load, point, scan, verify};
+use crate::commands::{
+    bench, checkpoint, compact, drop_keyspace, dump, load, point, scan, values, verify,
+};
 use crate::demo;
 
 const EXAMPLES: &str = "\
@@ -63,6 +65,8 @@ pub(crate) enum Command {
         #[arg(value_name = "DB")]
         db: std::path::PathBuf,
     },
+    /// List the value files: how much of each is live, and what keeps it
+    Values(values::ValuesArgs),
     /// Check the manifest, the logs, every byte of the tables, and the values they point to
     Verify(verify::VerifyArgs),
     /// Merge a range of keys down to the last level

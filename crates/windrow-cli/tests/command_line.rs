@@ -389,7 +389,9 @@ fn every_command_speaks_json() {
     assert_eq!(report["operations"][1]["operation"], "read-modify-write");
     assert!(report["operations"][1]["p999_us"].is_f64() && report["p95_us"].is_f64());
     assert!(report["space_amplification"].is_f64() && report["block_reads_per_op"].is_f64());
-    for command in ["stats", "levels", "verify", "scan"] {
+    let values = json(&windrow(&folder, &["values", "db", "--json"]));
+    assert_eq!(values["keyspaces"][0]["name"], "default");
+    for command in ["stats", "levels", "values", "verify", "scan"] {
         assert!(
             !done(&windrow(&folder, &[command, "db"])).is_empty(),
             "{command}"
@@ -472,6 +474,97 @@ fn value_logs_are_shown() {
     assert!(done(&dump).contains(record), "{dump:?}");
 }
 
+/// A run that is half dead, logs of which one is collected, and a value that is not flushed.
+fn with_value_files(folder: &Path) {
+    let mut options = windrow::Options::default();
+    let keyspace = &mut options.keyspace;
+    keyspace.medium_in_place = windrow::MediumInPlace::Never;
+    keyspace.max_space_amp = 1.1;
+    keyspace.file_bytes = 4 << 10;
+    keyspace.base_bytes = 1 << 20;
+    keyspace.level0_runs = 1;
+    let db = windrow::Db::open(folder.join("db"), options).unwrap();
+    db.keyspace("empty").unwrap();
+    let map = db.keyspace("map").unwrap();
+    let put = |key: u8, length: usize| map.insert([key], vec![key; length]).unwrap();
+    for half in [100..104, 100..102] {
+        half.for_each(|key| put(key, 200));
+        db.flush().unwrap();
+    }
+    // A log is full with 16 KiB.
+    (0..32).for_each(|key| put(key, 2000));
+    db.flush().unwrap();
+    // Every other one dies, and logs are collected.
+    (0..32).step_by(2).for_each(|key| put(key, 20));
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    assert!(db.stats().collections > 0, "{:?}", db.stats());
+    put(77, 3000);
+    db.close().unwrap();
+}
+
+#[test]
+fn value_files_are_listed() {
+    let folder = TempDir::new().unwrap();
+    with_value_files(folder.path());
+    let shown = json(&windrow(&folder, &["values", "db", "--json"]));
+    assert_eq!(shown["keyspaces"][0]["name"], "empty");
+    assert_eq!(shown["keyspaces"][0]["files"], Value::Array(Vec::new()));
+    let map = &shown["keyspaces"][1];
+    let files = map["files"].as_array().unwrap();
+    let number = |value: &Value| value.as_u64().unwrap();
+    // Those with most that is dead first.
+    assert!(files.is_sorted_by_key(|file| std::cmp::Reverse(number(&file["dead_bytes"]))));
+    let of = |kind: &str| -> Vec<&Value> {
+        let files = files.iter();
+        files.filter(|file| file["kind"] == kind).collect()
+    };
+    // They are what statistics count, and each is what a file of the folder holds.
+    let stats = json(&windrow(&folder, &["stats", "db", "--json"]));
+    let stats = &stats["keyspaces"][1];
+    let sum = |kinds: &[&str], field: &str| -> u64 {
+        let files = kinds.iter().flat_map(|kind| of(kind));
+        files.map(|file| number(&file[field])).sum()
+    };
+    for field in ["bytes", "live_bytes", "dead_bytes"] {
+        assert_eq!(sum(&["run"], field), number(&stats["runs"][field]));
+        let logs = sum(&["log", "successor"], field);
+        assert_eq!(logs, number(&stats["value_logs"][field]));
+    }
+    assert_eq!(map["transient_bytes"], stats["runs"]["bytes"]);
+    for file in files {
+        let path = format!("db/{:06}.values", number(&file["number"]));
+        let length = fs::metadata(folder.path().join(path)).unwrap().len();
+        assert!(number(&file["bytes"]) <= length, "{file}");
+        let referred = file["references"].as_array().unwrap().iter();
+        let values: u64 = referred.map(|level| number(&level["values"])).sum();
+        assert_eq!(values, number(&file["live_values"]), "{file}");
+    }
+    // Of four values in a run two are dead, unless a merge has gathered the rest.
+    assert_eq!(sum(&["run"], "live_values"), 4);
+    assert_eq!(sum(&["log", "successor"], "live_values"), 16);
+    assert!(of("successor").iter().all(|file| file["dead_bytes"] == 0));
+    let kinds = map["kinds"].as_array().unwrap();
+    for kind in kinds {
+        let name = kind["kind"].as_str().unwrap();
+        assert_eq!(number(&kind["files"]), of(name).len() as u64);
+        assert_eq!(number(&kind["bytes"]), sum(&[name], "bytes"));
+    }
+
+    let first = windrow(&folder, &["values", "db", "--limit", "1", "--json"]);
+    let first = &json(&first)["keyspaces"][1];
+    assert_eq!(first["files"].as_array().unwrap(), &files[..1]);
+    assert_eq!(first["kinds"], map["kinds"]);
+
+    let listed = windrow(&folder, &["values", "db"]);
+    let listed = done(&listed);
+    assert!(listed.contains("empty: no value files"), "{listed}");
+    for word in ["run", "log", "successor", "level 1: 1 table"] {
+        assert!(listed.contains(word), "{word} in {listed}");
+    }
+    assert_eq!(code(&windrow(&folder, &["values", "nothing"])), 1);
+}
+
 #[test]
 fn commands_that_read_write_nothing() {
     let folder = TempDir::new().unwrap();
@@ -494,6 +587,7 @@ fn commands_that_read_write_nothing() {
         &["scan", "db"],
         &["stats", "db"],
         &["levels", "db"],
+        &["values", "db"],
         &["verify", "db"],
     ] {
         done(&windrow(&folder, command));

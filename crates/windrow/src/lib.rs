@@ -49,7 +49,8 @@ pub use base::{Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, SegmentId
 pub use block::PinnedValue;
 pub use codec::Compression;
 pub use engine::{
-    KeyspaceStats, LevelStats, MemoryUse, StallStats, Stats, ValueFileStats, VerifyReport,
+    KeyspaceStats, LevelStats, MemoryUse, StallStats, Stats, ValueFileReport, ValueFileStats,
+    ValueFileUse, ValueReferences, ValueRelocation, VerifyReport,
 };
 pub use events::{Event, EventListener};
 pub use options::{

@@ -9,6 +9,7 @@ pub(crate) mod load;
 pub(crate) mod point;
 pub(crate) mod scan;
 mod show;
+pub(crate) mod values;
 pub(crate) mod verify;
 
 use windrow::Result;
@@ -29,6 +30,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Scan(args) => scan::run(&args, output),
         Command::Stats { db, prometheus } => show::stats(&db, prometheus, output),
         Command::Levels { db } => show::levels(&db, output),
+        Command::Values(args) => values::run(&args, output),
         Command::Verify(args) => verify::run(&args, output),
         Command::Compact(args) => compact::run(&args, output),
         Command::Checkpoint(args) => checkpoint::run(&args, output),

@@ -195,12 +195,12 @@ fn levels_table(stats: &Stats) -> Table {
     table
 }
 
-fn plain_table() -> Table {
+pub(super) fn plain_table() -> Table {
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY);
     table
 }
 
-fn right(content: &impl ToString) -> Cell {
+pub(super) fn right(content: &impl ToString) -> Cell {
     Cell::new(content.to_string()).set_alignment(CellAlignment::Right)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Snapshot, View};
 use crate::base::{Error, Kind, Result};
-use crate::engine::{Handle, KeyspaceCore, Write};
+use crate::engine::{Handle, KeyspaceCore, ValueFileReport, Write};
 use crate::options::{self, Durability, KeyspaceOptions};
 use crate::read::visible::KeyRange;
 
@@ -115,6 +115,14 @@ impl Keyspace {
             .handle()
             .engine()
             .compact_range(self.core(), &range)
+    }
+
+    /// Its value files, ascending by number: how much of each is live, and what keeps it.
+    ///
+    /// # Errors
+    /// `NotFound` once the keyspace is dropped.
+    pub fn value_files(&self) -> Result<Vec<ValueFileReport>> {
+        self.latest.handle().engine().value_files(self.core())
     }
 
     fn default_durability(&self) -> Durability {

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use super::keyspace::ANSWERED_BY_MEMTABLES;
 use super::merge_job::{Claimed, MergeJob, summary};
-use super::stats::{KeyspaceStats, LevelStats, Stats, ValueFileStats};
-use super::value_log::ValueLog;
+use super::stats::{KeyspaceStats, LevelStats, Stats};
+use super::value_files::{ValueFileUse, value_stats};
 use super::{Engine, KeyspaceCore, filters};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
-use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, Record, ValueFileKind, Version};
+use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::bounded_capacities;
 use crate::read::visible::KeyRange;
@@ -301,37 +301,6 @@ fn no_keyspace(name: &str) -> Error {
     Error::new(ErrorKind::NotFound, message)
 }
 
-/// What the manifest knows of the value files of a kind, and `written` of how long those are that are
-/// being written.
-fn value_stats(
-    manifest: Option<&KeyspaceState>,
-    is_wanted: impl Fn(ValueFileKind) -> bool,
-    written: &ValueLog,
-) -> ValueFileStats {
-    let mut stats = ValueFileStats::default();
-    let Some(manifest) = manifest else {
-        return stats;
-    };
-    let through = manifest.values.referred_through();
-    let files = manifest.values.files.values();
-    for file in files.filter(|file| is_wanted(file.kind)) {
-        let number = file.file.number;
-        stats.files += 1;
-        stats.bytes += written.length_of(number).unwrap_or(file.file.end);
-        let moved = through.get(&number).copied().unwrap_or_default();
-        let live = file.referred.plus(moved).bytes;
-        stats.live_bytes += live;
-        let is_flushed = match file.kind {
-            ValueFileKind::SealedLog { last_sequence } => last_sequence <= manifest.flushed,
-            ValueFileKind::Run | ValueFileKind::OpenLog | ValueFileKind::Successor => true,
-        };
-        if is_flushed {
-            stats.dead_bytes += file.file.length.saturating_sub(live);
-        }
-    }
-    stats
-}
-
 fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> KeyspaceStats {
     let state = keyspace.state_full();
     let levels = state.version.levels();
@@ -356,8 +325,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
         }
     };
     let value_log = keyspace.value_log.lock();
-    let values =
-        |is_wanted: fn(ValueFileKind) -> bool| value_stats(manifest, is_wanted, &value_log);
+    let values = |uses: &[ValueFileUse]| value_stats(manifest, uses, &value_log);
     let dead = manifest.map(|manifest| &manifest.values.dead);
     let memtable_bytes: usize = state
         .memtables()
@@ -370,8 +338,8 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
         memtables: 1 + state.waiting.len(),
         gets_answered_by_memtables: keyspace.answered.sum(ANSWERED_BY_MEMTABLES),
         levels: (0..capacities.len()).map(level_stats).collect(),
-        runs: values(|kind| kind == ValueFileKind::Run),
-        value_logs: values(|kind| kind != ValueFileKind::Run),
+        runs: values(&[ValueFileUse::Run]),
+        value_logs: values(&[ValueFileUse::Log, ValueFileUse::Successor]),
         dead_lists: dead.map_or(0, BTreeMap::len),
         dead_list_bytes: dead.map_or(0, |lists| lists.values().map(|list| list.length).sum()),
     }

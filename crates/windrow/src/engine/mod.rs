@@ -8,7 +8,7 @@
 //! - [`reads`]: point reads and cursors.
 //! - [`jobs`]: what runs in the background and what starts it; [`stall`]: how writers wait for it.
 //! - [`events`]: what a listener hears of a full disk; of the rest it hears where that happens.
-//! - [`admin`]: flush, merge by hand, checks, statistics; [`checkpoint`]: a copy beside it.
+//! - [`admin`]: flush, merge by hand, checks, statistics, and of [`value_files`] each; [`checkpoint`]: a copy beside it.
 //!
 //! Invariants:
 //! - I1: A write is visible only after it is in the log and in its memtable, and writes become
@@ -49,6 +49,7 @@ mod snapshots;
 mod split_merge;
 mod stall;
 mod stats;
+mod value_files;
 mod value_log;
 mod verify;
 mod wal;
@@ -73,6 +74,7 @@ pub(crate) use keyspace::KeyspaceCore;
 pub use memory::MemoryUse;
 pub(crate) use reads::{StateCursor, StateView};
 pub use stats::{KeyspaceStats, LevelStats, StallStats, Stats, ValueFileStats, VerifyReport};
+pub use value_files::{ValueFileReport, ValueFileUse, ValueReferences, ValueRelocation};
 pub(crate) use write::Write;
 
 use catalog::Catalog;

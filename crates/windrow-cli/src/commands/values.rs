@@ -1,0 +1,245 @@
+//! `values`: the value files of a database, one by one.
+
+use std::cmp::Reverse;
+use std::path::PathBuf;
+
+use clap::Args;
+use comfy_table::{Cell, Table};
+use serde::Serialize;
+use windrow::{FileNumber, KeyspaceStats, Result, ValueFileReport, ValueFileUse};
+
+use super::show::{plain_table, right};
+use crate::outcome::Outcome;
+use crate::output::Output;
+use crate::store;
+use crate::text::{human_bytes, human_count};
+
+/// Arguments of `values`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+For each keyspace: its value files, those with most dead bytes first, and what they come to by kind.
+A run holds values of medium size until merges put them in place, a log large values as they were
+committed, a successor what was live in logs that were collected. A file goes when no table refers
+to it; with it go the relocations by which it leads pointers into collected logs on.
+
+Examples:
+  windrow values shop.db --limit 20
+  windrow values shop.db --json")]
+pub(crate) struct ValuesArgs {
+    /// Folder of the database
+    #[arg(value_name = "DB")]
+    db: PathBuf,
+
+    /// List no more than this many files of each keyspace
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+/// The value files of a keyspace.
+#[derive(Debug, Serialize)]
+struct Listing {
+    name: String,
+    /// What there is of each kind.
+    kinds: Vec<Total>,
+    /// Bytes of runs, which go when their values are in place.
+    transient_bytes: u64,
+    /// Those listed.
+    files: Vec<ValueFileReport>,
+}
+
+/// The files of one kind together.
+#[derive(Debug, Serialize)]
+struct Total {
+    kind: ValueFileUse,
+    files: u64,
+    bytes: u64,
+    live_values: u64,
+    live_bytes: u64,
+    dead_values: u64,
+    dead_bytes: u64,
+}
+
+pub(crate) fn run(args: &ValuesArgs, output: &mut Output) -> Result<Outcome> {
+    let db = store::open_to_read(&args.db)?;
+    let limit = args.limit.unwrap_or(usize::MAX);
+    let mut listings = Vec::new();
+    for KeyspaceStats { name, .. } in db.stats().keyspaces {
+        let files = db.keyspace(&name)?.value_files()?;
+        listings.push(Listing::new(name, files, limit));
+    }
+    output.object(&serde_json::json!({ "keyspaces": listings }))?;
+    for (position, listing) in listings.iter().enumerate() {
+        if position > 0 {
+            output.line("")?;
+        }
+        listing.show(output)?;
+    }
+    if listings.is_empty() {
+        output.line("no keyspaces yet")?;
+    }
+    db.close()?;
+    Ok(Outcome::Done)
+}
+
+impl Listing {
+    fn new(name: String, mut files: Vec<ValueFileReport>, limit: usize) -> Self {
+        let uses = [
+            ValueFileUse::Run,
+            ValueFileUse::Log,
+            ValueFileUse::Successor,
+        ];
+        let kinds: Vec<Total> = uses.map(|kind| Total::of(kind, &files)).into();
+        files.sort_by_key(|file| Reverse(file.dead_bytes));
+        files.truncate(limit);
+        Self {
+            name,
+            transient_bytes: kinds[0].bytes,
+            kinds,
+            files,
+        }
+    }
+
+    fn show(&self, output: &mut Output) -> Result<()> {
+        let all: u64 = self.kinds.iter().map(|kind| kind.files).sum();
+        if all == 0 {
+            return output.line(format_args!("{}: no value files", self.name));
+        }
+        output.line(format_args!(
+            "{}: {} value files, {} of them listed; {} in transient runs",
+            self.name,
+            human_count(all),
+            human_count(self.files.len() as u64),
+            human_bytes(self.transient_bytes)
+        ))?;
+        if !self.files.is_empty() {
+            output.line(files_table(&self.files))?;
+        }
+        output.line(kinds_table(&self.kinds))
+    }
+}
+
+impl Total {
+    fn of(kind: ValueFileUse, files: &[ValueFileReport]) -> Self {
+        let mut sum = Self {
+            kind,
+            files: 0,
+            bytes: 0,
+            live_values: 0,
+            live_bytes: 0,
+            dead_values: 0,
+            dead_bytes: 0,
+        };
+        for file in files.iter().filter(|file| file.kind == kind) {
+            sum.files += 1;
+            sum.bytes += file.bytes;
+            sum.live_values += file.live_values;
+            sum.live_bytes += file.live_bytes;
+            sum.dead_values += file.dead_values;
+            sum.dead_bytes += file.dead_bytes;
+        }
+        sum
+    }
+}
+
+fn files_table(files: &[ValueFileReport]) -> Table {
+    let mut table = plain_table();
+    table.set_header([
+        Cell::new("file"),
+        Cell::new("kind"),
+        right(&"bytes"),
+        right(&"live"),
+        right(&"dead"),
+        right(&"dead share"),
+        right(&"live values"),
+        right(&"dead values"),
+        Cell::new("referred to by"),
+        Cell::new("leads on from"),
+    ]);
+    for file in files {
+        table.add_row([
+            Cell::new(FileNumber(file.number)),
+            Cell::new(kind_of(file)),
+            right(&human_bytes(file.bytes)),
+            right(&human_bytes(file.live_bytes)),
+            right(&human_bytes(file.dead_bytes)),
+            right(&share(file.dead_bytes, file.bytes)),
+            right(&human_count(file.live_values)),
+            right(&human_count(file.dead_values)),
+            Cell::new(references(file)),
+            Cell::new(relocations(file)),
+        ]);
+    }
+    table
+}
+
+fn kinds_table(kinds: &[Total]) -> Table {
+    let mut table = plain_table();
+    table.set_header([
+        Cell::new("kind"),
+        right(&"files"),
+        right(&"bytes"),
+        right(&"live"),
+        right(&"dead"),
+        right(&"dead share"),
+        right(&"live values"),
+        right(&"dead values"),
+    ]);
+    for kind in kinds.iter().filter(|kind| kind.files > 0) {
+        table.add_row([
+            Cell::new(name_of(kind.kind)),
+            right(&human_count(kind.files)),
+            right(&human_bytes(kind.bytes)),
+            right(&human_bytes(kind.live_bytes)),
+            right(&human_bytes(kind.dead_bytes)),
+            right(&share(kind.dead_bytes, kind.bytes)),
+            right(&human_count(kind.live_values)),
+            right(&human_count(kind.dead_values)),
+        ]);
+    }
+    table
+}
+
+fn name_of(kind: ValueFileUse) -> &'static str {
+    match kind {
+        ValueFileUse::Run => "run",
+        ValueFileUse::Log => "log",
+        ValueFileUse::Successor => "successor",
+        _ => "other",
+    }
+}
+
+fn kind_of(file: &ValueFileReport) -> String {
+    let name = name_of(file.kind);
+    if file.is_open {
+        format!("{name}, open")
+    } else {
+        name.to_owned()
+    }
+}
+
+/// `part` of `whole` in per cent.
+fn share(part: u64, whole: u64) -> String {
+    format!("{:.0} %", part as f64 * 100.0 / whole.max(1) as f64)
+}
+
+/// The levels whose tables refer to `file`, each with its number of tables.
+fn references(file: &ValueFileReport) -> String {
+    let levels = file.references.iter().map(|it| {
+        let s = if it.tables == 1 { "" } else { "s" };
+        format!(
+            "level {}: {} table{s}",
+            it.level,
+            human_count(it.tables as u64)
+        )
+    });
+    levels.collect::<Vec<_>>().join(", ")
+}
+
+/// The collected logs from which `file` leads on, each with the values that are found so.
+fn relocations(file: &ValueFileReport) -> String {
+    let origins = file.relocations.iter().map(|it| {
+        let values = human_count(it.live_values);
+        format!("{}: {values} values", FileNumber(it.origin))
+    });
+    origins.collect::<Vec<_>>().join(", ")
+}
