@@ -179,7 +179,7 @@ fn check_round_trips(source: BlockSource, compression: Compression, order: Mediu
         write(&map, &mut model, &mut random, KEYS, 30);
         check(&map, &model, KEYS);
         db.flush().unwrap();
-        assert!(db.stats().keyspaces[0].runs.files > 0);
+        assert!(db.stats().run_bytes_written > 0);
         check(&map, &model, KEYS);
         write(&map, &mut model, &mut random, KEYS, 1500);
         check(&map, &model, KEYS);
@@ -959,6 +959,8 @@ fn a_value_of_a_gibibyte_is_a_value() {
 fn lists_of_dead_values_do_not_pile_up() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = with_logs();
+    // Merges could find whole logs dead, of which no list says anything any more.
+    let level0_runs = std::mem::replace(&mut options.keyspace.level0_runs, 64);
     options.keyspace.max_space_amp = f64::INFINITY;
     let db = Db::open(folder.path(), options.clone()).unwrap();
     let map = db.keyspace("map").unwrap();
@@ -977,6 +979,7 @@ fn lists_of_dead_values_do_not_pile_up() {
     let lists = db.stats().keyspaces[0].dead_lists;
     assert!(lists > 40, "{lists}");
     options.keyspace.max_space_amp = 1.1;
+    options.keyspace.level0_runs = level0_runs;
     let map = db.keyspace_with("map", options.keyspace).unwrap();
     db.wait_idle().unwrap();
     let stats = db.stats();
