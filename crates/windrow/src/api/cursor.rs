@@ -62,7 +62,7 @@ impl Cursor {
         reason = "a lending cursor cannot be an Iterator"
     )]
     pub fn next(&mut self) -> Result<bool> {
-        self.entries.moving().next()
+        self.entries.next()
     }
 
     /// Moves to the entry before; returns whether there is one.

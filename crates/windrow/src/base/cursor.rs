@@ -82,3 +82,9 @@ pub(crate) trait Cursor {
     /// The value of the entry; empty for a tombstone.
     fn value(&self) -> &[u8];
 }
+
+/// A cursor of which there can be more over the same entries.
+pub(crate) trait Sibling: Cursor {
+    /// A new cursor over the same entries.
+    fn sibling(&self) -> Self;
+}

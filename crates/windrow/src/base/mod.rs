@@ -10,11 +10,13 @@ pub(crate) mod ids;
 pub(crate) mod key;
 pub mod limits;
 pub(crate) mod prefix_index;
+mod striped;
 pub(crate) mod sync;
 
 pub(crate) use account::{Account, Held};
-pub(crate) use cursor::{Cursor, Step};
+pub(crate) use cursor::{Cursor, Sibling, Step};
 pub use error::{Error, ErrorKind, Result};
 pub use ids::{FileNumber, KeyspaceId, SegmentId};
 pub(crate) use key::Trailer;
 pub use key::{Kind, SequenceNumber};
+pub(crate) use striped::Striped;

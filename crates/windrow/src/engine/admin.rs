@@ -267,7 +267,12 @@ impl Engine {
 
     /// What the database has done and what it looks like.
     pub(crate) fn stats(&self) -> Stats {
+        let values = self.values.reads();
         let mut stats = Stats {
+            values_fetched: values.values_fetched,
+            run_reads: values.run_reads,
+            log_reads: values.log_reads,
+            values_ahead: values.values_ahead,
             sequence: self.visible.load(Ordering::Acquire),
             memory: self.memory(),
             reserve_bytes: self.reserve.held_bytes(),

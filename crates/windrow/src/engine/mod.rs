@@ -264,6 +264,7 @@ impl Handle {
             directory.to_owned(),
             options.block_source,
             options.open_files_max,
+            Arc::clone(&memory.tables.cursors),
         );
         let engine = Arc::new(Engine {
             directory: directory.to_owned(),

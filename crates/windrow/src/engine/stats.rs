@@ -1,12 +1,12 @@
 //! What the engine counts, and the picture of it that a user gets.
 //!
-//! Concurrency: counters are relaxed atomics. Those that every read touches are striped over cache
-//! lines by thread, so that readers do not contend; a sum over stripes may be a few operations old.
+//! Concurrency: counters are relaxed atomics; those that every read touches are striped.
 
 use std::array;
 use std::time::Duration;
 
 use super::memory::MemoryUse;
+use crate::base::Striped;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::options::KeyspaceOptions;
 use crate::policy::StallCause;
@@ -69,6 +69,14 @@ pub struct Stats {
     pub filter_rejects: u64,
     /// Filters that said yes where the run did not hold the key.
     pub filter_false_positives: u64,
+    /// Values apart from their keys that gets and scans have fetched.
+    pub values_fetched: u64,
+    /// Reads of transient runs that this took: less than one per value where scans read several at once.
+    pub run_reads: u64,
+    /// Reads of value logs that this took.
+    pub log_reads: u64,
+    /// Values that scans, finding that they would have to wait, asked the system for ahead.
+    pub values_ahead: u64,
     /// What is held in memory, by purpose.
     pub memory: MemoryUse,
     /// Writes that had to wait, by cause; every cause once.
@@ -241,60 +249,6 @@ impl VerifyReport {
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty()
     }
-}
-
-/// How many stripes a striped counter has.
-const STRIPES: usize = 16;
-
-/// `N` counters, striped over cache lines by thread.
-#[derive(Debug)]
-pub(crate) struct Striped<const N: usize>(Box<[Stripe<N>; STRIPES]>);
-
-#[derive(Debug)]
-#[repr(align(128))]
-struct Stripe<const N: usize>([AtomicU64; N]);
-
-impl<const N: usize> Striped<N> {
-    pub(crate) fn new() -> Self {
-        let stripe = |_| Stripe(array::from_fn(|_| AtomicU64::new(0)));
-        Self(Box::new(array::from_fn(stripe)))
-    }
-
-    /// Adds `count` to counter `index`.
-    #[inline]
-    pub(crate) fn add(&self, index: usize, count: u64) {
-        self.add_all([(index, count)]);
-    }
-
-    /// Adds each count to the counter with its index.
-    #[inline]
-    fn add_all(&self, counts: impl IntoIterator<Item = (usize, u64)>) {
-        let stripe = &self.0[stripe_of_this_thread()].0;
-        for (index, count) in counts {
-            if count > 0 {
-                stripe[index].fetch_add(count, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// The sum of counter `index` over all stripes.
-    pub(crate) fn sum(&self, index: usize) -> u64 {
-        self.0
-            .iter()
-            .map(|stripe| stripe.0[index].load(Ordering::Relaxed))
-            .sum()
-    }
-}
-
-/// The stripe that this thread counts in, dealt out in turn.
-#[inline]
-fn stripe_of_this_thread() -> usize {
-    static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-    thread_local! {
-        static STRIPE: usize =
-            NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
-    }
-    STRIPE.with(|stripe| *stripe)
 }
 
 /// How a writer waited.

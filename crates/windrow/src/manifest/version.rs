@@ -27,7 +27,7 @@ use crate::value::{
 
 use super::names::FileName;
 use super::state::{Contradiction, KeyspaceState};
-use super::values::{LogUse, ValueFileState, ValueState};
+use super::values::{LogUse, ValueFileKind, ValueFileState, ValueState};
 
 /// Files that may be deleted.
 #[derive(Debug, Default)]
@@ -128,6 +128,8 @@ impl Drop for FileHandle {
 #[derive(Debug)]
 pub(crate) struct ValueHandle {
     pub(crate) meta: ValueFileMeta,
+    /// Whether it is of a transient run.
+    pub(crate) is_run: bool,
     slot: Arc<ValueSlot>,
     /// Shared with the handles that the file had while it was being written.
     fate: Arc<Fate>,
@@ -337,6 +339,7 @@ impl ValueFiles {
                 Some(known) if known.meta == meta => Shared::clone(known),
                 known => Shared::new(ValueHandle {
                     meta,
+                    is_run: file.kind == ValueFileKind::Run,
                     slot: Arc::default(),
                     fate: known.map_or_else(
                         || fate(FileName::Values(meta.number)),

@@ -108,6 +108,13 @@ impl MemtableCursor {
         }
     }
 
+    /// A new cursor over the same memtable.
+    pub(crate) fn sibling(&self) -> Self {
+        Self {
+            position: self.position.sibling(),
+        }
+    }
+
     fn record(&self) -> Record<'_> {
         match self.position.record() {
             Some(record) => record,

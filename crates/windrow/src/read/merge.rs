@@ -17,7 +17,7 @@
 use std::cmp::Ordering;
 
 use crate::base::key::{compare_entries, compare_keys};
-use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber, Step, Trailer};
+use crate::base::{Cursor, Error, ErrorKind, Result, SequenceNumber, Sibling, Step, Trailer};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Direction {
@@ -318,6 +318,12 @@ fn seek_before(child: &mut impl Cursor, key: &[u8], sequence: SequenceNumber) ->
 /// The error of every move after a first error of `kind`.
 pub(crate) fn iteration_failed(kind: ErrorKind) -> Error {
     Error::new(kind, "this iteration met an error before and cannot go on")
+}
+
+impl<C: Sibling> Sibling for MergingCursor<C> {
+    fn sibling(&self) -> Self {
+        Self::new(self.children.iter().map(C::sibling).collect())
+    }
 }
 
 impl<C: Cursor> Cursor for MergingCursor<C> {

@@ -2,8 +2,9 @@
 //!
 //! [`get`] asks sources one after the other; [`source`], [`run`] and [`merge`] make one sorted stream
 //! of them, [`visible`] shows what a reader sees of it, and [`values`] fetches values that stand
-//! apart. [`state`] is what a reader holds.
+//! apart, which [`ahead`] has the system bring in before. [`state`] is what a reader holds.
 
+mod ahead;
 pub(crate) mod dead_stretch;
 pub(crate) mod get;
 pub(crate) mod merge;

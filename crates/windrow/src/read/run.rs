@@ -109,6 +109,11 @@ impl<C: OpenCursor> RunCursor<C> {
         }
     }
 
+    /// A new cursor over the same run.
+    pub(crate) fn sibling(&self) -> Self {
+        Self::new(Arc::clone(&self.tables), self.run.clone())
+    }
+
     /// Takes what was counted since the last call.
     pub(crate) fn take_counters(&mut self) -> ReadCounters {
         self.keep_counts();

@@ -8,7 +8,7 @@ use super::run::{Run, RunCursor};
 use super::state::ReadState;
 use super::visible::KeyRange;
 use crate::base::sync::Shared;
-use crate::base::{Cursor, Result, SequenceNumber, Step, Trailer};
+use crate::base::{Cursor, Result, SequenceNumber, Sibling, Step, Trailer};
 use crate::memtable::MemtableCursor;
 use crate::table::{OpenTables, ReadCounters, TableCursor};
 
@@ -64,6 +64,15 @@ macro_rules! either {
             SourceCursor::Run($cursor) => $call,
         }
     };
+}
+
+impl Sibling for SourceCursor {
+    fn sibling(&self) -> Self {
+        match self {
+            Self::Memtable(cursor) => Self::Memtable(cursor.sibling()),
+            Self::Run(cursor) => Self::Run(cursor.sibling()),
+        }
+    }
 }
 
 impl Cursor for SourceCursor {

@@ -7,9 +7,10 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::ahead::ReadAhead;
 use super::visible::VisibleCursor;
 use crate::base::sync::Shared;
-use crate::base::{Cursor, Error, Result};
+use crate::base::{Error, Result, Sibling};
 use crate::block::PinnedValue;
 use crate::manifest::{ValueFiles, ValueHandle};
 use crate::value::OpenValues;
@@ -28,6 +29,7 @@ impl ValueReader<'_> {
     /// `Corruption` that names key, file and offset where the value is damaged; `Io`.
     pub(super) fn read(self, key: &[u8], pointer: &[u8]) -> Result<PinnedValue> {
         let place = self.files.resolve(pointer)?;
+        self.open.count_read(place.file.is_run);
         let read = self
             .open
             .get(place.file.slot(), &place.file.meta)
@@ -38,6 +40,7 @@ impl ValueReader<'_> {
     /// As [`read`](Self::read), into `value`, whose content is replaced.
     pub(super) fn read_into(self, key: &[u8], pointer: &[u8], value: &mut Vec<u8>) -> Result<()> {
         let place = self.files.resolve(pointer)?;
+        self.open.count_read(place.file.is_run);
         let read = self
             .open
             .get(place.file.slot(), &place.file.meta)
@@ -61,11 +64,16 @@ pub(crate) struct EntryCursor<C> {
     fetched: OnceCell<Vec<u8>>,
     /// Memory for the next.
     spare: Cell<Vec<u8>>,
+    /// How many more values may be fetched before one looks ahead.
+    until_look: Cell<usize>,
+    /// Whether the cursor was moved otherwise than forward since one looked.
+    has_jumped: Cell<bool>,
+    ahead: Cell<Option<Box<ReadAhead<C>>>>,
     files: Shared<ValueFiles>,
     open: Arc<OpenValues>,
 }
 
-impl<C: Cursor> EntryCursor<C> {
+impl<C: Sibling> EntryCursor<C> {
     pub(crate) fn new(
         visible: VisibleCursor<C>,
         files: Shared<ValueFiles>,
@@ -75,18 +83,36 @@ impl<C: Cursor> EntryCursor<C> {
             visible,
             fetched: OnceCell::new(),
             spare: Cell::default(),
+            until_look: Cell::new(0),
+            has_jumped: Cell::new(false),
+            ahead: Cell::default(),
             files,
             open,
         }
     }
 
-    /// The cursor underneath, to be moved.
+    /// The cursor underneath, to be moved anywhere.
     #[inline]
     pub(crate) fn moving(&mut self) -> &mut VisibleCursor<C> {
+        self.leave();
+        self.until_look.set(0);
+        self.has_jumped.set(true);
+        &mut self.visible
+    }
+
+    /// Moves to the next entry; returns whether there is one.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<bool> {
+        self.leave();
+        self.visible.next()
+    }
+
+    /// Forgets the value of the present entry.
+    #[inline]
+    fn leave(&mut self) {
         if let Some(value) = self.fetched.take() {
             self.spare.set(value);
         }
-        &mut self.visible
     }
 
     /// The value; empty while invalid.
@@ -110,10 +136,27 @@ impl<C: Cursor> EntryCursor<C> {
                 files: &self.files,
                 open: &self.open,
             };
+            match self.until_look.get() {
+                0 => self.look(reader, pointer),
+                values => self.until_look.set(values - 1),
+            }
             reader.read_into(self.visible.key(), pointer, &mut value)?;
             self.fetched.get_or_init(|| value);
         }
         Ok(self.fetched.get().map_or(&[], Vec::as_slice))
+    }
+
+    /// Looks ahead before a value is fetched.
+    #[inline(never)]
+    fn look(&self, reader: ValueReader<'_>, pointer: &[u8]) {
+        let ahead = self.ahead.take();
+        let mut ahead = ahead.unwrap_or_else(|| Box::new(ReadAhead::new(reader)));
+        if self.has_jumped.take() {
+            ahead.begin();
+        }
+        self.until_look
+            .set(ahead.look(&self.visible, reader, pointer));
+        self.ahead.set(Some(ahead));
     }
 }
 

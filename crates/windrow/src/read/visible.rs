@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::dead_stretch::{DeadStretch, PASSED_MIN, Sight};
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{Cursor, Result, SequenceNumber, Step};
+use crate::base::{Cursor, Result, SequenceNumber, Sibling, Step};
 
 /// The keys that a cursor may show.
 #[derive(Debug, Clone)]
@@ -105,6 +105,15 @@ pub(crate) struct VisibleCursor<C> {
     shown_value: Vec<u8>,
     /// Whether the copy's value is a pointer.
     shown_pointer: bool,
+}
+
+impl<C: Sibling> VisibleCursor<C> {
+    /// A new cursor that sees the same.
+    pub(super) fn sibling(&self) -> Self {
+        let mut sibling = Self::new(self.merged.sibling(), self.sequence, self.range.clone());
+        sibling.dead.clone_from(&self.dead);
+        sibling
+    }
 }
 
 impl<C: Cursor> VisibleCursor<C> {

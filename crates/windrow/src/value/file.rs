@@ -1,7 +1,7 @@
 //! An open value file, for point reads.
 //!
-//! *Mapped*: values that are stored as they are are lent in place, and the file itself is not kept
-//! open. *Buffered*: each read is one `pread` of the record.
+//! *Mapped*: values that are stored as they are are lent in place. *Buffered*: each read is one `pread`
+//! of the record.
 //!
 //! Invariants:
 //! - I1. No value leaves that did not pass the checks of its record in the same call.
@@ -11,6 +11,7 @@
 //! Concurrency: shared freely; nothing here blocks but I/O.
 
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::block::PinnedValue;
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::options::BlockSource;
-use crate::vfs::{File, OpenMode, Region, Vfs, read_exact_at};
+use crate::vfs::{Advice, File, OpenMode, Region, Vfs, read_exact_at};
 
 use super::pointer::ValuePointer;
 use super::relocation::RelocationTable;
@@ -30,13 +31,9 @@ use super::{ValueFileMeta, record};
 pub(crate) struct ValueFile {
     name: String,
     meta: ValueFileMeta,
-    source: Source,
-}
-
-#[derive(Debug)]
-enum Source {
-    Mapped(Arc<Region>),
-    Buffered(Arc<dyn File>),
+    file: Arc<dyn File>,
+    /// The mapping to read; without one the file is read.
+    region: Option<Arc<Region>>,
 }
 
 /// Opens the file `name` that `meta` describes and checks that its records are there.
@@ -76,25 +73,34 @@ impl ValueFile {
     ) -> Result<Self> {
         let name = super::file_name(meta.number);
         let file = open_whole(vfs, directory, &name, meta)?;
-        let source = match source {
+        let region = match source {
             BlockSource::Mapped if !meta.is_growing() => {
                 let region = file.map(meta.end);
-                Source::Mapped(
-                    region.map_err(|error| Error::io("map", &directory.join(&name), error))?,
-                )
+                Some(region.map_err(|error| Error::io("map", &directory.join(&name), error))?)
             }
-            _ => Source::Buffered(file),
+            _ => None,
         };
         Ok(Self {
             name,
             meta: *meta,
-            source,
+            file,
+            region,
         })
+    }
+
+    /// Whether the byte at `offset` can be read without waiting for a device.
+    pub(crate) fn is_at_hand(&self, offset: u64) -> bool {
+        self.file.is_at_hand(offset)
+    }
+
+    /// Has the system bring in `range`, behind the caller's back and if it likes.
+    pub(crate) fn will_need(&self, range: Range<u64>) {
+        self.file.advise(range, Advice::WillNeed);
     }
 
     /// The value of `key` that `pointer` leads to, in place where it can be.
     pub(crate) fn read(&self, key: &[u8], pointer: &ValuePointer) -> Result<PinnedValue> {
-        if let Source::Mapped(region) = &self.source {
+        if let Some(region) = &self.region {
             let (record, end) = self.mapped(region, pointer)?;
             let (codec, body) = self.located(record::verify(record, key, pointer), pointer)?;
             if codec == Compression::None {
@@ -118,9 +124,9 @@ impl ValueFile {
         pointer: &ValuePointer,
         value: &mut Vec<u8>,
     ) -> Result<()> {
-        let outcome = match &self.source {
-            Source::Mapped(region) => self.copy(region, key, pointer, value),
-            Source::Buffered(file) => self.load(&**file, key, pointer, value),
+        let outcome = match &self.region {
+            Some(region) => self.copy(region, key, pointer, value),
+            None => self.load(key, pointer, value),
         };
         if outcome.is_err() {
             value.clear();
@@ -134,8 +140,8 @@ impl ValueFile {
         table: &RelocationTable,
         pointer: &ValuePointer,
     ) -> Result<ValuePointer> {
-        let read = |buffer: &mut [u8], offset: u64| match &self.source {
-            Source::Mapped(region) => {
+        let read = |buffer: &mut [u8], offset: u64| match &self.region {
+            Some(region) => {
                 let bytes = usize::try_from(offset).ok();
                 let bytes = bytes.and_then(|offset| region.bytes().get(offset..));
                 let bytes = bytes.and_then(|bytes| bytes.get(..buffer.len()));
@@ -145,7 +151,7 @@ impl ValueFile {
                 );
                 Ok(())
             }
-            Source::Buffered(file) => read_exact_at(&**file, buffer, offset)
+            None => read_exact_at(&*self.file, buffer, offset)
                 .map_err(|error| Error::read(&self.name, offset, error)),
         };
         table.relocate(pointer, &self.name, read)
@@ -164,18 +170,12 @@ impl ValueFile {
     }
 
     /// Reads the record into `value`, where the value moves to the front or is unpacked.
-    fn load(
-        &self,
-        file: &dyn File,
-        key: &[u8],
-        pointer: &ValuePointer,
-        value: &mut Vec<u8>,
-    ) -> Result<()> {
+    fn load(&self, key: &[u8], pointer: &ValuePointer, value: &mut Vec<u8>) -> Result<()> {
         self.located(pointer.check_within(&self.meta), pointer)?;
         let length = usize::try_from(pointer.record_bytes).map_err(|_| self.too_long(pointer))?;
         value.clear();
         value.resize(length, 0);
-        read_exact_at(file, value, pointer.offset)
+        read_exact_at(&*self.file, value, pointer.offset)
             .map_err(|error| Error::read(&self.name, pointer.offset, error))?;
         let (codec, body) = self.located(record::verify(value, key, pointer), pointer)?;
         let start = length - body.len();

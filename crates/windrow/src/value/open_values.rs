@@ -20,7 +20,7 @@ use arc_swap::{ArcSwapOption, Guard};
 
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
-use crate::base::{Error, ErrorKind, Result};
+use crate::base::{Account, Error, ErrorKind, Result, Striped};
 use crate::options::BlockSource;
 use crate::vfs::Vfs;
 
@@ -66,6 +66,28 @@ pub(crate) struct OpenValues {
     is_closed: AtomicBool,
     /// Whether writing or syncing a value log has failed, so that what was written last may be gone.
     is_in_doubt: AtomicBool,
+    /// The memory of cursors.
+    cursors: Arc<Account>,
+    counters: Striped<4>,
+}
+
+/// What is counted of reading values.
+const RUN_READS: usize = 0;
+const LOG_READS: usize = 1;
+const VALUES_AHEAD: usize = 2;
+const VALUES_FETCHED: usize = 3;
+
+/// What reads have taken from value files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ValueReads {
+    /// Values that were fetched.
+    pub(crate) values_fetched: u64,
+    /// Reads of transient runs.
+    pub(crate) run_reads: u64,
+    /// Reads of value logs.
+    pub(crate) log_reads: u64,
+    /// Values that the system was asked for before they were fetched.
+    pub(crate) values_ahead: u64,
 }
 
 /// An open value file on loan from its slot.
@@ -91,6 +113,7 @@ impl OpenValues {
         directory: PathBuf,
         source: BlockSource,
         open_max: usize,
+        cursors: Arc<Account>,
     ) -> Self {
         Self {
             vfs,
@@ -100,6 +123,35 @@ impl OpenValues {
             clock: Mutex::default(),
             is_closed: AtomicBool::new(false),
             is_in_doubt: AtomicBool::new(false),
+            cursors,
+            counters: Striped::new(),
+        }
+    }
+
+    /// The account of what cursors hold.
+    pub(crate) fn cursors(&self) -> &Arc<Account> {
+        &self.cursors
+    }
+
+    /// Counts a value that took a read of a run or of a value log.
+    #[inline]
+    pub(crate) fn count_read(&self, is_run: bool) {
+        let kind = if is_run { RUN_READS } else { LOG_READS };
+        self.counters.add_all([(VALUES_FETCHED, 1), (kind, 1)]);
+    }
+
+    /// Counts values that the system was asked for.
+    pub(crate) fn count_ahead(&self, values: u64) {
+        self.counters.add(VALUES_AHEAD, values);
+    }
+
+    /// What was counted.
+    pub(crate) fn reads(&self) -> ValueReads {
+        ValueReads {
+            values_fetched: self.counters.sum(VALUES_FETCHED),
+            run_reads: self.counters.sum(RUN_READS),
+            log_reads: self.counters.sum(LOG_READS),
+            values_ahead: self.counters.sum(VALUES_AHEAD),
         }
     }
 

@@ -44,6 +44,8 @@ pub enum Advice {
     Random,
     /// From front to back: read ahead.
     Sequential,
+    /// The bytes of the range will be needed soon: they are read behind the caller's back.
+    WillNeed,
     /// The bytes of the range will not be needed again soon.
     DontNeed,
 }
@@ -117,6 +119,13 @@ pub trait File: Send + Sync + Debug {
 
     /// Tells how `range` will be read; has no effect on any result.
     fn advise(&self, range: Range<u64>, advice: Advice);
+
+    /// Whether the byte at `offset` can be read without waiting for a device. Who does not know says
+    /// yes, and nobody reads ahead then.
+    fn is_at_hand(&self, offset: u64) -> bool {
+        let _ = offset;
+        true
+    }
 
     /// Maps the first `length` bytes for reading. The file is never truncated while mapped.
     fn map(&self, length: u64) -> io::Result<Arc<Region>>;

@@ -3,7 +3,8 @@
 //! Owns the only system calls of the engine: positioned reads and writes, `fdatasync` (on Apple
 //! systems the full flush that the standard library makes of it), preallocation, read advice,
 //! mappings and the lock. Where a target lacks preallocation or advice, `reserve` answers
-//! `Unsupported` and advice does nothing; both are allowed by the traits.
+//! `Unsupported` and advice does nothing; both are allowed by the traits. What is in the page cache
+//! only Linux tells.
 //!
 //! Invariants:
 //! - I1: a [`Mapping`] covers only bytes that the file had when it was mapped.
@@ -197,6 +198,7 @@ impl File for OsFile {
         let advice = match advice {
             Advice::Random => rustix::fs::Advice::Random,
             Advice::Sequential => rustix::fs::Advice::Sequential,
+            Advice::WillNeed => rustix::fs::Advice::WillNeed,
             Advice::DontNeed => rustix::fs::Advice::DontNeed,
         };
         let Some(length) = NonZeroU64::new(range.end.saturating_sub(range.start)) else {
@@ -208,6 +210,18 @@ impl File for OsFile {
 
     #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
     fn advise(&self, _: Range<u64>, _: Advice) {}
+
+    /// Reads a byte, but only from the page cache. A file system that cannot do that is not asked
+    /// further: whatever else it answers counts as yes.
+    #[cfg(target_os = "linux")]
+    fn is_at_hand(&self, offset: u64) -> bool {
+        use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
+        let mut byte = [0];
+        let mut buffers = [io::IoSliceMut::new(&mut byte)];
+        let read = preadv2(&self.0, &mut buffers, offset, ReadWriteFlags::NOWAIT);
+        !matches!(read, Err(Errno::AGAIN))
+    }
 
     fn map(&self, length: u64) -> io::Result<Arc<Region>> {
         if length > self.length()? {

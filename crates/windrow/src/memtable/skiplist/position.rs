@@ -49,6 +49,11 @@ impl Position {
         Self { list, stand }
     }
 
+    /// A position in the same list, on no entry.
+    pub(in crate::memtable) fn sibling(&self) -> Self {
+        Self::new(Arc::clone(&self.list))
+    }
+
     /// The entry it stands on.
     #[inline]
     pub(in crate::memtable) fn record(&self) -> Option<Record<'_>> {

@@ -21,7 +21,8 @@ fn fixture(count: u64, open_max: usize) -> Fixture {
         })
         .collect();
     let shared = Arc::clone(&vfs) as Arc<dyn crate::vfs::Vfs>;
-    let values = OpenValues::new(shared, "".into(), BlockSource::Mapped, open_max);
+    let source = BlockSource::Mapped;
+    let values = OpenValues::new(shared, "".into(), source, open_max, Arc::default());
     Fixture { vfs, values, files }
 }
 
