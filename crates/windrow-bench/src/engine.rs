@@ -56,6 +56,28 @@ pub trait Scan {
     fn value(&self) -> Result<&[u8]>;
 }
 
+/// Values apart from their keys that gets and scans have read; none where the engine does not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ValuesApart {
+    /// From transient runs.
+    pub run_reads: u64,
+    /// From value logs.
+    pub log_reads: u64,
+    /// Those that scans asked the system for before they read them.
+    pub asked_ahead: u64,
+}
+
+impl ValuesApart {
+    /// What was read since `before`.
+    pub(crate) fn since(self, before: Self) -> Self {
+        Self {
+            run_reads: self.run_reads - before.run_reads,
+            log_reads: self.log_reads - before.log_reads,
+            asked_ahead: self.asked_ahead - before.asked_ahead,
+        }
+    }
+}
+
 /// Totals of an engine since it was opened.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counters {
@@ -65,6 +87,8 @@ pub struct Counters {
     pub read_bytes: u64,
     /// Blocks that gets and scans consulted, where the engine tells.
     pub block_reads: Option<u64>,
+    /// Values apart from their keys that gets and scans have read.
+    pub values_apart: ValuesApart,
     /// Filters that gets asked, where the engine tells.
     pub filter_probes: Option<u64>,
     /// Filters that said yes where the key was absent, where the engine tells.

@@ -32,7 +32,7 @@ pub use args::{
     MediumOrderArg, PresetArg, parse_bytes,
 };
 pub use data::{Checked, DataSet, Mix, ValueSizes};
-pub use engine::{Counters, Engine, LevelShape, Scan, StallShape, TrafficShape};
+pub use engine::{Counters, Engine, LevelShape, Scan, StallShape, TrafficShape, ValuesApart};
 pub use garnering::{GarneringArgs, GarneringRow, garnering, garnering_header};
 pub use load::Load;
 pub use report::{Report, header, row};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{LevelShape, OperationReport, Percentiles, StallShape, TrafficShape};
+use crate::{LevelShape, OperationReport, Percentiles, StallShape, TrafficShape, ValuesApart};
 
 /// The result of one load.
 #[derive(Debug, Clone, Serialize)]
@@ -41,6 +41,8 @@ pub struct Report {
     pub block_reads: Option<u64>,
     /// The same per operation.
     pub block_reads_per_op: Option<f64>,
+    /// Values apart from their keys that gets and scans have read.
+    pub values_apart: ValuesApart,
     /// Filters that gets asked, where the engine tells.
     pub filter_probes: Option<u64>,
     /// Filters that said yes where the key was absent, where the engine tells.
@@ -127,6 +129,13 @@ pub fn row(report: &Report) -> String {
                 latencies(&kind.latency)
             )
         }));
+    }
+    let apart = report.values_apart;
+    if apart != ValuesApart::default() {
+        lines.push(format!(
+            "  values apart: {} read from runs, {} from logs, {} asked for ahead",
+            apart.run_reads, apart.log_reads, apart.asked_ahead
+        ));
     }
     lines.extend(report.stalls_by_cause.iter().map(|stall| {
         format!(

@@ -199,6 +199,7 @@ impl<E: Engine> Job<'_, E> {
             io_amplification: per_given(written_bytes + read_bytes),
             block_reads,
             block_reads_per_op: block_reads.map(per_op),
+            values_apart: after.values_apart.since(before.values_apart),
             filter_probes: difference(before, after, |counters| counters.filter_probes),
             filter_false_positives: difference(before, after, |counters| {
                 counters.filter_false_positives

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use windrow::{Cursor, Db, Keyspace, Result};
 
-use crate::{BenchArgs, Counters, Engine, LevelShape, Scan, StallShape, TrafficShape};
+use crate::{BenchArgs, Counters, Engine, LevelShape, Scan, StallShape, TrafficShape, ValuesApart};
 
 /// Windrow with one keyspace.
 pub struct WindrowEngine {
@@ -60,6 +60,11 @@ impl Engine for WindrowEngine {
             written_bytes: stats.written_bytes(),
             read_bytes: stats.read_bytes(),
             block_reads: Some(stats.block_reads),
+            values_apart: ValuesApart {
+                run_reads: stats.run_reads,
+                log_reads: stats.log_reads,
+                asked_ahead: stats.values_ahead,
+            },
             filter_probes: Some(stats.filter_probes),
             filter_false_positives: Some(stats.filter_false_positives),
             stalls: Some(stats.stall_count()),

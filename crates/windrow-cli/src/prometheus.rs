@@ -208,6 +208,24 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
+            "windrow_run_reads_total",
+            "Values that gets and scans have read from transient runs.",
+            stats.run_reads,
+        ),
+        (
+            Counter,
+            "windrow_log_reads_total",
+            "Values that gets and scans have read from value logs.",
+            stats.log_reads,
+        ),
+        (
+            Counter,
+            "windrow_values_ahead_total",
+            "Values that scans asked the system for before they read them.",
+            stats.values_ahead,
+        ),
+        (
+            Counter,
             "windrow_filter_probes_total",
             "Filters asked.",
             stats.filter_probes,

@@ -269,7 +269,6 @@ impl Engine {
     pub(crate) fn stats(&self) -> Stats {
         let values = self.values.reads();
         let mut stats = Stats {
-            values_fetched: values.values_fetched,
             run_reads: values.run_reads,
             log_reads: values.log_reads,
             values_ahead: values.values_ahead,

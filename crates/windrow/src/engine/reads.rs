@@ -144,9 +144,11 @@ impl Engine {
     /// Adds what a cursor has counted.
     pub(crate) fn count_scan(&self, cursor: &mut StateCursor) {
         let mut counters = ReadCounters::default();
-        for source in cursor.moving().merged_mut().children_mut() {
-            counters.add(&source.take_counters());
-        }
+        cursor.visit_merged(|merged| {
+            for source in merged.children_mut() {
+                counters.add(&source.take_counters());
+            }
+        });
         self.counters.add_read(0, &counters);
     }
 }

@@ -69,13 +69,12 @@ pub struct Stats {
     pub filter_rejects: u64,
     /// Filters that said yes where the run did not hold the key.
     pub filter_false_positives: u64,
-    /// Values apart from their keys that gets and scans have fetched.
-    pub values_fetched: u64,
-    /// Reads of transient runs that this took: less than one per value where scans read several at once.
+    /// Values that gets and scans have read from transient runs.
     pub run_reads: u64,
-    /// Reads of value logs that this took.
+    /// Values that gets and scans have read from value logs.
     pub log_reads: u64,
-    /// Values that scans, finding that they would have to wait, asked the system for ahead.
+    /// Values that scans, which would have had to wait for them, asked the system for before they read
+    /// them.
     pub values_ahead: u64,
     /// What is held in memory, by purpose.
     pub memory: MemoryUse,

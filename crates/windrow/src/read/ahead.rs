@@ -6,8 +6,8 @@
 //! Where values lie near to one another, as in a run, a window takes one call per file.
 //!
 //! It costs a scan in the page cache next to nothing: only now and then one *looks* whether the value
-//! that is fetched is at hand, seldomer each time it is. The third in a row that is not sends the
-//! scout, and a window of which everything is at hand calls it back.
+//! that is fetched is at hand, seldomer each time it is. The third that is not sends the scout, and a
+//! window of which everything is at hand calls it back.
 //!
 //! Invariants:
 //! - I1. What a cursor answers does not depend on it: errors of the scout are left to the cursor, which
@@ -38,17 +38,21 @@ const STEPS_PER_VALUE: usize = 8;
 /// Records with no more than this between them are asked for together.
 const GAP_BYTES: u64 = 16 << 10;
 
-/// How many values in a row are waited for before a scout is sent.
+/// How many values that were not at hand, near to one another, come before a scout is sent.
 const WAITS: u32 = 2;
 
-/// How many values are fetched at most between two looks while all are at hand.
-const INTERVAL_MAX: usize = 32;
+/// How many values are fetched from one look to the next while all are at hand: twice as many each time,
+/// at first twice this, and two behind one that was not.
+const INTERVAL_MIN: usize = 8;
+
+/// The most of them.
+const INTERVAL_MAX: usize = 64;
 
 /// What goes ahead of one cursor.
 pub(super) struct ReadAhead<C> {
     /// Stands behind what was asked for.
     scout: Option<VisibleCursor<C>>,
-    /// How many looks in a row have met a value that was not at hand.
+    /// How many of the last looks have met a value that was not at hand.
     waits: u32,
     /// How many values are fetched until the next look while all are at hand.
     interval: usize,
@@ -73,10 +77,10 @@ impl<C: Sibling> ReadAhead<C> {
         Self {
             scout: None,
             waits: 0,
-            interval: 1,
+            interval: INTERVAL_MIN,
             window: WINDOW_MIN,
             ahead: 0,
-            wanted: Vec::with_capacity(WINDOW_MAX),
+            wanted: Vec::new(),
             _memory: Held::new(reader.open.cursors(), bytes as u64),
         }
     }
@@ -84,7 +88,12 @@ impl<C: Sibling> ReadAhead<C> {
     /// The cursor stands elsewhere: nothing is known of what comes there.
     pub(super) fn begin(&mut self) {
         self.waits = 0;
-        self.interval = 1;
+        self.interval = INTERVAL_MIN;
+    }
+
+    /// What goes ahead, once it does.
+    pub(super) fn scout(&mut self) -> Option<&mut VisibleCursor<C>> {
+        self.scout.as_mut()
     }
 
     /// Asks for what will be needed soon, where that has to be waited for, before the value is fetched
@@ -105,7 +114,9 @@ impl<C: Sibling> ReadAhead<C> {
                 (self.window, self.ahead) = (WINDOW_MIN, 0);
                 return 0;
             }
-            self.waits = 0;
+            if self.interval >= INTERVAL_MIN {
+                self.waits = 0;
+            }
             self.interval = (2 * self.interval).min(INTERVAL_MAX);
             return self.interval - 1;
         }

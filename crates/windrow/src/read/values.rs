@@ -107,6 +107,14 @@ impl<C: Sibling> EntryCursor<C> {
         self.visible.next()
     }
 
+    /// Visits the cursor over all entries, and that of what goes ahead.
+    pub(crate) fn visit_merged(&mut self, mut visit: impl FnMut(&mut C)) {
+        visit(self.visible.merged_mut());
+        if let Some(scout) = self.ahead.get_mut().as_mut().and_then(|it| it.scout()) {
+            visit(scout.merged_mut());
+        }
+    }
+
     /// Forgets the value of the present entry.
     #[inline]
     fn leave(&mut self) {

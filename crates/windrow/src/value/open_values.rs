@@ -68,20 +68,17 @@ pub(crate) struct OpenValues {
     is_in_doubt: AtomicBool,
     /// The memory of cursors.
     cursors: Arc<Account>,
-    counters: Striped<4>,
+    counters: Striped<3>,
 }
 
 /// What is counted of reading values.
 const RUN_READS: usize = 0;
 const LOG_READS: usize = 1;
 const VALUES_AHEAD: usize = 2;
-const VALUES_FETCHED: usize = 3;
 
 /// What reads have taken from value files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ValueReads {
-    /// Values that were fetched.
-    pub(crate) values_fetched: u64,
     /// Reads of transient runs.
     pub(crate) run_reads: u64,
     /// Reads of value logs.
@@ -133,11 +130,11 @@ impl OpenValues {
         &self.cursors
     }
 
-    /// Counts a value that took a read of a run or of a value log.
+    /// Counts the read of a value in a run or in a value log.
     #[inline]
     pub(crate) fn count_read(&self, is_run: bool) {
-        let kind = if is_run { RUN_READS } else { LOG_READS };
-        self.counters.add_all([(VALUES_FETCHED, 1), (kind, 1)]);
+        self.counters
+            .add(if is_run { RUN_READS } else { LOG_READS }, 1);
     }
 
     /// Counts values that the system was asked for.
@@ -148,7 +145,6 @@ impl OpenValues {
     /// What was counted.
     pub(crate) fn reads(&self) -> ValueReads {
         ValueReads {
-            values_fetched: self.counters.sum(VALUES_FETCHED),
             run_reads: self.counters.sum(RUN_READS),
             log_reads: self.counters.sum(LOG_READS),
             values_ahead: self.counters.sum(VALUES_AHEAD),

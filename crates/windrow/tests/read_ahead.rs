@@ -1,0 +1,482 @@
+//! Cursors over values apart from their keys read ahead where they would have to wait, and only there:
+//! on a file system that says what is at hand, and notes what it is asked for.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the tests stand outside of the engine, and change a file behind its back"
+)]
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::{Bound, Range};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use windrow::vfs::{Advice, File, LockGuard, OpenMode, OsVfs, Region, Vfs};
+use windrow::{BlockSource, Cursor, Db, ErrorKind, Keyspace, Options};
+
+const SOURCES: [BlockSource; 2] = [BlockSource::Mapped, BlockSource::Buffered];
+
+/// The most values that are asked for at once.
+const WINDOW_MAX: u64 = 64;
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What a [`ColdVfs`] was asked.
+#[derive(Debug, Default)]
+struct Asked {
+    /// Whether nothing is at hand but what was asked for.
+    is_cold: bool,
+    /// Whether advice does nothing.
+    is_deaf: bool,
+    /// What was to be brought in, in order.
+    advised: Vec<(PathBuf, Range<u64>)>,
+    /// How often it was asked what is at hand.
+    looks: usize,
+}
+
+/// The real file system, with a page cache of its own imagination.
+#[derive(Debug, Clone, Default)]
+struct ColdVfs(Arc<Mutex<Asked>>);
+
+impl ColdVfs {
+    fn cold() -> Self {
+        let vfs = Self::default();
+        vfs.0.lock().unwrap().is_cold = true;
+        vfs
+    }
+
+    /// What was asked since the last call.
+    fn take(&self) -> Asked {
+        let mut asked = self.0.lock().unwrap();
+        let fresh = Asked {
+            is_cold: asked.is_cold,
+            is_deaf: asked.is_deaf,
+            ..Asked::default()
+        };
+        std::mem::replace(&mut asked, fresh)
+    }
+
+    fn file(&self, path: &Path, file: io::Result<Arc<dyn File>>) -> io::Result<Arc<dyn File>> {
+        Ok(Arc::new(ColdFile {
+            file: file?,
+            path: path.to_owned(),
+            vfs: self.clone(),
+        }))
+    }
+}
+
+impl Vfs for ColdVfs {
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        OsVfs.create_dir_all(path)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
+        self.file(path, OsVfs.create(path))
+    }
+
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        self.file(path, OsVfs.open(path, mode))
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        OsVfs.list(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        OsVfs.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        OsVfs.remove(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        OsVfs.sync_dir(path)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
+        OsVfs.lock(path)
+    }
+}
+
+#[derive(Debug)]
+struct ColdFile {
+    file: Arc<dyn File>,
+    path: PathBuf,
+    vfs: ColdVfs,
+}
+
+impl File for ColdFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<usize> {
+        self.file.write_at(buffer, offset)
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        self.file.length()
+    }
+
+    fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
+        self.file.reserve(offset, length)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn advise(&self, range: Range<u64>, advice: Advice) {
+        if advice == Advice::WillNeed {
+            let mut asked = self.vfs.0.lock().unwrap();
+            asked.advised.push((self.path.clone(), range));
+        }
+    }
+
+    fn is_at_hand(&self, offset: u64) -> bool {
+        let mut asked = self.vfs.0.lock().unwrap();
+        asked.looks += 1;
+        let is_asked_for = || {
+            let mut advised = asked.advised.iter();
+            advised.any(|(path, range)| *path == self.path && range.contains(&offset))
+        };
+        !asked.is_cold || !asked.is_deaf && is_asked_for()
+    }
+
+    fn map(&self, length: u64) -> io::Result<Arc<Region>> {
+        self.file.map(length)
+    }
+}
+
+/// A small deterministic generator.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % end
+    }
+}
+
+fn key(number: u64) -> Vec<u8> {
+    format!("key{number:05}").into_bytes()
+}
+
+fn options(vfs: &ColdVfs, source: BlockSource) -> Options {
+    let mut options = Options::default().with_vfs(Arc::new(vfs.clone()));
+    options.block_source = source;
+    options.keyspace.medium_from = 120;
+    options.keyspace.large_from = 400;
+    options
+}
+
+/// `count` values of `length` bytes, flushed, whose keys come in the order that `place` gives.
+fn filled(
+    folder: &Path,
+    options: Options,
+    length: usize,
+    count: u64,
+    place: impl Fn(u64) -> u64,
+) -> (Db, Keyspace, Model) {
+    let db = Db::open(folder, options).unwrap();
+    let map = db.keyspace("map").unwrap();
+    let mut model = Model::new();
+    for number in (0..count).map(place) {
+        let value = number.to_le_bytes().repeat(length / 8);
+        map.insert(key(number), &value).unwrap();
+        model.insert(key(number), value);
+    }
+    db.flush().unwrap();
+    (db, map, model)
+}
+
+/// Checks all entries of the cursor against `model`.
+fn check_scan(cursor: &mut Cursor, model: &Model) {
+    let mut found = cursor.seek_to_first().unwrap();
+    for (key, value) in model {
+        assert!(found);
+        assert_eq!(cursor.key(), key);
+        assert_eq!(cursor.value().unwrap(), value);
+        found = cursor.next().unwrap();
+    }
+    assert!(!found);
+}
+
+#[test]
+fn large_values_are_asked_for_before_they_are_fetched() {
+    const COUNT: u64 = 500;
+    for source in SOURCES {
+        let folder = tempfile::tempdir().unwrap();
+        let vfs = ColdVfs::cold();
+        let mixed = |number| number * 179 % COUNT;
+        let options = options(&vfs, source);
+        let (db, map, model) = filled(folder.path(), options, 400, COUNT, mixed);
+        vfs.take();
+        check_scan(&mut map.cursor().unwrap(), &model);
+        let stats = db.stats();
+        assert_eq!((stats.run_reads, stats.log_reads), (0, COUNT));
+        // What lies between others was brought in with them.
+        assert!((COUNT / 4..=COUNT).contains(&stats.values_ahead));
+        let asked = vfs.take();
+        let bytes: u64 = asked.advised.iter().map(|(_, it)| it.end - it.start).sum();
+        assert!(bytes > COUNT * 400, "{bytes}");
+    }
+}
+
+#[test]
+fn a_window_over_a_run_is_one_call() {
+    const COUNT: u64 = 500;
+    let folder = tempfile::tempdir().unwrap();
+    let vfs = ColdVfs::cold();
+    let options = options(&vfs, BlockSource::Mapped);
+    let (db, map, model) = filled(folder.path(), options, 200, COUNT, |number| number);
+    vfs.take();
+    check_scan(&mut map.cursor().unwrap(), &model);
+    let stats = db.stats();
+    assert_eq!((stats.run_reads, stats.log_reads), (COUNT, 0));
+    assert!(stats.values_ahead >= COUNT);
+    // Two single values, windows of 8, 16 and 32, and then of 64.
+    let calls = vfs.take().advised.len() as u64;
+    assert!(calls <= 5 + COUNT.div_ceil(WINDOW_MAX), "{calls}");
+}
+
+#[test]
+fn nothing_is_asked_for_where_all_is_at_hand() {
+    const COUNT: u64 = 500;
+    for source in SOURCES {
+        let folder = tempfile::tempdir().unwrap();
+        let vfs = ColdVfs::default();
+        let options = options(&vfs, source);
+        let (db, map, model) = filled(folder.path(), options, 400, COUNT, |number| number);
+        vfs.take();
+        check_scan(&mut map.cursor().unwrap(), &model);
+        let asked = vfs.take();
+        assert!(asked.advised.is_empty() && db.stats().values_ahead == 0);
+        assert!((1..=10).contains(&asked.looks), "{}", asked.looks);
+    }
+}
+
+#[test]
+fn seeks_and_steps_backward_ask_for_no_more_than_they_fetch() {
+    const COUNT: u64 = 200;
+    let folder = tempfile::tempdir().unwrap();
+    let vfs = ColdVfs::cold();
+    let options = options(&vfs, BlockSource::Mapped);
+    let (db, map, model) = filled(folder.path(), options, 400, COUNT, |number| number);
+    let mut cursor = map.cursor().unwrap();
+    for (number, value) in model.values().enumerate() {
+        assert!(cursor.seek(key(number as u64)).unwrap());
+        assert_eq!(cursor.value().unwrap(), value);
+    }
+    assert!(cursor.seek_to_last().unwrap());
+    for value in model.values().rev() {
+        assert_eq!(cursor.value().unwrap(), value);
+        cursor.prev().unwrap();
+    }
+    // Who looks at keys alone asks for nothing.
+    let before = db.stats().values_ahead;
+    assert!(before <= 2 * COUNT, "{before}");
+    let mut found = cursor.seek_to_first().unwrap();
+    while found {
+        found = cursor.next().unwrap();
+    }
+    assert_eq!(db.stats().values_ahead, before);
+}
+
+#[test]
+fn nothing_is_asked_for_beyond_the_range() {
+    const COUNT: u64 = 300;
+    let folder = tempfile::tempdir().unwrap();
+    let vfs = ColdVfs::cold();
+    let options = options(&vfs, BlockSource::Mapped);
+    let (db, map, mut model) = filled(folder.path(), options, 400, COUNT, |number| number);
+    let behind = model.split_off(&key(100));
+    for end in [Bound::Excluded(key(100)), Bound::Included(key(99))] {
+        vfs.take();
+        let before = db.stats().values_ahead;
+        let mut cursor = map.range_cursor((Bound::Unbounded, end)).unwrap();
+        check_scan(&mut cursor, &model);
+        assert_eq!(db.stats().values_ahead - before, 100);
+        // Records are as long as one another and stand in the order of their keys.
+        let length = std::fs::metadata(&vfs.take().advised[0].0).unwrap().len();
+        assert!(length / (100 + behind.len() as u64) > 400);
+    }
+}
+
+#[test]
+fn advice_that_nobody_takes_changes_nothing() {
+    for source in SOURCES {
+        let folder = tempfile::tempdir().unwrap();
+        let vfs = ColdVfs::cold();
+        vfs.0.lock().unwrap().is_deaf = true;
+        let options = options(&vfs, source);
+        let (_db, map, model) = filled(folder.path(), options, 400, 300, |number| number);
+        check_scan(&mut map.cursor().unwrap(), &model);
+    }
+}
+
+#[test]
+fn a_damaged_value_ahead_is_met_where_it_stands() {
+    const COUNT: u64 = 200;
+    const DAMAGED: usize = 100;
+    for (source, length) in SOURCES.into_iter().zip([200, 400]) {
+        let folder = tempfile::tempdir().unwrap();
+        let vfs = ColdVfs::cold();
+        let options = || options(&vfs, source);
+        let (db, map, model) = filled(folder.path(), options(), length, COUNT, |number| number);
+        drop(map);
+        db.close().unwrap();
+        let entries = std::fs::read_dir(folder.path()).unwrap();
+        let mut paths = entries.map(|entry| entry.unwrap().path());
+        let path = paths.find(|path| {
+            let is_values = path.extension().is_some_and(|end| end == "values");
+            is_values && path.metadata().unwrap().len() > 0
+        });
+        let path = path.unwrap();
+        let mut bytes = std::fs::read(&path).unwrap();
+        let record = bytes.len() / usize::try_from(COUNT).unwrap();
+        bytes[record * DAMAGED + record / 2] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+
+        let db = Db::open(folder.path(), options()).unwrap();
+        let map = db.keyspace("map").unwrap();
+        let mut cursor = map.cursor().unwrap();
+        let mut found = cursor.seek_to_first().unwrap();
+        for (number, (key, value)) in model.iter().enumerate() {
+            assert!(found);
+            assert_eq!(cursor.key(), key);
+            if number == DAMAGED {
+                let error = cursor.value().unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Corruption);
+                let name = path.file_name().unwrap().to_str().unwrap();
+                let place = format!("{name} is damaged at offset {}:", record * DAMAGED);
+                let message = error.to_string();
+                assert!(message.contains(&place), "{message}");
+                assert!(message.contains("\"key00100\""), "{message}");
+            } else {
+                assert_eq!(cursor.value().unwrap(), value);
+            }
+            found = cursor.next().unwrap();
+        }
+        assert!(!found && db.stats().values_ahead >= COUNT);
+    }
+}
+
+#[test]
+fn what_goes_ahead_is_on_the_account_and_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let vfs = ColdVfs::cold();
+    let options = options(&vfs, BlockSource::Buffered);
+    let (db, map, model) = filled(folder.path(), options, 800, 500, |number| number);
+    let mut cursor = map.cursor().unwrap();
+    cursor.seek_to_first().unwrap();
+    let before = db.memory().cursors;
+    for _ in 0..model.len() / 2 {
+        cursor.value().unwrap();
+        cursor.next().unwrap();
+    }
+    let used = db.memory().cursors;
+    assert!(
+        used > before && used < before + (32 << 10),
+        "{before} {used}"
+    );
+    drop(cursor);
+    assert_eq!(db.memory().cursors, 0);
+}
+
+/// Overwrites and removes in a small tree, which flushes, merges and collects meanwhile.
+fn churn(map: &Keyspace, model: &mut Model, random: &mut Random, keys: u64) {
+    const LENGTHS: [usize; 4] = [16, 136, 304, 1200];
+    for _ in 0..800 {
+        let number = random.below(keys);
+        if random.below(5) == 0 {
+            map.remove(key(number)).unwrap();
+            model.remove(&key(number));
+        } else {
+            let length = LENGTHS[usize::try_from(random.below(4)).unwrap()];
+            let value = random
+                .below(u64::MAX >> 33)
+                .to_le_bytes()
+                .repeat(length / 8);
+            map.insert(key(number), &value).unwrap();
+            model.insert(key(number), value);
+        }
+    }
+}
+
+/// Walks at random, mostly forward, and compares each step and, mostly, the value.
+fn check_walk(cursor: &mut Cursor, model: &Model, random: &mut Random, keys: u64) {
+    let mut at: Option<&Vec<u8>> = None;
+    for _ in 0..2000 {
+        let next =
+            |from: Bound<&Vec<u8>>| model.range::<Vec<u8>, _>((from, Bound::Unbounded)).next();
+        let expected = match (random.below(30), at) {
+            (0, _) | (_, None) => {
+                let to = key(random.below(keys));
+                cursor.seek(&to).unwrap();
+                model.range(to..).next()
+            }
+            (1 | 2, Some(here)) => {
+                cursor.prev().unwrap();
+                model.range::<Vec<u8>, _>(..here).next_back()
+            }
+            (_, Some(here)) => {
+                cursor.next().unwrap();
+                next(Bound::Excluded(here))
+            }
+        };
+        at = expected.map(|(key, _)| key);
+        assert_eq!(cursor.is_valid(), expected.is_some());
+        if let Some((key, value)) = expected {
+            assert_eq!(cursor.key(), key);
+            if random.below(8) > 0 {
+                assert_eq!(cursor.value().unwrap(), value);
+            }
+        }
+    }
+}
+
+#[test]
+fn walks_beside_merges_and_collections_see_their_moment() {
+    const KEYS: u64 = 400;
+    for (seed, source) in (0..6).zip(SOURCES.into_iter().cycle()) {
+        let folder = tempfile::tempdir().unwrap();
+        let vfs = ColdVfs::cold();
+        let mut options = options(&vfs, source);
+        options.open_files_max = 16;
+        options.keyspace.memtable_bytes = 32 << 10;
+        options.keyspace.file_bytes = 16 << 10;
+        options.keyspace.base_bytes = 64 << 10;
+        options.keyspace.block_bytes = 512;
+        options.keyspace.size_ratio = 3.0;
+        options.keyspace.max_space_amp = 1.3;
+        let db = Db::open(folder.path(), options).unwrap();
+        let map = db.keyspace("map").unwrap();
+        let (mut model, mut random) = (Model::new(), Random(seed));
+        for _ in 0..8 {
+            churn(&map, &mut model, &mut random, KEYS);
+            let mut cursor = map.cursor().unwrap();
+            check_walk(&mut cursor, &model, &mut random, KEYS);
+            let snapshot = db.snapshot();
+            let then = model.clone();
+            churn(&map, &mut model, &mut random, KEYS);
+            // What the cursor has not come to yet may be collected, and be gone for others.
+            check_walk(&mut cursor, &then, &mut random, KEYS);
+            let view = map.at(&snapshot).unwrap();
+            check_walk(&mut view.cursor().unwrap(), &then, &mut random, KEYS);
+            vfs.take();
+        }
+        db.wait_idle().unwrap();
+        let stats = db.stats();
+        assert!(stats.values_ahead > 0 && stats.merges > 0);
+        assert!(stats.collections > 0, "nothing was collected");
+        assert!(db.verify().unwrap().is_sound());
+    }
+}
