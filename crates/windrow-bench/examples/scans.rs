@@ -25,6 +25,10 @@ use windrow::{BlockSource, Db, Keyspace, MediumInPlace, Options};
 
 /// Times scans over values apart from their keys.
 #[derive(Debug, Parser)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "flags of a command line that mean nothing together"
+)]
 struct Args {
     /// The folder of the database.
     folder: PathBuf,

@@ -143,6 +143,7 @@ impl Engine {
 
     /// Adds what a cursor has counted.
     pub(crate) fn count_scan(&self, cursor: &mut StateCursor) {
+        cursor.count_reads();
         let mut counters = ReadCounters::default();
         cursor.visit_merged(|merged| {
             for source in merged.children_mut() {

@@ -41,11 +41,8 @@ const GAP_BYTES: u64 = 16 << 10;
 /// How many values that were not at hand, near to one another, come before a scout is sent.
 const WAITS: u32 = 2;
 
-/// How many values are fetched from one look to the next while all are at hand: twice as many each time,
-/// at first twice this, and two behind one that was not.
-const INTERVAL_MIN: usize = 8;
-
-/// The most of them.
+/// How many values are fetched from one look to the next while all are at hand. Behind one that was not
+/// it is two, and twice as many each time.
 const INTERVAL_MAX: usize = 64;
 
 /// What goes ahead of one cursor.
@@ -77,7 +74,7 @@ impl<C: Sibling> ReadAhead<C> {
         Self {
             scout: None,
             waits: 0,
-            interval: INTERVAL_MIN,
+            interval: INTERVAL_MAX,
             window: WINDOW_MIN,
             ahead: 0,
             wanted: Vec::new(),
@@ -88,7 +85,7 @@ impl<C: Sibling> ReadAhead<C> {
     /// The cursor stands elsewhere: nothing is known of what comes there.
     pub(super) fn begin(&mut self) {
         self.waits = 0;
-        self.interval = INTERVAL_MIN;
+        self.interval = INTERVAL_MAX;
     }
 
     /// What goes ahead, once it does.
@@ -114,7 +111,7 @@ impl<C: Sibling> ReadAhead<C> {
                 (self.window, self.ahead) = (WINDOW_MIN, 0);
                 return 0;
             }
-            if self.interval >= INTERVAL_MIN {
+            if self.interval >= INTERVAL_MAX {
                 self.waits = 0;
             }
             self.interval = (2 * self.interval).min(INTERVAL_MAX);
@@ -165,13 +162,11 @@ impl<C: Sibling> ReadAhead<C> {
     fn want(reader: ValueReader<'_>, pointer: &[u8]) -> Option<Wanted> {
         let place = reader.files.resolve(pointer).ok()?;
         let meta = &place.file.meta;
-        let pointer = match place.table {
-            None => place.pointer,
-            Some(_) => {
-                let file = reader.open.get(place.file.slot(), meta).ok()?;
-                place.pointer_in(&file).ok()?
-            }
-        };
+        let mut pointer = place.pointer;
+        if place.table.is_some() {
+            let file = reader.open.get(place.file.slot(), meta).ok()?;
+            pointer = place.pointer_in(&file).ok()?;
+        }
         let end = pointer.offset.checked_add(pointer.record_bytes)?;
         (end <= meta.length).then_some(Wanted {
             file: meta.number,

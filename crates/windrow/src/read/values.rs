@@ -29,7 +29,7 @@ impl ValueReader<'_> {
     /// `Corruption` that names key, file and offset where the value is damaged; `Io`.
     pub(super) fn read(self, key: &[u8], pointer: &[u8]) -> Result<PinnedValue> {
         let place = self.files.resolve(pointer)?;
-        self.open.count_read(place.file.is_run);
+        self.open.count_reads(place.file.is_run, 1);
         let read = self
             .open
             .get(place.file.slot(), &place.file.meta)
@@ -39,13 +39,22 @@ impl ValueReader<'_> {
 
     /// As [`read`](Self::read), into `value`, whose content is replaced.
     pub(super) fn read_into(self, key: &[u8], pointer: &[u8], value: &mut Vec<u8>) -> Result<()> {
+        let is_run = self.read_uncounted(key, pointer, value)?;
+        self.open.count_reads(is_run, 1);
+        Ok(())
+    }
+
+    /// As [`read_into`](Self::read_into), but the caller counts. Returns whether it was a run.
+    fn read_uncounted(self, key: &[u8], pointer: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let place = self.files.resolve(pointer)?;
-        self.open.count_read(place.file.is_run);
         let read = self
             .open
             .get(place.file.slot(), &place.file.meta)
             .and_then(|open| open.read_into(key, &place.pointer_in(&open)?, value));
-        read.map_err(|error| self.failure(place.file, error, key))
+        match read {
+            Ok(()) => Ok(place.file.is_run),
+            Err(error) => Err(self.failure(place.file, error, key)),
+        }
     }
 
     /// `error`, which says whose value could not be read: file and offset tell nobody what is lost.
@@ -69,6 +78,10 @@ pub(crate) struct EntryCursor<C> {
     /// Whether the cursor was moved otherwise than forward since one looked.
     has_jumped: Cell<bool>,
     ahead: Cell<Option<Box<ReadAhead<C>>>>,
+    /// Reads that were not counted yet: an atomic per value would keep the processor from fetching the
+    /// next one meanwhile.
+    run_reads: Cell<u64>,
+    log_reads: Cell<u64>,
     files: Shared<ValueFiles>,
     open: Arc<OpenValues>,
 }
@@ -86,6 +99,8 @@ impl<C: Sibling> EntryCursor<C> {
             until_look: Cell::new(0),
             has_jumped: Cell::new(false),
             ahead: Cell::default(),
+            run_reads: Cell::default(),
+            log_reads: Cell::default(),
             files,
             open,
         }
@@ -105,6 +120,12 @@ impl<C: Sibling> EntryCursor<C> {
     pub(crate) fn next(&mut self) -> Result<bool> {
         self.leave();
         self.visible.next()
+    }
+
+    /// Counts the reads since the last call.
+    pub(crate) fn count_reads(&self) {
+        self.open.count_reads(true, self.run_reads.take());
+        self.open.count_reads(false, self.log_reads.take());
     }
 
     /// Visits the cursor over all entries, and that of what goes ahead.
@@ -148,7 +169,13 @@ impl<C: Sibling> EntryCursor<C> {
                 0 => self.look(reader, pointer),
                 values => self.until_look.set(values - 1),
             }
-            reader.read_into(self.visible.key(), pointer, &mut value)?;
+            let key = self.visible.key();
+            let reads = if reader.read_uncounted(key, pointer, &mut value)? {
+                &self.run_reads
+            } else {
+                &self.log_reads
+            };
+            reads.set(reads.get() + 1);
             self.fetched.get_or_init(|| value);
         }
         Ok(self.fetched.get().map_or(&[], Vec::as_slice))

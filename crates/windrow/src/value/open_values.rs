@@ -130,11 +130,11 @@ impl OpenValues {
         &self.cursors
     }
 
-    /// Counts the read of a value in a run or in a value log.
+    /// Counts `reads` of values in runs or in value logs.
     #[inline]
-    pub(crate) fn count_read(&self, is_run: bool) {
+    pub(crate) fn count_reads(&self, is_run: bool, reads: u64) {
         self.counters
-            .add(if is_run { RUN_READS } else { LOG_READS }, 1);
+            .add(if is_run { RUN_READS } else { LOG_READS }, reads);
     }
 
     /// Counts values that the system was asked for.
