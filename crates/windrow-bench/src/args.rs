@@ -140,6 +140,11 @@ pub struct BenchArgs {
           value_parser = clap::value_parser!(u64).range(1..))]
     pub write_rate: u64,
 
+    /// Begin each load while the background work of the one before goes on; what that moves counts for
+    /// the load beside which it moves
+    #[arg(long)]
+    pub unsettled: bool,
+
     /// Seed of all keys and values
     #[arg(long, value_name = "S", default_value_t = SEED)]
     pub seed: u64,
@@ -291,6 +296,7 @@ impl BenchArgs {
             sync: false,
             threads: THREADS,
             write_rate: WRITE_RATE,
+            unsettled: false,
             seed: SEED,
             db: None,
         }

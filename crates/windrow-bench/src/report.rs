@@ -15,7 +15,7 @@ pub struct Report {
     pub ops: u64,
     /// Seconds that they took.
     pub seconds: f64,
-    /// Seconds until background work had settled, too.
+    /// Seconds until background work had settled, too, if that was waited for.
     pub settled_seconds: f64,
     /// Operations per second, without the settling.
     pub ops_per_second: f64,

@@ -158,7 +158,9 @@ impl<E: Engine> Job<'_, E> {
         let start = Instant::now();
         let tally = self.work(contents, requests.as_ref())?;
         let seconds = start.elapsed().as_secs_f64();
-        self.engine.settle()?;
+        if !self.args.unsettled {
+            self.engine.settle()?;
+        }
         let settled_seconds = start.elapsed().as_secs_f64();
         let after = self.engine.counters()?;
         let levels = self.engine.levels()?;

@@ -414,6 +414,14 @@ fn what_is_live_after_updates_is_what_a_scan_finds() {
 }
 
 #[test]
+fn nobody_waits_for_what_is_to_be_left_unsettled() {
+    let reports = reports("ycsb-load,ycsb-c --num 300 --unsettled");
+    // What was loaded is still in the memtable.
+    assert_eq!(reports[1].block_reads, Some(0));
+    assert!(reports[1].levels.iter().all(|level| level.bytes == 0));
+}
+
+#[test]
 fn what_moved_is_told_by_purpose() {
     for report in reports("ycsb-load,ycsb-a --mix LD --num 700 --ops 2000") {
         let written = report.traffic.iter().map(|moved| moved.written_bytes);
