@@ -143,13 +143,13 @@ fn totals(stats: &Stats) -> Vec<Total> {
         (
             Counter,
             "windrow_collection_written_bytes_total",
-            "Bytes of value files written by collections.",
+            "Bytes written by collections and to lead pointers to what they moved.",
             stats.collection_bytes_written,
         ),
         (
             Counter,
             "windrow_collection_read_bytes_total",
-            "Bytes of value files read by collections.",
+            "Bytes read by collections and to lead pointers to what they moved.",
             stats.collection_bytes_read,
         ),
         (

@@ -24,7 +24,7 @@ use crate::manifest::{FileHandle, LogUse, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
     self, Backlog, Claim, DeeperLevels, FileSummary, LogSummary, OutputCutter, Placement, Plan,
-    ReadPoints, TreeSummary,
+    Purpose, ReadPoints, TreeSummary,
 };
 use crate::read::merge::MergingCursor;
 use crate::read::run::{Run, RunCursor};
@@ -71,6 +71,7 @@ pub(super) struct Inputs {
     level: usize,
     upper: Vec<Shared<FileHandle>>,
     lower: Vec<Shared<FileHandle>>,
+    purpose: Purpose,
 }
 
 impl Inputs {
@@ -201,6 +202,7 @@ impl MergeJob {
                 upper,
                 lower,
                 claim,
+                purpose,
             } => Self::Merge {
                 inputs: Arc::new(Inputs {
                     work: KeyspaceWork {
@@ -211,6 +213,7 @@ impl MergeJob {
                     upper: find(&version, level, &upper),
                     lower: find(&version, claim.level, &lower),
                     version: Shared::clone(&version),
+                    purpose,
                 }),
                 claim: own(&claim),
             },
@@ -392,8 +395,17 @@ impl Engine {
         let read: u64 = bytes(&mut inputs.files().map(|file| &file.meta));
         let run_bytes: u64 = written.runs.iter().map(|run| run.length).sum();
         let bytes_written: u64 = bytes(&mut written.tables.iter()) + run_bytes;
-        stats::add(&self.counters.merge_bytes_read, read);
-        stats::add(&self.counters.merge_bytes_written, bytes_written);
+        let counters = &self.counters;
+        let (counted_read, counted_written) = match inputs.purpose {
+            Purpose::Tree => (&counters.merge_bytes_read, &counters.merge_bytes_written),
+            // Collections have made it necessary.
+            Purpose::Pointers => (
+                &counters.collection_bytes_read,
+                &counters.collection_bytes_written,
+            ),
+        };
+        stats::add(counted_read, read);
+        stats::add(counted_written, bytes_written);
         stats::add(&self.counters.run_bytes_read, merged.run_bytes_read);
         stats::add(&self.counters.merges, 1);
         self.options.listener.tell(|| Event::MergeEnded {

@@ -43,9 +43,10 @@ pub struct Stats {
     pub run_bytes_read: u64,
     /// Collections of value logs.
     pub collections: u64,
-    /// Bytes read by collections.
+    /// Bytes read by collections, and by merges for no other purpose than to lead pointers where
+    /// collections have moved values.
     pub collection_bytes_read: u64,
-    /// Bytes written by collections.
+    /// Bytes written by both.
     pub collection_bytes_written: u64,
     /// Dead values that collections have left behind.
     pub values_collected: u64,

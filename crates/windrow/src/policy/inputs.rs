@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::pick::Plan;
+use super::pick::{Plan, Purpose};
 use super::summary::{Claim, TreeSummary, overlapping};
 
 /// What a job into one level takes from that level, and the keys that it may write there.
@@ -74,6 +74,7 @@ impl<K: Ord + Clone> Inputs<K> {
                 .collect(),
             lower: lower.iter().map(|file| file.number).collect(),
             claim: self.claim,
+            purpose: Purpose::Tree,
         }
     }
 }

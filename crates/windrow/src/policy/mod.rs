@@ -39,7 +39,7 @@ pub(crate) use collect::{
 };
 pub(crate) use cut::OutputCutter;
 pub(crate) use filters::{filter_units, grant_filters, output_share, price_alone};
-pub(crate) use pick::{Plan, Wanted, plan, plan_range};
+pub(crate) use pick::{Plan, Purpose, Wanted, plan, plan_range};
 pub(crate) use placement::{
     Class, FlushPlace, Placement, class, is_sparse, is_value_log_full, place_at_flush,
     run_file_bytes,

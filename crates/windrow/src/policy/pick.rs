@@ -64,7 +64,17 @@ pub(crate) enum Plan<K> {
         upper: Vec<FileNumber>,
         lower: Vec<FileNumber>,
         claim: Claim<K>,
+        purpose: Purpose,
     },
+}
+
+/// What a merge is for, which decides what its bytes count as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The shape of the tree, and values in their place.
+    Tree,
+    /// Pointers that lead where collections have moved values.
+    Pointers,
 }
 
 /// The next job for `tree`.
@@ -150,7 +160,7 @@ fn repay<K: Ord + Clone>(
     debtors.find_map(|debtor| {
         let (level, file) = (debtor.level, debtor.position);
         if placement.merges_in_place(level) {
-            rewrite_file(tree, placement, level, file)
+            rewrite_file(tree, placement, (level, file), Purpose::Tree)
         } else {
             bring_down(tree, placement, level, file)
         }
@@ -182,8 +192,9 @@ fn follow<K: Ord + Clone>(
         line.extend(owing.map(|(position, file)| (cost(file), level, position)));
     }
     line.sort_by(|left, right| left.0.total_cmp(&right.0));
-    line.into_iter()
-        .find_map(|(_, level, position)| rewrite_file(tree, placement, level, position))
+    line.into_iter().find_map(|(_, level, position)| {
+        rewrite_file(tree, placement, (level, position), Purpose::Pointers)
+    })
 }
 
 /// Whether at least half of the entries are tombstones.
@@ -268,7 +279,7 @@ pub(crate) fn plan_range<K: Ord + Clone>(
             (sheds || placement.converts(level, file)) && wanted.is_in(file)
         };
         let mut stale = (0..files.len()).filter(stale);
-        stale.find_map(|file| rewrite_file(tree, placement, level, file))
+        stale.find_map(|file| rewrite_file(tree, placement, (level, file), Purpose::Tree))
     };
     heap.or_else(file).or_else(rewrite).unwrap_or(Plan::Idle)
 }
@@ -278,8 +289,8 @@ pub(crate) fn plan_range<K: Ord + Clone>(
 fn rewrite_file<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     placement: Placement,
-    level: usize,
-    position: usize,
+    (level, position): (usize, usize),
+    purpose: Purpose,
 ) -> Option<Plan<K>> {
     let files = tree.level(level);
     let claim_of = |taken: &Range<usize>| {
@@ -308,6 +319,7 @@ fn rewrite_file<K: Ord + Clone>(
         upper: files[taken].iter().map(|file| file.number).collect(),
         lower: Vec::new(),
         claim,
+        purpose,
     })
 }
 

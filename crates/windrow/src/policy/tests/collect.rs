@@ -6,7 +6,7 @@ use super::tables::{file, tree};
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    FileSummary, LogSummary, Plan, TreeSummary, VICTIMS_MAX, garbage_excess, plan,
+    FileSummary, LogSummary, Plan, Purpose, TreeSummary, VICTIMS_MAX, garbage_excess, plan,
     values_behind_max, victims, wants_seal,
 };
 
@@ -258,10 +258,12 @@ fn pointers_follow_values_that_have_moved() {
         upper,
         lower,
         claim,
+        purpose,
     } = plan_for([20, 31])
     else {
         panic!("nothing is rewritten");
     };
     assert_eq!((level, upper, lower), (1, vec![FileNumber(2)], vec![]));
     assert_eq!((claim.level, claim.smallest, claim.largest), (1, 101, 200));
+    assert_eq!(purpose, Purpose::Pointers);
 }

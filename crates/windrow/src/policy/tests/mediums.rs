@@ -11,7 +11,7 @@ use crate::base::{FileNumber, Kind};
 use crate::options::{KeyspaceOptions, MediumInPlace, Preset};
 use crate::policy::capacities::capacities;
 use crate::policy::placement::Placement;
-use crate::policy::{FileSummary, Plan, TreeSummary, plan, plan_range};
+use crate::policy::{FileSummary, Plan, Purpose, TreeSummary, plan, plan_range};
 
 const KIB: u64 = 1 << 10;
 
@@ -51,6 +51,7 @@ fn rewrites(level: usize, upper: &[u64], smallest: u32, largest: u32) -> Plan<u3
         upper: upper.iter().copied().map(FileNumber).collect(),
         lower: Vec::new(),
         claim: claim(level, smallest, largest),
+        purpose: Purpose::Tree,
     }
 }
 

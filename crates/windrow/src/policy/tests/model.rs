@@ -299,6 +299,7 @@ impl Model {
                 upper,
                 lower,
                 claim,
+                ..
             } => {
                 self.engage(*level, upper);
                 self.engage(claim.level, lower);
@@ -347,6 +348,7 @@ impl Model {
                 upper,
                 lower,
                 claim,
+                ..
             } => {
                 let mut inputs = self.take(*level, upper);
                 inputs.extend(self.take(claim.level, lower));

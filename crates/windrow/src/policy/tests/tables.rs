@@ -4,8 +4,8 @@ use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::{KeyspaceOptions, Preset};
 use crate::policy::scores::scores;
 use crate::policy::{
-    Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary, Verdict, keep,
-    pending_bytes, plan,
+    Claim, DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, ReadPoints, TreeSummary,
+    Verdict, keep, pending_bytes, plan,
 };
 
 const KIB: u64 = 1 << 10;
@@ -91,6 +91,7 @@ pub(crate) fn merges(
         upper: numbers(upper),
         lower: numbers(lower),
         claim: claim(level + 1, smallest, largest),
+        purpose: Purpose::Tree,
     }
 }
 
