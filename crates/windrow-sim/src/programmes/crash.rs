@@ -21,7 +21,7 @@ use windrow::{Db, Durability, ErrorKind};
 pub struct Plan {
     /// Stop when so many distinct disk images were recovered,
     pub images: usize,
-    /// and the power has failed so often after each required step; at twice as many images at the
+    /// and the power has failed so often after each required step; at four times as many images at the
     /// latest.
     pub crossings: u64,
     /// Operations in the longest histories.
@@ -136,7 +136,7 @@ pub fn run(plan: &Plan) -> Tally {
             let tally = lock();
             let images = tally.images();
             let is_rare = || !tally.rare_steps(plan.crossings).is_empty();
-            images < plan.images || images < 2 * plan.images && is_rare()
+            images < plan.images || images < 4 * plan.images && is_rare()
         },
         |seed| {
             let of_seed = run_seed(plan, seed);
