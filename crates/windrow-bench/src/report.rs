@@ -47,7 +47,8 @@ pub struct Report {
     pub filter_probes: Option<u64>,
     /// Filters that said yes where the key was absent, where the engine tells.
     pub filter_false_positives: Option<u64>,
-    /// Bytes read from files, by gets and scans and by background work, settling included.
+    /// Bytes read from files, by gets and scans and by background work, settling included; of Windrow
+    /// without values apart from their keys that gets and scans read.
     pub read_bytes: u64,
     /// Bytes written to files, settling included.
     pub written_bytes: u64,

@@ -227,7 +227,7 @@ pub struct Options {
     pub max_wal_bytes: u64,
     /// Threads for flushes and compactions. Default 2.
     pub background_threads: usize,
-    /// Table files kept open. Default 512.
+    /// Table files kept open, and half as many value files; each takes a descriptor. Default 512.
     pub open_files_max: usize,
     /// Bytes per second that merges may write, 0 for no bound, which is the default. Flushes count but
     /// never wait, and nobody waits while writers are held up for lack of merging.

@@ -67,7 +67,7 @@ impl Cursor {
 
     /// Moves to the entry before; returns whether there is one.
     pub fn prev(&mut self) -> Result<bool> {
-        self.entries.moving().prev()
+        self.entries.prev()
     }
 
     /// Whether the cursor stands on an entry.

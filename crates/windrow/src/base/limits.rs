@@ -25,7 +25,7 @@ pub const SEGMENTS_MAX: usize = 12;
 pub const LEVELS_MAX: usize = 15;
 
 /// So many files of transient runs the levels from 1 on of a keyspace refer to at most, at rest: a merge
-/// reads as many side by side, each from front to back.
+/// reads as many side by side, each from front to back. Not where values are never put in place.
 pub(crate) const RUN_FILES_MAX: usize = 4096;
 
 /// The longest pointer to a value, in bytes: two numbers of at most ten bytes, and two lengths below

@@ -171,6 +171,7 @@ impl Engine {
             let mut work = keyspace.work.lock();
             work.rests.end();
             work.log_rests.end();
+            work.victims_max = None;
         }
         if had_failed {
             self.signal.notify();

@@ -263,7 +263,7 @@ impl Handle {
             Arc::clone(&options.vfs),
             directory.to_owned(),
             options.block_source,
-            options.open_files_max,
+            options.open_files_max / 2,
             Arc::clone(&memory.tables.cursors),
         );
         let engine = Arc::new(Engine {

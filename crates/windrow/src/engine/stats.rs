@@ -101,8 +101,9 @@ impl Stats {
         self.wal_bytes + self.manifest_bytes + tables + values
     }
 
-    /// Bytes the engine has read of files: for gets and scans, from caches of the operating system too,
-    /// and for merges and collections.
+    /// Bytes the engine has read of files: for merges and collections, and blocks that gets and scans had
+    /// to read or to verify. Values apart from their keys that these read are counted in `run_reads` and
+    /// `log_reads`, not here.
     pub fn read_bytes(&self) -> u64 {
         let background = self.merge_bytes_read + self.run_bytes_read + self.collection_bytes_read;
         self.block_load_bytes + background

@@ -60,6 +60,10 @@ impl LogSummary {
     }
 }
 
+/// How often collections of a fragment may have failed for it to go with others again: one that is damaged
+/// must not hold up the rest.
+const FRAGMENT_FAILURES_MAX: u32 = 1;
+
 /// The part of a log that must be dead for it to be collected.
 const DEAD_MIN: f64 = 0.05;
 
@@ -124,12 +128,15 @@ pub(crate) fn wants_seal<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) ->
 pub(crate) fn values_behind_max<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
     let live: u64 = tree.logs.iter().map(|log| log.live_bytes).sum();
     let dead: u64 = tree.logs.iter().map(|log| log.dead_bytes).sum();
-    let room = (options.max_space_amp - 1.0) * ROOM_USED * live as f64 - dead as f64;
+    let unmerged: u64 = tree.level(0).iter().map(|file| file.log_bytes).sum();
+    let taken = (dead + unmerged) as f64;
+    let room = (options.max_space_amp - 1.0) * ROOM_USED * live as f64 - taken;
     super::capacities::whole((room * BEHIND_SHARE).max(0.0)).max(options.memtable_bytes as u64)
 }
 
-/// The part of the room above the values that dead ones have left that may stand behind one memtable:
-/// much while a keyspace is loaded, little while it is overwritten.
+/// The part of the room that may stand behind one memtable, of what is left by dead values and by those
+/// of level 0, which may have taken the place of as many: much while a keyspace is loaded, little while
+/// it is overwritten.
 const BEHIND_SHARE: f64 = 0.25;
 
 /// The logs to be collected together now, no more than `at_most`.
@@ -188,7 +195,7 @@ fn fragments<K>(
     let whole = value_log_bytes(options);
     let is_fragment = |log: &&LogSummary| {
         log.is_ready
-            && has_not_failed(log)
+            && log.failures <= FRAGMENT_FAILURES_MAX
             && log.live_bytes + log.dead_bytes < whole / 2
             && log.moves < MOVES_MAX / 4
     };
@@ -204,7 +211,7 @@ fn fragments<K>(
             count = before; // I2
             break;
         }
-        if is_balanced && before + 1 >= FRAGMENTS_MIN {
+        if is_balanced && before > 0 && before + 1 >= FRAGMENTS_MIN.min(at_most) {
             count = before + 1;
         }
     }

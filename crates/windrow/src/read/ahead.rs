@@ -179,7 +179,7 @@ impl<C: Sibling> ReadAhead<C> {
         self.wanted
             .sort_unstable_by_key(|wanted| (wanted.file, wanted.range.start));
         let is_near = |left: &Wanted, right: &Wanted| {
-            left.file == right.file && right.range.start <= left.range.end + GAP_BYTES
+            left.file == right.file && right.range.start <= left.range.end.saturating_add(GAP_BYTES)
         };
         let mut asked = 0;
         for near in self.wanted.chunk_by(is_near) {

@@ -121,6 +121,13 @@ impl<C: Sibling> EntryCursor<C> {
         self.visible.next()
     }
 
+    /// Moves to the entry before; returns whether there is one.
+    pub(crate) fn prev(&mut self) -> Result<bool> {
+        self.leave();
+        self.has_jumped.set(true);
+        self.visible.prev()
+    }
+
     /// Counts the reads since the last call.
     pub(crate) fn count_reads(&self) {
         self.open.count_reads(true, self.run_reads.take());

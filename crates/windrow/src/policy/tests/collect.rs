@@ -155,6 +155,16 @@ fn what_stands_behind_a_memtable_follows_the_room() {
     assert_eq!(behind(4000, 1500, 1.5), 100);
     assert_eq!(behind(4000, 2500, 1.5), memtable);
     assert_eq!(behind(1, 0, f64::INFINITY), u64::MAX / MIB);
+    // What level 0 refers to may supersede as much.
+    let unmerged = FileSummary {
+        log_bytes: 1500 * MIB,
+        ..file(1, 0, 100, 64)
+    };
+    let tree = TreeSummary {
+        logs: vec![log(2, 4000, 0)],
+        ..tree(1, vec![vec![unmerged]])
+    };
+    assert_eq!(values_behind_max(&tree, &options(1.5)) / MIB, 100);
 }
 
 proptest! {
