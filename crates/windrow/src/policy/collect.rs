@@ -186,7 +186,8 @@ fn victims_for_garbage<K>(
 /// Fragments to be put together: the smallest, as many as make a log, or else at least
 /// [`FRAGMENTS_MIN`] of which the largest is no larger than the others together (I5). So what is copied
 /// ends in a file that is twice as large, or whole; and where nothing is put together, each fragment but
-/// the first few is larger than all before it.
+/// the first few is larger than all before it. Where there was no room for as many, it is the smallest
+/// that go, `at_most` or two, so that some do.
 fn fragments<K>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
@@ -203,8 +204,9 @@ fn fragments<K>(
     logs.sort_by_key(|log| (log.live_bytes, log.number));
     let (mut live, mut moves) = (0_u64, 0_u64);
     let mut count = 0;
+    let at_most = at_most.max(2);
     for (before, log) in logs.iter().take(at_most).enumerate() {
-        let is_balanced = log.live_bytes <= live;
+        let is_balanced = log.live_bytes <= live || at_most < FRAGMENTS_MIN;
         live = live.saturating_add(log.live_bytes);
         moves = moves.saturating_add(log.moves);
         if live > whole || moves > MOVES_MAX {

@@ -244,6 +244,33 @@ fn fragments_are_put_together() {
     assert!(chosen(&tree_over(many), 1.5).len() >= 8);
 }
 
+/// Where there was no room for more, two fragments go, so that it is not none for ever.
+#[test]
+fn few_fragments_are_put_together_where_room_is_short() {
+    let logs = (0..5).map(|number| log(number + 2, 1 << number, 0));
+    let tree = tree_over(logs.collect());
+    let options = options(1.5);
+    let chosen = |at_most| victims(&tree, &options, at_most);
+    assert_eq!(chosen(VICTIMS_MAX), []);
+    assert_eq!(chosen(1), [FileNumber(2), FileNumber(3)]);
+    assert_eq!(chosen(2), [FileNumber(2), FileNumber(3)]);
+    assert_eq!(chosen(4), [2, 3, 4, 5].map(FileNumber));
+}
+
+/// I5: a fragment that failed once goes with others again, since those may have been to blame; one that
+/// failed again stays behind.
+#[test]
+fn fragments_that_fail_again_stay_behind() {
+    let with = |number: u64| LogSummary {
+        failures: u32::try_from(number % 3).unwrap(),
+        ..log(number, 1, 0)
+    };
+    let tree = tree_over((3..18).map(with).collect());
+    let chosen = victims(&tree, &options(1.5), VICTIMS_MAX);
+    assert_eq!(chosen.len(), 10);
+    assert!(chosen.iter().all(|number| number.0 % 3 < 2), "{chosen:?}");
+}
+
 /// Where too many values are found only through tables, the file with most of them for its bytes is
 /// written anew where it is.
 #[test]
