@@ -49,6 +49,23 @@ fn logs_stay_short_while_a_keyspace_idles() {
     }
 }
 
+/// 33 bytes of key and value; 5 of the chunk, 1 of the batch, 4 of the entry.
+#[test]
+fn a_small_write_costs_ten_bytes_beside_key_and_value() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = Db::open(folder.path(), Options::default()).unwrap();
+    let entries = db.keyspace("entries").unwrap();
+    let before = db.stats().wal_bytes;
+    let count = 10_000;
+    for number in 0..count {
+        entries.insert(format!("{number:024}"), [7; 9]).unwrap();
+    }
+    let logged = db.stats().wal_bytes - before;
+    // And what the long chunks tell again.
+    let extra = logged - count * 43;
+    assert!(extra < logged / 200, "{logged} bytes for {count} writes");
+}
+
 /// Both what one write and what a batch holds; a crash leaves all of it in the log.
 #[test]
 fn records_of_a_compressed_keyspace_are_short_and_come_back() {

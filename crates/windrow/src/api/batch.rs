@@ -7,7 +7,7 @@ use super::Keyspace;
 use crate::base::limits::BATCH_BYTES_MAX;
 use crate::base::{Error, Kind, Result};
 use crate::engine::{Engine, KeyspaceCore, Write};
-use crate::log::batch::{self, BATCH_HEADER_BYTES};
+use crate::log::batch;
 use crate::options::{self, Durability};
 
 /// Writes to any keyspaces of one database that are committed as one by
@@ -17,8 +17,8 @@ use crate::options::{self, Durability};
 /// [`clear`](Self::clear), filled again without new memory.
 #[derive(Clone, Default)]
 pub struct Batch {
-    /// The payload of a log record; its header is kept up to date with `count`.
-    payload: Vec<u8>,
+    /// As a log record holds them.
+    entries: Vec<u8>,
     count: u32,
     /// The bytes of key and value of the longest entry.
     longest: usize,
@@ -56,22 +56,18 @@ impl Batch {
 
     fn add(&mut self, keyspace: &Keyspace, kind: Kind, key: &[u8], value: &[u8]) -> Result<()> {
         options::check_key(key)?;
-        if self.payload.len() + key.len() + value.len() + 32 > BATCH_BYTES_MAX {
+        if self.entries.len() + key.len() + value.len() + 32 > BATCH_BYTES_MAX {
             return Err(Error::invalid_argument(
                 "a batch cannot be larger than 1 GiB",
             ));
-        }
-        if self.payload.is_empty() {
-            batch::put_header(&mut self.payload, 0, 0);
         }
         let core = keyspace.core();
         if !self.keyspaces.iter().any(|known| Arc::ptr_eq(known, core)) {
             self.keyspaces.push(Arc::clone(core));
         }
-        batch::put_entry(&mut self.payload, core.id(), kind, key, value);
+        batch::put_entry(&mut self.entries, core.id(), kind, key, value);
         self.count += 1;
         self.longest = self.longest.max(key.len() + value.len());
-        batch::set_count(&mut self.payload, self.count);
         Ok(())
     }
 
@@ -87,14 +83,13 @@ impl Batch {
 
     /// Removes all writes and keeps the memory.
     pub fn clear(&mut self) {
-        self.payload.clear();
+        self.entries.clear();
         self.count = 0;
         self.longest = 0;
         self.keyspaces.clear();
     }
 
     pub(super) fn commit(&self, engine: &Engine, durability: Durability) -> Result<()> {
-        debug_assert!(self.is_empty() || self.payload.len() > BATCH_HEADER_BYTES);
         if self.is_empty() {
             return engine.check_writable();
         }
@@ -107,7 +102,7 @@ impl Batch {
             }
         }
         let write = Write::Batch {
-            payload: &self.payload,
+            entries: &self.entries,
             count: self.count,
             longest: self.longest,
             keyspaces: &self.keyspaces,

@@ -34,7 +34,7 @@ use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber};
 use crate::codec::Compression;
 use crate::codec::compression::Compressor;
-use crate::log::batch::{self, BATCH_HEADER_BYTES, PACKED_FROM_BYTES};
+use crate::log::batch::{self, PACKED_FROM_BYTES};
 use crate::log::{LogWriter, Predecessor, WalHeader};
 use crate::manifest::Record;
 use crate::manifest::names::FileName;
@@ -297,7 +297,7 @@ impl Engine {
         let before = writer.end();
         let chunk = writer.begin();
         let start = chunk.len();
-        batch::put_header(chunk, first, count);
+        batch::put_count(chunk, count);
         let mut touched = Touched::default();
         let put = self.put_group(chunk, leader, write, &mut touched);
         if put.is_ok() && chunk.len() - start >= PACKED_FROM_BYTES && write.is_compressed() {
@@ -394,7 +394,11 @@ impl Engine {
             Some(next) => next,
             None => prepared.insert(self.create_log()?),
         };
-        WalHeader { predecessor }.encode(next.begin());
+        let header = WalHeader {
+            predecessor,
+            base: log.last_sequence + 1,
+        };
+        header.encode(next.begin());
         self.poison_unless_full(next.commit())?;
         stats::add(&self.counters.wal_bytes, next.end());
         self.chain
@@ -582,6 +586,3 @@ impl Drop for Interrupted<'_> {
         }
     }
 }
-
-/// The bytes of a batch header must fit what [`Write::encoded_bytes_max`] leaves for it.
-const _: () = assert!(BATCH_HEADER_BYTES <= 16);

@@ -18,8 +18,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::base::{Error, FileNumber, Result, SequenceNumber};
-use crate::log::batch::{self, BatchReader, Entry};
-use crate::log::{HEADER_BYTES, LogReader, TailAction, WalHeader};
+use crate::codec::reader::DecodeError;
+use crate::log::batch::{BatchReader, Entry};
+use crate::log::{LogReader, TailAction, WalHeader};
 use crate::manifest::names::FileName;
 use crate::vfs::Vfs;
 
@@ -94,7 +95,8 @@ pub(crate) fn replay(
         let recorded_length = recorded_end.or(of_successor.map(|predecessor| predecessor.end));
         let name = wal_name(number);
         let mut reader = LogReader::open(vfs, directory, &name, number, recorded_length)?;
-        let mut last_sequence = replayed.last().map_or(0, |log| log.last_sequence);
+        // A log without a header has no records.
+        let mut last_sequence = headers[index].map_or(0, |header| header.base - 1);
         let mut is_needed = false;
         // An end is recorded in the manifest, and a sync noted by a successor, after the sync.
         let is_durable =
@@ -103,11 +105,10 @@ pub(crate) fn replay(
         let mut missing = None;
         while let Some(record) = reader.next()? {
             if record.offset > 0 && missing.is_none() {
-                let base = record.offset + HEADER_BYTES as u64;
                 let batch = Batch {
                     payload: record.payload,
                     name: &name,
-                    base,
+                    offset: record.payload_offset(),
                     is_durable,
                 };
                 match batch.apply(last_sequence, target)? {
@@ -188,7 +189,7 @@ pub(super) fn read_header(
         return Ok(None);
     };
     let header = WalHeader::decode(record.payload)
-        .map_err(|error| error.in_file(&name, HEADER_BYTES as u64))?;
+        .map_err(|error| error.in_file(&name, record.payload_offset()))?;
     Ok(Some(header))
 }
 
@@ -204,18 +205,26 @@ fn check_predecessor(
     let named = header
         .predecessor
         .map(|predecessor| (predecessor.number, predecessor.end));
-    if named == Some((previous.number, previous.end)) {
-        return Ok(());
+    if named != Some((previous.number, previous.end)) {
+        return Err(Error::corruption(
+            &wal_name(number),
+            0,
+            format!(
+                "it does not follow {} at offset {}",
+                wal_name(previous.number),
+                previous.end
+            ),
+        ));
     }
-    Err(Error::corruption(
-        &wal_name(number),
-        0,
-        format!(
-            "it does not follow {} at offset {}",
-            wal_name(previous.number),
-            previous.end
-        ),
-    ))
+    let last_sequence = previous.last_sequence;
+    if header.base != last_sequence + 1 {
+        return Err(Error::corruption(
+            &wal_name(number),
+            0,
+            format!("sequence number {} follows {last_sequence}", header.base),
+        ));
+    }
+    Ok(())
 }
 
 /// Whether a log behind the one at `index` proves that more of the chain than `end` of that log
@@ -260,13 +269,13 @@ struct Batch<'a> {
     payload: &'a [u8],
     /// The log, and where the payload begins in it.
     name: &'a str,
-    base: u64,
+    offset: u64,
     /// Whether it is known that it and its values were durable.
     is_durable: bool,
 }
 
 impl Batch<'_> {
-    /// Applies the batch, whose sequence numbers must follow `last_sequence`; returns its last one, and
+    /// Applies the batch, whose sequence numbers follow `last_sequence`; returns its last one, and
     /// whether any of its entries is still needed. `None` where a value is missing, and nothing was
     /// applied.
     fn apply(
@@ -274,21 +283,10 @@ impl Batch<'_> {
         last_sequence: SequenceNumber,
         target: &mut impl Target,
     ) -> Result<Option<(SequenceNumber, bool)>> {
-        let in_file =
-            |error: crate::codec::reader::DecodeError| error.in_file(self.name, self.base);
+        let in_file = |error: DecodeError| error.in_file(self.name, self.offset);
         let mut unpacked = Vec::new();
-        let payload = batch::unpacked(self.payload, &mut unpacked).map_err(in_file)?;
-        let mut batch = BatchReader::new(payload).map_err(in_file)?;
-        if last_sequence > 0 && batch.sequence() != last_sequence + 1 {
-            return Err(Error::corruption(
-                self.name,
-                self.base,
-                format!(
-                    "sequence number {} follows {last_sequence}",
-                    batch.sequence()
-                ),
-            ));
-        }
+        let mut batch =
+            BatchReader::new(self.payload, last_sequence + 1, &mut unpacked).map_err(in_file)?;
         if !self.is_durable {
             let mut batch = batch.clone();
             while let Some(entry) = batch.next().map_err(in_file)? {
@@ -304,5 +302,83 @@ impl Batch<'_> {
             is_needed |= target.apply(entry, self.is_durable)?;
         }
         Ok(Some((last, is_needed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FileNumber, RecordedLogs, Target, replay, wal_name};
+    use crate::base::{ErrorKind, KeyspaceId, Kind, Result, SequenceNumber};
+    use crate::log::batch::{self, Entry};
+    use crate::log::memory::MemoryVfs;
+    use crate::log::{LogWriter, Predecessor, WalHeader};
+    use std::path::Path;
+
+    /// The sequence numbers of what was applied.
+    #[derive(Default)]
+    struct Applied(Vec<SequenceNumber>);
+
+    impl Target for Applied {
+        fn has_value(&mut self, _: &Entry<'_>) -> Result<bool> {
+            Ok(true)
+        }
+
+        fn apply(&mut self, entry: Entry<'_>, _: bool) -> Result<bool> {
+            self.0.push(entry.sequence);
+            Ok(true)
+        }
+    }
+
+    /// Two logs, the first of which has batches of two entries and of one, the second one of one.
+    fn replay_with_bases(first: SequenceNumber, second: SequenceNumber) -> Result<Applied> {
+        let vfs = MemoryVfs::default();
+        let directory = Path::new("db");
+        let mut predecessor = None;
+        for (number, base, counts) in [(4, first, &[2, 1][..]), (6, second, &[1])] {
+            let number = FileNumber(number);
+            let mut log = LogWriter::create(&vfs, directory, &wal_name(number), number, None)?;
+            WalHeader { predecessor, base }.encode(log.begin());
+            log.commit()?;
+            for &count in counts {
+                let record = log.begin();
+                batch::put_count(record, count);
+                for _ in 0..count {
+                    batch::put_entry(record, KeyspaceId(1), Kind::Value, b"key", b"value");
+                }
+                log.commit()?;
+            }
+            predecessor = Some(Predecessor {
+                number,
+                end: log.end(),
+                synced: false,
+            });
+        }
+        let recorded = RecordedLogs {
+            live: vec![FileNumber(4), FileNumber(6)],
+            ends: [].into(),
+            synced: None,
+        };
+        let mut applied = Applied::default();
+        let logs = replay(&vfs, directory, &recorded, &mut applied)?;
+        let last = logs.iter().map(|log| log.last_sequence);
+        assert_eq!(last.collect::<Vec<_>>(), [first + 2, first + 3]);
+        Ok(applied)
+    }
+
+    #[test]
+    fn sequence_numbers_go_on_from_the_base_of_the_first_log() {
+        for base in [1, 1000] {
+            let applied = replay_with_bases(base, base + 3).unwrap();
+            assert_eq!(applied.0, [base, base + 1, base + 2, base + 3]);
+        }
+    }
+
+    #[test]
+    fn a_log_that_goes_on_with_another_sequence_number_is_damage() {
+        for second in [1, 2, 3, 5, 1000] {
+            let error = replay_with_bases(1, second).err().unwrap();
+            assert_eq!(error.kind(), ErrorKind::Corruption);
+            assert!(error.to_string().contains("000006.wal"), "{error}");
+        }
     }
 }

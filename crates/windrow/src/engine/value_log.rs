@@ -216,11 +216,8 @@ impl Engine {
                 value,
             } => self.put_entry(record, keyspace, kind, key, value, touched)?,
             Write::Batch {
-                payload, keyspaces, ..
-            } => {
-                let entries = &payload[batch::BATCH_HEADER_BYTES..];
-                self.put_each(record, entries, write.count(), keyspaces, touched)?
-            }
+                entries, keyspaces, ..
+            } => self.put_each(record, entries, write.count(), keyspaces, touched)?,
         };
         Ok(is_separated.then(|| record[start..].to_vec()))
     }

@@ -9,7 +9,7 @@ use super::keyspace::KeyspaceCore;
 use crate::base::limits::VALUE_BYTES_SEPARATED_MIN;
 use crate::base::{Error, Kind, Result, SequenceNumber, Trailer};
 use crate::codec::Compression;
-use crate::log::batch::{self, BATCH_HEADER_BYTES, BatchReader};
+use crate::log::batch::{self, BatchReader};
 use crate::policy::{self, Class};
 use crate::value::ValuePointer;
 
@@ -23,9 +23,9 @@ pub(crate) enum Write<'a> {
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// A batch: the payload of a log record, and every keyspace it names.
+    /// A batch: its entries as a log record holds them, and every keyspace they name.
     Batch {
-        payload: &'a [u8],
+        entries: &'a [u8],
         count: u32,
         /// The bytes of key and value of the longest entry.
         longest: usize,
@@ -94,10 +94,8 @@ impl Write<'_> {
     pub(crate) fn only_removes(&self) -> bool {
         match self {
             Self::One { kind, .. } => *kind == Kind::Tombstone,
-            Self::Batch { payload, .. } => {
-                let Ok(mut entries) = BatchReader::new(payload) else {
-                    return false;
-                };
+            Self::Batch { entries, count, .. } => {
+                let mut entries = BatchReader::entries(entries, 0, *count);
                 loop {
                     match entries.next() {
                         Ok(Some(entry)) if entry.kind == Kind::Tombstone => {}
@@ -123,7 +121,7 @@ impl Write<'_> {
     pub(crate) fn encoded_bytes_max(&self) -> usize {
         match self {
             Self::One { key, value, .. } => 16 + key.len() + value.len(),
-            Self::Batch { payload, .. } => payload.len(),
+            Self::Batch { entries, .. } => entries.len(),
         }
     }
 
@@ -139,7 +137,7 @@ impl Write<'_> {
             } => {
                 batch::put_entry(buffer, keyspace.id(), *kind, key, value);
             }
-            Self::Batch { payload, .. } => buffer.extend_from_slice(&payload[BATCH_HEADER_BYTES..]),
+            Self::Batch { entries, .. } => buffer.extend_from_slice(entries),
         }
     }
 
@@ -161,12 +159,12 @@ impl Write<'_> {
                 Ok(inserted)
             }
             Self::Batch {
-                payload,
+                entries,
                 count,
                 keyspaces,
                 ..
             } => {
-                let entries = BatchReader::entries(&payload[BATCH_HEADER_BYTES..], base, *count);
+                let entries = BatchReader::entries(entries, base, *count);
                 insert_entries(entries, keyspaces)
             }
         }

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::tables::entry;
 use super::{File, Record, Report};
-use crate::base::{Error, FileNumber, KeyspaceId, Result};
+use crate::base::{Error, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::codec::reader::DecodeError;
-use crate::log::batch::{self, BatchReader};
+use crate::log::batch::BatchReader;
 use crate::log::{self, HEADER_BYTES, LogReader, TailAction, WalHeader};
 use crate::manifest::{Edit, Record as Change};
 use crate::table::FileMeta;
@@ -15,12 +15,15 @@ use crate::value::ValueFileMeta;
 /// Shows a write-ahead log. Where it was closed is recorded elsewhere; read alone, it ends where its
 /// sound chunks end.
 pub(super) fn wal(file: &File<'_>, number: FileNumber, report: &mut Report<'_>) -> Result<()> {
+    // The next sequence number. Behind what cannot be read it is not known, nor what follows.
+    let mut next = None;
     chunks(file, number, report, |chunk, report| {
         if chunk.offset == 0 {
-            wal_header(file, chunk, report)
-        } else {
-            batch(file, chunk, report)
+            next = Some(wal_header(file, chunk, report)?);
+        } else if let Some(base) = next.take() {
+            next = Some(batch(file, chunk, base, report)?);
         }
+        Ok(())
     })?;
     Ok(())
 }
@@ -83,32 +86,42 @@ fn in_chunk<'a>(
     file: &'a File<'_>,
     chunk: &log::Record<'_>,
 ) -> impl Fn(DecodeError) -> Error + use<'a> {
-    let payload_offset = chunk.offset + HEADER_BYTES as u64;
+    let payload_offset = chunk.payload_offset();
     move |error| error.in_file(file.name, payload_offset)
 }
 
-fn wal_header(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Result<()> {
+/// Returns the sequence number of the first entry.
+fn wal_header(
+    file: &File<'_>,
+    chunk: &log::Record<'_>,
+    report: &mut Report<'_>,
+) -> Result<SequenceNumber> {
     let header = WalHeader::decode(chunk.payload).map_err(in_chunk(file, chunk))?;
-    let mut record = Record::new("wal_header").number("offset", chunk.offset);
+    let mut record = Record::new("wal_header")
+        .number("offset", chunk.offset)
+        .number("sequence", header.base);
     if let Some(predecessor) = header.predecessor {
         record = record
             .number("predecessor", predecessor.number.0)
             .number("predecessor_end", predecessor.end)
             .text("synced", if predecessor.synced { "yes" } else { "no" });
     }
-    report.show(&record)
+    report.show(&record)?;
+    Ok(header.base)
 }
 
-fn batch(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Result<()> {
+/// Returns the sequence number that follows.
+fn batch(
+    file: &File<'_>,
+    chunk: &log::Record<'_>,
+    base: SequenceNumber,
+    report: &mut Report<'_>,
+) -> Result<SequenceNumber> {
     let in_chunk = in_chunk(file, chunk);
     let mut unpacked = Vec::new();
-    let payload = batch::unpacked(chunk.payload, &mut unpacked).map_err(&in_chunk)?;
-    let mut batch = BatchReader::new(payload).map_err(&in_chunk)?;
+    let mut batch = BatchReader::new(chunk.payload, base, &mut unpacked).map_err(&in_chunk)?;
     report.show(
-        &Record::new("batch")
-            .number("offset", chunk.offset)
-            .number("end", chunk.end)
-            .number("synced_up_to", chunk.synced_up_to)
+        &framed("batch", chunk)
             .number("sequence", batch.sequence())
             .number("entries", u64::from(batch.remaining())),
     )?;
@@ -116,18 +129,23 @@ fn batch(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> R
         let record = entry(found.kind, found.sequence, found.key, found.value.len());
         report.show(&keyspace(record, found.keyspace).at_depth(1))?;
     }
-    Ok(())
+    Ok(batch.sequence())
+}
+
+/// A record of a log and how it stands there.
+fn framed(name: &'static str, chunk: &log::Record<'_>) -> Record<'static> {
+    let record = Record::new(name)
+        .number("offset", chunk.offset)
+        .number("end", chunk.end);
+    match chunk.synced_up_to {
+        Some(synced) => record.number("synced_up_to", synced),
+        None => record,
+    }
 }
 
 fn edit(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Result<()> {
     let edit = Edit::decode(chunk.payload).map_err(in_chunk(file, chunk))?;
-    report.show(
-        &Record::new("edit")
-            .number("offset", chunk.offset)
-            .number("end", chunk.end)
-            .number("synced_up_to", chunk.synced_up_to)
-            .number("records", edit.records.len() as u64),
-    )?;
+    report.show(&framed("edit", chunk).number("records", edit.records.len() as u64))?;
     for record in &edit.records {
         report.show(&change(record).at_depth(1))?;
         match record {

@@ -1,6 +1,7 @@
 //! The payload of a WAL record: one or more batches that commit together.
 //!
-//! Entry number i of a payload has sequence number `base + i`. See "Batches" in `docs/format.md`.
+//! The sequence number of its first entry follows the last one before it; the first of a log stands in
+//! the [log's header](super::wal_header). See "Batches" in `docs/format.md`.
 //!
 //! I1. Decoding yields exactly the entries that were encoded, or an error; it allocates nothing but
 //!     what compressed entries unfold to, in the buffer that is handed in.
@@ -10,14 +11,16 @@ use crate::base::limits::{KEY_BYTES_MAX, POINTER_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::base::{KeyspaceId, Kind, SequenceNumber};
 use crate::codec::compression::{self, BLOCK_BYTES_MAX, Compressor};
 use crate::codec::reader::DecodeError;
-use crate::codec::varint::{put_bytes, put_varint};
+use crate::codec::varint::{get_varint, put_bytes, put_varint};
 use crate::codec::{Compression, Reader};
 
-/// The bytes before the first entry: the base sequence number and the count of entries.
-pub(crate) const BATCH_HEADER_BYTES: usize = 12;
+/// The low bits of what a payload begins with: the codec of its entries. Their count stands above.
+const CODEC_BITS: u32 = 2;
 
-/// Where the codec of the entries stands in a payload: above the base, which never needs that byte.
-const CODEC_AT: usize = 7;
+/// The largest number that a payload begins with.
+const HEAD_MAX: u64 = (1 << (u32::BITS + CODEC_BITS)) - 1;
+
+const CODEC_MASK: u64 = (1 << CODEC_BITS) - 1;
 
 /// Entries are compressed from this many bytes on; for fewer it does not pay.
 pub(crate) const PACKED_FROM_BYTES: usize = 256;
@@ -26,7 +29,6 @@ pub(crate) const PACKED_FROM_BYTES: usize = 256;
 const PACKED_BYTES_MAX: usize = 16 << 20;
 
 const _: () = assert!(PACKED_BYTES_MAX <= BLOCK_BYTES_MAX);
-const _: () = assert!(SEQUENCE_MAX < 1 << (8 * CODEC_AT));
 
 /// One write of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,17 +41,10 @@ pub(crate) struct Entry<'a> {
     pub(crate) value: &'a [u8],
 }
 
-/// Appends the header of a payload of `count` entries whose first has sequence number `base`.
+/// Begins a payload of `count` entries.
 #[inline]
-pub(crate) fn put_header(buffer: &mut Vec<u8>, base: SequenceNumber, count: u32) {
-    buffer.extend_from_slice(&base.to_le_bytes());
-    buffer.extend_from_slice(&count.to_le_bytes());
-}
-
-/// Sets the count of the payload that begins at the front of `payload`.
-#[inline]
-pub(crate) fn set_count(payload: &mut [u8], count: u32) {
-    payload[8..BATCH_HEADER_BYTES].copy_from_slice(&count.to_le_bytes());
+pub(crate) fn put_count(buffer: &mut Vec<u8>, count: u32) {
+    put_varint(buffer, u64::from(count) << CODEC_BITS);
 }
 
 /// Appends one entry; `key` and `value` are within the limits, and `value` is empty for a
@@ -82,44 +77,21 @@ pub(crate) fn pack(
     compressor: &mut Compressor,
     scratch: &mut Vec<u8>,
 ) {
-    let entries = &buffer[start + BATCH_HEADER_BYTES..];
+    let Some((_, head_bytes)) = get_varint(&buffer[start..]) else {
+        return;
+    };
+    let entries = &buffer[start + head_bytes..];
     if !(PACKED_FROM_BYTES..=PACKED_BYTES_MAX).contains(&entries.len()) {
         return;
     }
     scratch.clear();
     let codec = compressor.append_smaller(entries, scratch);
     if codec != Compression::None {
-        buffer.truncate(start + BATCH_HEADER_BYTES);
+        buffer.truncate(start + head_bytes);
         buffer.extend_from_slice(scratch);
-        buffer[start + CODEC_AT] = codec.code();
+        // The low bits of a varint are in its first byte.
+        buffer[start] |= codec.code();
     }
-}
-
-/// The payload before it was compressed, if it was: then it is in `buffer`. Offsets of errors in it are
-/// those before compression.
-pub(crate) fn unpacked<'a>(
-    payload: &'a [u8],
-    buffer: &'a mut Vec<u8>,
-) -> Result<&'a [u8], DecodeError> {
-    let (Some(header), Some(body)) = (
-        payload.first_chunk::<BATCH_HEADER_BYTES>(),
-        payload.get(BATCH_HEADER_BYTES..),
-    ) else {
-        return Ok(payload);
-    };
-    if header[CODEC_AT] == Compression::None.code() {
-        return Ok(payload);
-    }
-    let Some(codec) = Compression::from_code(header[CODEC_AT]) else {
-        return Err(Reader::new(payload).unsupported("an unknown compression of a batch"));
-    };
-    let length = compression::unpacked_length(codec, body)?;
-    buffer.clear();
-    buffer.extend_from_slice(header);
-    buffer[CODEC_AT] = Compression::None.code();
-    buffer.resize(BATCH_HEADER_BYTES + length, 0);
-    compression::unpack(codec, body, &mut buffer[BATCH_HEADER_BYTES..])?;
-    Ok(buffer)
 }
 
 /// Decodes a payload entry by entry.
@@ -132,23 +104,41 @@ pub(crate) struct BatchReader<'a> {
 }
 
 impl<'a> BatchReader<'a> {
-    /// Begins at the front of `payload`, which is not compressed.
-    pub(crate) fn new(payload: &'a [u8]) -> Result<Self, DecodeError> {
+    /// Begins at the front of `payload`, whose first entry has sequence number `base`. Where entries are
+    /// compressed they unfold into `buffer`; offsets of errors in them are those before compression.
+    pub(crate) fn new(
+        payload: &'a [u8],
+        base: SequenceNumber,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(payload);
         let start = reader.clone();
-        let sequence = reader.u64("base sequence number of a batch")?;
-        let remaining = reader.u32("count of a batch")?;
-        if remaining == 0 {
+        let head = reader.varint_at_most(HEAD_MAX, "count of a batch")?;
+        let count = u32::try_from(head >> CODEC_BITS).unwrap_or(u32::MAX);
+        if count == 0 {
             return Err(start.error("a batch without entries"));
         }
-        let last = sequence.checked_add(u64::from(remaining) - 1);
+        let last = base.checked_add(u64::from(count) - 1);
         if last.is_none_or(|last| last > SEQUENCE_MAX) {
             return Err(start.error("a sequence number beyond the largest"));
         }
+        let [code, ..] = (head & CODEC_MASK).to_le_bytes();
+        let codec = Compression::from_code(code)
+            .ok_or_else(|| start.unsupported("an unknown compression of a batch"))?;
+        if codec != Compression::None {
+            let (head, body) = payload.split_at(reader.position());
+            let length = compression::unpacked_length(codec, body)?;
+            buffer.clear();
+            buffer.extend_from_slice(head);
+            buffer.resize(head.len() + length, 0);
+            compression::unpack(codec, body, &mut buffer[head.len()..])?;
+            reader = Reader::new(buffer);
+            reader.bytes(head.len(), "count of a batch")?;
+        }
         Ok(Self {
             reader,
-            sequence,
-            remaining,
+            sequence: base,
+            remaining: count,
         })
     }
 

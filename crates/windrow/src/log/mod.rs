@@ -2,11 +2,11 @@
 //!
 //! A log is a file of chunks, one behind the other from offset 0 ("Logs" in `docs/format.md`). A
 //! chunk is written by one write and is whole or absent: its checksums are seeded with the log's
-//! number and the chunk's offset, so damaged, torn, stale and misplaced bytes all fail alike. Each
-//! chunk also says how far the log was synced when it was written; that is how a reader tells the
-//! torn tail of a crash from the loss of bytes that were promised to last.
+//! number and the chunk's offset, so damaged, torn, stale and misplaced bytes all fail alike. The
+//! first chunk behind each sync also says how far the log was synced, and others repeat it; that is
+//! how a reader tells the torn tail of a crash from the loss of bytes that were promised to last.
 //!
-//! - [`chunk`]: the header, as bytes.
+//! - [`chunk`]: the two forms of headers, as bytes.
 //! - [`writer`]: appending, with space reserved ahead of the bytes.
 //! - [`sync`]: making appended bytes durable, apart from the writer, so that others append meanwhile.
 //! - [`reader`]: streaming the records back.

@@ -1,11 +1,11 @@
 //! Reading a log from front to back.
 //!
-//! Owns one window over the file, which grows only to hold a payload whose header is sound and
+//! Owns one window over the file, which grows only to hold a long payload whose header is sound and
 //! which fits in the file.
 //!
 //! I1. What is yielded is a prefix of the records that were appended, each whole and unchanged.
 //! I2. A read error is an error, never an end; the call after it tries the same bytes again.
-//! I3. A sound header anywhere behind the end that speaks of a sync beyond the end is found.
+//! I3. A sound long header anywhere behind the end that speaks of a sync beyond the end is found.
 //!
 //! Concurrency: one thread; the file must not grow meanwhile.
 
@@ -13,13 +13,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::chunk::{HEADER_BYTES, Header, payload_checksum};
+use super::chunk::{HEADER_BYTES, Header, SHORT_PAYLOAD_BYTES_MAX};
 use super::tail::{Next, TailAction, TailState, decide};
 use crate::base::{Error, FileNumber, Result};
 use crate::vfs::{self, Advice, File, OpenMode, Vfs};
 
 /// How much is read at a time.
 const WINDOW_BYTES: usize = 256 << 10;
+
+// What is not verified before it is read does not make the window grow.
+const _: () = assert!(HEADER_BYTES + SHORT_PAYLOAD_BYTES_MAX <= WINDOW_BYTES);
 
 /// A record lent by [`LogReader::next`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,10 +31,17 @@ pub(crate) struct Record<'a> {
     pub(crate) offset: u64,
     /// Where its chunk ends.
     pub(crate) end: u64,
-    /// How far the log was durable when it was written.
-    pub(crate) synced_up_to: u64,
+    /// How far the log was durable when it was written, where the chunk says so.
+    pub(crate) synced_up_to: Option<u64>,
     /// What was appended.
     pub(crate) payload: &'a [u8],
+}
+
+impl Record<'_> {
+    /// Where its payload begins.
+    pub(crate) fn payload_offset(&self) -> u64 {
+        self.end - self.payload.len() as u64
+    }
 }
 
 /// How a log ends.
@@ -121,15 +131,14 @@ impl LogReader {
     /// `Io` where the file cannot be read (I2).
     pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>> {
         while let Some((header, offset)) = self.pass()? {
-            let length = header.payload_length as usize;
-            if length > 0 {
+            if header.payload_bytes > 0 {
                 let end = self.position;
-                let chunk = self.load(offset, HEADER_BYTES + length)?;
+                let chunk = self.load(offset, header.chunk_bytes())?;
                 return Ok(Some(Record {
                     offset,
                     end,
                     synced_up_to: header.synced_up_to,
-                    payload: &chunk[HEADER_BYTES..HEADER_BYTES + length],
+                    payload: &chunk[header.payload_at..header.chunk_bytes()],
                 }));
             }
         }
@@ -144,9 +153,8 @@ impl LogReader {
         let Some((header, offset)) = self.pass()? else {
             return Ok(None);
         };
-        let length = HEADER_BYTES + header.payload_length as usize;
-        let bytes = self.load(offset, length)?;
-        Ok(Some((offset, &bytes[..length])))
+        let bytes = self.load(offset, header.chunk_bytes())?;
+        Ok(Some((offset, &bytes[..header.chunk_bytes()])))
     }
 
     /// Where the next chunk begins.
@@ -168,8 +176,8 @@ impl LogReader {
             return Ok(None);
         };
         let offset = self.position;
-        self.position += HEADER_BYTES as u64 + u64::from(header.payload_length);
-        self.synced_up_to = self.synced_up_to.max(header.synced_up_to);
+        self.position += header.chunk_bytes() as u64;
+        self.synced_up_to = self.synced_up_to.max(header.synced_up_to.unwrap_or(0));
         Ok(Some((header, offset)))
     }
 
@@ -198,21 +206,20 @@ impl LogReader {
     fn probe(&mut self) -> Result<Option<Header>> {
         let (number, offset) = (self.number, self.position);
         let closed = self.recorded_length.is_some_and(|length| offset >= length);
-        if closed || self.file_length.saturating_sub(offset) < HEADER_BYTES as u64 {
+        let left = self.file_length.saturating_sub(offset);
+        if closed || left == 0 {
             return Ok(None);
         }
-        let bytes = self.load(offset, HEADER_BYTES)?;
-        let Some(header) = header_at(bytes, 0, number, offset) else {
+        let front = usize::try_from(left).map_or(HEADER_BYTES, |left| left.min(HEADER_BYTES));
+        let bytes = self.load(offset, front)?;
+        let Some(header) = Header::decode(bytes, number, offset) else {
             return Ok(None);
         };
-        let chunk_bytes = HEADER_BYTES as u64 + u64::from(header.payload_length);
-        if chunk_bytes > self.file_length - offset {
+        if header.chunk_bytes() as u64 > left {
             return Ok(None);
         }
-        let length = header.payload_length as usize;
-        let chunk = self.load(offset, HEADER_BYTES + length)?;
-        let payload = &chunk[HEADER_BYTES..HEADER_BYTES + length];
-        let sound = header.payload_checksum == payload_checksum(number, offset, payload);
+        let chunk = self.load(offset, header.chunk_bytes())?;
+        let sound = header.covers(&chunk[..header.chunk_bytes()], number, offset);
         Ok(sound.then_some(header))
     }
 
@@ -226,10 +233,11 @@ impl LogReader {
             for (index, offset) in (0..starts).zip(offset..) {
                 let synced = bytes[index + HEADER_BYTES - 8..].first_chunk();
                 let synced = synced.map_or(0, |bytes| u64::from_le_bytes(*bytes));
-                // Most bytes are rejected here, before any checksum.
+                // Nearly all bytes are rejected here, before any checksum.
                 if synced > evidence
                     && synced <= offset
-                    && header_at(bytes, index, number, offset).is_some()
+                    && let Some(bytes) = bytes[index..].first_chunk()
+                    && Header::decode_long(bytes, number, offset).is_some()
                 {
                     evidence = synced;
                 }
@@ -265,12 +273,6 @@ impl LogReader {
         }
         Ok(&self.window)
     }
-}
-
-/// The sound header at `index` of `bytes`, which stands at `offset` of log `number`.
-fn header_at(bytes: &[u8], index: usize, number: FileNumber, offset: u64) -> Option<Header> {
-    let bytes = bytes.get(index..)?.first_chunk()?;
-    Header::decode(bytes, number, offset)
 }
 
 /// The error for a file that cannot be opened or read at `offset`.

@@ -1,8 +1,10 @@
-//! The first record of every WAL: which log came before it, and where that one ended.
+//! The first record of every WAL: which log came before it, where that one ended, and which sequence
+//! number comes next.
 //!
 //! See "WAL" in `docs/format.md`.
 
-use crate::base::FileNumber;
+use crate::base::key::SEQUENCE_MAX;
+use crate::base::{FileNumber, SequenceNumber};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 
@@ -25,6 +27,8 @@ pub(crate) struct Predecessor {
 pub(crate) struct WalHeader {
     /// The log before this one; `None` where there is none whose records still count.
     pub(crate) predecessor: Option<Predecessor>,
+    /// The sequence number of the first entry, if one follows.
+    pub(crate) base: SequenceNumber,
 }
 
 impl WalHeader {
@@ -38,6 +42,7 @@ impl WalHeader {
         buffer.extend_from_slice(&number.to_le_bytes());
         buffer.extend_from_slice(&end.to_le_bytes());
         buffer.push(u8::from(synced));
+        buffer.extend_from_slice(&self.base.to_le_bytes());
     }
 
     /// Decodes a payload; only what [`encode`](Self::encode) writes is valid.
@@ -57,6 +62,12 @@ impl WalHeader {
             1 => true,
             _ => return Err(flag.error("a flag is neither 0 nor 1")),
         };
+        let at_base = reader.clone();
+        let base = reader.u64("base sequence number of the log")?;
+        // When all are used up, an empty log can still begin.
+        if !(1..=SEQUENCE_MAX + 1).contains(&base) {
+            return Err(at_base.error("a base that is no sequence number"));
+        }
         reader.finish("bytes behind the log's header")?;
         let predecessor = Predecessor {
             number,
@@ -66,12 +77,16 @@ impl WalHeader {
         if number != FileNumber(0) {
             return Ok(Self {
                 predecessor: Some(predecessor),
+                base,
             });
         }
         if end != 0 || synced {
             return Err(start.error("no log before, but an end of it"));
         }
-        Ok(Self { predecessor: None })
+        Ok(Self {
+            predecessor: None,
+            base,
+        })
     }
 }
 
@@ -82,10 +97,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn round_trips(number in 1..u64::MAX, end: u64, synced: bool) {
+        fn round_trips(
+            number in 1..u64::MAX, end: u64, synced: bool, base in 1..=SEQUENCE_MAX + 1,
+        ) {
             let number = FileNumber(number);
             for predecessor in [None, Some(Predecessor { number, end, synced })] {
-                let header = WalHeader { predecessor };
+                let header = WalHeader { predecessor, base };
                 let mut payload = Vec::new();
                 header.encode(&mut payload);
                 prop_assert_eq!(WalHeader::decode(&payload), Ok(header));
@@ -98,7 +115,7 @@ mod tests {
         }
 
         #[test]
-        fn has_one_encoding(bytes in proptest::collection::vec(0..3u8, 18)) {
+        fn has_one_encoding(bytes in proptest::collection::vec(0..3u8, 26)) {
             if let Ok(header) = WalHeader::decode(&bytes) {
                 let mut payload = Vec::new();
                 header.encode(&mut payload);
@@ -110,8 +127,31 @@ mod tests {
     #[test]
     fn newer_versions_are_unsupported() {
         let mut payload = Vec::new();
-        WalHeader { predecessor: None }.encode(&mut payload);
+        header(1).encode(&mut payload);
         payload[0] = VERSION + 1;
         assert!(WalHeader::decode(&payload).is_err_and(|error| error.unsupported));
+    }
+
+    fn header(base: SequenceNumber) -> WalHeader {
+        WalHeader {
+            predecessor: None,
+            base,
+        }
+    }
+
+    #[test]
+    fn bases_are_sequence_numbers() {
+        for (base, is_sound) in [
+            (0, false),
+            (1, true),
+            (SEQUENCE_MAX, true),
+            (SEQUENCE_MAX + 1, true),
+            (SEQUENCE_MAX + 2, false),
+            (u64::MAX, false),
+        ] {
+            let mut payload = Vec::new();
+            header(base).encode(&mut payload);
+            assert_eq!(WalHeader::decode(&payload).is_ok(), is_sound, "{base}");
+        }
     }
 }

@@ -7,6 +7,8 @@
 //! I1. `end` is the sum of all chunks written; the next chunk goes there and nowhere else.
 //! I2. A chunk's `synced_up_to` is what was durable before it was written.
 //! I3. `NoSpace` means that the file is as it was; any other failure breaks the log for good.
+//! I4. The first chunk behind a sync is long and tells of it, and the long ones that follow tell of it
+//!     again: all that the log knows of syncs stands in them ([`Repeats`]).
 //!
 //! Concurrency: one thread at a time; [`LogSync`] is shared with all.
 
@@ -14,7 +16,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::chunk::{HEADER_BYTES, Header, payload_checksum};
+use super::chunk::{HEADER_BYTES, PAYLOAD_BYTES_MAX, SHORT_PAYLOAD_BYTES_MAX, complete};
 use super::sync::LogSync;
 use crate::base::{Error, FileNumber, Result};
 use crate::vfs::{self, Vfs};
@@ -24,8 +26,36 @@ use crate::vfs::{self, Vfs};
 /// back for others would go with it.
 const AHEAD_BYTES: (u64, u64) = (4 << 10, 1 << 20);
 
+/// How far behind a long chunk the next one begins at the latest: first, and at most. Each time it is
+/// twice as much as before. So what damage has to cover, beside durable bytes, to take away the
+/// evidence for them grows with what was written since, and begins with more than a sector.
+const LONG_AGAIN_BYTES: (u64, u64) = (512, 4 << 10);
+
 /// A larger buffer is given back after the record that needed it.
 const CHUNK_KEPT_BYTES: usize = 4 << 20;
+
+/// When a chunk has to be long although nothing was synced since the one before.
+#[derive(Debug, Default)]
+struct Repeats {
+    /// Chunks that begin before this offset may be short.
+    due: u64,
+    /// How far that was behind the last long one.
+    gap: u64,
+}
+
+impl Repeats {
+    /// A long chunk is written at `offset`. What a marker says the next chunk says again, so damage to
+    /// one of them leaves the other.
+    fn note(&mut self, offset: u64, is_marker: bool, is_news: bool) {
+        let (first, most) = LONG_AGAIN_BYTES;
+        self.gap = match (is_marker, is_news) {
+            (true, _) => 0,
+            (false, true) => first,
+            (false, false) => (2 * self.gap).clamp(first, most),
+        };
+        self.due = offset + self.gap;
+    }
+}
 
 /// Writes one log from its first byte to its last.
 #[derive(Debug)]
@@ -40,6 +70,7 @@ pub(crate) struct LogWriter {
     ahead: u64,
     /// The newest `synced_up_to` that stands in the file.
     recorded: u64,
+    repeats: Repeats,
     /// The chunk under construction: room for the header, then the payload.
     chunk: Vec<u8>,
 }
@@ -67,6 +98,7 @@ impl LogWriter {
             reserved: 0,
             ahead: AHEAD_BYTES.0,
             recorded: 0,
+            repeats: Repeats::default(),
             chunk: Vec::new(),
         })
     }
@@ -174,26 +206,34 @@ impl LogWriter {
 
     fn write_chunk(&mut self) -> Result<()> {
         let payload_bytes = self.chunk.len() - HEADER_BYTES;
-        let Ok(payload_length) = u32::try_from(payload_bytes) else {
-            return Err(Error::invalid_argument(format!(
-                "a record of {payload_bytes} bytes does not fit in a log"
-            )));
-        };
+        let payload_length = u32::try_from(payload_bytes)
+            .ok()
+            .filter(|&length| length <= PAYLOAD_BYTES_MAX)
+            .ok_or_else(|| {
+                Error::invalid_argument(format!(
+                    "a record of {payload_bytes} bytes does not fit in a log"
+                ))
+            })?;
         self.reserve(payload_bytes)?;
-        let payload = &self.chunk[HEADER_BYTES..];
-        let synced_up_to = self.shared.synced(); // I2
-        let header = Header {
-            payload_checksum: payload_checksum(self.number, self.end, payload),
-            payload_length,
-            synced_up_to,
-        };
-        self.chunk[..HEADER_BYTES].copy_from_slice(&header.encode(self.number, self.end));
-        if let Err(error) = vfs::write_all_at(self.shared.file(), &self.chunk, self.end) {
+        let synced = self.shared.synced(); // I2
+        let is_news = synced > self.recorded;
+        let is_marker = payload_bytes == 0;
+        let is_long = is_news
+            || is_marker
+            || payload_bytes > SHORT_PAYLOAD_BYTES_MAX
+            || self.end >= self.repeats.due;
+        let place = (self.number, self.end);
+        let synced_up_to = is_long.then_some(synced);
+        let chunk = complete(&mut self.chunk, payload_length, synced_up_to, place);
+        if let Err(error) = vfs::write_all_at(self.shared.file(), chunk, self.end) {
             self.shared.mark_broken();
             return Err(self.shared.failure("write to", error));
         }
-        self.end += self.chunk.len() as u64; // I1
-        self.recorded = synced_up_to;
+        if is_long {
+            self.repeats.note(self.end, is_marker, is_news); // I4
+            self.recorded = synced;
+        }
+        self.end += chunk.len() as u64; // I1
         self.shared.publish_written(self.end);
         Ok(())
     }

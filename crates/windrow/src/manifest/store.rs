@@ -55,7 +55,7 @@ pub(crate) fn read_manifest(
     let mut state = ManifestState::default();
     let mut is_first = true;
     while let Some(record) = reader.next()? {
-        let payload_offset = record.offset + HEADER_BYTES as u64;
+        let payload_offset = record.payload_offset();
         let edit =
             Edit::decode(record.payload).map_err(|error| error.in_file(&name, payload_offset))?;
         if is_first && edit.records.first() != Some(&Record::FormatVersion) {

@@ -10,7 +10,7 @@ use crate::codec::Compression;
 use crate::codec::checksum::key_hash;
 use crate::codec::compression::Compressor;
 use crate::codec::reader::DecodeError;
-use crate::codec::varint::put_bytes;
+use crate::codec::varint::{put_bytes, put_varint};
 
 type Owned = (u32, Option<Vec<u8>>, Vec<u8>);
 
@@ -24,9 +24,11 @@ fn entries() -> impl Strategy<Value = Vec<Owned>> {
     proptest::collection::vec(entry, 1..12)
 }
 
-fn encode(base: u64, entries: &[Owned]) -> Vec<u8> {
+const BASE: u64 = 9;
+
+fn encode(entries: &[Owned]) -> Vec<u8> {
     let mut payload = Vec::new();
-    put_header(&mut payload, base, u32::try_from(entries.len()).unwrap());
+    put_count(&mut payload, u32::try_from(entries.len()).unwrap());
     for (keyspace, value, key) in entries {
         let kind = if value.is_some() {
             Kind::Value
@@ -39,35 +41,39 @@ fn encode(base: u64, entries: &[Owned]) -> Vec<u8> {
     payload
 }
 
-fn decode(payload: &[u8]) -> Result<Vec<Entry<'_>>, DecodeError> {
-    let mut reader = BatchReader::new(payload)?;
+/// The entries of a batch as they are written, and their sequence numbers.
+fn decode_from(base: u64, payload: &[u8]) -> Result<Vec<(u64, Kind, Owned)>, DecodeError> {
+    let mut buffer = vec![1; 3];
+    let mut reader = BatchReader::new(payload, base, &mut buffer)?;
     let mut entries = Vec::new();
     while let Some(entry) = reader.next()? {
-        entries.push(entry);
+        let value = (entry.kind != Kind::Tombstone).then(|| entry.value.to_vec());
+        let owned = (entry.keyspace.0, value, entry.key.to_vec());
+        entries.push((entry.sequence, entry.kind, owned));
     }
     Ok(entries)
 }
 
+fn decode(payload: &[u8]) -> Result<Vec<Owned>, DecodeError> {
+    let entries = decode_from(BASE, payload)?;
+    Ok(entries.into_iter().map(|(_, _, entry)| entry).collect())
+}
+
 proptest! {
     #[test]
-    fn round_trips(base in 0..SEQUENCE_MAX - 100, entries in entries()) {
-        let payload = encode(base, &entries);
-        let decoded = decode(&payload).unwrap();
-        prop_assert_eq!(decoded.len(), entries.len());
-        for ((entry, (keyspace, value, key)), sequence) in
-            decoded.iter().zip(&entries).zip(base..)
-        {
-            prop_assert_eq!(entry.sequence, sequence);
-            prop_assert_eq!(entry.keyspace.0, *keyspace);
-            prop_assert_eq!(entry.kind == Kind::Value, value.is_some());
-            prop_assert_eq!(entry.key, &key[..]);
-            prop_assert_eq!(entry.value, value.as_deref().unwrap_or_default());
-        }
+    fn round_trips(base in 1..SEQUENCE_MAX - 100, entries in entries()) {
+        let payload = encode(&entries);
+        let decoded = decode_from(base, &payload).unwrap();
+        let expected = entries.into_iter().zip(base..).map(|(entry, sequence)| {
+            let kind = if entry.1.is_some() { Kind::Value } else { Kind::Tombstone };
+            (sequence, kind, entry)
+        });
+        prop_assert_eq!(decoded, expected.collect::<Vec<_>>());
     }
 
     #[test]
     fn a_cut_or_longer_payload_is_an_error(entries in entries()) {
-        let mut payload = encode(7, &entries);
+        let mut payload = encode(&entries);
         payload.push(0);
         prop_assert!(decode(&payload).is_err());
         for length in 0..payload.len() - 1 {
@@ -80,13 +86,14 @@ proptest! {
         body in proptest::collection::vec(0..4u8, 0..60), count in 1..4u32,
     ) {
         let mut payload = Vec::new();
-        put_header(&mut payload, 9, count);
+        put_count(&mut payload, count);
         payload.extend(body);
-        if let Ok(entries) = decode(&payload) {
+        if let Ok(entries) = decode_from(BASE, &payload) {
             let mut again = Vec::new();
-            put_header(&mut again, 9, count);
-            for entry in entries {
-                put_entry(&mut again, entry.keyspace, entry.kind, entry.key, entry.value);
+            put_count(&mut again, count);
+            for (_, kind, (keyspace, value, key)) in entries {
+                let value = value.unwrap_or_default();
+                put_entry(&mut again, KeyspaceId(keyspace), kind, &key, &value);
             }
             prop_assert_eq!(again, payload);
         }
@@ -97,7 +104,7 @@ proptest! {
 fn packed(entries: &[Owned]) -> Vec<u8> {
     let mut buffer = b"what stands before".to_vec();
     let start = buffer.len();
-    buffer.extend(encode(9, entries));
+    buffer.extend(encode(entries));
     let mut compressor = Compressor::new(Compression::Lz4);
     pack(&mut buffer, start, &mut compressor, &mut Vec::new());
     assert!(buffer.starts_with(b"what stands before"));
@@ -113,24 +120,22 @@ fn repetitive(count: usize) -> Vec<Owned> {
 #[test]
 fn what_is_compressed_is_as_it_was() {
     let entries = repetitive(20);
-    let plain = encode(9, &entries);
+    let plain = encode(&entries);
     let packed = packed(&entries);
     assert!(packed.len() < plain.len() / 2);
-    assert!(decode(&packed).is_err());
-    let mut buffer = vec![1; 3];
-    assert_eq!(unpacked(&packed, &mut buffer).unwrap(), plain);
-    assert_eq!(unpacked(&plain, &mut buffer).unwrap(), plain);
+    assert_eq!(decode(&packed).unwrap(), entries);
+    assert_eq!(decode(&plain).unwrap(), entries);
 }
 
 #[test]
 fn what_does_not_pay_is_not_compressed() {
     let short = repetitive(2);
-    assert_eq!(packed(&short), encode(9, &short));
+    assert_eq!(packed(&short), encode(&short));
     let noise: Vec<u8> = (0..60_u64)
         .flat_map(|word| mixed(word).to_le_bytes())
         .collect();
     let noise = [(1, Some(noise), b"key".to_vec())];
-    assert_eq!(packed(&noise), encode(9, &noise));
+    assert_eq!(packed(&noise), encode(&noise));
 }
 
 fn mixed(word: u64) -> u64 {
@@ -140,35 +145,31 @@ fn mixed(word: u64) -> u64 {
 #[test]
 fn damage_to_what_is_compressed_is_an_error_or_other_entries() {
     let packed = packed(&repetitive(20));
-    let mut buffer = Vec::new();
     for bit in 0..8 * packed.len() {
         let mut damaged = packed.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        if let Ok(payload) = unpacked(&damaged, &mut buffer) {
-            drop(decode(payload));
-        }
+        drop(decode(&damaged));
     }
     for length in 0..packed.len() {
-        let cut = unpacked(&packed[..length], &mut buffer);
-        assert!(cut.is_err() || decode(cut.unwrap()).is_err(), "{length}");
+        assert!(decode(&packed[..length]).is_err(), "{length}");
     }
     let mut unknown = packed;
-    unknown[7] = 9;
-    assert!(unpacked(&unknown, &mut buffer).unwrap_err().unsupported);
+    unknown[0] |= 3;
+    assert!(decode(&unknown).unwrap_err().unsupported);
 }
 
 fn one_entry() -> Vec<u8> {
-    encode(1, &[(0, Some(b"value".to_vec()), b"key".to_vec())])
+    encode(&[(0, Some(b"value".to_vec()), b"key".to_vec())])
 }
 
 #[test]
 fn kinds_are_checked() {
     for code in (2..=255).filter(|code| *code != Kind::LogPointer.code()) {
         let mut payload = one_entry();
-        payload[BATCH_HEADER_BYTES] = code;
+        payload[1] = code;
         let error = decode(&payload).unwrap_err();
         assert_eq!(error.unsupported, RESERVED_KINDS.contains(&code), "{code}");
-        assert_eq!(error.offset, BATCH_HEADER_BYTES);
+        assert_eq!(error.offset, 1);
     }
 }
 
@@ -180,7 +181,7 @@ fn pointers_are_no_longer_than_they_can_be() {
         (POINTER_BYTES_MAX + 1, false),
     ] {
         let mut payload = Vec::new();
-        put_header(&mut payload, 1, 1);
+        put_count(&mut payload, 1);
         let pointer = vec![7; length];
         put_entry(
             &mut payload,
@@ -189,31 +190,55 @@ fn pointers_are_no_longer_than_they_can_be() {
             b"key",
             &pointer,
         );
-        let decoded = decode(&payload);
+        let decoded = decode_from(BASE, &payload);
         assert_eq!(decoded.is_ok(), is_sound, "{length}");
-        for entry in decoded.into_iter().flatten() {
-            assert_eq!((entry.kind, entry.value), (Kind::LogPointer, &pointer[..]));
+        for (_, kind, (_, value, _)) in decoded.into_iter().flatten() {
+            assert_eq!((kind, value.as_ref()), (Kind::LogPointer, Some(&pointer)));
         }
     }
 }
 
 #[test]
 fn counts_are_checked() {
-    for count in [0, 2, u32::MAX] {
-        let mut payload = one_entry();
-        payload[8..12].copy_from_slice(&count.to_le_bytes());
-        assert!(decode(&payload).is_err(), "{count}");
+    let entry = &one_entry()[1..];
+    for count in [0, 1, 2, 31, 32, 4095, 4096, u32::MAX] {
+        let mut payload = Vec::new();
+        put_count(&mut payload, count);
+        payload.extend_from_slice(entry);
+        assert_eq!(decode(&payload).is_ok(), count == 1, "{count}");
+    }
+    for count in [1_u64 << 32, u64::MAX >> 2] {
+        let mut payload = Vec::new();
+        put_varint(&mut payload, count << 2);
+        payload.extend_from_slice(entry);
+        let error = decode(&payload).unwrap_err();
+        assert_eq!((error.offset, error.unsupported), (0, false));
+    }
+}
+
+#[test]
+fn up_to_31_entries_are_counted_in_one_byte() {
+    for (count, bytes) in [(1, 1), (31, 1), (32, 2), (4095, 2), (u32::MAX, 5)] {
+        let mut payload = Vec::new();
+        put_count(&mut payload, count);
+        assert_eq!(payload.len(), bytes, "{count}");
+    }
+}
+
+#[test]
+fn batches_of_any_count_are_compressed() {
+    for count in [31, 32, 4095, 4096] {
+        let entries = repetitive(count);
+        assert_eq!(decode(&packed(&entries)).unwrap(), entries);
     }
 }
 
 #[test]
 fn sequence_numbers_stay_within_their_bounds() {
-    let mut payload = one_entry();
-    payload[..8].copy_from_slice(&SEQUENCE_MAX.to_le_bytes());
-    assert!(decode(&payload).is_ok());
-    for base in [SEQUENCE_MAX + 1, u64::MAX] {
-        payload[..8].copy_from_slice(&base.to_le_bytes());
-        assert!(decode(&payload).is_err());
+    let payload = encode(&repetitive(2));
+    assert!(decode_from(SEQUENCE_MAX - 1, &payload).is_ok());
+    for base in [SEQUENCE_MAX, SEQUENCE_MAX + 1, u64::MAX] {
+        assert!(decode_from(base, &payload).is_err(), "{base}");
     }
 }
 
@@ -221,7 +246,7 @@ fn sequence_numbers_stay_within_their_bounds() {
 fn limits_of_keys_and_values_are_checked() {
     let entry = |key: &[u8], value: &[u8]| {
         let mut payload = Vec::new();
-        put_header(&mut payload, 1, 1);
+        put_count(&mut payload, 1);
         payload.extend([Kind::Value.code(), 0]);
         put_bytes(&mut payload, key);
         put_bytes(&mut payload, value);
@@ -237,7 +262,8 @@ fn limits_of_keys_and_values_are_checked() {
 fn an_error_stays_an_error() {
     let mut payload = one_entry();
     payload.pop();
-    let mut reader = BatchReader::new(&payload).unwrap();
+    let mut buffer = Vec::new();
+    let mut reader = BatchReader::new(&payload, BASE, &mut buffer).unwrap();
     let error = reader.next().unwrap_err();
     assert_eq!(reader.next(), Err(error));
 }
