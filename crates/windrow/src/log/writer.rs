@@ -26,7 +26,7 @@ use crate::vfs::{self, Vfs};
 /// back for others would go with it.
 const AHEAD_BYTES: (u64, u64) = (4 << 10, 1 << 20);
 
-/// How far behind a long chunk the next one begins at the latest: first, and at most. Each time it is
+/// From how far behind a long chunk on the next one is long again: first, and at most. Each time it is
 /// twice as much as before. So what damage has to cover, beside durable bytes, to take away the
 /// evidence for them grows with what was written since, and begins with more than a sector.
 const LONG_AGAIN_BYTES: (u64, u64) = (512, 4 << 10);
@@ -39,7 +39,7 @@ const CHUNK_KEPT_BYTES: usize = 4 << 20;
 struct Repeats {
     /// Chunks that begin before this offset may be short.
     due: u64,
-    /// How far that was behind the last long one.
+    /// How far that is behind the last long one.
     gap: u64,
 }
 
