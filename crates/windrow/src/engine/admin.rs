@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::keyspace::ANSWERED_BY_MEMTABLES;
 use super::merge_job::{Claimed, MergeJob, summary};
 use super::stats::{KeyspaceStats, LevelStats, Stats};
-use super::value_files::{ValueFileUse, value_stats};
+use super::value_files::value_stats;
 use super::{Engine, KeyspaceCore, filters};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
@@ -328,8 +328,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
             useless_reads: filters::useless_reads(files, level),
         }
     };
-    let value_log = keyspace.value_log.lock();
-    let values = |uses: &[ValueFileUse]| value_stats(manifest, uses, &value_log);
+    let (runs, value_logs) = value_stats(manifest, &keyspace.value_log.lock());
     let dead = manifest.map(|manifest| &manifest.values.dead);
     let memtable_bytes: usize = state
         .memtables()
@@ -342,8 +341,8 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
         memtables: 1 + state.waiting.len(),
         gets_answered_by_memtables: keyspace.answered.sum(ANSWERED_BY_MEMTABLES),
         levels: (0..capacities.len()).map(level_stats).collect(),
-        runs: values(&[ValueFileUse::Run]),
-        value_logs: values(&[ValueFileUse::Log, ValueFileUse::Successor]),
+        runs,
+        value_logs,
         dead_lists: dead.map_or(0, BTreeMap::len),
         dead_list_bytes: dead.map_or(0, |lists| lists.values().map(|list| list.length).sum()),
     }

@@ -97,23 +97,25 @@ impl Engine {
     }
 }
 
-/// What the manifest knows of the value files that are for one of `uses`, and `written` of how long those
-/// are that are being written.
+/// What the manifest knows of the value files, and `written` of how long those are that are being
+/// written: of runs, and of value logs and their successors.
 pub(super) fn value_stats(
     manifest: Option<&KeyspaceState>,
-    uses: &[ValueFileUse],
     written: &ValueLog,
-) -> ValueFileStats {
-    let mut stats = ValueFileStats::default();
+) -> (ValueFileStats, ValueFileStats) {
+    let (mut runs, mut logs) = (ValueFileStats::default(), ValueFileStats::default());
     let reports = manifest.map(|manifest| reports(manifest, written));
-    let reports = reports.unwrap_or_default();
-    for report in reports.values().filter(|it| uses.contains(&it.kind)) {
+    for report in reports.unwrap_or_default().values() {
+        let stats = match report.kind {
+            ValueFileUse::Run => &mut runs,
+            ValueFileUse::Log | ValueFileUse::Successor => &mut logs,
+        };
         stats.files += 1;
         stats.bytes += report.bytes;
         stats.live_bytes += report.live_bytes;
         stats.dead_bytes += report.dead_bytes;
     }
-    stats
+    (runs, logs)
 }
 
 /// All but the references.
