@@ -3,23 +3,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use windrow::{BlockSource, Compression, Db, KeyspaceOptions, Options};
 
-/// A small deterministic generator.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-}
+use common::Random;
 
 fn tiny(compression: Compression) -> KeyspaceOptions {
     let mut options = KeyspaceOptions::default();
@@ -43,13 +34,13 @@ fn check(source: BlockSource, compression: Compression) {
         let db = Db::open(folder.path(), options.clone()).unwrap();
         let map = db.keyspace("map").unwrap();
         for step in 0..6_000_u64 {
-            let key = format!("key{:05}", random.next(4_000)).into_bytes();
-            if random.next(5) == 0 {
+            let key = format!("key{:05}", random.below(4_000)).into_bytes();
+            if random.below(5) == 0 {
                 map.remove(&key).unwrap();
                 model.remove(&key);
             } else {
-                let value =
-                    format!("{round}-{step}-").repeat(usize::try_from(1 + random.next(8)).unwrap());
+                let value = format!("{round}-{step}-")
+                    .repeat(usize::try_from(1 + random.below(8)).unwrap());
                 map.insert(&key, &value).unwrap();
                 model.insert(key, value.into_bytes());
             }
@@ -101,7 +92,7 @@ fn merged_in_parts() {
     let mut random = Random(11);
     let mut model = BTreeMap::new();
     for step in 0..40_000_u64 {
-        let key = random.next(20_000).to_be_bytes();
+        let key = random.below(20_000).to_be_bytes();
         map.insert(key, step.to_be_bytes()).unwrap();
         model.insert(key.to_vec(), step.to_be_bytes().to_vec());
     }

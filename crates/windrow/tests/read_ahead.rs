@@ -8,6 +8,8 @@
     reason = "the tests stand outside of the engine, and change a file behind its back"
 )]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::{Bound, Range};
@@ -16,6 +18,8 @@ use std::sync::{Arc, Mutex};
 
 use windrow::vfs::{Advice, File, LockGuard, OpenMode, OsVfs, Region, Vfs};
 use windrow::{BlockSource, Cursor, Db, ErrorKind, Keyspace, Options};
+
+use common::Random;
 
 const SOURCES: [BlockSource; 2] = [BlockSource::Mapped, BlockSource::Buffered];
 
@@ -149,19 +153,6 @@ impl File for ColdFile {
 
     fn map(&self, length: u64) -> io::Result<Arc<Region>> {
         self.file.map(length)
-    }
-}
-
-/// A small deterministic generator.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % end
     }
 }
 

@@ -7,6 +7,8 @@
     reason = "the tests look at files and change them behind the back of the database"
 )]
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -19,6 +21,8 @@ use windrow::{
     MediumOrder, Options, ValueFileStats,
 };
 
+use common::Random;
+
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const SOURCES: [BlockSource; 2] = [BlockSource::Mapped, BlockSource::Buffered];
@@ -27,33 +31,20 @@ const SOURCES: [BlockSource; 2] = [BlockSource::Mapped, BlockSource::Buffered];
 /// can be medium, and totals of 119, 120, 1023 and 1024 bytes.
 const LENGTHS: [usize; 12] = [0, 7, 63, 64, 111, 112, 113, 500, 1015, 1016, 1017, 3000];
 
-/// A small deterministic generator.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self, below: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % below
-    }
-}
-
 fn key(number: u64) -> Vec<u8> {
     format!("key{number:05}").into_bytes()
 }
 
 /// A value of one of the lengths; half of it shrinks under compression.
 fn value(random: &mut Random) -> Vec<u8> {
-    let length = LENGTHS[usize::try_from(random.next(LENGTHS.len() as u64)).unwrap()];
+    let length = LENGTHS[usize::try_from(random.below(LENGTHS.len() as u64)).unwrap()];
     medium(random, length)
 }
 
 fn medium(random: &mut Random, length: usize) -> Vec<u8> {
     let byte = |at: usize, random: &mut Random| match at % 2 {
         0 => b'.',
-        _ => random.next(256).to_le_bytes()[0],
+        _ => random.below(256).to_le_bytes()[0],
     };
     (0..length).map(|at| byte(at, random)).collect()
 }
@@ -106,8 +97,8 @@ fn check_runs_are_gone(db: &Db) {
 /// Writes `count` entries under keys below `keys`; a sixth of them are removals.
 fn write(map: &Keyspace, model: &mut Model, random: &mut Random, keys: u64, count: u64) {
     for _ in 0..count {
-        let key = key(random.next(keys));
-        if random.next(6) == 0 {
+        let key = key(random.below(keys));
+        if random.below(6) == 0 {
             map.remove(&key).unwrap();
             model.remove(&key);
         } else {
@@ -294,8 +285,8 @@ fn dead_values_in_runs_take_bounded_room() {
     for round in 0..30 {
         for _ in 0..1000 {
             // Some keys are written much more often than others.
-            let keys = 1 + random.next(KEYS);
-            let key = key(random.next(keys));
+            let keys = 1 + random.below(KEYS);
+            let key = key(random.below(keys));
             let value = medium(&mut random, 200);
             map.insert(&key, &value).unwrap();
             model.insert(key, value);
@@ -744,8 +735,8 @@ fn large_values_go_to_logs_and_come_back() {
         let map = db.keyspace("map").unwrap();
         check(&map, &model, KEYS);
         for _ in 0..1500 {
-            let number = random.next(KEYS);
-            if random.next(5) == 0 {
+            let number = random.below(KEYS);
+            if random.below(5) == 0 {
                 map.remove(key(number)).unwrap();
                 model.remove(&key(number));
             } else {
@@ -967,7 +958,7 @@ fn lists_of_dead_values_do_not_pile_up() {
     let (mut model, mut random) = (Model::new(), Random(9));
     for _ in 0..60 {
         // What is written twice before its flush is dead with it.
-        let first = random.next(90);
+        let first = random.below(90);
         for number in (0..10).chain(0..5).map(|step| first + step) {
             let value = medium(&mut random, 2000);
             map.insert(key(number), &value).unwrap();

@@ -143,60 +143,54 @@ impl Total {
 
 fn files_table(files: &[ValueFileReport]) -> Table {
     let mut table = plain_table();
-    table.set_header([
-        Cell::new("file"),
-        Cell::new("kind"),
-        right(&"bytes"),
-        right(&"live"),
-        right(&"dead"),
-        right(&"dead share"),
-        right(&"live values"),
-        right(&"dead values"),
-        Cell::new("referred to by"),
-        Cell::new("leads on from"),
-    ]);
+    let mut header = vec![Cell::new("file"), Cell::new("kind")];
+    header.extend(AMOUNTS.map(|name| right(&name)));
+    header.extend([Cell::new("referred to by"), Cell::new("leads on from")]);
+    table.set_header(header);
     for file in files {
-        table.add_row([
-            Cell::new(FileNumber(file.number)),
-            Cell::new(kind_of(file)),
-            right(&human_bytes(file.bytes)),
-            right(&human_bytes(file.live_bytes)),
-            right(&human_bytes(file.dead_bytes)),
-            right(&share(file.dead_bytes, file.bytes)),
-            right(&human_count(file.live_values)),
-            right(&human_count(file.dead_values)),
-            Cell::new(references(file)),
-            Cell::new(relocations(file)),
-        ]);
+        let mut row = vec![Cell::new(FileNumber(file.number)), Cell::new(kind_of(file))];
+        row.extend(amounts(&Total::of(file.kind, std::slice::from_ref(file))));
+        row.extend([Cell::new(references(file)), Cell::new(relocations(file))]);
+        table.add_row(row);
     }
     table
 }
 
 fn kinds_table(kinds: &[Total]) -> Table {
     let mut table = plain_table();
-    table.set_header([
-        Cell::new("kind"),
-        right(&"files"),
-        right(&"bytes"),
-        right(&"live"),
-        right(&"dead"),
-        right(&"dead share"),
-        right(&"live values"),
-        right(&"dead values"),
-    ]);
+    let mut header = vec![Cell::new("kind"), right(&"files")];
+    header.extend(AMOUNTS.map(|name| right(&name)));
+    table.set_header(header);
     for kind in kinds.iter().filter(|kind| kind.files > 0) {
-        table.add_row([
+        let mut row = vec![
             Cell::new(name_of(kind.kind)),
             right(&human_count(kind.files)),
-            right(&human_bytes(kind.bytes)),
-            right(&human_bytes(kind.live_bytes)),
-            right(&human_bytes(kind.dead_bytes)),
-            right(&share(kind.dead_bytes, kind.bytes)),
-            right(&human_count(kind.live_values)),
-            right(&human_count(kind.dead_values)),
-        ]);
+        ];
+        row.extend(amounts(kind));
+        table.add_row(row);
     }
     table
+}
+
+/// What the columns of [`amounts`] are called.
+const AMOUNTS: [&str; 6] = [
+    "bytes",
+    "live",
+    "dead",
+    "dead share",
+    "live values",
+    "dead values",
+];
+
+fn amounts(total: &Total) -> [Cell; AMOUNTS.len()] {
+    [
+        right(&human_bytes(total.bytes)),
+        right(&human_bytes(total.live_bytes)),
+        right(&human_bytes(total.dead_bytes)),
+        right(&share(total.dead_bytes, total.bytes)),
+        right(&human_count(total.live_values)),
+        right(&human_count(total.dead_values)),
+    ]
 }
 
 fn name_of(kind: ValueFileUse) -> &'static str {
