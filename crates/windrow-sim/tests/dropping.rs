@@ -1,4 +1,4 @@
-//! A keyspace is dropped while a job works for it: the job is given up.
+//! A keyspace is dropped while a job works for it, or while logs are kept for it.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use windrow::runtime::{Runtime, Work, Workers};
 use windrow::{Db, ErrorKind, Options};
-use windrow_sim::{SimDisk, SteppedRuntime};
+use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
 const FOLDER: &str = "/data/db";
 
@@ -98,6 +98,60 @@ fn a_merge_of_a_dropped_keyspace_is_given_up() {
             .filter(|path| path.extension().is_some_and(|end| end == "table"));
         assert_eq!(tables.next(), None);
         drop(runtime.db.lock().unwrap().take());
+        db.close().unwrap();
+    }
+}
+
+/// What a dropped keyspace has kept is let go of while the log that is being written is not durable: what the
+/// power then takes of that log counts as never written.
+#[test]
+fn logs_of_a_dropped_keyspace_go_before_later_ones_are_durable() {
+    let disk = SimDisk::new();
+    let open = |disk: &SimDisk, runtime: &SteppedRuntime| {
+        let mut options = Options::default()
+            .with_vfs(Arc::new(disk.clone()))
+            .with_runtime(Arc::new(runtime.clone()));
+        options.keyspace.memtable_bytes = 256 << 10;
+        options.max_wal_bytes = 1 << 20;
+        Db::open(FOLDER, options)
+    };
+    let logs = |disk: &SimDisk| {
+        let image = disk.image();
+        let paths = image.files();
+        let logs = paths
+            .iter()
+            .filter(|path| path.extension().is_some_and(|end| end == "wal"));
+        logs.map(|path| image.read(path).unwrap().len())
+            .collect::<Vec<_>>()
+    };
+    let runtime = SteppedRuntime::new(1);
+    let db = open(&disk, &runtime).unwrap();
+    let kept = db.keyspace("kept").unwrap();
+    db.keyspace("gone").unwrap().insert("key", "value").unwrap();
+    let mut number = 0_u64;
+    let mut write = || {
+        number += 1;
+        kept.insert(number.to_be_bytes(), [7; 500]).unwrap();
+    };
+    // As much as is kept without a flush of what pins the oldest log.
+    while logs(&disk).iter().sum::<usize>() < (768 << 10) - 3000 {
+        write();
+        runtime.run_until_idle(1000);
+    }
+    let before = logs(&disk).len();
+    db.drop_keyspace("gone").unwrap();
+    runtime.run_until_idle(1000);
+    (0..20).for_each(|_| write());
+    runtime.run_until_idle(1000);
+    assert!(logs(&disk).len() < before);
+    let crashed = disk.crash(CrashPolicy::DropUnsynced);
+    for round in 0..3_u8 {
+        let runtime = SteppedRuntime::new(1);
+        let db = open(&crashed, &runtime).unwrap();
+        let kept = db.keyspace("kept").unwrap();
+        assert!(kept.get(1_u64.to_be_bytes()).unwrap().is_some());
+        kept.insert([round], "value").unwrap();
+        drop(kept);
         db.close().unwrap();
     }
 }

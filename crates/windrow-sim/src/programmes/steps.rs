@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::disk::{Event, OperationKind};
 
-/// The bytes before the payload of a chunk of a log, and so of a manifest.
+/// The bytes before the payload of a long chunk of a log, as all of a manifest are.
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.

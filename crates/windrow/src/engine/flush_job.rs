@@ -109,14 +109,16 @@ impl Engine {
             |state| {
                 // First: what is visible is in its memtable, and whatever comes later is younger.
                 let through = self.visible.load(Ordering::Acquire);
-                let first = self.first_needed_log(None, through, state);
-                // No table stands for what the logs hold of dropped keyspaces; its numbers are not
-                // given out again.
+                let Some(first) = self.first_needed_log(None, through, state) else {
+                    return Vec::new();
+                };
+                // No table stands for what these logs hold of dropped keyspaces; its numbers are not
+                // given out again. What the others hold may yet be lost, and then numbers go on from there.
                 let used = Record::Used {
                     keyspace: state.last_keyspace,
-                    sequence: state.last_sequence().max(through),
+                    sequence: state.last_sequence().max(self.chain.last_before(first)),
                 };
-                first.map_or_else(Vec::new, |first| vec![used, Record::OldestLog(first)])
+                vec![used, Record::OldestLog(first)]
             },
             |state| state.logs.first().copied(),
         )?;

@@ -110,6 +110,13 @@ pub(crate) fn open(
     let first_needed = replayed.iter().position(|log| log.is_needed);
     let needed = &replayed[first_needed.unwrap_or(replayed.len())..];
     let last_log = needed.last().copied();
+    if last_log.is_some() && last_sequence != replayed_last {
+        // What is written now would not go on from the logs that stay.
+        let what = format!(
+            "the manifest knows of sequence number {last_sequence}, and the logs end at {replayed_last}"
+        );
+        return Err(Error::new(ErrorKind::Corruption, what));
+    }
     state
         .end_history(
             needed.first().map(|log| log.number),

@@ -193,7 +193,7 @@ pub(super) fn read_header(
     Ok(Some(header))
 }
 
-/// Checks that a log follows the one that was replayed before it.
+/// Checks that a log follows the one that was replayed before it, in its place and in its numbers.
 fn check_predecessor(
     number: FileNumber,
     header: Option<WalHeader>,

@@ -107,6 +107,13 @@ impl WalChain {
         Some(needed.unwrap_or(last).number)
     }
 
+    /// The newest sequence number in the logs before `first`; 0 where there is none.
+    pub(crate) fn last_before(&self, first: FileNumber) -> SequenceNumber {
+        let links = self.0.lock();
+        let before = links.iter().take_while(|link| link.number < first);
+        before.last().map_or(0, |link| link.last_sequence)
+    }
+
     /// Forgets the logs before `first`, and returns them.
     pub(crate) fn drop_before(&self, first: FileNumber) -> Vec<FileNumber> {
         let mut links = self.0.lock();

@@ -15,15 +15,17 @@ use crate::value::ValueFileMeta;
 /// Shows a write-ahead log. Where it was closed is recorded elsewhere; read alone, it ends where its
 /// sound chunks end.
 pub(super) fn wal(file: &File<'_>, number: FileNumber, report: &mut Report<'_>) -> Result<()> {
-    // The next sequence number. Behind what cannot be read it is not known, nor what follows.
+    // The next sequence number. Behind a head that cannot be read it is not known.
     let mut next = None;
     chunks(file, number, report, |chunk, report| {
         if chunk.offset == 0 {
             next = Some(wal_header(file, chunk, report)?);
-        } else if let Some(base) = next.take() {
-            next = Some(batch(file, chunk, base, report)?);
+            return Ok(());
         }
-        Ok(())
+        match next.take() {
+            Some(base) => batch(file, chunk, base, &mut next, report),
+            None => report.show(&framed("batch", chunk)),
+        }
     })?;
     Ok(())
 }
@@ -110,16 +112,18 @@ fn wal_header(
     Ok(header.base)
 }
 
-/// Returns the sequence number that follows.
+/// Sets the sequence number that follows once that is known, whether or not all entries can be read.
 fn batch(
     file: &File<'_>,
     chunk: &log::Record<'_>,
     base: SequenceNumber,
+    next: &mut Option<SequenceNumber>,
     report: &mut Report<'_>,
-) -> Result<SequenceNumber> {
+) -> Result<()> {
     let in_chunk = in_chunk(file, chunk);
     let mut unpacked = Vec::new();
     let mut batch = BatchReader::new(chunk.payload, base, &mut unpacked).map_err(&in_chunk)?;
+    *next = Some(base + u64::from(batch.remaining()));
     report.show(
         &framed("batch", chunk)
             .number("sequence", batch.sequence())
@@ -129,7 +133,7 @@ fn batch(
         let record = entry(found.kind, found.sequence, found.key, found.value.len());
         report.show(&keyspace(record, found.keyspace).at_depth(1))?;
     }
-    Ok(batch.sequence())
+    Ok(())
 }
 
 /// A record of a log and how it stands there.

@@ -19,15 +19,15 @@
 //! zero or missing bytes, and sound chunks of other logs or other positions too, since checksums are
 //! seeded with both.
 //!
-//! Only long chunks speak of syncs ([`writer`](super::writer), I4), and nothing is decided otherwise
-//! than if all did:
+//! Only long chunks speak of syncs ([`writer`](super::writer), I4). As long as one of those that speak of
+//! the sync in question is sound, nothing is decided otherwise than if all did:
 //! - The rows of a missing file, a read error and a recorded length do not ask what chunks say.
 //! - A valid chunk is applied in either form. What the sound chunks up to any place say of syncs at
 //!   most is the same, since the first chunk that could say more is long.
 //! - Behind an invalid one, suppose that a chunk was written when the log was known to be synced
 //!   beyond the position. The first chunk behind that sync is long and says so. It stands at or
-//!   behind what was synced, so beyond the position, where it is looked for. Damage that takes it
-//!   away as well, and every repetition, leaves what the next sync makes the next chunk say.
+//!   behind what was synced, so beyond the position, where it is looked for. Where damage takes it
+//!   away as well, and every repetition, the end is taken for torn until the next sync is spoken of.
 //! - So a later log that was synced at all has a long chunk that speaks of it, and proves as much of
 //!   its predecessors.
 
