@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use windrow::{
     BlockSource, Compression, Durability, Error, FilterAllocation, MediumInPlace, MediumOrder,
-    Options, Preset, Result,
+    Options, Preset, Result, SegmentLimit,
 };
 
 use crate::{DataSet, Load, Mix, ValueSizes};
@@ -65,6 +65,10 @@ pub struct BenchArgs {
     /// How ratios grow towards the shallow levels: c, above 0 and at most 1
     #[arg(long, value_name = "C")]
     pub scaling: Option<f64>,
+
+    /// How many segments a table file may have: scaled, or a number from 1 to 12
+    #[arg(long, value_name = "LIMIT")]
+    pub segment_limit: Option<SegmentLimit>,
 
     /// Filter bits per key; 0 turns filters off
     #[arg(long, value_name = "BITS")]
@@ -167,6 +171,8 @@ pub enum PresetArg {
     Leveling,
     /// Placement by size alone
     Parallax,
+    /// Append merges alone
+    Lsma,
 }
 
 /// [`FilterAllocation`] on the command line.
@@ -285,6 +291,7 @@ impl BenchArgs {
             large_from: None,
             medium_in_place: None,
             medium_order: None,
+            segment_limit: None,
             cache_bytes: None,
             memory_budget: None,
             memtable_bytes: None,
@@ -326,10 +333,12 @@ impl BenchArgs {
             PresetArg::Leveling => Preset::Leveling,
             PresetArg::Autumn => Preset::Autumn,
             PresetArg::Parallax => Preset::Parallax,
+            PresetArg::Lsma => Preset::Lsma,
         });
         let keyspace = &mut options.keyspace;
         set(&mut keyspace.size_ratio, self.size_ratio);
         set(&mut keyspace.scaling, self.scaling);
+        set(&mut keyspace.segment_limit, self.segment_limit);
         set(&mut keyspace.bits_per_key, self.bits_per_key);
         set(
             &mut keyspace.filter_allocation,

@@ -55,7 +55,7 @@ pub use engine::{
 pub use events::{Event, EventListener};
 pub use options::{
     BlockSource, Durability, FilterAllocation, KeyspaceOptions, MediumInPlace, MediumOrder,
-    Options, Preset,
+    Options, Preset, SegmentLimit,
 };
 pub use policy::StallCause;
 

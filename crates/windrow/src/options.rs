@@ -4,10 +4,13 @@
 
 mod recorded;
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::base::{Error, Result, limits};
+use crate::base::limits::{self, SEGMENTS_MAX};
+use crate::base::{Error, Result};
 use crate::codec::Compression;
 use crate::events::{EventListener, Listener};
 use crate::runtime::{Runtime, Threads};
@@ -54,6 +57,10 @@ pub enum Preset {
     /// The Parallax paper's hybrid placement alone: values placed by size, in levels of one constant
     /// size ratio of 8, without filters or a bound on space.
     Parallax,
+    /// The LSMA paper's append merges alone: up to 12 segments in each file of every level, files of
+    /// 2 MiB, one constant size ratio of 10, 4 filter bits per key for every file, no bound on space,
+    /// all values in place.
+    Lsma,
 }
 
 /// How filter bits are shared out among the files of a keyspace.
@@ -67,6 +74,52 @@ pub enum FilterAllocation {
     Monkey,
     /// The same for every file.
     Uniform,
+}
+
+/// How many segments a table file of each level may have, of at most 12.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SegmentLimit {
+    /// In proportion to the root of the ratio between a level and the one above it, one from the last
+    /// level with data on, and fewer the nearer the tree is to `max_space_amp`.
+    #[default]
+    Scaled,
+    /// So many in every level: 1 for merges that append nothing, 12 as in the LSMA paper.
+    Fixed(usize),
+}
+
+/// `scaled`, or a number.
+impl fmt::Display for SegmentLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scaled => f.write_str("scaled"),
+            Self::Fixed(limit) => limit.fmt(f),
+        }
+    }
+}
+
+impl FromStr for SegmentLimit {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "scaled" => Ok(Self::Scaled),
+            _ => text.parse().map(Self::Fixed).map_err(|_| {
+                Error::invalid_argument(format!(
+                    "a segment limit is \"scaled\" or a number, not \"{text}\""
+                ))
+            }),
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for SegmentLimit {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
 }
 
 /// The level from which on merges write values of medium size in place, instead of handing on where
@@ -131,6 +184,10 @@ pub struct KeyspaceOptions {
     pub compression: Compression,
     /// Flushed runs that level 0 gathers before they are merged into level 1. Default 4.
     pub level0_runs: usize,
+    /// How many segments a table file may have: merges append to a file that has room for one more,
+    /// in place of writing it anew. Default [`SegmentLimit::Scaled`]. More: less rewriting, more to visit
+    /// for reads.
+    pub segment_limit: SegmentLimit,
     /// Bytes of tables and value files over bytes of live data that merges and collections aim to stay
     /// below, above 1.05; infinity for no bound, and then value logs go only once all in them is dead.
     /// Default 1.6. Smaller: less disk, more rewriting.
@@ -164,6 +221,7 @@ impl Default for KeyspaceOptions {
             filter_allocation: FilterAllocation::Monkey,
             compression: Compression::None,
             level0_runs: 4,
+            segment_limit: SegmentLimit::Scaled,
             max_space_amp: 1.6,
             medium_from: 120,
             large_from: 1024,
@@ -183,12 +241,14 @@ impl KeyspaceOptions {
                 size_ratio: 10.0,
                 scaling: 1.0,
                 filter_allocation: FilterAllocation::Uniform,
+                segment_limit: SegmentLimit::Fixed(1),
                 max_space_amp: f64::INFINITY,
                 medium_from: u64::MAX,
                 large_from: u64::MAX,
                 ..options
             },
             Preset::Autumn => Self {
+                segment_limit: SegmentLimit::Fixed(1),
                 max_space_amp: f64::INFINITY,
                 medium_from: u64::MAX,
                 large_from: u64::MAX,
@@ -198,6 +258,19 @@ impl KeyspaceOptions {
                 size_ratio: 8.0,
                 scaling: 1.0,
                 bits_per_key: 0.0,
+                segment_limit: SegmentLimit::Fixed(1),
+                ..options
+            },
+            Preset::Lsma => Self {
+                size_ratio: 10.0,
+                scaling: 1.0,
+                file_bytes: 2 << 20,
+                bits_per_key: 4.0,
+                filter_allocation: FilterAllocation::Uniform,
+                segment_limit: SegmentLimit::Fixed(SEGMENTS_MAX),
+                max_space_amp: f64::INFINITY,
+                medium_from: u64::MAX,
+                large_from: u64::MAX,
                 ..options
             },
         }
@@ -420,6 +493,12 @@ impl KeyspaceOptions {
             (1..=64).contains(&self.level0_runs),
             format!("level0_runs must be from 1 to 64, not {}", self.level0_runs),
         );
+        if let SegmentLimit::Fixed(limit) = self.segment_limit {
+            check(
+                (1..=SEGMENTS_MAX).contains(&limit),
+                format!("segment_limit must be from 1 to {SEGMENTS_MAX}, not {limit}"),
+            );
+        }
         check(
             self.max_space_amp > 1.05,
             format!(

@@ -71,6 +71,12 @@ pub(crate) trait Cursor {
     fn step(&mut self) -> Option<Step> {
         None
     }
+    /// Whether the cursor knows the key of its entry but has not gone to it: so whoever merges many opens
+    /// only those that are met. Then its trailer says that the entry stands before all versions of the
+    /// key where it moved forward, and behind all where it moved backward.
+    fn is_ahead(&self) -> bool;
+    /// Goes to the entry that is ahead.
+    fn arrive(&mut self) -> Result<()>;
     /// Moves to the entry before.
     fn prev(&mut self) -> Result<()>;
     /// Whether the cursor stands on an entry.

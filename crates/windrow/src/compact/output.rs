@@ -1,4 +1,4 @@
-//! Where flushes and merges write: tables cut to size.
+//! Where flushes and merges write: new tables cut to size, and segments that are appended.
 //!
 //! Invariants:
 //! - I1: All versions of a user key go to one file, so files of a level stay disjoint.
@@ -12,9 +12,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::values::Values;
+use crate::base::sync::Shared;
 use crate::base::{
     Account, Error, ErrorKind, FileNumber, Held, Result, SegmentId, SequenceNumber, Trailer,
 };
+use crate::filter::FILTER_UNITS_MAX;
+use crate::manifest::FileHandle;
 use crate::manifest::names::FileName;
 use crate::policy::OutputCutter;
 use crate::table::{FileMeta, TableOptions, TableWriter};
@@ -57,10 +60,20 @@ pub(crate) trait JobContext {
     fn memory(&self) -> &Arc<Account>;
 }
 
+/// The files that a merge appends to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Targets<'a> {
+    pub(crate) files: &'a [Shared<FileHandle>],
+    /// Bits per key of each filter unit of what is appended.
+    pub(crate) filter_units: [f64; FILTER_UNITS_MAX],
+}
+
 /// What a job has written, all of it durable.
 #[derive(Debug)]
 pub(crate) struct Written<'a> {
     pub(crate) tables: Vec<FileMeta>,
+    /// Files that were there, each with one more segment.
+    pub(crate) grown: Vec<FileMeta>,
     /// Files of transient runs.
     pub(crate) runs: Vec<ValueFileMeta>,
     /// Lists of values that nothing points to any more.
@@ -81,8 +94,12 @@ pub(crate) struct Output<'a, 'keys> {
     options: TableOptions,
     /// Where one file ends and the next begins; without it there is one file.
     cutter: Option<OutputCutter<&'keys [u8]>>,
+    targets: Targets<'keys>,
+    /// The file that entries are appended to, where it is not a new one.
+    target: Option<FileNumber>,
     writer: Option<TableWriter>,
     finished: Vec<FileMeta>,
+    grown: Vec<FileMeta>,
     /// What becomes of values.
     values: Values,
     /// Names what dropped entries pointed to in value logs.
@@ -111,8 +128,11 @@ impl<'a, 'keys> Output<'a, 'keys> {
             unpaced: 0,
             options,
             cutter,
+            targets: Targets::default(),
+            target: None,
             writer: None,
             finished: Vec::new(),
+            grown: Vec::new(),
             values,
             dead: None,
             created: Created {
@@ -124,21 +144,29 @@ impl<'a, 'keys> Output<'a, 'keys> {
         }
     }
 
+    /// Appends to `targets` what the cutter names them for.
+    pub(crate) fn appending_to(mut self, targets: Targets<'keys>) -> Self {
+        self.targets = targets;
+        self
+    }
+
     /// Tells that the entries from here on are versions of `key`, greater than any before it (I1).
     pub(crate) fn begin_key(&mut self, key: &[u8]) -> Result<()> {
         self.keys += 1;
         if self.keys.is_multiple_of(KEYS_PER_LOOK) {
             (self.wanted)()?;
         }
-        let (Some(writer), Some(cutter)) = (&self.writer, &mut self.cutter) else {
+        let Some(cutter) = &mut self.cutter else {
             return Ok(());
         };
         // What a table refers to counts, or one of pointers would stand for many times its bytes.
-        let held = writer.bytes_written_so_far() + writer.transient_bytes();
-        if cutter.ends_before(key, held) {
+        let held = |writer: &TableWriter| writer.bytes_written_so_far() + writer.transient_bytes();
+        let place = cutter.place(key, self.writer.as_ref().map_or(0, held));
+        if place.begins {
             self.close_file()?;
             (self.wanted)()?;
         }
+        self.target = place.target;
         Ok(())
     }
 
@@ -148,9 +176,13 @@ impl<'a, 'keys> Output<'a, 'keys> {
         let (trailer, value) = self.values.place(&mut self.created, key, trailer, value)?;
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            None => self
-                .writer
-                .insert(Self::open_file(&self.options, &mut self.created)?),
+            None => {
+                let opened = match self.target {
+                    None => Self::open_file(&self.options, &mut self.created)?,
+                    Some(target) => self.targets.open(target, &self.options, self.context)?,
+                };
+                self.writer.insert(opened)
+            }
         };
         writer.add(key, trailer, value)?;
         self.entries += 1;
@@ -217,6 +249,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
         }
         Ok(Written {
             tables: self.finished,
+            grown: self.grown,
             runs,
             dead: dead.into_iter().collect(),
             created: self.created,
@@ -235,10 +268,36 @@ impl<'a, 'keys> Output<'a, 'keys> {
 
     fn close_file(&mut self) -> Result<()> {
         if let Some(writer) = self.writer.take() {
-            self.finished.push(writer.finish()?);
+            let written = writer.finish()?;
+            match self.target {
+                None => self.finished.push(written),
+                Some(_) => self.grown.push(written),
+            }
             self.held.set(0);
         }
         Ok(())
+    }
+}
+
+impl Targets<'_> {
+    /// Begins a segment of the file `number`.
+    fn open(
+        self,
+        number: FileNumber,
+        options: &TableOptions,
+        context: &dyn JobContext,
+    ) -> Result<TableWriter> {
+        let file = self.files.iter().find(|file| file.meta.number == number);
+        let Some(file) = file else {
+            unreachable!("a merge appends to its targets only")
+        };
+        let segment = SegmentId(context.allocate_id()?);
+        let options = TableOptions {
+            filter_units: self.filter_units,
+            ..*options
+        };
+        let (vfs, directory) = (context.vfs(), context.directory());
+        TableWriter::append(vfs, directory, &file.meta, segment, &options)
     }
 }
 

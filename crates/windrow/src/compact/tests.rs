@@ -15,6 +15,7 @@ use crate::base::{
 };
 use crate::cache::BlockCache;
 use crate::codec::Compression;
+use crate::filter::LoadedUnits;
 use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, Record, ValueFiles, Version};
 use crate::options::{BlockSource, KeyspaceOptions};
@@ -167,8 +168,8 @@ fn read(context: &Context, meta: &FileMeta) -> Vec<Entry> {
         scrub: Arc::new(ScrubClock::default()),
         memory: Arc::default(),
     };
-    let table = Arc::new(Table::open(file, name, meta, reading, 4).unwrap());
-    let mut cursor = table.cursor();
+    let table = Arc::new(Table::open(file, name, meta, reading, LoadedUnits::ALL, None).unwrap());
+    let mut cursor = table.cursor(0);
     cursor.seek_to_first().unwrap();
     let mut entries = Vec::new();
     while cursor.is_valid() {

@@ -20,6 +20,7 @@ use crate::manifest::FileHandle;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, Claim};
+use crate::table::SegmentMeta;
 
 /// Trees of fewer files are shared out anew after each job.
 const FILES_FEW: usize = 256;
@@ -75,7 +76,7 @@ impl KeyspaceCore {
         let version = &self.state_full().version;
         let work = KeyspaceWork::default();
         let tree = summary(version, &work);
-        let share = policy::output_share(&tree, &claim, memtable.entries(), &[]);
+        let share = policy::flush_share(&tree, &claim, memtable.entries());
         Ok(policy::filter_units(
             share,
             self.filter_price(),
@@ -113,30 +114,36 @@ impl Engine {
                 "grants are in the order of the tree"
             );
             // A table that cannot be opened again stays open as it is.
-            drop(
-                self.tables
-                    .grant(file.slot(), &file.meta, usize::from(units)),
-            );
+            drop(self.tables.grant(file.slot(), &file.meta, units));
         }
     }
 }
 
+/// Each segment of `file`, with the bytes of the filter units that it may have in memory.
+fn loaded_units(file: &FileHandle) -> impl Iterator<Item = (&SegmentMeta, &[u64])> {
+    let units = file.slot().filter_units();
+    let segments = file.meta.segments.iter().enumerate();
+    segments.map(move |(number, segment)| {
+        let written = segment.filter_unit_count();
+        let loaded = &segment.filter_units[..units.of(number).min(written)];
+        (segment, loaded)
+    })
+}
+
 /// The bytes of the filter units that `file` may have in memory.
 pub(super) fn loaded_bytes(file: &FileHandle) -> u64 {
-    let units = file.meta.filter_units();
-    units[..file.slot().filter_units()].iter().sum()
+    loaded_units(file).flat_map(|(_, loaded)| loaded).sum()
 }
 
 /// What a get of an absent key reads in vain in `files` of `level`, on average.
 pub(super) fn useless_reads(files: &[Shared<FileHandle>], level: usize) -> f64 {
     let rate = |file: &Shared<FileHandle>| {
-        let units = file.meta.filter_units();
-        let loaded = units[..file.slot().filter_units()].iter();
-        let entries = file.meta.entries().max(1) as f64;
-        let present = loaded.filter(|bytes| **bytes > 0);
-        present
-            .map(|bytes| false_positive_rate(*bytes as f64 * 8.0 / entries))
-            .product::<f64>()
+        let of_segment = |(segment, loaded): (&SegmentMeta, &[u64])| {
+            let entries = segment.entries.max(1) as f64;
+            let rate = |bytes: &u64| false_positive_rate(*bytes as f64 * 8.0 / entries);
+            loaded.iter().map(rate).product::<f64>()
+        };
+        loaded_units(file).map(of_segment).fold(0.0, f64::add)
     };
     if level == 0 {
         return files.iter().map(rate).fold(0.0, f64::add);

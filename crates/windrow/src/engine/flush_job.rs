@@ -54,6 +54,7 @@ impl Engine {
         self.sync_logs()?;
         let Written {
             tables: files,
+            grown: _,
             runs,
             dead,
             created,

@@ -5,6 +5,7 @@
 //! merge itself holds none. Results are installed in the order of the manifest.
 
 use std::collections::BTreeSet;
+use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
 use crate::base::{Account, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
-use crate::compact::output::{IoClass, JobContext, Output, Wanted};
+use crate::compact::output::{IoClass, JobContext, Output, Targets, Wanted};
 use crate::compact::values::{InRuns, Values};
 use crate::events::Event;
 use crate::filter::FILTER_UNITS_MAX;
@@ -24,12 +25,12 @@ use crate::manifest::{FileHandle, LogUse, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
     self, Backlog, Claim, DeeperLevels, FileSummary, LogSummary, OutputCutter, Placement, Plan,
-    Purpose, ReadPoints, TreeSummary,
+    Purpose, ReadPoints, SegmentSummary, TreeSummary, Zones,
 };
 use crate::read::merge::MergingCursor;
 use crate::read::run::{Run, RunCursor};
 use crate::read::visible::KeyRange;
-use crate::table::{FileMeta, SequentialCursor, TableOptions};
+use crate::table::{FileMeta, OpenTable, SegmentMeta, SequentialCursor, TableOptions};
 use crate::value::{DeadList, ValueWindows};
 use crate::vfs::Vfs;
 
@@ -71,6 +72,8 @@ pub(super) struct Inputs {
     level: usize,
     upper: Vec<Shared<FileHandle>>,
     lower: Vec<Shared<FileHandle>>,
+    /// Files that are appended to, and not read.
+    targets: Vec<Shared<FileHandle>>,
     purpose: Purpose,
 }
 
@@ -81,6 +84,21 @@ impl Inputs {
 
     fn numbers(&self) -> Vec<FileNumber> {
         self.files().map(|file| file.meta.number).collect()
+    }
+
+    fn target_numbers(&self) -> Vec<FileNumber> {
+        let targets = self.targets.iter();
+        targets.map(|file| file.meta.number).collect()
+    }
+
+    /// The targets that have become what `files` describe: the handles before and after.
+    fn grown(&self, files: &[FileMeta]) -> Vec<(&Shared<FileHandle>, Shared<FileHandle>)> {
+        let grown = |file: &FileMeta| {
+            let mut targets = self.targets.iter();
+            let old = targets.find(|old| old.meta.number == file.number)?;
+            Some((old, old.grown(file.clone())))
+        };
+        files.iter().filter_map(grown).collect()
     }
 
     fn entries(&self) -> u64 {
@@ -97,18 +115,15 @@ impl Inputs {
             .collect()
     }
 
-    /// One run per file of level 0, else one for all upper files, and one for the lower files.
+    /// Each file of level 0 by itself, else all upper files together, and the lower files.
     fn runs(&self) -> Vec<Run> {
-        let mut runs: Vec<Run> = match self.level {
-            0 => self
-                .upper
-                .iter()
-                .map(|file| Run::Files([Shared::clone(file)].into()))
-                .collect(),
-            _ => vec![Run::Files(self.upper.as_slice().into())],
+        let alone = |file| Run::of_files(slice::from_ref(file));
+        let upper: Vec<Run> = match self.level {
+            0 => self.upper.iter().flat_map(alone).collect(),
+            _ => Run::of_files(&self.upper).collect(),
         };
-        runs.push(Run::Files(self.lower.as_slice().into()));
-        runs
+        let lower = Run::of_files(&self.lower);
+        upper.into_iter().chain(lower).collect()
     }
 }
 
@@ -201,6 +216,7 @@ impl MergeJob {
                 level,
                 upper,
                 lower,
+                targets,
                 claim,
                 purpose,
             } => Self::Merge {
@@ -212,6 +228,7 @@ impl MergeJob {
                     level,
                     upper: find(&version, level, &upper),
                     lower: find(&version, claim.level, &lower),
+                    targets: find(&version, claim.level, &targets),
                     version: Shared::clone(&version),
                     purpose,
                 }),
@@ -222,20 +239,18 @@ impl MergeJob {
         Claimed::Job(job)
     }
 
-    fn inputs(&self) -> Vec<FileNumber> {
+    /// The files that it reads or appends to.
+    fn files(&self) -> Vec<FileNumber> {
         match self {
             Self::Resize { .. } => Vec::new(),
             Self::Move { file, .. } => vec![file.meta.number],
-            Self::Merge { inputs, .. } => inputs.numbers(),
+            Self::Merge { inputs, .. } => [inputs.numbers(), inputs.target_numbers()].concat(),
         }
     }
 
     fn take(&self, work: &mut KeyspaceWork) {
-        for number in self.inputs() {
-            assert!(
-                work.busy.insert(number),
-                "a file is an input of one job at a time"
-            );
+        for number in self.files() {
+            assert!(work.busy.insert(number), "a file has one job at a time");
         }
         match self {
             Self::Resize { .. } => work.is_resizing = true,
@@ -260,10 +275,10 @@ impl MergeJob {
     pub(super) fn release(&self, keyspace: &KeyspaceCore, outcome: &Result<()>, now: Duration) {
         let mut work = keyspace.work.lock();
         match outcome {
-            Ok(()) => work.rests.note_success(&self.inputs()),
+            Ok(()) => work.rests.note_success(&self.files()),
             Err(_) => work.rests.note_failure(&self.uppers(), now),
         }
-        for number in self.inputs() {
+        for number in self.files() {
             work.busy.remove(&number);
         }
         match self {
@@ -350,12 +365,13 @@ impl Engine {
             .upper
             .iter()
             .map(|file| (on_disk(inputs.level), file));
-        let removes: Vec<(u8, FileNumber)> = levels
-            .chain(inputs.lower.iter().map(|file| (on_disk(claim.level), file)))
+        let target_level = on_disk(claim.level);
+        let mut removes: Vec<(u8, FileNumber)> = levels
+            .chain(inputs.lower.iter().map(|file| (target_level, file)))
             .map(|(level, file)| (level, file.meta.number))
             .collect();
         let written = merged.written;
-        let adds = self.handles(claim.level, &written.tables);
+        let mut adds = self.handles(claim.level, &written.tables);
         let mut records: Vec<Record> = removes
             .iter()
             .map(|&(level, number)| Record::RemoveFile {
@@ -373,7 +389,20 @@ impl Engine {
             level: *level,
             file: file.meta.clone(),
         }));
+        records.extend(written.grown.iter().filter_map(|file| {
+            Some(Record::AddSegment {
+                keyspace: id,
+                level: target_level,
+                number: file.number,
+                segment: file.segments.last()?.clone(),
+            })
+        }));
         records.extend(dead_records(id, &written.dead));
+        let grown = inputs.grown(&written.grown);
+        for (_, new) in &grown {
+            removes.push((target_level, new.meta.number));
+            adds.push((target_level, Shared::clone(new)));
+        }
         written.created.name_by(|| {
             self.catalog.commit_in(
                 keyspace,
@@ -388,16 +417,29 @@ impl Engine {
         for file in inputs.files() {
             file.mark_obsolete();
         }
+        for (old, new) in &grown {
+            // Where this fails, the table is opened anew when it is read.
+            drop(self.tables.follow(old.slot(), new.slot(), &new.meta));
+        }
         let entries_read: u64 = inputs.files().map(|file| file.meta.entries()).sum();
-        let entries: u64 = written.tables.iter().map(FileMeta::entries).sum();
+        let appended = || written.grown.iter().filter_map(|file| file.segments.last());
+        let appended_entries: u64 = appended().map(|segment| segment.entries).sum();
+        let rewritten_entries: u64 = written.tables.iter().map(FileMeta::entries).sum();
+        let entries = appended_entries + rewritten_entries;
         self.grant_filters(keyspace, entries);
         let bytes = |files: &mut dyn Iterator<Item = &FileMeta>| files.map(FileMeta::bytes).sum();
         let read: u64 = bytes(&mut inputs.files().map(|file| &file.meta));
         let run_bytes: u64 = written.runs.iter().map(|run| run.length).sum();
-        let bytes_written: u64 = bytes(&mut written.tables.iter()) + run_bytes;
+        let rewritten: u64 = bytes(&mut written.tables.iter()) + run_bytes;
+        let appended: u64 = appended().map(|segment| segment.length).sum();
+        let bytes_written = rewritten + appended;
         let counters = &self.counters;
         let (counted_read, counted_written) = match inputs.purpose {
             Purpose::Tree => (&counters.merge_bytes_read, &counters.merge_bytes_written),
+            Purpose::Squeeze => (
+                &counters.squeeze_bytes_read,
+                &counters.squeeze_bytes_written,
+            ),
             // Collections have made it necessary.
             Purpose::Pointers => (
                 &counters.collection_bytes_read,
@@ -405,7 +447,9 @@ impl Engine {
             ),
         };
         stats::add(counted_read, read);
-        stats::add(counted_written, bytes_written);
+        stats::add(counted_written, rewritten);
+        stats::add(&counters.append_bytes_written, appended);
+        stats::add(&counters.appends, grown.len() as u64);
         stats::add(&self.counters.run_bytes_read, merged.run_bytes_read);
         stats::add(&self.counters.merges, 1);
         self.options.listener.tell(|| Event::MergeEnded {
@@ -455,8 +499,8 @@ impl Engine {
         let tree = summary(&inputs.version, &inputs.work);
         let file_bytes =
             policy::target_file_bytes(&keyspace.options(), tree.level_count, claim.level);
-        let numbers = inputs.numbers();
-        let ends = policy::part_ends(&tree, &numbers, file_bytes, self.merges_max());
+        let (files, targets) = (inputs.numbers(), inputs.target_numbers());
+        let ends = policy::part_ends(&tree, &files, &targets, file_bytes, self.merges_max());
         ends.into_iter().map(Box::from).collect()
     }
 
@@ -473,19 +517,26 @@ impl Engine {
         let tree = summary(&inputs.version, &inputs.work);
         let claim = claim.borrowed();
         let target_bytes = policy::target_file_bytes(&options, tree.level_count, claim.level);
-        let cutter = OutputCutter::new(&tree, &claim, target_bytes);
-        let mut deeper = DeeperLevels::new(&tree, &claim);
-        let share = policy::output_share(&tree, &claim, inputs.entries(), &inputs.numbers());
-        let units = policy::filter_units(share, keyspace.filter_price(), &options);
+        let targets = inputs.target_numbers();
+        let zones = self.zones(&tree, inputs, claim.level, target_bytes)?;
+        let cutter = OutputCutter::new(&tree, &claim, zones);
+        let mut deeper = DeeperLevels::new(&tree, &claim, &targets);
+        let shares = policy::output_shares(&tree, &claim, &inputs.numbers(), &targets);
+        let units = |share| policy::filter_units(share, keyspace.filter_price(), &options);
         let class = if inputs.level == 0 {
             IoClass::Level0
         } else {
             IoClass::Merge
         };
         let wanted = || self.check_wanted(keyspace);
-        let table_options = table_options(&options, units);
+        let table_options = table_options(&options, units(shares.written_anew));
+        let targets = Targets {
+            files: &inputs.targets,
+            filter_units: units(shares.appended),
+        };
         let values = self.values_of_merge(&tree, inputs, claim.level, &options);
-        let output = Output::new(self, &wanted, class, table_options, values, Some(cutter));
+        let output = Output::new(self, &wanted, class, table_options, values, Some(cutter))
+            .appending_to(targets);
         let cursors = inputs
             .runs()
             .into_iter()
@@ -498,6 +549,29 @@ impl Engine {
             readers,
             |key| deeper.may_hold(key),
         )
+    }
+
+    /// Which file of level `target` of `tree` each key of a merge of `inputs` goes to.
+    fn zones<'k>(
+        &self,
+        tree: &TreeSummary<&'k [u8]>,
+        inputs: &Inputs,
+        target: usize,
+        file_bytes: u64,
+    ) -> Result<Zones<&'k [u8]>> {
+        let tables = inputs.upper.iter();
+        let tables = tables.map(|file| self.tables.get(file.slot(), &file.meta));
+        let tables = tables.collect::<Result<Vec<_>>>()?;
+        let bytes = |from: Option<&&[u8]>, to: Option<&&[u8]>| {
+            let between = |table: &OpenTable| table.bytes_between(from.copied(), to.copied());
+            tables.iter().map(between).sum()
+        };
+        let numbers = [inputs.numbers(), inputs.target_numbers()].concat();
+        let is_lower =
+            |file: &&FileSummary<&[u8]>| target > inputs.level && numbers.contains(&file.number);
+        let lower: Vec<_> = tree.level(target).iter().filter(is_lower).collect();
+        let targets = inputs.target_numbers();
+        Ok(Zones::new(&lower, &targets, file_bytes, bytes))
     }
 
     /// What a merge of `inputs` into level `target` of `tree` does with values.
@@ -655,10 +729,15 @@ fn find(version: &Version, level: usize, numbers: &[FileNumber]) -> Vec<Shared<F
 
 /// What the policy sees of `version`.
 pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeSummary<&'a [u8]> {
+    let segment = |segment: &SegmentMeta| SegmentSummary {
+        bytes: segment.length,
+        entries: segment.entries,
+        filter_units: segment.filter_units,
+    };
     let file = |file: &'a Shared<FileHandle>| FileSummary {
         number: file.meta.number,
-        smallest: file.meta.smallest(),
-        largest: file.meta.largest(),
+        smallest: file.smallest(),
+        largest: file.largest(),
         bytes: file.meta.bytes(),
         logical_bytes: file.meta.logical_bytes(),
         entries: file.meta.entries(),
@@ -669,7 +748,9 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
         transient_runs: file.meta.transient_runs(),
         log_bytes: file.meta.log_bytes(),
         moved_bytes: version.values().moved_bytes(&file.meta),
-        filter_units: file.meta.filter_units(),
+        segments: file.meta.segments.iter().map(segment).collect(),
+        visits: file.visits(),
+        sealed: file.meta.sealed,
         busy: work.busy.contains(&file.meta.number),
     };
     let mut logs: Vec<LogSummary> = version.logs().iter().map(log_summary).collect();

@@ -144,7 +144,10 @@ impl Engine {
     /// Adds what a cursor has counted.
     pub(crate) fn count_scan(&self, cursor: &mut StateCursor) {
         cursor.count_reads();
-        let mut counters = ReadCounters::default();
+        let mut counters = ReadCounters {
+            seeks: cursor.take_seeks(),
+            ..ReadCounters::default()
+        };
         cursor.visit_merged(|merged| {
             for source in merged.children_mut() {
                 counters.add(&source.take_counters());

@@ -53,6 +53,7 @@ struct Progress {
 struct PartWritten {
     part: usize,
     tables: Vec<FileMeta>,
+    grown: Vec<FileMeta>,
     runs: Vec<ValueFileMeta>,
     dead: Vec<DeadList>,
     created: Vec<FileName>,
@@ -124,6 +125,7 @@ impl Taken {
             Ok(merged) => progress.written.push(PartWritten {
                 part: self.part,
                 tables: merged.written.tables,
+                grown: merged.written.grown,
                 runs: merged.written.runs,
                 dead: merged.written.dead,
                 created: merged.written.created.release(),
@@ -187,6 +189,7 @@ impl Engine {
         let files = parts.iter().flat_map(|part| &part.created).copied();
         let mut written = Written {
             tables: Vec::new(),
+            grown: Vec::new(),
             runs: Vec::new(),
             dead: Vec::new(),
             created: Created::adopt(self, files.collect()), // I2
@@ -198,6 +201,7 @@ impl Engine {
         let run_bytes_read = parts.iter().map(|part| part.run_bytes_read).sum();
         for part in parts {
             written.tables.extend(part.tables);
+            written.grown.extend(part.grown);
             written.runs.extend(part.runs);
             written.dead.extend(part.dead);
         }

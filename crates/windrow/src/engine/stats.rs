@@ -31,10 +31,18 @@ pub struct Stats {
     pub manifest_bytes: u64,
     /// Bytes of tables written by flushes.
     pub flush_bytes: u64,
-    /// Bytes of tables written by merges.
+    /// Bytes of new tables written by merges.
     pub merge_bytes_written: u64,
     /// Bytes of tables read by merges.
     pub merge_bytes_read: u64,
+    /// Segments that merges have appended to tables.
+    pub appends: u64,
+    /// Bytes of these segments.
+    pub append_bytes_written: u64,
+    /// Bytes of tables written by squeezes: merges of what is in one file, for reads to visit less.
+    pub squeeze_bytes_written: u64,
+    /// Bytes of tables read by squeezes.
+    pub squeeze_bytes_read: u64,
     /// Bytes of values written to transient runs by flushes.
     pub run_bytes_written: u64,
     /// Bytes of large values written to value logs.
@@ -58,6 +66,10 @@ pub struct Stats {
     pub merge_parts: u64,
     /// Files moved down a level without rewriting.
     pub moves: u64,
+    /// Moves of cursors to a key or to an end.
+    pub seeks: u64,
+    /// Sorted runs of tables that were gone to for them.
+    pub runs_visited: u64,
     /// Blocks that reads consulted, wherever they came from.
     pub block_reads: u64,
     /// Blocks that had to be read or verified first.
@@ -96,7 +108,8 @@ pub struct Stats {
 impl Stats {
     /// Bytes the engine has written: log, manifest, tables and value files.
     pub fn written_bytes(&self) -> u64 {
-        let tables = self.flush_bytes + self.merge_bytes_written;
+        let merges = self.merge_bytes_written + self.append_bytes_written;
+        let tables = self.flush_bytes + merges + self.squeeze_bytes_written;
         let values = self.run_bytes_written + self.value_log_bytes + self.collection_bytes_written;
         self.wal_bytes + self.manifest_bytes + tables + values
     }
@@ -105,8 +118,8 @@ impl Stats {
     /// to read or to verify. Values apart from their keys that these read are counted in `run_reads` and
     /// `log_reads`, not here.
     pub fn read_bytes(&self) -> u64 {
-        let background = self.merge_bytes_read + self.run_bytes_read + self.collection_bytes_read;
-        self.block_load_bytes + background
+        let merges = self.merge_bytes_read + self.squeeze_bytes_read + self.run_bytes_read;
+        self.block_load_bytes + merges + self.collection_bytes_read
     }
 
     /// How many writes had to wait.
@@ -283,7 +296,7 @@ impl StallCounters {
 /// Everything that is counted on the way.
 #[derive(Debug)]
 pub(crate) struct Counters {
-    reads: Striped<7>,
+    reads: Striped<9>,
     pub(crate) user_bytes: AtomicU64,
     pub(crate) user_writes: AtomicU64,
     pub(crate) wal_bytes: AtomicU64,
@@ -292,6 +305,10 @@ pub(crate) struct Counters {
     pub(crate) flush_bytes: AtomicU64,
     pub(crate) merge_bytes_written: AtomicU64,
     pub(crate) merge_bytes_read: AtomicU64,
+    pub(crate) appends: AtomicU64,
+    pub(crate) append_bytes_written: AtomicU64,
+    pub(crate) squeeze_bytes_written: AtomicU64,
+    pub(crate) squeeze_bytes_read: AtomicU64,
     pub(crate) run_bytes_written: AtomicU64,
     pub(crate) value_log_bytes: AtomicU64,
     pub(crate) run_bytes_read: AtomicU64,
@@ -319,6 +336,10 @@ impl Counters {
             flush_bytes: zero(),
             merge_bytes_written: zero(),
             merge_bytes_read: zero(),
+            appends: zero(),
+            append_bytes_written: zero(),
+            squeeze_bytes_written: zero(),
+            squeeze_bytes_read: zero(),
             run_bytes_written: zero(),
             value_log_bytes: zero(),
             run_bytes_read: zero(),
@@ -345,6 +366,8 @@ impl Counters {
             read.filter_probes,
             read.filter_rejects,
             read.filter_false_positives,
+            read.seeks,
+            read.runs_visited,
         ];
         self.reads.add_all(counts.into_iter().enumerate());
     }
@@ -359,6 +382,8 @@ impl Counters {
             &mut stats.filter_probes,
             &mut stats.filter_rejects,
             &mut stats.filter_false_positives,
+            &mut stats.seeks,
+            &mut stats.runs_visited,
         ];
         for (index, field) in reads.into_iter().enumerate() {
             *field = self.reads.sum(index);
@@ -372,6 +397,13 @@ impl Counters {
             (&self.flush_bytes, &mut stats.flush_bytes),
             (&self.merge_bytes_written, &mut stats.merge_bytes_written),
             (&self.merge_bytes_read, &mut stats.merge_bytes_read),
+            (&self.appends, &mut stats.appends),
+            (&self.append_bytes_written, &mut stats.append_bytes_written),
+            (
+                &self.squeeze_bytes_written,
+                &mut stats.squeeze_bytes_written,
+            ),
+            (&self.squeeze_bytes_read, &mut stats.squeeze_bytes_read),
             (&self.run_bytes_written, &mut stats.run_bytes_written),
             (&self.value_log_bytes, &mut stats.value_log_bytes),
             (&self.run_bytes_read, &mut stats.run_bytes_read),

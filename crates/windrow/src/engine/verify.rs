@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::stats::VerifyReport;
 use super::{Engine, KeyspaceCore};
 use crate::base::{Error, ErrorKind, FileNumber, Result};
-use crate::filter::FILTER_UNITS_MAX;
+use crate::filter::LoadedUnits;
 use crate::manifest::names::FileName;
 use crate::manifest::{ValueState, Version};
 use crate::table::Referred;
@@ -50,7 +50,7 @@ impl Engine {
         {
             report.files += 1;
             // Opened anew, so that footers, indexes and filters are read from the disk again.
-            match self.tables.open_anew(&file.meta, FILTER_UNITS_MAX) {
+            match self.tables.open_anew(&file.meta, LoadedUnits::ALL, None) {
                 Ok(table) => {
                     let mut check_value = |key: &[u8], pointer: &[u8]| {
                         report.values += 1;

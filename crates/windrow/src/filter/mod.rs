@@ -18,6 +18,7 @@
 #[cfg(test)]
 mod tests;
 
+use crate::base::limits::SEGMENTS_MAX;
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 
@@ -38,6 +39,41 @@ const SALTS: [u64; FILTER_UNITS_MAX] = [
     0x94d0_49bb_1331_11eb,
     0xd6e8_feb8_6659_fd93,
 ];
+
+/// How many units each segment of a file has in memory, or may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LoadedUnits(u64);
+
+impl LoadedUnits {
+    /// All units of all segments.
+    pub(crate) const ALL: Self = Self(0x4444_4444_4444);
+
+    /// None of any segment.
+    pub(crate) const NONE: Self = Self(0);
+
+    /// The units of `segment`, of which a file has at most [`SEGMENTS_MAX`].
+    pub(crate) fn of(self, segment: usize) -> usize {
+        (self.0 >> (4 * segment) & 0xf) as usize
+    }
+
+    /// One more for `segment`, which must not have all of them.
+    pub(crate) fn add(&mut self, segment: usize) {
+        assert!(segment < SEGMENTS_MAX && self.of(segment) < FILTER_UNITS_MAX);
+        self.0 += 1 << (4 * segment);
+    }
+
+    /// In one word.
+    pub(crate) fn to_word(self) -> u64 {
+        self.0
+    }
+
+    /// From what [`to_word`](Self::to_word) gave.
+    pub(crate) fn from_word(word: u64) -> Self {
+        Self(word)
+    }
+}
+
+const _: () = assert!(4 * SEGMENTS_MAX <= 64 && FILTER_UNITS_MAX < 16);
 
 /// Eight words that share a cache line.
 #[derive(Debug, Clone, Copy)]

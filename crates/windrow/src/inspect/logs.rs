@@ -1,6 +1,7 @@
 //! The two kinds of logs, chunk by chunk.
 
 use std::ops::Range;
+use std::slice;
 
 use super::tables::entry;
 use super::{File, Record, Report};
@@ -9,7 +10,7 @@ use crate::codec::reader::DecodeError;
 use crate::log::batch::BatchReader;
 use crate::log::{self, HEADER_BYTES, LogReader, TailAction, WalHeader};
 use crate::manifest::{Edit, Record as Change};
-use crate::table::FileMeta;
+use crate::table::SegmentMeta;
 use crate::value::ValueFileMeta;
 
 /// Shows a write-ahead log. Where it was closed is recorded elsewhere; read alone, it ends where its
@@ -153,7 +154,8 @@ fn edit(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Re
     for record in &edit.records {
         report.show(&change(record).at_depth(1))?;
         match record {
-            Change::AddFile { file, .. } => segments(file, report)?,
+            Change::AddFile { file, .. } => segments(&file.segments, report)?,
+            Change::AddSegment { segment, .. } => segments(slice::from_ref(segment), report)?,
             Change::KeyspaceOptions { options, .. } => {
                 for (name, text) in options {
                     let option = Record::new("option").at_depth(2);
@@ -186,6 +188,14 @@ fn change(record: &Change) -> Record<'_> {
             level,
             number,
         } => keyspace(Record::new("remove_file"), *id)
+            .number("level", u64::from(*level))
+            .number("file", number.0),
+        Change::AddSegment {
+            keyspace: id,
+            level,
+            number,
+            ..
+        } => keyspace(Record::new("add_segment"), *id)
             .number("level", u64::from(*level))
             .number("file", number.0),
         Change::AddRun { keyspace: id, file } => {
@@ -254,8 +264,8 @@ fn change(record: &Change) -> Record<'_> {
     }
 }
 
-fn segments(file: &FileMeta, report: &mut Report<'_>) -> Result<()> {
-    for segment in &file.segments {
+fn segments(segments: &[SegmentMeta], report: &mut Report<'_>) -> Result<()> {
+    for segment in segments {
         report.show(
             &Record::new("segment")
                 .at_depth(2)

@@ -13,12 +13,12 @@ use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::options::RecordedOptions;
-use crate::table::FileMeta;
+use crate::table::{FileMeta, SegmentMeta};
 use crate::value::{DeadList, RelocationTable, ValueFileMeta};
 
 use super::file_codec::{
-    put_dead_list, put_file, put_table, put_value_file, read_dead_list, read_file, read_table,
-    read_value_file,
+    put_dead_list, put_file, put_segment, put_table, put_value_file, read_dead_list, read_file,
+    read_segment, read_table, read_value_file,
 };
 
 /// The version of the whole on-disk format that this build writes and reads.
@@ -59,6 +59,13 @@ pub(crate) enum Record {
         keyspace: KeyspaceId,
         level: u8,
         number: FileNumber,
+    },
+    /// A table file has one more segment, behind those it had. It must not be sealed.
+    AddSegment {
+        keyspace: KeyspaceId,
+        level: u8,
+        number: FileNumber,
+        segment: SegmentMeta,
     },
     /// A file of a transient run, complete. It goes by itself with the edit that removes the last
     /// table that refers to it.
@@ -158,6 +165,7 @@ mod tag {
     pub(super) const RELOCATE: u64 = 20;
     pub(super) const ADD_DEAD: u64 = 21;
     pub(super) const TAKE_DEAD: u64 = 22;
+    pub(super) const ADD_SEGMENT: u64 = 23;
 }
 
 impl Edit {
@@ -240,6 +248,18 @@ impl Record {
                 body.push(*level);
                 put_varint(body, number.0);
                 tag::REMOVE_FILE
+            }
+            Self::AddSegment {
+                keyspace,
+                level,
+                number,
+                segment,
+            } => {
+                put_varint(body, u64::from(keyspace.0));
+                body.push(*level);
+                put_varint(body, number.0);
+                put_segment(body, segment);
+                tag::ADD_SEGMENT
             }
             Self::AddRun { keyspace, file } => {
                 put_varint(body, u64::from(keyspace.0));
@@ -359,6 +379,12 @@ impl Record {
                 keyspace: read_keyspace(&mut reader)?,
                 level: read_level(&mut reader)?,
                 number: read_number(&mut reader)?,
+            },
+            tag::ADD_SEGMENT => Self::AddSegment {
+                keyspace: read_keyspace(&mut reader)?,
+                level: read_level(&mut reader)?,
+                number: read_number(&mut reader)?,
+                segment: read_segment(&mut reader)?,
             },
             tag::ADD_RUN => Self::AddRun {
                 keyspace: read_keyspace(&mut reader)?,

@@ -12,7 +12,7 @@ use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::filter::FILTER_UNITS_MAX;
-use crate::table::{FileMeta, References, SegmentMeta};
+use crate::table::{FileMeta, References, SEGMENT_ALIGNMENT, SegmentMeta};
 use crate::value::{DeadList, RelocationTable, ValueFileMeta};
 
 /// Appends `file` to `buffer`.
@@ -25,7 +25,8 @@ pub(super) fn put_file(buffer: &mut Vec<u8>, file: &FileMeta) {
     }
 }
 
-fn put_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
+/// Appends `segment` to `buffer`.
+pub(super) fn put_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     put_varint(buffer, segment.id.0);
     put_varint(buffer, segment.offset);
     put_varint(buffer, segment.length);
@@ -67,10 +68,7 @@ pub(super) fn read_file(reader: &mut Reader<'_>) -> Result<FileMeta, DecodeError
         if segment.offset < free {
             return Err(start.error("a segment inside the one before"));
         }
-        free = segment
-            .offset
-            .checked_add(segment.length)
-            .ok_or_else(|| start.error("a segment beyond the largest file"))?;
+        free = segment.end();
         segments.push(segment);
     }
     Ok(FileMeta {
@@ -80,7 +78,8 @@ pub(super) fn read_file(reader: &mut Reader<'_>) -> Result<FileMeta, DecodeError
     })
 }
 
-fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
+/// Reads what [`put_segment`] wrote.
+pub(super) fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
     let start = reader.clone();
     let segment = SegmentMeta {
         id: SegmentId(reader.varint("id of a segment")?),
@@ -98,6 +97,11 @@ fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
         footer_checksum: reader.u32("footer checksum of a segment")?,
         references: References::read(reader)?,
     };
+    if !segment.offset.is_multiple_of(SEGMENT_ALIGNMENT)
+        || segment.offset.checked_add(segment.length).is_none()
+    {
+        return Err(start.error("a segment where none can be"));
+    }
     if segment.tombstones > segment.entries || segment.entries == 0 {
         return Err(start.error("a segment without entries, or with more tombstones than entries"));
     }

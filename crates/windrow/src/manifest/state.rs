@@ -8,11 +8,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::slice;
 
-use crate::base::limits::LEVELS_MAX;
+use crate::base::limits::{LEVELS_MAX, SEGMENTS_MAX};
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::options::RecordedOptions;
-use crate::table::FileMeta;
+use crate::table::{FileMeta, SegmentMeta};
 use crate::value::{DeadList, RelocationTable, ValueFileMeta};
 
 use super::edit::{Edit, Record};
@@ -119,6 +120,7 @@ impl ManifestState {
         let keyspaces = edit.records.iter().filter_map(|record| match record {
             Record::AddRun { keyspace, .. }
             | Record::AddFile { keyspace, .. }
+            | Record::AddSegment { keyspace, .. }
             | Record::RemoveFile { keyspace, .. }
             | Record::ValueLogAt { keyspace, .. }
             | Record::SealValueLog { keyspace, .. }
@@ -237,6 +239,12 @@ impl ManifestState {
                 level,
                 number,
             } => self.remove_file(*keyspace, *level, *number),
+            Record::AddSegment {
+                keyspace,
+                level,
+                number,
+                segment,
+            } => self.add_segment(*keyspace, *level, *number, segment),
             Record::AddRun { keyspace, file } => {
                 self.add_values(*keyspace, *file, ValueFileKind::Run)
             }
@@ -346,12 +354,40 @@ impl ManifestState {
         }
         let files = self.level(keyspace, level)?;
         files.insert(number, file.clone());
-        self.keyspace(keyspace)?
-            .values
-            .count_references(file, u64::checked_add)?;
+        self.keyspace(keyspace)?.values.count_references(
+            number,
+            &file.segments,
+            u64::checked_add,
+        )?;
         require(self.files.insert(number), || {
             format!("table file {number} is added twice")
         })
+    }
+
+    fn add_segment(
+        &mut self,
+        keyspace: KeyspaceId,
+        level: u8,
+        number: FileNumber,
+        segment: &SegmentMeta,
+    ) -> Result<(), Contradiction> {
+        self.check_id(segment.id.0)?;
+        let file = self.level(keyspace, level)?.get_mut(&number);
+        let file = file.ok_or_else(|| {
+            Contradiction(format!(
+                "table file {number} has one more segment and is not in level {level}"
+            ))
+        })?;
+        let has_room = level > 0 && !file.sealed && file.segments.len() < SEGMENTS_MAX;
+        require(has_room && file.end() <= segment.offset, || {
+            format!("table file {number} can have no segment {}", segment.id.0)
+        })?;
+        file.segments.push(segment.clone());
+        self.keyspace(keyspace)?.values.count_references(
+            number,
+            slice::from_ref(segment),
+            u64::checked_add,
+        )
     }
 
     fn add_values(
@@ -403,9 +439,11 @@ impl ManifestState {
             ))
         })?;
         self.files.remove(&number);
-        self.keyspace(keyspace)?
-            .values
-            .count_references(&removed, u64::checked_sub)
+        self.keyspace(keyspace)?.values.count_references(
+            number,
+            &removed.segments,
+            u64::checked_sub,
+        )
     }
 
     fn add_log(&mut self, number: FileNumber) -> Result<(), Contradiction> {

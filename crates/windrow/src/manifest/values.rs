@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
-use crate::table::{FileMeta, Referred};
+use crate::table::{Referred, SegmentMeta};
 use crate::value::{DeadList, RelocationTable, ValueFileMeta};
 
 use super::edit::Record;
@@ -123,21 +123,21 @@ impl ValueFileState {
 }
 
 impl ValueState {
-    /// Adds what the table `file` refers to, or takes it away, by `count`.
+    /// Adds what these segments of `table` refer to, or takes it away, by `count`.
     pub(super) fn count_references(
         &mut self,
-        file: &FileMeta,
+        table: FileNumber,
+        segments: &[SegmentMeta],
         count: impl Fn(u64, u64) -> Option<u64>,
     ) -> Result<(), Contradiction> {
-        for (number, referred) in file.segments.iter().flat_map(|it| it.references.iter()) {
+        for (number, referred) in segments.iter().flat_map(|it| it.references.iter()) {
             let known = match self.files.get_mut(&number) {
                 Some(value_file) => Some(&mut value_file.referred),
                 None => self.relocated.get_mut(&number).map(|it| &mut it.referred),
             };
             let known = known.ok_or_else(|| {
                 Contradiction::new(format!(
-                    "table file {} refers to value file {number}, which is not there",
-                    file.number
+                    "table file {table} refers to value file {number}, which is not there"
                 ))
             })?;
             let entries = count(known.entries, referred.entries);

@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::base::prefix_index::PrefixIndex;
-use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{Mutex, Shared};
 use crate::base::{Error, ErrorKind, FileNumber, Result};
-use crate::table::{FileMeta, TableSlot};
+use crate::table::{FileMeta, SegmentMeta, TableSlot};
 use crate::value::{
     RelocationTable, ValueFile, ValueFileMeta, ValuePointer, ValueSlot, ValueWindows,
 };
@@ -80,22 +80,67 @@ impl Drop for Fate {
 }
 
 /// A table file in use.
+///
+/// A file that has grown has a new handle; who holds an older one sees the segments of then.
 #[derive(Debug)]
 pub(crate) struct FileHandle {
     pub(crate) meta: FileMeta,
+    /// The segments that hold the smallest and the largest key.
+    ends: (usize, usize),
+    /// How often range reads have visited a run more for the file: it is one of level 0, or these were
+    /// segments but one. Of the handle, so that a file that has grown begins anew.
+    visits: AtomicU64,
     slot: Arc<TableSlot>,
-    fate: Fate,
+    /// Shared by all handles on the file.
+    fate: Arc<Fate>,
 }
 
 impl FileHandle {
     /// A handle on the file that `meta` describes.
     pub(crate) fn new(meta: FileMeta, obsolete: Arc<Obsolete>) -> Shared<Self> {
         let fate = Fate::new(FileName::Table(meta.number), obsolete);
+        Self::with_fate(meta, Arc::new(fate))
+    }
+
+    /// A handle on the same file, which has grown to what `meta` describes.
+    pub(crate) fn grown(&self, meta: FileMeta) -> Shared<Self> {
+        Self::with_fate(meta, Arc::clone(&self.fate))
+    }
+
+    fn with_fate(meta: FileMeta, fate: Arc<Fate>) -> Shared<Self> {
+        let segments = || meta.segments.iter().enumerate();
+        let smallest = segments().min_by_key(|(_, segment)| &segment.smallest);
+        let largest = segments().max_by_key(|(_, segment)| &segment.largest);
+        let position = |end: Option<(usize, &SegmentMeta)>| end.map_or(0, |(position, _)| position);
         Shared::new(Self {
+            ends: (position(smallest), position(largest)),
             meta,
+            visits: AtomicU64::new(0),
             slot: Arc::default(),
             fate,
         })
+    }
+
+    /// How often range reads have visited a run more for the file.
+    pub(crate) fn visits(&self) -> u64 {
+        self.visits.load(Ordering::Relaxed)
+    }
+
+    /// Range reads have visited a run more for the file, so many times.
+    pub(crate) fn note_visits(&self, visits: u64) {
+        self.visits.fetch_add(visits, Ordering::Relaxed);
+    }
+
+    /// The smallest key.
+    #[inline]
+    pub(crate) fn smallest(&self) -> &[u8] {
+        &self.meta.segments[self.ends.0].smallest
+    }
+
+    /// The largest key.
+    #[inline]
+    pub(crate) fn largest(&self) -> &[u8] {
+        &self.meta.segments[self.ends.1].largest
     }
 
     /// Where the open table is kept.
@@ -107,7 +152,7 @@ impl FileHandle {
     /// Whether `key` lies between the smallest and the largest key.
     #[inline]
     pub(crate) fn covers(&self, key: &[u8]) -> bool {
-        self.meta.smallest() <= key && key <= self.meta.largest()
+        self.smallest() <= key && key <= self.largest()
     }
 
     /// The edit that drops the file is durable: the file goes when its last holder goes.
@@ -385,7 +430,40 @@ fn misled(what: &str) -> Error {
 pub(crate) struct Level {
     files: Vec<Shared<FileHandle>>,
     /// The largest key of each file; empty in level 0.
-    fences: PrefixIndex,
+    fences: Shared<PrefixIndex>,
+    /// The sorted runs that the level consists of; empty in level 0.
+    layers: Box<[Layer]>,
+}
+
+/// The segments that are so manieth in their files: one sorted run. Of most levels below the first few
+/// there is one, with every file.
+#[derive(Debug)]
+pub(crate) struct Layer {
+    /// Which segment of its file each is, counted from 0.
+    pub(crate) segment: usize,
+    /// The files that have so many segments, as positions in the level.
+    files: Box<[usize]>,
+    /// The largest key of each segment.
+    fences: Shared<PrefixIndex>,
+}
+
+impl Layer {
+    /// How many segments there are.
+    pub(crate) fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Where in the level the file of the segment at `position` is.
+    #[inline]
+    pub(crate) fn file(&self, position: usize) -> Option<usize> {
+        self.files.get(position).copied()
+    }
+
+    /// The position of the first segment whose largest key is `key` or greater.
+    #[inline]
+    pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
+        self.fences.lower_bound(key)
+    }
 }
 
 impl Level {
@@ -394,9 +472,7 @@ impl Level {
         files.sort_by_key(|file| std::cmp::Reverse(file.meta.sequence_max()));
         for (position, newer) in files.iter().enumerate() {
             for older in &files[position + 1..] {
-                if overlap(&newer.meta, &older.meta)
-                    && newer.meta.sequence_min() <= older.meta.sequence_max()
-                {
+                if overlap(newer, older) && newer.meta.sequence_min() <= older.meta.sequence_max() {
                     return Err(Contradiction::new(format!(
                         "table files {} and {} of level 0 overlap in keys and in age",
                         newer.meta.number, older.meta.number
@@ -406,24 +482,44 @@ impl Level {
         }
         Ok(Self {
             files,
-            fences: PrefixIndex::default(),
+            ..Self::default()
         })
     }
 
     /// A deeper level of these files, in any order.
     fn sorted(mut files: Vec<Shared<FileHandle>>) -> std::result::Result<Self, Contradiction> {
-        files.sort_by(|left, right| left.meta.smallest().cmp(right.meta.smallest()));
+        files.sort_by(|left, right| left.smallest().cmp(right.smallest()));
         for pair in files.windows(2) {
-            let (left, right) = (&pair[0].meta, &pair[1].meta);
+            let (left, right) = (&pair[0], &pair[1]);
             if left.largest() >= right.smallest() {
                 return Err(Contradiction::new(format!(
                     "table files {} and {} of one level overlap",
-                    left.number, right.number
+                    left.meta.number, right.meta.number
                 ))); // I1
             }
         }
-        let fences = PrefixIndex::new(files.iter().map(|file| file.meta.largest()));
-        Ok(Self { files, fences })
+        let fences = PrefixIndex::new(files.iter().map(|file| file.largest()));
+        let fences = Shared::new(fences);
+        let most = files.iter().map(|file| file.meta.segments.len()).max();
+        let layer = |segment: usize| {
+            let has_it = |position: &usize| files[*position].meta.segments.len() > segment;
+            let members: Box<[usize]> = (0..files.len()).filter(has_it).collect();
+            let largest = |&position: &usize| &*files[position].meta.segments[segment].largest;
+            Layer {
+                segment,
+                fences: match most {
+                    Some(1) => Shared::clone(&fences),
+                    _ => Shared::new(PrefixIndex::new(members.iter().map(largest))),
+                },
+                files: members,
+            }
+        };
+        let layers = (0..most.unwrap_or(0)).map(layer).collect();
+        Ok(Self {
+            files,
+            fences,
+            layers,
+        })
     }
 
     /// The files: newest first in level 0, in key order in the others.
@@ -431,17 +527,16 @@ impl Level {
         &self.files
     }
 
-    /// The position of the first file whose largest key is `key` or greater. Not for level 0.
-    #[inline]
-    pub(crate) fn lower_bound(&self, key: &[u8]) -> usize {
-        self.fences.lower_bound(key)
+    /// The sorted runs that the level consists of. Not for level 0.
+    pub(crate) fn layers(&self) -> &[Layer] {
+        &self.layers
     }
 
     /// The one file that can hold `key`. Not for level 0.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> Option<&Shared<FileHandle>> {
-        let file = self.files.get(self.lower_bound(key))?;
-        (file.meta.smallest() <= key).then_some(file)
+        let file = self.files.get(self.fences.lower_bound(key))?;
+        (file.smallest() <= key).then_some(file)
     }
 }
 
@@ -601,6 +696,6 @@ fn build(
     built.map(Shared::new)
 }
 
-fn overlap(left: &FileMeta, right: &FileMeta) -> bool {
+fn overlap(left: &FileHandle, right: &FileHandle) -> bool {
     left.smallest() <= right.largest() && right.smallest() <= left.largest()
 }

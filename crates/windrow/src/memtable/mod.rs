@@ -147,6 +147,15 @@ impl Cursor for MemtableCursor {
         })
     }
 
+    #[inline]
+    fn is_ahead(&self) -> bool {
+        false
+    }
+
+    fn arrive(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     fn prev(&mut self) -> Result<()> {
         self.position.prev();
         Ok(())

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{FilterAllocation, KeyspaceOptions, MediumInPlace, MediumOrder};
+use super::{FilterAllocation, KeyspaceOptions, MediumInPlace, MediumOrder, SegmentLimit};
 use crate::codec::Compression;
 
 /// Options by name.
@@ -85,6 +85,17 @@ impl Recorded for MediumInPlace {
         [Self::LastLevel, Self::LevelBeforeLast, Self::Never]
             .into_iter()
             .find(|level| level.to_text() == text)
+    }
+}
+
+impl Recorded for SegmentLimit {
+    fn to_text(&self) -> String {
+        self.to_string()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let limit: Self = text.parse().ok()?;
+        (limit.to_text() == text).then_some(limit)
     }
 }
 
@@ -182,6 +193,7 @@ recorded_options!(
     max_space_amp: f64,
     compression: Compression,
     level0_runs: usize,
+    segment_limit: SegmentLimit,
     medium_from: Threshold,
     large_from: Threshold,
     medium_in_place: MediumInPlace,

@@ -121,7 +121,7 @@ const ROOM_USED: f64 = 0.8;
 ///
 /// What is live is not known; at least as much as the largest level holds, less what tombstones
 /// hide of it, is: a level holds each key once.
-fn space_pressure<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
+pub(super) fn space_pressure<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
     let room = room_of_levels(tree, options);
     if room.is_infinite() {
         return 0.0;

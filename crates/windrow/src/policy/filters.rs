@@ -1,4 +1,4 @@
-//! How many filter bits each file gets.
+//! How many filter bits each segment of a file gets; below, a file is one of them.
 //!
 //! A bit is worth what it saves: reads of blocks that hold nothing. A file that holds the share s of
 //! the entries in its range of keys is asked for s of what is found there, and for all that is not,
@@ -19,13 +19,14 @@
 //! written with the unit that it would have with everything to itself, the unit that takes it to
 //! what it is worth now, and a reserve for when it is worth more, as when a level grows below it.
 
+use std::collections::BTreeSet;
 use std::f64::consts::LN_2;
 
 use super::capacities::whole;
 use super::shares::shares;
 use super::summary::{Claim, TreeSummary, overlapping};
 use crate::base::FileNumber;
-use crate::filter::FILTER_UNITS_MAX;
+use crate::filter::{FILTER_UNITS_MAX, LoadedUnits};
 use crate::options::{FilterAllocation, KeyspaceOptions};
 
 /// No file is given more bits per key.
@@ -45,13 +46,13 @@ const BUDGET_USED: f64 = 0.98;
 /// Bits by which a filter may be larger for being rounded up to whole lines.
 const LINE_BITS: u64 = 512;
 
-/// How many of its units each file may have in memory, and what a bit costs.
+/// How many of their units the segments of each file may have in memory, and what a bit costs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FilterGrants {
     /// The worth of the last bit of each file.
     pub(crate) price: f64,
     /// In the order of the tree's levels and files.
-    pub(crate) units: Vec<(FileNumber, u8)>,
+    pub(crate) units: Vec<(FileNumber, LoadedUnits)>,
 }
 
 /// Shares out the budget of `tree`.
@@ -66,41 +67,46 @@ pub(crate) fn grant_filters<K: Ord>(
     if options.filter_allocation == FilterAllocation::Uniform {
         return FilterGrants {
             price: price_alone(options),
-            units: numbers.map(|number| (number, 1)).collect(),
+            units: numbers.map(|number| (number, LoadedUnits::ALL)).collect(),
         };
     }
     let shares = shares(tree);
-    let mut units: Vec<(FileNumber, u8)> = numbers.map(|number| (number, 0)).collect();
+    let mut units: Vec<(FileNumber, LoadedUnits)> =
+        numbers.map(|number| (number, LoadedUnits::NONE)).collect();
     let mut candidates = Vec::new();
+    let mut counted = Vec::new();
     for (position, (file, &share)) in files().zip(&shares).enumerate() {
-        let mut rate = 1.0;
-        let mut worth = f64::INFINITY;
-        for &bytes in file.filter_units.iter().take_while(|bytes| **bytes > 0) {
-            let bits = bytes.saturating_mul(8);
-            let per_key = bits as f64 / file.entries.max(1) as f64;
-            let saved = rate * (1.0 - rate_of(per_key));
-            rate -= saved;
-            // A unit is of no use without those before it.
-            worth = worth.min(saved / (per_key * share));
-            candidates.push((worth, position, bits));
+        for (number, segment) in file.segments.iter().enumerate() {
+            let entries = segment.entries as f64;
+            // All segments of a file are asked for the keys of its range.
+            let share = share * entries / file.entries.max(1) as f64;
+            counted.push((entries, share));
+            let mut rate = 1.0;
+            let mut worth = f64::INFINITY;
+            for &bytes in segment.filter_units.iter().take_while(|bytes| **bytes > 0) {
+                let bits = bytes.saturating_mul(8);
+                let per_key = bits as f64 / entries.max(1.0);
+                let saved = rate * (1.0 - rate_of(per_key));
+                rate -= saved;
+                // A unit is of no use without those before it.
+                worth = worth.min(saved / (per_key * share));
+                candidates.push((worth, (position, number), bits));
+            }
         }
     }
     candidates.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
     let entries: u64 = files().map(|file| file.entries).sum();
-    let slack = LINE_BITS * units.len() as u64;
+    let slack = LINE_BITS * counted.len() as u64;
     let mut budget = whole(options.bits_per_key * entries as f64).saturating_add(slack);
-    let mut is_over = vec![false; units.len()];
-    for (_, position, bits) in candidates {
-        is_over[position] |= bits > budget;
-        if !is_over[position] {
+    let mut is_over = BTreeSet::new();
+    for (_, place, bits) in candidates {
+        if bits > budget {
+            is_over.insert(place);
+        } else if !is_over.contains(&place) {
             budget -= bits;
-            units[position].1 += 1;
+            units[place.0].1.add(place.1);
         }
     }
-    let counted: Vec<(f64, f64)> = files()
-        .zip(shares)
-        .map(|(file, share)| (file.entries as f64, share))
-        .collect();
     FilterGrants {
         price: price(&counted, options),
         units,
@@ -137,14 +143,59 @@ pub(crate) fn price_alone(options: &KeyspaceOptions) -> f64 {
     rate_of(options.bits_per_key * BUDGET_USED) * LN_2 * LN_2
 }
 
-/// The share that the output of a merge, or of a flush into level 0, will hold of the entries between
-/// the ends of `claim`: `entries` come from its `inputs`, the rest is in other files, of which
-/// those that reach out count by half.
-pub(crate) fn output_share<K: Ord>(
+/// The shares that the output of a merge will hold of the entries around it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct OutputShares {
+    /// What goes to new files.
+    pub(crate) written_anew: f64,
+    /// What is appended.
+    pub(crate) appended: f64,
+}
+
+/// The shares of the output of a merge that reads `inputs` and appends to `targets`, within the ends of
+/// `claim`. Its uppers are taken to lie evenly over the files that they come to.
+pub(crate) fn output_shares<K: Ord>(
     tree: &TreeSummary<K>,
     claim: &Claim<K>,
-    entries: u64,
     inputs: &[FileNumber],
+    targets: &[FileNumber],
+) -> OutputShares {
+    let sum = |numbers: &[FileNumber], is_lower: bool| -> (f64, f64) {
+        let levels = tree.levels.iter().enumerate();
+        let levels = levels.filter(|(level, _)| (*level == claim.level) == is_lower);
+        let files = levels.flat_map(|(_, files)| files);
+        let chosen = files.filter(|file| numbers.contains(&file.number));
+        chosen.fold((0.0, 0.0), |(count, entries), file| {
+            (count + 1.0, entries + file.entries as f64)
+        })
+    };
+    let (_, upper) = sum(inputs, false);
+    let (rewritten_files, rewritten) = sum(inputs, true);
+    let (target_files, target_entries) = sum(targets, true);
+    let part = target_files / (target_files + rewritten_files).max(1.0);
+    let others = other_entries(tree, claim, |file| {
+        inputs.contains(&file) || targets.contains(&file)
+    });
+    let share = |own: f64, others: f64| own / (own + others).max(1.0);
+    OutputShares {
+        written_anew: share(upper * (1.0 - part) + rewritten, others * (1.0 - part)),
+        appended: share(upper * part, others * part + target_entries),
+    }
+}
+
+/// The share that the output of a flush into level 0 will hold of the entries between the ends of
+/// `claim`, with `entries` of its own.
+pub(crate) fn flush_share<K: Ord>(tree: &TreeSummary<K>, claim: &Claim<K>, entries: u64) -> f64 {
+    let own = entries as f64;
+    own / (own + other_entries(tree, claim, |_| false)).max(1.0)
+}
+
+/// The entries between the ends of `claim` in files that are not `taken`; those that reach out count by
+/// half.
+fn other_entries<K: Ord>(
+    tree: &TreeSummary<K>,
+    claim: &Claim<K>,
+    taken: impl Fn(FileNumber) -> bool,
 ) -> f64 {
     let (smallest, largest) = (&claim.smallest, &claim.largest);
     let mut others = 0.0;
@@ -156,14 +207,14 @@ pub(crate) fn output_share<K: Ord>(
         };
         for file in &files[range] {
             let is_apart = file.largest < *smallest || *largest < file.smallest;
-            if is_apart || inputs.contains(&file.number) {
+            if is_apart || taken(file.number) {
                 continue;
             }
             let is_inside = *smallest <= file.smallest && file.largest <= *largest;
             others += file.entries as f64 * if is_inside { 1.0 } else { 0.5 };
         }
     }
-    entries as f64 / (entries as f64 + others).max(1.0)
+    others
 }
 
 /// The price at which files of these entries and shares use the budget.

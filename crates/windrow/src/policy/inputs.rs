@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use super::append::Appends;
 use super::pick::{Plan, Purpose};
 use super::summary::{Claim, TreeSummary, overlapping};
 
@@ -58,21 +59,28 @@ impl<K: Ord + Clone> Inputs<K> {
         comes_free
     }
 
-    /// The plan that merges the files at `upper` of `level` with what this takes.
+    /// The plan that merges the files at `upper` of `level` with what this takes, or appends them to it.
     pub(super) fn into_merge(
         self,
         tree: &TreeSummary<K>,
+        appends: Appends<'_>,
         level: usize,
         upper: &[usize],
     ) -> Plan<K> {
+        let files = upper.iter().map(|&file| &tree.level(level)[file]);
+        let upper_bytes = files.clone().map(|file| file.bytes).sum();
         let lower = &tree.level(self.claim.level)[self.lower];
+        let appended = appends.to(self.claim.level, lower, upper_bytes);
+        let of = |appends: bool| {
+            let chosen = lower.iter().zip(&appended);
+            let chosen = chosen.filter(|(_, appended)| **appended == appends);
+            chosen.map(|(file, _)| file.number).collect()
+        };
         Plan::Merge {
             level,
-            upper: upper
-                .iter()
-                .map(|&file| tree.level(level)[file].number)
-                .collect(),
-            lower: lower.iter().map(|file| file.number).collect(),
+            upper: files.map(|file| file.number).collect(),
+            lower: of(false),
+            targets: of(true),
             claim: self.claim,
             purpose: Purpose::Tree,
         }

@@ -4,7 +4,7 @@
 //! The engine carries a plan out on disk; tests and simulations carry the same plan out on numbers.
 //! Keys are any ordered type, so a boundary can be a byte string or an integer.
 //!
-//! Owns capacities, scores, the choice of the next job, where values stand, write pressure, the rules
+//! Owns capacities, scores, the choice of the next job, what is appended where, where values stand, write pressure, the rules
 //! by which a merge drops entries, where it cuts its output, and filter bits. No I/O, no state, no locks.
 //!
 //! Invariants of every plan, given a summary that obeys I1:
@@ -17,6 +17,7 @@
 //! - I5: from any tree, carrying plans out ends in `Plan::Idle` with every level within capacity, and
 //!   without debt in transient runs (`debt`).
 
+mod append;
 mod capacities;
 mod collect;
 mod cut;
@@ -33,12 +34,13 @@ mod shares;
 mod split;
 mod summary;
 
+pub(crate) use append::Zones;
 pub(crate) use capacities::{bounded_capacities, next_allowed, target_file_bytes};
 pub(crate) use collect::{
     LogSummary, VICTIMS_MAX, garbage_excess, values_behind_max, victims, wants_seal,
 };
 pub(crate) use cut::OutputCutter;
-pub(crate) use filters::{filter_units, grant_filters, output_share, price_alone};
+pub(crate) use filters::{filter_units, flush_share, grant_filters, output_shares, price_alone};
 pub(crate) use pick::{Plan, Purpose, Wanted, plan, plan_range};
 pub(crate) use placement::{
     Class, FlushPlace, Placement, class, is_sparse, is_value_log_full, place_at_flush,
@@ -52,7 +54,7 @@ pub(crate) use pressure::{
 pub(crate) use retention::{DeeperLevels, ReadPoints, Verdict, keep};
 pub(crate) use scores::pending_bytes;
 pub(crate) use split::part_ends;
-pub(crate) use summary::{Claim, FileSummary, TreeSummary};
+pub(crate) use summary::{Claim, FileSummary, SegmentSummary, TreeSummary};
 
 #[cfg(test)]
 mod tests;

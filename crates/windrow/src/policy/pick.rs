@@ -22,6 +22,10 @@
 //!
 //! 6. *Follow*: a file that points to values which collections have moved is rewritten, where too many
 //!    of them are found only through tables.
+//! 7. *Squeeze*: a file whose segments range reads have visited so often that it pays to make them one, or
+//!    that has more of them than it may. Likewise *fold*: runs of level 0.
+//!
+//! A merge [appends](super::append) to those of its lower files that have room for one more segment.
 //!
 //! A file that refers to runs is merged, not moved, into a level where values are in place (facts
 //! D8). Such a merge reads a slice of each run, so it takes neighbours until the slices are wide.
@@ -31,6 +35,7 @@
 
 use std::ops::Range;
 
+use super::append::{Appends, segment_limits};
 use super::capacities::capacities;
 use super::debt::debtors;
 use super::inputs::Inputs;
@@ -58,11 +63,13 @@ pub(crate) enum Plan<K> {
         claim: Claim<K>,
     },
     /// Merge the `upper` files of `level` with the `lower` files of `claim.level` into
-    /// `claim.level`. Both are in the order of their level: level 0 newest first, others by key.
+    /// `claim.level`, and append to each of the files `targets` there, unread, what falls to it. All are
+    /// in the order of their level: level 0 newest first, others by key.
     Merge {
         level: usize,
         upper: Vec<FileNumber>,
         lower: Vec<FileNumber>,
+        targets: Vec<FileNumber>,
         claim: Claim<K>,
         purpose: Purpose,
     },
@@ -75,6 +82,27 @@ pub(crate) enum Purpose {
     Tree,
     /// Pointers that lead where collections have moved values.
     Pointers,
+    /// Fewer runs for reads to visit.
+    Squeeze,
+}
+
+/// How things are done in one tree, under its options.
+#[derive(Debug, Clone, Copy)]
+struct Rules<'a> {
+    placement: Placement,
+    appends: Appends<'a>,
+}
+
+impl<'a> Rules<'a> {
+    fn of<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions, limits: &'a [usize]) -> Self {
+        Self {
+            placement: Placement::of(tree, options),
+            appends: Appends {
+                limits,
+                file_bytes: options.file_bytes,
+            },
+        }
+    }
 }
 
 /// The next job for `tree`.
@@ -90,17 +118,16 @@ pub(crate) fn plan<K: Ord + Clone>(
     if let Some(level_count) = resized(tree, options) {
         return Plan::Resize { level_count };
     }
-    let placement = Placement::of(tree, options);
+    let limits = segment_limits(tree, options);
+    let rules = Rules::of(tree, options, &limits);
     let heaps = heaps(tree);
     let due = due_levels(&scores(tree, options));
     let cursor = |level: usize| cursors.get(level).and_then(Option::as_ref);
 
-    let run = heaps
-        .iter()
-        .find_map(|heap| move_run(tree, placement, heap));
+    let run = heaps.iter().find_map(|heap| move_run(tree, rules, heap));
     let file = || {
         let mut deeper = due.iter().filter(|&&level| level > 0);
-        deeper.find_map(|&level| move_file(tree, placement, level, cursor(level)))
+        deeper.find_map(|&level| move_file(tree, rules, level, cursor(level)))
     };
     if let Some(plan) = run.or_else(file) {
         return plan;
@@ -108,9 +135,11 @@ pub(crate) fn plan<K: Ord + Clone>(
     let mut level_one_rests = false;
     for level in due {
         let merge = match level {
-            0 => heaps.iter().find_map(|heap| merge_heap(tree, heap, &heaps)),
+            0 => heaps
+                .iter()
+                .find_map(|heap| merge_heap(tree, rules, heap, &heaps)),
             1 if level_one_rests => None,
-            _ => merge_cheapest(tree, placement, level, cursor(level)),
+            _ => merge_cheapest(tree, rules, level, cursor(level)),
         };
         if let Some(plan) = merge {
             return plan;
@@ -118,9 +147,11 @@ pub(crate) fn plan<K: Ord + Clone>(
         level_one_rests |= level == 0;
     }
     let first = if level_one_rests { 2 } else { 1 };
-    shed(tree, placement, first)
-        .or_else(|| repay(tree, placement, options, first))
-        .or_else(|| follow(tree, placement, first))
+    shed(tree, rules, first)
+        .or_else(|| repay(tree, rules, options, first))
+        .or_else(|| follow(tree, rules, first))
+        .or_else(|| squeeze(tree, rules, first))
+        .or_else(|| fold(tree, rules, &heaps))
         .unwrap_or(Plan::Idle)
 }
 
@@ -129,11 +160,7 @@ pub(crate) fn plan<K: Ord + Clone>(
 const SHED_ENTRIES_MAX: u64 = 8;
 
 /// Takes a file that is mostly tombstones from level `first` or deeper towards what they hide.
-fn shed<K: Ord + Clone>(
-    tree: &TreeSummary<K>,
-    placement: Placement,
-    first: usize,
-) -> Option<Plan<K>> {
+fn shed<K: Ord + Clone>(tree: &TreeSummary<K>, rules: Rules<'_>, first: usize) -> Option<Plan<K>> {
     (first..tree.deepest_level()).find_map(|level| {
         let files = tree.level(level);
         let pays = |file: &FileSummary<K>| {
@@ -144,25 +171,25 @@ fn shed<K: Ord + Clone>(
         let is_due = |&file: &usize| is_dense(&files[file]) && pays(&files[file]);
         (0..files.len())
             .filter(is_due)
-            .find_map(|file| bring_down(tree, placement, level, file))
+            .find_map(|file| bring_down(tree, rules, level, file))
     })
 }
 
 /// Takes from level `first` or deeper a file that owes what it has in transient runs.
 fn repay<K: Ord + Clone>(
     tree: &TreeSummary<K>,
-    placement: Placement,
+    rules: Rules<'_>,
     options: &KeyspaceOptions,
     first: usize,
 ) -> Option<Plan<K>> {
-    let debtors = debtors(tree, placement, options).into_iter();
+    let debtors = debtors(tree, rules.placement, options).into_iter();
     let mut debtors = debtors.filter(|debtor| debtor.level >= first);
     debtors.find_map(|debtor| {
         let (level, file) = (debtor.level, debtor.position);
-        if placement.merges_in_place(level) {
-            rewrite_file(tree, placement, (level, file), Purpose::Tree)
+        if rules.placement.merges_in_place(level) {
+            rewrite_file(tree, rules, (level, file), Purpose::Tree)
         } else {
-            bring_down(tree, placement, level, file)
+            bring_down(tree, rules, level, file)
         }
     })
 }
@@ -174,7 +201,7 @@ const MOVED_MAX: f64 = 0.25;
 /// many lead there through tables: the one with the most such values for its bytes.
 fn follow<K: Ord + Clone>(
     tree: &TreeSummary<K>,
-    placement: Placement,
+    rules: Rules<'_>,
     first: usize,
 ) -> Option<Plan<K>> {
     let idle = |file: &&FileSummary<K>| !file.busy;
@@ -193,8 +220,55 @@ fn follow<K: Ord + Clone>(
     }
     line.sort_by(|left, right| left.0.total_cmp(&right.0));
     line.into_iter().find_map(|(_, level, position)| {
-        rewrite_file(tree, placement, (level, position), Purpose::Pointers)
+        rewrite_file(tree, rules, (level, position), Purpose::Pointers)
     })
+}
+
+/// What the visit of one more run costs a range read, in bytes of merging: as much as LevelDB allows for.
+/// Who has paid as much in visits as it takes to be rid of them is rid of them, so that at most twice the
+/// least possible is paid whatever is read.
+const VISIT_BYTES: u64 = 16 << 10;
+
+/// Writes a file of level `first` or deeper anew as one segment, where it has more than it may or range reads
+/// have visited its segments so often that it pays: the one for which it pays most.
+fn squeeze<K: Ord + Clone>(
+    tree: &TreeSummary<K>,
+    rules: Rules<'_>,
+    first: usize,
+) -> Option<Plan<K>> {
+    let mut line: Vec<(f64, usize, usize)> = Vec::new();
+    for level in first..tree.levels.len() {
+        for (position, file) in tree.level(level).iter().enumerate() {
+            let is_over = file.segments.len() > rules.appends.limit(level);
+            let paid = file.visits.saturating_mul(VISIT_BYTES);
+            if !file.busy && file.segments.len() > 1 && (is_over || paid >= file.bytes) {
+                line.push((paid as f64 / file.bytes.max(1) as f64, level, position));
+            }
+        }
+    }
+    line.sort_by(|left, right| right.0.total_cmp(&left.0));
+    line.into_iter().find_map(|(_, level, position)| {
+        rewrite_file(tree, rules, (level, position), Purpose::Squeeze)
+    })
+}
+
+/// Merges runs of level 0, though it is not due, that range reads have visited so often that it pays.
+fn fold<K: Ord + Clone>(
+    tree: &TreeSummary<K>,
+    rules: Rules<'_>,
+    heaps: &[Heap<K>],
+) -> Option<Plan<K>> {
+    let pays = |heap: &&Heap<K>| {
+        let runs = || heap.runs.iter().map(|&run| &tree.level(0)[run]);
+        let upper: u64 = runs().map(|run| run.bytes).sum();
+        let visits: u64 = runs().map(|run| run.visits).sum();
+        let below = tree.level(1);
+        let lower = &below[overlapping(below, &heap.smallest, &heap.largest)];
+        let rewritten = rules.appends.rewritten_bytes(1, lower, upper);
+        visits > 0 && visits.saturating_mul(VISIT_BYTES) >= upper + rewritten
+    };
+    let mut paying = heaps.iter().filter(pays);
+    paying.find_map(|heap| merge_heap(tree, rules, heap, heaps))
 }
 
 /// Whether at least half of the entries are tombstones.
@@ -253,7 +327,8 @@ pub(crate) fn plan_range<K: Ord + Clone>(
     options: &KeyspaceOptions,
     wanted: &Wanted<'_, K>,
 ) -> Plan<K> {
-    let placement = Placement::of(tree, options);
+    let limits = segment_limits(tree, options);
+    let rules = Rules::of(tree, options, &limits);
     let heaps = heaps(tree);
     let heap = heaps
         .iter()
@@ -261,13 +336,13 @@ pub(crate) fn plan_range<K: Ord + Clone>(
             let mut runs = heap.runs.iter().map(|&run| &tree.level(0)[run]);
             runs.any(|run| wanted.is_in(run))
         })
-        .find_map(|heap| merge_heap(tree, heap, &heaps));
+        .find_map(|heap| merge_heap(tree, rules, heap, &heaps));
     let file = || {
         (1..tree.deepest_level()).find_map(|level| {
             let files = tree.level(level);
             (0..files.len())
                 .filter(|&file| wanted.is_in(&files[file]))
-                .find_map(|file| merge_file(tree, placement, level, file))
+                .find_map(|file| merge_file(tree, rules, level, file))
         })
     };
     let rewrite = || {
@@ -276,10 +351,10 @@ pub(crate) fn plan_range<K: Ord + Clone>(
         let stale = |&file: &usize| {
             let file = &files[file];
             let sheds = file.tombstones > 0 && file.number < wanted.before;
-            (sheds || placement.converts(level, file)) && wanted.is_in(file)
+            (sheds || rules.placement.converts(level, file)) && wanted.is_in(file)
         };
         let mut stale = (0..files.len()).filter(stale);
-        stale.find_map(|file| rewrite_file(tree, placement, (level, file), Purpose::Tree))
+        stale.find_map(|file| rewrite_file(tree, rules, (level, file), Purpose::Tree))
     };
     heap.or_else(file).or_else(rewrite).unwrap_or(Plan::Idle)
 }
@@ -288,7 +363,7 @@ pub(crate) fn plan_range<K: Ord + Clone>(
 /// slices are [wide](is_wide).
 fn rewrite_file<K: Ord + Clone>(
     tree: &TreeSummary<K>,
-    placement: Placement,
+    rules: Rules<'_>,
     (level, position): (usize, usize),
     purpose: Purpose,
 ) -> Option<Plan<K>> {
@@ -307,7 +382,7 @@ fn rewrite_file<K: Ord + Clone>(
     let mut claim = claim_of(&taken)?;
     while !is_wide(&files[taken.clone()]) {
         let wider = neighbours(files, &taken).find_map(|(neighbour, wider)| {
-            let owes = placement.converts(level, &files[neighbour]);
+            let owes = rules.placement.converts(level, &files[neighbour]);
             let claim = if owes { claim_of(&wider) } else { None };
             claim.map(|claim| (claim, wider))
         });
@@ -318,6 +393,7 @@ fn rewrite_file<K: Ord + Clone>(
         level,
         upper: files[taken].iter().map(|file| file.number).collect(),
         lower: Vec::new(),
+        targets: Vec::new(),
         claim,
         purpose,
     })
@@ -337,11 +413,11 @@ fn due_levels(scores: &[f64]) -> Vec<usize> {
 /// Moves a run of level 0 that overlaps no other run and nothing in level 1.
 fn move_run<K: Ord + Clone>(
     tree: &TreeSummary<K>,
-    placement: Placement,
+    rules: Rules<'_>,
     heap: &Heap<K>,
 ) -> Option<Plan<K>> {
     match heap.runs[..] {
-        [run] => move_down(tree, placement, 0, &tree.level(0)[run]),
+        [run] => move_down(tree, rules, 0, &tree.level(0)[run]),
         _ => None,
     }
 }
@@ -349,23 +425,23 @@ fn move_run<K: Ord + Clone>(
 /// Moves a file of `level` that overlaps nothing in the level below, the first behind the cursor.
 fn move_file<K: Ord + Clone>(
     tree: &TreeSummary<K>,
-    placement: Placement,
+    rules: Rules<'_>,
     level: usize,
     cursor: Option<&K>,
 ) -> Option<Plan<K>> {
     let files = tree.level(level);
-    behind(files, cursor).find_map(|file| move_down(tree, placement, level, &files[file]))
+    behind(files, cursor).find_map(|file| move_down(tree, rules, level, &files[file]))
 }
 
 /// Moves the file at `position` of `level` down, or merges it.
 fn bring_down<K: Ord + Clone>(
     tree: &TreeSummary<K>,
-    placement: Placement,
+    rules: Rules<'_>,
     level: usize,
     position: usize,
 ) -> Option<Plan<K>> {
-    move_down(tree, placement, level, &tree.level(level)[position])
-        .or_else(|| merge_file(tree, placement, level, position))
+    move_down(tree, rules, level, &tree.level(level)[position])
+        .or_else(|| merge_file(tree, rules, level, position))
 }
 
 /// Moves `file` of `level` down if it overlaps nothing there and no job is in the way.
@@ -374,13 +450,13 @@ fn bring_down<K: Ord + Clone>(
 /// them, while a move would keep them for ever. So is one whose values must be in place there.
 fn move_down<K: Ord + Clone>(
     tree: &TreeSummary<K>,
-    placement: Placement,
+    rules: Rules<'_>,
     level: usize,
     file: &FileSummary<K>,
 ) -> Option<Plan<K>> {
     let inputs = Inputs::over(tree, level + 1, &file.smallest, &file.largest)?;
     let sheds = is_dense(file) && !tree.overlaps_below(level + 1, &file.smallest, &file.largest);
-    let is_rewritten = sheds || placement.converts(level + 1, file);
+    let is_rewritten = sheds || rules.placement.converts(level + 1, file);
     (!file.busy && !is_rewritten && inputs.lower.is_empty()).then(|| Plan::Move {
         level,
         upper: file.number,
@@ -392,6 +468,7 @@ fn move_down<K: Ord + Clone>(
 /// for values in place: each of its files refers to the run of its flush only.
 fn merge_heap<K: Ord + Clone>(
     tree: &TreeSummary<K>,
+    rules: Rules<'_>,
     heap: &Heap<K>,
     heaps: &[Heap<K>],
 ) -> Option<Plan<K>> {
@@ -407,7 +484,7 @@ fn merge_heap<K: Ord + Clone>(
         }
     }
     upper.sort_unstable();
-    Some(inputs.into_merge(tree, 0, &upper))
+    Some(inputs.into_merge(tree, rules.appends, 0, &upper))
 }
 
 /// Merges the file of `level` that costs least per byte; of a level that is mostly in transient runs
@@ -415,7 +492,7 @@ fn merge_heap<K: Ord + Clone>(
 /// nothing of it stays to keep the rest.
 fn merge_cheapest<K: Ord + Clone>(
     tree: &TreeSummary<K>,
-    placement: Placement,
+    rules: Rules<'_>,
     level: usize,
     cursor: Option<&K>,
 ) -> Option<Plan<K>> {
@@ -424,8 +501,9 @@ fn merge_cheapest<K: Ord + Clone>(
     let cost = |file: &usize| {
         let file = &files[*file];
         let inputs = Inputs::over(tree, level + 1, &file.smallest, &file.largest)?;
-        let overlap = bytes(&tree.level(level + 1)[inputs.lower]);
-        (!file.busy).then(|| overlap as f64 / file.bytes.max(1) as f64)
+        let lower = &tree.level(level + 1)[inputs.lower];
+        let rewritten = rules.appends.rewritten_bytes(level + 1, lower, file.bytes);
+        (!file.busy).then(|| rewritten as f64 / file.bytes.max(1) as f64)
     };
     let mut costs = behind(files, cursor).filter_map(|file| cost(&file).map(|cost| (file, cost)));
     let (file, _) = if is_in_runs {
@@ -433,14 +511,14 @@ fn merge_cheapest<K: Ord + Clone>(
     } else {
         costs.min_by(|(_, left), (_, right)| left.total_cmp(right))?
     };
-    merge_file(tree, placement, level, file)
+    merge_file(tree, rules, level, file)
 }
 
 /// Merges one file of `level` down, with it the neighbours that come at no further cost, and, where
 /// values are written in place, more until the slices of runs are [wide](is_wide).
 fn merge_file<K: Ord + Clone>(
     tree: &TreeSummary<K>,
-    placement: Placement,
+    rules: Rules<'_>,
     level: usize,
     position: usize,
 ) -> Option<Plan<K>> {
@@ -456,7 +534,7 @@ fn merge_file<K: Ord + Clone>(
     let mut inputs = over(&taken)?;
     loop {
         taken = join_free(tree, level, &mut inputs, taken);
-        if !placement.merges_in_place(level + 1) || is_wide(&files[taken.clone()]) {
+        if !rules.placement.merges_in_place(level + 1) || is_wide(&files[taken.clone()]) {
             break;
         }
         let wider = neighbours(files, &taken).find_map(|(neighbour, wider)| {
@@ -468,7 +546,7 @@ fn merge_file<K: Ord + Clone>(
         (inputs, taken) = wider;
     }
     let upper: Vec<usize> = taken.collect();
-    Some(inputs.into_merge(tree, level, &upper))
+    Some(inputs.into_merge(tree, rules.appends, level, &upper))
 }
 
 /// The files at `taken` and the neighbours on both sides that come at no further cost.

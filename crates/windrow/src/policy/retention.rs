@@ -11,8 +11,8 @@
 
 use std::borrow::Borrow;
 
-use super::summary::{Claim, TreeSummary, overlapping};
-use crate::base::{SequenceNumber, Trailer};
+use super::summary::{Claim, FileSummary, TreeSummary, overlapping};
+use crate::base::{FileNumber, SequenceNumber, Trailer};
 
 /// Where readers stand, now and from now on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,7 +88,8 @@ pub(crate) fn keep(
     }
 }
 
-/// Answers whether a level below a merge's target may hold a key, for keys that ascend.
+/// Answers whether a level below a merge's target may hold a key, or a file that the merge appends to, for
+/// keys that ascend.
 ///
 /// Each level keeps a position that only moves forward, so a whole merge costs one walk.
 #[derive(Debug)]
@@ -103,18 +104,23 @@ struct Level<K> {
 }
 
 impl<K: Ord + Clone> DeeperLevels<K> {
-    /// For the merge that claims `claim` in `tree`, the tree that it started from.
+    /// For the merge that claims `claim` in `tree`, the tree that it started from, and appends to `targets`.
     ///
     /// It stays right while the merge runs: what other jobs move deeper meanwhile comes from files
     /// that do not overlap this merge's inputs.
-    pub(crate) fn new(tree: &TreeSummary<K>, claim: &Claim<K>) -> Self {
-        let below = tree.levels.iter().skip(claim.level + 1);
-        let levels = below.map(|files| Level {
-            ranges: files[overlapping(files, &claim.smallest, &claim.largest)]
-                .iter()
-                .map(|file| (file.smallest.clone(), file.largest.clone()))
-                .collect(),
-            position: 0,
+    pub(crate) fn new(tree: &TreeSummary<K>, claim: &Claim<K>, targets: &[FileNumber]) -> Self {
+        let levels = tree.levels.iter().enumerate().skip(claim.level);
+        let levels = levels.map(|(level, files)| {
+            let within = &files[overlapping(files, &claim.smallest, &claim.largest)];
+            let counts =
+                |file: &&FileSummary<K>| level > claim.level || targets.contains(&file.number);
+            let ranges = within.iter().filter(counts);
+            Level {
+                ranges: ranges
+                    .map(|file| (file.smallest.clone(), file.largest.clone()))
+                    .collect(),
+                position: 0,
+            }
         });
         Self {
             levels: levels.collect(),

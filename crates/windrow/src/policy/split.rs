@@ -6,39 +6,46 @@ use crate::base::FileNumber;
 /// A part has at least this many files of the size that it writes.
 const PART_FILES: u64 = 4;
 
-/// Where the parts of the merge of `inputs` end, but for the last, as the keys with which the next
-/// ones begin, ascending: at most `parts_max` parts of about the same size; none for a merge that is
-/// better done in one piece.
+/// Where the parts of the merge of `inputs` into files of which it appends to `targets` end, but for the
+/// last, as the keys with which the next ones begin, ascending: at most `parts_max` parts of about the same
+/// size; none for a merge that is better done in one piece.
 ///
-/// The ends lie where files of the deepest input level begin, since those are sorted and disjoint and
-/// are most of what is read.
+/// The ends lie where files of the deepest level that takes part begin, since those are sorted and disjoint;
+/// the uppers are taken to lie evenly over them. None lies behind a file that is appended to and before one
+/// that is written anew, since what is between them would get a file of its own.
 pub(crate) fn part_ends<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     inputs: &[FileNumber],
+    targets: &[FileNumber],
     file_bytes: u64,
     parts_max: usize,
 ) -> Vec<K> {
-    let is_input = |file: &&FileSummary<K>| inputs.contains(&file.number);
-    let of_level = |files: &'_ [FileSummary<K>]| files.iter().filter(is_input).count() > 0;
+    let is_target = |file: &FileSummary<K>| targets.contains(&file.number);
+    let takes_part = |file: &&FileSummary<K>| is_target(file) || inputs.contains(&file.number);
     let Some(deepest) = (1..tree.levels.len())
         .rev()
-        .find(|&level| of_level(tree.level(level)))
+        .find(|&level| tree.level(level).iter().any(|file| takes_part(&file)))
     else {
         return Vec::new();
     };
-    let files: Vec<&FileSummary<K>> = tree.level(deepest).iter().filter(is_input).collect();
-    let bytes: u64 = files.iter().map(|file| file.bytes).sum();
+    let files: Vec<&FileSummary<K>> = tree.level(deepest).iter().filter(takes_part).collect();
+    let above = tree.levels[..deepest].iter().flatten().filter(takes_part);
+    let each = above.map(|file| file.bytes).sum::<u64>() / (files.len() as u64).max(1);
+    let own = |file: &FileSummary<K>| if is_target(file) { 0 } else { file.bytes };
+    let bytes: u64 = files.iter().map(|file| own(file) + each).sum();
     let worth = bytes / file_bytes.saturating_mul(PART_FILES).max(1);
     let parts = worth.min(parts_max as u64);
     let mut ends = Vec::new();
     let mut before = 0;
+    let mut follows_target = false;
     for file in files {
         // How many parts should have ended by here.
         let due = u128::from(before) * u128::from(parts) / u128::from(bytes.max(1));
-        if due > ends.len() as u128 {
+        if due > ends.len() as u128 && (is_target(file) || !follows_target) {
             ends.push(file.smallest.clone());
         }
-        before += file.bytes;
+        before += own(file) + each;
+        follows_target = is_target(file);
     }
     ends
 }
@@ -58,8 +65,8 @@ mod tests {
         let inputs = [&numbers[..], &[FileNumber(1)]].concat();
         let beside = file(5, 5000, 6000, 99);
         let level: Vec<_> = lower.into_iter().chain([beside]).collect();
-        let tree = tree(1, vec![vec![file(1, 0, 5000, 50)], level]);
-        part_ends(&tree, &inputs, 1 << 10, parts_max)
+        let tree = tree(1, vec![vec![file(1, 0, 5000, 0)], level]);
+        part_ends(&tree, &inputs, &[], 1 << 10, parts_max)
     }
 
     #[test]

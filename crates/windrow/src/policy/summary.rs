@@ -52,10 +52,23 @@ pub(crate) struct FileSummary<K> {
     pub(crate) log_bytes: u64,
     /// Those of them in logs that were collected since: found only through a relocation table.
     pub(crate) moved_bytes: u64,
-    /// Bytes of each filter unit that it has, 0 where it is absent.
-    pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
+    /// Its segments, oldest first; at least one.
+    pub(crate) segments: Vec<SegmentSummary>,
+    /// How often range reads have visited a run more for it: a run of level 0, or a segment but one.
+    pub(crate) visits: u64,
+    /// Whether it must stay as it is: another database shares its bytes.
+    pub(crate) sealed: bool,
     /// Whether a running job has it as an input.
     pub(crate) busy: bool,
+}
+
+/// A segment of a table file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SegmentSummary {
+    pub(crate) bytes: u64,
+    pub(crate) entries: u64,
+    /// Bytes of each filter unit that it has, 0 where it is absent.
+    pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
 }
 
 /// The keys of `level` that a running job may write: the hull of its inputs.

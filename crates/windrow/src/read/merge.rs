@@ -4,7 +4,8 @@
 //! forward, largest first when moving backward. The child on top leads; the better of its two heap
 //! children is the runner-up. While the leader stays ahead of the runner-up, a step costs one
 //! comparison, and none at all when the leader is alone: the stream gallops through runs of
-//! entries from one child, and idle children cost nothing.
+//! entries from one child, and idle children cost nothing. A child that is [ahead](Cursor::is_ahead)
+//! is idle, too: it goes to its entry only when that is on top.
 //!
 //! Invariants:
 //! - I1: The heap holds exactly the children that are valid.
@@ -83,7 +84,7 @@ impl<C: Cursor> MergingCursor<C> {
             right.key(),
             right.trailer().sequence(),
         );
-        if order == Ordering::Equal {
+        if order == Ordering::Equal && !(left.is_ahead() || right.is_ahead()) {
             self.health = Health::Duplicate;
         }
         match self.direction {
@@ -121,7 +122,6 @@ impl<C: Cursor> MergingCursor<C> {
         for position in (0..self.heap.len() / 2).rev() {
             self.sift_down(position);
         }
-        self.find_leaders();
     }
 
     /// Applies `seek` to every child and puts the heap in order for `direction`.
@@ -142,7 +142,7 @@ impl<C: Cursor> MergingCursor<C> {
             }
         }
         self.order_heap();
-        self.refuse_duplicates()
+        self.lead()
     }
 
     /// Fails the cursor where the comparisons met one write twice (I2).
@@ -177,8 +177,32 @@ impl<C: Cursor> MergingCursor<C> {
             return self.refuse_duplicates();
         }
         self.sift_down(0);
-        self.find_leaders();
-        self.refuse_duplicates()
+        self.lead()
+    }
+
+    /// Finds the leaders, once the heap is in order. A child that is ahead leads only when it has arrived:
+    /// then its entry may stand behind others.
+    fn lead(&mut self) -> Result<()> {
+        loop {
+            self.find_leaders();
+            let is_ahead = !self.heap.is_empty() && self.children[self.leader].is_ahead();
+            if !is_ahead {
+                return self.refuse_duplicates();
+            }
+            self.arrive()?;
+        }
+    }
+
+    #[cold]
+    fn arrive(&mut self) -> Result<()> {
+        if let Err(error) = self.children[self.leader].arrive() {
+            return Err(self.fail(error));
+        }
+        if !self.children[self.leader].is_valid() {
+            self.heap.swap_remove(0);
+        }
+        self.sift_down(0);
+        Ok(())
     }
 
     /// Whether the child on top of the heap still precedes the runner-up.
@@ -240,7 +264,7 @@ impl<C: Cursor> MergingCursor<C> {
         self.direction = direction;
         // The leader's own entry is the first in either direction.
         self.rebuild();
-        self.refuse_duplicates()?;
+        self.lead()?;
         if self.heap.first() != Some(&leader) {
             let key = self.turning_key.escape_ascii();
             let found = format!("the neighbours of the key \"{key}\" are not in order");
@@ -357,6 +381,15 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
             return None;
         }
         self.children[self.leader].step()
+    }
+
+    #[inline]
+    fn is_ahead(&self) -> bool {
+        false
+    }
+
+    fn arrive(&mut self) -> Result<()> {
+        Ok(())
     }
 
     fn prev(&mut self) -> Result<()> {

@@ -33,15 +33,14 @@ impl SourceCursor {
         let run = |run: Run| Self::Run(RunCursor::new(Arc::clone(tables), run));
         for (index, level) in state.version.levels().iter().enumerate() {
             if index == 0 {
-                let overlapping = level
-                    .files()
-                    .iter()
-                    .filter(|file| range.may_overlap(file.meta.smallest(), file.meta.largest()));
-                sources.extend(
-                    overlapping.map(|file| run(Run::Files(Box::new([Shared::clone(file)])))),
-                );
-            } else if !level.files().is_empty() {
-                sources.push(run(Run::Level(Shared::clone(level))));
+                let files = level.files().iter();
+                let overlapping =
+                    files.filter(|file| range.may_overlap(file.smallest(), file.largest()));
+                let runs = overlapping.flat_map(|file| Run::of_files(std::slice::from_ref(file)));
+                sources.extend(runs.map(run));
+            } else {
+                let layers = 0..level.layers().len();
+                sources.extend(layers.map(|layer| run(Run::Layer(Shared::clone(level), layer))));
             }
         }
         sources
@@ -96,6 +95,15 @@ impl Cursor for SourceCursor {
     #[inline]
     fn step(&mut self) -> Option<Step> {
         either!(self, cursor => cursor.step())
+    }
+
+    #[inline]
+    fn is_ahead(&self) -> bool {
+        either!(self, cursor => cursor.is_ahead())
+    }
+
+    fn arrive(&mut self) -> Result<()> {
+        either!(self, cursor => cursor.arrive())
     }
 
     fn prev(&mut self) -> Result<()> {

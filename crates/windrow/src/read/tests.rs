@@ -83,6 +83,15 @@ impl Cursor for ListCursor {
             _ => Step::END,
         })
     }
+    #[inline]
+    fn is_ahead(&self) -> bool {
+        false
+    }
+
+    fn arrive(&mut self) -> Result<()> {
+        Ok(())
+    }
+
     fn prev(&mut self) -> Result<()> {
         self.go(self.position.and_then(|position| position.checked_sub(1)))
     }

@@ -81,6 +81,8 @@ pub(crate) struct EntryCursor<C> {
     /// Reads that were not counted yet: an atomic per value costs a scan a twentieth; measured.
     run_reads: Cell<u64>,
     log_reads: Cell<u64>,
+    /// How often it was moved otherwise than by a step, and that was not counted yet.
+    seeks: u64,
     files: Shared<ValueFiles>,
     open: Arc<OpenValues>,
 }
@@ -100,6 +102,7 @@ impl<C: Sibling> EntryCursor<C> {
             ahead: Cell::default(),
             run_reads: Cell::default(),
             log_reads: Cell::default(),
+            seeks: 0,
             files,
             open,
         }
@@ -111,7 +114,13 @@ impl<C: Sibling> EntryCursor<C> {
         self.leave();
         self.until_look.set(0);
         self.has_jumped.set(true);
+        self.seeks += 1;
         &mut self.visible
+    }
+
+    /// Takes how often [`moving`](Self::moving) was called since the last time.
+    pub(crate) fn take_seeks(&mut self) -> u64 {
+        std::mem::take(&mut self.seeks)
     }
 
     /// Moves to the next entry; returns whether there is one.

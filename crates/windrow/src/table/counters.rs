@@ -5,6 +5,10 @@
 pub(crate) struct ReadCounters {
     /// Segments asked for a key.
     pub(crate) runs_probed: u64,
+    /// Moves of cursors to any place.
+    pub(crate) seeks: u64,
+    /// Runs of tables that were gone to for them.
+    pub(crate) runs_visited: u64,
     /// Blocks consulted.
     pub(crate) block_reads: u64,
     /// Blocks that were not at hand: read into the cache, or touched in a mapping for the first
@@ -24,6 +28,8 @@ impl ReadCounters {
     /// Adds `other` to this.
     pub(crate) fn add(&mut self, other: &Self) {
         self.runs_probed += other.runs_probed;
+        self.seeks += other.seeks;
+        self.runs_visited += other.runs_visited;
         self.block_reads += other.block_reads;
         self.block_loads += other.block_loads;
         self.block_load_bytes += other.block_load_bytes;

@@ -134,11 +134,11 @@ pub(crate) struct BlockCursor<B> {
 }
 
 impl Table {
-    /// A cursor over the table, for reads.
-    pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
+    /// A cursor over a segment, for reads.
+    pub(crate) fn cursor(self: &Arc<Self>, segment: usize) -> TableCursor {
         let account = &self.context.memory.cursors;
         BlockCursor::new(SharedBlocks {
-            segment: self.only_segment(),
+            segment,
             table: Arc::clone(self),
             block: BlockHeld::Nothing,
             origin: 0,
@@ -146,19 +146,13 @@ impl Table {
             memory: Held::new(account, size_of::<TableCursor>() as u64),
         })
     }
-
-    /// The index of the one segment that a table has as yet.
-    pub(super) fn only_segment(&self) -> usize {
-        assert_eq!(self.segments.len(), 1, "cursors walk one segment");
-        0
-    }
 }
 
 impl TableCursor {
-    /// Goes over to `table`, with the memory it has; invalid until a seek.
-    pub(crate) fn switch(&mut self, table: &Arc<Table>) {
+    /// Goes over to a segment of `table`, with the memory it has; invalid until a seek.
+    pub(crate) fn switch(&mut self, table: &Arc<Table>, segment: usize) {
         let blocks = &mut self.blocks;
-        blocks.segment = table.only_segment();
+        blocks.segment = segment;
         blocks.table = Arc::clone(table);
         blocks.block = BlockHeld::Nothing;
         blocks.origin = 0;
@@ -386,6 +380,15 @@ impl<B: Blocks> Cursor for BlockCursor<B> {
         } else {
             None
         }
+    }
+
+    #[inline]
+    fn is_ahead(&self) -> bool {
+        false
+    }
+
+    fn arrive(&mut self) -> Result<()> {
+        Ok(())
     }
 
     #[inline]

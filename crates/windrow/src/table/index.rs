@@ -142,6 +142,16 @@ impl SegmentIndex {
         self.separators.lower_bound(key)
     }
 
+    /// The bytes of all blocks.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.offsets[self.blocks()] - self.offsets[0]
+    }
+
+    /// The bytes of the blocks before the one to look for `key` in.
+    pub(crate) fn bytes_before(&self, key: &[u8]) -> u64 {
+        self.offsets[self.find(key)] - self.offsets[0]
+    }
+
     /// Where `block` begins in the file, and its stored length.
     #[inline]
     pub(crate) fn block(&self, block: usize) -> (u64, usize) {

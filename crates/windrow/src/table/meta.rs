@@ -166,6 +166,14 @@ impl SegmentMeta {
             .fold(0, |sum, unit| sum.saturating_add(*unit))
     }
 
+    /// How many filter units there are.
+    pub(crate) fn filter_unit_count(&self) -> usize {
+        self.filter_units
+            .iter()
+            .take_while(|unit| **unit > 0)
+            .count()
+    }
+
     /// The offset just after the segment's footer.
     pub(crate) fn end(&self) -> u64 {
         self.offset.saturating_add(self.length)
@@ -199,11 +207,6 @@ impl FileMeta {
         self.sum(|segment| segment.tombstones)
     }
 
-    /// The bytes of each filter unit, over all segments.
-    pub(crate) fn filter_units(&self) -> [u64; FILTER_UNITS_MAX] {
-        std::array::from_fn(|unit| self.sum(|segment| segment.filter_units[unit]))
-    }
-
     /// The bytes of all keys and values before any encoding.
     pub(crate) fn logical_bytes(&self) -> u64 {
         self.sum(|segment| segment.logical_bytes)
@@ -223,24 +226,6 @@ impl FileMeta {
     pub(crate) fn transient_runs(&self) -> u32 {
         let files = self.sum(|segment| segment.references.transient_runs() as u64);
         u32::try_from(files).unwrap_or(u32::MAX)
-    }
-
-    /// The smallest user key; empty only where there are no segments.
-    pub(crate) fn smallest(&self) -> &[u8] {
-        self.segments
-            .iter()
-            .map(|segment| &*segment.smallest)
-            .min()
-            .unwrap_or_default()
-    }
-
-    /// The largest user key; empty only where there are no segments.
-    pub(crate) fn largest(&self) -> &[u8] {
-        self.segments
-            .iter()
-            .map(|segment| &*segment.largest)
-            .max()
-            .unwrap_or_default()
     }
 
     /// The smallest sequence number of any entry.

@@ -30,12 +30,12 @@ pub(crate) use footer::{FOOTER_BYTES, Footer, Handle};
 pub(crate) use index::SegmentIndex;
 pub(crate) use memory::TableMemory;
 pub(crate) use meta::{FileMeta, References, Referred, SegmentMeta};
-pub(crate) use open_tables::{OpenTables, TableSlot};
+pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
 pub(crate) use properties::Properties;
 pub(crate) use read_ahead::SequentialCursor;
 pub(crate) use reader::{Found, Table, TableContext};
 pub(crate) use scrub::ScrubClock;
-pub(crate) use writer::{TableOptions, TableWriter};
+pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter};
 
 use crate::base::FileNumber;
 

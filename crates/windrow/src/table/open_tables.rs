@@ -18,10 +18,10 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::{ArcSwapOption, Guard};
 
-use crate::base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{Mutex, MutexGuard};
 use crate::base::{Error, Result};
-use crate::filter::FILTER_UNITS_MAX;
+use crate::filter::LoadedUnits;
 use crate::vfs::{OpenMode, Vfs};
 
 use super::meta::FileMeta;
@@ -33,8 +33,8 @@ pub(crate) struct TableSlot {
     pub(super) table: ArcSwapOption<Table>,
     /// Whether a read came by since the clock hand last passed.
     used: AtomicBool,
-    /// How many units of its filters the table has in memory while it is open.
-    filter_units: AtomicUsize,
+    /// How many units of its filters the table has in memory while it is open, as a word.
+    filter_units: AtomicU64,
     /// Held while the table is opened, so that it is opened once.
     opening: Mutex<()>,
 }
@@ -44,7 +44,7 @@ impl Default for TableSlot {
         Self {
             table: ArcSwapOption::empty(),
             used: AtomicBool::default(),
-            filter_units: AtomicUsize::new(FILTER_UNITS_MAX),
+            filter_units: AtomicU64::new(LoadedUnits::ALL.to_word()),
             opening: Mutex::default(),
         }
     }
@@ -52,8 +52,8 @@ impl Default for TableSlot {
 
 impl TableSlot {
     /// How many units of its filters the table has in memory while it is open.
-    pub(crate) fn filter_units(&self) -> usize {
-        self.filter_units.load(Ordering::Relaxed)
+    pub(crate) fn filter_units(&self) -> LoadedUnits {
+        LoadedUnits::from_word(self.filter_units.load(Ordering::Relaxed))
     }
 
     /// Lets go of the table, if it is open.
@@ -145,7 +145,7 @@ impl OpenTables {
         if let Some(table) = slot.table.load_full() {
             return Ok(OpenTable(Guard::from_inner(Some(table))));
         }
-        let table = self.open_anew(meta, slot.filter_units())?;
+        let table = self.open_anew(meta, slot.filter_units(), None)?;
         slot.table.store(Some(Arc::clone(&table)));
         slot.used.store(true, Ordering::Relaxed);
         self.admit(slot);
@@ -155,10 +155,16 @@ impl OpenTables {
 
     /// Lets the table in `slot` have `units` of its filters in memory, and opens it again with as many
     /// where it is open. Who reads it meanwhile goes on with the old.
-    pub(crate) fn grant(&self, slot: &TableSlot, meta: &FileMeta, units: usize) -> Result<()> {
+    pub(crate) fn grant(
+        &self,
+        slot: &TableSlot,
+        meta: &FileMeta,
+        units: LoadedUnits,
+    ) -> Result<()> {
         let opening = slot.opening.lock();
-        if slot.filter_units() != units && slot.table.load().is_some() {
-            let table = self.open_anew(meta, units)?;
+        let known = slot.table.load_full();
+        if slot.filter_units() != units && known.is_some() {
+            let table = self.open_anew(meta, units, known.as_deref())?;
             // Under this lock nobody else closes it, so that the slot stays on the clock (I1).
             let clock = self.clock.lock();
             if slot.table.load().is_some() {
@@ -167,14 +173,41 @@ impl OpenTables {
             drop(clock);
         }
         // Where that failed, the table goes on with what it has.
-        slot.filter_units.store(units, Ordering::Relaxed);
+        slot.filter_units.store(units.to_word(), Ordering::Relaxed);
+        drop(opening);
+        Ok(())
+    }
+
+    /// The file of `slot` has grown to what `meta` describes, in `grown`: where it is open, it is opened
+    /// there, too, of which only what is new is read.
+    pub(crate) fn follow(
+        &self,
+        slot: &TableSlot,
+        grown: &Arc<TableSlot>,
+        meta: &FileMeta,
+    ) -> Result<()> {
+        let Some(known) = slot.table.load_full() else {
+            return Ok(());
+        };
+        let opening = grown.opening.lock();
+        if grown.table.load().is_none() {
+            let table = self.open_anew(meta, grown.filter_units(), Some(&known))?;
+            grown.table.store(Some(table));
+            grown.used.store(true, Ordering::Relaxed);
+            self.admit(grown);
+        }
         drop(opening);
         Ok(())
     }
 
     /// Opens the file that `meta` describes with `units` of its filters, whether or not it is open
-    /// already.
-    pub(crate) fn open_anew(&self, meta: &FileMeta, units: usize) -> Result<Arc<Table>> {
+    /// already; what it has in common with `known` is shared.
+    pub(crate) fn open_anew(
+        &self,
+        meta: &FileMeta,
+        units: LoadedUnits,
+        known: Option<&Table>,
+    ) -> Result<Arc<Table>> {
         let name = super::file_name(meta.number);
         let path = self.directory.join(&name);
         let file = self.vfs.open(&path, OpenMode::Read);
@@ -192,6 +225,7 @@ impl OpenTables {
             meta,
             self.context.clone(),
             units,
+            known,
         )?))
     }
 

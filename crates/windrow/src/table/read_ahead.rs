@@ -50,9 +50,9 @@ enum Present {
 }
 
 impl Table {
-    /// A cursor over the table that reads ahead and leaves the cache alone.
-    pub(crate) fn sequential_cursor(self: &Arc<Self>) -> SequentialCursor {
-        BlockCursor::new(ReadAhead::new(self, self.only_segment()))
+    /// A cursor over a segment that reads ahead and leaves the cache alone.
+    pub(crate) fn sequential_cursor(self: &Arc<Self>, segment: usize) -> SequentialCursor {
+        BlockCursor::new(ReadAhead::new(self, segment))
     }
 }
 

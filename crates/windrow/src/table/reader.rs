@@ -16,18 +16,19 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::base::{Error, ErrorKind, FileNumber, Held, Result, SequenceNumber, Trailer};
+use crate::base::{Error, FileNumber, Result, SequenceNumber, Trailer};
 use crate::block::stored::{Place, TRAILER_BYTES, unfold, verify, zeroed};
 use crate::block::{Layout, PinnedValue};
 use crate::cache::BlockCache;
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
+use crate::filter::LoadedUnits;
 use crate::options::BlockSource;
 use crate::vfs::{File, Region, read_exact_at};
 
 use super::counters::ReadCounters;
 use super::memory::TableMemory;
-use super::meta::FileMeta;
+use super::meta::{FileMeta, SegmentMeta};
 use super::scrub::ScrubClock;
 use super::segment::Segment;
 
@@ -55,11 +56,9 @@ pub(crate) struct Table {
     pub(super) file: Arc<dyn File>,
     /// The mapping, in mapped mode.
     pub(super) region: Option<Arc<Region>>,
-    /// In file order (I2).
-    pub(super) segments: Box<[Segment]>,
+    /// In file order (I2). Those that the file had before it grew are shared with its table of then.
+    pub(super) segments: Box<[Arc<Segment>]>,
     pub(super) context: TableContext,
-    /// What the table holds in memory.
-    held: Held,
 }
 
 /// A verified block; bytes may follow its payload.
@@ -144,17 +143,17 @@ pub(super) fn read_exact(file: &dyn File, name: &str, offset: u64, length: u64) 
 
 impl Table {
     /// Opens the file that `meta` describes and checks its footers, indexes, filters and
-    /// properties against it. `name` is how errors call the file; the first `filter_units` of its
-    /// filters are loaded.
+    /// properties against it. `name` is how errors call the file; of filters, `units` are loaded.
+    /// Segments that `known` has loaded alike, an open table of the same file, are shared with it.
     pub(crate) fn open(
         file: Arc<dyn File>,
         name: String,
         meta: &FileMeta,
         context: TableContext,
-        filter_units: usize,
+        units: LoadedUnits,
+        known: Option<&Self>,
     ) -> Result<Self> {
-        let recorded = meta.segments.iter().map(super::SegmentMeta::end).max();
-        let end = recorded.unwrap_or_default();
+        let end = meta.end();
         let length = file
             .length()
             .map_err(|error| Error::io("read the length of", Path::new(&name), error))?;
@@ -162,17 +161,17 @@ impl Table {
             let what = "the file ends before its recorded end";
             return Err(Error::corruption(&name, length, what));
         }
-        if meta.segments.len() > 1 {
-            return Err(Error::new(
-                ErrorKind::Unsupported,
-                format!("{name} has several segments, which this version cannot read"),
-            ));
-        }
-        let segments = meta
-            .segments
-            .iter()
-            .map(|segment| Segment::open(&*file, &name, meta, segment, filter_units))
-            .collect::<Result<Box<[_]>>>()?;
+        let account = &context.memory.tables;
+        let segment = |(position, segment): (usize, &SegmentMeta)| {
+            let known = known.and_then(|known| known.segments.get(position));
+            let units = units.of(position).min(segment.filter_unit_count());
+            match known.filter(|known| known.id == segment.id && known.filters.len() == units) {
+                Some(known) => Ok(Arc::clone(known)),
+                None => Segment::open(&*file, &name, meta, segment, units, account).map(Arc::new),
+            }
+        };
+        let segments = meta.segments.iter().enumerate().map(segment);
+        let segments = segments.collect::<Result<Box<[_]>>>()?;
         let region = match context.source {
             BlockSource::Buffered => None,
             BlockSource::Mapped => Some(
@@ -180,9 +179,7 @@ impl Table {
                     .map_err(|error| Error::io("map", Path::new(&name), error))?,
             ),
         };
-        let bytes = size_of::<Self>() + segments.iter().map(Segment::memory_bytes).sum::<usize>();
         Ok(Self {
-            held: Held::new(&context.memory.tables, bytes as u64),
             number: meta.number,
             name,
             file,
@@ -194,7 +191,10 @@ impl Table {
 
     /// The bytes that the table holds in memory: what it is, not what it maps.
     pub(super) fn memory_bytes(&self) -> u64 {
-        self.held.bytes()
+        self.segments
+            .iter()
+            .map(|segment| segment.memory_bytes())
+            .sum()
     }
 
     /// Finds the newest version of `key` that is at most `sequence`; `hash` is the key's
@@ -224,6 +224,16 @@ impl Table {
             counters.filter_false_positives += u64::from(!segment.filters.is_empty());
         }
         Ok(None)
+    }
+
+    /// About how many bytes of all segments lie between two keys, or from an end on.
+    pub(crate) fn bytes_between(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> u64 {
+        let between = |segment: &Arc<Segment>| {
+            let index = &segment.index;
+            let end = to.map_or(index.bytes(), |key| index.bytes_before(key));
+            end.saturating_sub(from.map_or(0, |key| index.bytes_before(key)))
+        };
+        self.segments.iter().map(between).sum()
     }
 
     fn get_in(

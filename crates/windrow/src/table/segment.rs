@@ -4,7 +4,9 @@
 //!
 //! Concurrency: immutable but for the notes of what was verified; shared freely.
 
-use crate::base::{FileNumber, Result, SegmentId};
+use std::sync::Arc;
+
+use crate::base::{Account, FileNumber, Held, Result, SegmentId};
 use crate::block::stored::{Place, verify};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
@@ -27,6 +29,8 @@ pub(crate) struct Segment {
     pub(super) properties: Properties,
     /// Which blocks of the mapping were verified in this scrub interval.
     pub(super) verified: Verified,
+    /// What the segment takes in memory, itself included.
+    held: Held,
 }
 
 /// Reads the blocks of one segment while it is opened.
@@ -64,14 +68,15 @@ impl Opening<'_> {
 }
 
 impl Segment {
-    /// Loads the segment of `file` that `meta` describes, with the first `filter_units` of its filter;
-    /// the file is long enough for it.
+    /// Loads the segment of `file` that `meta` describes, with the first `filter_units` of its filter,
+    /// into memory that `account` counts; the file is long enough for it.
     pub(super) fn open(
         file: &dyn File,
         name: &str,
         table: &FileMeta,
         meta: &SegmentMeta,
         filter_units: usize,
+        account: &Arc<Account>,
     ) -> Result<Self> {
         let damaged = |what| crate::Error::corruption(name, meta.offset, what);
         let place = footer_place(table, meta)
@@ -100,7 +105,7 @@ impl Segment {
             .filter_units()
             .take(filter_units)
             .map(|unit| opening.block(unit, Filter::decode))
-            .collect::<Result<_>>()?;
+            .collect::<Result<Box<[Filter]>>>()?;
         let units = footer.filters.map(|unit| unit.length);
         if index.blocks() as u64 != properties.blocks || units != meta.filter_units {
             return Err(crate::Error::corruption(
@@ -109,17 +114,24 @@ impl Segment {
                 "the properties differ from the segment",
             ));
         }
-        Ok(Self {
+        let mut segment = Self {
             id: meta.id,
             verified: Verified::new(index.blocks()),
             index,
             filters,
             properties,
-        })
+            held: Held::new(account, 0),
+        };
+        segment.held.set(segment.count_bytes() as u64);
+        Ok(segment)
     }
 
     /// The bytes that the segment holds in memory, itself included.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.held.bytes()
+    }
+
+    fn count_bytes(&self) -> usize {
         let filters: usize = self.filters.iter().map(Filter::memory_bytes).sum();
         let keys = self.properties.smallest.len() + self.properties.largest.len();
         size_of::<Self>()

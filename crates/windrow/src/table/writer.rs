@@ -1,4 +1,5 @@
-//! Writes a table file of one segment, entry by entry, in bounded memory.
+//! Writes a segment, entry by entry, in bounded memory: the first of a new table file, or one more
+//! behind those that a file has.
 //!
 //! Invariants:
 //! - I1. Entries come in strictly ascending order of (key, descending sequence); a violation is a
@@ -6,13 +7,17 @@
 //! - I2. Memory is one block, one write buffer, eight bytes per key for the filter, and the index;
 //!   none of them follows the size of the database.
 //!
-//! Concurrency: none; a writer belongs to one job. Dropped before `finish`, it leaves a file that
-//! no manifest names.
+//! - I3. A segment that is added begins behind all that the manifest knows of the file, so that no byte
+//!     which anyone may read is written. What an attempt that failed has left there is written over.
+//!
+//! Concurrency: none; a writer belongs to one job, and a file has one writer at a time. Dropped before
+//! `finish`, it leaves a file that no manifest names, or bytes behind the recorded end of one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::base::key::compare_entries;
+use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{Error, ErrorKind, FileNumber, Result, SegmentId, Trailer};
 use crate::block::BlockBuilder;
 use crate::block::stored::{Place, seal};
@@ -20,9 +25,9 @@ use crate::codec::Compression;
 use crate::codec::checksum::key_hash;
 use crate::codec::compression::Compressor;
 use crate::filter::{FILTER_UNITS_MAX, FilterBuilder};
-use crate::vfs::{File, Vfs, write_all_at};
+use crate::vfs::{File, OpenMode, Vfs, write_all_at};
 
-use super::footer::{Footer, Handle};
+use super::footer::{FOOTER_BYTES, Footer, Handle};
 use super::index::IndexBuilder;
 use super::meta::{FileMeta, SegmentMeta};
 use super::properties::Properties;
@@ -54,7 +59,14 @@ pub(crate) struct TableWriter {
     properties: Properties,
     last_key: Vec<u8>,
     last_sequence: u64,
+    /// Where the segment begins.
+    segment_offset: u64,
+    /// The segments that the file has without it.
+    before: Vec<SegmentMeta>,
 }
+
+/// Segments begin at multiples of this.
+pub(crate) const SEGMENT_ALIGNMENT: u64 = 4096;
 
 /// The file and what waits to be written to it.
 #[derive(Debug)]
@@ -127,15 +139,59 @@ impl TableWriter {
         let file = vfs
             .create(&path)
             .map_err(|error| Error::io("create", &path, error))?;
-        Ok(Self {
+        let place = Place {
+            file: number,
+            segment,
+            offset: 0,
+        };
+        Ok(Self::new(file, path, place, Vec::new(), options))
+    }
+
+    /// Adds the segment `segment` to the file in `directory` that `table` describes, which is not sealed
+    /// and has room for one more.
+    pub(crate) fn append(
+        vfs: &dyn Vfs,
+        directory: &Path,
+        table: &FileMeta,
+        segment: SegmentId,
+        options: &TableOptions,
+    ) -> Result<Self> {
+        assert!(
+            !table.sealed && table.segments.len() < SEGMENTS_MAX,
+            "nothing is added to table file {}",
+            table.number
+        );
+        let path = directory.join(super::file_name(table.number));
+        let file = vfs
+            .open(&path, OpenMode::ReadWrite)
+            .map_err(|error| Error::io("open", &path, error))?;
+        let place = Place {
+            file: table.number,
+            segment,
+            offset: table.end().next_multiple_of(SEGMENT_ALIGNMENT), // I3
+        };
+        let before = table.segments.clone();
+        Ok(Self::new(file, path, place, before, options))
+    }
+
+    fn new(
+        file: Arc<dyn File>,
+        path: PathBuf,
+        place: Place,
+        before: Vec<SegmentMeta>,
+        options: &TableOptions,
+    ) -> Self {
+        Self {
             output: Output {
                 file,
                 path,
-                number,
-                segment,
+                number: place.file,
+                segment: place.segment,
                 buffer: Vec::with_capacity(WRITE_BYTES + 2 * options.block_bytes),
-                written: 0,
+                written: place.offset,
             },
+            segment_offset: place.offset,
+            before,
             options: *options,
             compressor: Compressor::new(options.compression),
             block: BlockBuilder::default(),
@@ -145,7 +201,7 @@ impl TableWriter {
             properties: Properties::default(),
             last_key: Vec::new(),
             last_sequence: 0,
-        })
+        }
     }
 
     /// Adds an entry (I1).
@@ -195,10 +251,10 @@ impl TableWriter {
         Ok(())
     }
 
-    /// About how long the file would be if it were finished now.
+    /// About how long the segment would be if it were finished now.
     pub(crate) fn bytes_written_so_far(&self) -> u64 {
         let waiting = self.block.block_bytes() + self.index.bytes();
-        self.output.position() + waiting as u64
+        self.output.position() - self.segment_offset + waiting as u64
     }
 
     /// The bytes in transient runs that the entries so far refer to.
@@ -226,8 +282,8 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Writes what belongs behind the data and syncs the file; the caller syncs the directory.
-    /// There must be an entry.
+    /// Writes what belongs behind the data and syncs the file; where that is new, the caller syncs the
+    /// directory. There must be an entry. Returns the file with this segment.
     pub(crate) fn finish(mut self) -> Result<FileMeta> {
         assert!(self.properties.entries > 0, "a table needs an entry");
         self.finish_block(None)?;
@@ -257,8 +313,11 @@ impl TableWriter {
             Compression::None
         })?;
         let footer = Footer {
-            segment_offset: 0,
-            previous: None,
+            segment_offset: self.segment_offset,
+            previous: self
+                .before
+                .last()
+                .map(|segment| segment.end() - FOOTER_BYTES as u64),
             index,
             properties: properties_handle,
             filters,
@@ -266,24 +325,26 @@ impl TableWriter {
         let (bytes, footer_checksum) = footer.encode(self.output.place());
         self.output.buffer.extend_from_slice(&bytes);
         self.output.sync()?;
+        let mut segments = self.before;
+        segments.push(SegmentMeta {
+            id: self.output.segment,
+            offset: self.segment_offset,
+            length: self.output.position() - self.segment_offset,
+            entries: properties.entries,
+            tombstones: properties.tombstones,
+            smallest: properties.smallest,
+            largest: properties.largest,
+            sequence_min: properties.sequence_min,
+            sequence_max: properties.sequence_max,
+            logical_bytes: properties.logical_bytes,
+            filter_units: filters.map(|unit| unit.length),
+            footer_checksum,
+            references: properties.references,
+        });
         Ok(FileMeta {
             number: self.output.number,
             sealed: false,
-            segments: vec![SegmentMeta {
-                id: self.output.segment,
-                offset: 0,
-                length: self.output.position(),
-                entries: properties.entries,
-                tombstones: properties.tombstones,
-                smallest: properties.smallest,
-                largest: properties.largest,
-                sequence_min: properties.sequence_min,
-                sequence_max: properties.sequence_max,
-                logical_bytes: properties.logical_bytes,
-                filter_units: filters.map(|unit| unit.length),
-                footer_checksum,
-                references: properties.references,
-            }],
+            segments,
         })
     }
 }

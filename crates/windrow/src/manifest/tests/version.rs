@@ -51,7 +51,7 @@ proptest! {
         prop_assert_eq!(level.files().len(), files.len());
         for key in &probes {
             let expected = files.iter().find(|file| {
-                file.meta.smallest() <= &key[..] && &key[..] <= file.meta.largest()
+                file.smallest() <= &key[..] && &key[..] <= file.largest()
             });
             let found = level.find(key);
             prop_assert_eq!(

@@ -296,6 +296,7 @@ fn pointers_follow_values_that_have_moved() {
         lower,
         claim,
         purpose,
+        ..
     } = plan_for([20, 31])
     else {
         panic!("nothing is rewritten");

@@ -7,7 +7,8 @@ use crate::policy::capacities::{capacities, whole};
 use crate::policy::filters::{price, worthwhile_bits};
 use crate::policy::shares::shares;
 use crate::policy::{
-    Claim, FileSummary, TreeSummary, filter_units, grant_filters, output_share, price_alone,
+    Claim, FileSummary, SegmentSummary, TreeSummary, filter_units, flush_share, grant_filters,
+    output_shares, price_alone,
 };
 use proptest::prelude::*;
 
@@ -28,7 +29,11 @@ fn holding(
 ) -> FileSummary<u32> {
     FileSummary {
         entries,
-        filter_units: units.map(|per_key| whole(per_key * entries as f64 / 8.0)),
+        segments: vec![SegmentSummary {
+            bytes: 1 << 10,
+            entries,
+            filter_units: units.map(|per_key| whole(per_key * entries as f64 / 8.0)),
+        }],
         ..file(number, smallest, largest, 1)
     }
 }
@@ -44,7 +49,7 @@ fn granted(tree: &TreeSummary<u32>, options: &KeyspaceOptions) -> (Vec<f64>, u64
         .zip(&grants.units)
         .map(|(file, (number, units))| {
             assert_eq!(file.number, *number);
-            let loaded: u64 = file.filter_units[..usize::from(*units)].iter().sum();
+            let loaded: u64 = file.segments[0].filter_units[..units.of(0)].iter().sum();
             bits += loaded * 8;
             0.6185_f64.powf(loaded as f64 * 8.0 / file.entries as f64)
         });
@@ -132,9 +137,16 @@ fn what_a_merge_writes_knows_its_share() {
             ],
         ],
     );
-    let share = output_share(&tree, &claim, 500, &[FileNumber(1), FileNumber(2)]);
-    assert!((share - 500.0 / 1450.0).abs() < 1e-9, "{share}");
-    assert!(output_share(&tree, &claim, 0, &[]) < 1e-9);
+    let (one, two) = (FileNumber(1), FileNumber(2));
+    let is_about = |share: f64, expected: f64| {
+        assert!((share - expected).abs() < 1e-9, "{share} is not {expected}");
+    };
+    let merged = output_shares(&tree, &claim, &[one, two], &[]);
+    is_about(merged.written_anew, 500.0 / 1450.0);
+    let appended = output_shares(&tree, &claim, &[one], &[two]);
+    is_about(appended.appended, 200.0 / 1450.0);
+    is_about(flush_share(&tree, &claim, 0), 0.0);
+    is_about(flush_share(&tree, &claim, 550), 550.0 / 2000.0);
 }
 
 /// What was written for a shallow level and then only moved is filtered like any other file that has

@@ -50,6 +50,7 @@ fn rewrites(level: usize, upper: &[u64], smallest: u32, largest: u32) -> Plan<u3
         level,
         upper: upper.iter().copied().map(FileNumber).collect(),
         lower: Vec::new(),
+        targets: Vec::new(),
         claim: claim(level, smallest, largest),
         purpose: Purpose::Tree,
     }

@@ -9,8 +9,8 @@ use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
 use crate::policy::placement::{FlushPlace, Placement, is_sparse, place_at_flush, run_file_bytes};
 use crate::policy::{
-    Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, TreeSummary, Verdict, Wanted,
-    keep, next_allowed, plan, plan_range, target_file_bytes,
+    Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, SegmentSummary, TreeSummary,
+    Verdict, Wanted, Zones, keep, next_allowed, plan, plan_range, target_file_bytes,
 };
 
 /// What an entry has of `entry_bytes` besides its value.
@@ -26,7 +26,8 @@ pub(super) type Entry = (Key, Trailer);
 #[derive(Debug, Clone)]
 struct File {
     number: FileNumber,
-    entries: Vec<Entry>,
+    /// Each sorted, oldest first.
+    segments: Vec<Vec<Entry>>,
     /// What its entries refer to, which changes only with a merge: how many values in each run file.
     runs: BTreeMap<u64, u64>,
     tombstones: u64,
@@ -35,6 +36,23 @@ struct File {
 }
 
 impl File {
+    fn smallest(&self) -> Key {
+        let first = |segment: &Vec<Entry>| segment.first().unwrap().0;
+        self.segments.iter().map(first).min().unwrap()
+    }
+
+    fn largest(&self) -> Key {
+        let last = |segment: &Vec<Entry>| segment.last().unwrap().0;
+        self.segments.iter().map(last).max().unwrap()
+    }
+
+    fn entries(&self) -> u64 {
+        self.segments
+            .iter()
+            .map(|segment| segment.len() as u64)
+            .sum()
+    }
+
     /// How many values are in runs.
     fn separated(&self) -> u64 {
         self.runs.values().sum()
@@ -56,8 +74,9 @@ pub(super) struct Model {
     pub(super) entry_bytes: u64,
     pub(super) snapshots: Vec<SequenceNumber>,
     pub(super) level_count: usize,
-    /// Bytes that merges wrote.
+    /// Bytes that merges wrote, and how many of them were appended.
     pub(super) merged: u64,
+    pub(super) appended: u64,
     levels: Vec<Vec<File>>,
     claims: Vec<Claim<Key>>,
     allowed: Vec<u64>,
@@ -95,6 +114,7 @@ impl Model {
             snapshots: Vec::new(),
             level_count: 1,
             merged: 0,
+            appended: 0,
             levels: vec![Vec::new(); 16],
             claims: Vec::new(),
             allowed: Vec::new(),
@@ -204,7 +224,7 @@ impl Model {
     /// Bytes of a table like `file`.
     fn bytes(&self, file: &File) -> u64 {
         let separated = file.separated();
-        let in_place = file.entries.len() as u64 - separated;
+        let in_place = file.entries() - separated;
         self.entry_bytes * in_place + (KEY_BYTES + POINTER_BYTES) * separated
     }
 
@@ -229,19 +249,43 @@ impl Model {
             runs,
             tombstones: tombstones.count() as u64,
             sequence_min: sequences.min().unwrap(),
-            entries,
+            segments: vec![entries],
             busy: false,
         }
     }
 
+    /// Adds `piece`, a file of one segment, to `file`; returns its bytes.
+    fn append(&mut self, level: usize, number: FileNumber, piece: File) -> u64 {
+        let bytes = self.bytes(&piece);
+        let files = self.levels[level].iter_mut();
+        let file = files
+            .into_iter()
+            .find(|file| file.number == number)
+            .unwrap();
+        assert!(file.busy, "a job appends to its targets");
+        for (run, count) in piece.runs {
+            *file.runs.entry(run).or_default() += count;
+        }
+        file.tombstones += piece.tombstones;
+        file.sequence_min = file.sequence_min.min(piece.sequence_min);
+        file.segments.extend(piece.segments);
+        bytes
+    }
+
     pub(super) fn summary(&self) -> TreeSummary<Key> {
+        let segment = |segment: &Vec<Entry>| SegmentSummary {
+            bytes: self.entry_bytes * segment.len() as u64,
+            entries: segment.len() as u64,
+            filter_units: [0; 4],
+        };
+        let segments = |file: &File| file.segments.iter().map(segment).collect();
         let summary = |file: &File| FileSummary {
             number: file.number,
-            smallest: file.entries.first().unwrap().0,
-            largest: file.entries.last().unwrap().0,
+            smallest: file.smallest(),
+            largest: file.largest(),
             bytes: self.bytes(file),
-            logical_bytes: self.entry_bytes * file.entries.len() as u64,
-            entries: file.entries.len() as u64,
+            logical_bytes: self.entry_bytes * file.entries(),
+            entries: file.entries(),
             tombstones: file.tombstones,
             sequence_min: file.sequence_min,
             transient_bytes: self.value_bytes() * file.separated(),
@@ -249,7 +293,9 @@ impl Model {
             transient_runs: u32::try_from(file.runs.len() as u64 * self.run_file_weight).unwrap(),
             log_bytes: 0,
             moved_bytes: 0,
-            filter_units: [0; 4],
+            segments: segments(file),
+            visits: 0,
+            sealed: false,
             busy: file.busy,
         };
         let levels = self.levels.iter();
@@ -298,11 +344,13 @@ impl Model {
                 level,
                 upper,
                 lower,
+                targets,
                 claim,
                 ..
             } => {
                 self.engage(*level, upper);
                 self.engage(claim.level, lower);
+                self.engage(claim.level, targets);
                 self.claims.push(claim.clone());
                 self.cursors[*level] = Some(claim.largest);
             }
@@ -347,13 +395,19 @@ impl Model {
                 level,
                 upper,
                 lower,
+                targets,
                 claim,
                 ..
             } => {
-                let mut inputs = self.take(*level, upper);
-                inputs.extend(self.take(claim.level, lower));
-                let entries = inputs.into_iter().flat_map(|file| file.entries).collect();
-                let files = self.merge(job, claim, entries);
+                let uppers = self.take(*level, upper);
+                let lowers = self.take(claim.level, lower);
+                let entries = |files: Vec<File>| files.into_iter().flat_map(|file| file.segments);
+                let uppers: Vec<Entry> = entries(uppers).flatten().collect();
+                let lowers = entries(lowers).flatten().collect();
+                let files = self.merge(job, (claim, targets), uppers, lowers);
+                for file in &mut self.levels[claim.level] {
+                    file.busy &= !targets.contains(&file.number);
+                }
                 self.install(claim, files);
             }
         }
@@ -375,35 +429,63 @@ impl Model {
         self.claims.swap_remove(position);
         let level = &mut self.levels[claim.level];
         level.extend(files);
-        level.sort_by_key(|file| file.entries[0].0);
+        level.sort_by_key(File::smallest);
     }
 
-    /// What a merge job does: the newest version first, kept or dropped, cut into files.
-    fn merge(&mut self, job: &Job, claim: &Claim<Key>, mut entries: Vec<Entry>) -> Vec<File> {
+    /// What a merge job does: the newest version first, kept or dropped, appended or cut into files.
+    fn merge(
+        &mut self,
+        job: &Job,
+        (claim, targets): (&Claim<Key>, &[FileNumber]),
+        uppers: Vec<Entry>,
+        lowers: Vec<Entry>,
+    ) -> Vec<File> {
+        let mut deeper = DeeperLevels::new(&job.tree, claim, targets);
+        let file_bytes = target_file_bytes(&self.options, self.level_count, claim.level);
+        let Plan::Merge { level, lower, .. } = &job.plan else {
+            unreachable!("only merges merge");
+        };
+        let is_lower = |file: &&FileSummary<Key>| {
+            *level < claim.level && (lower.contains(&file.number) || targets.contains(&file.number))
+        };
+        let below: Vec<_> = job
+            .tree
+            .level(claim.level)
+            .iter()
+            .filter(is_lower)
+            .collect();
+        let between = |from: Option<&Key>, to: Option<&Key>| {
+            let is_between = |entry: &&Entry| {
+                from.is_none_or(|from| *from < entry.0) && to.is_none_or(|to| entry.0 < *to)
+            };
+            self.entry_bytes * uppers.iter().filter(is_between).count() as u64
+        };
+        let zones = Zones::new(&below, targets, file_bytes, between);
+        let mut cutter = OutputCutter::new(&job.tree, claim, zones);
+        let mut entries = [uppers, lowers].concat();
         sort(&mut entries);
-        let mut deeper = DeeperLevels::new(&job.tree, claim);
-        let target = target_file_bytes(&self.options, self.level_count, claim.level);
-        let mut cutter = OutputCutter::new(&job.tree, claim, target);
         let in_place = Placement::of(&job.tree, &self.options).merges_in_place(claim.level);
         let is_sparse = |run: &&u64| {
             let (written, needed) = self.runs[*run];
             is_sparse(needed, written)
         };
         let sparse: HashSet<u64> = self.runs.keys().filter(is_sparse).copied().collect();
-        let mut outputs: Vec<Vec<Entry>> = vec![Vec::new()];
+        let mut outputs: Vec<(Option<FileNumber>, Vec<Entry>)> = vec![(None, Vec::new())];
         let (mut newer, mut last) = (None, None);
         for (key, trailer) in entries {
             if last != Some(key) {
                 newer = None;
-                let bytes = self.entry_bytes * outputs.last().map_or(0, Vec::len) as u64;
-                if cutter.ends_before(&key, bytes) {
-                    outputs.push(Vec::new());
+                let written = outputs.last().map_or(0, |(_, written)| written.len());
+                let place = cutter.place(&key, self.entry_bytes * written as u64);
+                match outputs.last_mut() {
+                    Some(present) if !place.begins => present.0 = place.target,
+                    _ => outputs.push((place.target, Vec::new())),
                 }
             }
             let verdict = keep(trailer, newer, &job.readers, || deeper.may_hold(&key));
             if verdict == Verdict::Keep {
                 assert!((claim.smallest..=claim.largest).contains(&key));
-                outputs.last_mut().unwrap().push((key, trailer));
+                outputs.last_mut().unwrap().1.push((key, trailer));
             }
             if in_place || verdict != Verdict::Keep {
                 self.take_from_run(trailer.sequence());
@@ -420,10 +502,23 @@ impl Model {
             last = Some(key);
         }
         self.open_run = None;
-        let outputs = outputs.into_iter().filter(|entries| !entries.is_empty());
-        let files: Vec<File> = outputs.map(|entries| self.file(entries)).collect();
-        let merged: u64 = files.iter().map(|file| self.bytes(file)).sum();
-        self.merged += merged;
+        let mut files = Vec::new();
+        let mut appended = Vec::new();
+        for (target, entries) in outputs {
+            if entries.is_empty() {
+                continue;
+            }
+            let file = self.file(entries);
+            self.merged += self.bytes(&file);
+            match target {
+                None => files.push(file),
+                Some(target) => {
+                    assert!(!appended.contains(&target), "one segment for each target");
+                    appended.push(target);
+                    self.appended += self.append(claim.level, target, file);
+                }
+            }
+        }
         files
     }
 
@@ -470,18 +565,20 @@ impl Model {
     fn check(&self) {
         for files in &self.levels[1..] {
             for pair in files.windows(2) {
-                assert!(pair[0].entries.last().unwrap().0 < pair[1].entries[0].0);
+                assert!(pair[0].largest() < pair[1].smallest());
             }
         }
     }
 
     /// What a reader at `sequence` finds, met in probe order.
     fn read(&self, key: Key, sequence: SequenceNumber) -> Option<Trailer> {
-        let found = self.levels.iter().flatten().find_map(|file| {
-            let first = file.entries.partition_point(|entry| {
+        let files = self.levels.iter().flatten();
+        let mut segments = files.flat_map(|file| file.segments.iter().rev());
+        let found = segments.find_map(|segment| {
+            let first = segment.partition_point(|entry| {
                 entry.0 < key || entry.0 == key && entry.1.sequence() > sequence
             });
-            file.entries.get(first).filter(|entry| entry.0 == key)
+            segment.get(first).filter(|entry| entry.0 == key)
         });
         found
             .map(|entry| entry.1)

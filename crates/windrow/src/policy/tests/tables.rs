@@ -4,8 +4,8 @@ use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::{KeyspaceOptions, Preset};
 use crate::policy::scores::scores;
 use crate::policy::{
-    Claim, DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, ReadPoints, TreeSummary,
-    Verdict, keep, pending_bytes, plan,
+    Claim, DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, ReadPoints, SegmentSummary,
+    TreeSummary, Verdict, Zones, keep, pending_bytes, plan,
 };
 
 const KIB: u64 = 1 << 10;
@@ -26,7 +26,13 @@ pub(crate) fn file(number: u64, smallest: u32, largest: u32, kib: u64) -> FileSu
         transient_runs: 0,
         log_bytes: 0,
         moved_bytes: 0,
-        filter_units: [0; 4],
+        segments: vec![SegmentSummary {
+            bytes: kib * KIB,
+            entries: 10,
+            filter_units: [0; 4],
+        }],
+        visits: 0,
+        sealed: false,
         busy: false,
     }
 }
@@ -90,6 +96,7 @@ pub(crate) fn merges(
         level,
         upper: numbers(upper),
         lower: numbers(lower),
+        targets: Vec::new(),
         claim: claim(level + 1, smallest, largest),
         purpose: Purpose::Tree,
     }
@@ -404,11 +411,11 @@ fn deeper_levels_answer_for_ascending_keys() {
             vec![file(3, 35, 50, 1), file(4, 90, 95, 1)],
         ],
     );
-    let mut deeper = DeeperLevels::new(&tree, &claim(1, 0, 99));
+    let mut deeper = DeeperLevels::new(&tree, &claim(1, 0, 99), &[]);
     let held: Vec<u32> = (0..99).filter(|key| deeper.may_hold(key)).collect();
     let expected: Vec<u32> = (10..=19).chain(30..=50).chain(90..=95).collect();
     assert_eq!(held, expected);
-    assert!(!DeeperLevels::new(&tree, &claim(3, 0, 99)).may_hold(&40));
+    assert!(!DeeperLevels::new(&tree, &claim(3, 0, 99), &[]).may_hold(&40));
 }
 
 #[test]
@@ -421,7 +428,11 @@ fn output_is_cut_when_full_and_at_ends_below_when_half_full() {
             vec![file(1, 0, 9, 1), file(2, 20, 29, 1), file(3, 40, 49, 1)],
         ],
     );
-    let mut cutter = OutputCutter::new(&tree, &claim(1, 0, 99), 1000);
+    let mut cutter = OutputCutter::new(
+        &tree,
+        &claim(1, 0, 99),
+        Zones::new(&[], &[], 1000, |_, _| 10_000),
+    );
     for (key, bytes, expected) in [
         (5, 900, false),
         (9, 900, false),
@@ -433,7 +444,7 @@ fn output_is_cut_when_full_and_at_ends_below_when_half_full() {
         (60, 500, true),
     ] {
         assert_eq!(
-            cutter.ends_before(&key, bytes),
+            cutter.place(&key, bytes).begins,
             expected,
             "key {key} at {bytes} bytes"
         );

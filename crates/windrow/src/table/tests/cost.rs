@@ -98,15 +98,16 @@ fn cost() {
             file_name(meta.number),
             &meta,
             c,
-            4,
+            LoadedUnits::ALL,
+            None,
         )
         .unwrap(),
     );
-    scan(&mut table.cursor()).unwrap();
+    scan(&mut table.cursor(0)).unwrap();
     let hits: Vec<_> = (0..OPS).map(|n| key(mix(n) % N * 5)).collect();
     let misses: Vec<_> = (0..OPS).map(|n| key(mix(n) % N * 5 + 1)).collect();
     let mut out = Vec::with_capacity(200);
-    let mut cursor = table.cursor();
+    let mut cursor = table.cursor(0);
     match step.trim_end_matches("buf") {
         "hit" => assert_eq!(measured_get(&table, &hits, &mut out), OPS),
         "miss" => assert_eq!(measured_get(&table, &misses, &mut out), 0),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::key::SEQUENCE_MAX;
+use crate::filter::LoadedUnits;
 use crate::{Error, ErrorKind};
 
 /// A few blocks, tombstones, several versions, compressible and not.
@@ -62,8 +63,8 @@ fn read_all(bytes: &[u8], meta: &FileMeta, entries: &[Owned], source: BlockSourc
         }
     }
     let scanned = [
-        scan(&mut table.cursor()),
-        scan(&mut table.sequential_cursor()),
+        scan(&mut table.cursor(0)),
+        scan(&mut table.sequential_cursor(0)),
     ];
     for scanned in scanned {
         match scanned {
@@ -232,17 +233,27 @@ fn a_mapping_is_verified_again_after_the_scrub_interval() {
     let file = Arc::new(Mapped(MemoryFile::holding(bytes), Arc::new(region)));
     let context = context(BlockSource::Mapped);
     let scrub = Arc::clone(&context.scrub);
-    let table = Arc::new(Table::open(file, file_name(NUMBER), &meta, context, 4).unwrap());
+    let table = Arc::new(
+        Table::open(
+            file,
+            file_name(NUMBER),
+            &meta,
+            context,
+            LoadedUnits::ALL,
+            None,
+        )
+        .unwrap(),
+    );
     let read = || -> Result<Vec<Owned>> {
         for entry in &entries {
             get(&table, &entry.key, entry.trailer.sequence())?;
         }
-        let mut cursor = table.cursor();
+        let mut cursor = table.cursor(0);
         cursor.seek_to_last()?;
         while cursor.is_valid() {
             cursor.prev()?;
         }
-        scan(&mut table.cursor())
+        scan(&mut table.cursor(0))
     };
     for image in 1..count {
         *shown.lock() = 0;
@@ -266,13 +277,14 @@ fn a_failed_read_is_no_damage_and_ends_the_cursor() {
         file_name(NUMBER),
         &meta,
         context(BlockSource::Buffered),
-        4,
+        LoadedUnits::ALL,
+        None,
     )
     .map(Arc::new)
     .unwrap();
     let (second, _) = table.segments[0].index.block(1);
     *file.fails_from.lock() = Some(second);
-    let mut cursor = table.cursor();
+    let mut cursor = table.cursor(0);
     let error = scan(&mut cursor).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
     *file.fails_from.lock() = None;
@@ -284,5 +296,5 @@ fn a_failed_read_is_no_damage_and_ends_the_cursor() {
     }
     assert_eq!(cursor.seek(b"key", 1).unwrap_err().kind(), ErrorKind::Io);
     // A new cursor starts afresh.
-    assert!(scan(&mut table.cursor()).unwrap() == entries);
+    assert!(scan(&mut table.cursor(0)).unwrap() == entries);
 }

@@ -14,6 +14,7 @@ use crate::base::{Cursor, FileNumber, Kind, Result, SegmentId, Trailer};
 use crate::cache::BlockCache;
 use crate::codec::Compression;
 use crate::codec::checksum::key_hash;
+use crate::filter::LoadedUnits;
 use crate::options::BlockSource;
 
 use super::{
@@ -97,7 +98,15 @@ fn context(source: BlockSource) -> TableContext {
 
 fn open(bytes: Vec<u8>, meta: &FileMeta, source: BlockSource) -> Result<Arc<Table>> {
     let file = MemoryFile::holding(bytes);
-    Table::open(file, file_name(meta.number), meta, context(source), 4).map(Arc::new)
+    Table::open(
+        file,
+        file_name(meta.number),
+        meta,
+        context(source),
+        LoadedUnits::ALL,
+        None,
+    )
+    .map(Arc::new)
 }
 
 /// A get, copied.

@@ -154,14 +154,14 @@ proptest! {
         let segment = &meta.segments[0];
         prop_assert_eq!(segment.length, bytes.len() as u64);
         prop_assert_eq!(meta.entries(), entries.len() as u64);
-        prop_assert_eq!(meta.smallest(), &entries[0].key[..]);
-        prop_assert_eq!(meta.largest(), &entries[entries.len() - 1].key[..]);
+        prop_assert_eq!(&*meta.segments[0].smallest, &entries[0].key[..]);
+        prop_assert_eq!(&*meta.segments[0].largest, &entries[entries.len() - 1].key[..]);
         for source in SOURCES {
             let table = open(bytes.clone(), &meta, source).unwrap();
-            prop_assert_eq!(&scan(&mut table.cursor()).unwrap(), &entries);
-            prop_assert_eq!(&scan(&mut table.sequential_cursor()).unwrap(), &entries);
-            walk(&mut table.cursor(), &entries, &moves);
-            walk(&mut table.sequential_cursor(), &entries, &moves);
+            prop_assert_eq!(&scan(&mut table.cursor(0)).unwrap(), &entries);
+            prop_assert_eq!(&scan(&mut table.sequential_cursor(0)).unwrap(), &entries);
+            walk(&mut table.cursor(0), &entries, &moves);
+            walk(&mut table.sequential_cursor(0), &entries, &moves);
             for (index, sequence) in &probes {
                 for suffix in [&[][..], &[0][..], &[1][..]] {
                     let key = [&index.get(&entries).key, suffix].concat();
@@ -237,7 +237,7 @@ fn large_entries_and_blocks() {
                 let found = get(&table, &entry.key, SEQUENCE_MAX).unwrap();
                 assert_eq!(found, Some((entry.trailer, entry.value.clone())));
             }
-            assert!(scan(&mut table.sequential_cursor()).unwrap() == entries);
+            assert!(scan(&mut table.sequential_cursor(0)).unwrap() == entries);
         }
     }
 }

@@ -5,6 +5,7 @@ use crate::ErrorKind;
 use crate::base::Held;
 use crate::base::sync::atomic::Ordering;
 use crate::block::stored::Place;
+use crate::filter::LoadedUnits;
 use crate::table::{OpenTables, TableMemory, TableSlot};
 
 fn entries(number: u64) -> Vec<Owned> {
@@ -98,7 +99,7 @@ fn a_loan_outlives_the_closing() {
     assert!(!slot.is_open());
     assert!(get(&loan, b"key", 9).unwrap().is_some());
     drop(loan);
-    assert!(scan(&mut shared.cursor()).unwrap() == entries(0));
+    assert!(scan(&mut shared.cursor(0)).unwrap() == entries(0));
 }
 
 #[test]
@@ -181,7 +182,7 @@ fn the_cache_gives_way_to_tables_and_cursors() {
     assert!(some <= 64 << 10 && some > 8 << 10, "{some}");
     let (slot, meta) = &fixture.files[0];
     let table = Arc::clone(&fixture.tables.get(slot, meta).unwrap());
-    let cursors: Vec<_> = (0..100).map(|_| table.cursor()).collect();
+    let cursors: Vec<_> = (0..100).map(|_| table.cursor(0)).collect();
     (1..40).for_each(|index| fixture.read(index));
     assert!(context.memory.cursors.bytes() > 10 << 10);
     let less = fill();
@@ -202,7 +203,7 @@ fn the_cache_gives_way_to_cursors_where_no_table_is_opened() {
     let context = fixture.tables.context();
     let (slot, meta) = &fixture.files[0];
     let table = Arc::clone(&fixture.tables.get(slot, meta).unwrap());
-    let cursors: Vec<_> = (0..400).map(|_| table.cursor()).collect();
+    let cursors: Vec<_> = (0..400).map(|_| table.cursor(0)).collect();
     let left = context.memory.left_for_cache();
     assert!(left < 160 << 10, "{left}");
     for place in places() {
@@ -228,9 +229,16 @@ fn windows_are_small_where_the_memory_for_jobs_is_used_up() {
     };
     let jobs = Arc::clone(&context.memory.jobs);
     let file = MemoryFile::holding(bytes);
-    let table = Table::open(file, file_name(NUMBER), &meta, context, 4);
+    let table = Table::open(
+        file,
+        file_name(NUMBER),
+        &meta,
+        context,
+        LoadedUnits::ALL,
+        None,
+    );
     let table = Arc::new(table.unwrap());
-    let mut cursors: Vec<_> = (0..40).map(|_| table.sequential_cursor()).collect();
+    let mut cursors: Vec<_> = (0..40).map(|_| table.sequential_cursor(0)).collect();
     for cursor in &mut cursors {
         cursor.seek_to_first().unwrap();
     }
@@ -315,11 +323,12 @@ fn a_sequential_cursor_reads_ahead_and_bypasses_the_cache() {
         file_name(NUMBER),
         &meta,
         context.clone(),
-        4,
+        LoadedUnits::ALL,
+        None,
     );
     let table = Arc::new(table.unwrap());
     let before = file.reads.load(Ordering::Relaxed);
-    assert!(scan(&mut table.sequential_cursor()).unwrap() == entries);
+    assert!(scan(&mut table.sequential_cursor(0)).unwrap() == entries);
     let windows = meta.bytes() / (256 << 10) + 1;
     // The file gives at most 100,000 bytes a read: three for a window.
     let reads = file.reads.load(Ordering::Relaxed) - before;

@@ -74,8 +74,8 @@ fn a_table_says_what_its_entries_refer_to() {
             let found = get(&table, &entry.key, 9).unwrap();
             assert_eq!(found, Some((entry.trailer, entry.value.clone())));
         }
-        assert!(scan(&mut table.cursor()).unwrap() == entries);
-        assert!(scan(&mut table.sequential_cursor()).unwrap() == entries);
+        assert!(scan(&mut table.cursor(0)).unwrap() == entries);
+        assert!(scan(&mut table.sequential_cursor(0)).unwrap() == entries);
     }
     let (damage, asked) = verify(&bytes, &meta);
     assert!(damage.is_empty(), "{damage:?}");

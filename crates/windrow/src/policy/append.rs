@@ -1,0 +1,238 @@
+//! Which files a merge appends to, and where in its output one file gives way to the next.
+//!
+//! A merge into a level reads its upper files; of the files below, those with room for one more segment
+//! get what falls to them *appended*, without being read (LS-M1), and the others are merged and written
+//! anew (LS-M6). Per byte that comes into level i, with files of at most m segments, that writes
+//! `2 - 1/m + r_i/m` bytes in place of `1 + r_i`, and costs readers m segments in place of one (facts D0).
+//! To minimise the sum of all `r_i/m_i` at a given sum of segments, m is proportional to the root of r
+//! (facts D1): the shallow levels, whose ratios Garnering makes large and which are a small part of the
+//! data, take most.
+//!
+//! What is superseded in older segments takes room until they are written anew. So from the effective last
+//! level on, where nearly all data is, a file has one segment; and above it fewer the nearer the tree is to
+//! `max_space_amp`.
+//!
+//! I1. Nothing is appended to a sealed file, nor to one that has as many segments as it may.
+//! I2. A piece is on average long enough to be worth a sync: else all is written anew.
+//! I3. The keys that go to one file come without a gap: at each key the destination is the one before, or
+//!     one that was not left yet. So a file is opened once, and ranges of files stay disjoint.
+
+use std::borrow::Borrow;
+
+use super::capacities::{capacities, space_pressure};
+use super::summary::{FileSummary, TreeSummary};
+use crate::base::FileNumber;
+use crate::base::limits::SEGMENTS_MAX;
+use crate::options::{KeyspaceOptions, SegmentLimit};
+
+/// A piece that is appended should have this many bytes on average: below that, the sync costs more than
+/// the bytes that it saves. Where files are smaller than usual, less.
+const PIECE_BYTES_MIN: u64 = 64 << 10;
+
+/// The part of a usual file that a piece has on average at least.
+const PIECE_PART_MIN: u64 = 32;
+
+/// What scales the root of a ratio to a number of segments (facts D1).
+const SEGMENTS_SCALE: f64 = 1.3;
+
+/// What falls between two files that are appended to gets a file of its own from this part of a usual file
+/// on; less goes to the file before it.
+const GAP_PART_MIN: u64 = 4;
+
+/// How many segments a file of each level may have, indexed by level; 1 past the end.
+pub(crate) fn segment_limits<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<usize> {
+    let levels = tree.level_count + 1;
+    match options.segment_limit {
+        SegmentLimit::Fixed(limit) => {
+            let mut limits = vec![limit; levels];
+            limits[0] = 1;
+            limits
+        }
+        SegmentLimit::Scaled => {
+            let capacities = capacities(options, tree.level_count);
+            let last = tree.effective_last_level(options.size_ratio);
+            let scale = SEGMENTS_SCALE * (1.0 - space_pressure(tree, options));
+            let limit = |level: usize| {
+                if level == 0 || level >= last {
+                    return 1;
+                }
+                let ratio = capacities[level] as f64 / capacities[level - 1].max(1) as f64;
+                let limit = super::capacities::whole((scale * ratio.sqrt()).round());
+                usize::try_from(limit).map_or(SEGMENTS_MAX, |limit| limit.clamp(1, SEGMENTS_MAX))
+            };
+            (0..levels).map(limit).collect()
+        }
+    }
+}
+
+/// What may be appended in one tree.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Appends<'a> {
+    /// The [limits](segment_limits) of the tree.
+    pub(super) limits: &'a [usize],
+    pub(super) file_bytes: u64,
+}
+
+impl Appends<'_> {
+    /// How many segments a file of `level` may have.
+    pub(super) fn limit(self, level: usize) -> usize {
+        self.limits.get(level).copied().unwrap_or(1)
+    }
+
+    /// To which of the files `lower`, neighbours in `level`, a merge of `upper_bytes` into it appends.
+    pub(super) fn to<K>(
+        self,
+        level: usize,
+        lower: &[FileSummary<K>],
+        upper_bytes: u64,
+    ) -> Vec<bool> {
+        let piece = upper_bytes / (lower.len() as u64).max(1);
+        let is_worth_it = piece >= PIECE_BYTES_MIN.min(self.file_bytes / PIECE_PART_MIN); // I2
+        let limit = self.limit(level);
+        let has_room = |file: &FileSummary<K>| !file.sealed && file.segments.len() < limit; // I1
+        let appends = lower.iter().map(|file| is_worth_it && has_room(file));
+        appends.collect()
+    }
+
+    /// What such a merge rewrites of them.
+    pub(super) fn rewritten_bytes<K>(
+        self,
+        level: usize,
+        lower: &[FileSummary<K>],
+        upper_bytes: u64,
+    ) -> u64 {
+        let appended = self.to(level, lower, upper_bytes);
+        let rewritten = lower.iter().zip(appended).filter(|(_, it)| !it);
+        rewritten.map(|(file, _)| file.bytes).sum()
+    }
+}
+
+/// A part of the output of a merge that goes to one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Zone<K> {
+    begins: Begin<K>,
+    /// The file that it is appended to; new files where absent.
+    target: Option<FileNumber>,
+    /// Bytes of the lower files that are written anew in it; then those of a file that is to be written.
+    bytes: u64,
+}
+
+/// The first key of a zone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Begin<K> {
+    Anywhere,
+    At(K),
+    Behind(K),
+}
+
+impl<K> Begin<K> {
+    fn key(&self) -> Option<&K> {
+        match self {
+            Self::Anywhere => None,
+            Self::At(key) | Self::Behind(key) => Some(key),
+        }
+    }
+}
+
+/// Decides, key by key, which file the output of a merge goes to.
+#[derive(Debug)]
+pub(crate) struct Zones<K> {
+    /// At least one.
+    zones: Vec<Zone<K>>,
+    /// The zone of the last key asked.
+    present: usize,
+}
+
+impl<K: Ord + Clone> Zones<K> {
+    /// For a merge into a level among whose files are `lower`, sorted, all that it overlaps; it appends to
+    /// those in `targets`. `upper_bytes` tells about how much of its uppers lies between two keys, or from
+    /// an end on; a usual file of the level has `file_bytes`.
+    pub(crate) fn new(
+        lower: &[&FileSummary<K>],
+        targets: &[FileNumber],
+        file_bytes: u64,
+        upper_bytes: impl Fn(Option<&K>, Option<&K>) -> u64,
+    ) -> Self {
+        let is_wide = |from, to| upper_bytes(from, to) >= file_bytes / GAP_PART_MIN;
+        let target = |file: &FileSummary<K>| Some(file.number).filter(|it| targets.contains(it));
+        let zone = |begins, target| Zone {
+            begins,
+            target,
+            bytes: 0,
+        };
+        let behind = |file: &FileSummary<K>| Begin::Behind(file.largest.clone());
+        let mut zones: Vec<Zone<K>> = Vec::new();
+        let mut before: Option<&FileSummary<K>> = None;
+        for &file in lower {
+            let own = target(file);
+            match before {
+                None => {
+                    let is_apart = own.is_some() && is_wide(None, Some(&file.smallest));
+                    zones.push(zone(Begin::Anywhere, own.filter(|_| !is_apart)));
+                }
+                Some(before) if target(before).is_some() => {
+                    let is_apart =
+                        own.is_none() || is_wide(Some(&before.largest), Some(&file.smallest));
+                    if is_apart {
+                        zones.push(zone(behind(before), None));
+                    }
+                }
+                Some(_) => {}
+            }
+            if zones.last().is_some_and(|zone| zone.target != own) {
+                zones.push(zone(Begin::At(file.smallest.clone()), own));
+            }
+            if let Some(zone) = zones.last_mut() {
+                zone.bytes = zone.bytes.saturating_add(file.bytes);
+            }
+            before = Some(file);
+        }
+        match before {
+            None => zones.push(zone(Begin::Anywhere, None)),
+            Some(last) if target(last).is_some() && is_wide(Some(&last.largest), None) => {
+                zones.push(zone(behind(last), None));
+            }
+            Some(_) => {}
+        }
+        for position in 0..zones.len() {
+            let end = zones.get(position + 1).and_then(|next| next.begins.key());
+            let zone = &zones[position];
+            let upper = upper_bytes(zone.begins.key(), end);
+            zones[position].bytes = even_bytes(zone.bytes.saturating_add(upper), file_bytes);
+        }
+        Self { zones, present: 0 }
+    }
+
+    /// Goes to the zone of `key`, and tells whether that is another one. Keys ascend.
+    pub(super) fn go_to<Q: Ord + ?Sized>(&mut self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        let has_begun = |zone: &Zone<K>| match &zone.begins {
+            Begin::Anywhere => true,
+            Begin::At(first) => first.borrow() <= key,
+            Begin::Behind(last) => last.borrow() < key,
+        };
+        let before = self.present;
+        while self.zones.get(self.present + 1).is_some_and(has_begun) {
+            self.present += 1;
+        }
+        before < self.present
+    }
+
+    /// The file that the present zone is appended to; new files where there is none.
+    pub(super) fn target(&self) -> Option<FileNumber> {
+        self.zones[self.present].target
+    }
+
+    /// How long a new file becomes in the present zone.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.zones[self.present].bytes
+    }
+}
+
+/// The bytes of a file where `total` are written to files of about `file_bytes`, so that all are alike.
+fn even_bytes(total: u64, file_bytes: u64) -> u64 {
+    let files = total.saturating_add(file_bytes / 2) / file_bytes.max(1);
+    total.div_ceil(files.max(1)).max(1)
+}
