@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use windrow::{
     BlockSource, Compression, Db, Durability, Keyspace, KeyspaceOptions, MediumInPlace,
-    MediumOrder, Options, Result,
+    MediumOrder, Options, Result, SegmentLimit,
 };
 
 /// A named set of options.
@@ -45,6 +45,7 @@ impl Setting {
             set("buffered", |options| {
                 options.keyspace.medium_from = 0;
                 options.keyspace.large_from = 100;
+                options.keyspace.segment_limit = SegmentLimit::Fixed(12);
                 options.block_source = BlockSource::Buffered;
                 options.cache_bytes = 2 << 10;
                 options.keyspace.bits_per_key = 3.5;
@@ -53,12 +54,15 @@ impl Setting {
             }),
             set("compressed", |options| {
                 options.keyspace.medium_order = MediumOrder::Written;
+                options.keyspace.segment_limit = SegmentLimit::Fixed(2);
                 options.keyspace.compression = Compression::Lz4;
                 options.keyspace.bits_per_key = 0.0;
                 options.keyspace.block_bytes = 1 << 10;
             }),
             set("one-run", |options| {
                 options.keyspace.medium_in_place = MediumInPlace::LevelBeforeLast;
+                options.keyspace.segment_limit = SegmentLimit::Scaled;
+                options.keyspace.max_space_amp = 1.6;
                 options.keyspace.level0_runs = 1;
                 options.keyspace.size_ratio = 10.0;
                 options.keyspace.block_bytes = 128;
@@ -75,12 +79,14 @@ impl Setting {
                 options.keyspace.medium_from = u64::MAX;
                 options.keyspace.large_from = u64::MAX;
                 options.durability = Durability::Sync;
+                options.keyspace.segment_limit = SegmentLimit::Fixed(1);
                 options.keyspace.memtable_bytes = 16 << 10;
                 options.max_wal_bytes = 16 << 10;
             }),
             set("garnering", |options| {
                 options.keyspace.scaling = 0.6;
-                options.keyspace.max_space_amp = 1.3;
+                options.keyspace.segment_limit = SegmentLimit::Scaled;
+                options.keyspace.max_space_amp = 2.0;
                 options.merge_bytes_per_second = 64 << 10;
             }),
             set("scrubbed", |options| {
@@ -129,5 +135,6 @@ fn tiny() -> Options {
     options.keyspace.medium_from = 80;
     options.keyspace.large_from = 150;
     options.keyspace.max_space_amp = 1.15;
+    options.keyspace.segment_limit = SegmentLimit::Fixed(3);
     options
 }

@@ -10,7 +10,7 @@ use crate::disk::{Event, OperationKind};
 const CHUNK_HEADER_BYTES: usize = 20;
 
 /// The kinds of records of an edit, by tag less one; see "Manifest" in `docs/format.md`.
-const EDIT_RECORDS: [&str; 22] = [
+const EDIT_RECORDS: [&str; 23] = [
     "format version",
     "next id",
     "create keyspace",
@@ -33,13 +33,14 @@ const EDIT_RECORDS: [&str; 22] = [
     "relocate",
     "add dead",
     "take dead",
+    "add segment",
 ];
 
 /// The place of "add value log" in these.
 const ADD_VALUE_LOG: usize = 15;
 
 /// The durable steps of a history besides edits.
-const STEPS: [&str; 31] = [
+const STEPS: [&str; 33] = [
     "folder create",
     "folder sync",
     "LOCK create",
@@ -50,6 +51,8 @@ const STEPS: [&str; 31] = [
     "table create",
     "table write",
     "table sync",
+    "segment write",
+    "segment sync",
     "table link",
     "table remove",
     "value file create",
@@ -123,6 +126,8 @@ pub(super) struct StepNames {
     /// The value files that were created and are not known as logs. None is written to after the
     /// opening in which it was created.
     runs: BTreeSet<PathBuf>,
+    /// The tables that were created and have not been synced yet. What is written to others is appended.
+    new_tables: BTreeSet<PathBuf>,
 }
 
 impl StepNames {
@@ -131,7 +136,7 @@ impl StepNames {
         let name = event.path.file_name().unwrap_or_default().to_string_lossy();
         let file = match name.rsplit_once('.') {
             Some((_, "wal")) => "log",
-            Some((_, "table")) => "table",
+            Some((_, "table")) => self.table(event),
             Some((_, "values")) => self.value_file(event),
             Some((_, "dead")) => "dead list",
             Some((_, "manifest")) => "manifest",
@@ -182,6 +187,20 @@ impl StepNames {
             names.extend(records.map(|record| format!("edit synced: {record}")));
         }
         names
+    }
+
+    /// Whether `event` is about a new table or about a segment that is appended to one.
+    fn table(&mut self, event: &Event) -> &'static str {
+        let is_new = match event.kind {
+            OperationKind::Create => {
+                self.new_tables.insert(event.path.clone());
+                true
+            }
+            OperationKind::Write => self.new_tables.contains(&event.path),
+            OperationKind::Sync => self.new_tables.remove(&event.path),
+            _ => true,
+        };
+        if is_new { "table" } else { "segment" }
     }
 
     /// What kind of value file `event` is about, where that can be told.
@@ -274,6 +293,30 @@ mod tests {
             event(OperationKind::Create, "/db/000002.wal", &[]),
             ["log create"]
         );
+    }
+
+    #[test]
+    fn segments_are_told_from_new_tables() {
+        let mut names = StepNames::default();
+        let mut first = |kind| {
+            let event = Event {
+                index: 0,
+                kind,
+                path: PathBuf::from("/db/000014.table"),
+                offset: 0,
+                bytes: Vec::new(),
+            };
+            names.of(&event).swap_remove(0)
+        };
+        for name in ["table", "segment"] {
+            if name == "table" {
+                assert_eq!(first(OperationKind::Create), "table create");
+            }
+            assert_eq!(first(OperationKind::Write), format!("{name} write"));
+            assert_eq!(first(OperationKind::Write), format!("{name} write"));
+            assert_eq!(first(OperationKind::Sync), format!("{name} sync"));
+        }
+        assert_eq!(first(OperationKind::Remove), "table remove");
     }
 
     #[test]
