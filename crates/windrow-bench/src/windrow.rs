@@ -109,6 +109,12 @@ impl Engine for WindrowEngine {
             ("value logs", stats.value_log_bytes, 0),
             ("flushes", stats.flush_bytes, 0),
             ("merges", stats.merge_bytes_written, stats.merge_bytes_read),
+            ("appends", stats.append_bytes_written, 0),
+            (
+                "squeezes",
+                stats.squeeze_bytes_written,
+                stats.squeeze_bytes_read,
+            ),
             ("runs", stats.run_bytes_written, stats.run_bytes_read),
             (
                 "collections",

@@ -124,6 +124,42 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
+            "windrow_appends_total",
+            "Segments that merges have appended to tables.",
+            stats.appends,
+        ),
+        (
+            Counter,
+            "windrow_append_written_bytes_total",
+            "Bytes of these segments.",
+            stats.append_bytes_written,
+        ),
+        (
+            Counter,
+            "windrow_squeeze_written_bytes_total",
+            "Bytes of tables written by squeezes.",
+            stats.squeeze_bytes_written,
+        ),
+        (
+            Counter,
+            "windrow_squeeze_read_bytes_total",
+            "Bytes of tables read by squeezes.",
+            stats.squeeze_bytes_read,
+        ),
+        (
+            Counter,
+            "windrow_seeks_total",
+            "Moves of cursors to a key or to an end.",
+            stats.seeks,
+        ),
+        (
+            Counter,
+            "windrow_runs_visited_total",
+            "Sorted runs of tables that were gone to for them.",
+            stats.runs_visited,
+        ),
+        (
+            Counter,
             "windrow_run_written_bytes_total",
             "Bytes of values written to transient runs by flushes.",
             stats.run_bytes_written,

@@ -65,8 +65,11 @@ fn totals(stats: &Stats) -> Table {
         ("  written by flushes: tables", bytes(stats.flush_bytes)),
         ("  written by flushes: runs", bytes(stats.run_bytes_written)),
         ("  written by merges", bytes(stats.merge_bytes_written)),
+        ("  appended by merges", bytes(stats.append_bytes_written)),
         ("  read by merges: tables", bytes(stats.merge_bytes_read)),
         ("  read by merges: runs", bytes(stats.run_bytes_read)),
+        ("  written by squeezes", bytes(stats.squeeze_bytes_written)),
+        ("  read by squeezes", bytes(stats.squeeze_bytes_read)),
         (
             "  written by collections",
             bytes(stats.collection_bytes_written),
@@ -75,6 +78,7 @@ fn totals(stats: &Stats) -> Table {
         ("  written to manifests", bytes(stats.manifest_bytes)),
         ("  flushes", human_count(stats.flushes)),
         ("  merges", human_count(stats.merges)),
+        ("  segments appended", human_count(stats.appends)),
         ("  moves", human_count(stats.moves)),
         ("  collections", human_count(stats.collections)),
         (

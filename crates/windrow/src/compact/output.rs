@@ -174,15 +174,14 @@ impl<'a, 'keys> Output<'a, 'keys> {
     pub(crate) fn add(&mut self, key: &[u8], trailer: Trailer, value: &[u8]) -> Result<()> {
         let before = self.values.bytes_written();
         let (trailer, value) = self.values.place(&mut self.created, key, trailer, value)?;
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            None => {
-                let opened = match self.target {
-                    None => Self::open_file(&self.options, &mut self.created)?,
-                    Some(target) => self.targets.open(target, &self.options, self.context)?,
-                };
-                self.writer.insert(opened)
-            }
+        if self.writer.is_none() {
+            self.writer = Some(match self.target {
+                None => Self::open_file(&self.options, &mut self.created)?,
+                Some(target) => self.targets.open(target, &self.options, self.context)?,
+            });
+        }
+        let Some(writer) = &mut self.writer else {
+            unreachable!("a writer was opened just now")
         };
         writer.add(key, trailer, value)?;
         self.entries += 1;

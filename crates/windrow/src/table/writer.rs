@@ -8,7 +8,7 @@
 //!   none of them follows the size of the database.
 //!
 //! - I3. A segment that is added begins behind all that the manifest knows of the file, so that no byte
-//!     which anyone may read is written. What an attempt that failed has left there is written over.
+//!   which anyone may read is written. What an attempt that failed has left there is written over.
 //!
 //! Concurrency: none; a writer belongs to one job, and a file has one writer at a time. Dropped before
 //! `finish`, it leaves a file that no manifest names, or bytes behind the recorded end of one.
