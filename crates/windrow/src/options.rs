@@ -79,11 +79,12 @@ pub enum FilterAllocation {
 /// How many segments a table file of each level may have, of at most 12.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SegmentLimit {
-    /// In proportion to the root of the ratio between a level and the one above it, one from the last
-    /// level with data on, and fewer the nearer the tree is to `max_space_amp`.
+    /// In proportion to the root of the ratio between a level and the one above it, and one from the
+    /// last level with data on.
     #[default]
     Scaled,
-    /// So many in every level: 1 for merges that append nothing, 12 as in the LSMA paper.
+    /// So many in every level: 1 for merges that append nothing, 12 as in the LSMA paper. In the last
+    /// level with data fewer, the nearer the tree is to `max_space_amp`.
     Fixed(usize),
 }
 

@@ -8,9 +8,10 @@
 //! (facts D1): the shallow levels, whose ratios Garnering makes large and which are a small part of the
 //! data, take most.
 //!
-//! What is superseded in older segments takes room until they are written anew. So from the effective last
-//! level on, where nearly all data is, a file has one segment; and above it fewer the nearer the tree is to
-//! `max_space_amp`.
+//! What is superseded in older segments takes room until they are written anew. Above the effective last
+//! level capacities bound that with all else that a level holds. From there on, where nearly all data is, a
+//! file has one segment; or, where a number is asked for in every level, fewer than that the nearer the tree
+//! is to `max_space_amp`.
 //!
 //! I1. Nothing is appended to a sealed file, nor to one that has as many segments as it may.
 //! I2. A piece is on average long enough to be worth a sync: else all is written anew.
@@ -41,28 +42,26 @@ const GAP_PART_MIN: u64 = 4;
 
 /// How many segments a file of each level may have, indexed by level; 1 past the end.
 pub(crate) fn segment_limits<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<usize> {
-    let levels = tree.level_count + 1;
-    match options.segment_limit {
-        SegmentLimit::Fixed(limit) => {
-            let mut limits = vec![limit; levels];
-            limits[0] = 1;
-            limits
-        }
+    let last = tree.effective_last_level(options.size_ratio);
+    let whole = |limit: f64| {
+        let limit = usize::try_from(super::capacities::whole(limit.round()));
+        limit.map_or(SEGMENTS_MAX, |limit| limit.clamp(1, SEGMENTS_MAX))
+    };
+    let capacities = capacities(options, tree.level_count);
+    let limit = |level: usize| match options.segment_limit {
+        _ if level == 0 => 1,
+        SegmentLimit::Scaled if level >= last => 1,
         SegmentLimit::Scaled => {
-            let capacities = capacities(options, tree.level_count);
-            let last = tree.effective_last_level(options.size_ratio);
-            let scale = SEGMENTS_SCALE * (1.0 - space_pressure(tree, options));
-            let limit = |level: usize| {
-                if level == 0 || level >= last {
-                    return 1;
-                }
-                let ratio = capacities[level] as f64 / capacities[level - 1].max(1) as f64;
-                let limit = super::capacities::whole((scale * ratio.sqrt()).round());
-                usize::try_from(limit).map_or(SEGMENTS_MAX, |limit| limit.clamp(1, SEGMENTS_MAX))
-            };
-            (0..levels).map(limit).collect()
+            let ratio = capacities[level] as f64 / capacities[level - 1].max(1) as f64;
+            whole(SEGMENTS_SCALE * ratio.sqrt())
         }
-    }
+        SegmentLimit::Fixed(limit) if level >= last => {
+            let room_left = 1.0 - space_pressure(tree, options);
+            whole(1.0 + (limit - 1) as f64 * room_left)
+        }
+        SegmentLimit::Fixed(limit) => limit,
+    };
+    (0..=tree.level_count).map(limit).collect()
 }
 
 /// What may be appended in one tree.

@@ -19,7 +19,7 @@
 //! and together they would stop writers. So each level is first *allowed* what it holds, and from the
 //! bottom up one after the other has to shrink.
 
-use super::summary::{TreeSummary, held_bytes, kept_bytes};
+use super::summary::{FileSummary, TreeSummary, held_bytes, kept_bytes};
 use crate::base::limits::LEVELS_MAX;
 use crate::options::KeyspaceOptions;
 
@@ -119,8 +119,8 @@ const ROOM_USED: f64 = 0.8;
 /// free, 1 from where a tenth of it is left. What is in transient runs counts where its keys are, and
 /// what is dead there as room taken.
 ///
-/// What is live is not known; at least as much as the largest level holds, less what tombstones
-/// hide of it, is: a level holds each key once.
+/// What is live is not known; at least as much as the largest level holds in the largest segment of each
+/// file, less what tombstones hide of it, is: these hold each key once.
 pub(super) fn space_pressure<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
     let room = room_of_levels(tree, options);
     if room.is_infinite() {
@@ -155,12 +155,17 @@ pub(super) fn tree_bytes<K>(tree: &TreeSummary<K>) -> u64 {
 /// What at least is live of these, not less than 1.
 pub(super) fn live_bytes<K>(tree: &TreeSummary<K>) -> f64 {
     let files = || tree.levels.iter().flatten();
+    let once = |file: &FileSummary<K>| {
+        let largest = file.segments.iter().map(|segment| segment.bytes).max();
+        let part = largest.unwrap_or(0) as f64 / file.bytes.max(1) as f64;
+        held_bytes(std::slice::from_ref(file)) as f64 * part
+    };
     let deeper = tree.levels.iter().skip(1);
-    let largest = deeper.map(|files| held_bytes(files)).max();
+    let largest = deeper.map(|files| files.iter().map(once).sum::<f64>());
     let entries: u64 = files().map(|file| file.entries).sum();
     let tombstones: u64 = files().map(|file| file.tombstones).sum();
     let hidden = tombstones as f64 * (tree_bytes(tree) as f64 / entries.max(1) as f64);
-    (largest.unwrap_or(0) as f64 - hidden).max(1.0)
+    (largest.fold(0.0, f64::max) - hidden).max(1.0)
 }
 
 /// `C_i` for level `i` of `level_count`.
