@@ -76,15 +76,14 @@ pub enum FilterAllocation {
     Uniform,
 }
 
-/// How many segments a table file of each level may have, of at most 12.
+/// How many segments a table file of each level may have, of at most 12. In the last level with data it may
+/// have fewer, the nearer the tree is to `max_space_amp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SegmentLimit {
-    /// In proportion to the root of the ratio between a level and the one above it, and one from the
-    /// last level with data on.
+    /// In proportion to the root of the ratio between a level and the one above it.
     #[default]
     Scaled,
-    /// So many in every level: 1 for merges that append nothing, 12 as in the LSMA paper. In the last
-    /// level with data fewer, the nearer the tree is to `max_space_amp`.
+    /// So many in every level: 1 for merges that append nothing, 12 as in the LSMA paper.
     Fixed(usize),
 }
 

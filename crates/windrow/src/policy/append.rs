@@ -9,9 +9,10 @@
 //! data, take most.
 //!
 //! What is superseded in older segments takes room until they are written anew. Above the effective last
-//! level capacities bound that with all else that a level holds. From there on, where nearly all data is, a
-//! file has one segment; or, where a number is asked for in every level, fewer than that the nearer the tree
-//! is to `max_space_amp`.
+//! level capacities bound that with all else that a level holds. From there on, where nearly all data is,
+//! files may have fewer segments the nearer the tree is to `max_space_amp`, and in the end one. Facts D1 has
+//! one in any case; but half of what merges write is written there, and while the room is not needed, as
+//! where keys are inserted, it saves more there than elsewhere (`docs/study.md`).
 //!
 //! I1. Nothing is appended to a sealed file, nor to one that has as many segments as it may.
 //! I2. A piece is on average long enough to be worth a sync: else all is written anew.
@@ -48,18 +49,22 @@ pub(crate) fn segment_limits<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions
         limit.map_or(SEGMENTS_MAX, |limit| limit.clamp(1, SEGMENTS_MAX))
     };
     let capacities = capacities(options, tree.level_count);
-    let limit = |level: usize| match options.segment_limit {
-        _ if level == 0 => 1,
-        SegmentLimit::Scaled if level >= last => 1,
-        SegmentLimit::Scaled => {
-            let ratio = capacities[level] as f64 / capacities[level - 1].max(1) as f64;
-            whole(SEGMENTS_SCALE * ratio.sqrt())
+    let limit = |level: usize| {
+        if level == 0 {
+            return 1;
         }
-        SegmentLimit::Fixed(limit) if level >= last => {
-            let room_left = 1.0 - space_pressure(tree, options);
-            whole(1.0 + (limit - 1) as f64 * room_left)
+        let limit = match options.segment_limit {
+            SegmentLimit::Scaled => {
+                let ratio = capacities[level] as f64 / capacities[level - 1].max(1) as f64;
+                SEGMENTS_SCALE * ratio.sqrt()
+            }
+            SegmentLimit::Fixed(limit) => limit as f64,
+        };
+        if level < last {
+            whole(limit)
+        } else {
+            whole(1.0 + (limit - 1.0) * (1.0 - space_pressure(tree, options)))
         }
-        SegmentLimit::Fixed(limit) => limit,
     };
     (0..=tree.level_count).map(limit).collect()
 }

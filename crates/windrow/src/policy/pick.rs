@@ -91,6 +91,8 @@ pub(crate) enum Purpose {
 struct Rules<'a> {
     placement: Placement,
     appends: Appends<'a>,
+    /// What a range read reads of one more run.
+    visit_bytes: u64,
 }
 
 impl<'a> Rules<'a> {
@@ -101,6 +103,7 @@ impl<'a> Rules<'a> {
                 limits,
                 file_bytes: options.file_bytes,
             },
+            visit_bytes: options.block_bytes as u64,
         }
     }
 }
@@ -224,13 +227,11 @@ fn follow<K: Ord + Clone>(
     })
 }
 
-/// What the visit of one more run costs a range read, in bytes of merging: as much as LevelDB allows for.
-/// Who has paid as much in visits as it takes to be rid of them is rid of them, so that at most twice the
-/// least possible is paid whatever is read.
-const VISIT_BYTES: u64 = 16 << 10;
-
 /// Writes a file of level `first` or deeper anew as one segment, where it has more than it may or range reads
 /// have visited its segments so often that it pays: the one for which it pays most.
+///
+/// A visit reads a block. Once visits of segments but one have read as much as the file holds, it is written
+/// anew; so whatever is read, at most twice the bytes are moved that could have been.
 fn squeeze<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     rules: Rules<'_>,
@@ -240,7 +241,7 @@ fn squeeze<K: Ord + Clone>(
     for level in first..tree.levels.len() {
         for (position, file) in tree.level(level).iter().enumerate() {
             let is_over = file.segments.len() > rules.appends.limit(level);
-            let paid = file.visits.saturating_mul(VISIT_BYTES);
+            let paid = file.visits.saturating_mul(rules.visit_bytes);
             if !file.busy && file.segments.len() > 1 && (is_over || paid >= file.bytes) {
                 line.push((paid as f64 / file.bytes.max(1) as f64, level, position));
             }
@@ -252,7 +253,8 @@ fn squeeze<K: Ord + Clone>(
     })
 }
 
-/// Merges runs of level 0, though it is not due, that range reads have visited so often that it pays.
+/// Merges runs of level 0, though it is not due, that range reads have visited so often that it pays, as for
+/// [`squeeze`].
 fn fold<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     rules: Rules<'_>,
@@ -265,7 +267,7 @@ fn fold<K: Ord + Clone>(
         let below = tree.level(1);
         let lower = &below[overlapping(below, &heap.smallest, &heap.largest)];
         let rewritten = rules.appends.rewritten_bytes(1, lower, upper);
-        visits > 0 && visits.saturating_mul(VISIT_BYTES) >= upper + rewritten
+        visits > 0 && visits.saturating_mul(rules.visit_bytes) >= upper + rewritten
     };
     let mut paying = heaps.iter().filter(pays);
     paying.find_map(|heap| merge_heap(tree, rules, heap, heaps))
