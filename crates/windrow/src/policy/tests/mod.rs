@@ -1,6 +1,7 @@
 //! The policy carried out on numbers.
 
 mod amplification;
+mod append;
 mod collect;
 mod filters;
 mod garnering;

@@ -5,8 +5,10 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
+use crate::policy::append::segment_limits;
 use crate::policy::placement::{FlushPlace, Placement, is_sparse, place_at_flush, run_file_bytes};
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, SegmentSummary, TreeSummary,
@@ -32,6 +34,7 @@ struct File {
     runs: BTreeMap<u64, u64>,
     tombstones: u64,
     sequence_min: SequenceNumber,
+    visits: u64,
     busy: bool,
 }
 
@@ -250,6 +253,7 @@ impl Model {
             tombstones: tombstones.count() as u64,
             sequence_min: sequences.min().unwrap(),
             segments: vec![entries],
+            visits: 0,
             busy: false,
         }
     }
@@ -269,6 +273,7 @@ impl Model {
         file.tombstones += piece.tombstones;
         file.sequence_min = file.sequence_min.min(piece.sequence_min);
         file.segments.extend(piece.segments);
+        file.visits = 0;
         bytes
     }
 
@@ -294,7 +299,7 @@ impl Model {
             log_bytes: 0,
             moved_bytes: 0,
             segments: segments(file),
-            visits: 0,
+            visits: file.visits,
             sealed: false,
             busy: file.busy,
         };
@@ -316,6 +321,20 @@ impl Model {
         self.options = options;
         self.allowed = vec![u64::MAX; self.levels.len()];
         self.allowed = next_allowed(&self.summary(), &self.options);
+    }
+
+    /// Lets range reads visit every run, so many times.
+    pub(super) fn visit(&mut self, times: u64) {
+        for (level, files) in self.levels.iter_mut().enumerate() {
+            for file in files {
+                let more = if level == 0 {
+                    1
+                } else {
+                    file.segments.len() as u64 - 1
+                };
+                file.visits += times * more;
+            }
+        }
     }
 
     /// Starts what `plan` says; `None` if it is idle.
@@ -348,6 +367,7 @@ impl Model {
                 claim,
                 ..
             } => {
+                self.check_targets(&tree, claim.level, targets);
                 self.engage(*level, upper);
                 self.engage(claim.level, lower);
                 self.engage(claim.level, targets);
@@ -361,6 +381,15 @@ impl Model {
             tree,
             readers,
         })
+    }
+
+    /// Nothing is appended to a file that has as many segments as it may.
+    fn check_targets(&self, tree: &TreeSummary<Key>, level: usize, targets: &[FileNumber]) {
+        let limits = segment_limits(tree, &self.options);
+        let files = tree.level(level).iter();
+        for file in files.filter(|file| targets.contains(&file.number)) {
+            assert!(file.segments.len() < limits[level]);
+        }
     }
 
     /// I4: a file has one job at a time.
@@ -561,8 +590,21 @@ impl Model {
         panic!("the policy never comes to rest");
     }
 
-    /// I1: levels are sorted and disjoint.
+    /// I1: levels are sorted and disjoint. Of each key, later segments of a file hold newer entries.
     fn check(&self) {
+        for file in self.levels.iter().flatten() {
+            assert!((1..=SEGMENTS_MAX).contains(&file.segments.len()));
+            let mut newest: HashMap<Key, SequenceNumber> = HashMap::new();
+            for segment in &file.segments {
+                for (key, trailer) in segment.iter().rev() {
+                    let older = newest.insert(*key, trailer.sequence());
+                    assert!(
+                        older.is_none_or(|older| older < trailer.sequence()),
+                        "key {key}"
+                    );
+                }
+            }
+        }
         for files in &self.levels[1..] {
             for pair in files.windows(2) {
                 assert!(pair[0].largest() < pair[1].smallest());

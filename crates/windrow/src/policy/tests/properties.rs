@@ -4,7 +4,9 @@ use proptest::prelude::*;
 
 use super::model::{Key, Model, everything};
 use crate::base::Kind;
-use crate::options::KeyspaceOptions;
+use crate::base::limits::SEGMENTS_MAX;
+use crate::options::{KeyspaceOptions, SegmentLimit};
+use crate::policy::append::segment_limits;
 use crate::policy::capacities::capacities;
 use crate::policy::scores::scores;
 use crate::policy::{FileSummary, Wanted, plan_range};
@@ -28,6 +30,8 @@ pub(super) enum Step {
     Snapshot,
     /// Give one of the snapshots back.
     Release(usize),
+    /// Let range reads visit all runs.
+    Visit(u64),
 }
 
 pub(super) fn step() -> impl Strategy<Value = Step> {
@@ -40,16 +44,22 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         3 => any::<usize>().prop_map(Step::Finish),
         1 => Just(Step::Snapshot),
         1 => any::<usize>().prop_map(Step::Release),
+        1 => (1..4_u64).prop_map(Step::Visit),
     ]
 }
 
 pub(super) fn options() -> impl Strategy<Value = KeyspaceOptions> {
     let scaling = prop_oneof![Just(1.0), 0.4..1.0_f64];
-    (2.0..6.0_f64, scaling, 1..6_usize, 1..4_u64).prop_map(
-        |(size_ratio, scaling, level0_runs, files)| KeyspaceOptions {
+    let segment_limit = prop_oneof![
+        Just(SegmentLimit::Scaled),
+        (1..=SEGMENTS_MAX).prop_map(SegmentLimit::Fixed),
+    ];
+    (2.0..6.0_f64, scaling, 1..6_usize, 1..4_u64, segment_limit).prop_map(
+        |(size_ratio, scaling, level0_runs, files, segment_limit)| KeyspaceOptions {
             size_ratio,
             scaling,
             level0_runs,
+            segment_limit,
             file_bytes: 1 << 10,
             base_bytes: files << 10,
             memtable_bytes: 4 << 10,
@@ -83,6 +93,7 @@ pub(super) fn run(options: KeyspaceOptions, entry_bytes: u64, steps: Vec<Step>) 
                 let position = choice % model.snapshots.len();
                 model.snapshots.swap_remove(position);
             }
+            Step::Visit(times) => model.visit(times),
             Step::Finish(_) | Step::Release(_) => {}
         }
     }
@@ -104,7 +115,8 @@ proptest! {
         run(options, ENTRY_BYTES, steps).check_reads();
     }
 
-    /// I5: from any tree the policy comes to rest, and then every level is within capacity.
+    /// I5: from any tree the policy comes to rest, and then every level is within capacity, and every
+    /// file has at most as many segments as it may.
     #[test]
     fn comes_to_rest_within_capacity(
         options in options(), steps in proptest::collection::vec(step(), 1..80),
@@ -120,6 +132,9 @@ proptest! {
         }
         prop_assert!(tree.levels[tree.level_count + 1..].iter().all(Vec::is_empty));
         prop_assert!(scores(&tree, &model.options)[1..].iter().all(|&score| score <= 1.0));
+        for (files, limit) in tree.levels.iter().zip(segment_limits(&tree, &model.options)) {
+            prop_assert!(files.iter().all(|file| file.segments.len() <= limit));
+        }
     }
 
     /// What is there goes down whole, and what comes meanwhile does not keep it from ending.
