@@ -152,6 +152,11 @@ impl Footer {
         }
     }
 
+    /// Whether `bytes` begin like a footer.
+    pub(crate) fn begins(bytes: &[u8]) -> bool {
+        bytes.starts_with(&MAGIC)
+    }
+
     /// The segment that the footer in `bytes` says it belongs to: where to begin in a file that no
     /// manifest describes.
     pub(crate) fn claimed_segment(bytes: &[u8]) -> Option<SegmentId> {

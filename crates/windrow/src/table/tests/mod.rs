@@ -6,6 +6,7 @@ mod format;
 mod model;
 mod open_tables;
 mod pointers;
+mod segments;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -80,11 +81,27 @@ fn write_to(
     entries: &[Owned],
     options: &TableOptions,
 ) -> FileMeta {
-    let mut writer = TableWriter::create(vfs, Path::new(""), number, SEGMENT, options).unwrap();
+    let writer = TableWriter::create(vfs, Path::new(""), number, SEGMENT, options);
+    finish(writer.unwrap(), entries)
+}
+
+fn finish(mut writer: TableWriter, entries: &[Owned]) -> FileMeta {
     for entry in entries {
         writer.add(&entry.key, entry.trailer, &entry.value).unwrap();
     }
     writer.finish().unwrap()
+}
+
+/// Appends `entries` to the file that `table` describes.
+fn append(
+    vfs: &MemoryVfs,
+    table: &FileMeta,
+    id: u64,
+    entries: &[Owned],
+    options: &TableOptions,
+) -> FileMeta {
+    let writer = TableWriter::append(vfs, Path::new(""), table, SegmentId(id), options);
+    finish(writer.unwrap(), entries)
 }
 
 fn context(source: BlockSource) -> TableContext {

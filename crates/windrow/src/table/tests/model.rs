@@ -35,7 +35,7 @@ fn entries() -> impl Strategy<Value = Vec<Owned>> {
     })
 }
 
-fn options() -> impl Strategy<Value = TableOptions> {
+pub(super) fn options() -> impl Strategy<Value = TableOptions> {
     (
         prop_oneof![Just(128usize), Just(500), Just(4096)],
         prop_oneof![
