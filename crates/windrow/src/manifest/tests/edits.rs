@@ -7,7 +7,7 @@ use super::{History, dead, file, log, moved, options, refer, run, steps};
 use crate::base::{FileNumber, KeyspaceId};
 use crate::codec::varint::put_bytes;
 use crate::log::tests::hex;
-use crate::table::FileMeta;
+use crate::table::{FileMeta, SegmentMeta};
 use crate::value::{DeadList, RelocationTable, ValueFileMeta};
 
 fn encode(edit: &Edit) -> Vec<u8> {
@@ -27,7 +27,7 @@ fn one_of_each() -> Edit {
     two_segments.segments.push(second.clone());
     refer(&mut two_segments, &run(9), 2);
     second.offset = 16384;
-    two_segments.segments.push(second);
+    two_segments.segments.push(second.clone());
     Edit {
         records: vec![
             Record::FormatVersion,
@@ -45,6 +45,12 @@ fn one_of_each() -> Edit {
                 keyspace,
                 level: 0,
                 number,
+            },
+            Record::AddSegment {
+                keyspace,
+                level: 15,
+                number,
+                segment: second,
             },
             Record::AddRun {
                 keyspace,
@@ -179,11 +185,12 @@ fn faults_name_their_offset() {
 }
 
 type Spoil = fn(&mut FileMeta);
+type SpoilSegment = fn(&mut SegmentMeta);
 
 #[test]
 fn files_that_contradict_themselves_are_refused() {
     let sound = file(7, b"b", b"c", (4, 9));
-    let spoils: [(&str, Spoil); 7] = [
+    let spoils: [(&str, Spoil); 8] = [
         ("no segments", |file| file.segments.clear()),
         ("13 segments", |file| {
             let segment = file.segments[0].clone();
@@ -193,7 +200,10 @@ fn files_that_contradict_themselves_are_refused() {
             let segment = file.segments[0].clone();
             file.segments.push(segment);
         }),
-        ("end overflows", |file| file.segments[0].offset = u64::MAX),
+        ("end overflows", |file| {
+            file.segments[0].offset = u64::MAX - 4095;
+        }),
+        ("unaligned", |file| file.segments[0].offset = 4097),
         ("tombstones", |file| file.segments[0].tombstones = 11),
         ("keys", |file| file.segments[0].largest = (*b"a").into()),
         ("sequences", |file| file.segments[0].sequence_max = 3),
@@ -209,6 +219,35 @@ fn files_that_contradict_themselves_are_refused() {
             }],
         };
         let error = Edit::decode(&encode(&edit)).expect_err(what);
+        assert!(!error.unsupported);
+    }
+}
+
+#[test]
+fn impossible_segments_are_refused() {
+    let change = |segment: SegmentMeta| Edit {
+        records: vec![Record::AddSegment {
+            keyspace: KeyspaceId(1),
+            level: 1,
+            number: FileNumber(7),
+            segment,
+        }],
+    };
+    let mut sound = file(7, b"b", b"c", (4, 9)).segments.remove(0);
+    sound.offset = 4096;
+    Edit::decode(&encode(&change(sound.clone()))).unwrap();
+    let spoils: [(&str, SpoilSegment); 6] = [
+        ("end overflows", |segment| segment.offset = u64::MAX - 4095),
+        ("unaligned", |segment| segment.offset = 4097),
+        ("entries", |segment| segment.entries = 0),
+        ("tombstones", |segment| segment.tombstones = 11),
+        ("keys", |segment| segment.largest = (*b"a").into()),
+        ("sequences", |segment| segment.sequence_max = 3),
+    ];
+    for (what, spoil) in spoils {
+        let mut segment = sound.clone();
+        spoil(&mut segment);
+        let error = Edit::decode(&encode(&change(segment))).expect_err(what);
         assert!(!error.unsupported);
     }
 }

@@ -9,6 +9,7 @@ mod version;
 use proptest::prelude::*;
 
 use super::*;
+use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{FileNumber, KeyspaceId, Kind, SegmentId, Trailer};
 use crate::options::RecordedOptions;
 use crate::table::{FileMeta, References, SegmentMeta};
@@ -132,7 +133,7 @@ impl History {
             .keys()
             .nth(usize::from(first) % state.keyspaces.len().max(1));
         let level = second % 16;
-        match (verb % 20, keyspace) {
+        match (verb % 21, keyspace) {
             (0, _) | (_, None) => {
                 let id = KeyspaceId(state.last_keyspace.0 + 1 + u32::from(third % 2));
                 let name = format!("keyspace {id}");
@@ -203,6 +204,32 @@ impl History {
             (10..=19, Some(&keyspace)) => {
                 let more = values::change(state, keyspace, [verb % 10, second, third]);
                 records.extend(more);
+            }
+            (20, Some(&keyspace)) => {
+                let deeper = state.keyspaces[&keyspace].levels.iter().zip(0_u8..).skip(1);
+                let files =
+                    deeper.flat_map(|(files, level)| files.values().map(move |it| (level, it)));
+                let mut files = files.filter(|(_, file)| file.segments.len() < SEGMENTS_MAX);
+                if let Some((level, target)) = files.next() {
+                    let mut piece = file(id, &[first], &[first, second], (id, id + 5));
+                    piece.segments[0].offset = target.end().next_multiple_of(4096);
+                    // Half of them refer to a run of their own.
+                    if third % 2 == 0 {
+                        let run = run(id + 1);
+                        records = vec![Record::NextId(id + 2)];
+                        refer(&mut piece, &run, 1);
+                        records.push(Record::AddRun {
+                            keyspace,
+                            file: run,
+                        });
+                    }
+                    records.push(Record::AddSegment {
+                        keyspace,
+                        level,
+                        number: target.number,
+                        segment: piece.segments.remove(0),
+                    });
+                }
             }
             (6, _) => records.push(Record::AddLog(FileNumber(id))),
             (7, _) => {

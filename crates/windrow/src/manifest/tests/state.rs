@@ -4,9 +4,11 @@ use proptest::prelude::*;
 
 use super::super::edit::{Edit, Record};
 use super::super::names::FileName;
-use super::super::state::ManifestState;
+use super::super::state::{Contradiction, ManifestState};
 use super::{History, file, refer, refer_as, run, steps, values};
+use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{FileNumber, KeyspaceId, Kind};
+use crate::table::SegmentMeta;
 use crate::value::ValueFileMeta;
 
 proptest! {
@@ -138,6 +140,131 @@ fn contradictions_are_refused() {
         };
         assert!(sample().apply(&edit).is_err(), "{edit:?}");
     }
+}
+
+/// A segment behind the one of the file in [`sample`], and a record that adds it.
+fn segment(id: u64) -> SegmentMeta {
+    let mut segment = file(id, b"b", b"c", (10, 20)).segments.remove(0);
+    segment.offset = 4096;
+    segment
+}
+
+fn add_segment(segment: SegmentMeta) -> Record {
+    Record::AddSegment {
+        keyspace: KEYSPACE,
+        level: 1,
+        number: FileNumber(5),
+        segment,
+    }
+}
+
+fn apply(state: &mut ManifestState, record: Record) -> Result<(), Contradiction> {
+    let records = vec![record];
+    state.apply(&Edit { records })
+}
+
+// I1, I2
+#[test]
+fn segments_are_added_where_they_can_be() {
+    let added = |state: &ManifestState| state.keyspaces[&KEYSPACE].levels[1][&number(5)].clone();
+    let mut state = sample();
+    apply(&mut state, add_segment(segment(15))).unwrap();
+    assert_eq!(added(&state).segments[1..], [segment(15)]);
+    let mut restored = ManifestState::default();
+    restored.apply(&state.snapshot()).unwrap();
+    assert_eq!(restored, state);
+
+    let elsewhere = |level, number| Record::AddSegment {
+        keyspace: KEYSPACE,
+        level,
+        number: FileNumber(number),
+        segment: segment(15),
+    };
+    let inside = SegmentMeta {
+        offset: 0,
+        ..segment(15)
+    };
+    for record in [
+        elsewhere(1, 6),
+        elsewhere(2, 5),
+        elsewhere(16, 5),
+        Record::AddSegment {
+            keyspace: KeyspaceId(9),
+            level: 1,
+            number: number(5),
+            segment: segment(15),
+        },
+        // Inside the one before.
+        add_segment(inside),
+        // Not handed out yet, or never.
+        add_segment(segment(20)),
+        add_segment(segment(0)),
+    ] {
+        let mut state = sample();
+        assert!(apply(&mut state, record.clone()).is_err(), "{record:?}");
+    }
+
+    // What another database shares, and level 0.
+    for (level, sealed, is_sound) in [(1, false, true), (1, true, false), (0, false, false)] {
+        let mut state = sample();
+        let mut target = file(6, b"x", b"y", (1, 2));
+        target.sealed = sealed;
+        let add = Record::AddFile {
+            keyspace: KEYSPACE,
+            level,
+            file: target,
+        };
+        apply(&mut state, add).unwrap();
+        let outcome = apply(&mut state, elsewhere(level, 6));
+        assert_eq!(outcome.is_ok(), is_sound, "level {level}, sealed {sealed}");
+    }
+
+    // No more than the format has place for.
+    let mut state = sample();
+    for count in 1..SEGMENTS_MAX as u64 {
+        let next = SegmentMeta {
+            offset: 4096 * count,
+            ..segment(15)
+        };
+        apply(&mut state, add_segment(next)).unwrap();
+    }
+    let one_more = SegmentMeta {
+        offset: 1 << 20,
+        ..segment(15)
+    };
+    assert!(apply(&mut state, add_segment(one_more)).is_err());
+}
+
+// I3
+#[test]
+fn what_a_segment_refers_to_counts() {
+    let with_run = |entries| {
+        let mut piece = file(15, b"b", b"c", (10, 20));
+        refer(&mut piece, &run(16), entries);
+        piece.segments[0].offset = 4096;
+        let run = Record::AddRun {
+            keyspace: KEYSPACE,
+            file: run(16),
+        };
+        let records = vec![run, add_segment(piece.segments.remove(0))];
+        Edit { records }
+    };
+    assert!(sample().apply(&with_run(3)).is_err(), "more than there are");
+    let mut without = with_run(1);
+    without.records.remove(0);
+    assert!(sample().apply(&without).is_err());
+    let mut state = sample();
+    state.apply(&with_run(2)).unwrap();
+    let referred = state.keyspaces[&KEYSPACE].values.files[&number(16)].referred;
+    assert_eq!((referred.entries, referred.bytes), (2, 40));
+    values::check(&state);
+    let remove = Record::RemoveFile {
+        keyspace: KEYSPACE,
+        level: 1,
+        number: number(5),
+    };
+    apply(&mut state, remove).unwrap();
+    assert!(!state.files().any(|file| file == RUN));
 }
 
 #[test]
@@ -353,10 +480,6 @@ fn references_must_add_up() {
 #[test]
 fn a_dropped_keyspace_leaves_its_numbers_behind() {
     let mut state = sample();
-    let apply = |state: &mut ManifestState, record| {
-        let records = vec![record];
-        state.apply(&Edit { records })
-    };
     apply(&mut state, Record::DropKeyspace(KEYSPACE)).unwrap();
     assert!(state.keyspaces.is_empty() && state.files().count() == 0);
     assert!(state.is_dropped(KEYSPACE) && !state.is_dropped(KeyspaceId(5)));

@@ -26,7 +26,70 @@ fn numbers(level: &Level) -> Vec<u64> {
     files.map(|file| file.meta.number.0).collect()
 }
 
+/// A file of segments with these ends.
+fn layered(number: u64, ends: &[(&[u8], &[u8])]) -> Shared<FileHandle> {
+    let mut meta = file(number, ends[0].0, ends[0].1, (1, 2));
+    let mut next = meta.segments[0].clone();
+    for (smallest, largest) in &ends[1..] {
+        next.offset += 4096;
+        (next.smallest, next.largest) = ((*smallest).into(), (*largest).into());
+        meta.segments.push(next.clone());
+    }
+    FileHandle::new(meta, Arc::default())
+}
+
 proptest! {
+    /// Files of several segments, whose ends lie in any of them.
+    #[test]
+    fn layers_agree_with_looking_at_every_segment(
+        keys in proptest::collection::btree_set(
+            proptest::collection::vec(0..4u8, 1..6), 0..60),
+        ends in proptest::collection::vec(
+            proptest::collection::vec((0..4usize, 0..4usize), 1..5), 15),
+        probes in proptest::collection::vec(proptest::collection::vec(0..4u8, 1..6), 1..40),
+    ) {
+        let keys: Vec<Vec<u8>> = keys.into_iter().collect();
+        let groups = keys.chunks_exact(4).zip(&ends).zip(1..);
+        let files: Vec<_> = groups.map(|((keys, ends), number)| {
+            let ends: Vec<(&[u8], &[u8])> = ends
+                .iter()
+                .map(|(left, right)| (&keys[*left.min(right)][..], &keys[*left.max(right)][..]))
+                .collect();
+            layered(number, &ends)
+        }).collect();
+        let version = Version::new(vec![Vec::new(), files.clone()]).unwrap();
+        let empty = Level::default();
+        let level = version.levels().get(1).map_or(&empty, |level| &**level);
+        let most = files.iter().map(|file| file.meta.segments.len()).max();
+        prop_assert_eq!(level.layers().len(), most.unwrap_or(0));
+        for (segment, layer) in level.layers().iter().enumerate() {
+            prop_assert_eq!(layer.segment, segment);
+            let members: Vec<usize> = (0..files.len())
+                .filter(|&position| files[position].meta.segments.len() > segment)
+                .collect();
+            let found: Vec<usize> = (0..layer.len()).filter_map(|it| layer.file(it)).collect();
+            prop_assert_eq!(&found, &members);
+            prop_assert_eq!(layer.file(members.len()), None);
+            for key in &probes {
+                let expected = members.iter().position(|&position| {
+                    *files[position].meta.segments[segment].largest >= key[..]
+                });
+                prop_assert_eq!(layer.lower_bound(key), expected.unwrap_or(members.len()));
+            }
+        }
+        for key in &probes {
+            let holds = |file: &&Shared<FileHandle>| {
+                let segments = || file.meta.segments.iter();
+                segments().any(|it| *it.smallest <= key[..])
+                    && segments().any(|it| key[..] <= *it.largest)
+            };
+            prop_assert_eq!(
+                level.find(key).map(|file| file.meta.number),
+                files.iter().find(holds).map(|file| file.meta.number)
+            );
+        }
+    }
+
     #[test]
     fn searches_agree_with_looking_at_every_file(
         keys in proptest::collection::btree_set(
@@ -160,6 +223,32 @@ fn a_file_is_deleted_only_when_dropped_by_all_and_marked() {
     assert_eq!(obsolete.take(), [FileName::Table(FileNumber(1))]);
     drop(new);
     assert!(obsolete.take().is_empty());
+}
+
+// I3
+#[test]
+fn a_file_that_has_grown_stays_for_those_who_hold_it_as_it_was() {
+    let obsolete = Arc::new(Obsolete::default());
+    let short = FileHandle::new(file(1, b"c", b"d", (1, 2)), Arc::clone(&obsolete));
+    short.note_visits(3);
+    let mut meta = short.meta.clone();
+    meta.segments.extend(file(1, b"a", b"e", (3, 4)).segments);
+    let long = short.grown(meta);
+    assert_eq!((short.smallest(), short.largest()), (&b"c"[..], &b"d"[..]));
+    assert_eq!((long.smallest(), long.largest()), (&b"a"[..], &b"e"[..]));
+    assert_eq!((short.visits(), long.visits()), (3, 0));
+    let old = Version::new(vec![Vec::new(), vec![Shared::clone(&short)]]).unwrap();
+    let new = old.apply(&[(1, Shared::clone(&long))], &[(1, FileNumber(1))]);
+    let new = new.unwrap();
+    drop(short);
+    drop(old);
+    assert!(obsolete.take().is_empty());
+    let newest = new.apply(&[], &[(1, FileNumber(1))]).unwrap();
+    long.mark_obsolete();
+    drop((long, newest));
+    assert!(obsolete.take().is_empty(), "a version holds it");
+    drop(new);
+    assert_eq!(obsolete.take(), [FileName::Table(FileNumber(1))]);
 }
 
 /// A keyspace whose table 1 refers to `runs`.
