@@ -1,5 +1,7 @@
 //! Random walks of the merging and the visible cursor against a sorted list.
 
+mod layers;
+
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
