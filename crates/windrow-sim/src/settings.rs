@@ -55,14 +55,15 @@ impl Setting {
             set("compressed", |options| {
                 options.keyspace.medium_order = MediumOrder::Written;
                 options.keyspace.segment_limit = SegmentLimit::Fixed(2);
+                options.keyspace.max_space_amp = f64::INFINITY;
                 options.keyspace.compression = Compression::Lz4;
                 options.keyspace.bits_per_key = 0.0;
                 options.keyspace.block_bytes = 1 << 10;
             }),
             set("one-run", |options| {
                 options.keyspace.medium_in_place = MediumInPlace::LevelBeforeLast;
-                options.keyspace.segment_limit = SegmentLimit::Scaled;
-                options.keyspace.max_space_amp = 1.6;
+                options.keyspace.segment_limit = SegmentLimit::Fixed(12);
+                options.keyspace.max_space_amp = f64::INFINITY;
                 options.keyspace.level0_runs = 1;
                 options.keyspace.size_ratio = 10.0;
                 options.keyspace.block_bytes = 128;
@@ -94,6 +95,8 @@ impl Setting {
                 options.open_files_max = 16;
                 options.background_threads = 4;
                 options.keyspace.file_bytes = 1 << 10;
+                options.keyspace.segment_limit = SegmentLimit::Fixed(12);
+                options.keyspace.max_space_amp = f64::INFINITY;
             }),
         ]
     }
