@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use windrow::vfs::Vfs;
-use windrow::{Db, Error, ErrorKind, Options};
+use windrow::{Db, Error, ErrorKind, Options, SegmentLimit};
 use windrow_sim::disk::{Effect, Event, Fault, Image, OperationKind, Repeat};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
@@ -114,6 +114,73 @@ fn neither_database_can_change_the_other() {
         let disk = disk.crash(CrashPolicy::DropUnsynced);
         assert_eq!(contents(&open(&disk, FOLDER).unwrap()), after);
         assert_eq!(contents(&open(&disk, COPY).unwrap()), own_after);
+    }
+}
+
+/// Both have the same table files, which only the source may append to.
+#[test]
+fn a_source_goes_on_appending_to_files_that_its_checkpoint_shares() {
+    for can_link in [true, false] {
+        let disk = SimDisk::new();
+        disk.set_can_link(can_link);
+        disk.forbid_removal_in_use(".table");
+        let open = |folder: &str| {
+            let mut options = options(&disk, &SteppedRuntime::new(1));
+            options.keyspace.segment_limit = SegmentLimit::Fixed(12);
+            options.keyspace.max_space_amp = f64::INFINITY;
+            Db::open(folder, options).unwrap()
+        };
+        let db = open(FOLDER);
+        write(&db, 0..400);
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        let before = contents(&db);
+        db.checkpoint(COPY).unwrap();
+        let copied = bytes(&disk.image(), COPY);
+
+        // What the source appends lies behind the end that the copy knows.
+        let appends = db.stats().appends;
+        write(&db, 400..550);
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+        assert!(db.stats().appends > appends + 2);
+        let after = contents(&db);
+        let grown = bytes(&disk.image(), COPY);
+        let mut longer = 0;
+        for ((path, bytes), (same, more)) in copied.iter().zip(&grown) {
+            assert_eq!(path, same);
+            assert!(more.starts_with(bytes), "{path:?} has changed");
+            longer += usize::from(more.len() > bytes.len());
+        }
+        assert_eq!((longer > 0, copied.len()), (can_link, grown.len()));
+
+        // The copy reads as before, and appends to none of them.
+        let copy = open(COPY);
+        assert_eq!(contents(&copy), before);
+        assert!(copy.verify().unwrap().is_sound());
+        let own = bytes(&disk.image(), FOLDER);
+        for rounds in 0..6 {
+            write(&copy, 2000 + 100 * rounds..2100 + 100 * rounds);
+            copy.wait_idle().unwrap();
+        }
+        assert!(copy.stats().appends > 0, "it appends to its own");
+        assert_eq!(bytes(&disk.image(), FOLDER), own);
+        let is_shared = |path: &PathBuf| path.extension().is_some_and(|end| end == "table");
+        for (path, bytes) in grown.iter().filter(|(path, _)| is_shared(path)) {
+            if let Ok(left) = disk.image().read(path) {
+                assert!(left == *bytes, "{path:?} has changed");
+            }
+        }
+        let own_after = contents(&copy);
+        copy.close().unwrap();
+        assert_eq!(contents(&db), after);
+        assert!(db.verify().unwrap().is_sound());
+        db.close().unwrap();
+        for (folder, expected) in [(FOLDER, &after), (COPY, &own_after)] {
+            let db = open(folder);
+            assert_eq!(contents(&db), *expected);
+            assert!(db.verify().unwrap().is_sound());
+        }
     }
 }
 

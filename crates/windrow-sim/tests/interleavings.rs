@@ -8,13 +8,16 @@
 )]
 #![cfg(not(any(loom, shuttle)))]
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use windrow::vfs::{File, LockGuard, OpenMode, Vfs};
-use windrow::{Db, ErrorKind, Options};
+use windrow::{Db, ErrorKind, Options, SegmentLimit};
 use windrow_sim::{SimDisk, SteppedRuntime};
 
 /// Holds the first thread that comes by until it is opened.
@@ -23,16 +26,27 @@ struct Gate {
     /// Whether somebody has come, and whether he may go on.
     state: Mutex<(bool, bool)>,
     changed: Condvar,
+    /// How many may pass before.
+    free: AtomicUsize,
 }
 
 impl Gate {
     fn pass(&self) {
+        let one_less = |free: usize| free.checked_sub(1);
+        let is_free = self.free.fetch_update(Relaxed, Relaxed, one_less);
+        if is_free.is_ok() {
+            return;
+        }
         let mut state = self.state.lock().unwrap();
         state.0 = true;
         self.changed.notify_all();
         while !state.1 {
             state = self.changed.wait(state).unwrap();
         }
+    }
+
+    fn has_somebody(&self) -> bool {
+        self.state.lock().unwrap().0
     }
 
     fn wait_for_somebody(&self) {
@@ -51,11 +65,20 @@ impl Gate {
 /// The name of the thread that a [`GatedDisk`] holds.
 const HELD: &str = "held";
 
-/// A disk on which one thread is held before it creates a table.
+/// A disk on which one thread is held before it creates a table or appends to one.
 #[derive(Debug)]
 struct GatedDisk {
     disk: SimDisk,
     gate: Arc<Gate>,
+}
+
+impl GatedDisk {
+    fn hold(&self, path: &Path) {
+        let is_table = path.extension().is_some_and(|kind| kind == "table");
+        if is_table && thread::current().name() == Some(HELD) {
+            self.gate.pass();
+        }
+    }
 }
 
 impl Vfs for GatedDisk {
@@ -64,14 +87,14 @@ impl Vfs for GatedDisk {
     }
 
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>> {
-        let is_table = path.extension().is_some_and(|kind| kind == "table");
-        if is_table && thread::current().name() == Some(HELD) {
-            self.gate.pass();
-        }
+        self.hold(path);
         self.disk.create(path)
     }
 
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn File>> {
+        if mode == OpenMode::ReadWrite {
+            self.hold(path);
+        }
         self.disk.open(path, mode)
     }
 
@@ -160,6 +183,80 @@ fn closing_waits_for_the_jobs_that_callers_run() {
     let value = again.keyspace("k").unwrap().get("key 7").unwrap();
     assert_eq!(value.as_deref(), Some(&b"value 2"[..]));
     assert!(again.verify().unwrap().is_sound());
+}
+
+/// One merge is held at a table or an append, while others go on in the same levels.
+#[test]
+fn merges_keep_out_of_the_way_of_one_that_appends() {
+    let (mut held_up, mut beside) = (0, 0);
+    for fill in 4..24_u64 {
+        let disk = SimDisk::new();
+        let gate = Arc::new(Gate::default());
+        gate.free.store(usize::try_from(fill % 7).unwrap(), Relaxed);
+        let gated = GatedDisk {
+            disk: disk.clone(),
+            gate: Arc::clone(&gate),
+        };
+        let runtime = SteppedRuntime::new(fill);
+        let mut options = small(Arc::new(gated)).with_runtime(Arc::new(runtime.clone()));
+        options.background_threads = 4;
+        options.keyspace.size_ratio = 2.0;
+        options.keyspace.segment_limit = SegmentLimit::Fixed(12);
+        options.keyspace.max_space_amp = f64::INFINITY;
+        let db = Db::open("/data/db", options).unwrap();
+        let keyspace = db.keyspace("k").unwrap();
+        let mut model = BTreeMap::new();
+        let mut write = |round: u64| {
+            for step in 0..60 {
+                let key = (round * 60 + step).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+                let (key, value) = (key % 500, round * 60 + step);
+                keyspace
+                    .insert(key.to_be_bytes(), [value; 6].map(u64::to_be_bytes).concat())
+                    .unwrap();
+                model.insert(key, value);
+            }
+            model.clone()
+        };
+        for round in 0..fill {
+            write(round);
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+        }
+        write(100);
+        db.flush().unwrap();
+        write(101);
+        db.flush().unwrap();
+        let appends = db.stats().appends;
+        let merging = held(&db, Db::wait_idle);
+        while !gate.has_somebody() && !merging.is_finished() {
+            thread::yield_now();
+        }
+        held_up += u32::from(!merging.is_finished());
+        let merges = db.stats().merges;
+        let check = |model: &BTreeMap<u64, u64>| {
+            let found = keyspace.iter().unwrap().map(|entry| {
+                let (key, value) = entry.unwrap();
+                let number = |bytes: &[u8]| u64::from_be_bytes(bytes[..8].try_into().unwrap());
+                (number(&key), number(&value))
+            });
+            assert!(found.eq(model.iter().map(|(key, value)| (*key, *value))));
+            assert!(db.verify().unwrap().is_sound());
+        };
+        for round in 200..204 {
+            let model = write(round);
+            db.flush().unwrap();
+            runtime.run_until_idle(1000);
+            check(&model);
+        }
+        beside += db.stats().merges - merges;
+        gate.open();
+        merging.join().unwrap().unwrap();
+        let model = write(300);
+        db.wait_idle().unwrap();
+        check(&model);
+        assert!(db.stats().appends > appends);
+    }
+    assert!(held_up > 10 && beside > 10, "{held_up} and {beside}");
 }
 
 #[test]

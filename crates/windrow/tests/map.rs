@@ -8,7 +8,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use windrow::{BlockSource, Compression, Db, KeyspaceOptions, Options};
+use windrow::{BlockSource, Compression, Db, KeyspaceOptions, Options, SegmentLimit};
 
 use common::Random;
 
@@ -23,11 +23,12 @@ fn tiny(compression: Compression) -> KeyspaceOptions {
     options
 }
 
-fn check(source: BlockSource, compression: Compression) {
+fn check(source: BlockSource, keyspace: KeyspaceOptions) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let mut options = Options::default();
     options.block_source = source;
-    options.keyspace = tiny(compression);
+    options.keyspace = keyspace;
+    let mut appends = 0;
     let mut model: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
     let mut random = Random(7);
     for round in 0..4 {
@@ -71,11 +72,13 @@ fn check(source: BlockSource, compression: Compression) {
         assert!(some.iter().map(|(key, value)| (key, value)).eq(expected));
         let report = db.verify().unwrap();
         assert!(report.is_sound(), "{:?}", report.damage);
+        appends += db.stats().appends;
         if round % 2 == 0 {
             db.wait_idle().unwrap();
             db.close().unwrap();
         }
     }
+    appends
 }
 
 /// Large merges are cut into parts that several threads carry out; nothing shows but the count.
@@ -133,21 +136,32 @@ fn merging_by_hand_sheds_tombstones() {
 
 #[test]
 fn mapped() {
-    check(BlockSource::Mapped, Compression::None);
+    check(BlockSource::Mapped, tiny(Compression::None));
 }
 
 #[test]
 fn buffered() {
-    check(BlockSource::Buffered, Compression::None);
+    check(BlockSource::Buffered, tiny(Compression::None));
 }
 
 #[test]
 fn compressed() {
-    check(BlockSource::Mapped, Compression::Lz4);
+    check(BlockSource::Mapped, tiny(Compression::Lz4));
+}
+
+#[test]
+fn appended() {
+    for source in [BlockSource::Mapped, BlockSource::Buffered] {
+        let mut options = tiny(Compression::None);
+        options.segment_limit = SegmentLimit::Fixed(12);
+        options.max_space_amp = f64::INFINITY;
+        let appends = check(source, options);
+        assert!(appends > 9, "{appends}");
+    }
 }
 
 #[cfg(feature = "zstd")]
 #[test]
 fn a_keyspace_is_a_map_when_zstd_packs_its_blocks() {
-    check(BlockSource::Buffered, Compression::Zstd);
+    check(BlockSource::Buffered, tiny(Compression::Zstd));
 }

@@ -1,0 +1,268 @@
+//! Merges that append to table files: the answers stay, whatever is appended, made one again, or fails.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use windrow::{BlockSource, Db, Keyspace, Options, Result, SegmentLimit, Stats, View};
+use windrow_sim::disk::{AfterFailedSync, Effect, Fault, OperationKind};
+use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
+
+const FOLDER: &str = "/data/db";
+
+type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// Options under which a few entries make several levels of files with many segments.
+fn options(disk: &SimDisk, runtime: &SteppedRuntime) -> Options {
+    let mut options = Options::default()
+        .with_vfs(Arc::new(disk.clone()))
+        .with_runtime(Arc::new(runtime.clone()));
+    options.block_source = BlockSource::Buffered;
+    options.keyspace.memtable_bytes = 4 << 10;
+    options.keyspace.file_bytes = 4 << 10;
+    options.keyspace.base_bytes = 8 << 10;
+    options.keyspace.level0_runs = 4;
+    options.keyspace.block_bytes = 256;
+    options.keyspace.size_ratio = 4.0;
+    options.keyspace.segment_limit = SegmentLimit::Fixed(12);
+    options.keyspace.max_space_amp = f64::INFINITY;
+    options
+}
+
+fn open(disk: &SimDisk, runtime: &SteppedRuntime) -> (Db, Keyspace) {
+    let db = Db::open(FOLDER, options(disk, runtime)).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    (db, keyspace)
+}
+
+/// Writes the steps of a round to `keyspace` and `model`; some are removals.
+fn write(keyspace: &Keyspace, model: &mut Contents, round: u64) {
+    for step in 0..100 {
+        let mixed = (round * 100 + step).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33;
+        let key = format!("key{:04}", mixed % 700).into_bytes();
+        if mixed.is_multiple_of(5) {
+            keyspace.remove(&key).unwrap();
+            model.remove(&key);
+        } else {
+            let value = format!("{round}-{step}").repeat(6).into_bytes();
+            keyspace.insert(&key, &value).unwrap();
+            model.insert(key, value);
+        }
+    }
+}
+
+fn contents(keyspace: &Keyspace) -> Contents {
+    let entries = keyspace.iter().unwrap();
+    entries.collect::<Result<_>>().unwrap()
+}
+
+fn check(db: &Db, keyspace: &Keyspace, model: &Contents) {
+    assert!(contents(keyspace) == *model);
+    for number in 0..700 {
+        let key = format!("key{number:04}").into_bytes();
+        assert_eq!(keyspace.get(&key).unwrap().as_ref(), model.get(&key));
+    }
+    let report = db.verify().unwrap();
+    assert!(report.is_sound(), "{:?}", report.damage);
+}
+
+/// How many segments there are beside the first of each file.
+fn more_segments(stats: &Stats) -> usize {
+    let levels = stats.keyspaces[0].levels.iter();
+    levels.map(|level| level.segments - level.files).sum()
+}
+
+#[test]
+fn answers_stay_through_appends_and_reopening() {
+    let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
+    let (mut db, mut keyspace) = open(&disk, &runtime);
+    let mut model = Contents::new();
+    let mut snapshots: Vec<(View, Contents)> = Vec::new();
+    let (mut appends, mut squeezed, mut most) = (0, 0, 0);
+    for round in 0..60 {
+        write(&keyspace, &mut model, round);
+        if round % 2 == 0 {
+            db.wait_idle().unwrap();
+        }
+        if round % 7 == 0 {
+            let view = keyspace.at(&db.snapshot()).unwrap();
+            snapshots.push((view, model.clone()));
+        }
+        check(&db, &keyspace, &model);
+        for (view, model) in &snapshots {
+            let seen: Contents = view.iter().unwrap().collect::<Result<_>>().unwrap();
+            assert!(seen == *model);
+            for number in (0..700).step_by(13) {
+                let key = format!("key{number:04}").into_bytes();
+                assert_eq!(view.get(&key).unwrap().as_ref(), model.get(&key));
+            }
+        }
+        let stats = db.stats();
+        most = most.max(more_segments(&stats));
+        if round % 20 == 19 {
+            snapshots.clear();
+            appends += stats.appends;
+            squeezed += stats.squeeze_bytes_written;
+            drop(keyspace);
+            db.close().unwrap();
+            (db, keyspace) = open(&disk, &runtime);
+            assert_eq!(more_segments(&db.stats()), more_segments(&stats));
+            check(&db, &keyspace, &model);
+        }
+    }
+    assert!(
+        appends > 30 && squeezed > 0 && most > 10,
+        "{appends}, {squeezed}, {most}"
+    );
+}
+
+#[test]
+fn range_reads_make_files_and_runs_one_again() {
+    let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
+    let (db, keyspace) = open(&disk, &runtime);
+    let mut model = Contents::new();
+    for round in 0..25 {
+        write(&keyspace, &mut model, round);
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+    }
+    // Without reads nothing is made one.
+    let before = db.stats();
+    let level0 = |stats: &Stats| stats.keyspaces[0].levels[0].files;
+    assert!(level0(&before) > 0 && more_segments(&before) > 2);
+    runtime.advance(Duration::from_secs(9));
+    runtime.run_until_idle(1000);
+    assert_eq!(
+        db.stats().squeeze_bytes_written,
+        before.squeeze_bytes_written
+    );
+
+    let runs_per_seek = || {
+        let before = db.stats();
+        for number in (0..700).step_by(10) {
+            let key = format!("key{number:04}").into_bytes();
+            let mut cursor = keyspace.cursor().unwrap();
+            let found = cursor.seek(&key).unwrap().then(|| cursor.key().to_vec());
+            assert_eq!(
+                found.as_ref(),
+                model.range(key..).next().map(|(key, _)| key)
+            );
+        }
+        let after = db.stats();
+        let (seeks, visited) = (
+            after.seeks - before.seeks,
+            after.runs_visited - before.runs_visited,
+        );
+        assert_eq!(seeks, 70);
+        visited as f64 / seeks as f64
+    };
+    let first = runs_per_seek();
+    let mut last = first;
+    for _ in 0..20 {
+        last = runs_per_seek();
+        runtime.advance(Duration::from_secs(2));
+        runtime.run_until_idle(1000);
+    }
+    let after = db.stats();
+    assert!(after.squeeze_bytes_written > before.squeeze_bytes_written);
+    assert!(after.squeeze_bytes_read >= after.squeeze_bytes_written);
+    assert_eq!((level0(&after), more_segments(&after)), (0, 0));
+    assert!(last < first / 1.5, "{first} and then {last} runs a seek");
+    check(&db, &keyspace, &model);
+}
+
+/// What a failed append has left is free space: the file is as it was, and the next append is right.
+#[test]
+fn a_failed_append_changes_no_answer() {
+    use AfterFailedSync::{Durable, LostAtCrash, Reverted};
+    let plans = [
+        (OperationKind::Open, Effect::Io, LostAtCrash),
+        (OperationKind::Write, Effect::Io, LostAtCrash),
+        (OperationKind::Write, Effect::NoSpace, LostAtCrash),
+        (OperationKind::Sync, Effect::Io, LostAtCrash),
+        (OperationKind::Sync, Effect::Io, Reverted),
+        (OperationKind::Sync, Effect::Io, Durable),
+    ];
+    for (kind, effect, after) in plans {
+        let (mut failed, mut written_over) = (0, 0);
+        for rounds in 8..16 {
+            for at in 0.. {
+                let fault = Fault {
+                    effect,
+                    after,
+                    ..Fault::io(kind, at)
+                };
+                match with_fault(rounds, fault) {
+                    Outcome::NoFault => break,
+                    Outcome::Elsewhere => {}
+                    Outcome::Append { again } => {
+                        failed += 1;
+                        written_over += u32::from(again);
+                    }
+                }
+            }
+        }
+        assert!(failed > 2, "{kind:?}, {effect:?}, {after:?}: {failed}");
+        assert!(written_over > 0, "{kind:?}, {effect:?}, {after:?}");
+    }
+}
+
+enum Outcome {
+    NoFault,
+    Elsewhere,
+    /// It hit an append, and whether the same file was appended to again.
+    Append {
+        again: bool,
+    },
+}
+
+/// Lets the fault come to merges after so many rounds of writes.
+fn with_fault(rounds: u64, fault: Fault) -> Outcome {
+    let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
+    let (db, keyspace) = open(&disk, &runtime);
+    let mut model = Contents::new();
+    let (sender, synced) = channel();
+    disk.on_change(move |event, _| {
+        let is_table = event.path.extension().is_some_and(|end| end == "table");
+        if is_table && event.kind == OperationKind::Sync {
+            sender.send(event.path.clone()).unwrap();
+        }
+    });
+    for round in 0..rounds {
+        write(&keyspace, &mut model, round);
+        db.wait_idle().unwrap();
+    }
+    for round in rounds..rounds + 4 {
+        write(&keyspace, &mut model, round);
+    }
+    disk.set_faults(vec![fault]);
+    let outcome = db.wait_idle();
+    let Some(hit) = disk.fault_log().pop() else {
+        return Outcome::NoFault;
+    };
+    let before: BTreeSet<PathBuf> = synced.try_iter().collect();
+    let own = |path: &&PathBuf| hit.contains(path.to_str().unwrap());
+    let Some(path) = before.iter().find(own).filter(|_| outcome.is_err()) else {
+        return Outcome::Elsewhere;
+    };
+    check(&db, &keyspace, &model);
+    disk.set_faults(Vec::new());
+    db.wait_idle().unwrap();
+    let again = synced.try_iter().any(|other| other == *path);
+    check(&db, &keyspace, &model);
+    db.persist().unwrap();
+    let crashed = disk.crash(CrashPolicy::DropUnsynced);
+    for disk in [crashed, disk.end_process()] {
+        let (db, keyspace) = open(&disk, &runtime);
+        check(&db, &keyspace, &model);
+        let mut model = model.clone();
+        write(&keyspace, &mut model, 99);
+        db.wait_idle().unwrap();
+        check(&db, &keyspace, &model);
+    }
+    Outcome::Append { again }
+}
