@@ -39,6 +39,7 @@ mod options;
 mod policy;
 mod read;
 pub mod runtime;
+pub mod simulation;
 mod table;
 mod value;
 pub mod vfs;

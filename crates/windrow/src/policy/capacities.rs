@@ -176,7 +176,7 @@ fn capacity(base_bytes: u64, size_ratio: f64, scaling: f64, level_count: usize, 
 }
 
 /// The whole part of a number that is not negative, at most `u64::MAX`.
-pub(super) fn whole(number: f64) -> u64 {
+pub(crate) fn whole(number: f64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -33,6 +33,16 @@ impl<K: Ord + Clone> OutputCutter<K> {
         }
     }
 
+    /// The largest keys of the files below, ascending.
+    pub(crate) fn ends(&self) -> &[K] {
+        &self.ends
+    }
+
+    /// How long a new file becomes where the last key asked is.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        self.zones.file_bytes()
+    }
+
     /// Where `key` goes, before which the output holds `bytes` of one file.
     ///
     /// To be asked once for every user key, in ascending order and before its first version is

@@ -24,6 +24,7 @@ const LAYERS: &[(&str, u32)] = &[
     ("policy", 3),
     ("read", 4),
     ("compact", 4),
+    ("simulation", 4),
     ("flush", 4),
     ("collect", 4),
     ("engine", 5),

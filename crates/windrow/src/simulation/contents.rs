@@ -1,0 +1,179 @@
+//! What segments hold, as expectations.
+//!
+//! Keys fall into classes of about the same popularity; those of a class lie evenly over the key space, and a
+//! segment's are taken to lie evenly over its range. Of a class with D keys in a range, a segment knows
+//! how many *inserts* it has, each of another key, and how many *draws*, each of any of the D keys. Both add
+//! up when segments are merged, and tell how many different keys there are: those hit by y draws are
+//! `D (1 - exp(-y/D))`, inserted or not. So what is superseded needs no state of its own, and the
+//! expectation is exact for any order of merges.
+//!
+//! Of the keys that were drawn, some are *tombstones*, and some are *absent*: tombstones that a merge
+//! has left out.
+
+use std::ops::AddAssign;
+
+/// The smallest and the largest key of something, inclusive; keys are parts of the key space in units of 2^-64.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) smallest: u64,
+    pub(super) largest: u64,
+}
+
+impl Span {
+    /// All keys.
+    pub(super) const ALL: Self = Self {
+        smallest: 0,
+        largest: u64::MAX,
+    };
+
+    /// Its part of the key space.
+    pub(super) fn width(self) -> f64 {
+        ((self.largest - self.smallest) as f64 + 1.0) * 0.5_f64.powi(64)
+    }
+}
+
+/// Keys that are drawn about as often.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Class {
+    /// How many there are in the whole key space.
+    pub(super) keys: f64,
+    /// Which part of all draws are of them.
+    pub(super) drawn: f64,
+}
+
+/// All keys.
+#[derive(Debug, Clone)]
+pub(super) struct Universe {
+    pub(super) classes: Box<[Class]>,
+    pub(super) keys: f64,
+}
+
+/// What a segment or a part of one holds of a class.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Mass {
+    pub(super) inserts: f64,
+    pub(super) draws: f64,
+    pub(super) tombstones: f64,
+    pub(super) absent: f64,
+}
+
+impl Mass {
+    /// The part of it that lies in a part of its range.
+    pub(super) fn part(self, part: f64) -> Self {
+        Self {
+            inserts: self.inserts * part,
+            draws: self.draws * part,
+            tombstones: self.tombstones * part,
+            absent: self.absent * part,
+        }
+    }
+
+    /// Puts `older` below it, over `keys` keys.
+    pub(super) fn put_over(&mut self, older: Self, keys: f64) {
+        if older.tombstones + older.absent > 0.0 {
+            let untouched = (-self.draws / keys).exp();
+            self.tombstones += older.tombstones * untouched;
+            self.absent += older.absent * untouched;
+        }
+        self.inserts += older.inserts;
+        self.draws += older.draws;
+    }
+
+    /// The entries that it has, tombstones included, over `keys` keys.
+    pub(super) fn entries(self, keys: f64) -> f64 {
+        if self.draws <= 0.0 {
+            return self.inserts - self.absent;
+        }
+        let hit = -(-self.draws / keys).exp_m1();
+        self.inserts + (keys - self.inserts).max(0.0) * hit - self.absent
+    }
+
+    /// Leaves its tombstones out.
+    pub(super) fn spend(&mut self) {
+        self.absent += std::mem::take(&mut self.tombstones);
+    }
+}
+
+impl AddAssign for Mass {
+    /// Of ranges side by side.
+    fn add_assign(&mut self, beside: Self) {
+        self.inserts += beside.inserts;
+        self.draws += beside.draws;
+        self.tombstones += beside.tombstones;
+        self.absent += beside.absent;
+    }
+}
+
+/// What is counted of entries.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Count {
+    pub(super) entries: f64,
+    pub(super) tombstones: f64,
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.entries += other.entries;
+        self.tombstones += other.tombstones;
+    }
+}
+
+impl Count {
+    pub(super) fn part(self, part: f64) -> Self {
+        Self {
+            entries: self.entries * part,
+            tombstones: self.tombstones * part,
+        }
+    }
+}
+
+/// A segment: where it is, and its mass of each class.
+#[derive(Debug, Clone)]
+pub(super) struct Segment {
+    pub(super) span: Span,
+    pub(super) masses: Box<[Mass]>,
+    pub(super) count: Count,
+}
+
+impl Universe {
+    pub(super) fn new(classes: Vec<Class>) -> Self {
+        let keys = classes.iter().map(|class| class.keys).sum();
+        Self {
+            classes: classes.into(),
+            keys,
+        }
+    }
+
+    /// What so many inserts and draws make, of which a part are deletions, over `span`.
+    pub(super) fn written(&self, span: Span, inserts: f64, draws: f64, deletes: f64) -> Segment {
+        let width = span.width();
+        let mass = |class: &Class| {
+            let keys = class.keys * width;
+            let draws = draws * class.drawn;
+            let hit = keys * -(-draws / keys).exp_m1();
+            Mass {
+                inserts: inserts * class.keys / self.keys,
+                draws,
+                tombstones: hit * deletes,
+                absent: 0.0,
+            }
+        };
+        let masses: Box<[Mass]> = self.classes.iter().map(mass).collect();
+        let count = self.count(&masses, width);
+        Segment {
+            span,
+            masses,
+            count,
+        }
+    }
+
+    /// The entries of `masses` over a part of the key space.
+    pub(super) fn count(&self, masses: &[Mass], width: f64) -> Count {
+        let mut count = Count::default();
+        for (class, mass) in self.classes.iter().zip(masses) {
+            count.entries += mass.entries(class.keys * width);
+            count.tombstones += mass.tombstones;
+        }
+        count
+    }
+}

@@ -1,0 +1,129 @@
+//! What is simulated: which keys are written how often, how large entries are, and under which options.
+
+use super::contents::{Class, Universe};
+use crate::options::KeyspaceOptions;
+
+/// How the keys of a load are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum KeyDistribution {
+    /// Inserts come in random order, and each key is as likely to be drawn as any other.
+    #[default]
+    Uniform,
+    /// Inserts come in random order; the key of rank r is drawn in proportion to r to the power of minus
+    /// the exponent, and ranks are strewn over the key space.
+    Zipfian {
+        /// 0.99 in YCSB; above 0.
+        exponent: f64,
+    },
+    /// Inserts come in the order of the keys; draws are uniform.
+    Sequential,
+}
+
+/// A load: first inserts, each of a new key, then draws of any key.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct Load {
+    /// Different keys, at least 1.
+    pub keys: u64,
+    /// How many of them are inserted first, each once; at most `keys`.
+    pub inserts: u64,
+    /// How many writes of a drawn key come behind.
+    pub draws: u64,
+    /// The part of the draws that delete their key; the others give it a value.
+    pub deletes: f64,
+    /// How keys are chosen.
+    pub distribution: KeyDistribution,
+    /// Bytes of a key.
+    pub key_bytes: u64,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Seeks of cursors to a random place for each write.
+    pub seeks_per_write: f64,
+    /// The options of the keyspace.
+    pub options: KeyspaceOptions,
+}
+
+impl Load {
+    /// Inserts of `bytes` of keys and values in random order, with entries of 16 and 100 bytes.
+    pub fn inserts(bytes: u64, options: KeyspaceOptions) -> Self {
+        let (key_bytes, value_bytes) = (16, 100);
+        let keys = (bytes / (key_bytes + value_bytes)).max(1);
+        Self {
+            keys,
+            inserts: keys,
+            draws: 0,
+            deletes: 0.0,
+            distribution: KeyDistribution::Uniform,
+            key_bytes,
+            value_bytes,
+            seeks_per_write: 0.0,
+            options,
+        }
+    }
+
+    /// The same, and behind it `times` as many draws.
+    #[must_use]
+    pub fn overwritten(mut self, times: f64) -> Self {
+        self.draws = crate::policy::whole(self.keys as f64 * times);
+        self
+    }
+
+    /// Bytes of an entry that has a value.
+    pub fn entry_bytes(&self) -> u64 {
+        self.key_bytes + self.value_bytes
+    }
+
+    /// All writes.
+    pub fn writes(&self) -> u64 {
+        self.inserts + self.draws
+    }
+
+    /// The keys by how often they are drawn.
+    pub(super) fn universe(&self) -> Universe {
+        let keys = self.keys as f64;
+        let KeyDistribution::Zipfian { exponent } = self.distribution else {
+            return Universe::new(vec![Class { keys, drawn: 1.0 }]);
+        };
+        // By ranks from one power of two to the next.
+        let mut classes = Vec::new();
+        let mut first = 1.0;
+        while first <= keys {
+            let end = f64::min(first * 2.0, keys + 1.0);
+            classes.push(Class {
+                keys: end - first,
+                drawn: weight(first, end, exponent),
+            });
+            first = end;
+        }
+        let all: f64 = classes.iter().map(|class| class.drawn).sum();
+        for class in &mut classes {
+            class.drawn /= all;
+        }
+        Universe::new(classes)
+    }
+}
+
+/// How many of the first ranks are summed up one by one.
+const SUMMED: f64 = 1024.0;
+
+/// The sum of rank to the power of minus `exponent` from `first` to before `end`.
+fn weight(first: f64, end: f64, exponent: f64) -> f64 {
+    if end <= SUMMED {
+        let mut sum = 0.0;
+        let mut rank = first;
+        while rank < end {
+            sum += rank.powf(-exponent);
+            rank += 1.0;
+        }
+        return sum;
+    }
+    let (from, to) = (first - 0.5, end - 0.5);
+    let power = 1.0 - exponent;
+    if power.abs() < 1e-9 {
+        (to / from).ln()
+    } else {
+        (to.powf(power) - from.powf(power)) / power
+    }
+}

@@ -1,0 +1,191 @@
+//! A merge on numbers: what its output holds, and to which files it goes.
+//!
+//! The ends of all segments that take part, and of files below, divide the keys into *cells*. In each, every
+//! segment lies evenly, so what is left of them together is known; and only where a cell begins, or a file
+//! is full, can the output go elsewhere.
+
+use super::contents::{Count, Mass, Segment, Span, Universe};
+use crate::base::FileNumber;
+use crate::policy::{DeeperLevels, OutputCutter};
+
+/// Less than so many entries are none.
+const ENTRIES_MIN: f64 = 0.5;
+
+/// A part of the output: a segment, new or to be appended to a file.
+#[derive(Debug)]
+pub(super) struct Piece {
+    pub(super) target: Option<FileNumber>,
+    pub(super) segment: Segment,
+}
+
+/// Bytes on disk of entries.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EntrySizes {
+    pub(super) value: f64,
+    pub(super) tombstone: f64,
+}
+
+impl EntrySizes {
+    pub(super) fn bytes(self, count: Count) -> f64 {
+        (count.entries - count.tombstones) * self.value + count.tombstones * self.tombstone
+    }
+}
+
+/// A merge under way.
+pub(super) struct Merge<'a> {
+    pub(super) universe: &'a Universe,
+    pub(super) sizes: EntrySizes,
+    pub(super) cutter: OutputCutter<u64>,
+    pub(super) deeper: DeeperLevels<u64>,
+    present: Piece,
+    pieces: Vec<Piece>,
+}
+
+impl<'a> Merge<'a> {
+    pub(super) fn new(
+        universe: &'a Universe,
+        sizes: EntrySizes,
+        cutter: OutputCutter<u64>,
+        deeper: DeeperLevels<u64>,
+    ) -> Self {
+        Self {
+            universe,
+            sizes,
+            cutter,
+            deeper,
+            present: empty(universe, None),
+            pieces: Vec::new(),
+        }
+    }
+
+    /// Merges `sources`, newest first. Cells begin at each of `begins`, too, which ascend.
+    pub(super) fn run(mut self, sources: &[&Segment], begins: &mut Vec<u64>) -> Vec<Piece> {
+        for source in sources {
+            begins.push(source.span.smallest);
+            begins.extend(source.span.largest.checked_add(1));
+        }
+        begins.sort_unstable();
+        begins.dedup();
+        let mut by_begin: Vec<usize> = (0..sources.len()).collect();
+        by_begin.sort_by_key(|&source| sources[source].span.smallest);
+        let mut waiting = by_begin.into_iter().peekable();
+        // Sources that reach into the present cell, newest first.
+        let mut active: Vec<usize> = Vec::new();
+        let mut masses = vec![Mass::default(); self.universe.classes.len()];
+        for (position, &smallest) in begins.iter().enumerate() {
+            let next = begins.get(position + 1);
+            let largest = next.map_or(u64::MAX, |next| next - 1);
+            active.retain(|&source| sources[source].span.largest >= smallest);
+            while let Some(source) =
+                waiting.next_if(|&source| sources[source].span.smallest <= smallest)
+            {
+                let place = active.partition_point(|&other| other < source);
+                active.insert(place, source);
+            }
+            if active.is_empty() {
+                continue;
+            }
+            let span = Span { smallest, largest };
+            let covering = active.iter().map(|&source| sources[source]);
+            let count = self.unite(covering, span, &mut masses);
+            self.write(span, &masses, count);
+        }
+        self.close(None);
+        self.pieces
+    }
+
+    /// What the segments `covering` a cell, newest first, come to in it.
+    fn unite<'s>(
+        &mut self,
+        covering: impl Iterator<Item = &'s Segment>,
+        span: Span,
+        masses: &mut [Mass],
+    ) -> Count {
+        masses.fill(Mass::default());
+        let width = span.width();
+        for segment in covering {
+            let part = width / segment.span.width();
+            let classes = self.universe.classes.iter().zip(&segment.masses);
+            for (mass, (class, own)) in masses.iter_mut().zip(classes) {
+                mass.put_over(own.part(part), class.keys * width);
+            }
+        }
+        let has_tombstones = masses.iter().any(|mass| mass.tombstones > 0.0);
+        if has_tombstones && !self.deeper.may_hold(&span.smallest) {
+            for mass in masses.iter_mut() {
+                mass.spend();
+            }
+        }
+        self.universe.count(masses, width)
+    }
+
+    /// Writes a cell.
+    fn write(&mut self, span: Span, masses: &[Mass], count: Count) {
+        let (width, bytes) = (span.width(), self.sizes.bytes(count));
+        let mut smallest = span.smallest;
+        loop {
+            let held = self.sizes.bytes(self.present.segment.count);
+            let place = self
+                .cutter
+                .place(&smallest, crate::policy::whole(held.round()));
+            if place.begins {
+                self.close(place.target);
+            }
+            self.present.target = place.target;
+            let held = self.sizes.bytes(self.present.segment.count);
+            let room = (self.cutter.file_bytes() as f64 - held).max(1.0);
+            let rest = Span {
+                smallest,
+                largest: span.largest,
+            };
+            let rest_bytes = bytes * (rest.width() / width);
+            let ends = if place.target.is_some() || rest_bytes <= room {
+                span.largest
+            } else {
+                let keys = (span.largest - smallest) as f64 * (room / rest_bytes);
+                (smallest + crate::policy::whole(keys)).min(span.largest)
+            };
+            let own = Span {
+                smallest,
+                largest: ends,
+            };
+            self.add(own, masses, count, own.width() / width);
+            if ends == span.largest {
+                return;
+            }
+            smallest = ends + 1;
+        }
+    }
+
+    fn add(&mut self, span: Span, masses: &[Mass], count: Count, part: f64) {
+        let segment = &mut self.present.segment;
+        if segment.count.entries <= 0.0 {
+            segment.span.smallest = span.smallest;
+        }
+        segment.span.largest = span.largest;
+        segment.count += count.part(part);
+        for (held, own) in segment.masses.iter_mut().zip(masses) {
+            *held += own.part(part);
+        }
+    }
+
+    /// Ends the present piece, and goes on for `target`.
+    fn close(&mut self, target: Option<FileNumber>) {
+        let next = empty(self.universe, target);
+        let piece = std::mem::replace(&mut self.present, next);
+        if piece.segment.count.entries >= ENTRIES_MIN {
+            self.pieces.push(piece);
+        }
+    }
+}
+
+fn empty(universe: &Universe, target: Option<FileNumber>) -> Piece {
+    Piece {
+        target,
+        segment: Segment {
+            span: Span::ALL,
+            masses: vec![Mass::default(); universe.classes.len()].into(),
+            count: Count::default(),
+        },
+    }
+}

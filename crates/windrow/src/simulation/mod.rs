@@ -1,0 +1,170 @@
+//! Layer 4: the policy carried out on sizes, so that a load is known before there is a disk for it.
+//!
+//! The very code that decides for a database decides here, on expectations in place of entries: a memtable
+//! is full, it is flushed, and jobs run until none is due. What a petabyte costs so takes seconds.
+//!
+//! Owns what a [`Load`] is and what an [`Outcome`] tells. No I/O, no randomness: a load has one outcome.
+
+mod contents;
+mod load;
+mod merge;
+mod outcome;
+mod tree;
+
+use contents::Span;
+pub use load::{KeyDistribution, Load};
+pub use outcome::{Course, LevelShape, LevelTraffic, Outcome, Sample, Traffic};
+use tree::Tree;
+
+use crate::policy::{bounded_capacities, segment_limits, whole};
+
+/// What a write takes of a memtable beside key and value.
+const MEMTABLE_ENTRY_BYTES: u64 = 40;
+
+/// What it takes of the log beside key and value.
+const WAL_ENTRY_BYTES: u64 = 10;
+
+/// Carries `load` out.
+///
+/// # Errors
+/// `InvalidArgument` where the options are not valid.
+pub fn simulate(load: &Load) -> crate::Result<Outcome> {
+    load.options.validate()?;
+    let mut run = Run::new(load);
+    let per_flush = load.options.memtable_bytes as u64 / (load.entry_bytes() + MEMTABLE_ENTRY_BYTES);
+    let per_flush = per_flush.max(1);
+    while run.written < load.inserts {
+        run.insert(per_flush.min(load.inserts - run.written));
+    }
+    run.sample();
+    let loaded = run.samples.len() - 1;
+    while run.written < load.writes() {
+        run.draw(per_flush.min(load.writes() - run.written));
+    }
+    if load.draws > 0 {
+        run.sample();
+    }
+    Ok(Outcome {
+        options: load.options.clone(),
+        samples: run.samples,
+        loaded,
+    })
+}
+
+/// A load under way.
+struct Run<'a> {
+    load: &'a Load,
+    tree: Tree<'a>,
+    written: u64,
+    flushes: u64,
+    /// Keys that a reader can see.
+    live: f64,
+    next_sample: u64,
+    runs_sum: f64,
+    space_most: f64,
+    runs_most: usize,
+    samples: Vec<Sample>,
+}
+
+impl<'a> Run<'a> {
+    fn new(load: &'a Load) -> Self {
+        Self {
+            load,
+            tree: Tree::new(load),
+            written: 0,
+            flushes: 0,
+            live: 0.0,
+            next_sample: load.options.memtable_bytes as u64 / load.entry_bytes(),
+            runs_sum: 0.0,
+            space_most: 0.0,
+            runs_most: 0,
+            samples: Vec::new(),
+        }
+    }
+
+    fn insert(&mut self, writes: u64) {
+        let span = match self.load.distribution {
+            KeyDistribution::Sequential => {
+                let at = |key: u64| key as f64 / self.load.keys as f64 * 2.0_f64.powi(64);
+                Span {
+                    smallest: whole(at(self.written)),
+                    largest: whole(at(self.written + writes)).saturating_sub(1),
+                }
+            }
+            KeyDistribution::Uniform | KeyDistribution::Zipfian { .. } => Span::ALL,
+        };
+        self.live += writes as f64;
+        self.flush(span, writes, true);
+    }
+
+    fn draw(&mut self, writes: u64) {
+        self.live = self.tree.live_after(self.live, writes as f64, self.load.deletes);
+        self.flush(Span::ALL, writes, false);
+    }
+
+    fn flush(&mut self, span: Span, writes: u64, is_insert: bool) {
+        let load = self.load;
+        let (inserts, draws) = if is_insert {
+            (writes as f64, 0.0)
+        } else {
+            (0.0, writes as f64)
+        };
+        let values = inserts + draws * (1.0 - load.deletes);
+        let user = load.key_bytes * writes + whole(load.value_bytes as f64 * values);
+        self.tree.traffic.user += user;
+        self.tree.traffic.wal += user + WAL_ENTRY_BYTES * writes;
+        self.tree.flush(span, inserts, draws, load.deletes);
+        self.tree.settle();
+        self.written += writes;
+        self.flushes += 1;
+        self.runs_sum += self.tree.runs();
+        self.runs_most = self.runs_most.max(self.tree.runs_most());
+        self.space_most = self.space_most.max(self.space_amplification());
+        if self.written >= self.next_sample {
+            self.sample();
+            self.next_sample = self.written * 2;
+        }
+    }
+
+    fn space_amplification(&self) -> f64 {
+        self.tree.bytes() as f64 / self.tree.value_bytes(self.live).max(1.0)
+    }
+
+    fn sample(&mut self) {
+        let tree = &self.tree;
+        let summary = &tree.summary;
+        let capacities = bounded_capacities(summary, &self.load.options);
+        let limits = segment_limits(summary, &self.load.options);
+        let depth = summary.levels.iter().rposition(|files| !files.is_empty());
+        let depth = depth.unwrap_or(0).max(summary.level_count);
+        let shape = |level: usize| {
+            let files = summary.level(level);
+            LevelShape {
+                files: files.len(),
+                segments: files.iter().map(|file| file.segments.len()).sum(),
+                bytes: files.iter().map(|file| file.bytes).sum(),
+                entries: files.iter().map(|file| file.entries).sum(),
+                tombstones: files.iter().map(|file| file.tombstones).sum(),
+                capacity: capacities.get(level).copied().unwrap_or(0),
+                segment_limit: limits.get(level).copied().unwrap_or(1),
+            }
+        };
+        let sample = Sample {
+            writes: self.written,
+            flushes: self.flushes,
+            jobs: tree.jobs,
+            level_count: summary.level_count,
+            levels: (0..=depth).map(shape).collect(),
+            traffic: tree.traffic.clone(),
+            live_bytes: whole(self.live) * self.load.entry_bytes(),
+            space_amplification: self.space_amplification(),
+            runs_per_seek: tree.runs(),
+            runs_sum: self.runs_sum,
+            space_amplification_most: self.space_most,
+            runs_per_seek_most: self.runs_most,
+        };
+        self.samples.push(sample);
+        self.space_most = 0.0;
+        self.runs_most = 0;
+    }
+}

@@ -1,0 +1,230 @@
+//! What a simulation tells.
+
+use crate::options::KeyspaceOptions;
+
+/// What bytes are written or read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cause {
+    Flush,
+    Append,
+    Rewrite,
+    Squeeze,
+    Move,
+    Read,
+    SqueezeRead,
+}
+
+/// Bytes that went into one level.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct LevelTraffic {
+    /// Written by flushes.
+    pub flushed: u64,
+    /// Appended by merges.
+    pub appended: u64,
+    /// Written to new files by merges.
+    pub rewritten: u64,
+    /// Written by squeezes.
+    pub squeezed: u64,
+    /// Moved, which costs nothing.
+    pub moved: u64,
+    /// Read by merges.
+    pub read: u64,
+    /// Read by squeezes.
+    pub squeeze_read: u64,
+}
+
+impl LevelTraffic {
+    /// All that was written.
+    pub fn written(&self) -> u64 {
+        self.flushed + self.appended + self.rewritten + self.squeezed
+    }
+}
+
+/// Bytes moved since the beginning.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Traffic {
+    /// Keys and values that were given.
+    pub user: u64,
+    /// Written to the log.
+    pub wal: u64,
+    /// Into each level, level 0 first.
+    pub levels: Vec<LevelTraffic>,
+}
+
+impl Traffic {
+    pub(super) fn add(&mut self, level: usize, cause: Cause, bytes: u64) {
+        if self.levels.len() <= level {
+            self.levels.resize_with(level + 1, LevelTraffic::default);
+        }
+        let level = &mut self.levels[level];
+        let sum = match cause {
+            Cause::Flush => &mut level.flushed,
+            Cause::Append => &mut level.appended,
+            Cause::Rewrite => &mut level.rewritten,
+            Cause::Squeeze => &mut level.squeezed,
+            Cause::Move => &mut level.moved,
+            Cause::Read => &mut level.read,
+            Cause::SqueezeRead => &mut level.squeeze_read,
+        };
+        *sum += bytes;
+    }
+
+    /// All that was written.
+    pub fn written(&self) -> u64 {
+        let levels = self.levels.iter().map(LevelTraffic::written);
+        self.wal + levels.sum::<u64>()
+    }
+
+    /// Bytes written for each byte given; 0 where none was.
+    pub fn write_amplification(&self) -> f64 {
+        if self.user == 0 {
+            return 0.0;
+        }
+        self.written() as f64 / self.user as f64
+    }
+}
+
+/// A level as it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct LevelShape {
+    /// Table files.
+    pub files: usize,
+    /// Segments in them.
+    pub segments: usize,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Entries, tombstones included.
+    pub entries: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+    /// The bytes that it may hold; for level 0 the memory of the memtables that it gathers.
+    pub capacity: u64,
+    /// How many segments a file may have.
+    pub segment_limit: usize,
+}
+
+/// The tree at one moment, and what has happened until then.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Sample {
+    /// Writes until then.
+    pub writes: u64,
+    /// Flushes until then.
+    pub flushes: u64,
+    /// Merges, moves and changes of the number of levels until then.
+    pub jobs: u64,
+    /// The nominal number of levels.
+    pub level_count: usize,
+    /// Each level, level 0 first.
+    pub levels: Vec<LevelShape>,
+    /// Bytes moved until then.
+    pub traffic: Traffic,
+    /// Bytes of keys and values that a reader can see.
+    pub live_bytes: u64,
+    /// Bytes of tables over those that they would have without anything superseded.
+    pub space_amplification: f64,
+    /// Segments whose range a key is in, averaged over the key space.
+    pub runs_per_seek: f64,
+    /// The sum of that over all flushes.
+    pub(super) runs_sum: f64,
+    /// The largest `space_amplification` and number of runs on the way since the last sample.
+    pub space_amplification_most: f64,
+    /// The runs of level 0 and the most segments of a file in each deeper level, at worst, since the last
+    /// sample.
+    pub runs_per_seek_most: usize,
+}
+
+/// What a simulation tells.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Outcome {
+    /// The options.
+    pub options: KeyspaceOptions,
+    /// At each doubling of what was written, behind the inserts, and at the end.
+    pub samples: Vec<Sample>,
+    /// Which of the samples is that behind the inserts.
+    pub loaded: usize,
+}
+
+/// What happened between two samples.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Course {
+    /// Bytes written for each byte given.
+    pub write_amplification: f64,
+    /// Segments that a seek visits, averaged over keys and time.
+    pub runs_per_seek: f64,
+    /// At worst; see [`Sample::runs_per_seek_most`].
+    pub runs_per_seek_most: usize,
+    /// At worst.
+    pub space_amplification_most: f64,
+    /// Bytes moved.
+    pub traffic: Traffic,
+}
+
+impl Outcome {
+    /// The whole load.
+    pub fn course(&self) -> Course {
+        self.between(None, self.samples.len().saturating_sub(1))
+    }
+
+    /// The draws behind the inserts.
+    pub fn course_of_draws(&self) -> Course {
+        self.between(Some(self.loaded), self.samples.len().saturating_sub(1))
+    }
+
+    /// What happened from the sample `from`, or the beginning, to the sample `to`.
+    fn between(&self, from: Option<usize>, to: usize) -> Course {
+        let none = Sample::default();
+        let last = self.samples.get(to).unwrap_or(&none);
+        let first = from.and_then(|from| self.samples.get(from)).unwrap_or(&none);
+        let on_the_way = self.samples.iter().take(to + 1).skip(from.map_or(0, |it| it + 1));
+        let traffic = last.traffic.since(&first.traffic);
+        let flushes = (last.flushes - first.flushes).max(1) as f64;
+        Course {
+            write_amplification: traffic.write_amplification(),
+            runs_per_seek: (last.runs_sum - first.runs_sum) / flushes,
+            runs_per_seek_most: on_the_way
+                .clone()
+                .map(|sample| sample.runs_per_seek_most)
+                .max()
+                .unwrap_or(0),
+            space_amplification_most: on_the_way
+                .map(|sample| sample.space_amplification_most)
+                .fold(0.0, f64::max),
+            traffic,
+        }
+    }
+}
+
+impl Traffic {
+    /// What came behind `earlier`.
+    fn since(&self, earlier: &Self) -> Self {
+        let level = |(position, now): (usize, &LevelTraffic)| {
+            let before = earlier.levels.get(position).copied().unwrap_or_default();
+            LevelTraffic {
+                flushed: now.flushed - before.flushed,
+                appended: now.appended - before.appended,
+                rewritten: now.rewritten - before.rewritten,
+                squeezed: now.squeezed - before.squeezed,
+                moved: now.moved - before.moved,
+                read: now.read - before.read,
+                squeeze_read: now.squeeze_read - before.squeeze_read,
+            }
+        };
+        Self {
+            user: self.user - earlier.user,
+            wal: self.wal - earlier.wal,
+            levels: self.levels.iter().enumerate().map(level).collect(),
+        }
+    }
+}
