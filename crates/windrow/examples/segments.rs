@@ -1,19 +1,73 @@
-fn main() {
-    use windrow::{KeyspaceOptions, Preset, simulation::*};
-    let gb: f64 = std::env::args().nth(1).unwrap().parse().unwrap();
-    let up: f64 = std::env::args().nth(2).unwrap().parse().unwrap();
-    let preset = match &std::env::args().nth(3).unwrap()[..] { "l" => Preset::Leveling, "a" => Preset::Autumn, "s" => Preset::Lsma, _ => Preset::Balanced };
-    let mut o = KeyspaceOptions::preset(preset);
-    o.medium_from = u64::MAX; o.large_from = u64::MAX;
-    let start = std::time::Instant::now();
-    let load = Load::inserts((gb * 1e9) as u64, o).overwritten(up);
-    let out = simulate(&load).unwrap();
-    for s in &out.samples {
-        println!("{:.2}GB L={} WA={:.2} SA={:.3}/{:.3} runs={:.2}/{} jobs={}", s.live_bytes as f64/1e9, s.level_count, s.traffic.write_amplification(), s.space_amplification, s.space_amplification_most, s.runs_per_seek, s.runs_per_seek_most, s.jobs);
+//! How many segments a table file should have, by size of the data: what writing and reading cost over size
+//! ratios, scalings and segment limits, simulated.
+//!
+//! `cargo run --release --example segments -- inserts 10` for 10 GB of inserts in random order, `updates` for
+//! as many and then overwriting until nothing changes.
+
+use std::env;
+use windrow::simulation::{Course, Load, simulate};
+use windrow::{KeyspaceOptions, Preset, Result, SegmentLimit};
+
+const RATIOS: [f64; 9] = [4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0];
+const SCALINGS: [f64; 6] = [1.0, 0.9, 0.8, 0.7, 0.6, 0.4];
+const LIMITS: [SegmentLimit; 6] = [
+    SegmentLimit::Fixed(1),
+    SegmentLimit::Fixed(2),
+    SegmentLimit::Fixed(3),
+    SegmentLimit::Fixed(4),
+    SegmentLimit::Scaled,
+    SegmentLimit::Fixed(12),
+];
+
+struct Row {
+    ratio: f64,
+    scaling: f64,
+    limit: SegmentLimit,
+    levels: usize,
+    course: Course,
+}
+
+fn row(gigabytes: f64, updates: bool, ratio: f64, scaling: f64, limit: SegmentLimit) -> Result<Row> {
+    let mut options = KeyspaceOptions::preset(Preset::Balanced);
+    options.size_ratio = ratio;
+    options.scaling = scaling;
+    options.segment_limit = limit;
+    options.medium_from = u64::MAX;
+    options.large_from = u64::MAX;
+    if env::var("NOSPACE").is_ok() { options.max_space_amp = f64::INFINITY; }
+    let mut load = Load::inserts((gigabytes * 1e9) as u64, options);
+    if updates {
+        load = load.overwritten(2.0);
     }
-    let s = out.samples.last().unwrap();
-    for (l, t) in s.levels.iter().zip(s.traffic.levels.iter()) { println!("{l:?}\n   {t:?}"); }
-    let c = out.course();
-    println!("WA {:.2} runs {:.2} {}", c.write_amplification, c.runs_per_seek, c.runs_per_seek_most);
-    println!("{:?}", start.elapsed());
+    if gigabytes > 50.0 {
+        load.files_per_level = if gigabytes > 500.0 { 256 } else { 512 };
+    }
+    let outcome = simulate(&load)?;
+    let course = if updates { outcome.course_from(load.writes() - load.keys) } else { outcome.course() };
+    Ok(Row { ratio, scaling, limit, levels: outcome.samples.last().map_or(0, |s| s.level_count), course })
+}
+
+fn print(row: &Row) {
+    let course = &row.course;
+    println!(
+        "T={:<4} c={:<4} m={:<7} L={} WA={:6.2} runs={:6.2} worst={:3} SA={:.2}",
+        row.ratio, row.scaling, row.limit.to_string(), row.levels,
+        course.write_amplification, course.runs_per_seek, course.runs_per_seek_most,
+        course.space_amplification_most
+    );
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = env::args().collect();
+    let updates = arguments[1] == "updates";
+    let gigabytes: f64 = arguments[2].parse().unwrap();
+    let ratios: Vec<f64> = match arguments.get(3) { Some(r) => r.split(',').map(|t| t.parse().unwrap()).collect(), None => RATIOS.to_vec() };
+    for &ratio in &ratios {
+        for scaling in SCALINGS {
+            for limit in LIMITS {
+                print(&row(gigabytes, updates, ratio, scaling, limit)?);
+            }
+        }
+    }
+    Ok(())
 }

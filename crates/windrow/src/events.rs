@@ -40,6 +40,11 @@ pub enum Event {
         bytes_read: u64,
         /// Bytes of tables written.
         bytes_written: u64,
+        /// Those of them that were appended to tables.
+        bytes_appended: u64,
+        /// Why: `tree` for its shape, `squeeze` for fewer segments in one level, `pointers` to follow
+        /// values that were collected.
+        purpose: &'static str,
         /// Entries that no reader could see, and tombstones with nothing left to hide.
         entries_dropped: u64,
         /// How long it took.

@@ -457,6 +457,8 @@ impl Engine {
             level: claim.level,
             bytes_read: read,
             bytes_written,
+            bytes_appended: appended,
+            purpose: inputs.purpose.name(),
             entries_dropped: entries_read - entries,
             duration: self.options.runtime.now().saturating_sub(start),
         });

@@ -86,6 +86,17 @@ pub(crate) enum Purpose {
     Squeeze,
 }
 
+impl Purpose {
+    /// As listeners hear it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Pointers => "pointers",
+            Self::Squeeze => "squeeze",
+        }
+    }
+}
+
 /// How things are done in one tree, under its options.
 #[derive(Debug, Clone, Copy)]
 struct Rules<'a> {

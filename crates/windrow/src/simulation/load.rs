@@ -41,6 +41,9 @@ pub struct Load {
     pub value_bytes: u64,
     /// Seeks of cursors to a random place for each write.
     pub seeks_per_write: f64,
+    /// Files are so large that a full level has at most so many: fewer take less time to simulate, and
+    /// more are more exact.
+    pub files_per_level: u64,
     /// The options of the keyspace.
     pub options: KeyspaceOptions,
 }
@@ -59,6 +62,7 @@ impl Load {
             key_bytes,
             value_bytes,
             seeks_per_write: 0.0,
+            files_per_level: u64::MAX,
             options,
         }
     }

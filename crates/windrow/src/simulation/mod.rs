@@ -122,7 +122,7 @@ impl<'a> Run<'a> {
         self.space_most = self.space_most.max(self.space_amplification());
         if self.written >= self.next_sample {
             self.sample();
-            self.next_sample = self.written * 2;
+            self.next_sample = self.written + (self.written / 8).max(1);
         }
     }
 

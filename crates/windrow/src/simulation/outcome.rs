@@ -182,6 +182,12 @@ impl Outcome {
         self.between(Some(self.loaded), self.samples.len().saturating_sub(1))
     }
 
+    /// What happened from the first sample with so many writes on.
+    pub fn course_from(&self, writes: u64) -> Course {
+        let from = self.samples.iter().position(|sample| sample.writes >= writes);
+        self.between(from, self.samples.len().saturating_sub(1))
+    }
+
     /// What happened from the sample `from`, or the beginning, to the sample `to`.
     fn between(&self, from: Option<usize>, to: usize) -> Course {
         let none = Sample::default();

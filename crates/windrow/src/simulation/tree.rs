@@ -14,7 +14,7 @@ use crate::filter::FILTER_UNITS_MAX;
 use crate::options::KeyspaceOptions;
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, SegmentSummary, TreeSummary,
-    Zones, next_allowed, plan, target_file_bytes, whole,
+    Zones, capacities, next_allowed, plan, target_file_bytes, whole,
 };
 
 /// What a table takes for an entry beside key and value: header, slot, and its parts of block, index and filter.
@@ -38,6 +38,7 @@ pub(super) struct Tree<'a> {
     next_file: u64,
     pub(super) traffic: Traffic,
     pub(super) jobs: u64,
+    files_per_level: u64,
 }
 
 /// What a merge is, of a plan.
@@ -78,6 +79,7 @@ impl<'a> Tree<'a> {
             next_file: 0,
             traffic: Traffic::default(),
             jobs: 0,
+            files_per_level: load.files_per_level,
         }
     }
 
@@ -211,7 +213,7 @@ impl<'a> Tree<'a> {
             });
             whole(parts.sum())
         };
-        let file_bytes = target_file_bytes(self.options, self.summary.level_count, target);
+        let file_bytes = self.file_bytes(target);
         let zones = Zones::new(&lower, &job.targets, file_bytes, bytes);
         let cutter = OutputCutter::new(&self.summary, &job.claim, zones);
         let deeper = DeeperLevels::new(&self.summary, &job.claim, &job.targets);
@@ -227,6 +229,13 @@ impl<'a> Tree<'a> {
             .chain(rewritten.flat_map(newest_first))
             .collect();
         Merge::new(&self.universe, self.sizes, cutter, deeper).run(&sources, &mut begins)
+    }
+
+    /// The size at which a merge into `level` closes a file.
+    fn file_bytes(&self, level: usize) -> u64 {
+        let capacity = capacities(self.options, self.summary.level_count.max(level))[level];
+        target_file_bytes(self.options, self.summary.level_count, level)
+            .max(capacity / self.files_per_level)
     }
 
     fn append(&mut self, level: usize, number: FileNumber, segment: Segment) {

@@ -1,0 +1,204 @@
+//! `windrow::simulation` says of a load what the engine does with it: as many levels, as many bytes into each,
+//! for the same causes.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_types,
+    reason = "the listener is the test's own and needs no model"
+)]
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use windrow::simulation::{KeyDistribution, LevelTraffic, Load, Sample, Traffic, simulate};
+use windrow::{Db, Event, KeyspaceOptions, Options, Preset, SegmentLimit};
+use windrow_sim::{Random, SimDisk, SteppedRuntime};
+
+/// Bytes that the engine has moved, and what it holds then.
+#[derive(Debug, Default)]
+struct Measured {
+    traffic: Traffic,
+    level_bytes: Vec<u64>,
+    entries: u64,
+    level_count: usize,
+    segments: usize,
+}
+
+/// What a listener has heard.
+#[derive(Debug, Default)]
+struct Heard {
+    levels: Vec<LevelTraffic>,
+}
+
+impl Heard {
+    fn level(&mut self, level: usize) -> &mut LevelTraffic {
+        if self.levels.len() <= level {
+            self.levels.resize_with(level + 1, LevelTraffic::default);
+        }
+        &mut self.levels[level]
+    }
+
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::FlushEnded { bytes_written, .. } => self.level(0).flushed += bytes_written,
+            Event::MergeEnded {
+                level,
+                bytes_read,
+                bytes_written,
+                bytes_appended,
+                purpose,
+                ..
+            } => {
+                let level = self.level(*level);
+                let rewritten = bytes_written - bytes_appended;
+                level.appended += bytes_appended;
+                if *purpose == "squeeze" {
+                    level.squeezed += rewritten;
+                    level.squeeze_read += bytes_read;
+                } else {
+                    level.rewritten += rewritten;
+                    level.read += bytes_read;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Numbers in the order of their popularity, drawn as the load says.
+struct Ranks {
+    /// Up to each rank, the sum of weights; empty where all are alike.
+    sums: Vec<f64>,
+    keys: u64,
+}
+
+impl Ranks {
+    fn of(load: &Load) -> Self {
+        let mut sums = Vec::new();
+        if let KeyDistribution::Zipfian { exponent } = load.distribution {
+            let mut sum = 0.0;
+            for rank in 1..=load.keys {
+                sum += (rank as f64).powf(-exponent);
+                sums.push(sum);
+            }
+        }
+        Self {
+            sums,
+            keys: load.keys,
+        }
+    }
+
+    fn draw(&self, random: &mut Random) -> u64 {
+        let Some(all) = self.sums.last() else {
+            return random.below(self.keys);
+        };
+        let point = all * (random.below(1 << 53) as f64 / 2.0_f64.powi(53));
+        self.sums.partition_point(|sum| *sum <= point) as u64
+    }
+}
+
+/// A one-to-one map of numbers to numbers that strews them.
+fn strewn(number: u64) -> u64 {
+    let mixed = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+/// The key of a number.
+fn key(load: &Load, number: u64) -> Vec<u8> {
+    let at = match load.distribution {
+        KeyDistribution::Sequential => number,
+        _ => strewn(number + 1),
+    };
+    let mut key = at.to_be_bytes().to_vec();
+    key.resize(usize::try_from(load.key_bytes).unwrap(), b'k');
+    key
+}
+
+/// Carries `load` out in the engine, with all background work done behind each few writes.
+fn measure(load: &Load) -> Measured {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let heard = Arc::new(Mutex::new(Heard::default()));
+    let mut options = Options::default();
+    options.keyspace = load.options.clone();
+    options.background_threads = 1;
+    options.max_wal_bytes = 1 << 30;
+    let listener = Arc::clone(&heard);
+    let options = options
+        .with_vfs(Arc::new(disk))
+        .with_runtime(Arc::new(runtime.clone()))
+        .with_listener(Arc::new(move |event: &Event| listener.lock().unwrap().note(event)));
+    let db = Db::open("/data/db", options).unwrap();
+    let keyspace = db.keyspace("load").unwrap();
+    let mut random = Random::new(7);
+    let ranks = Ranks::of(load);
+    let value = vec![7; usize::try_from(load.value_bytes).unwrap()];
+    for write in 0..load.writes() {
+        if write < load.inserts {
+            keyspace.insert(key(load, write), &value).unwrap();
+        } else {
+            let key = key(load, ranks.draw(&mut random));
+            let deletes = (random.below(1 << 53) as f64) < load.deletes * 2.0_f64.powi(53);
+            if deletes {
+                keyspace.remove(key).unwrap();
+            } else {
+                keyspace.insert(key, &value).unwrap();
+            }
+        }
+        if write % 16 == 0 {
+            runtime.run_until_idle(100_000);
+        }
+    }
+    // What is left in the memtable is a run of the simulation.
+    db.flush().unwrap();
+    runtime.run_until_idle(100_000);
+    let stats = db.stats();
+    let levels = &stats.keyspaces[0].levels;
+    let mut traffic = Traffic::default();
+    traffic.user = stats.user_bytes;
+    traffic.wal = stats.wal_bytes;
+    traffic.levels = std::mem::take(&mut heard.lock().unwrap().levels);
+    Measured {
+        traffic,
+        level_bytes: levels.iter().map(|level| level.bytes).collect(),
+        entries: levels.iter().map(|level| level.entries).sum(),
+        level_count: levels.len() - 1,
+        segments: levels.iter().map(|level| level.segments).sum(),
+    }
+}
+
+fn small(preset: Preset) -> KeyspaceOptions {
+    let mut options = KeyspaceOptions::preset(preset);
+    options.memtable_bytes = 64 << 10;
+    options.file_bytes = 16 << 10;
+    options.base_bytes = 256 << 10;
+    options.medium_from = u64::MAX;
+    options.large_from = u64::MAX;
+    options
+}
+
+fn check(name: &str, load: &Load) {
+    let measured = measure(load);
+    let outcome = simulate(load).unwrap();
+    let told = outcome.samples.last().unwrap();
+    println!("== {name}");
+    println!("levels {} {}", measured.level_count, told.level_count);
+    println!("wal {} {}  user {} {}", measured.traffic.wal, told.traffic.wal, measured.traffic.user, told.traffic.user);
+    println!("entries {} {} segments {} {}", measured.entries, told.levels.iter().map(|l| l.entries).sum::<u64>(), measured.segments, told.levels.iter().map(|l| l.segments).sum::<usize>());
+    for level in 0..told.levels.len() {
+        let d = LevelTraffic::default();
+        println!("  {level}: bytes {:?} {}\n     {:?}\n     {:?}", measured.level_bytes.get(level), told.levels[level].bytes, measured.traffic.levels.get(level).unwrap_or(&d), told.traffic.levels.get(level).unwrap_or(&d));
+    }
+    println!("WA {} {}", measured.traffic.write_amplification(), told.traffic.write_amplification());
+}
+
+#[test]
+fn try_it() {
+    let load = Load::inserts(20 << 20, small(Preset::Leveling));
+    check("leveling", &load);
+    let load = Load::inserts(20 << 20, small(Preset::Balanced));
+    check("balanced", &load);
+    let load = Load::inserts(4 << 20, small(Preset::Balanced)).overwritten(4.0);
+    check("balanced updates", &load);
+}
