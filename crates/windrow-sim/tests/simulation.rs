@@ -7,10 +7,9 @@
     reason = "the listener is the test's own and needs no model"
 )]
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use windrow::simulation::{KeyDistribution, LevelTraffic, Load, Sample, Traffic, simulate};
+use windrow::simulation::{KeyDistribution, LevelTraffic, Load, Traffic, simulate};
 use windrow::{Db, Event, KeyspaceOptions, Options, Preset, SegmentLimit};
 use windrow_sim::{Random, SimDisk, SteppedRuntime};
 
@@ -19,9 +18,7 @@ use windrow_sim::{Random, SimDisk, SteppedRuntime};
 struct Measured {
     traffic: Traffic,
     level_bytes: Vec<u64>,
-    entries: u64,
     level_count: usize,
-    segments: usize,
 }
 
 /// What a listener has heard.
@@ -162,12 +159,11 @@ fn measure(load: &Load) -> Measured {
     Measured {
         traffic,
         level_bytes: levels.iter().map(|level| level.bytes).collect(),
-        entries: levels.iter().map(|level| level.entries).sum(),
         level_count: levels.len() - 1,
-        segments: levels.iter().map(|level| level.segments).sum(),
     }
 }
 
+/// Small trees with everything in place.
 fn small(preset: Preset) -> KeyspaceOptions {
     let mut options = KeyspaceOptions::preset(preset);
     options.memtable_bytes = 64 << 10;
@@ -178,27 +174,156 @@ fn small(preset: Preset) -> KeyspaceOptions {
     options
 }
 
-fn check(name: &str, load: &Load) {
+fn leveling(size_ratio: f64) -> KeyspaceOptions {
+    let mut options = small(Preset::Leveling);
+    options.size_ratio = size_ratio;
+    options
+}
+
+fn autumn(scaling: f64) -> KeyspaceOptions {
+    let mut options = small(Preset::Autumn);
+    options.scaling = scaling;
+    options
+}
+
+/// So many bytes in a kind of its own, or two that are close enough.
+fn check_bytes(what: &str, measured: u64, told: u64, all: u64) {
+    let apart = measured.abs_diff(told) as f64;
+    let near = 0.25 * measured.max(told) as f64 + 0.02 * all as f64;
+    assert!(apart <= near, "{what}: {measured} bytes, and {told} were told");
+}
+
+/// The load in the engine and in the simulation.
+fn check(load: &Load) {
     let measured = measure(load);
     let outcome = simulate(load).unwrap();
     let told = outcome.samples.last().unwrap();
-    println!("== {name}");
-    println!("levels {} {}", measured.level_count, told.level_count);
-    println!("wal {} {}  user {} {}", measured.traffic.wal, told.traffic.wal, measured.traffic.user, told.traffic.user);
-    println!("entries {} {} segments {} {}", measured.entries, told.levels.iter().map(|l| l.entries).sum::<u64>(), measured.segments, told.levels.iter().map(|l| l.segments).sum::<usize>());
+    let all = measured.traffic.written();
+    println!(
+        "levels {} {}, written for each byte {:.2} {:.2}, in tables {:?} {:?}",
+        measured.level_count,
+        told.level_count,
+        measured.traffic.write_amplification(),
+        told.traffic.write_amplification(),
+        measured.level_bytes,
+        told.levels.iter().map(|level| level.bytes).collect::<Vec<_>>(),
+    );
     for level in 0..told.levels.len() {
-        let d = LevelTraffic::default();
-        println!("  {level}: bytes {:?} {}\n     {:?}\n     {:?}", measured.level_bytes.get(level), told.levels[level].bytes, measured.traffic.levels.get(level).unwrap_or(&d), told.traffic.levels.get(level).unwrap_or(&d));
+        let none = LevelTraffic::default();
+        println!("  {:?}", measured.traffic.levels.get(level).unwrap_or(&none));
+        println!("  {:?}", told.traffic.levels.get(level).unwrap_or(&none));
     }
-    println!("WA {} {}", measured.traffic.write_amplification(), told.traffic.write_amplification());
+    assert_eq!(measured.level_count, told.level_count);
+    check_bytes("log", measured.traffic.wal, told.traffic.wal, 0);
+    let levels = measured.traffic.levels.len().max(told.traffic.levels.len());
+    for level in 0..levels {
+        let of = |traffic: &Traffic| traffic.levels.get(level).copied().unwrap_or_default();
+        let (one, other) = (of(&measured.traffic), of(&told.traffic));
+        let check = |what: &str, measured, told| {
+            check_bytes(&format!("{what} level {level}"), measured, told, all);
+        };
+        check("flushed to", one.flushed, other.flushed);
+        check("appended to", one.appended, other.appended);
+        check("rewritten in", one.rewritten, other.rewritten);
+        check("squeezed in", one.squeezed, other.squeezed);
+        check("read for", one.read, other.read);
+        // Files of many segments come and go by the level.
+        if level > 0 && load.options.segment_limit != SegmentLimit::Fixed(12) {
+            let bytes = |bytes: Option<u64>| bytes.unwrap_or(0);
+            let held: u64 = measured.level_bytes.iter().sum();
+            let one = bytes(measured.level_bytes.get(level).copied());
+            let other = bytes(told.levels.get(level).map(|level| level.bytes));
+            check_bytes(&format!("in level {level}"), one, other, held);
+        }
+    }
+}
+
+/// Inserts in random order.
+fn inserts(options: KeyspaceOptions) -> Load {
+    Load::inserts(6 << 20, options)
+}
+
+/// Fewer inserts, and several times as many writes over them.
+fn updates(options: KeyspaceOptions) -> Load {
+    Load::inserts(3 << 19, options).overwritten(3.0)
 }
 
 #[test]
-fn try_it() {
-    let load = Load::inserts(20 << 20, small(Preset::Leveling));
-    check("leveling", &load);
-    let load = Load::inserts(20 << 20, small(Preset::Balanced));
-    check("balanced", &load);
-    let load = Load::inserts(4 << 20, small(Preset::Balanced)).overwritten(4.0);
-    check("balanced updates", &load);
+fn leveling_inserts() {
+    check(&inserts(leveling(4.0)));
+    check(&inserts(leveling(10.0)));
+}
+
+#[test]
+fn garnering_inserts() {
+    check(&inserts(autumn(0.8)));
+    check(&inserts(autumn(0.4)));
+}
+
+#[test]
+fn append_inserts() {
+    check(&inserts(small(Preset::Balanced)));
+    let mut options = small(Preset::Balanced);
+    options.segment_limit = SegmentLimit::Fixed(3);
+    check(&inserts(options));
+}
+
+#[test]
+fn lsma() {
+    check(&inserts(small(Preset::Lsma)));
+    check(&updates(small(Preset::Lsma)));
+}
+
+#[test]
+fn leveling_updates() {
+    check(&updates(leveling(4.0)));
+    check(&updates(leveling(10.0)));
+}
+
+#[test]
+fn balanced_updates() {
+    check(&updates(small(Preset::Balanced)));
+    check(&updates(autumn(0.8)));
+}
+
+#[test]
+fn deletes() {
+    for options in [small(Preset::Balanced), autumn(0.4)] {
+        let mut load = updates(options);
+        load.deletes = 0.3;
+        check(&load);
+    }
+}
+
+#[test]
+fn zipfian() {
+    for options in [small(Preset::Balanced), leveling(4.0)] {
+        let mut load = updates(options);
+        load.distribution = KeyDistribution::Zipfian { exponent: 0.99 };
+        check(&load);
+    }
+}
+
+#[test]
+fn draws_alone() {
+    let mut load = inserts(small(Preset::Balanced));
+    (load.inserts, load.draws) = (0, load.keys);
+    check(&load);
+}
+
+#[test]
+fn sequential() {
+    let mut load = inserts(small(Preset::Balanced));
+    load.distribution = KeyDistribution::Sequential;
+    check(&load);
+}
+
+#[test]
+fn entries_of_other_sizes() {
+    for (key_bytes, value_bytes, keys) in [(24, 9, 90_000), (8, 1000, 6_000)] {
+        let mut load = inserts(small(Preset::Balanced));
+        (load.key_bytes, load.value_bytes) = (key_bytes, value_bytes);
+        (load.keys, load.inserts) = (keys, keys);
+        check(&load);
+    }
 }

@@ -41,6 +41,9 @@ pub struct Load {
     pub value_bytes: u64,
     /// Seeks of cursors to a random place for each write.
     pub seeks_per_write: f64,
+    /// Whether filter bits are dealt out segment by segment, which takes a while; else each entry has its
+    /// share of the budget, and nothing is told of filters.
+    pub filters: bool,
     /// Files are so large that a full level has at most so many: fewer take less time to simulate, and
     /// more are more exact.
     pub files_per_level: u64,
@@ -62,6 +65,7 @@ impl Load {
             key_bytes,
             value_bytes,
             seeks_per_write: 0.0,
+            filters: false,
             files_per_level: u64::MAX,
             options,
         }

@@ -6,12 +6,14 @@
 //! Owns what a [`Load`] is and what an [`Outcome`] tells. No I/O, no randomness: a load has one outcome.
 
 mod contents;
+mod formula;
 mod load;
 mod merge;
 mod outcome;
 mod tree;
 
 use contents::Span;
+pub use formula::{write_amplification_bound, written_per_byte};
 pub use load::{KeyDistribution, Load};
 pub use outcome::{Course, LevelShape, LevelTraffic, Outcome, Sample, Traffic};
 use tree::Tree;
@@ -22,7 +24,7 @@ use crate::policy::{bounded_capacities, segment_limits, whole};
 const MEMTABLE_ENTRY_BYTES: u64 = 40;
 
 /// What it takes of the log beside key and value.
-const WAL_ENTRY_BYTES: u64 = 10;
+const WAL_ENTRY_BYTES: u64 = 12;
 
 /// Carries `load` out.
 ///
@@ -114,6 +116,9 @@ impl<'a> Run<'a> {
         self.tree.traffic.user += user;
         self.tree.traffic.wal += user + WAL_ENTRY_BYTES * writes;
         self.tree.flush(span, inserts, draws, load.deletes);
+        if load.seeks_per_write > 0.0 {
+            self.tree.seek(load.seeks_per_write * writes as f64);
+        }
         self.tree.settle();
         self.written += writes;
         self.flushes += 1;
@@ -149,6 +154,7 @@ impl<'a> Run<'a> {
                 segment_limit: limits.get(level).copied().unwrap_or(1),
             }
         };
+        let (filter_bytes, useless_reads) = tree.filters();
         let sample = Sample {
             writes: self.written,
             flushes: self.flushes,
@@ -160,6 +166,8 @@ impl<'a> Run<'a> {
             space_amplification: self.space_amplification(),
             runs_per_seek: tree.runs(),
             runs_sum: self.runs_sum,
+            filter_bytes,
+            useless_reads,
             space_amplification_most: self.space_most,
             runs_per_seek_most: self.runs_most,
         };
@@ -168,3 +176,6 @@ impl<'a> Run<'a> {
         self.runs_most = 0;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,6 +134,10 @@ pub struct Sample {
     pub runs_per_seek: f64,
     /// The sum of that over all flushes.
     pub(super) runs_sum: f64,
+    /// Bytes of filters in memory; 0 unless the load asks for them.
+    pub filter_bytes: u64,
+    /// Blocks that a get of an absent key reads in vain, on average; 0 unless the load asks for filters.
+    pub useless_reads: f64,
     /// The largest `space_amplification` and number of runs on the way since the last sample.
     pub space_amplification_most: f64,
     /// The runs of level 0 and the most segments of a file in each deeper level, at worst, since the last

@@ -5,23 +5,32 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::contents::{Count, Segment, Span, Universe};
+use super::contents::{Segment, Span, Universe};
 use super::load::Load;
 use super::merge::{EntrySizes, Merge, Piece};
 use super::outcome::{Cause, Traffic};
 use crate::base::FileNumber;
-use crate::filter::FILTER_UNITS_MAX;
+use crate::filter::{FILTER_UNITS_MAX, LoadedUnits, false_positive_rate};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, SegmentSummary, TreeSummary,
-    Zones, capacities, next_allowed, plan, target_file_bytes, whole,
+    Zones, capacities, filter_units, flush_share, grant_filters, next_allowed, output_shares, plan,
+    price_alone, target_file_bytes, whole,
 };
 
 /// What a table takes for an entry beside key and value: header, slot, and its parts of block, index and filter.
-const TABLE_ENTRY_BYTES: u64 = 9;
+const TABLE_ENTRY_BYTES: u64 = 7;
 
 /// What a table takes beside its entries.
-const TABLE_BYTES: u64 = 600;
+const TABLE_BYTES: u64 = 300;
+
+/// Trees of fewer files have their filter bits shared out anew after each job, and others when such a part
+/// of the entries has changed, as in the engine.
+const FILES_FEW: usize = 256;
+const CHANGE_DUE: u64 = 64;
+
+/// Bits per key of filter units.
+type Units = [f64; FILTER_UNITS_MAX];
 
 /// Jobs behind one flush that are beyond reason.
 const JOBS_MAX: usize = 1_000_000;
@@ -33,12 +42,33 @@ pub(super) struct Tree<'a> {
     sizes: EntrySizes,
     logical: EntrySizes,
     pub(super) summary: TreeSummary<u64>,
-    contents: HashMap<FileNumber, Vec<Segment>>,
+    contents: HashMap<FileNumber, Contents>,
     cursors: Vec<Option<u64>>,
     next_file: u64,
     pub(super) traffic: Traffic,
     pub(super) jobs: u64,
     files_per_level: u64,
+    filters: Option<Filters>,
+}
+
+/// The filter bits of a tree.
+#[derive(Debug)]
+struct Filters {
+    /// What a bit costs.
+    price: f64,
+    /// Entries that came with files written since bits were shared out, as in the engine.
+    changed: u64,
+    /// What each file is granted.
+    granted: HashMap<FileNumber, LoadedUnits>,
+}
+
+/// What a file holds.
+#[derive(Debug)]
+struct Contents {
+    /// Oldest first.
+    segments: Vec<Segment>,
+    /// How often seeks have visited a run more for it.
+    visits: f64,
 }
 
 /// What a merge is, of a plan.
@@ -54,7 +84,12 @@ struct Job {
 impl<'a> Tree<'a> {
     pub(super) fn new(load: &'a Load) -> Self {
         let (key, value) = (load.key_bytes as f64, load.value_bytes as f64);
-        let overhead = TABLE_ENTRY_BYTES as f64 + load.options.bits_per_key / 8.0;
+        let filter = if load.filters {
+            0.0
+        } else {
+            load.options.bits_per_key / 8.0
+        };
+        let overhead = TABLE_ENTRY_BYTES as f64 + filter;
         Self {
             options: &load.options,
             universe: load.universe(),
@@ -80,16 +115,30 @@ impl<'a> Tree<'a> {
             traffic: Traffic::default(),
             jobs: 0,
             files_per_level: load.files_per_level,
+            filters: load.filters.then(|| Filters {
+                price: price_alone(&load.options),
+                changed: 0,
+                granted: HashMap::new(),
+            }),
         }
     }
 
     /// Flushes a memtable with so many inserts and draws between these keys.
     pub(super) fn flush(&mut self, span: Span, inserts: f64, draws: f64, deletes: f64) {
         let segment = self.universe.written(span, inserts, draws, deletes);
-        let file = self.file(segment);
+        let units = self.units(|summary| {
+            let claim = Claim {
+                level: 0,
+                smallest: span.smallest,
+                largest: span.largest,
+            };
+            flush_share(summary, &claim, whole(segment.count.entries))
+        });
+        let file = self.file(segment, units);
         self.traffic.add(0, Cause::Flush, file.bytes);
+        let entries = file.entries;
         self.summary.levels[0].insert(0, file);
-        self.note_change();
+        self.note_change(entries);
     }
 
     /// Runs jobs one at a time until none is due.
@@ -104,9 +153,12 @@ impl<'a> Tree<'a> {
 
     /// Runs the next job; whether there was one.
     fn step(&mut self) -> bool {
-        match plan(&self.summary, self.options, &self.cursors) {
+        let entries = match plan(&self.summary, self.options, &self.cursors) {
             Plan::Idle => return false,
-            Plan::Resize { level_count } => self.summary.level_count = level_count,
+            Plan::Resize { level_count } => {
+                self.summary.level_count = level_count;
+                0
+            }
             Plan::Move {
                 level,
                 upper,
@@ -127,29 +179,41 @@ impl<'a> Tree<'a> {
                 claim,
                 purpose,
             }),
-        }
+        };
         self.jobs += 1;
-        self.note_change();
+        self.note_change(entries);
         true
     }
 
-    fn note_change(&mut self) {
+    /// The tree has changed, with files or segments of so many entries.
+    fn note_change(&mut self, entries: u64) {
         self.summary.allowed = next_allowed(&self.summary, self.options);
+        self.share_bits_out(entries);
     }
 
     /// Carries out a move.
-    fn carry(&mut self, level: usize, number: FileNumber, claim: &Claim<u64>) {
+    fn carry(&mut self, level: usize, number: FileNumber, claim: &Claim<u64>) -> u64 {
         let files = self.take(level, &[number]);
         for file in &files {
             self.traffic.add(claim.level, Cause::Move, file.bytes);
         }
+        let entries = files.iter().map(|file| file.entries).sum();
         self.cursors[level] = Some(claim.largest);
         self.install(claim.level, files);
+        entries
     }
 
-    fn merge(&mut self, job: &Job) {
+    /// Carries out a merge; returns the entries written.
+    fn merge(&mut self, job: &Job) -> u64 {
         let target = job.claim.level;
         let pieces = self.merged(job);
+        let inputs = [&job.upper[..], &job.lower[..]].concat();
+        let shares = |summary: &TreeSummary<u64>| {
+            output_shares(summary, &job.claim, &inputs, &job.targets)
+        };
+        let anew = self.units(|summary| shares(summary).written_anew);
+        let appended = self.units(|summary| shares(summary).appended);
+        let mut entries = 0;
         let upper = self.take(job.level, &job.upper);
         let lower = self.take(target, &job.lower);
         for file in upper.iter().chain(&lower) {
@@ -166,17 +230,19 @@ impl<'a> Tree<'a> {
         };
         let mut files = Vec::new();
         for piece in pieces {
+            entries += whole(piece.segment.count.entries);
             match piece.target {
                 None => {
-                    let file = self.file(piece.segment);
+                    let file = self.file(piece.segment, anew);
                     self.traffic.add(target, written, file.bytes);
                     files.push(file);
                 }
-                Some(number) => self.append(target, number, piece.segment),
+                Some(number) => self.append(target, number, piece.segment, appended),
             }
         }
         self.cursors[job.level] = Some(job.claim.largest);
         self.install(target, files);
+        entries
     }
 
     /// The output of a merge.
@@ -194,7 +260,7 @@ impl<'a> Tree<'a> {
         } else {
             Vec::new()
         };
-        let newest_first = |file: &&FileSummary<u64>| self.contents[&file.number].iter().rev();
+        let newest_first = |file: &&FileSummary<u64>| self.contents[&file.number].segments.iter().rev();
         let uppers: Vec<&Segment> = upper.iter().flat_map(newest_first).collect();
         let bytes = |from: Option<&u64>, to: Option<&u64>| {
             let from = from.copied().unwrap_or(0);
@@ -238,13 +304,13 @@ impl<'a> Tree<'a> {
             .max(capacity / self.files_per_level)
     }
 
-    fn append(&mut self, level: usize, number: FileNumber, segment: Segment) {
-        let added = self.summarise(&segment);
+    fn append(&mut self, level: usize, number: FileNumber, segment: Segment, units: Units) {
+        let added = self.summarise(&segment, units);
         self.traffic.add(level, Cause::Append, added.bytes);
         let logical = whole(self.logical.bytes(segment.count).round());
         let tombstones = whole(segment.count.tombstones.round());
         let mut files = self.summary.levels[level].iter_mut();
-        let (Some(file), Some(segments)) = (
+        let (Some(file), Some(contents)) = (
             files.find(|file| file.number == number),
             self.contents.get_mut(&number),
         ) else {
@@ -257,22 +323,96 @@ impl<'a> Tree<'a> {
         file.entries += added.entries;
         file.tombstones += tombstones;
         file.segments.push(added);
-        segments.push(segment);
+        contents.segments.push(segment);
+        // The engine counts for the file as it is.
+        contents.visits = 0.0;
+        file.visits = 0;
     }
 
-    fn summarise(&self, segment: &Segment) -> SegmentSummary {
+    fn summarise(&self, segment: &Segment, units: Units) -> SegmentSummary {
+        let entries = segment.count.entries;
+        let filter_units = units.map(|bits| whole((entries * bits / 8.0).ceil()));
+        let filters: u64 = filter_units.iter().sum();
         SegmentSummary {
-            bytes: whole(self.sizes.bytes(segment.count).round()) + TABLE_BYTES,
-            entries: whole(segment.count.entries.round()).max(1),
-            filter_units: [0; FILTER_UNITS_MAX],
+            bytes: whole(self.sizes.bytes(segment.count).round()) + filters + TABLE_BYTES,
+            entries: whole(entries.round()).max(1),
+            filter_units,
+        }
+    }
+
+    /// The bits per key of the filter units of what will have a share of the entries around it.
+    fn units(&self, share: impl Fn(&TreeSummary<u64>) -> f64) -> Units {
+        let units = self.filters.as_ref().map(|filters| {
+            let share = share(&self.summary);
+            filter_units(share, filters.price, self.options)
+        });
+        units.unwrap_or([0.0; FILTER_UNITS_MAX])
+    }
+
+    /// Shares the filter bits out, where enough has changed.
+    fn share_bits_out(&mut self, entries: u64) {
+        let Some(filters) = &mut self.filters else {
+            return;
+        };
+        filters.changed += entries;
+        let files = self.summary.levels.iter().flatten();
+        let all: u64 = files.clone().map(|file| file.entries).sum();
+        if files.count() > FILES_FEW && filters.changed < all / CHANGE_DUE {
+            return;
+        }
+        let grants = grant_filters(&self.summary, self.options);
+        *filters = Filters {
+            price: grants.price,
+            changed: 0,
+            granted: grants.units.into_iter().collect(),
+        };
+    }
+
+    /// Bytes of filters in memory, and the blocks that a get of an absent key reads in vain on average.
+    pub(super) fn filters(&self) -> (u64, f64) {
+        let (mut bytes, mut reads) = (0, 0.0);
+        let Some(filters) = &self.filters else {
+            return (bytes, reads);
+        };
+        for file in self.summary.levels.iter().flatten() {
+            let granted = filters.granted.get(&file.number);
+            let granted = granted.copied().unwrap_or(LoadedUnits::ALL);
+            let own = &self.contents[&file.number].segments;
+            for (number, (segment, own)) in file.segments.iter().zip(own).enumerate() {
+                let loaded = &segment.filter_units[..granted.of(number).min(FILTER_UNITS_MAX)];
+                let rate = |bytes: &u64| {
+                    false_positive_rate(*bytes as f64 * 8.0 / segment.entries as f64)
+                };
+                bytes += loaded.iter().sum::<u64>();
+                reads += own.span.width() * loaded.iter().map(rate).product::<f64>();
+            }
+        }
+        (bytes, reads)
+    }
+
+    /// So many cursors are moved to random keys.
+    pub(super) fn seek(&mut self, seeks: f64) {
+        for (level, files) in self.summary.levels.iter_mut().enumerate() {
+            for file in files {
+                let Some(contents) = self.contents.get_mut(&file.number) else {
+                    continue;
+                };
+                let widths = contents.segments.iter().map(|it| it.span.width());
+                let runs: f64 = match level {
+                    0 => widths.sum(),
+                    _ => widths.skip(1).sum(),
+                };
+                contents.visits += seeks * runs;
+                file.visits = whole(contents.visits);
+            }
         }
     }
 
     /// A new file of one segment.
-    fn file(&mut self, segment: Segment) -> FileSummary<u64> {
+    fn file(&mut self, segment: Segment, units: Units) -> FileSummary<u64> {
         self.next_file += 1;
         let number = FileNumber(self.next_file);
-        let summary = self.summarise(&segment);
+        let summary = self.summarise(&segment, units);
         let file = FileSummary {
             number,
             smallest: segment.span.smallest,
@@ -292,7 +432,11 @@ impl<'a> Tree<'a> {
             sealed: false,
             busy: false,
         };
-        self.contents.insert(number, vec![segment]);
+        let contents = Contents {
+            segments: vec![segment],
+            visits: 0.0,
+        };
+        self.contents.insert(number, contents);
         file
     }
 
@@ -332,18 +476,9 @@ impl<'a> Tree<'a> {
         after.sum()
     }
 
-    /// What all segments hold.
-    pub(super) fn count(&self) -> Count {
-        let mut count = Count::default();
-        for segment in self.contents.values().flatten() {
-            count += segment.count;
-        }
-        count
-    }
-
     /// Segments that a key is in the range of, on average over the key space.
     pub(super) fn runs(&self) -> f64 {
-        let segments = self.contents.values().flatten();
+        let segments = self.contents.values().flat_map(|file| &file.segments);
         segments.map(|segment| segment.span.width()).sum()
     }
 

@@ -1,0 +1,202 @@
+use proptest::prelude::*;
+
+use super::{KeyDistribution, Load, Outcome, Sample, simulate, write_amplification_bound};
+use crate::options::{KeyspaceOptions, Preset, SegmentLimit};
+
+const MIB: u64 = 1 << 20;
+
+/// A sixty-fourth of the usual sizes, with everything in place.
+fn small(preset: Preset) -> KeyspaceOptions {
+    let options = KeyspaceOptions::preset(preset);
+    KeyspaceOptions {
+        memtable_bytes: options.memtable_bytes / 64,
+        base_bytes: options.base_bytes / 64,
+        file_bytes: options.file_bytes / 64,
+        medium_from: u64::MAX,
+        large_from: u64::MAX,
+        ..options
+    }
+}
+
+fn run(load: &Load) -> (Outcome, Sample) {
+    let outcome = simulate(load).unwrap();
+    let last = outcome.samples.last().unwrap().clone();
+    (outcome, last)
+}
+
+/// Bytes of tables for each byte that was given.
+fn table_bytes(load: &Load, sample: &Sample) -> f64 {
+    let entries: u64 = sample.levels.iter().map(|level| level.entries).sum();
+    let bytes: u64 = sample.levels.iter().map(|level| level.bytes).sum();
+    bytes as f64 / (entries * load.entry_bytes()) as f64
+}
+
+#[test]
+fn the_formula_bounds_what_is_written() {
+    for size_ratio in [4.0, 5.0, 10.0] {
+        for scaling in [1.0, 0.8, 0.4] {
+            for segment_limit in [
+                SegmentLimit::Fixed(1),
+                SegmentLimit::Fixed(3),
+                SegmentLimit::Scaled,
+            ] {
+                let options = KeyspaceOptions {
+                    size_ratio,
+                    scaling,
+                    segment_limit,
+                    ..small(Preset::Autumn)
+                };
+                let load = Load::inserts(500 * MIB, options);
+                let (_, last) = run(&load);
+                let bound = write_amplification_bound(
+                    &load.options,
+                    last.level_count,
+                    table_bytes(&load, &last),
+                );
+                let told = last.traffic.write_amplification();
+                println!("T = {size_ratio}, c = {scaling}, {segment_limit}: {told:.2} <= {bound:.2}");
+                assert!(
+                    told <= bound,
+                    "{told:.2} above {bound:.2} with T = {size_ratio}, c = {scaling}, {segment_limit}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn few_files_to_a_level_tell_about_the_same() {
+    for preset in [Preset::Leveling, Preset::Autumn, Preset::Balanced] {
+        let mut load = Load::inserts(400 * MIB, small(preset));
+        let exact = run(&load).1.traffic.write_amplification();
+        load.files_per_level = 512;
+        let coarse = run(&load).1.traffic.write_amplification();
+        let apart = coarse / exact - 1.0;
+        assert!(apart.abs() <= 0.05, "{exact:.2} and {coarse:.2}: {preset:?}");
+    }
+}
+
+#[test]
+fn filters_use_their_budget_and_no_more() {
+    for (bits_per_key, reads_most) in [(10.0, 0.03), (2.0, 1.0)] {
+        let options = KeyspaceOptions {
+            bits_per_key,
+            ..small(Preset::Balanced)
+        };
+        let mut load = Load::inserts(200 * MIB, options);
+        load.filters = true;
+        let (_, last) = run(&load);
+        let entries: u64 = last.levels.iter().map(|level| level.entries).sum();
+        let bits = last.filter_bytes as f64 * 8.0 / entries as f64;
+        let segments: usize = last.levels.iter().map(|level| level.segments).sum();
+        // Each may be rounded up by a line of 512 bits.
+        let most = bits_per_key + 512.0 * segments as f64 / entries as f64;
+        assert!(bits <= most, "{bits:.2} of {bits_per_key}");
+        assert!(bits >= bits_per_key * 0.8, "{bits:.2} of {bits_per_key}");
+        assert!(last.useless_reads <= reads_most, "{}", last.useless_reads);
+    }
+}
+
+#[test]
+fn seeks_are_repaid_in_fewer_runs() {
+    let mut load = Load::inserts(200 * MIB, small(Preset::Balanced));
+    let (without, _) = run(&load);
+    load.seeks_per_write = 1.0;
+    let (with, last) = run(&load);
+    let squeezed: u64 = last.traffic.levels.iter().map(|level| level.squeezed).sum();
+    assert!(squeezed > 0);
+    let (without, with) = (without.course(), with.course());
+    assert!(with.runs_per_seek < without.runs_per_seek);
+    assert!(with.write_amplification > without.write_amplification);
+}
+
+#[test]
+fn what_is_sequential_only_moves() {
+    let mut load = Load::inserts(100 * MIB, small(Preset::Balanced));
+    load.distribution = KeyDistribution::Sequential;
+    let (_, last) = run(&load);
+    assert!(last.traffic.write_amplification() < 2.3);
+    assert!(last.runs_per_seek <= 1.01, "{}", last.runs_per_seek);
+}
+
+#[test]
+fn deletes_of_everything_leave_nothing() {
+    let mut load = Load::inserts(20 * MIB, small(Preset::Balanced)).overwritten(12.0);
+    load.deletes = 1.0;
+    let (_, last) = run(&load);
+    let bytes: u64 = last.levels.iter().map(|level| level.bytes).sum();
+    assert!(bytes < 4 * MIB, "{bytes}");
+    assert!(last.live_bytes < 1 << 10, "{}", last.live_bytes);
+}
+
+fn options() -> impl Strategy<Value = KeyspaceOptions> {
+    let limits = prop_oneof![
+        Just(SegmentLimit::Scaled),
+        (1..=12_usize).prop_map(SegmentLimit::Fixed)
+    ];
+    let room = prop_oneof![Just(f64::INFINITY), Just(1.6)];
+    let scalings = prop_oneof![Just(1.0), 0.4..1.0];
+    (2.0..12.0, scalings, limits, room, 1..6_usize).prop_map(
+        |(size_ratio, scaling, segment_limit, max_space_amp, level0_runs)| KeyspaceOptions {
+            size_ratio,
+            scaling,
+            segment_limit,
+            max_space_amp,
+            level0_runs,
+            ..small(Preset::Balanced)
+        },
+    )
+}
+
+fn loads() -> impl Strategy<Value = Load> {
+    let distributions = prop_oneof![
+        Just(KeyDistribution::Uniform),
+        Just(KeyDistribution::Sequential),
+        (0.5..1.5).prop_map(|exponent| KeyDistribution::Zipfian { exponent }),
+    ];
+    let parts = (0.0..3.0, 0.0..1.0, 0.0..0.1);
+    (options(), distributions, parts, 10..400_u64, any::<bool>()).prop_map(
+        |(options, distribution, (times, deletes, seeks_per_write), value_bytes, filters)| {
+            let mut load = Load::inserts(16 * MIB, options).overwritten(times);
+            (load.distribution, load.deletes) = (distribution, deletes);
+            (load.seeks_per_write, load.value_bytes) = (seeks_per_write, value_bytes);
+            load.filters = filters;
+            load
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Whatever is loaded: levels keep to their capacities, and a tree holds each visible key and at most
+    /// what was given. Files stay disjoint, or a debug assertion fails.
+    #[test]
+    fn any_load_is_carried_out(load in loads()) {
+        let (_, last) = run(&load);
+        let entries: u64 = last.levels.iter().map(|level| level.entries).sum();
+        let live = last.live_bytes as f64 / load.entry_bytes() as f64;
+        prop_assert!(entries as f64 >= live * 0.995, "{entries} of {live}");
+        prop_assert!(entries as f64 <= load.writes() as f64 * 1.001);
+        if load.draws == 0 {
+            prop_assert!(entries as f64 >= load.inserts as f64 * 0.999);
+        }
+        for level in &last.levels[1..last.level_count] {
+            let values = (level.entries - level.tombstones) * load.entry_bytes();
+            let logical = values + level.tombstones * load.key_bytes;
+            prop_assert!(logical as f64 <= level.capacity as f64 * 1.01, "{level:?}");
+        }
+    }
+
+    /// Of inserts nothing is dropped: what is written is what was read, and what is there.
+    #[test]
+    fn bytes_of_inserts_are_conserved(options in options()) {
+        let (_, last) = run(&Load::inserts(60 * MIB, options));
+        let levels = || last.traffic.levels.iter();
+        let written: u64 = levels().map(|level| level.written()).sum();
+        let read: u64 = levels().map(|level| level.read + level.squeeze_read).sum();
+        let held: u64 = last.levels.iter().map(|level| level.bytes).sum();
+        let apart = written as f64 - read as f64 - held as f64;
+        prop_assert!(apart.abs() <= 0.01 * written as f64, "{written} - {read}, {held}");
+    }
+}
