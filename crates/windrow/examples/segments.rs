@@ -5,7 +5,7 @@
 //! as many and then overwriting until nothing changes.
 
 use std::env;
-use windrow::simulation::{Course, Load, simulate};
+use windrow::simulation::{Course, Load, simulate, simulate_large};
 use windrow::{KeyspaceOptions, Preset, Result, SegmentLimit};
 
 const RATIOS: [f64; 9] = [4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0];
@@ -42,6 +42,15 @@ fn row(gigabytes: f64, updates: bool, ratio: f64, scaling: f64, limit: SegmentLi
     if gigabytes > 50.0 {
         load.files_per_level = if gigabytes > 500.0 { 256 } else { 512 };
     }
+    if gigabytes > 2000.0 || env::var("LARGE").is_ok() {
+        let measured = if updates { load.keys } else { load.writes() };
+        load.files_per_level = env::var("F").map_or(256, |f| f.parse().unwrap());
+        if let Ok(n) = env::var("FLUSHES") { load.flushes_max = n.parse().unwrap(); }
+        if env::var("V").is_ok() { println!("{:?}", simulate_large(&load, measured)?); }
+        let course = simulate_large(&load, measured)?;
+        let levels = course.traffic.levels.len() - 1;
+        return Ok(Row { ratio, scaling, limit, levels, course });
+    }
     let outcome = simulate(&load)?;
     let course = if updates { outcome.course_from(load.writes() - load.keys) } else { outcome.course() };
     Ok(Row { ratio, scaling, limit, levels: outcome.samples.last().map_or(0, |s| s.level_count), course })
@@ -52,7 +61,7 @@ fn print(row: &Row) {
     println!(
         "T={:<4} c={:<4} m={:<7} L={} WA={:6.2} runs={:6.2} worst={:3} SA={:.2}",
         row.ratio, row.scaling, row.limit.to_string(), row.levels,
-        course.write_amplification, course.runs_per_seek, course.runs_per_seek_most,
+        course.write_amplification, course.runs_per_seek(), course.runs_per_seek_most(),
         course.space_amplification_most
     );
 }
@@ -63,8 +72,8 @@ fn main() -> Result<()> {
     let gigabytes: f64 = arguments[2].parse().unwrap();
     let ratios: Vec<f64> = match arguments.get(3) { Some(r) => r.split(',').map(|t| t.parse().unwrap()).collect(), None => RATIOS.to_vec() };
     for &ratio in &ratios {
-        for scaling in SCALINGS {
-            for limit in LIMITS {
+        for scaling in SCALINGS.into_iter().filter(|c| env::var("C").map_or(true, |t| t.split(',').any(|t| t.parse() == Ok(*c)))) {
+            for limit in LIMITS.into_iter().filter(|c| env::var("M").map_or(true, |t| t.split(',').any(|t| t.parse().ok() == Some(*c)))) {
                 print(&row(gigabytes, updates, ratio, scaling, limit)?);
             }
         }

@@ -20,10 +20,10 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// All keys.
+    /// All keys but the last, which stands for none.
     pub(super) const ALL: Self = Self {
         smallest: 0,
-        largest: u64::MAX,
+        largest: u64::MAX - 1,
     };
 
     /// Its part of the key space.

@@ -1,6 +1,7 @@
 //! What is simulated: which keys are written how often, how large entries are, and under which options.
 
 use super::contents::{Class, Universe};
+use super::large::Part;
 use crate::options::KeyspaceOptions;
 
 /// How the keys of a load are chosen.
@@ -47,8 +48,13 @@ pub struct Load {
     /// Files are so large that a full level has at most so many: fewer take less time to simulate, and
     /// more are more exact.
     pub files_per_level: u64,
+    /// [`simulate_large`](super::simulate_large) simulates the upper levels apart where there would be more
+    /// flushes than this.
+    pub flushes_max: u64,
     /// The options of the keyspace.
     pub options: KeyspaceOptions,
+    /// What of the tree is simulated.
+    pub(super) part: Part,
 }
 
 impl Load {
@@ -67,7 +73,9 @@ impl Load {
             seeks_per_write: 0.0,
             filters: false,
             files_per_level: u64::MAX,
+            flushes_max: 12_000,
             options,
+            part: Part::default(),
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod contents;
 mod formula;
+mod large;
 mod load;
 mod merge;
 mod outcome;
@@ -14,6 +15,7 @@ mod tree;
 
 use contents::Span;
 pub use formula::{write_amplification_bound, written_per_byte};
+pub use large::simulate_large;
 pub use load::{KeyDistribution, Load};
 pub use outcome::{Course, LevelShape, LevelTraffic, Outcome, Sample, Traffic};
 use tree::Tree;
@@ -33,15 +35,13 @@ const WAL_ENTRY_BYTES: u64 = 12;
 pub fn simulate(load: &Load) -> crate::Result<Outcome> {
     load.options.validate()?;
     let mut run = Run::new(load);
-    let per_flush = load.options.memtable_bytes as u64 / (load.entry_bytes() + MEMTABLE_ENTRY_BYTES);
-    let per_flush = per_flush.max(1);
     while run.written < load.inserts {
-        run.insert(per_flush.min(load.inserts - run.written));
+        run.insert(run.per_flush().min(load.inserts - run.written));
     }
     run.sample();
     let loaded = run.samples.len() - 1;
     while run.written < load.writes() {
-        run.draw(per_flush.min(load.writes() - run.written));
+        run.draw(run.per_flush().min(load.writes() - run.written));
     }
     if load.draws > 0 {
         run.sample();
@@ -62,9 +62,9 @@ struct Run<'a> {
     /// Keys that a reader can see.
     live: f64,
     next_sample: u64,
-    runs_sum: f64,
+    runs_sums: Vec<f64>,
     space_most: f64,
-    runs_most: usize,
+    runs_most: Vec<usize>,
     samples: Vec<Sample>,
 }
 
@@ -77,11 +77,21 @@ impl<'a> Run<'a> {
             flushes: 0,
             live: 0.0,
             next_sample: load.options.memtable_bytes as u64 / load.entry_bytes(),
-            runs_sum: 0.0,
+            runs_sums: Vec::new(),
             space_most: 0.0,
-            runs_most: 0,
+            runs_most: Vec::new(),
             samples: Vec::new(),
         }
+    }
+
+    /// How many writes fill a memtable.
+    fn per_flush(&self) -> u64 {
+        let memtable = self.tree.options.memtable_bytes as u64;
+        let beside = match self.load.part.above {
+            0 => MEMTABLE_ENTRY_BYTES,
+            _ => 0,
+        };
+        (memtable / (self.load.entry_bytes() + beside)).max(1)
     }
 
     fn insert(&mut self, writes: u64) {
@@ -122,8 +132,13 @@ impl<'a> Run<'a> {
         self.tree.settle();
         self.written += writes;
         self.flushes += 1;
-        self.runs_sum += self.tree.runs();
-        self.runs_most = self.runs_most.max(self.tree.runs_most());
+        let runs = self.tree.runs();
+        self.runs_sums.resize(runs.len(), 0.0);
+        for (sum, runs) in self.runs_sums.iter_mut().zip(runs) {
+            *sum += runs;
+        }
+        let most = std::mem::take(&mut self.runs_most);
+        self.runs_most = outcome::larger(most, &self.tree.runs_most());
         self.space_most = self.space_most.max(self.space_amplification());
         if self.written >= self.next_sample {
             self.sample();
@@ -138,8 +153,8 @@ impl<'a> Run<'a> {
     fn sample(&mut self) {
         let tree = &self.tree;
         let summary = &tree.summary;
-        let capacities = bounded_capacities(summary, &self.load.options);
-        let limits = segment_limits(summary, &self.load.options);
+        let capacities = bounded_capacities(summary, &tree.options);
+        let limits = segment_limits(summary, &tree.options);
         let depth = summary.levels.iter().rposition(|files| !files.is_empty());
         let depth = depth.unwrap_or(0).max(summary.level_count);
         let shape = |level: usize| {
@@ -164,16 +179,15 @@ impl<'a> Run<'a> {
             traffic: tree.traffic.clone(),
             live_bytes: whole(self.live) * self.load.entry_bytes(),
             space_amplification: self.space_amplification(),
-            runs_per_seek: tree.runs(),
-            runs_sum: self.runs_sum,
+            runs_per_seek: tree.runs().iter().sum(),
+            runs_sums: self.runs_sums.clone(),
             filter_bytes,
             useless_reads,
             space_amplification_most: self.space_most,
-            runs_per_seek_most: self.runs_most,
+            runs_most: std::mem::take(&mut self.runs_most),
         };
         self.samples.push(sample);
         self.space_most = 0.0;
-        self.runs_most = 0;
     }
 }
 

@@ -132,17 +132,16 @@ pub struct Sample {
     pub space_amplification: f64,
     /// Segments whose range a key is in, averaged over the key space.
     pub runs_per_seek: f64,
-    /// The sum of that over all flushes.
-    pub(super) runs_sum: f64,
+    /// The sum of that over all flushes, level by level.
+    pub(super) runs_sums: Vec<f64>,
     /// Bytes of filters in memory; 0 unless the load asks for them.
     pub filter_bytes: u64,
     /// Blocks that a get of an absent key reads in vain, on average; 0 unless the load asks for filters.
     pub useless_reads: f64,
-    /// The largest `space_amplification` and number of runs on the way since the last sample.
+    /// The largest `space_amplification` since the last sample.
     pub space_amplification_most: f64,
-    /// The runs of level 0 and the most segments of a file in each deeper level, at worst, since the last
-    /// sample.
-    pub runs_per_seek_most: usize,
+    /// The most runs of level 0, and of each deeper level the most segments of a file, since the last sample.
+    pub runs_most: Vec<usize>,
 }
 
 /// What a simulation tells.
@@ -165,10 +164,10 @@ pub struct Outcome {
 pub struct Course {
     /// Bytes written for each byte given.
     pub write_amplification: f64,
-    /// Segments that a seek visits, averaged over keys and time.
-    pub runs_per_seek: f64,
-    /// At worst; see [`Sample::runs_per_seek_most`].
-    pub runs_per_seek_most: usize,
+    /// Segments that a seek visits in each level, averaged over keys and time.
+    pub runs: Vec<f64>,
+    /// At worst; see [`Sample::runs_most`].
+    pub runs_most: Vec<usize>,
     /// At worst.
     pub space_amplification_most: f64,
     /// Bytes moved.
@@ -186,10 +185,25 @@ impl Outcome {
         self.between(Some(self.loaded), self.samples.len().saturating_sub(1))
     }
 
-    /// What happened from the first sample with so many writes on.
+    /// What happened from the last sample with at most so many writes on.
     pub fn course_from(&self, writes: u64) -> Course {
-        let from = self.samples.iter().position(|sample| sample.writes >= writes);
+        let from = self.samples.iter().rposition(|sample| sample.writes <= writes);
         self.between(from, self.samples.len().saturating_sub(1))
+    }
+
+    /// Which part of the writes from so many on the tree had how many levels.
+    pub(super) fn level_counts(&self, writes: u64) -> Vec<(usize, f64)> {
+        let mut shares: Vec<(usize, f64)> = Vec::new();
+        let all = self.samples.last().map_or(0, |last| last.writes) - writes;
+        for pair in self.samples.windows(2) {
+            let from = pair[0].writes.max(writes);
+            let share = pair[1].writes.saturating_sub(from) as f64 / all.max(1) as f64;
+            match shares.last_mut() {
+                Some((count, sum)) if *count == pair[1].level_count => *sum += share,
+                _ => shares.push((pair[1].level_count, share)),
+            }
+        }
+        shares
     }
 
     /// What happened from the sample `from`, or the beginning, to the sample `to`.
@@ -202,18 +216,44 @@ impl Outcome {
         let flushes = (last.flushes - first.flushes).max(1) as f64;
         Course {
             write_amplification: traffic.write_amplification(),
-            runs_per_seek: (last.runs_sum - first.runs_sum) / flushes,
-            runs_per_seek_most: on_the_way
-                .clone()
-                .map(|sample| sample.runs_per_seek_most)
-                .max()
-                .unwrap_or(0),
+            runs: last
+                .runs_sums
+                .iter()
+                .enumerate()
+                .map(|(level, sum)| {
+                    (sum - first.runs_sums.get(level).unwrap_or(&0.0)) / flushes
+                })
+                .collect(),
+            runs_most: on_the_way.clone().fold(Vec::new(), |most, sample| {
+                larger(most, &sample.runs_most)
+            }),
             space_amplification_most: on_the_way
                 .map(|sample| sample.space_amplification_most)
                 .fold(0.0, f64::max),
             traffic,
         }
     }
+}
+
+impl Course {
+    /// Segments that a seek visits, averaged over keys and time.
+    pub fn runs_per_seek(&self) -> f64 {
+        self.runs.iter().sum()
+    }
+
+    /// At worst: the most of each level together.
+    pub fn runs_per_seek_most(&self) -> usize {
+        self.runs_most.iter().sum()
+    }
+}
+
+/// The larger of each two.
+pub(super) fn larger(mut most: Vec<usize>, other: &[usize]) -> Vec<usize> {
+    most.resize(most.len().max(other.len()), 0);
+    for (most, other) in most.iter_mut().zip(other) {
+        *most = (*most).max(*other);
+    }
+    most
 }
 
 impl Traffic {

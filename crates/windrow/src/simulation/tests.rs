@@ -106,7 +106,7 @@ fn seeks_are_repaid_in_fewer_runs() {
     let squeezed: u64 = last.traffic.levels.iter().map(|level| level.squeezed).sum();
     assert!(squeezed > 0);
     let (without, with) = (without.course(), with.course());
-    assert!(with.runs_per_seek < without.runs_per_seek);
+    assert!(with.runs_per_seek() < without.runs_per_seek());
     assert!(with.write_amplification > without.write_amplification);
 }
 

@@ -37,7 +37,9 @@ const JOBS_MAX: usize = 1_000_000;
 
 #[derive(Debug)]
 pub(super) struct Tree<'a> {
-    options: &'a KeyspaceOptions,
+    load: &'a Load,
+    /// Those of the load, for the part of the tree that is simulated.
+    pub(super) options: KeyspaceOptions,
     universe: Universe,
     sizes: EntrySizes,
     logical: EntrySizes,
@@ -91,7 +93,8 @@ impl<'a> Tree<'a> {
         };
         let overhead = TABLE_ENTRY_BYTES as f64 + filter;
         Self {
-            options: &load.options,
+            load,
+            options: load.part.options(&load.options, 1),
             universe: load.universe(),
             sizes: EntrySizes {
                 value: key + value + overhead,
@@ -153,10 +156,10 @@ impl<'a> Tree<'a> {
 
     /// Runs the next job; whether there was one.
     fn step(&mut self) -> bool {
-        let entries = match plan(&self.summary, self.options, &self.cursors) {
+        let entries = match plan(&self.summary, &self.options, &self.cursors) {
             Plan::Idle => return false,
             Plan::Resize { level_count } => {
-                self.summary.level_count = level_count;
+                self.resize(level_count);
                 0
             }
             Plan::Move {
@@ -185,9 +188,26 @@ impl<'a> Tree<'a> {
         true
     }
 
+    /// From now on there are so many levels.
+    fn resize(&mut self, level_count: usize) {
+        self.summary.level_count = level_count;
+        let part = self.load.part;
+        self.options = part.options(&self.load.options, level_count);
+        // Of a part, capacities do not tell what it would be with a level less: so a claim of no key keeps
+        // the last level.
+        self.summary.claims.clear();
+        if part.above > 0 && level_count > 1 {
+            self.summary.claims.push(Claim {
+                level: level_count,
+                smallest: u64::MAX,
+                largest: 0,
+            });
+        }
+    }
+
     /// The tree has changed, with files or segments of so many entries.
     fn note_change(&mut self, entries: u64) {
-        self.summary.allowed = next_allowed(&self.summary, self.options);
+        self.summary.allowed = next_allowed(&self.summary, &self.options);
         self.share_bits_out(entries);
     }
 
@@ -299,8 +319,8 @@ impl<'a> Tree<'a> {
 
     /// The size at which a merge into `level` closes a file.
     fn file_bytes(&self, level: usize) -> u64 {
-        let capacity = capacities(self.options, self.summary.level_count.max(level))[level];
-        target_file_bytes(self.options, self.summary.level_count, level)
+        let capacity = capacities(&self.options, self.summary.level_count.max(level))[level];
+        target_file_bytes(&self.options, self.summary.level_count, level)
             .max(capacity / self.files_per_level)
     }
 
@@ -344,7 +364,7 @@ impl<'a> Tree<'a> {
     fn units(&self, share: impl Fn(&TreeSummary<u64>) -> f64) -> Units {
         let units = self.filters.as_ref().map(|filters| {
             let share = share(&self.summary);
-            filter_units(share, filters.price, self.options)
+            filter_units(share, filters.price, &self.options)
         });
         units.unwrap_or([0.0; FILTER_UNITS_MAX])
     }
@@ -360,7 +380,7 @@ impl<'a> Tree<'a> {
         if files.count() > FILES_FEW && filters.changed < all / CHANGE_DUE {
             return;
         }
-        let grants = grant_filters(&self.summary, self.options);
+        let grants = grant_filters(&self.summary, &self.options);
         *filters = Filters {
             price: grants.price,
             changed: 0,
@@ -476,19 +496,23 @@ impl<'a> Tree<'a> {
         after.sum()
     }
 
-    /// Segments that a key is in the range of, on average over the key space.
-    pub(super) fn runs(&self) -> f64 {
-        let segments = self.contents.values().flat_map(|file| &file.segments);
-        segments.map(|segment| segment.span.width()).sum()
+    /// Of each level, the segments that a key is in the range of, on average over the key space.
+    pub(super) fn runs(&self) -> Vec<f64> {
+        let width = |file: &FileSummary<u64>| -> f64 {
+            let segments = self.contents[&file.number].segments.iter();
+            segments.map(|segment| segment.span.width()).sum()
+        };
+        let levels = self.summary.levels.iter();
+        levels.map(|files| files.iter().map(width).sum()).collect()
     }
 
-    /// The runs of level 0, and in each deeper level the most segments of a file.
-    pub(super) fn runs_most(&self) -> usize {
+    /// The runs of level 0, and of each deeper level the most segments of a file.
+    pub(super) fn runs_most(&self) -> Vec<usize> {
         let levels = self.summary.levels.iter().enumerate();
         let most = levels.map(|(level, files)| match level {
             0 => files.len(),
             _ => files.iter().map(|file| file.segments.len()).max().unwrap_or(0),
         });
-        most.sum()
+        most.collect()
     }
 }
