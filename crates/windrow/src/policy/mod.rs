@@ -35,7 +35,9 @@ mod split;
 mod summary;
 
 pub(crate) use append::{Zones, segment_limits};
-pub(crate) use capacities::{bounded_capacities, capacities, next_allowed, target_file_bytes, whole};
+pub(crate) use capacities::{
+    bounded_capacities, capacities, next_allowed, target_file_bytes, whole,
+};
 pub(crate) use collect::{
     LogSummary, VICTIMS_MAX, garbage_excess, values_behind_max, victims, wants_seal,
 };

@@ -69,7 +69,10 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Course> {
     let capacities = capacities(&load.options, last);
     let is_fine = |above: &usize| match above {
         0 => bytes / (load.options.memtable_bytes as u64).max(1) <= load.flushes_max,
-        _ => bytes / (capacities[*above] / load.options.level0_runs as u64).max(1) <= load.flushes_max,
+        _ => {
+            bytes / (capacities[*above] / load.options.level0_runs as u64).max(1)
+                <= load.flushes_max
+        }
     };
     let above = (0..last).find(is_fine).unwrap_or(last - 1);
     let outcome = simulate(&Load {
@@ -82,9 +85,7 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Course> {
     }
     let lower = std::mem::take(&mut course.traffic.levels);
     let user = course.traffic.user;
-    let scaled = |bytes: u64, from: u64| {
-        whole(bytes as f64 * (user as f64 / from.max(1) as f64))
-    };
+    let scaled = |bytes: u64, from: u64| whole(bytes as f64 * (user as f64 / from.max(1) as f64));
     course.traffic.levels = vec![LevelTraffic::default(); above + 2];
     course.traffic.levels.extend(lower.iter().skip(2));
     let (runs, most) = (course.runs.split_off(2), course.runs_most.split_off(2));

@@ -1,9 +1,14 @@
-//! Layer 4: the policy carried out on sizes, so that a load is known before there is a disk for it.
+//! Layer 4: the policy carried out on sizes, so that what a load costs is known before there is a disk for it.
 //!
 //! The very code that decides for a database decides here, on expectations in place of entries: a memtable
-//! is full, it is flushed, and jobs run until none is due. What a petabyte costs so takes seconds.
+//! is full, it is flushed, and jobs run until none is due ([`simulate`]). What would take too many flushes
+//! is simulated in parts ([`simulate_large`]); a petabyte takes seconds.
 //!
-//! Owns what a [`Load`] is and what an [`Outcome`] tells. No I/O, no randomness: a load has one outcome.
+//! Owns what a [`Load`] is and what an [`Outcome`] tells. Values stand in place: transient runs and value
+//! logs are not simulated. No I/O, no randomness: a load has one outcome.
+//!
+//! I1. The tree is one that the invariants of the policy hold for.
+//! I2. Of inserts nothing is lost: what merges write is what they read.
 
 mod contents;
 mod formula;
@@ -110,7 +115,9 @@ impl<'a> Run<'a> {
     }
 
     fn draw(&mut self, writes: u64) {
-        self.live = self.tree.live_after(self.live, writes as f64, self.load.deletes);
+        self.live = self
+            .tree
+            .live_after(self.live, writes as f64, self.load.deletes);
         self.flush(Span::ALL, writes, false);
     }
 

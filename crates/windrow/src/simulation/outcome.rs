@@ -187,7 +187,10 @@ impl Outcome {
 
     /// What happened from the last sample with at most so many writes on.
     pub fn course_from(&self, writes: u64) -> Course {
-        let from = self.samples.iter().rposition(|sample| sample.writes <= writes);
+        let from = self
+            .samples
+            .iter()
+            .rposition(|sample| sample.writes <= writes);
         self.between(from, self.samples.len().saturating_sub(1))
     }
 
@@ -210,8 +213,14 @@ impl Outcome {
     fn between(&self, from: Option<usize>, to: usize) -> Course {
         let none = Sample::default();
         let last = self.samples.get(to).unwrap_or(&none);
-        let first = from.and_then(|from| self.samples.get(from)).unwrap_or(&none);
-        let on_the_way = self.samples.iter().take(to + 1).skip(from.map_or(0, |it| it + 1));
+        let first = from
+            .and_then(|from| self.samples.get(from))
+            .unwrap_or(&none);
+        let on_the_way = self
+            .samples
+            .iter()
+            .take(to + 1)
+            .skip(from.map_or(0, |it| it + 1));
         let traffic = last.traffic.since(&first.traffic);
         let flushes = (last.flushes - first.flushes).max(1) as f64;
         Course {
@@ -220,13 +229,11 @@ impl Outcome {
                 .runs_sums
                 .iter()
                 .enumerate()
-                .map(|(level, sum)| {
-                    (sum - first.runs_sums.get(level).unwrap_or(&0.0)) / flushes
-                })
+                .map(|(level, sum)| (sum - first.runs_sums.get(level).unwrap_or(&0.0)) / flushes)
                 .collect(),
-            runs_most: on_the_way.clone().fold(Vec::new(), |most, sample| {
-                larger(most, &sample.runs_most)
-            }),
+            runs_most: on_the_way
+                .clone()
+                .fold(Vec::new(), |most, sample| larger(most, &sample.runs_most)),
             space_amplification_most: on_the_way
                 .map(|sample| sample.space_amplification_most)
                 .fold(0.0, f64::max),

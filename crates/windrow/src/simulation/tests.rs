@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 
-use super::{KeyDistribution, Load, Outcome, Sample, simulate, write_amplification_bound};
+use super::{
+    KeyDistribution, Load, Outcome, Sample, simulate, simulate_large, write_amplification_bound,
+};
 use crate::options::{KeyspaceOptions, Preset, SegmentLimit};
 
 const MIB: u64 = 1 << 20;
@@ -54,7 +56,6 @@ fn the_formula_bounds_what_is_written() {
                     table_bytes(&load, &last),
                 );
                 let told = last.traffic.write_amplification();
-                println!("T = {size_ratio}, c = {scaling}, {segment_limit}: {told:.2} <= {bound:.2}");
                 assert!(
                     told <= bound,
                     "{told:.2} above {bound:.2} with T = {size_ratio}, c = {scaling}, {segment_limit}"
@@ -72,8 +73,39 @@ fn few_files_to_a_level_tell_about_the_same() {
         load.files_per_level = 512;
         let coarse = run(&load).1.traffic.write_amplification();
         let apart = coarse / exact - 1.0;
-        assert!(apart.abs() <= 0.05, "{exact:.2} and {coarse:.2}: {preset:?}");
+        assert!(
+            apart.abs() <= 0.05,
+            "{exact:.2} and {coarse:.2}: {preset:?}"
+        );
     }
+}
+
+/// In parts and in one piece, with about a hundred times as much data as a flush of the lowest part.
+fn check_parts(bytes: u64, presets: &[Preset]) {
+    for preset in presets {
+        let mut load = Load::inserts(bytes, small(*preset));
+        load.files_per_level = 512;
+        load.flushes_max = u64::MAX;
+        let whole = simulate_large(&load, load.writes()).unwrap();
+        load.flushes_max = 400;
+        let parts = simulate_large(&load, load.writes()).unwrap();
+        let apart = parts.write_amplification / whole.write_amplification - 1.0;
+        assert!(apart.abs() <= 0.05, "{apart:.3} apart: {preset:?}");
+        let apart = parts.runs_per_seek() / whole.runs_per_seek() - 1.0;
+        assert!(apart.abs() <= 0.1, "{apart:.3} runs apart: {preset:?}");
+    }
+}
+
+#[test]
+fn a_tree_in_parts_tells_about_the_same() {
+    check_parts(1500 * MIB, &[Preset::Autumn, Preset::Balanced]);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn a_large_tree_in_parts_tells_about_the_same() {
+    let presets = [Preset::Leveling, Preset::Autumn, Preset::Balanced];
+    check_parts(8000 * MIB, &presets);
 }
 
 #[test]

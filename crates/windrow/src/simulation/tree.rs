@@ -228,9 +228,8 @@ impl<'a> Tree<'a> {
         let target = job.claim.level;
         let pieces = self.merged(job);
         let inputs = [&job.upper[..], &job.lower[..]].concat();
-        let shares = |summary: &TreeSummary<u64>| {
-            output_shares(summary, &job.claim, &inputs, &job.targets)
-        };
+        let shares =
+            |summary: &TreeSummary<u64>| output_shares(summary, &job.claim, &inputs, &job.targets);
         let anew = self.units(|summary| shares(summary).written_anew);
         let appended = self.units(|summary| shares(summary).appended);
         let mut entries = 0;
@@ -271,7 +270,9 @@ impl<'a> Tree<'a> {
         let level = |level: usize, numbers: &[FileNumber]| -> Vec<&FileSummary<u64>> {
             let numbers: BTreeSet<FileNumber> = numbers.iter().copied().collect();
             let files = self.summary.level(level).iter();
-            files.filter(|file| numbers.contains(&file.number)).collect()
+            files
+                .filter(|file| numbers.contains(&file.number))
+                .collect()
         };
         let upper = level(job.level, &job.upper);
         let is_below = target > job.level;
@@ -280,7 +281,8 @@ impl<'a> Tree<'a> {
         } else {
             Vec::new()
         };
-        let newest_first = |file: &&FileSummary<u64>| self.contents[&file.number].segments.iter().rev();
+        let newest_first =
+            |file: &&FileSummary<u64>| self.contents[&file.number].segments.iter().rev();
         let uppers: Vec<&Segment> = upper.iter().flat_map(newest_first).collect();
         let bytes = |from: Option<&u64>, to: Option<&u64>| {
             let from = from.copied().unwrap_or(0);
@@ -303,12 +305,18 @@ impl<'a> Tree<'a> {
         let zones = Zones::new(&lower, &job.targets, file_bytes, bytes);
         let cutter = OutputCutter::new(&self.summary, &job.claim, zones);
         let deeper = DeeperLevels::new(&self.summary, &job.claim, &job.targets);
-        let mut begins = cutter.ends().iter().filter_map(|end| end.checked_add(1)).collect::<Vec<u64>>();
+        let mut begins = cutter
+            .ends()
+            .iter()
+            .filter_map(|end| end.checked_add(1))
+            .collect::<Vec<u64>>();
         for file in &lower {
             begins.push(file.smallest);
             begins.extend(file.largest.checked_add(1));
         }
-        let rewritten = lower.iter().filter(|file| !job.targets.contains(&file.number));
+        let rewritten = lower
+            .iter()
+            .filter(|file| !job.targets.contains(&file.number));
         let sources: Vec<&Segment> = uppers
             .iter()
             .copied()
@@ -400,9 +408,8 @@ impl<'a> Tree<'a> {
             let own = &self.contents[&file.number].segments;
             for (number, (segment, own)) in file.segments.iter().zip(own).enumerate() {
                 let loaded = &segment.filter_units[..granted.of(number).min(FILTER_UNITS_MAX)];
-                let rate = |bytes: &u64| {
-                    false_positive_rate(*bytes as f64 * 8.0 / segment.entries as f64)
-                };
+                let rate =
+                    |bytes: &u64| false_positive_rate(*bytes as f64 * 8.0 / segment.entries as f64);
                 bytes += loaded.iter().sum::<u64>();
                 reads += own.span.width() * loaded.iter().map(rate).product::<f64>();
             }
@@ -471,7 +478,10 @@ impl<'a> Tree<'a> {
         let own = &mut self.summary.levels[level];
         own.extend(files);
         own.sort_by_key(|file| file.smallest);
-        debug_assert!(own.windows(2).all(|pair| pair[0].largest < pair[1].smallest));
+        debug_assert!(
+            own.windows(2)
+                .all(|pair| pair[0].largest < pair[1].smallest)
+        );
     }
 
     /// All bytes on disk.
@@ -511,7 +521,11 @@ impl<'a> Tree<'a> {
         let levels = self.summary.levels.iter().enumerate();
         let most = levels.map(|(level, files)| match level {
             0 => files.len(),
-            _ => files.iter().map(|file| file.segments.len()).max().unwrap_or(0),
+            _ => files
+                .iter()
+                .map(|file| file.segments.len())
+                .max()
+                .unwrap_or(0),
         });
         most.collect()
     }
