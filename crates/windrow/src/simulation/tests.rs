@@ -1,7 +1,8 @@
 use proptest::prelude::*;
 
 use super::{
-    KeyDistribution, Load, Outcome, Sample, simulate, simulate_large, write_amplification_bound,
+    KeyDistribution, LevelTraffic, Load, Outcome, Sample, simulate, simulate_large,
+    write_amplification_bound,
 };
 use crate::options::{KeyspaceOptions, Preset, SegmentLimit};
 
@@ -121,8 +122,8 @@ fn filters_use_their_budget_and_no_more() {
         let entries: u64 = last.levels.iter().map(|level| level.entries).sum();
         let bits = last.filter_bytes as f64 * 8.0 / entries as f64;
         let segments: usize = last.levels.iter().map(|level| level.segments).sum();
-        // Each may be rounded up by a line of 512 bits.
-        let most = bits_per_key + 512.0 * segments as f64 / entries as f64;
+        // Each may be rounded up by a line of 512 bits, and new files have all their bits for a while.
+        let most = bits_per_key * 1.1 + 512.0 * segments as f64 / entries as f64;
         assert!(bits <= most, "{bits:.2} of {bits_per_key}");
         assert!(bits >= bits_per_key * 0.8, "{bits:.2} of {bits_per_key}");
         assert!(last.useless_reads <= reads_most, "{}", last.useless_reads);
@@ -172,9 +173,9 @@ fn options() -> impl Strategy<Value = KeyspaceOptions> {
         |(size_ratio, scaling, segment_limit, max_space_amp, level0_runs)| KeyspaceOptions {
             size_ratio,
             scaling,
+            level0_runs,
             segment_limit,
             max_space_amp,
-            level0_runs,
             ..small(Preset::Balanced)
         },
     )
@@ -225,7 +226,7 @@ proptest! {
     fn bytes_of_inserts_are_conserved(options in options()) {
         let (_, last) = run(&Load::inserts(60 * MIB, options));
         let levels = || last.traffic.levels.iter();
-        let written: u64 = levels().map(|level| level.written()).sum();
+        let written: u64 = levels().map(LevelTraffic::written).sum();
         let read: u64 = levels().map(|level| level.read + level.squeeze_read).sum();
         let held: u64 = last.levels.iter().map(|level| level.bytes).sum();
         let apart = written as f64 - read as f64 - held as f64;
