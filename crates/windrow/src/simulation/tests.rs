@@ -1,3 +1,5 @@
+//! What a simulation tells: bounds, budgets, and what is conserved, over loads of every kind.
+
 use proptest::prelude::*;
 
 use super::{
