@@ -38,7 +38,7 @@ impl Row {
         let load = Load::inserts(gigabytes * 1_000_000_000, options.clone());
         let mut load = load.overwritten(f64::from(rewrites));
         if gigabytes >= 100 {
-            load.files_per_level = 512;
+            load.files_max = 2048;
         }
         let course = simulate_large(&load, load.keys)?;
         Ok(Self { options, course })

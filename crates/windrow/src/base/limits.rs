@@ -24,6 +24,9 @@ pub const SEGMENTS_MAX: usize = 12;
 /// The most levels below level 0.
 pub const LEVELS_MAX: usize = 15;
 
+/// About so many table files a keyspace has at most; in fact up to twice as many, and those of small levels.
+pub(crate) const TABLE_FILES_MAX: u64 = 64 << 10;
+
 /// So many files of transient runs the levels from 1 on of a keyspace refer to at most, at rest: a merge
 /// reads as many side by side, each from front to back. Not where values are never put in place.
 pub(crate) const RUN_FILES_MAX: usize = 4096;

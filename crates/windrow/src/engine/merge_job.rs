@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::keyspace::KeyspaceWork;
 use super::split_merge::SplitMerge;
 use super::{Engine, KeyspaceCore, stats};
-use crate::base::limits::LEVELS_MAX;
+use crate::base::limits::{LEVELS_MAX, TABLE_FILES_MAX};
 use crate::base::sync::Shared;
 use crate::base::{Account, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
@@ -499,8 +499,7 @@ impl Engine {
         claim: &Claim<Box<[u8]>>,
     ) -> Vec<Box<[u8]>> {
         let tree = summary(&inputs.version, &inputs.work);
-        let file_bytes =
-            policy::target_file_bytes(&keyspace.options(), tree.level_count, claim.level);
+        let file_bytes = policy::target_file_bytes(&tree, &keyspace.options(), claim.level);
         let (files, targets) = (inputs.numbers(), inputs.target_numbers());
         let ends = policy::part_ends(&tree, &files, &targets, file_bytes, self.merges_max());
         ends.into_iter().map(Box::from).collect()
@@ -518,7 +517,7 @@ impl Engine {
         let options = keyspace.options();
         let tree = summary(&inputs.version, &inputs.work);
         let claim = claim.borrowed();
-        let target_bytes = policy::target_file_bytes(&options, tree.level_count, claim.level);
+        let target_bytes = policy::target_file_bytes(&tree, &options, claim.level);
         let targets = inputs.target_numbers();
         let zones = self.zones(&tree, inputs, claim.level, target_bytes)?;
         let cutter = OutputCutter::new(&tree, &claim, zones);
@@ -767,6 +766,7 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
             .collect(),
         claims: work.claims.iter().map(Claim::borrowed).collect(),
         allowed: work.allowed.clone(),
+        files_max: TABLE_FILES_MAX,
         run_files: version.run_files() as u64,
         logs,
     }

@@ -8,11 +8,15 @@
 //! (facts D1): the shallow levels, whose ratios Garnering makes large and which are a small part of the
 //! data, take most.
 //!
-//! What is superseded in older segments takes room until they are written anew. Above the effective last
-//! level capacities bound that with all else that a level holds. From there on, where nearly all data is,
-//! files may have fewer segments the nearer the tree is to `max_space_amp`, and in the end one. Facts D1 has
-//! one in any case; but half of what merges write is written there, and while the room is not needed, as
-//! where keys are inserted, it saves more there than elsewhere (`docs/study.md`).
+//! From the effective last level down, where nearly all data is, files have one segment (facts D1): there
+//! appends would save least for the runs that they cost, and what older segments hold of superseded entries
+//! would take most room. A limit that is given for all levels holds there, too, but shrinks as the tree comes
+//! near `max_space_amp`.
+//!
+//! Level 1 is apart. What comes there from level 0 covers all keys, so that each of its merges rewrites all
+//! of it or nothing, and soon what it holds goes on: with a few segments more than its ratio asks for, most
+//! of it is never written anew, and merges from level 0 are short (`docs/simulation.md`). It is the least part
+//! of the data, in memory where reads go.
 //!
 //! I1. Nothing is appended to a sealed file, nor to one that has as many segments as it may.
 //! I2. A piece is on average long enough to be worth a sync: else all is written anew.
@@ -21,7 +25,7 @@
 
 use std::borrow::Borrow;
 
-use super::capacities::{capacities, space_pressure};
+use super::capacities::{capacities, space_pressure, target_file_bytes, whole};
 use super::summary::{FileSummary, TreeSummary};
 use crate::base::FileNumber;
 use crate::base::limits::SEGMENTS_MAX;
@@ -34,8 +38,15 @@ const PIECE_BYTES_MIN: u64 = 64 << 10;
 /// The part of a usual file that a piece has on average at least.
 const PIECE_PART_MIN: u64 = 32;
 
+/// Nothing is appended to a file as long as so many usual ones: where much comes into a level that holds
+/// little, it is cut into files before it grows long.
+const FILE_PARTS_MAX: u64 = 4;
+
 /// What scales the root of a ratio to a number of segments (facts D1).
 const SEGMENTS_SCALE: f64 = 1.3;
+
+/// So many segments files of level 1 may have at least.
+const SEGMENTS_LEVEL_ONE: usize = 4;
 
 /// What falls between two files that are appended to gets a file of its own from this part of a usual file
 /// on; less goes to the file before it.
@@ -44,29 +55,28 @@ const GAP_PART_MIN: u64 = 4;
 /// How many segments a file of each level may have, indexed by level; 1 past the end.
 pub(crate) fn segment_limits<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<usize> {
     let last = tree.effective_last_level(options.size_ratio);
-    let whole = |limit: f64| {
-        let limit = usize::try_from(super::capacities::whole(limit.round()));
-        limit.map_or(SEGMENTS_MAX, |limit| limit.clamp(1, SEGMENTS_MAX))
-    };
     let capacities = capacities(options, tree.level_count);
-    let limit = |level: usize| {
-        if level == 0 {
-            return 1;
-        }
-        let limit = match options.segment_limit {
-            SegmentLimit::Scaled => {
-                let ratio = capacities[level] as f64 / capacities[level - 1].max(1) as f64;
-                SEGMENTS_SCALE * ratio.sqrt()
+    let limit = |level: usize| match options.segment_limit {
+        _ if level == 0 => 1,
+        SegmentLimit::Fixed(limit) => limit,
+        SegmentLimit::Scaled if level >= last => 1,
+        SegmentLimit::Scaled => {
+            let ratio = capacities[level] as f64 / capacities[level - 1].max(1) as f64;
+            let limit = rounded(SEGMENTS_SCALE * ratio.sqrt());
+            if level == 1 {
+                limit.max(SEGMENTS_LEVEL_ONE)
+            } else {
+                limit
             }
-            SegmentLimit::Fixed(limit) => limit as f64,
-        };
-        if level < last {
-            whole(limit)
-        } else {
-            whole(1.0 + (limit - 1.0) * (1.0 - space_pressure(tree, options)))
         }
     };
     (0..=tree.level_count).map(limit).collect()
+}
+
+/// A number of segments.
+fn rounded(limit: f64) -> usize {
+    let limit = usize::try_from(whole(limit.round()));
+    limit.map_or(SEGMENTS_MAX, |limit| limit.clamp(1, SEGMENTS_MAX))
 }
 
 /// What may be appended in one tree.
@@ -74,7 +84,7 @@ pub(crate) fn segment_limits<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions
 pub(super) struct Appends<'a> {
     /// The [limits](segment_limits) of the tree.
     pub(super) limits: &'a [usize],
-    pub(super) file_bytes: u64,
+    pub(super) options: &'a KeyspaceOptions,
 }
 
 impl Appends<'_> {
@@ -83,17 +93,32 @@ impl Appends<'_> {
         self.limits.get(level).copied().unwrap_or(1)
     }
 
+    /// Up to how many segments they are appended to.
+    fn limit_now<K>(self, tree: &TreeSummary<K>, level: usize) -> usize {
+        let limit = self.limit(level);
+        if limit == 1 || level < tree.effective_last_level(self.options.size_ratio) {
+            return limit;
+        }
+        let free = 1.0 - space_pressure(tree, self.options);
+        rounded(1.0 + (limit - 1) as f64 * free)
+    }
+
     /// To which of the files `lower`, neighbours in `level`, a merge of `upper_bytes` into it appends.
     pub(super) fn to<K>(
         self,
+        tree: &TreeSummary<K>,
         level: usize,
         lower: &[FileSummary<K>],
         upper_bytes: u64,
     ) -> Vec<bool> {
+        let file_bytes = target_file_bytes(tree, self.options, level);
         let piece = upper_bytes / (lower.len() as u64).max(1);
-        let is_worth_it = piece >= PIECE_BYTES_MIN.min(self.file_bytes / PIECE_PART_MIN); // I2
-        let limit = self.limit(level);
-        let has_room = |file: &FileSummary<K>| !file.sealed && file.segments.len() < limit; // I1
+        let is_worth_it = piece >= PIECE_BYTES_MIN.min(file_bytes / PIECE_PART_MIN); // I2
+        let limit = self.limit_now(tree, level);
+        let bytes_max = file_bytes.saturating_mul(FILE_PARTS_MAX);
+        let has_room = |file: &FileSummary<K>| {
+            !file.sealed && file.segments.len() < limit && file.bytes < bytes_max // I1
+        };
         let appends = lower.iter().map(|file| is_worth_it && has_room(file));
         appends.collect()
     }
@@ -101,11 +126,12 @@ impl Appends<'_> {
     /// What such a merge rewrites of them.
     pub(super) fn rewritten_bytes<K>(
         self,
+        tree: &TreeSummary<K>,
         level: usize,
         lower: &[FileSummary<K>],
         upper_bytes: u64,
     ) -> u64 {
-        let appended = self.to(level, lower, upper_bytes);
+        let appended = self.to(tree, level, lower, upper_bytes);
         let rewritten = lower.iter().zip(appended).filter(|(_, it)| !it);
         rewritten.map(|(file, _)| file.bytes).sum()
     }

@@ -19,13 +19,13 @@
 //! and together they would stop writers. So each level is first *allowed* what it holds, and from the
 //! bottom up one after the other has to shrink.
 
-use super::summary::{FileSummary, TreeSummary, held_bytes, kept_bytes};
+use super::summary::{FileSummary, TreeSummary, bytes, held_bytes, kept_bytes};
 use crate::base::limits::LEVELS_MAX;
 use crate::options::KeyspaceOptions;
 
-/// Files of a level stay below twice this many, because a file is closed at a capacity's
-/// 32 Ki-th part and is at least half full on average: at most 64 Ki files per level.
-const FILES_PER_LEVEL: u64 = 32 << 10;
+/// So many files of a level are enough for its merges to take little at a time: where a tree would have
+/// too many files, those of larger levels grow first.
+const LEVEL_FILES: u64 = 128;
 
 /// The capacity of every level in logical bytes, indexed by level, `0..=level_count`.
 ///
@@ -44,15 +44,20 @@ pub(crate) fn capacities(options: &KeyspaceOptions, level_count: usize) -> Vec<u
     std::iter::once(level0).chain(deeper).collect()
 }
 
-/// The size at which a merge into `level` closes a file: the option, or more where the level would
-/// otherwise hold more than 64 Ki files.
-pub(crate) fn target_file_bytes(
+/// The size at which a merge into `level` closes a file: the option, or more where the tree would otherwise
+/// have more files than it may. In all large levels it is the same, so that a file overlaps as many in the
+/// level below as the ratio to it says.
+///
+/// Files are at least half full on average: there are at most twice as many, and those of small levels.
+pub(crate) fn target_file_bytes<K>(
+    tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
-    level_count: usize,
     level: usize,
 ) -> u64 {
-    let capacity = capacities(options, level_count.max(level))[level];
-    options.file_bytes.max(capacity.div_ceil(FILES_PER_LEVEL))
+    let held: u64 = tree.levels.iter().map(|files| bytes(files)).sum();
+    let capacity = capacities(options, tree.level_count.max(level))[level];
+    let grown = (held / tree.files_max.max(1)).min(capacity / LEVEL_FILES);
+    options.file_bytes.max(grown)
 }
 
 /// The capacities that `tree` is held to: the nominal ones, and above the effective last level less
@@ -194,8 +199,10 @@ fn power(base: f64, exponent: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{capacities, capacity, target_file_bytes};
-    use crate::base::limits::LEVELS_MAX;
+    use crate::base::limits::{LEVELS_MAX, TABLE_FILES_MAX};
     use crate::options::KeyspaceOptions;
+    use crate::policy::FileSummary;
+    use crate::policy::tests::tables::{file, tree};
     use proptest::prelude::*;
 
     const MIB: u64 = 1 << 20;
@@ -245,12 +252,31 @@ mod tests {
     }
 
     #[test]
-    fn files_grow_with_the_level() {
+    fn files_grow_with_the_tree() {
         let options = options(10.0, 1.0, 256 * MIB);
-        assert_eq!(target_file_bytes(&options, 3, 3), options.file_bytes);
-        let petabyte = target_file_bytes(&options, 8, 8);
-        assert!(petabyte > options.file_bytes);
-        assert!(capacities(&options, 8)[8].div_ceil(petabyte) <= 32 << 10);
+        let sizes = |level_count: usize| {
+            let full = capacities(&options, level_count).into_iter();
+            let files = full.enumerate().map(|(level, bytes)| {
+                let bytes = if level == 0 { 0 } else { bytes };
+                vec![FileSummary {
+                    bytes,
+                    ..file(1, 0, 9, 1)
+                }]
+            });
+            let tree = tree(level_count, files.collect());
+            let sizes = (1..=level_count).map(|level| target_file_bytes(&tree, &options, level));
+            sizes.collect::<Vec<u64>>()
+        };
+        assert_eq!(sizes(3), [options.file_bytes; 3]);
+        let petabytes = sizes(8);
+        assert_eq!(petabytes[0], options.file_bytes);
+        assert!(petabytes[1..].is_sorted() && petabytes[1] > options.file_bytes);
+        assert_eq!(petabytes[6], petabytes[7]);
+        let files = capacities(&options, 8)[8] / petabytes[7];
+        assert!(
+            (TABLE_FILES_MAX / 2..=TABLE_FILES_MAX).contains(&files),
+            "{files}"
+        );
     }
 
     proptest! {

@@ -70,7 +70,7 @@ impl<K: Ord + Clone> Inputs<K> {
         let files = upper.iter().map(|&file| &tree.level(level)[file]);
         let upper_bytes = files.clone().map(|file| file.bytes).sum();
         let lower = &tree.level(self.claim.level)[self.lower];
-        let appended = appends.to(self.claim.level, lower, upper_bytes);
+        let appended = appends.to(tree, self.claim.level, lower, upper_bytes);
         let of = |appends: bool| {
             let chosen = lower.iter().zip(&appended);
             let chosen = chosen.filter(|(_, appended)| **appended == appends);

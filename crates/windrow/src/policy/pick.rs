@@ -10,8 +10,10 @@
 //!    also take away what a merge from above would have to rewrite.
 //! 3. *Merge*, from the level with the highest score. Level 0 gives whole heaps, oldest first. A
 //!    deeper level gives the file with the least overlap below per byte of its own, the first one
-//!    behind the cursor among equals; or, where it is mostly in transient runs, just that one. Either way every neighbour joins whose own overlap is inside
-//!    what is taken already: it comes down at no further cost.
+//!    behind the cursor among equals, whether that is rewritten or appended to: what is appended now is
+//!    rewritten later, with all the more. Where the level is mostly in transient runs, it gives just that
+//!    first one. Either way every neighbour joins whose own overlap is inside what is taken already: it
+//!    comes down at no further cost.
 //!
 //! 4. *Shed*: a file of which half are tombstones goes down although its level is not due, so that
 //!    they meet what they hide, and scans need not step over them for long. Where they lie scattered
@@ -107,13 +109,10 @@ struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    fn of<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions, limits: &'a [usize]) -> Self {
+    fn of<K>(tree: &TreeSummary<K>, options: &'a KeyspaceOptions, limits: &'a [usize]) -> Self {
         Self {
             placement: Placement::of(tree, options),
-            appends: Appends {
-                limits,
-                file_bytes: options.file_bytes,
-            },
+            appends: Appends { limits, options },
             visit_bytes: options.block_bytes as u64,
         }
     }
@@ -277,7 +276,7 @@ fn fold<K: Ord + Clone>(
         let visits: u64 = runs().map(|run| run.visits).sum();
         let below = tree.level(1);
         let lower = &below[overlapping(below, &heap.smallest, &heap.largest)];
-        let rewritten = rules.appends.rewritten_bytes(1, lower, upper);
+        let rewritten = rules.appends.rewritten_bytes(tree, 1, lower, upper);
         visits > 0 && visits.saturating_mul(rules.visit_bytes) >= upper + rewritten
     };
     let mut paying = heaps.iter().filter(pays);
@@ -515,8 +514,7 @@ fn merge_cheapest<K: Ord + Clone>(
         let file = &files[*file];
         let inputs = Inputs::over(tree, level + 1, &file.smallest, &file.largest)?;
         let lower = &tree.level(level + 1)[inputs.lower];
-        let rewritten = rules.appends.rewritten_bytes(level + 1, lower, file.bytes);
-        (!file.busy).then(|| rewritten as f64 / file.bytes.max(1) as f64)
+        (!file.busy).then(|| bytes(lower) as f64 / file.bytes.max(1) as f64)
     };
     let mut costs = behind(files, cursor).filter_map(|file| cost(&file).map(|cost| (file, cost)));
     let (file, _) = if is_in_runs {

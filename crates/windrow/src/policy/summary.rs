@@ -19,6 +19,8 @@ pub(crate) struct TreeSummary<K> {
     /// What a level may hold beyond its capacity until its turn to shrink has come, indexed by level;
     /// nothing past the end. See [`next_allowed`](super::next_allowed).
     pub(crate) allowed: Vec<u64>,
+    /// How many table files there may be; in fact up to twice as many.
+    pub(crate) files_max: u64,
     /// How many files of transient runs there are.
     pub(crate) run_files: u64,
     /// The value logs that are complete, and their successors.

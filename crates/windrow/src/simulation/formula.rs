@@ -6,6 +6,7 @@
 //! file for pushed down just after it was written anew, so it is an upper bound.
 
 use crate::base::FileNumber;
+use crate::base::limits::TABLE_FILES_MAX;
 use crate::options::KeyspaceOptions;
 use crate::policy::{FileSummary, TreeSummary, capacities, segment_limits};
 
@@ -58,6 +59,7 @@ fn full(capacities: &[u64]) -> TreeSummary<u64> {
         levels: capacities.iter().map(|bytes| vec![file(bytes)]).collect(),
         claims: Vec::new(),
         allowed: Vec::new(),
+        files_max: TABLE_FILES_MAX,
         run_files: 0,
         logs: Vec::new(),
     }

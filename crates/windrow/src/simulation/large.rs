@@ -144,7 +144,11 @@ fn window(load: &Load, level_count: usize, first: usize) -> crate::Result<Course
     } else {
         (writes, 0)
     };
+    // Of the files that the whole tree may have, as many as the window has of its bytes.
+    let part = capacities(&options, kept)[kept] as f64
+        / capacities(&load.options, level_count)[level_count] as f64;
     let load = Load {
+        files_max: whole(load.files_max as f64 * part).max(1),
         keys: load.keys.max(inserts),
         inserts,
         draws,

@@ -2,6 +2,7 @@
 
 use super::contents::{Class, Universe};
 use super::large::Part;
+use crate::base::limits::TABLE_FILES_MAX;
 use crate::options::KeyspaceOptions;
 
 /// How the keys of a load are chosen.
@@ -45,9 +46,9 @@ pub struct Load {
     /// Whether filter bits are dealt out segment by segment, which takes a while; else each entry has its
     /// share of the budget, and nothing is told of filters.
     pub filters: bool,
-    /// Files are so large that a full level has at most so many: fewer take less time to simulate, and
-    /// more are more exact.
-    pub files_per_level: u64,
+    /// About how many files the tree has at most, beside those of small levels: fewer take less time to
+    /// simulate, and more are more exact. A database has 65,536.
+    pub files_max: u64,
     /// [`simulate_large`](super::simulate_large) simulates the upper levels apart where there would be more
     /// flushes than this.
     pub flushes_max: u64,
@@ -72,7 +73,7 @@ impl Load {
             value_bytes,
             seeks_per_write: 0.0,
             filters: false,
-            files_per_level: u64::MAX,
+            files_max: TABLE_FILES_MAX,
             flushes_max: 12_000,
             options,
             part: Part::default(),

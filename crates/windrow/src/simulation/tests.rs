@@ -73,7 +73,7 @@ fn few_files_to_a_level_tell_about_the_same() {
     for preset in [Preset::Leveling, Preset::Autumn, Preset::Balanced] {
         let mut load = Load::inserts(400 * MIB, small(preset));
         let exact = run(&load).1.traffic.write_amplification();
-        load.files_per_level = 512;
+        load.files_max = 2048;
         let coarse = run(&load).1.traffic.write_amplification();
         let apart = coarse / exact - 1.0;
         assert!(
@@ -92,7 +92,7 @@ fn check_parts(bytes: u64, preset: Preset) {
             ..small(preset)
         };
         let mut load = Load::inserts(bytes, options);
-        load.files_per_level = 512;
+        load.files_max = 2048;
         load.flushes_max = u64::MAX;
         let whole = simulate_large(&load, load.writes()).unwrap();
         load.flushes_max = 400;

@@ -14,7 +14,7 @@ use crate::filter::{FILTER_UNITS_MAX, LoadedUnits, false_positive_rate};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, SegmentSummary, TreeSummary,
-    Zones, capacities, filter_units, flush_share, grant_filters, next_allowed, output_shares, plan,
+    Zones, filter_units, flush_share, grant_filters, next_allowed, output_shares, plan,
     price_alone, target_file_bytes, whole,
 };
 
@@ -49,7 +49,6 @@ pub(super) struct Tree<'a> {
     next_file: u64,
     pub(super) traffic: Traffic,
     pub(super) jobs: u64,
-    files_per_level: u64,
     filters: Option<Filters>,
 }
 
@@ -109,6 +108,7 @@ impl<'a> Tree<'a> {
                 levels: vec![Vec::new(); 17],
                 claims: Vec::new(),
                 allowed: Vec::new(),
+                files_max: load.files_max,
                 run_files: 0,
                 logs: Vec::new(),
             },
@@ -117,7 +117,6 @@ impl<'a> Tree<'a> {
             next_file: 0,
             traffic: Traffic::default(),
             jobs: 0,
-            files_per_level: load.files_per_level,
             filters: load.filters.then(|| Filters {
                 price: price_alone(&load.options),
                 changed: 0,
@@ -301,7 +300,7 @@ impl<'a> Tree<'a> {
             });
             whole(parts.sum())
         };
-        let file_bytes = self.file_bytes(target);
+        let file_bytes = target_file_bytes(&self.summary, &self.options, target);
         let zones = Zones::new(&lower, &job.targets, file_bytes, bytes);
         let cutter = OutputCutter::new(&self.summary, &job.claim, zones);
         let deeper = DeeperLevels::new(&self.summary, &job.claim, &job.targets);
@@ -323,13 +322,6 @@ impl<'a> Tree<'a> {
             .chain(rewritten.flat_map(newest_first))
             .collect();
         Merge::new(&self.universe, self.sizes, cutter, deeper).run(&sources, &mut begins)
-    }
-
-    /// The size at which a merge into `level` closes a file.
-    fn file_bytes(&self, level: usize) -> u64 {
-        let capacity = capacities(&self.options, self.summary.level_count.max(level))[level];
-        target_file_bytes(&self.options, self.summary.level_count, level)
-            .max(capacity / self.files_per_level)
     }
 
     fn append(&mut self, level: usize, number: FileNumber, segment: Segment, units: Units) {

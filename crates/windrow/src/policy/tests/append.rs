@@ -17,7 +17,7 @@ const KIB: u64 = 1 << 10;
 fn options(segment_limit: SegmentLimit) -> KeyspaceOptions {
     KeyspaceOptions {
         base_bytes: 10 * KIB,
-        file_bytes: KIB,
+        file_bytes: 4 * KIB,
         block_bytes: 16 << 10,
         level0_runs: 2,
         segment_limit,
@@ -73,44 +73,76 @@ fn squeezes(level: usize, upper: u64, smallest: u32, largest: u32) -> Plan<u32> 
     }
 }
 
+/// A tree of a file of so many KiB in each of levels 1 to 4.
+fn holding(held: [u64; 4]) -> TreeSummary<u32> {
+    let levels = held.iter().enumerate().map(|(level, kib)| {
+        let files = [file(level as u64 + 1, 0, 9, *kib)].into_iter();
+        files.filter(|file| file.bytes > 0).collect()
+    });
+    tree(4, std::iter::once(vec![]).chain(levels).collect())
+}
+
 #[test]
-fn limits_follow_ratios_and_room() {
+fn limits_follow_ratios() {
     use SegmentLimit::{Fixed, Scaled};
-    // KiB in levels 1 to 4.
-    let alone: [u64; 4] = [0, 0, 0, 1000];
-    let unbounded = f64::INFINITY;
-    for (limit, ratio, memtable_kib, max_space_amp, held, expected) in [
-        (Scaled, 10.0, 1, unbounded, alone, [1, 4, 4, 4, 4]),
+    let last = [0, 0, 0, 1000];
+    for (limit, ratio, memtable_kib, held, expected) in [
+        (Scaled, 10.0, 1, last, [1, 4, 4, 4, 1]),
         // Level 1 is as large as level 0.
-        (Scaled, 10.0, 10, unbounded, alone, [1, 1, 4, 4, 4]),
-        (Scaled, 3.0, 1, unbounded, alone, [1, 4, 2, 2, 2]),
-        (Scaled, 100.0, 1, unbounded, alone, [1, 4, 12, 12, 12]),
-        (Fixed(12), 10.0, 1, unbounded, alone, [1, 12, 12, 12, 12]),
-        (Fixed(1), 10.0, 1, unbounded, alone, [1, 1, 1, 1, 1]),
-        // No room, half of what there is to spare, and all of it left in the last level.
-        (Fixed(3), 10.0, 1, 1.6, [0, 0, 600, 1000], [1, 3, 3, 3, 1]),
-        (Fixed(3), 10.0, 1, 1.6, [0, 0, 420, 1000], [1, 3, 3, 3, 2]),
-        (Fixed(3), 10.0, 1, 1.6, [0, 0, 300, 1000], [1, 3, 3, 3, 3]),
-        (Scaled, 10.0, 1, 1.6, [0, 0, 600, 1000], [1, 4, 4, 4, 1]),
-        (Scaled, 10.0, 1, 1.6, [0, 0, 420, 1000], [1, 4, 4, 4, 3]),
+        (Scaled, 10.0, 10, last, [1, 4, 4, 4, 1]),
+        (Scaled, 3.0, 1, last, [1, 4, 2, 2, 1]),
+        (Scaled, 30.0, 1, last, [1, 4, 7, 7, 1]),
+        (Scaled, 100.0, 1, last, [1, 4, 12, 12, 1]),
+        (Fixed(12), 10.0, 1, last, [1, 12, 12, 12, 12]),
+        (Fixed(3), 10.0, 1, last, [1, 3, 3, 3, 3]),
+        (Fixed(1), 10.0, 1, last, [1, 1, 1, 1, 1]),
         // What really is the last level.
-        (Scaled, 10.0, 1, 1.6, [0, 600, 1000, 1], [1, 4, 4, 1, 1]),
+        (Scaled, 10.0, 1, [0, 600, 1000, 1], [1, 4, 4, 1, 1]),
+        (Scaled, 10.0, 1, [1000, 0, 0, 0], [1, 1, 1, 1, 1]),
     ] {
         let options = KeyspaceOptions {
             size_ratio: ratio,
             memtable_bytes: memtable_kib << 10,
             level0_runs: 1,
-            max_space_amp,
             ..options(limit)
         };
-        let levels = held.iter().enumerate().map(|(level, kib)| {
-            let number = level as u64 + 1;
-            let files = [file(number, 0, 9, *kib)].into_iter();
-            files.filter(|file| file.bytes > 0).collect()
-        });
-        let tree = tree(4, std::iter::once(vec![]).chain(levels).collect());
-        let limits = segment_limits(&tree, &options);
+        let limits = segment_limits(&holding(held), &options);
         assert_eq!(limits, expected, "{limit:?} of {held:?} at {ratio}");
+    }
+}
+
+/// Only in the last level, and only to appends: what is there stays until it is merged.
+#[test]
+fn room_limits_what_is_appended() {
+    for (max_space_amp, held, expected) in [
+        (f64::INFINITY, [0, 0, 600, 1000], [4, 4]),
+        // No room, half of what there is to spare, and all of it left.
+        (1.6, [0, 0, 600, 1000], [4, 1]),
+        (1.6, [0, 0, 420, 1000], [4, 3]),
+        (1.6, [0, 0, 300, 1000], [4, 4]),
+    ] {
+        let options = KeyspaceOptions {
+            max_space_amp,
+            ..options(SegmentLimit::Fixed(4))
+        };
+        let tree = holding(held);
+        let limits = segment_limits(&tree, &options);
+        assert_eq!(limits, [1, 4, 4, 4, 4]);
+        let appends = Appends {
+            limits: &limits,
+            options: &options,
+        };
+        // Files of so many segments, of one key each.
+        let files: Vec<_> = (1..6_u32)
+            .map(|count| segments(file(10, count, count, 1), count.into()))
+            .collect();
+        let most = |level: usize| {
+            let appended = appends.to(&tree, level, &files, 5 << 20);
+            let most = appended.iter().filter(|appended| **appended).count();
+            assert!(appended.iter().rev().is_sorted(), "fewer go first");
+            most + 1
+        };
+        assert_eq!([most(3), most(4)], expected, "{held:?}");
     }
 }
 
@@ -173,18 +205,24 @@ fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
         ),
     ];
     for (name, level, lower, file_bytes, upper_bytes, expected) in cases {
+        let options = KeyspaceOptions {
+            file_bytes,
+            ..options(SegmentLimit::Fixed(3))
+        };
         let appends = Appends {
             limits: &[1, 3],
-            file_bytes,
+            options: &options,
         };
-        assert_eq!(appends.to(level, &lower, upper_bytes), expected, "{name}");
+        let tree = tree(2, vec![Vec::new(); 3]);
+        let told = appends.to(&tree, level, &lower, upper_bytes);
+        assert_eq!(told, expected, "{name}");
         let rewritten = lower
             .iter()
             .zip(&expected)
             .filter(|(_, appended)| !**appended);
         let rewritten: u64 = rewritten.map(|(file, _)| file.bytes).sum();
         assert_eq!(
-            appends.rewritten_bytes(level, &lower, upper_bytes),
+            appends.rewritten_bytes(&tree, level, &lower, upper_bytes),
             rewritten,
             "{name}"
         );
@@ -400,7 +438,7 @@ fn plans() {
             Plan::Idle,
         ),
         (
-            "what rewrites least is merged first",
+            "what overlaps least is merged first, though it is rewritten",
             3,
             tree(
                 2,
@@ -410,7 +448,7 @@ fn plans() {
                     vec![segments(file(3, 0, 9, 2), 3), file(4, 20, 29, 9)],
                 ],
             ),
-            appending(merges(1, &[6], &[], 20, 29), &[4]),
+            merges(1, &[5], &[3], 0, 9),
         ),
     ];
     for (name, limit, tree, expected) in cases {

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::base::limits::SEGMENTS_MAX;
+use crate::base::limits::{SEGMENTS_MAX, TABLE_FILES_MAX};
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
 use crate::policy::append::segment_limits;
@@ -311,6 +311,7 @@ impl Model {
                 .collect(),
             claims: self.claims.clone(),
             allowed: self.allowed.clone(),
+            files_max: TABLE_FILES_MAX,
             run_files: self.run_files(),
             logs: Vec::new(),
         }
@@ -470,7 +471,7 @@ impl Model {
         lowers: Vec<Entry>,
     ) -> Vec<File> {
         let mut deeper = DeeperLevels::new(&job.tree, claim, targets);
-        let file_bytes = target_file_bytes(&self.options, self.level_count, claim.level);
+        let file_bytes = target_file_bytes(&job.tree, &self.options, claim.level);
         let Plan::Merge { level, lower, .. } = &job.plan else {
             unreachable!("only merges merge");
         };

@@ -1,5 +1,6 @@
 //! The rules of dropping, cutting and picking, case by case.
 
+use crate::base::limits::TABLE_FILES_MAX;
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::{KeyspaceOptions, Preset};
 use crate::policy::scores::scores;
@@ -53,6 +54,7 @@ pub(crate) fn tree(level_count: usize, levels: Vec<Vec<FileSummary<u32>>>) -> Tr
         levels,
         claims: Vec::new(),
         allowed: Vec::new(),
+        files_max: TABLE_FILES_MAX,
         run_files: 0,
         logs: Vec::new(),
     }
