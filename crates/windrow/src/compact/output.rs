@@ -20,7 +20,7 @@ use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::FileHandle;
 use crate::manifest::names::FileName;
 use crate::policy::OutputCutter;
-use crate::table::{FileMeta, TableOptions, TableWriter};
+use crate::table::{FileMeta, OpenTables, TableOptions, TableWriter};
 use crate::value::{DeadList, DeadListWriter, ValueFileMeta, ValuePointer};
 use crate::vfs::Vfs;
 
@@ -61,9 +61,10 @@ pub(crate) trait JobContext {
 }
 
 /// The files that a merge appends to.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Targets<'a> {
     pub(crate) files: &'a [Shared<FileHandle>],
+    pub(crate) tables: &'a OpenTables,
     /// Bits per key of each filter unit of what is appended.
     pub(crate) filter_units: [f64; FILTER_UNITS_MAX],
 }
@@ -94,7 +95,7 @@ pub(crate) struct Output<'a, 'keys> {
     options: TableOptions,
     /// Where one file ends and the next begins; without it there is one file.
     cutter: Option<OutputCutter<&'keys [u8]>>,
-    targets: Targets<'keys>,
+    targets: Option<Targets<'keys>>,
     /// The file that entries are appended to, where it is not a new one.
     target: Option<FileNumber>,
     writer: Option<TableWriter>,
@@ -128,7 +129,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             unpaced: 0,
             options,
             cutter,
-            targets: Targets::default(),
+            targets: None,
             target: None,
             writer: None,
             finished: Vec::new(),
@@ -146,7 +147,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
 
     /// Appends to `targets` what the cutter names them for.
     pub(crate) fn appending_to(mut self, targets: Targets<'keys>) -> Self {
-        self.targets = targets;
+        self.targets = Some(targets);
         self
     }
 
@@ -175,9 +176,12 @@ impl<'a, 'keys> Output<'a, 'keys> {
         let before = self.values.bytes_written();
         let (trailer, value) = self.values.place(&mut self.created, key, trailer, value)?;
         if self.writer.is_none() {
-            self.writer = Some(match self.target {
-                None => Self::open_file(&self.options, &mut self.created)?,
-                Some(target) => self.targets.open(target, &self.options, self.context)?,
+            self.writer = Some(match (self.target, self.targets) {
+                (None, _) => Self::open_file(&self.options, &mut self.created)?,
+                (Some(target), Some(targets)) => {
+                    targets.open(target, &self.options, self.context)?
+                }
+                (Some(_), None) => unreachable!("only a merge with targets names one"),
             });
         }
         let Some(writer) = &mut self.writer else {
@@ -296,7 +300,12 @@ impl Targets<'_> {
             ..*options
         };
         let (vfs, directory) = (context.vfs(), context.directory());
-        TableWriter::append(vfs, directory, &file.meta, segment, &options)
+        let writer = TableWriter::append(vfs, directory, &file.meta, segment, &options)?;
+        Ok(match self.tables.get(file.slot(), &file.meta) {
+            Ok(older) => writer.asking(Arc::clone(&older)),
+            // It is not read, so its damage is nothing to the merge.
+            Err(_) => writer,
+        })
     }
 }
 

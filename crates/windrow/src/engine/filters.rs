@@ -15,7 +15,7 @@ use super::{Engine, KeyspaceCore};
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::{Mutex, Shared};
 use crate::base::{Cursor, Result};
-use crate::filter::{FILTER_UNITS_MAX, false_positive_rate};
+use crate::filter::{FILTER_UNITS_MAX, units_rate};
 use crate::manifest::FileHandle;
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::options::KeyspaceOptions;
@@ -139,9 +139,7 @@ pub(super) fn loaded_bytes(file: &FileHandle) -> u64 {
 pub(super) fn useless_reads(files: &[Shared<FileHandle>], level: usize) -> f64 {
     let rate = |file: &Shared<FileHandle>| {
         let of_segment = |(segment, loaded): (&SegmentMeta, &[u64])| {
-            let entries = segment.entries.max(1) as f64;
-            let rate = |bytes: &u64| false_positive_rate(*bytes as f64 * 8.0 / entries);
-            loaded.iter().map(rate).product::<f64>()
+            units_rate(loaded.iter().copied(), segment.entries)
         };
         loaded_units(file).map(of_segment).fold(0.0, f64::add)
     };

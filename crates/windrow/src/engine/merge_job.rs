@@ -533,6 +533,7 @@ impl Engine {
         let table_options = table_options(&options, units(shares.written_anew));
         let targets = Targets {
             files: &inputs.targets,
+            tables: &self.tables,
             filter_units: units(shares.appended),
         };
         let values = self.values_of_merge(&tree, inputs, claim.level, &options);
@@ -733,6 +734,7 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
     let segment = |segment: &SegmentMeta| SegmentSummary {
         bytes: segment.length,
         entries: segment.entries,
+        superseding: segment.superseding,
         filter_units: segment.filter_units,
     };
     let file = |file: &'a Shared<FileHandle>| FileSummary {

@@ -119,6 +119,11 @@ impl FilterBuilder {
         self.hashes.push(hash);
     }
 
+    /// The hashes of all keys.
+    pub(crate) fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
     /// The bytes held in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.hashes.capacity() * size_of::<u64>()
@@ -195,6 +200,33 @@ pub(crate) fn false_positive_rate(bits_per_key: f64) -> f64 {
         logarithm += mean.ln() - f64::ln(keys);
     }
     rate
+}
+
+/// The rate of false positives of units of so many bytes over `keys` keys: 1 without any.
+pub(crate) fn units_rate(units: impl Iterator<Item = u64>, keys: u64) -> f64 {
+    units
+        .map(|bytes| false_positive_rate(bytes as f64 * 8.0 / keys.max(1) as f64))
+        .product()
+}
+
+/// Where filters let more than this part of other keys pass, nothing is estimated from what passed.
+const RATE_MAX: f64 = 0.9;
+
+/// About how many of the keys `asked` for are in any of some segments, where `passed` of them passed the
+/// filter of one, and these let other keys pass at such `rates`. All where that tells too little.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast from float saturates, and the result is clamped"
+)]
+pub(crate) fn keys_there(asked: f64, passed: f64, rates: impl IntoIterator<Item = f64>) -> u64 {
+    let rejected: f64 = rates.into_iter().map(|rate| 1.0 - rate).product();
+    let there = if rejected < 1.0 - RATE_MAX {
+        asked
+    } else {
+        asked - (asked - passed) / rejected
+    };
+    there.clamp(0.0, asked).round() as u64
 }
 
 /// A filter in memory.

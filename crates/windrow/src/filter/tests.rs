@@ -56,6 +56,28 @@ fn no_bits_or_no_keys_make_no_filter() {
 }
 
 #[test]
+fn keys_that_are_there_are_told_from_false_positives() {
+    for (asked, passed, rates, expected) in [
+        (1000, 0, vec![0.01], 0),
+        (1000, 10, vec![0.01], 0),
+        (1000, 505, vec![0.01], 500),
+        (1000, 1000, vec![0.01], 1000),
+        // Several segments, and less than what passes by chance.
+        (1000, 190, vec![0.1, 0.1], 0),
+        (1000, 595, vec![0.1, 0.1], 500),
+        (1000, 100, vec![0.1, 0.1], 0),
+        // Filters that tell nothing, or almost.
+        (1000, 1000, vec![0.01, 1.0], 1000),
+        (1000, 910, vec![0.91], 1000),
+        (0, 0, vec![0.01], 0),
+        (1000, 0, vec![], 0),
+    ] {
+        let told = keys_there(f64::from(asked), f64::from(passed), rates.clone());
+        assert_eq!(told, expected, "{passed} of {asked} pass {rates:?}");
+    }
+}
+
+#[test]
 fn units_are_independent() {
     const KEYS: u64 = 100_000;
     let mut builder = FilterBuilder::default();

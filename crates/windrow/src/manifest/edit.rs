@@ -17,8 +17,8 @@ use crate::table::{FileMeta, SegmentMeta};
 use crate::value::{DeadList, RelocationTable, ValueFileMeta};
 
 use super::file_codec::{
-    put_dead_list, put_file, put_segment, put_table, put_value_file, read_dead_list, read_file,
-    read_segment, read_table, read_value_file,
+    put_dead_list, put_file, put_later_segment, put_table, put_value_file, read_dead_list,
+    read_file, read_later_segment, read_table, read_value_file,
 };
 
 /// The version of the whole on-disk format that this build writes and reads.
@@ -258,7 +258,7 @@ impl Record {
                 put_varint(body, u64::from(keyspace.0));
                 body.push(*level);
                 put_varint(body, number.0);
-                put_segment(body, segment);
+                put_later_segment(body, segment);
                 tag::ADD_SEGMENT
             }
             Self::AddRun { keyspace, file } => {
@@ -384,7 +384,7 @@ impl Record {
                 keyspace: read_keyspace(&mut reader)?,
                 level: read_level(&mut reader)?,
                 number: read_number(&mut reader)?,
-                segment: read_segment(&mut reader)?,
+                segment: read_later_segment(&mut reader)?,
             },
             tag::ADD_RUN => Self::AddRun {
                 keyspace: read_keyspace(&mut reader)?,

@@ -20,13 +20,21 @@ pub(super) fn put_file(buffer: &mut Vec<u8>, file: &FileMeta) {
     put_varint(buffer, file.number.0);
     buffer.push(u8::from(file.sealed));
     put_varint(buffer, file.segments.len() as u64);
-    for segment in &file.segments {
-        put_segment(buffer, segment);
+    for (position, segment) in file.segments.iter().enumerate() {
+        match position {
+            0 => put_segment(buffer, segment),
+            _ => put_later_segment(buffer, segment),
+        }
     }
 }
 
-/// Appends `segment` to `buffer`.
-pub(super) fn put_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
+/// Appends `segment`, which has others before it in its file, to `buffer`.
+pub(super) fn put_later_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
+    put_segment(buffer, segment);
+    put_varint(buffer, segment.superseding);
+}
+
+fn put_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     put_varint(buffer, segment.id.0);
     put_varint(buffer, segment.offset);
     put_varint(buffer, segment.length);
@@ -62,9 +70,12 @@ pub(super) fn read_file(reader: &mut Reader<'_>) -> Result<FileMeta, DecodeError
     }
     let mut segments = Vec::new();
     let mut free = 0;
-    for _ in 0..count {
+    for position in 0..count {
         let start = reader.clone();
-        let segment = read_segment(reader)?;
+        let segment = match position {
+            0 => read_segment(reader)?,
+            _ => read_later_segment(reader)?,
+        };
         if segment.offset < free {
             return Err(start.error("a segment inside the one before"));
         }
@@ -78,8 +89,19 @@ pub(super) fn read_file(reader: &mut Reader<'_>) -> Result<FileMeta, DecodeError
     })
 }
 
+/// Reads what [`put_later_segment`] wrote.
+pub(super) fn read_later_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
+    let segment = read_segment(reader)?;
+    let what = "keys of a segment that older ones have";
+    let superseding = reader.varint_at_most(segment.entries, what)?;
+    Ok(SegmentMeta {
+        superseding,
+        ..segment
+    })
+}
+
 /// Reads what [`put_segment`] wrote.
-pub(super) fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
+fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
     let start = reader.clone();
     let segment = SegmentMeta {
         id: SegmentId(reader.varint("id of a segment")?),
@@ -93,6 +115,7 @@ pub(super) fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, Decod
         sequence_max: reader
             .varint_at_most(SEQUENCE_MAX, "largest sequence number of a segment")?,
         logical_bytes: reader.varint("logical bytes of a segment")?,
+        superseding: 0,
         filter_units: read_filter_units(reader)?,
         footer_checksum: reader.u32("footer checksum of a segment")?,
         references: References::read(reader)?,

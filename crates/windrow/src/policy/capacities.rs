@@ -124,8 +124,8 @@ const ROOM_USED: f64 = 0.8;
 /// free, 1 from where a tenth of it is left. What is in transient runs counts where its keys are, and
 /// what is dead there as room taken.
 ///
-/// What is live is not known; at least as much as the largest level holds in the largest segment of each
-/// file, less what tombstones hide of it, is: these hold each key once.
+/// What is live is not known; at least as much as the largest level holds, less what newer segments there
+/// supersede and what tombstones hide, is: these are keys once each.
 pub(super) fn space_pressure<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
     let room = room_of_levels(tree, options);
     if room.is_infinite() {
@@ -161,9 +161,7 @@ pub(super) fn tree_bytes<K>(tree: &TreeSummary<K>) -> u64 {
 pub(super) fn live_bytes<K>(tree: &TreeSummary<K>) -> f64 {
     let files = || tree.levels.iter().flatten();
     let once = |file: &FileSummary<K>| {
-        let largest = file.segments.iter().map(|segment| segment.bytes).max();
-        let part = largest.unwrap_or(0) as f64 / file.bytes.max(1) as f64;
-        held_bytes(std::slice::from_ref(file)) as f64 * part
+        held_bytes(std::slice::from_ref(file)) as f64 * (1.0 - file.superseded_part())
     };
     let deeper = tree.levels.iter().skip(1);
     let largest = deeper.map(|files| files.iter().map(once).sum::<f64>());

@@ -238,7 +238,9 @@ fn follow<K: Ord + Clone>(
 }
 
 /// Writes a file of level `first` or deeper anew as one segment, where it has more than it may or range reads
-/// have visited its segments so often that it pays: the one for which it pays most.
+/// have visited its segments so often that it pays: the one for which it pays most, by what reads save and
+/// what is freed. Room alone is no reason while there is enough: only a file that has too many is squeezed
+/// for it.
 ///
 /// A visit reads a block. Once visits of segments but one have read as much as the file holds, it is written
 /// anew; so whatever is read, at most twice the bytes are moved that could have been.
@@ -253,7 +255,8 @@ fn squeeze<K: Ord + Clone>(
             let is_over = file.segments.len() > rules.appends.limit(level);
             let paid = file.visits.saturating_mul(rules.visit_bytes);
             if !file.busy && file.segments.len() > 1 && (is_over || paid >= file.bytes) {
-                line.push((paid as f64 / file.bytes.max(1) as f64, level, position));
+                let paid = paid as f64 / file.bytes.max(1) as f64;
+                line.push((paid + file.superseded_part(), level, position));
             }
         }
     }

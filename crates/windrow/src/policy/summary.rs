@@ -69,6 +69,8 @@ pub(crate) struct FileSummary<K> {
 pub(crate) struct SegmentSummary {
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
+    /// How many of its keys older segments of the file have, too, as far as is known; else all.
+    pub(crate) superseding: u64,
     /// Bytes of each filter unit that it has, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
 }
@@ -115,6 +117,20 @@ impl<K> TreeSummary<K> {
         };
         let last = (1..self.levels.len()).rev().find(counts);
         last.unwrap_or_else(|| self.deepest_level())
+    }
+}
+
+impl<K> FileSummary<K> {
+    /// About which part of its bytes newer segments supersede: at least the largest segment is left.
+    pub(crate) fn superseded_part(&self) -> f64 {
+        let superseded = |segment: &SegmentSummary| {
+            let part = segment.superseding as f64 / segment.entries.max(1) as f64;
+            segment.bytes as f64 * part
+        };
+        let superseded: f64 = self.segments.iter().map(superseded).sum();
+        let largest = self.segments.iter().map(|segment| segment.bytes).max();
+        let most = self.bytes.saturating_sub(largest.unwrap_or(0)) as f64;
+        superseded.min(most) / self.bytes.max(1) as f64
     }
 }
 

@@ -60,63 +60,18 @@ impl<'a> Merge<'a> {
 
     /// Merges `sources`, newest first. Cells begin at each of `begins`, too, which ascend.
     pub(super) fn run(mut self, sources: &[&Segment], begins: &mut Vec<u64>) -> Vec<Piece> {
-        for source in sources {
-            begins.push(source.span.smallest);
-            begins.extend(source.span.largest.checked_add(1));
-        }
-        begins.sort_unstable();
-        begins.dedup();
-        let mut by_begin: Vec<usize> = (0..sources.len()).collect();
-        by_begin.sort_by_key(|&source| sources[source].span.smallest);
-        let mut waiting = by_begin.into_iter().peekable();
-        // Sources that reach into the present cell, newest first.
-        let mut active: Vec<usize> = Vec::new();
-        let mut masses = vec![Mass::default(); self.universe.classes.len()];
-        for (position, &smallest) in begins.iter().enumerate() {
-            let next = begins.get(position + 1);
-            let largest = next.map_or(u64::MAX, |next| next - 1);
-            active.retain(|&source| sources[source].span.largest >= smallest);
-            while let Some(source) =
-                waiting.next_if(|&source| sources[source].span.smallest <= smallest)
-            {
-                let place = active.partition_point(|&other| other < source);
-                active.insert(place, source);
+        for_each_cell(self.universe, sources, begins, |span, masses| {
+            let has_tombstones = masses.iter().any(|mass| mass.tombstones > 0.0);
+            if has_tombstones && !self.deeper.may_hold(&span.smallest) {
+                for mass in masses.iter_mut() {
+                    mass.spend();
+                }
             }
-            if active.is_empty() {
-                continue;
-            }
-            let span = Span { smallest, largest };
-            let covering = active.iter().map(|&source| sources[source]);
-            let count = self.unite(covering, span, &mut masses);
-            self.write(span, &masses, count);
-        }
+            let count = self.universe.count(masses, span.width());
+            self.write(span, masses, count);
+        });
         self.close(None);
         self.pieces
-    }
-
-    /// What the segments `covering` a cell, newest first, come to in it.
-    fn unite<'s>(
-        &mut self,
-        covering: impl Iterator<Item = &'s Segment>,
-        span: Span,
-        masses: &mut [Mass],
-    ) -> Count {
-        masses.fill(Mass::default());
-        let width = span.width();
-        for segment in covering {
-            let part = width / segment.span.width();
-            let classes = self.universe.classes.iter().zip(&segment.masses);
-            for (mass, (class, own)) in masses.iter_mut().zip(classes) {
-                mass.put_over(own.part(part), class.keys * width);
-            }
-        }
-        let has_tombstones = masses.iter().any(|mass| mass.tombstones > 0.0);
-        if has_tombstones && !self.deeper.may_hold(&span.smallest) {
-            for mass in masses.iter_mut() {
-                mass.spend();
-            }
-        }
-        self.universe.count(masses, width)
     }
 
     /// Writes a cell.
@@ -175,6 +130,77 @@ impl<'a> Merge<'a> {
         let piece = std::mem::replace(&mut self.present, next);
         if piece.segment.count.entries >= ENTRIES_MIN {
             self.pieces.push(piece);
+        }
+    }
+}
+
+/// The entries that `sources`, newest first, come to together.
+pub(super) fn entries_together(universe: &Universe, sources: &[&Segment]) -> f64 {
+    let mut entries = 0.0;
+    for_each_cell(universe, sources, &mut Vec::new(), |span, masses| {
+        entries += universe.count(masses, span.width()).entries;
+    });
+    entries
+}
+
+/// Goes through the cells of `sources`, newest first, with what they come to in each. Cells begin at each of
+/// `begins`, too, which ascend.
+fn for_each_cell(
+    universe: &Universe,
+    sources: &[&Segment],
+    begins: &mut Vec<u64>,
+    mut visit: impl FnMut(Span, &mut [Mass]),
+) {
+    for source in sources {
+        begins.push(source.span.smallest);
+        begins.extend(source.span.largest.checked_add(1));
+    }
+    begins.sort_unstable();
+    begins.dedup();
+    let mut by_begin: Vec<usize> = (0..sources.len()).collect();
+    by_begin.sort_by_key(|&source| sources[source].span.smallest);
+    let mut waiting = by_begin.into_iter().peekable();
+    // Sources that reach into the present cell, newest first.
+    let mut active: Vec<usize> = Vec::new();
+    let mut masses = vec![Mass::default(); universe.classes.len()];
+    for (position, &smallest) in begins.iter().enumerate() {
+        let next = begins.get(position + 1);
+        let largest = next.map_or(u64::MAX, |next| next - 1);
+        active.retain(|&source| sources[source].span.largest >= smallest);
+        while let Some(source) =
+            waiting.next_if(|&source| sources[source].span.smallest <= smallest)
+        {
+            let place = active.partition_point(|&other| other < source);
+            active.insert(place, source);
+        }
+        if active.is_empty() {
+            continue;
+        }
+        let span = Span { smallest, largest };
+        unite(
+            universe,
+            active.iter().map(|&source| sources[source]),
+            span,
+            &mut masses,
+        );
+        visit(span, &mut masses);
+    }
+}
+
+/// What the segments `covering` a cell, newest first, come to in it.
+fn unite<'s>(
+    universe: &Universe,
+    covering: impl Iterator<Item = &'s Segment>,
+    span: Span,
+    masses: &mut [Mass],
+) {
+    masses.fill(Mass::default());
+    let width = span.width();
+    for segment in covering {
+        let part = width / segment.span.width();
+        let classes = universe.classes.iter().zip(&segment.masses);
+        for (mass, (class, own)) in masses.iter_mut().zip(classes) {
+            mass.put_over(own.part(part), class.keys * width);
         }
     }
 }

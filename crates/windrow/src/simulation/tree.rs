@@ -7,10 +7,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::contents::{Segment, Span, Universe};
 use super::load::Load;
-use super::merge::{EntrySizes, Merge, Piece};
+use super::merge::{EntrySizes, Merge, Piece, entries_together};
 use super::outcome::{Cause, Traffic};
 use crate::base::FileNumber;
-use crate::filter::{FILTER_UNITS_MAX, LoadedUnits, false_positive_rate};
+use crate::filter::{FILTER_UNITS_MAX, LoadedUnits, false_positive_rate, keys_there, units_rate};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, SegmentSummary, TreeSummary,
@@ -61,6 +61,20 @@ struct Filters {
     changed: u64,
     /// What each file is granted.
     granted: HashMap<FileNumber, LoadedUnits>,
+}
+
+impl Filters {
+    /// What each segment of `file` has in memory, in bytes, and the part of absent keys that passes it.
+    fn loaded<'f>(&self, file: &'f FileSummary<u64>) -> impl Iterator<Item = (u64, f64)> + use<'f> {
+        let granted = self.granted.get(&file.number);
+        let granted = granted.copied().unwrap_or(LoadedUnits::ALL);
+        let segments = file.segments.iter().enumerate();
+        segments.map(move |(number, segment)| {
+            let units = &segment.filter_units[..granted.of(number).min(FILTER_UNITS_MAX)];
+            let rate = units_rate(units.iter().copied(), segment.entries);
+            (units.iter().sum(), rate)
+        })
+    }
 }
 
 /// What a file holds.
@@ -325,7 +339,8 @@ impl<'a> Tree<'a> {
     }
 
     fn append(&mut self, level: usize, number: FileNumber, segment: Segment, units: Units) {
-        let added = self.summarise(&segment, units);
+        let mut added = self.summarise(&segment, units);
+        added.superseding = self.superseding(level, number, &segment);
         self.traffic.add(level, Cause::Append, added.bytes);
         let logical = whole(self.logical.bytes(segment.count).round());
         let tombstones = whole(segment.count.tombstones.round());
@@ -349,6 +364,26 @@ impl<'a> Tree<'a> {
         file.visits = 0;
     }
 
+    /// How many entries of `segment` the filters of a file tell to be superseding others there.
+    fn superseding(&self, level: usize, number: FileNumber, segment: &Segment) -> u64 {
+        let own = self.contents[&number].segments.iter().rev();
+        let all: Vec<&Segment> = std::iter::once(segment).chain(own).collect();
+        let before = entries_together(&self.universe, &all[1..]);
+        let entries = segment.count.entries;
+        let common = entries + before - entries_together(&self.universe, &all);
+        let mut files = self.summary.level(level).iter();
+        let Some(file) = files.find(|file| file.number == number) else {
+            unreachable!("a plan names files of its tree")
+        };
+        let rates: Vec<f64> = match &self.filters {
+            Some(filters) => filters.loaded(file).map(|(_, rate)| rate).collect(),
+            None => vec![false_positive_rate(self.options.bits_per_key); file.segments.len()],
+        };
+        let rejected: f64 = rates.iter().map(|rate| 1.0 - rate).product();
+        let passed = entries - (entries - common) * rejected;
+        keys_there(entries, passed, rates)
+    }
+
     fn summarise(&self, segment: &Segment, units: Units) -> SegmentSummary {
         let entries = segment.count.entries;
         let filter_units = units.map(|bits| whole((entries * bits / 8.0).ceil()));
@@ -356,6 +391,7 @@ impl<'a> Tree<'a> {
         SegmentSummary {
             bytes: whole(self.sizes.bytes(segment.count).round()) + filters + TABLE_BYTES,
             entries: whole(entries.round()).max(1),
+            superseding: 0,
             filter_units,
         }
     }
@@ -395,15 +431,10 @@ impl<'a> Tree<'a> {
             return (bytes, reads);
         };
         for file in self.summary.levels.iter().flatten() {
-            let granted = filters.granted.get(&file.number);
-            let granted = granted.copied().unwrap_or(LoadedUnits::ALL);
             let own = &self.contents[&file.number].segments;
-            for (number, (segment, own)) in file.segments.iter().zip(own).enumerate() {
-                let loaded = &segment.filter_units[..granted.of(number).min(FILTER_UNITS_MAX)];
-                let rate =
-                    |bytes: &u64| false_positive_rate(*bytes as f64 * 8.0 / segment.entries as f64);
-                bytes += loaded.iter().sum::<u64>();
-                reads += own.span.width() * loaded.iter().map(rate).product::<f64>();
+            for ((loaded, rate), own) in filters.loaded(file).zip(own) {
+                bytes += loaded;
+                reads += own.span.width() * rate;
             }
         }
         (bytes, reads)

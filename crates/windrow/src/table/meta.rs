@@ -22,6 +22,9 @@ pub(crate) struct SegmentMeta {
     pub(crate) sequence_min: SequenceNumber,
     pub(crate) sequence_max: SequenceNumber,
     pub(crate) logical_bytes: u64,
+    /// How many of its keys older segments of the file have, too, as far as their filters tell; all where
+    /// these tell too little, none in the first segment.
+    pub(crate) superseding: u64,
     /// Bytes of each filter unit, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
     pub(crate) footer_checksum: u32,

@@ -18,6 +18,7 @@ mod read_ahead;
 mod reader;
 mod scrub;
 mod segment;
+mod superseding;
 mod verify;
 mod writer;
 

@@ -226,6 +226,17 @@ impl Table {
         Ok(None)
     }
 
+    /// Whether a key with this hash may be in any segment.
+    pub(super) fn may_contain(&self, hash: u64) -> bool {
+        let mut segments = self.segments.iter().rev();
+        segments.any(|segment| segment.may_contain(hash))
+    }
+
+    /// Of each segment, the part of absent keys that its filter lets pass.
+    pub(super) fn filter_rates(&self) -> impl Iterator<Item = f64> {
+        self.segments.iter().map(|segment| segment.filter_rate())
+    }
+
     /// About how many bytes of all segments lie between two keys, or from an end on.
     pub(crate) fn bytes_between(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> u64 {
         let between = |segment: &Arc<Segment>| {

@@ -10,7 +10,7 @@ use crate::base::{Account, FileNumber, Held, Result, SegmentId};
 use crate::block::stored::{Place, verify};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
-use crate::filter::Filter;
+use crate::filter::{Filter, units_rate};
 use crate::vfs::File;
 
 use super::footer::{FOOTER_BYTES, Footer, Handle, footer_place};
@@ -139,6 +139,12 @@ impl Segment {
             + filters
             + keys
             + self.verified.memory_bytes()
+    }
+
+    /// The part of absent keys that the filter lets pass.
+    pub(super) fn filter_rate(&self) -> f64 {
+        let units = self.filters.iter().map(|unit| unit.memory_bytes() as u64);
+        units_rate(units, self.properties.entries)
     }
 
     /// Whether the key with this hash may be in the segment.

@@ -31,6 +31,8 @@ use super::footer::{FOOTER_BYTES, Footer, Handle};
 use super::index::IndexBuilder;
 use super::meta::{FileMeta, SegmentMeta};
 use super::properties::Properties;
+use super::reader::Table;
+use super::superseding::keys_in;
 
 /// Bytes gathered before a write.
 const WRITE_BYTES: usize = 256 << 10;
@@ -63,6 +65,8 @@ pub(crate) struct TableWriter {
     segment_offset: u64,
     /// The segments that the file has without it.
     before: Vec<SegmentMeta>,
+    /// The file without it, where that is open.
+    older: Option<Arc<Table>>,
 }
 
 /// Segments begin at multiples of this.
@@ -174,6 +178,13 @@ impl TableWriter {
         Ok(Self::new(file, path, place, before, options))
     }
 
+    /// Lets `older`, the file as it was, tell which keys its segments may have.
+    #[must_use]
+    pub(crate) fn asking(mut self, older: Arc<Table>) -> Self {
+        self.older = Some(older);
+        self
+    }
+
     fn new(
         file: Arc<dyn File>,
         path: PathBuf,
@@ -192,6 +203,7 @@ impl TableWriter {
             },
             segment_offset: place.offset,
             before,
+            older: None,
             options: *options,
             compressor: Compressor::new(options.compression),
             block: BlockBuilder::default(),
@@ -326,6 +338,11 @@ impl TableWriter {
         self.output.buffer.extend_from_slice(&bytes);
         self.output.sync()?;
         let mut segments = self.before;
+        let superseding = match &self.older {
+            _ if segments.is_empty() => 0,
+            Some(older) if !self.filter.hashes().is_empty() => keys_in(older, self.filter.hashes()),
+            _ => properties.entries,
+        };
         segments.push(SegmentMeta {
             id: self.output.segment,
             offset: self.segment_offset,
@@ -337,6 +354,7 @@ impl TableWriter {
             sequence_min: properties.sequence_min,
             sequence_max: properties.sequence_max,
             logical_bytes: properties.logical_bytes,
+            superseding,
             filter_units: filters.map(|unit| unit.length),
             footer_checksum,
             references: properties.references,

@@ -23,6 +23,7 @@ fn one_of_each() -> Edit {
     let mut two_segments = file(7, b"a", b"k", (1, 5));
     let mut second = two_segments.segments[0].clone();
     second.offset = 8192;
+    second.superseding = 10;
     second.largest = vec![b'z'; 200].into();
     two_segments.segments.push(second.clone());
     refer(&mut two_segments, &run(9), 2);
@@ -236,7 +237,8 @@ fn impossible_segments_are_refused() {
     let mut sound = file(7, b"b", b"c", (4, 9)).segments.remove(0);
     sound.offset = 4096;
     Edit::decode(&encode(&change(sound.clone()))).unwrap();
-    let spoils: [(&str, SpoilSegment); 6] = [
+    let spoils: [(&str, SpoilSegment); 7] = [
+        ("superseding", |segment| segment.superseding = 11),
         ("end overflows", |segment| segment.offset = u64::MAX - 4095),
         ("unaligned", |segment| segment.offset = 4097),
         ("entries", |segment| segment.entries = 0),

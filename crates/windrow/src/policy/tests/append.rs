@@ -6,6 +6,7 @@ use super::tables::{claim, file, merges, tree};
 use crate::base::FileNumber;
 use crate::options::{KeyspaceOptions, Preset, SegmentLimit};
 use crate::policy::append::{Appends, segment_limits};
+use crate::policy::capacities::space_pressure;
 use crate::policy::{
     DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, SegmentSummary, TreeSummary, Zones,
     part_ends, plan,
@@ -25,13 +26,21 @@ fn options(segment_limit: SegmentLimit) -> KeyspaceOptions {
     }
 }
 
-/// `file` in segments of equal size.
+/// `file` in segments of equal size that have no key in common.
 fn segments(mut file: FileSummary<u32>, count: u64) -> FileSummary<u32> {
     let segment = SegmentSummary {
         bytes: file.bytes / count,
         ..file.segments[0]
     };
     file.segments = (0..count).map(|_| segment).collect();
+    file
+}
+
+/// Of each later segment so many of the ten keys are in older ones.
+fn superseding(mut file: FileSummary<u32>, keys: u64) -> FileSummary<u32> {
+    for segment in &mut file.segments[1..] {
+        segment.superseding = keys;
+    }
     file
 }
 
@@ -143,6 +152,38 @@ fn room_limits_what_is_appended() {
             most + 1
         };
         assert_eq!([most(3), most(4)], expected, "{held:?}");
+    }
+}
+
+/// What later segments add is as live as what they have added to; what they supersede takes room.
+#[test]
+fn what_later_segments_supersede_takes_room() {
+    // KiB in level 1, the segments of a file of 1000 KiB in level 2, and how many of ten keys each but the
+    // first supersedes: whether nine tenths of a room of 60 percent of what is live are used up, or not half.
+    for (above, count, keys, expected) in [
+        (0, 1, 0, 0.0),
+        (0, 3, 0, 0.0),
+        (290, 3, 0, 0.0),
+        (550, 3, 0, 1.0),
+        (0, 3, 3, 0.0),
+        (0, 3, 6, 1.0),
+        // At least the largest is live.
+        (0, 3, 10, 1.0),
+        (0, 4, 2, 0.0),
+    ] {
+        let options = KeyspaceOptions {
+            size_ratio: 10.0,
+            max_space_amp: 1.6,
+            ..options(SegmentLimit::Fixed(3))
+        };
+        let above = file(1, 0, 9, above);
+        let last = superseding(segments(file(2, 0, 9, 1000), count), keys);
+        let tree = tree(2, vec![vec![], vec![above], vec![last]]);
+        let pressure = space_pressure(&tree, &options);
+        assert!(
+            (pressure - expected).abs() < 1e-9,
+            "{count} segments, {keys} superseding: {pressure}"
+        );
     }
 }
 
@@ -503,6 +544,18 @@ fn what_reads_visit_too_often_is_made_one() {
             squeezes(2, 1, 0, 9),
         ),
         ("as many as may be", Fixed(2), last(vec![two()]), Plan::Idle),
+        (
+            "what frees most comes first",
+            Fixed(1),
+            last(vec![superseding(two(), 2), superseding(other(), 4)]),
+            squeezes(2, 2, 20, 29),
+        ),
+        (
+            "what is superseded waits for what needs its room",
+            Fixed(2),
+            last(vec![superseding(two(), 10)]),
+            Plan::Idle,
+        ),
         (
             "a run is left alone",
             Fixed(1),

@@ -30,6 +30,8 @@ struct File {
     number: FileNumber,
     /// Each sorted, oldest first.
     segments: Vec<Vec<Entry>>,
+    /// Of each segment, the keys that older ones have.
+    superseding: Vec<u64>,
     /// What its entries refer to, which changes only with a merge: how many values in each run file.
     runs: BTreeMap<u64, u64>,
     tombstones: u64,
@@ -253,6 +255,7 @@ impl Model {
             tombstones: tombstones.count() as u64,
             sequence_min: sequences.min().unwrap(),
             segments: vec![entries],
+            superseding: vec![0],
             visits: 0,
             busy: false,
         }
@@ -272,18 +275,33 @@ impl Model {
         }
         file.tombstones += piece.tombstones;
         file.sequence_min = file.sequence_min.min(piece.sequence_min);
+        let older = &file.segments;
+        let is_older = |key: Key| {
+            older
+                .iter()
+                .any(|it| it.binary_search_by_key(&key, |it| it.0).is_ok())
+        };
+        for segment in &piece.segments {
+            let keys = segment.chunk_by(|left, right| left.0 == right.0);
+            let superseding = keys.filter(|versions| is_older(versions[0].0)).count();
+            file.superseding.push(superseding as u64);
+        }
         file.segments.extend(piece.segments);
         file.visits = 0;
         bytes
     }
 
     pub(super) fn summary(&self) -> TreeSummary<Key> {
-        let segment = |segment: &Vec<Entry>| SegmentSummary {
+        let segment = |(segment, superseding): (&Vec<Entry>, &u64)| SegmentSummary {
             bytes: self.entry_bytes * segment.len() as u64,
             entries: segment.len() as u64,
+            superseding: *superseding,
             filter_units: [0; 4],
         };
-        let segments = |file: &File| file.segments.iter().map(segment).collect();
+        let segments = |file: &File| {
+            let segments = file.segments.iter().zip(&file.superseding);
+            segments.map(segment).collect()
+        };
         let summary = |file: &File| FileSummary {
             number: file.number,
             smallest: file.smallest(),

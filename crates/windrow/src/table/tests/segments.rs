@@ -73,6 +73,45 @@ fn write_all(
     meta
 }
 
+/// What is told of an append is what is so, but for what filters may pass.
+#[test]
+fn keys_that_older_segments_have_are_counted() {
+    const KEYS: u64 = 20_000;
+    let entries = |numbers: std::ops::Range<u64>, sequence: u64| -> Vec<Owned> {
+        let entry = |number: u64| Owned::new(&number.to_be_bytes(), sequence, Some(b"value"));
+        numbers.map(entry).collect()
+    };
+    for (bits, others, is_told) in [(10.0, 0.0, true), (2.0, 2.0, true), (0.0, 0.0, false)] {
+        let options = TableOptions {
+            filter_units: [bits, others, 0.0, 0.0],
+            ..small()
+        };
+        let vfs = MemoryVfs::default();
+        let first = write_to(&vfs, NUMBER, &entries(0..KEYS, 1), &options);
+        assert_eq!(first.segments[0].superseding, 0);
+        let second = append(&vfs, &first, 20, &entries(15_000..35_000, 2), &options);
+        // Nobody had the file open.
+        assert_eq!(second.segments[1].superseding, KEYS);
+        let table = open(bytes_of(&vfs), &second, BlockSource::Buffered).unwrap();
+        for from in [0, 25_000, 30_000, 34_000, 35_000, 90_000] {
+            let writer =
+                TableWriter::append(&vfs, Path::new(""), &second, SegmentId(21), &options).unwrap();
+            let writer = writer.asking(Arc::clone(&table));
+            let third = finish(writer, &entries(from..from + KEYS, 3));
+            let there = if is_told {
+                u64::saturating_sub(35_000, from).min(KEYS)
+            } else {
+                KEYS
+            };
+            let told = third.segments[2].superseding;
+            assert!(
+                told.abs_diff(there) <= KEYS / 20,
+                "{told} of {there}, {bits} bits"
+            );
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
