@@ -3,16 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use windrow::{BlockSource, Db, Keyspace, Options, Result, SegmentLimit, Stats, View};
-use windrow_sim::disk::{AfterFailedSync, Effect, Fault, OperationKind};
+use windrow_sim::disk::{AfterFailedSync, Effect, Fault, OperationKind, Repeat};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
 const FOLDER: &str = "/data/db";
+const COPY: &str = "/data/copy";
 
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -175,7 +176,8 @@ fn range_reads_make_files_and_runs_one_again() {
     check(&db, &keyspace, &model);
 }
 
-/// What a failed append has left is free space: the file is as it was, and the next append is right.
+/// What a failed append has left is cut off: the file is as it was, and the next append is right. A copy that
+/// shares the file does not notice.
 #[test]
 fn a_failed_append_changes_no_answer() {
     use AfterFailedSync::{Durable, LostAtCrash, Reverted};
@@ -190,13 +192,15 @@ fn a_failed_append_changes_no_answer() {
     for (kind, effect, after) in plans {
         let (mut failed, mut written_over) = (0, 0);
         for rounds in 8..16 {
+            // What cannot be cut off is written over.
+            let cuts = rounds % 4 > 0;
             for at in 0.. {
                 let fault = Fault {
                     effect,
                     after,
                     ..Fault::io(kind, at)
                 };
-                match with_fault(rounds, fault) {
+                match with_fault(rounds, fault, cuts) {
                     Outcome::NoFault => break,
                     Outcome::Elsewhere => {}
                     Outcome::Append { again } => {
@@ -220,8 +224,8 @@ enum Outcome {
     },
 }
 
-/// Lets the fault come to merges after so many rounds of writes.
-fn with_fault(rounds: u64, fault: Fault) -> Outcome {
+/// Lets the fault come to merges after so many rounds of writes; whether files can be cut then.
+fn with_fault(rounds: u64, fault: Fault, cuts: bool) -> Outcome {
     let (disk, runtime) = (SimDisk::new(), SteppedRuntime::new(1));
     let (db, keyspace) = open(&disk, &runtime);
     let mut model = Contents::new();
@@ -239,7 +243,21 @@ fn with_fault(rounds: u64, fault: Fault) -> Outcome {
     for round in rounds..rounds + 4 {
         write(&keyspace, &mut model, round);
     }
-    disk.set_faults(vec![fault]);
+    let copied = contents(&keyspace);
+    db.checkpoint(COPY).unwrap();
+    let length = |path: &Path| disk.image().read(path).unwrap().len();
+    let lengths: BTreeMap<PathBuf, usize> = disk
+        .image()
+        .files()
+        .into_iter()
+        .map(|path| (path.clone(), length(&path)))
+        .collect();
+    let no_cut = Fault {
+        repeat: Repeat::FromThenOn,
+        ..Fault::io(OperationKind::Truncate, 0)
+    };
+    let faults = std::iter::once(fault).chain((!cuts).then_some(no_cut));
+    disk.set_faults(faults.collect());
     let outcome = db.wait_idle();
     let Some(hit) = disk.fault_log().pop() else {
         return Outcome::NoFault;
@@ -249,6 +267,9 @@ fn with_fault(rounds: u64, fault: Fault) -> Outcome {
     let Some(path) = before.iter().find(own).filter(|_| outcome.is_err()) else {
         return Outcome::Elsewhere;
     };
+    if let Some(known) = lengths.get(path).filter(|_| cuts) {
+        assert_eq!(length(path), *known, "bytes stay behind the end");
+    }
     check(&db, &keyspace, &model);
     disk.set_faults(Vec::new());
     db.wait_idle().unwrap();
@@ -257,6 +278,9 @@ fn with_fault(rounds: u64, fault: Fault) -> Outcome {
     db.persist().unwrap();
     let crashed = disk.crash(CrashPolicy::DropUnsynced);
     for disk in [crashed, disk.end_process()] {
+        let copy = Db::open(COPY, options(&disk, &runtime)).unwrap();
+        assert!(contents(&copy.keyspace("k").unwrap()) == copied);
+        assert!(copy.verify().unwrap().is_sound());
         let (db, keyspace) = open(&disk, &runtime);
         check(&db, &keyspace, &model);
         let mut model = model.clone();

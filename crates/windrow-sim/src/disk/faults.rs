@@ -14,6 +14,8 @@ pub enum OperationKind {
     Sync,
     /// `File::reserve`.
     Reserve,
+    /// `File::truncate`.
+    Truncate,
     /// `File::length`.
     Length,
     /// `File::map`.
@@ -40,11 +42,12 @@ pub enum OperationKind {
 
 impl OperationKind {
     /// All kinds.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Read,
         Self::Write,
         Self::Sync,
         Self::Reserve,
+        Self::Truncate,
         Self::Length,
         Self::Map,
         Self::Create,

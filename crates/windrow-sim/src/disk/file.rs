@@ -118,6 +118,16 @@ impl File for SimFile {
         Ok(())
     }
 
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        self.check_writable()?;
+        let mut state = self.disk.enter()?;
+        state.begin(OperationKind::Truncate, &self.path, length, &[])?;
+        state.check_truncation(self.id, &self.path, length);
+        state.image.truncate(self.id, length);
+        state.changed(OperationKind::Truncate, &self.path, length, &[]);
+        Ok(())
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.disk.enter()?;
         state.synced(OperationKind::Sync, &self.path, |image, failed| {
@@ -160,6 +170,11 @@ pub(super) struct SimRegion {
 }
 
 impl SimRegion {
+    /// How many bytes of the file it shows.
+    pub(super) fn length(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
     /// Changes one byte for all readers from now on; a region is damaged only once.
     pub(super) fn damage(&self, offset: usize, mask: u8) {
         self.damaged.get_or_init(|| {

@@ -40,6 +40,8 @@ pub enum CrashPolicy {
 enum PendingChange {
     Sector(usize, Sector),
     Length(u64),
+    /// What was behind so many bytes is cut off.
+    Cut(u64),
 }
 
 /// A file's content.
@@ -262,7 +264,8 @@ impl Image {
         let touched = inode.cached.write(offset, bytes);
         let end = offset + bytes.len() as u64;
         inode.allocated = inode.allocated.max(rounded(end));
-        if end > inode.durable.length() {
+        let is_cut = |change: &PendingChange| matches!(change, PendingChange::Cut(_));
+        if end > inode.durable.length() || inode.pending.iter().any(is_cut) {
             inode.pending.push(PendingChange::Length(end));
         }
         inode.pending.extend(
@@ -275,6 +278,15 @@ impl Image {
     pub(super) fn reserve(&mut self, id: InodeId, end: u64) {
         let inode = self.inode_mut(id);
         inode.allocated = inode.allocated.max(rounded(end));
+    }
+
+    pub(super) fn truncate(&mut self, id: InodeId, length: u64) {
+        let inode = self.inode_mut(id);
+        if length < inode.cached.length() {
+            inode.cached.set_length(length);
+            inode.pending.push(PendingChange::Cut(length));
+        }
+        inode.allocated = inode.allocated.min(rounded(inode.cached.length()));
     }
 
     pub(super) fn sync_data(&mut self, id: InodeId, failed: Option<AfterFailedSync>) {
@@ -360,18 +372,27 @@ impl Inode {
 
 impl Bytes {
     fn apply<'a>(&mut self, changes: impl IntoIterator<Item = &'a PendingChange>) {
-        // The length first, wherever it stands: a sector survives only within it.
         let changes: Vec<_> = changes.into_iter().collect();
-        for change in &changes {
-            if let PendingChange::Length(length) = change
-                && *length > self.length()
-            {
-                self.set_length(*length);
+        // Changes before a cut are never applied behind it.
+        let is_together =
+            |_: &&PendingChange, next: &&PendingChange| !matches!(next, PendingChange::Cut(_));
+        for changes in changes.chunk_by(is_together) {
+            // The length first, wherever it stands: a sector survives only within it.
+            for change in changes {
+                match change {
+                    PendingChange::Length(length) if *length > self.length() => {
+                        self.set_length(*length);
+                    }
+                    PendingChange::Cut(length) if *length < self.length() => {
+                        self.set_length(*length);
+                    }
+                    _ => {}
+                }
             }
-        }
-        for change in changes {
-            if let PendingChange::Sector(index, sector) = change {
-                self.set_sector(*index, Arc::clone(sector));
+            for change in changes {
+                if let PendingChange::Sector(index, sector) = change {
+                    self.set_sector(*index, Arc::clone(sector));
+                }
             }
         }
     }

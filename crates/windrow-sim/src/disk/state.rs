@@ -173,6 +173,16 @@ impl State {
         of_file.filter_map(|(_, region)| region.upgrade()).collect()
     }
 
+    /// No file may be cut below what is mapped of it.
+    pub(super) fn check_truncation(&self, id: InodeId, path: &Path, length: u64) {
+        let mapped = self.regions(id).iter().map(|region| region.length()).max();
+        assert!(
+            mapped.is_none_or(|mapped| mapped <= length),
+            "{} is cut to {length} bytes while more are mapped",
+            path.display()
+        );
+    }
+
     pub(super) fn used_bytes(&self) -> u64 {
         self.image.used_bytes(self.handles.keys().copied())
     }

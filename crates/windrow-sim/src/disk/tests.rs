@@ -331,6 +331,55 @@ fn a_removed_file_stays_readable_through_its_handle() {
 }
 
 #[test]
+fn what_is_cut_off_frees_room_and_may_be_back_after_a_crash() {
+    let (disk, file) = disk_with("a", &[1; 1500]);
+    file.sync_data().unwrap();
+    disk.sync_dir(Path::new("/db")).unwrap();
+    write_all_at(&*file, &[2; 3000], 2048).unwrap();
+    assert_eq!(disk.used_bytes(), 5120);
+    file.truncate(9000).unwrap();
+    assert_eq!(file.length().unwrap(), 5048);
+    file.truncate(1100).unwrap();
+    assert_eq!(disk.used_bytes(), 1536);
+    assert_eq!(content(&disk, "a").unwrap(), [1; 1100]);
+    let after = |policy| content(&disk.crash(policy), "a").unwrap();
+    assert_eq!(after(CrashPolicy::DropUnsynced), [1; 1500]);
+    assert_eq!(after(CrashPolicy::KeepAll), [1; 1100]);
+
+    write_all_at(&*file, &[3; 400], 1024).unwrap();
+    let now = [&[1; 1024][..], &[3; 400]].concat();
+    assert_eq!(content(&disk, "a").unwrap(), now);
+    assert_eq!(after(CrashPolicy::KeepAll), now);
+    let after = |policy| content(&disk.crash(policy), "a").unwrap();
+    let mut lengths = BTreeSet::new();
+    for seed in 0..200 {
+        for policy in [
+            CrashPolicy::Random(seed),
+            CrashPolicy::RandomWithGarbage(seed),
+        ] {
+            let left = after(policy);
+            assert_eq!(left[..1024], now[..1024]);
+            lengths.insert(left.len());
+        }
+    }
+    assert!(
+        lengths.is_superset(&[1100, 1424, 1500, 5048].into()),
+        "{lengths:?}"
+    );
+    file.sync_data().unwrap();
+    assert_eq!(after(CrashPolicy::DropUnsynced), now);
+}
+
+#[test]
+#[should_panic(expected = "/db/a is cut to 3 bytes while more are mapped")]
+fn cutting_mapped_bytes_off_panics() {
+    let (_disk, file) = disk_with("a", b"12345");
+    let _region = file.map(4).unwrap();
+    file.truncate(4).unwrap();
+    drop(file.truncate(3));
+}
+
+#[test]
 #[should_panic(expected = "/db/a is protected")]
 fn removing_a_protected_file_panics() {
     let (disk, _) = disk_with("a", b"");

@@ -163,6 +163,7 @@ fn faults(kind: OperationKind, at: u64) -> Vec<Fault> {
         OperationKind::Open => &[Io, TooManyFiles],
         OperationKind::Length
         | OperationKind::Map
+        | OperationKind::Truncate
         | OperationKind::Remove
         | OperationKind::List
         | OperationKind::Lock => &[Io],

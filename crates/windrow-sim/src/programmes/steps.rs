@@ -150,6 +150,7 @@ impl StepNames {
             OperationKind::Rename => "rename",
             OperationKind::Link => "link",
             OperationKind::Remove => "remove",
+            OperationKind::Truncate => "cut",
             OperationKind::Read
             | OperationKind::Reserve
             | OperationKind::Length

@@ -20,7 +20,7 @@ use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::FileHandle;
 use crate::manifest::names::FileName;
 use crate::policy::OutputCutter;
-use crate::table::{FileMeta, OpenTables, TableOptions, TableWriter};
+use crate::table::{FileMeta, OpenTables, TableOptions, TableWriter, cut_back};
 use crate::value::{DeadList, DeadListWriter, ValueFileMeta, ValuePointer};
 use crate::vfs::Vfs;
 
@@ -79,7 +79,7 @@ pub(crate) struct Written<'a> {
     pub(crate) runs: Vec<ValueFileMeta>,
     /// Lists of values that nothing points to any more.
     pub(crate) dead: Vec<DeadList>,
-    /// Removes the files unless they come to be named by the manifest.
+    /// Removes all that unless it comes to be named by the manifest.
     pub(crate) created: Created<'a>,
 }
 
@@ -138,7 +138,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             dead: None,
             created: Created {
                 context,
-                files: Vec::new(),
+                traces: Vec::new(),
             },
             entries: 0,
             held: Held::new(context.memory(), 0),
@@ -179,7 +179,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             self.writer = Some(match (self.target, self.targets) {
                 (None, _) => Self::open_file(&self.options, &mut self.created)?,
                 (Some(target), Some(targets)) => {
-                    targets.open(target, &self.options, self.context)?
+                    targets.open(target, &self.options, &mut self.created)?
                 }
                 (Some(_), None) => unreachable!("only a merge with targets names one"),
             });
@@ -247,7 +247,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
         self.pace()?;
         let runs = self.values.finish()?;
         let dead = self.dead.map(DeadListWriter::finish).transpose()?;
-        if !self.created.files.is_empty() {
+        if self.created.has_files() {
             self.context.sync_directory()?;
         }
         Ok(Written {
@@ -288,8 +288,9 @@ impl Targets<'_> {
         self,
         number: FileNumber,
         options: &TableOptions,
-        context: &dyn JobContext,
+        created: &mut Created<'_>,
     ) -> Result<TableWriter> {
+        let context = created.context();
         let file = self.files.iter().find(|file| file.meta.number == number);
         let Some(file) = file else {
             unreachable!("a merge appends to its targets only")
@@ -301,6 +302,7 @@ impl Targets<'_> {
         };
         let (vfs, directory) = (context.vfs(), context.directory());
         let writer = TableWriter::append(vfs, directory, &file.meta, segment, &options)?;
+        created.traces.push(Trace::Behind(number, file.meta.end()));
         Ok(match self.tables.get(file.slot(), &file.meta) {
             Ok(older) => writer.asking(Arc::clone(&older)),
             // It is not read, so its damage is nothing to the merge.
@@ -318,22 +320,32 @@ pub(super) fn open_dead_list(created: &mut Created<'_>) -> Result<DeadListWriter
     Ok(list)
 }
 
-/// Files of a job that no manifest names yet. Dropping it removes them; what cannot be removed now is
-/// removed when the database is opened next.
+/// What a job has left on the disk so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trace {
+    /// A new file.
+    File(FileName),
+    /// Bytes behind the end of a table file.
+    Behind(FileNumber, u64),
+}
+
+/// What a job has made that no manifest names yet. Dropping it removes files and cuts off what was appended,
+/// while the job still has its claim on them. What cannot be removed now is removed when the database is
+/// opened next; what cannot be cut off, the next append to the file writes over.
 pub(crate) struct Created<'a> {
     context: &'a dyn JobContext,
-    files: Vec<FileName>,
+    traces: Vec<Trace>,
 }
 
 impl<'a> Created<'a> {
-    /// Files that parts of a merge have [released](Self::release).
-    pub(crate) fn adopt(context: &'a dyn JobContext, files: Vec<FileName>) -> Self {
-        Self { context, files }
+    /// What parts of a merge have [released](Self::release).
+    pub(crate) fn adopt(context: &'a dyn JobContext, traces: Vec<Trace>) -> Self {
+        Self { context, traces }
     }
 
-    /// Gives the files to whoever adopts them.
-    pub(crate) fn release(mut self) -> Vec<FileName> {
-        std::mem::take(&mut self.files)
+    /// Gives everything to whoever adopts it.
+    pub(crate) fn release(mut self) -> Vec<Trace> {
+        std::mem::take(&mut self.traces)
     }
 
     /// What made the files.
@@ -341,15 +353,20 @@ impl<'a> Created<'a> {
         self.context
     }
 
-    /// One more file.
-    pub(super) fn note(&mut self, file: FileName) {
-        self.files.push(file);
+    fn has_files(&self) -> bool {
+        let is_file = |trace: &Trace| matches!(trace, Trace::File(_));
+        self.traces.iter().any(is_file)
     }
 
-    /// Carries out `edit`, which names the files. They stay if it counts or may count: always, after
+    /// One more file.
+    pub(super) fn note(&mut self, file: FileName) {
+        self.traces.push(Trace::File(file));
+    }
+
+    /// Carries out `edit`, which names everything. It stays if it counts or may count: always, after
     /// a panic too, but where it failed without a trace.
     pub(crate) fn name_by<R>(mut self, edit: impl FnOnce() -> Result<R>) -> Result<R> {
-        let files = std::mem::take(&mut self.files);
+        let traces = std::mem::take(&mut self.traces);
         let outcome = edit();
         let is_refused = |error: &Error| {
             let kind = error.kind();
@@ -360,7 +377,7 @@ impl<'a> Created<'a> {
             )
         };
         if outcome.as_ref().is_err_and(is_refused) {
-            self.files = files;
+            self.traces = traces;
         }
         outcome
     }
@@ -368,15 +385,18 @@ impl<'a> Created<'a> {
 
 impl Drop for Created<'_> {
     fn drop(&mut self) {
-        for file in &self.files {
-            let path = self.context.directory().join(file.to_string());
-            drop(self.context.vfs().remove(&path));
+        let (vfs, directory) = (self.context.vfs(), self.context.directory());
+        for trace in &self.traces {
+            match trace {
+                Trace::File(file) => drop(vfs.remove(&directory.join(file.to_string()))),
+                Trace::Behind(number, end) => drop(cut_back(vfs, directory, *number, *end)),
+            }
         }
     }
 }
 
 impl fmt::Debug for Created<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Created").field(&self.files).finish()
+        f.debug_tuple("Created").field(&self.traces).finish()
     }
 }

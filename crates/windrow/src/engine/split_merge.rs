@@ -18,8 +18,7 @@ use super::{Engine, KeyspaceCore};
 use crate::base::sync::Mutex;
 use crate::base::{Error, ErrorKind, Result};
 use crate::compact::merge::{Merged, Part};
-use crate::compact::output::{Created, Written};
-use crate::manifest::names::FileName;
+use crate::compact::output::{Created, Trace, Written};
 use crate::policy::{Claim, ReadPoints};
 use crate::table::FileMeta;
 use crate::value::{DeadList, ValueFileMeta};
@@ -56,7 +55,7 @@ struct PartWritten {
     grown: Vec<FileMeta>,
     runs: Vec<ValueFileMeta>,
     dead: Vec<DeadList>,
-    created: Vec<FileName>,
+    created: Vec<Trace>,
     entries: u64,
     run_bytes_read: u64,
 }

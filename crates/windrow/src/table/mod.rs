@@ -36,7 +36,7 @@ pub(crate) use properties::Properties;
 pub(crate) use read_ahead::SequentialCursor;
 pub(crate) use reader::{Found, Table, TableContext};
 pub(crate) use scrub::ScrubClock;
-pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter};
+pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter, cut_back};
 
 use crate::base::FileNumber;
 

@@ -8,7 +8,8 @@
 //!   none of them follows the size of the database.
 //!
 //! - I3. A segment that is added begins behind all that the manifest knows of the file, so that no byte
-//!   which anyone may read is written. What an attempt that failed has left there is written over.
+//!   which anyone may read is written. What an attempt that failed has left there is cut off, or written
+//!   over.
 //!
 //! Concurrency: none; a writer belongs to one job, and a file has one writer at a time. Dropped before
 //! `finish`, it leaves a file that no manifest names, or bytes behind the recorded end of one.
@@ -365,6 +366,20 @@ impl TableWriter {
             segments,
         })
     }
+}
+
+/// Cuts off what is behind the known `end` of table file `number` of `directory`, which nobody else appends
+/// to.
+pub(crate) fn cut_back(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    number: FileNumber,
+    end: u64,
+) -> Result<()> {
+    let path = directory.join(super::file_name(number));
+    vfs.open(&path, OpenMode::ReadWrite)
+        .and_then(|file| file.truncate(end))
+        .map_err(|error| Error::io("cut", &path, error))
 }
 
 fn plain(body: &[u8], buffer: &mut Vec<u8>) -> Compression {

@@ -90,6 +90,12 @@ impl File for MemoryFile {
         Ok(())
     }
 
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        let length = usize::try_from(length).unwrap();
+        self.bytes.lock().truncate(length);
+        Ok(())
+    }
+
     fn sync_data(&self) -> io::Result<()> {
         self.syncs.fetch_add(1, Ordering::Relaxed);
         Ok(())

@@ -7,6 +7,8 @@
 //! - Bytes written, and a length grown, are durable only after [`File::sync_data`] on that file.
 //! - A created, linked, renamed or removed name of a file is durable only after [`Vfs::sync_dir`] on its
 //!   directory.
+//! - What [`File::truncate`] cuts off may be there again after a crash, until the file is synced; what is
+//!   in front of it is not touched.
 //! - Before a sync, any subset of what was written may survive a crash, in any order, torn at
 //!   512-byte sectors, or as zeroes up to the new length.
 //! - After an error of `sync_data`, nothing is known of the bytes since the last success, and a later
@@ -114,6 +116,13 @@ pub trait File: Send + Sync + Debug {
     /// writes there cannot run out of space. `Unsupported` where the file system cannot.
     fn reserve(&self, offset: u64, length: u64) -> io::Result<()>;
 
+    /// Cuts off what is behind the first `length` bytes; does nothing where nothing is. `Unsupported` where
+    /// the file system cannot.
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        let _ = length;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Makes the bytes written so far, and the length needed to read them, durable.
     fn sync_data(&self) -> io::Result<()>;
 
@@ -127,7 +136,7 @@ pub trait File: Send + Sync + Debug {
         true
     }
 
-    /// Maps the first `length` bytes for reading. The file is never truncated while mapped.
+    /// Maps the first `length` bytes for reading. While they are mapped, none of them is cut off.
     fn map(&self, length: u64) -> io::Result<Arc<Region>>;
 }
 

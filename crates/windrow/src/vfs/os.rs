@@ -16,7 +16,7 @@
 //! # Safety argument
 //! Unsafe code makes a mapping, reads it and removes it. The mapping is private to its
 //! [`Mapping`], which unmaps it once, on drop, so every slice borrowed from it is gone by then. Its
-//! bytes are read-only here. The engine never truncates a mapped file (the contract of
+//! bytes are read-only here. The engine never cuts off mapped bytes (the contract of
 //! [`File::map`]) and never writes below a mapped length, and the lock on the database keeps other
 //! engines away; somebody who changes the files from outside while they are in use breaks the
 //! contract of the database.
@@ -185,6 +185,13 @@ impl File for OsFile {
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     fn reserve(&self, _: u64, _: u64) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn truncate(&self, length: u64) -> io::Result<()> {
+        if length < self.length()? {
+            self.0.set_len(length)?;
+        }
+        Ok(())
     }
 
     fn sync_data(&self) -> io::Result<()> {

@@ -32,6 +32,22 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
+fn a_file_is_cut_and_never_grown_by_that() {
+    let directory = directory();
+    let path = directory.path().join("file");
+    let file = OsVfs.create(&path).unwrap();
+    write_all_at(&*file, &[7; 9000], 0).unwrap();
+    let region = file.map(5000).unwrap();
+    file.truncate(10_000).unwrap();
+    assert_eq!(file.length().unwrap(), 9000);
+    file.truncate(5000).unwrap();
+    assert_eq!(file.length().unwrap(), 5000);
+    assert_eq!(region.bytes(), [7; 5000]);
+    let file = OsVfs.open(&path, OpenMode::Read).unwrap();
+    assert!(file.truncate(1).is_err(), "opened for reading only");
+}
+
+#[test]
 fn create_refuses_an_existing_file_and_open_a_missing_one() {
     let directory = directory();
     let path = directory.path().join("file");
