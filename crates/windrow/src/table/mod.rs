@@ -13,6 +13,7 @@ mod key_buffer;
 mod memory;
 mod meta;
 mod open_tables;
+mod order;
 mod properties;
 mod read_ahead;
 mod reader;

@@ -7,7 +7,8 @@
 //! - each key passes the filter;
 //! - entries, tombstones, bytes, references, first and last key and sequence bounds are as the
 //!   properties say;
-//! - each value that stands in a value file is there.
+//! - each value that stands in a value file is there;
+//! - of each key, later segments hold newer entries.
 
 use std::sync::Arc;
 
@@ -47,6 +48,7 @@ impl Table {
         check_value: &mut CheckValue<'_>,
     ) -> Result<TableReport> {
         let mut report = TableReport::default();
+        let damage_before = damage.len();
         for (index, segment) in self.segments.iter().enumerate() {
             report.segments += 1;
             let mut walk = Walk {
@@ -67,6 +69,13 @@ impl Table {
             }
             report.entries += walk.tally.entries;
             walk.finish();
+        }
+        // What is damaged cannot be compared.
+        if damage.len() == damage_before {
+            match self.check_order() {
+                Err(error) if error.kind() == ErrorKind::Corruption => damage.push(error),
+                outcome => outcome?,
+            }
         }
         Ok(report)
     }

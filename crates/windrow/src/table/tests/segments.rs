@@ -195,6 +195,49 @@ proptest! {
     }
 }
 
+/// A get asks later segments first, so an older entry there would hide a newer one.
+#[test]
+fn segments_out_of_order_are_damage() {
+    // Sequence numbers of the keys a, b and c in one segment behind the other.
+    let cases: [(&[[&[u64]; 3]], bool); 6] = [
+        (&[[&[3], &[5], &[9]], [&[4], &[6], &[10]]], true),
+        (&[[&[3], &[5], &[9]], [&[4], &[], &[8]]], false),
+        (&[[&[3], &[5], &[9]], [&[4], &[5], &[]]], false),
+        (&[[&[3, 2], &[], &[9]], [&[8, 4], &[1], &[]]], true),
+        (&[[&[6, 2], &[], &[9]], [&[8, 4], &[1], &[]]], false),
+        (
+            &[[&[6], &[1], &[9]], [&[], &[2], &[]], [&[5], &[3], &[]]],
+            false,
+        ),
+    ];
+    for (segments, is_sound) in cases {
+        let entries = |segment: &[&[u64]; 3]| -> Vec<Owned> {
+            let keys = [b"a", b"b", b"c"].into_iter().zip(segment);
+            let versions = |(key, versions): (&[u8; 1], &&[u64])| -> Vec<Owned> {
+                let entry = |&sequence: &u64| Owned::new(key, sequence, Some(b"value"));
+                versions.iter().map(entry).collect()
+            };
+            keys.flat_map(versions).collect()
+        };
+        let vfs = MemoryVfs::default();
+        let mut meta = write_to(&vfs, NUMBER, &entries(&segments[0]), &small());
+        for (id, segment) in (20..).zip(&segments[1..]) {
+            meta = append(&vfs, &meta, id, &entries(segment), &small());
+        }
+        for source in SOURCES {
+            let table = open(bytes_of(&vfs), &meta, source).unwrap();
+            let mut damage = Vec::new();
+            table.verify(&mut damage, &mut |_, _| Ok(())).unwrap();
+            let told: Vec<String> = damage.iter().map(ToString::to_string).collect();
+            assert_eq!(told.is_empty(), is_sound, "{segments:?}: {told:?}");
+            assert!(
+                told.iter()
+                    .all(|it| it.contains("not newer than one of its key"))
+            );
+        }
+    }
+}
+
 /// Entries of equal size, of which a value says who wrote it.
 fn alike(value: u8) -> Vec<Owned> {
     let entry = |key: u32| Owned::new(format!("{key:04}").as_bytes(), 9, Some(&[value; 20]));
