@@ -139,6 +139,10 @@ pub struct BenchArgs {
           value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
 
+    /// Operations per second of each load, all threads together [default: as many as can be done]
+    #[arg(long, value_name = "R", value_parser = clap::value_parser!(u64).range(1..))]
+    pub rate: Option<u64>,
+
     /// Writes per second beside the readers of readwhilewriting
     #[arg(long, value_name = "R", default_value_t = WRITE_RATE,
           value_parser = clap::value_parser!(u64).range(1..))]
@@ -302,6 +306,7 @@ impl BenchArgs {
             block_source: None,
             sync: false,
             threads: THREADS,
+            rate: None,
             write_rate: WRITE_RATE,
             unsettled: false,
             seed: SEED,

@@ -1,5 +1,7 @@
 //! What a load needs of an engine.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use windrow::Result;
 
@@ -33,6 +35,10 @@ pub trait Engine: Sync + Sized {
     /// What made writes wait since the store was opened; empty where the engine does not tell.
     fn stalls(&self) -> Vec<StallShape> {
         Vec::new()
+    }
+    /// The merges since the last call, where the engine tells.
+    fn merges(&self) -> Option<MergeShape> {
+        None
     }
     /// What was written and read since the store was opened, by purpose; empty where the engine does
     /// not tell.
@@ -93,6 +99,10 @@ pub struct Counters {
     pub filter_probes: Option<u64>,
     /// Filters that said yes where the key was absent, where the engine tells.
     pub filter_false_positives: Option<u64>,
+    /// Seeks of scans, where the engine tells.
+    pub seeks: Option<u64>,
+    /// Sorted runs, segments among them, that these visited, where the engine tells.
+    pub runs_visited: Option<u64>,
     /// Times that a write was delayed, where the engine tells.
     pub stalls: Option<u64>,
     /// Seconds of these delays.
@@ -112,6 +122,33 @@ pub struct StallShape {
     pub seconds: f64,
     /// The longest single wait, in milliseconds.
     pub longest_ms: f64,
+}
+
+/// Merges, squeezes among them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct MergeShape {
+    /// How many there were.
+    pub merges: u64,
+    /// Seconds that they took, those side by side added up.
+    pub seconds: f64,
+    /// The shortest, in milliseconds.
+    pub shortest_ms: f64,
+    /// The longest, in milliseconds.
+    pub longest_ms: f64,
+}
+
+impl MergeShape {
+    /// Counts one more.
+    pub fn add(&mut self, duration: Duration) {
+        let millis = duration.as_secs_f64() * 1e3;
+        self.shortest_ms = match self.merges {
+            0 => millis,
+            _ => self.shortest_ms.min(millis),
+        };
+        self.longest_ms = self.longest_ms.max(millis);
+        self.seconds += duration.as_secs_f64();
+        self.merges += 1;
+    }
 }
 
 /// Bytes that moved to and from files for one purpose.

@@ -16,6 +16,7 @@ mod data;
 mod engine;
 mod garnering;
 mod load;
+mod pace;
 mod permutation;
 mod record_work;
 mod records;
@@ -32,7 +33,9 @@ pub use args::{
     MediumOrderArg, PresetArg, parse_bytes,
 };
 pub use data::{Checked, DataSet, Mix, ValueSizes};
-pub use engine::{Counters, Engine, LevelShape, Scan, StallShape, TrafficShape, ValuesApart};
+pub use engine::{
+    Counters, Engine, LevelShape, MergeShape, Scan, StallShape, TrafficShape, ValuesApart,
+};
 pub use garnering::{GarneringArgs, GarneringRow, garnering, garnering_header};
 pub use load::Load;
 pub use report::{Report, header, row};

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use windrow::{Error, Result};
 
+use crate::pace::Pace;
 use crate::records::Records;
 use crate::tally::{Operation, Tally};
 use crate::ycsb::Requests;
@@ -21,6 +22,8 @@ pub(crate) struct RecordWorker<'a, E> {
     pub(crate) engine: &'a E,
     pub(crate) data: &'a DataSet,
     pub(crate) records: &'a Records,
+    /// Operations in a second, at most.
+    pub(crate) rate: Option<f64>,
 }
 
 impl<E: Engine> RecordWorker<'_, E> {
@@ -28,8 +31,10 @@ impl<E: Engine> RecordWorker<'_, E> {
     pub(crate) fn load(&self, numbers: Range<u64>) -> Result<Tally> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut tally = Tally::default();
+        let mut pace = Pace::new(self.rate);
         let mut start = Instant::now();
         for record in numbers {
+            pace.wait(&mut start);
             self.insert(record, &mut key, &mut value, &mut tally)?;
             tally.record(Operation::Insert, &mut start, 1)?;
         }
@@ -40,8 +45,10 @@ impl<E: Engine> RecordWorker<'_, E> {
     pub(crate) fn run(&self, requests: &Requests<'_>, steps: Range<u64>) -> Result<Tally> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut tally = Tally::default();
+        let mut pace = Pace::new(self.rate);
         let mut start = Instant::now();
         for step in steps {
+            pace.wait(&mut start);
             let (operation, mut draws) = requests.step(step);
             match operation {
                 Operation::Insert => {

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 
-use crate::{LevelShape, OperationReport, Percentiles, StallShape, TrafficShape, ValuesApart};
+use crate::{
+    LevelShape, MergeShape, OperationReport, Percentiles, StallShape, TrafficShape, ValuesApart,
+};
 
 /// The result of one load.
 #[derive(Debug, Clone, Serialize)]
@@ -41,6 +43,8 @@ pub struct Report {
     pub block_reads: Option<u64>,
     /// The same per operation.
     pub block_reads_per_op: Option<f64>,
+    /// Sorted runs that a seek visits, segments among them, where the engine tells and there were seeks.
+    pub runs_per_seek: Option<f64>,
     /// Values apart from their keys that gets and scans have read.
     pub values_apart: ValuesApart,
     /// Filters that gets asked, where the engine tells.
@@ -54,6 +58,8 @@ pub struct Report {
     pub written_bytes: u64,
     /// Both by purpose, where the engine tells.
     pub traffic: Vec<TrafficShape>,
+    /// Merges beside and behind the load, where the engine tells.
+    pub merges: Option<MergeShape>,
     /// Delayed writes, where the engine tells.
     pub stalls: Option<u64>,
     /// Seconds of delay.
@@ -136,6 +142,15 @@ pub fn row(report: &Report) -> String {
         lines.push(format!(
             "  values apart: {} read from runs, {} from logs, {} asked for ahead",
             apart.run_reads, apart.log_reads, apart.asked_ahead
+        ));
+    }
+    if let Some(runs) = report.runs_per_seek {
+        lines.push(format!("  runs visited: {runs:.2} per seek"));
+    }
+    if let Some(merges) = report.merges.filter(|merges| merges.merges > 0) {
+        lines.push(format!(
+            "  merges: {}, {:.3} s, from {:.1} to {:.1} ms",
+            merges.merges, merges.seconds, merges.shortest_ms, merges.longest_ms
         ));
     }
     lines.extend(report.stalls_by_cause.iter().map(|stall| {

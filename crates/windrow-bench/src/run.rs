@@ -154,6 +154,7 @@ impl<E: Engine> Job<'_, E> {
         contents.prepare(self.load, self.engine, self.data)?;
         let requests = self.requests(contents)?;
         let before = self.engine.counters()?;
+        self.engine.merges();
         let traffic = self.engine.traffic();
         let start = Instant::now();
         let tally = self.work(contents, requests.as_ref())?;
@@ -183,6 +184,7 @@ impl<E: Engine> Job<'_, E> {
             given => bytes as f64 / given as f64,
         };
         let block_reads = difference(before, after, |counters| counters.block_reads);
+        let seeks = difference(before, after, |counters| counters.seeks);
         let (latency, operations) = tally.latencies()?;
         let per_op = |count: u64| count as f64 / tally.ops.max(1) as f64;
         Ok(Report {
@@ -201,6 +203,10 @@ impl<E: Engine> Job<'_, E> {
             io_amplification: per_given(written_bytes + read_bytes),
             block_reads,
             block_reads_per_op: block_reads.map(per_op),
+            runs_per_seek: seeks
+                .filter(|&seeks| seeks > 0)
+                .zip(difference(before, after, |counters| counters.runs_visited))
+                .map(|(seeks, runs)| runs as f64 / seeks as f64),
             values_apart: after.values_apart.since(before.values_apart),
             filter_probes: difference(before, after, |counters| counters.filter_probes),
             filter_false_positives: difference(before, after, |counters| {
@@ -208,6 +214,7 @@ impl<E: Engine> Job<'_, E> {
             }),
             read_bytes,
             written_bytes,
+            merges: self.engine.merges(),
             traffic: traffic_since(&traffic, self.engine.traffic()),
             stalls: difference(before, after, |counters| counters.stalls),
             stall_seconds: after.stall_seconds - before.stall_seconds,
@@ -268,11 +275,13 @@ impl<E: Engine> Job<'_, E> {
             stream: self.stream,
             generation: self.generation,
             numbers,
+            rate: self.rate(),
         };
         let records = contents.records.as_ref().map(|records| RecordWorker {
             engine: self.engine,
             data: self.data,
             records,
+            rate: self.rate(),
         });
         let total = self.total();
         match (self.load, &records, requests) {
@@ -283,6 +292,12 @@ impl<E: Engine> Job<'_, E> {
             (Load::ReadWhileWriting, ..) => self.beside_a_writer(&worker),
             (load, ..) => self.on_threads(|steps| worker.run(load, steps, total)),
         }
+    }
+
+    /// What each thread does in a second, at most.
+    fn rate(&self) -> Option<f64> {
+        let rate = self.args.rate?;
+        Some(rate as f64 / self.args.threads as f64)
     }
 
     /// Shares the steps of the load out to the threads.

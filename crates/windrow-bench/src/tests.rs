@@ -9,8 +9,8 @@ use clap::{Parser, ValueEnum};
 use windrow::{ErrorKind, Result, limits};
 
 use crate::{
-    BenchArgs, DataSet, GarneringArgs, Load, Mix, Operation, Report, ValueSizes, WindrowEngine,
-    garnering, garnering_header, header, parse_bytes, row, run,
+    BenchArgs, DataSet, GarneringArgs, Load, MergeShape, Mix, Operation, Report, ValueSizes,
+    WindrowEngine, garnering, garnering_header, header, parse_bytes, row, run,
 };
 
 #[derive(Parser)]
@@ -210,6 +210,24 @@ fn placement_reaches_the_options() {
     assert!(refused.unwrap_err().to_string().contains("medium_from"));
 }
 
+/// Merges of a small tree are counted, for the load that they follow; its rate changes nothing of what is read.
+#[test]
+fn merges_are_those_of_the_load() {
+    let line = |rate: &str| {
+        format!(
+            "fillrandom,readrandom --num 20000 --ops 500 --memtable-bytes 64K --base-bytes 256K {rate}"
+        )
+    };
+    let free = reports(&line(""));
+    let merges = free[0].merges.unwrap();
+    assert!(merges.merges > 0 && merges.longest_ms >= merges.shortest_ms);
+    assert!(merges.seconds * 1e3 >= merges.longest_ms);
+    assert_eq!(free[1].merges, Some(MergeShape::default()));
+    let paced = reports(&line("--rate 200000"));
+    assert_eq!(paced[1].checksum, free[1].checksum);
+    assert_eq!(paced[0].ops, 20_000);
+}
+
 #[test]
 fn names_are_those_of_the_command_line() {
     for load in Load::value_variants() {
@@ -239,6 +257,9 @@ fn every_load_runs_and_counts() {
     }
     let named = |name| reports.iter().find(|r| r.name == name).unwrap();
     assert_eq!(named("readmissing").found, 0);
+    assert_eq!(named("readmissing").runs_per_seek, None);
+    // All is in one table, and a scan begins with a seek.
+    assert_eq!(named("seek10").runs_per_seek, Some(1.0));
     assert!((100..300).contains(&named("readrandom").found));
     // The log and the table that it becomes, though all fits into one memtable.
     assert!(named("fillrandom").write_amplification >= 1.5);

@@ -1,15 +1,21 @@
 //! Windrow as an engine of the bench.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use windrow::{Cursor, Db, Keyspace, Result};
+use windrow::{Cursor, Db, Event, Keyspace, Result};
 
-use crate::{BenchArgs, Counters, Engine, LevelShape, Scan, StallShape, TrafficShape, ValuesApart};
+use crate::{
+    BenchArgs, Counters, Engine, LevelShape, MergeShape, Scan, StallShape, TrafficShape,
+    ValuesApart,
+};
 
 /// Windrow with one keyspace.
 pub struct WindrowEngine {
     db: Db,
     keyspace: Keyspace,
+    /// Those since they were last asked for.
+    merges: Arc<Mutex<MergeShape>>,
 }
 
 impl std::fmt::Debug for WindrowEngine {
@@ -23,9 +29,21 @@ impl std::fmt::Debug for WindrowEngine {
 impl WindrowEngine {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
-        let db = Db::open(folder, args.windrow_options()?)?;
+        let merges = Arc::new(Mutex::new(MergeShape::default()));
+        let sum = Arc::clone(&merges);
+        let listener = move |event: &Event| {
+            if let Event::MergeEnded { duration, .. } = event {
+                lock(&sum).add(*duration);
+            }
+        };
+        let options = args.windrow_options()?.with_listener(Arc::new(listener));
+        let db = Db::open(folder, options)?;
         let keyspace = db.keyspace("bench")?;
-        Ok(Self { db, keyspace })
+        Ok(Self {
+            db,
+            keyspace,
+            merges,
+        })
     }
 }
 
@@ -67,6 +85,8 @@ impl Engine for WindrowEngine {
             },
             filter_probes: Some(stats.filter_probes),
             filter_false_positives: Some(stats.filter_false_positives),
+            seeks: Some(stats.seeks),
+            runs_visited: Some(stats.runs_visited),
             stalls: Some(stats.stall_count()),
             stall_seconds: stats.stall_micros() as f64 / 1e6,
         })
@@ -100,6 +120,10 @@ impl Engine for WindrowEngine {
                 longest_ms: stall.longest_micros as f64 / 1e3,
             })
             .collect()
+    }
+
+    fn merges(&self) -> Option<MergeShape> {
+        Some(std::mem::take(&mut *lock(&self.merges)))
     }
 
     fn traffic(&self) -> Vec<TrafficShape> {
@@ -136,6 +160,10 @@ impl Engine for WindrowEngine {
         drop(self.keyspace);
         self.db.close()
     }
+}
+
+fn lock(merges: &Mutex<MergeShape>) -> MutexGuard<'_, MergeShape> {
+    merges.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Windrow's cursor as a scan.

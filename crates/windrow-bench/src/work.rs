@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use windrow::Result;
 
 use crate::contents::LiveSet;
+use crate::pace::Pace;
 use crate::tally::{Operation, Tally};
 use crate::{DataSet, Engine, Load, Scan};
 
@@ -28,6 +29,8 @@ pub(crate) struct Worker<'a, E> {
     pub(crate) generation: u16,
     /// The numbers in the keys of the store are below this.
     pub(crate) numbers: u64,
+    /// Operations in a second, at most.
+    pub(crate) rate: Option<f64>,
 }
 
 impl<E: Engine> Worker<'_, E> {
@@ -60,7 +63,7 @@ impl<E: Engine> Worker<'_, E> {
 
     fn write(&self, steps: Range<u64>, index: impl Fn(u64) -> u64) -> Result<Tally> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        timed(Operation::Write, steps, |step, tally| {
+        self.timed(Operation::Write, steps, |step, tally| {
             self.put(index(step), &mut key, &mut value, tally)
         })
     }
@@ -84,7 +87,7 @@ impl<E: Engine> Worker<'_, E> {
 
     fn delete(&self, steps: Range<u64>) -> Result<Tally> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        timed(Operation::Delete, steps, |step, tally| {
+        self.timed(Operation::Delete, steps, |step, tally| {
             let index = self.random(step);
             self.data.key(index, &mut key);
             tally.given_bytes += key.len() as u64;
@@ -102,7 +105,7 @@ impl<E: Engine> Worker<'_, E> {
         make_key: impl Fn(&DataSet, u64, &mut Vec<u8>),
     ) -> Result<Tally> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        timed(Operation::Read, steps, |step, tally| {
+        self.timed(Operation::Read, steps, |step, tally| {
             make_key(self.data, self.random(step), &mut key);
             if self.engine.get(&key, &mut value)? {
                 self.account(&key, &value, tally)?;
@@ -115,7 +118,7 @@ impl<E: Engine> Worker<'_, E> {
     fn seek(&self, steps: Range<u64>, nexts: u32) -> Result<Tally> {
         let mut key = Vec::new();
         let mut scan = self.engine.scan()?;
-        timed(Operation::Seek, steps, |step, tally| {
+        self.timed(Operation::Seek, steps, |step, tally| {
             self.data.key(self.random(step), &mut key);
             let mut valid = scan.seek(&key)?;
             if valid && scan.key() == key {
@@ -194,19 +197,22 @@ impl<E: Engine> Worker<'_, E> {
         }
         Ok(tally)
     }
-}
 
-/// Runs `operation`, which is of kind `kind`, for each step and records how long each took.
-fn timed(
-    kind: Operation,
-    steps: Range<u64>,
-    mut operation: impl FnMut(u64, &mut Tally) -> Result<()>,
-) -> Result<Tally> {
-    let mut tally = Tally::default();
-    let mut start = Instant::now();
-    for step in steps {
-        operation(step, &mut tally)?;
-        tally.record(kind, &mut start, 1)?;
+    /// Runs `operation`, which is of kind `kind`, for each step and records how long each took.
+    fn timed(
+        &self,
+        kind: Operation,
+        steps: Range<u64>,
+        mut operation: impl FnMut(u64, &mut Tally) -> Result<()>,
+    ) -> Result<Tally> {
+        let mut tally = Tally::default();
+        let mut pace = Pace::new(self.rate);
+        let mut start = Instant::now();
+        for step in steps {
+            pace.wait(&mut start);
+            operation(step, &mut tally)?;
+            tally.record(kind, &mut start, 1)?;
+        }
+        Ok(tally)
     }
-    Ok(tally)
 }

@@ -111,3 +111,32 @@ fn value_files_are_data_that_a_manifest_must_name() {
         .filter_map(|name| FileName::parse(name)?.number());
     assert!(numbers.into_iter().all(|number| number > FileNumber(99)));
 }
+
+/// What is written next would leave numbers out that no log explains.
+#[test]
+fn numbers_beyond_the_logs_that_stay_are_damage() {
+    for (beyond, is_sound) in [(0, true), (1, false)] {
+        let directory = tempfile::tempdir().unwrap();
+        let db = crate::Db::open(directory.path(), Options::default()).unwrap();
+        db.keyspace("main").unwrap().insert("apple", "red").unwrap();
+        db.close().unwrap();
+        let (_, mut state) = read_manifest(&OsVfs, directory.path()).unwrap().unwrap();
+        let used = Record::Used {
+            keyspace: KeyspaceId(1),
+            sequence: state.last_sequence() + 1 + beyond,
+        };
+        let edit = Edit {
+            records: vec![used],
+        };
+        state.apply(&edit).unwrap();
+        let number = FileNumber(state.next_id);
+        ManifestStore::start(Arc::new(OsVfs), directory.path(), number, state).unwrap();
+        let opened = Handle::open(directory.path(), Options::default(), Access::ReadWrite);
+        let kind = opened.err().map(|error| error.kind());
+        assert_eq!(
+            kind,
+            (!is_sound).then_some(ErrorKind::Corruption),
+            "{beyond}"
+        );
+    }
+}
