@@ -215,7 +215,7 @@ fn placement_reaches_the_options() {
 fn merges_are_those_of_the_load() {
     let line = |rate: &str| {
         format!(
-            "fillrandom,readrandom --num 20000 --ops 500 --memtable-bytes 64K --base-bytes 256K {rate}"
+            "fillrandom,readrandom --num 20000 --ops 500 --memtable-bytes 64K --file-bytes 64K --base-bytes 256K {rate}"
         )
     };
     let free = reports(&line(""));
@@ -356,10 +356,11 @@ fn workloads_do_what_they_are_for() {
     // Mediums and larges are read from where they stand.
     let apart = reports[1].values_apart;
     assert!(apart.run_reads + apart.log_reads > 0);
-    // The table has a line for each kind of operation, one for values apart, and one for each cause of
-    // waits.
-    let lines = 4 + reports[1].stalls_by_cause.len();
-    assert_eq!(row(&reports[1]).lines().count(), lines);
+    // The table has a line for each kind of operation, one for values apart, one for merges, and one for
+    // each cause of waits.
+    let merges = reports[1].merges.map_or(0, |merges| merges.merges.min(1));
+    let lines = 4 + reports[1].stalls_by_cause.len() as u64 + merges;
+    assert_eq!(row(&reports[1]).lines().count() as u64, lines);
 }
 
 #[test]

@@ -84,7 +84,8 @@ fn neither_database_can_change_the_other() {
         assert!(links > 12, "{links} files");
         let copied = bytes(&disk.image(), COPY);
 
-        // The source merges everything and goes on: the copy's files stay byte for byte.
+        // The source merges everything and goes on. The copy's files stay byte for byte, but that the
+        // source may append to tables that they share.
         write(&db, 420..900);
         db.keyspace("main")
             .unwrap()
@@ -92,7 +93,14 @@ fn neither_database_can_change_the_other() {
             .unwrap();
         db.wait_idle().unwrap();
         let after = contents(&db);
-        assert_eq!(bytes(&disk.image(), COPY), copied);
+        let mut present = bytes(&disk.image(), COPY);
+        for ((path, bytes), (_, copied)) in present.iter_mut().zip(&copied) {
+            if path.extension().is_some_and(|it| it == "table") {
+                assert!(can_link || bytes.len() == copied.len());
+                bytes.truncate(copied.len());
+            }
+        }
+        assert!(present == copied);
 
         // The copy merges everything and goes on: the source's files stay byte for byte.
         let own = bytes(&disk.image(), FOLDER);

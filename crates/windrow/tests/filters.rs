@@ -3,11 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
-use windrow::{Db, FilterAllocation, Keyspace, KeyspaceOptions, Options, Stats};
+use windrow::{Db, FilterAllocation, Keyspace, KeyspaceOptions, Options, SegmentLimit, Stats};
 
 const KEYS: u64 = 100_000;
 
-fn options(bits_per_key: f64, allocation: FilterAllocation) -> Options {
+fn options(
+    bits_per_key: f64,
+    allocation: FilterAllocation,
+    segment_limit: SegmentLimit,
+) -> Options {
     let mut options = Options::default();
     options.keyspace = KeyspaceOptions::default();
     options.keyspace.memtable_bytes = 256 << 10;
@@ -16,6 +20,7 @@ fn options(bits_per_key: f64, allocation: FilterAllocation) -> Options {
     options.keyspace.size_ratio = 4.0;
     options.keyspace.bits_per_key = bits_per_key;
     options.keyspace.filter_allocation = allocation;
+    options.keyspace.segment_limit = segment_limit;
     options
 }
 
@@ -53,6 +58,8 @@ struct Cost {
     bits: f64,
     /// Levels that hold files.
     levels: usize,
+    /// The segments of a file on average, for each level, added up.
+    runs: f64,
 }
 
 fn cost(db: &Db, keyspace: &Keyspace) -> Cost {
@@ -69,6 +76,10 @@ fn cost(db: &Db, keyspace: &Keyspace) -> Cost {
         expected: levels.iter().map(|level| level.useless_reads).sum(),
         bits: bytes as f64 * 8.0 / entries as f64,
         levels: levels.iter().filter(|level| level.files > 0).count(),
+        runs: levels
+            .iter()
+            .map(|level| level.segments as f64 / level.files.max(1) as f64)
+            .sum(),
     }
 }
 
@@ -79,6 +90,7 @@ impl Cost {
             expected,
             bits,
             levels,
+            ..
         } = self;
         assert!(
             *measured <= 2.0 * expected + 0.001,
@@ -94,9 +106,13 @@ impl Cost {
 
 /// Loads in random order, and has a look. Each part, less than a memtable, is merged before the next
 /// comes, so that the tree does not depend on how fast merging is.
-fn loaded(bits_per_key: f64, allocation: FilterAllocation) -> Cost {
+fn loaded(bits_per_key: f64, allocation: FilterAllocation, segment_limit: SegmentLimit) -> Cost {
     let folder = tempfile::tempdir().unwrap();
-    let db = Db::open(folder.path(), options(bits_per_key, allocation)).unwrap();
+    let db = Db::open(
+        folder.path(),
+        options(bits_per_key, allocation, segment_limit),
+    )
+    .unwrap();
     let keyspace = db.keyspace("filters").unwrap();
     let numbers: Vec<u64> = shuffled().collect();
     for numbers in numbers.chunks(1_500) {
@@ -110,13 +126,28 @@ fn loaded(bits_per_key: f64, allocation: FilterAllocation) -> Cost {
 #[test]
 fn absent_keys_cost_what_the_rates_say_and_less_than_with_one_rate() {
     for bits in [2.0, 5.0, 10.0] {
-        let monkey = loaded(bits, FilterAllocation::Monkey);
+        let alone = SegmentLimit::Fixed(1);
+        let monkey = loaded(bits, FilterAllocation::Monkey, alone);
         monkey.check(&format!("monkey, {bits} bits"), bits);
-        let uniform = loaded(bits, FilterAllocation::Uniform);
+        let uniform = loaded(bits, FilterAllocation::Uniform, alone);
         uniform.check(&format!("uniform, {bits} bits"), bits);
         assert_eq!(monkey.levels, uniform.levels);
         assert!(monkey.levels > 2);
         assert!(monkey.measured < uniform.measured, "{bits} bits");
+        // Segments share bits by their entries: about half a bit per key makes up for them (facts D2).
+        let segments = loaded(bits, FilterAllocation::Monkey, SegmentLimit::Scaled);
+        segments.check(&format!("segments, {bits} bits"), bits);
+        assert!(
+            segments.runs > segments.levels as f64 + 0.1,
+            "{}",
+            segments.runs
+        );
+        assert!(
+            segments.measured < 1.4 * monkey.measured && segments.measured < uniform.measured,
+            "{bits} bits: {} with segments, {} without",
+            segments.measured,
+            monkey.measured
+        );
     }
 }
 
@@ -124,7 +155,11 @@ fn absent_keys_cost_what_the_rates_say_and_less_than_with_one_rate() {
 fn files_that_were_only_moved_are_filtered_like_the_rest() {
     for bits in [2.0, 5.0, 10.0] {
         let folder = tempfile::tempdir().unwrap();
-        let db = Db::open(folder.path(), options(bits, FilterAllocation::Monkey)).unwrap();
+        let db = Db::open(
+            folder.path(),
+            options(bits, FilterAllocation::Monkey, SegmentLimit::Scaled),
+        )
+        .unwrap();
         let keyspace = db.keyspace("filters").unwrap();
         fill(&keyspace, 0..KEYS);
         db.flush().unwrap();
@@ -141,7 +176,11 @@ fn files_that_were_only_moved_are_filtered_like_the_rest() {
 #[test]
 fn filters_follow_a_tree_that_grows() {
     let folder = tempfile::tempdir().unwrap();
-    let db = Db::open(folder.path(), options(8.0, FilterAllocation::Monkey)).unwrap();
+    let db = Db::open(
+        folder.path(),
+        options(8.0, FilterAllocation::Monkey, SegmentLimit::Scaled),
+    )
+    .unwrap();
     let keyspace = db.keyspace("filters").unwrap();
     let mut deepest = 0;
     let numbers: Vec<u64> = shuffled().collect();
@@ -157,7 +196,11 @@ fn filters_follow_a_tree_that_grows() {
     // What is closed and opened again is granted the same.
     drop(keyspace);
     db.close().unwrap();
-    let db = Db::open(folder.path(), options(8.0, FilterAllocation::Monkey)).unwrap();
+    let db = Db::open(
+        folder.path(),
+        options(8.0, FilterAllocation::Monkey, SegmentLimit::Scaled),
+    )
+    .unwrap();
     let keyspace = db.keyspace("filters").unwrap();
     cost(&db, &keyspace).check("opened again", 8.0);
 }

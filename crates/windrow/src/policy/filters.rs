@@ -172,13 +172,20 @@ pub(crate) fn output_shares<K: Ord>(
     let (_, upper) = sum(inputs, false);
     let (rewritten_files, rewritten) = sum(inputs, true);
     let (target_files, target_entries) = sum(targets, true);
-    let part = target_files / (target_files + rewritten_files).max(1.0);
+    let lower_files = target_files + rewritten_files;
+    // Where all lower files are appended to, what lies between them is as dense as the uppers.
+    let anew = if rewritten_files > 0.0 {
+        rewritten_files / lower_files
+    } else {
+        1.0
+    };
+    let part = target_files / lower_files.max(1.0);
     let others = other_entries(tree, claim, |file| {
         inputs.contains(&file) || targets.contains(&file)
     });
     let share = |own: f64, others: f64| own / (own + others).max(1.0);
     OutputShares {
-        written_anew: share(upper * (1.0 - part) + rewritten, others * (1.0 - part)),
+        written_anew: share(upper * anew + rewritten, others * anew),
         appended: share(upper * part, others * part + target_entries),
     }
 }

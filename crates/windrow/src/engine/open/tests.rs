@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::{Access, Handle};
+use super::super::{Access, Handle, Write};
 use super::*;
+use crate::base::Kind;
 use crate::manifest::{Edit, ManifestStore, Record};
+use crate::options::Durability;
 use crate::vfs::{OsVfs, Vfs};
 
 /// Opens a database whose manifest holds `records`.
@@ -117,9 +119,19 @@ fn value_files_are_data_that_a_manifest_must_name() {
 fn numbers_beyond_the_logs_that_stay_are_damage() {
     for (beyond, is_sound) in [(0, true), (1, false)] {
         let directory = tempfile::tempdir().unwrap();
-        let db = crate::Db::open(directory.path(), Options::default()).unwrap();
-        db.keyspace("main").unwrap().insert("apple", "red").unwrap();
-        db.close().unwrap();
+        let open = || Handle::open(directory.path(), Options::default(), Access::ReadWrite);
+        let handle = open().unwrap();
+        let write = Write::One {
+            keyspace: &handle.engine().open_keyspace("main", None).unwrap(),
+            kind: Kind::Value,
+            key: b"apple",
+            value: b"red",
+        };
+        handle
+            .engine()
+            .commit(&write, Durability::Buffered)
+            .unwrap();
+        handle.close().unwrap();
         let (_, mut state) = read_manifest(&OsVfs, directory.path()).unwrap().unwrap();
         let used = Record::Used {
             keyspace: KeyspaceId(1),
@@ -131,8 +143,7 @@ fn numbers_beyond_the_logs_that_stay_are_damage() {
         state.apply(&edit).unwrap();
         let number = FileNumber(state.next_id);
         ManifestStore::start(Arc::new(OsVfs), directory.path(), number, state).unwrap();
-        let opened = Handle::open(directory.path(), Options::default(), Access::ReadWrite);
-        let kind = opened.err().map(|error| error.kind());
+        let kind = open().err().map(|error| error.kind());
         assert_eq!(
             kind,
             (!is_sound).then_some(ErrorKind::Corruption),

@@ -146,6 +146,8 @@ fn what_a_merge_writes_knows_its_share() {
     is_about(merged.written_anew, 500.0 / 1450.0);
     let appended = output_shares(&tree, &claim, &[one], &[two]);
     is_about(appended.appended, 200.0 / 1450.0);
+    // What lies between targets and gets a file of its own does not have theirs.
+    is_about(appended.written_anew, 200.0 / 1150.0);
     is_about(flush_share(&tree, &claim, 0), 0.0);
     is_about(flush_share(&tree, &claim, 550), 550.0 / 2000.0);
 }
