@@ -1,7 +1,5 @@
 //! What a load needs of an engine.
 
-use std::time::Duration;
-
 use serde::Serialize;
 use windrow::Result;
 
@@ -135,20 +133,6 @@ pub struct MergeShape {
     pub shortest_ms: f64,
     /// The longest, in milliseconds.
     pub longest_ms: f64,
-}
-
-impl MergeShape {
-    /// Counts one more.
-    pub fn add(&mut self, duration: Duration) {
-        let millis = duration.as_secs_f64() * 1e3;
-        self.shortest_ms = match self.merges {
-            0 => millis,
-            _ => self.shortest_ms.min(millis),
-        };
-        self.longest_ms = self.longest_ms.max(millis);
-        self.seconds += duration.as_secs_f64();
-        self.merges += 1;
-    }
 }
 
 /// Bytes that moved to and from files for one purpose.

@@ -1,7 +1,9 @@
 //! Windrow as an engine of the bench.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use windrow::{Cursor, Db, Event, Keyspace, Result};
 
@@ -15,7 +17,7 @@ pub struct WindrowEngine {
     db: Db,
     keyspace: Keyspace,
     /// Those since they were last asked for.
-    merges: Arc<Mutex<MergeShape>>,
+    merges: Arc<MergeTimes>,
 }
 
 impl std::fmt::Debug for WindrowEngine {
@@ -29,11 +31,11 @@ impl std::fmt::Debug for WindrowEngine {
 impl WindrowEngine {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
-        let merges = Arc::new(Mutex::new(MergeShape::default()));
-        let sum = Arc::clone(&merges);
+        let merges = Arc::new(MergeTimes::default());
+        let times = Arc::clone(&merges);
         let listener = move |event: &Event| {
             if let Event::MergeEnded { duration, .. } = event {
-                lock(&sum).add(*duration);
+                times.add(*duration);
             }
         };
         let options = args.windrow_options()?.with_listener(Arc::new(listener));
@@ -123,7 +125,7 @@ impl Engine for WindrowEngine {
     }
 
     fn merges(&self) -> Option<MergeShape> {
-        Some(std::mem::take(&mut *lock(&self.merges)))
+        Some(self.merges.take())
     }
 
     fn traffic(&self) -> Vec<TrafficShape> {
@@ -162,8 +164,41 @@ impl Engine for WindrowEngine {
     }
 }
 
-fn lock(merges: &Mutex<MergeShape>) -> MutexGuard<'_, MergeShape> {
-    merges.lock().unwrap_or_else(PoisonError::into_inner)
+/// How long merges took, in nanoseconds.
+#[derive(Debug, Default)]
+struct MergeTimes {
+    merges: AtomicU64,
+    sum: AtomicU64,
+    /// What the shortest is below the longest time there is.
+    shortest: AtomicU64,
+    longest: AtomicU64,
+}
+
+impl MergeTimes {
+    fn add(&self, duration: Duration) {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.merges.fetch_add(1, Ordering::Relaxed);
+        self.sum.fetch_add(nanos, Ordering::Relaxed);
+        self.shortest.fetch_max(u64::MAX - nanos, Ordering::Relaxed);
+        self.longest.fetch_max(nanos, Ordering::Relaxed);
+    }
+
+    /// Those until now; begins anew.
+    fn take(&self) -> MergeShape {
+        let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
+        let merges = take(&self.merges);
+        let shortest = u64::MAX - take(&self.shortest);
+        MergeShape {
+            merges,
+            seconds: take(&self.sum) as f64 / 1e9,
+            shortest_ms: if merges == 0 {
+                0.0
+            } else {
+                shortest as f64 / 1e6
+            },
+            longest_ms: take(&self.longest) as f64 / 1e6,
+        }
+    }
 }
 
 /// Windrow's cursor as a scan.
