@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windrow::{Batch, Compression, Db, KeyspaceOptions, MediumInPlace, Options, Result};
+use windrow::{Batch, Compression, Db, KeyspaceOptions, MediumInPlace, Options, Result, SegmentLimit};
 
 /// The databases of format version 1: one that was closed, and a checkpoint of it.
 const DATABASES: [&str; 2] = ["closed", "checkpoint"];
@@ -35,6 +35,7 @@ fn options() -> KeyspaceOptions {
     options.base_bytes = 3 << 10;
     options.size_ratio = 2.0;
     options.level0_runs = 2;
+    options.segment_limit = SegmentLimit::Fixed(4);
     options.medium_from = 120;
     options.large_from = 1024;
     options
@@ -123,6 +124,8 @@ fn databases_of_format_version_1_are_read_as_they_were_written() {
                 .filter(|level| level.files > 0);
             assert!(deep.count() >= 2, "{name}: {keyspace:?}");
             assert!(keyspace.levels.iter().any(|level| level.tombstones > 0));
+            let mut levels = keyspace.levels.iter();
+            assert!(levels.any(|level| level.segments > level.files));
             assert_eq!(keyspace.options.block_bytes, 256);
         }
         let compressions = stats.keyspaces.iter().map(|own| own.options.compression);
