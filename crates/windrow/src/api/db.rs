@@ -176,7 +176,9 @@ impl Db {
     ///
     /// On one file system tables are linked, not copied: that costs little time and, until merges
     /// replace them here, no room. Reading, writing and merging go on meanwhile, but writers wait
-    /// for a sync of the log. Afterwards neither database can change the other.
+    /// for a sync of the log. Afterwards neither database can change the other. Merges here may still
+    /// append to tables that are linked, which get longer in the copy, too: what is behind the end that it
+    /// knows means nothing to it.
     ///
     /// # Errors
     /// `AlreadyExists` for a folder that is not empty; `NoSpace`; `Io`. This database is not
