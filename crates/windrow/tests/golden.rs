@@ -15,7 +15,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use windrow::{Batch, Compression, Db, KeyspaceOptions, MediumInPlace, Options, Result, SegmentLimit};
+use windrow::{
+    Batch, Compression, Db, KeyspaceOptions, MediumInPlace, Options, Result, SegmentLimit,
+};
 
 /// The databases of format version 1: one that was closed, and a checkpoint of it.
 const DATABASES: [&str; 2] = ["closed", "checkpoint"];
