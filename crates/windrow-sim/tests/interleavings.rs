@@ -203,6 +203,7 @@ fn merges_keep_out_of_the_way_of_one_that_appends() {
         options.keyspace.size_ratio = 2.0;
         options.keyspace.segment_limit = SegmentLimit::Fixed(12);
         options.keyspace.max_space_amp = f64::INFINITY;
+        options.keyspace.file_bytes = 4 << 10;
         let db = Db::open("/data/db", options).unwrap();
         let keyspace = db.keyspace("k").unwrap();
         let mut model = BTreeMap::new();

@@ -3,8 +3,8 @@
 //! 1. Between two commits, with everything in the logs durable: the manifest's state is copied, and
 //!    the files that it names are held, tables by versions and logs by open handles. Whatever is
 //!    removed from the folder afterwards is still there for the copy.
-//! 2. Tables and runs, which never change, are linked, or copied where the file system cannot link. Logs are
-//!    copied up to where they ended.
+//! 2. Tables and runs are linked, or copied where the file system cannot link: what the state names of them
+//!    never changes, though the source may append to its tables. Logs are copied up to where they ended.
 //! 3. A new manifest describes all that, with every table sealed and the end of the last log
 //!    recorded; `CURRENT` comes last.
 //!

@@ -86,7 +86,7 @@ impl Inputs {
         self.files().map(|file| file.meta.number).collect()
     }
 
-    fn target_numbers(&self) -> Vec<FileNumber> {
+    pub(super) fn target_numbers(&self) -> Vec<FileNumber> {
         let targets = self.targets.iter();
         targets.map(|file| file.meta.number).collect()
     }
@@ -290,7 +290,12 @@ impl MergeJob {
 
 impl Engine {
     /// Carries out a claimed job.
+    ///
+    /// # Errors
+    /// `Poisoned` where that came between the claim and this: the manifest may lack what it tells the claim
+    /// of, and a file that is appended to may be longer on disk than known here.
     pub(super) fn merge(&self, keyspace: &Arc<KeyspaceCore>, job: &MergeJob) -> Result<()> {
+        self.poison.check()?;
         match job {
             MergeJob::Resize { level_count } => self.resize(keyspace, *level_count),
             MergeJob::Move { level, file, claim } => {

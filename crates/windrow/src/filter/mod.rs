@@ -51,6 +51,13 @@ impl LoadedUnits {
     /// None of any segment.
     pub(crate) const NONE: Self = Self(0);
 
+    /// As it is for the first `segments`, and all units of those behind them.
+    pub(crate) fn with_all_behind(self, segments: usize) -> Self {
+        assert!(segments <= SEGMENTS_MAX);
+        let behind = u64::MAX << (4 * segments);
+        Self(self.0 & !behind | Self::ALL.0 & behind)
+    }
+
     /// The units of `segment`, of which a file has at most [`SEGMENTS_MAX`].
     pub(crate) fn of(self, segment: usize) -> usize {
         (self.0 >> (4 * segment) & 0xf) as usize

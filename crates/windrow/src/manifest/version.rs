@@ -99,15 +99,16 @@ impl FileHandle {
     /// A handle on the file that `meta` describes.
     pub(crate) fn new(meta: FileMeta, obsolete: Arc<Obsolete>) -> Shared<Self> {
         let fate = Fate::new(FileName::Table(meta.number), obsolete);
-        Self::with_fate(meta, Arc::new(fate))
+        Self::with_fate(meta, Arc::default(), Arc::new(fate))
     }
 
     /// A handle on the same file, which has grown to what `meta` describes.
     pub(crate) fn grown(&self, meta: FileMeta) -> Shared<Self> {
-        Self::with_fate(meta, Arc::clone(&self.fate))
+        let slot = self.slot.grown(self.meta.segments.len());
+        Self::with_fate(meta, Arc::new(slot), Arc::clone(&self.fate))
     }
 
-    fn with_fate(meta: FileMeta, fate: Arc<Fate>) -> Shared<Self> {
+    fn with_fate(meta: FileMeta, slot: Arc<TableSlot>, fate: Arc<Fate>) -> Shared<Self> {
         let segments = || meta.segments.iter().enumerate();
         let smallest = segments().min_by_key(|(_, segment)| &segment.smallest);
         let largest = segments().max_by_key(|(_, segment)| &segment.largest);
@@ -116,7 +117,7 @@ impl FileHandle {
             ends: (position(smallest), position(largest)),
             meta,
             visits: AtomicU64::new(0),
-            slot: Arc::default(),
+            slot,
             fate,
         })
     }

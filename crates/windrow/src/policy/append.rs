@@ -39,15 +39,16 @@ const PIECE_BYTES_MIN: u64 = 64 << 10;
 /// The part of a usual file that a piece has on average at least.
 const PIECE_PART_MIN: u64 = 32;
 
-/// Nothing is appended to a file as long as so many usual ones: where much comes into a level that holds
-/// little, it is cut into files before it grows long.
+/// Nothing is appended to a file as long as so many usual ones, nor is anything where pieces would on average
+/// be longer: where much comes into a level that holds little, it is cut into files. So a file is shorter
+/// than twice as many, but for keys that come unevenly.
 const FILE_PARTS_MAX: u64 = 4;
 
 /// What scales the root of a ratio to a number of segments (facts D1).
-const SEGMENTS_SCALE: f64 = 1.3;
+const SEGMENTS_SCALE: f64 = 1.7;
 
 /// So many segments files of level 1 may have at least.
-const SEGMENTS_LEVEL_ONE: usize = 4;
+const SEGMENTS_LEVEL_ONE: usize = 6;
 
 /// What falls between two files that are appended to gets a file of its own from this part of a usual file
 /// on; less goes to the file before it.
@@ -83,7 +84,7 @@ fn rounded(limit: f64) -> usize {
 /// What may be appended in one tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Appends<'a> {
-    /// The [limits](segment_limits) of the tree.
+    /// The [limits](segment_limits) of the tree; 1 past the end.
     pub(super) limits: &'a [usize],
     pub(super) options: &'a KeyspaceOptions,
 }
@@ -114,9 +115,10 @@ impl Appends<'_> {
     ) -> Vec<bool> {
         let file_bytes = target_file_bytes(tree, self.options, level);
         let piece = upper_bytes / (lower.len() as u64).max(1);
-        let is_worth_it = piece >= PIECE_BYTES_MIN.min(file_bytes / PIECE_PART_MIN); // I2
-        let limit = self.limit_now(tree, level);
         let bytes_max = file_bytes.saturating_mul(FILE_PARTS_MAX);
+        let is_worth_it = PIECE_BYTES_MIN.min(file_bytes / PIECE_PART_MIN) <= piece // I2
+            && piece <= bytes_max;
+        let limit = self.limit_now(tree, level);
         let has_room = |file: &FileSummary<K>| {
             !file.sealed && file.segments.len() < limit && file.bytes < bytes_max // I1
         };

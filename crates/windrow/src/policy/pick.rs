@@ -18,7 +18,7 @@
 //! 4. *Shed*: a file of which half are tombstones goes down although its level is not due, so that
 //!    they meet what they hide, and scans need not step over them for long. Where they lie scattered
 //!    over much more than they can hide, they wait: scans hardly meet them, and few of them would
-//!    have all that rewritten, again and again.
+//!    have all that rewritten, again and again. Nothing is appended then, or they would meet nothing.
 //! 5. *Repay*: a file that [owes](super::debt) what it has in transient runs goes down towards the
 //!    level where merges write values in place, or is rewritten where it must have them in place.
 //!
@@ -116,6 +116,13 @@ impl<'a> Rules<'a> {
             visit_bytes: options.block_bytes as u64,
         }
     }
+
+    /// The same, but nothing is appended in `level` or deeper.
+    fn appending_above(mut self, level: usize) -> Self {
+        let limits = self.appends.limits;
+        self.appends.limits = &limits[..level.min(limits.len())];
+        self
+    }
 }
 
 /// The next job for `tree`.
@@ -174,6 +181,7 @@ const SHED_ENTRIES_MAX: u64 = 8;
 
 /// Takes a file that is mostly tombstones from level `first` or deeper towards what they hide.
 fn shed<K: Ord + Clone>(tree: &TreeSummary<K>, rules: Rules<'_>, first: usize) -> Option<Plan<K>> {
+    let rules = rules.appending_above(0);
     (first..tree.deepest_level()).find_map(|level| {
         let files = tree.level(level);
         let pays = |file: &FileSummary<K>| {
@@ -332,9 +340,9 @@ impl<K: Ord> Wanted<'_, K> {
 /// The next job that brings what is `wanted` down to the deepest level that holds data, shedding on
 /// the way what nobody needs. What was written since stays, or this might go on for ever.
 ///
-/// What is there already and holds tombstones is rewritten in its place, old files only, so that each
-/// is rewritten once; and so is what refers to transient runs, unless merges never write values in
-/// place.
+/// Nothing is appended there: what comes down must meet what it hides. What is there already and holds
+/// tombstones, or has several segments, is rewritten in its place, old files only, so that each is
+/// rewritten once; and so is what refers to transient runs, unless merges never write values in place.
 ///
 /// `Idle` when all that is done, or while running jobs are in the way.
 pub(crate) fn plan_range<K: Ord + Clone>(
@@ -343,7 +351,7 @@ pub(crate) fn plan_range<K: Ord + Clone>(
     wanted: &Wanted<'_, K>,
 ) -> Plan<K> {
     let limits = segment_limits(tree, options);
-    let rules = Rules::of(tree, options, &limits);
+    let rules = Rules::of(tree, options, &limits).appending_above(tree.deepest_level());
     let heaps = heaps(tree);
     let heap = heaps
         .iter()
@@ -365,8 +373,9 @@ pub(crate) fn plan_range<K: Ord + Clone>(
         let files = tree.level(level);
         let stale = |&file: &usize| {
             let file = &files[file];
-            let sheds = file.tombstones > 0 && file.number < wanted.before;
-            (sheds || rules.placement.converts(level, file)) && wanted.is_in(file)
+            let is_untidy = file.tombstones > 0 || file.segments.len() > 1;
+            let is_rewritten = is_untidy && file.number < wanted.before;
+            (is_rewritten || rules.placement.converts(level, file)) && wanted.is_in(file)
         };
         let mut stale = (0..files.len()).filter(stale);
         stale.find_map(|file| rewrite_file(tree, rules, (level, file), Purpose::Tree))

@@ -51,6 +51,16 @@ impl Default for TableSlot {
 }
 
 impl TableSlot {
+    /// A slot for the file once it has grown: what was granted to its `segments` so far stays, and what is
+    /// behind them has all its filter units.
+    pub(crate) fn grown(&self, segments: usize) -> Self {
+        let units = self.filter_units().with_all_behind(segments);
+        Self {
+            filter_units: AtomicU64::new(units.to_word()),
+            ..Self::default()
+        }
+    }
+
     /// How many units of its filters the table has in memory while it is open.
     pub(crate) fn filter_units(&self) -> LoadedUnits {
         LoadedUnits::from_word(self.filter_units.load(Ordering::Relaxed))

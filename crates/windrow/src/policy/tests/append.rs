@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::model::everything;
 use super::tables::{claim, file, merges, tree};
 use crate::base::FileNumber;
 use crate::options::{KeyspaceOptions, Preset, SegmentLimit};
@@ -9,7 +10,7 @@ use crate::policy::append::{Appends, segment_limits};
 use crate::policy::capacities::space_pressure;
 use crate::policy::{
     DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, SegmentSummary, TreeSummary, Zones,
-    part_ends, plan,
+    part_ends, plan, plan_range,
 };
 
 const KIB: u64 = 1 << 10;
@@ -96,17 +97,17 @@ fn limits_follow_ratios() {
     use SegmentLimit::{Fixed, Scaled};
     let last = [0, 0, 0, 1000];
     for (limit, ratio, memtable_kib, held, expected) in [
-        (Scaled, 10.0, 1, last, [1, 4, 4, 4, 1]),
+        (Scaled, 10.0, 1, last, [1, 6, 5, 5, 1]),
         // Level 1 is as large as level 0.
-        (Scaled, 10.0, 10, last, [1, 4, 4, 4, 1]),
-        (Scaled, 3.0, 1, last, [1, 4, 2, 2, 1]),
-        (Scaled, 30.0, 1, last, [1, 4, 7, 7, 1]),
-        (Scaled, 100.0, 1, last, [1, 4, 12, 12, 1]),
+        (Scaled, 10.0, 10, last, [1, 6, 5, 5, 1]),
+        (Scaled, 3.0, 1, last, [1, 6, 3, 3, 1]),
+        (Scaled, 30.0, 1, last, [1, 6, 9, 9, 1]),
+        (Scaled, 100.0, 1, last, [1, 6, 12, 12, 1]),
         (Fixed(12), 10.0, 1, last, [1, 12, 12, 12, 12]),
         (Fixed(3), 10.0, 1, last, [1, 3, 3, 3, 3]),
         (Fixed(1), 10.0, 1, last, [1, 1, 1, 1, 1]),
         // What really is the last level.
-        (Scaled, 10.0, 1, [0, 600, 1000, 1], [1, 4, 4, 1, 1]),
+        (Scaled, 10.0, 1, [0, 600, 1000, 1], [1, 6, 5, 1, 1]),
         (Scaled, 10.0, 1, [1000, 0, 0, 0], [1, 1, 1, 1, 1]),
     ] {
         let options = KeyspaceOptions {
@@ -146,7 +147,7 @@ fn room_limits_what_is_appended() {
             .map(|count| segments(file(10, count, count, 1), count.into()))
             .collect();
         let most = |level: usize| {
-            let appended = appends.to(&tree, level, &files, 5 << 20);
+            let appended = appends.to(&tree, level, &files, 20 * KIB);
             let most = appended.iter().filter(|appended| **appended).count();
             assert!(appended.iter().rev().is_sorted(), "fewer go first");
             most + 1
@@ -237,6 +238,22 @@ fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
             vec![false, false],
         ),
         (
+            "longest pieces",
+            1,
+            vec![roomy()],
+            32 * KIB,
+            128 * KIB,
+            vec![true],
+        ),
+        (
+            "too long pieces",
+            1,
+            vec![roomy()],
+            32 * KIB,
+            128 * KIB + 1,
+            vec![false],
+        ),
+        (
             "past the end",
             2,
             vec![file(4, 0, 9, 1)],
@@ -268,6 +285,49 @@ fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
             "{name}"
         );
     }
+}
+
+/// What sheds tombstones, or brings a range down, merges where it ends, for they must meet what they hide.
+#[test]
+fn tombstones_are_not_appended_to_what_they_hide() {
+    let options = options(SegmentLimit::Fixed(3));
+    let dense = FileSummary {
+        tombstones: 5,
+        ..file(1, 0, 9, 4)
+    };
+    let of = |upper: FileSummary<u32>| {
+        let (levels, lowest) = (vec![vec![], vec![upper]], file(2, 0, 9, 4));
+        tree(2, [levels, vec![vec![lowest]]].concat())
+    };
+    assert_eq!(
+        plan(&of(dense.clone()), &options, &[]),
+        merges(1, &[1], &[2], 0, 9)
+    );
+    let range = |tree: &TreeSummary<u32>, before| {
+        plan_range(tree, &options, &everything(FileNumber(before)))
+    };
+    assert_eq!(range(&of(dense.clone()), 9), merges(1, &[1], &[2], 0, 9));
+    // On the way there it may be appended.
+    let mut on_the_way = of(dense);
+    on_the_way.levels.push(vec![file(3, 0, 9, 40)]);
+    let appended = appending(merges(1, &[1], &[], 0, 9), &[2]);
+    assert_eq!(range(&on_the_way, 9), appended);
+
+    // What was appended there before is made one, once.
+    let alone = |number: u64| {
+        let grown = segments(file(number, 0, 9, 4), 2);
+        tree(2, vec![vec![], vec![], vec![grown]])
+    };
+    let rewrites = Plan::Merge {
+        level: 2,
+        upper: numbers(&[2]),
+        lower: Vec::new(),
+        targets: Vec::new(),
+        claim: claim(2, 0, 9),
+        purpose: Purpose::Tree,
+    };
+    assert_eq!(range(&alone(2), 9), rewrites);
+    assert_eq!(range(&alone(9), 9), Plan::Idle);
 }
 
 /// The first key of each zone among the keys below 100, and where it goes.

@@ -194,5 +194,7 @@ proptest! {
             let mut last = tree.level(tree.deepest_level()).iter().filter(|file| overlaps(file));
             prop_assert!(last.all(|file| file.tombstones == 0));
         }
+        let mut last = tree.level(tree.deepest_level()).iter().filter(|file| overlaps(file));
+        prop_assert!(last.all(|file| file.segments.len() == 1));
     }
 }

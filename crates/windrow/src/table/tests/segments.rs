@@ -388,6 +388,18 @@ fn an_open_table_follows_its_file_without_reading_it_again() {
     let again = Arc::clone(&tables.get(&next, &grown).unwrap());
     assert!(Arc::ptr_eq(&table.segments[0], &again.segments[0]));
     assert!(!Arc::ptr_eq(&table.segments[1], &again.segments[1]));
+
+    // What was granted stays as it is when the file grows again.
+    let longer = append(&vfs, &grown, 22, &alike(3), &small());
+    let last = Arc::new(next.grown(grown.segments.len()));
+    let granted = last.filter_units();
+    assert_eq!([0, 1, 2].map(|segment| granted.of(segment)), [1, 0, 4]);
+    tables.follow(&next, &last, &longer).unwrap();
+    let followed = Arc::clone(&tables.get(&last, &longer).unwrap());
+    for segment in 0..2 {
+        let (before, now) = (&again.segments[segment], &followed.segments[segment]);
+        assert!(Arc::ptr_eq(before, now));
+    }
 }
 
 /// I3 of the writer, and the limit of the format.
