@@ -189,7 +189,7 @@ fn closing_waits_for_the_jobs_that_callers_run() {
 #[test]
 fn merges_keep_out_of_the_way_of_one_that_appends() {
     let (mut held_up, mut beside) = (0, 0);
-    for fill in 4..24_u64 {
+    for fill in 4..36_u64 {
         let disk = SimDisk::new();
         let gate = Arc::new(Gate::default());
         gate.free.store(usize::try_from(fill % 7).unwrap(), Relaxed);
