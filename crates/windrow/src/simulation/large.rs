@@ -52,8 +52,10 @@ fn upper(options: &KeyspaceOptions, level_count: usize, kept: usize) -> Keyspace
     }
 }
 
-/// So many times what the level that counts holds comes into a window; once it is full, it counts.
-const FILLINGS: u64 = 3;
+/// So many times the level that counts is filled in a window; what comes in the second half is counted. By
+/// then the level below holds enough that this one is no longer the last with data, and its files, which
+/// all began with one segment, have been written anew at different times.
+const FILLINGS: f64 = 6.0;
 
 /// A number of levels that the tree has for less than this part of the load is passed over.
 const SHARE_MIN: f64 = 0.1;
@@ -138,7 +140,7 @@ fn window(load: &Load, level_count: usize, first: usize) -> crate::Result<Course
     let kept = (first + 3).min(level_count);
     let options = upper(&load.options, level_count, kept);
     let counts = capacities(&options, kept)[(first + 2).min(kept)];
-    let writes = counts.saturating_mul(FILLINGS) / load.entry_bytes();
+    let writes = whole(counts as f64 * FILLINGS) / load.entry_bytes();
     let (inserts, draws) = if load.draws > 0 {
         (0, writes)
     } else {
@@ -156,5 +158,5 @@ fn window(load: &Load, level_count: usize, first: usize) -> crate::Result<Course
         part: Part { above: first },
         ..load.clone()
     };
-    Ok(simulate(&load)?.course_from(writes / FILLINGS))
+    Ok(simulate(&load)?.course_from(writes / 2))
 }
