@@ -40,8 +40,8 @@ const SIZES: [(u64, &str); 7] = [
 /// The size of the frontier, in gigabytes.
 const FRONTIER_GIGABYTES: u64 = 100;
 
-/// The sizes over which choices are compared: in each group a factor of eight, more than there is from one
-/// level to the next, so that it counts little how full the last level happens to be.
+/// The sizes over which choices are compared, in two groups: the mean of several counts less how full the
+/// last level happens to be.
 const CHOICE_GIGABYTES: [[u64; 4]; 2] = [[20, 40, 80, 160], [1_250, 2_500, 5_000, 10_000]];
 
 /// Computes what segment limits, T and c cost, prints tables, and draws plots.
@@ -55,8 +55,7 @@ struct Args {
     /// How many loads are simulated at a time.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// About how many files a simulated tree has at most, twice as many for sizes: more are slower and
-    /// more exact.
+    /// About how many files a simulated tree has at most: more are slower and more exact.
     #[arg(long, default_value_t = 1024)]
     files_max: u64,
 }
@@ -214,7 +213,7 @@ impl Standing {
             cases.extend(settings.iter().map(|options| Case {
                 gigabytes,
                 options: options.clone(),
-                files_max: 2 * args.files_max,
+                files_max: args.files_max,
             }));
         }
         let costs = args.costs(&cases)?;
@@ -411,7 +410,7 @@ fn alternatives() -> Vec<(String, KeyspaceOptions)> {
     rows
 }
 
-/// One choice after the other: the means over several sizes, which lie over as many fillings of the last level.
+/// One choice after the other, as means over each group of sizes.
 fn choices(args: &Args, rows: &[(String, KeyspaceOptions)]) -> Result<(), Box<dyn Error>> {
     let sizes = CHOICE_GIGABYTES.as_flattened();
     let case = |options: &KeyspaceOptions, gigabytes: u64| Case {
