@@ -177,16 +177,17 @@ struct MergeTimes {
 impl MergeTimes {
     fn add(&self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        self.merges.fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(nanos, Ordering::Relaxed);
         self.shortest.fetch_max(u64::MAX - nanos, Ordering::Relaxed);
         self.longest.fetch_max(nanos, Ordering::Relaxed);
+        // Last, so that whoever takes it finds its times.
+        self.merges.fetch_add(1, Ordering::Release);
     }
 
     /// Those until now; begins anew.
     fn take(&self) -> MergeShape {
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
-        let merges = take(&self.merges);
+        let merges = self.merges.swap(0, Ordering::Acquire);
         let shortest = u64::MAX - take(&self.shortest);
         MergeShape {
             merges,

@@ -429,6 +429,44 @@ fn statistics_can_be_read_by_prometheus() {
 }
 
 #[test]
+fn segments_are_shown() {
+    let folder = TempDir::new().unwrap();
+    let mut options = windrow::Options::default();
+    options.keyspace.memtable_bytes = 64 << 10;
+    options.keyspace.file_bytes = 64 << 10;
+    options.keyspace.base_bytes = 256 << 10;
+    options.keyspace.segment_limit = windrow::SegmentLimit::Fixed(4);
+    options.keyspace.max_space_amp = f64::INFINITY;
+    let db = windrow::Db::open(folder.path().join("db"), options).unwrap();
+    let keyspace = db.keyspace("default").unwrap();
+    for step in 0..10_000_u32 {
+        let key = (step % 4096).wrapping_mul(0x9e37_79b9).to_be_bytes();
+        keyspace.insert(key, [b'x'; 90]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let levels = db.stats().keyspaces.remove(0).levels;
+    db.close().unwrap();
+    let appended = levels.iter().find(|level| level.segments > level.files);
+    let (level, files, segments) = appended
+        .map(|it| (it.level, it.files, it.segments))
+        .unwrap();
+
+    let stats = windrow(&folder, &["stats", "db"]);
+    let numbers = [level, files, segments].map(|number| number.to_string());
+    let row = |line: &str| line.split_whitespace().skip(1).take(3).eq(&numbers);
+    assert!(done(&stats).lines().any(row), "{numbers:?} in {stats:?}");
+    for command in ["stats", "levels"] {
+        let shown = json(&windrow(&folder, &[command, "db", "--json"]));
+        assert_eq!(shown["keyspaces"][0]["levels"][level]["segments"], segments);
+    }
+    let metrics = windrow(&folder, &["stats", "db", "--prometheus"]);
+    let sample =
+        format!("windrow_level_segments{{keyspace=\"default\",level=\"{level}\"}} {segments}");
+    assert!(done(&metrics).lines().any(|line| line == sample));
+}
+
+#[test]
 fn value_logs_are_shown() {
     let folder = TempDir::new().unwrap();
     let mut options = windrow::Options::default();

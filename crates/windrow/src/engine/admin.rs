@@ -225,7 +225,7 @@ impl Engine {
     }
 
     /// Merges everything in `range` that is there now down to the deepest level that holds data, and
-    /// what is in that level once more where it holds tombstones.
+    /// what is in that level once more where it holds tombstones or several segments.
     pub(crate) fn compact_range(
         &self,
         keyspace: &Arc<KeyspaceCore>,

@@ -292,8 +292,8 @@ impl Engine {
     /// Carries out a claimed job.
     ///
     /// # Errors
-    /// `Poisoned` where that came between the claim and this: the manifest may lack what it tells the claim
-    /// of, and a file that is appended to may be longer on disk than known here.
+    /// `Poisoned`: the manifest on disk may name a segment that is not known here, in a file that was given
+    /// back before it was claimed for `job`, and that must not be written over.
     pub(super) fn merge(&self, keyspace: &Arc<KeyspaceCore>, job: &MergeJob) -> Result<()> {
         self.poison.check()?;
         match job {
@@ -403,16 +403,18 @@ impl Engine {
             })
         }));
         records.extend(dead_records(id, &written.dead));
-        let grown = inputs.grown(&written.grown);
-        for (_, new) in &grown {
-            removes.push((target_level, new.meta.number));
-            adds.push((target_level, Shared::clone(new)));
-        }
+        let mut grown = Vec::new();
         written.created.name_by(|| {
             self.catalog.commit_in(
                 keyspace,
                 |_| records,
                 |state| {
+                    // Only now, so that they have what was granted to their files meanwhile.
+                    grown = inputs.grown(&written.grown);
+                    for (_, new) in &grown {
+                        removes.push((target_level, new.meta.number));
+                        adds.push((target_level, Shared::clone(new)));
+                    }
                     let version = self.next_version(keyspace, state, &adds, &removes);
                     keyspace.install_version(version);
                     self.drop_needless_lists(keyspace, state, &written.dead);
@@ -739,6 +741,7 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
     let segment = |segment: &SegmentMeta| SegmentSummary {
         bytes: segment.length,
         entries: segment.entries,
+        sequence_min: segment.sequence_min,
         superseding: segment.superseding,
         filter_units: segment.filter_units,
     };

@@ -16,8 +16,8 @@
 //!
 //! Level 1 is apart. What comes there from level 0 covers all keys, so that each of its merges rewrites all
 //! of it or nothing, and soon what it holds goes on: with a few segments more than its ratio asks for, most
-//! of it is never written anew, and merges from level 0 are short (`docs/simulation.md`). It is the least part
-//! of the data, in memory where reads go.
+//! of it is never written anew (`docs/simulation.md`). It is the least part of the data, in memory where reads
+//! go.
 //!
 //! I1. Nothing is appended to a sealed file, nor to one that has as many segments as it may.
 //! I2. A piece is on average long enough to be worth a sync: else all is written anew.
@@ -44,7 +44,8 @@ const PIECE_PART_MIN: u64 = 32;
 /// than twice as many, but for keys that come unevenly.
 const FILE_PARTS_MAX: u64 = 4;
 
-/// What scales the root of a ratio to a number of segments (facts D1).
+/// What scales the root of a ratio to a number of segments. Facts D1 has 1.3; `docs/simulation.md` says what
+/// more of them save and cost.
 const SEGMENTS_SCALE: f64 = 1.7;
 
 /// So many segments files of level 1 may have at least.

@@ -342,7 +342,8 @@ impl<K: Ord> Wanted<'_, K> {
 ///
 /// Nothing is appended there: what comes down must meet what it hides. What is there already and holds
 /// tombstones, or has several segments, is rewritten in its place, old files only, so that each is
-/// rewritten once; and so is what refers to transient runs, unless merges never write values in place.
+/// rewritten once; so is what other merges have appended there meanwhile, and what refers to transient runs,
+/// unless merges never write values in place.
 ///
 /// `Idle` when all that is done, or while running jobs are in the way.
 pub(crate) fn plan_range<K: Ord + Clone>(
@@ -374,8 +375,10 @@ pub(crate) fn plan_range<K: Ord + Clone>(
         let stale = |&file: &usize| {
             let file = &files[file];
             let is_untidy = file.tombstones > 0 || file.segments.len() > 1;
-            let is_rewritten = is_untidy && file.number < wanted.before;
-            (is_rewritten || rules.placement.converts(level, file)) && wanted.is_in(file)
+            let is_old = is_untidy && file.number < wanted.before;
+            let mut later = file.segments.iter().skip(1);
+            let was_appended = later.any(|segment| segment.sequence_min <= wanted.through);
+            (is_old || was_appended || rules.placement.converts(level, file)) && wanted.is_in(file)
         };
         let mut stale = (0..files.len()).filter(stale);
         stale.find_map(|file| rewrite_file(tree, rules, (level, file), Purpose::Tree))

@@ -69,6 +69,8 @@ pub(crate) struct FileSummary<K> {
 pub(crate) struct SegmentSummary {
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
+    /// The smallest sequence number of an entry.
+    pub(crate) sequence_min: SequenceNumber,
     /// How many of its keys older segments of the file have, too, as far as is known; else all.
     pub(crate) superseding: u64,
     /// Bytes of each filter unit that it has, 0 where it is absent.

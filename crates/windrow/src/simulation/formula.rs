@@ -1,4 +1,5 @@
-//! What merges write at most, as one formula (facts D0 of the design).
+//! What merges write at most, as one formula (facts D0 of the design), where pieces are worth a sync and
+//! appends are not held back for lack of room.
 //!
 //! In one cycle a file of size S that may have m segments receives m pieces of `S/r`; all but the last are
 //! appended, and with that one everything is written anew. For each byte that comes into the level that is
@@ -12,7 +13,7 @@ use crate::policy::{FileSummary, TreeSummary, capacities, segment_limits};
 
 /// Bytes that merges into a level `ratio` times as large as the one above write for each byte that comes
 /// into it, where files may have `segments`.
-pub fn written_per_byte(ratio: f64, segments: usize) -> f64 {
+fn written_per_byte(ratio: f64, segments: usize) -> f64 {
     let segments = segments.max(1) as f64;
     2.0 - 1.0 / segments + ratio / segments
 }
@@ -35,7 +36,8 @@ pub fn write_amplification_bound(
 
 /// A tree in which each level has one file as large as the level may be.
 fn full(capacities: &[u64]) -> TreeSummary<u64> {
-    let file = |&bytes: &u64| FileSummary {
+    // All together must not overflow; only their proportions count.
+    let file = |bytes: u64| FileSummary {
         number: FileNumber(1),
         smallest: 0,
         largest: u64::MAX,
@@ -56,7 +58,10 @@ fn full(capacities: &[u64]) -> TreeSummary<u64> {
     };
     TreeSummary {
         level_count: capacities.len() - 1,
-        levels: capacities.iter().map(|bytes| vec![file(bytes)]).collect(),
+        levels: capacities
+            .iter()
+            .map(|bytes| vec![file((bytes / 64).max(1))])
+            .collect(),
         claims: Vec::new(),
         allowed: Vec::new(),
         files_max: TABLE_FILES_MAX,

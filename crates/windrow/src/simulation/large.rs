@@ -63,9 +63,10 @@ const SHARE_MIN: f64 = 0.1;
 /// Carries `load` out in parts, where it is large; what `measured` writes at the end cost counts.
 ///
 /// # Errors
-/// `InvalidArgument` where the options are not valid.
+/// `InvalidArgument` where the [load](Load::validate) or its options are not valid.
 pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Course> {
-    load.options.validate()?;
+    load.validate()?;
+    let measured = measured.clamp(1, load.writes());
     let bytes = load.writes() * load.entry_bytes();
     let last = last_level(load);
     let capacities = capacities(&load.options, last);
@@ -105,7 +106,8 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Course> {
             let counts = if first == 0 { 0..=2 } else { 2..=2 };
             for own in counts {
                 let level = first + own;
-                let from = &window.traffic.levels[own];
+                // Where little is different, nothing comes there.
+                let from = window.traffic.levels.get(own).copied().unwrap_or_default();
                 let sum = &mut course.traffic.levels[level];
                 let add = |sum: &mut u64, bytes: u64| {
                     *sum += whole(scaled(bytes, window.traffic.user) as f64 * part);
@@ -117,9 +119,9 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Course> {
                 add(&mut sum.moved, from.moved);
                 add(&mut sum.read, from.read);
                 add(&mut sum.squeeze_read, from.squeeze_read);
-                course.runs[level] += window.runs[own] * part;
+                course.runs[level] += window.runs.get(own).copied().unwrap_or(0.0) * part;
                 let most = &mut course.runs_most[level];
-                *most = (*most).max(window.runs_most[own]);
+                *most = (*most).max(window.runs_most.get(own).copied().unwrap_or(0));
             }
         }
     }
@@ -140,7 +142,7 @@ fn window(load: &Load, level_count: usize, first: usize) -> crate::Result<Course
     let kept = (first + 3).min(level_count);
     let options = upper(&load.options, level_count, kept);
     let counts = capacities(&options, kept)[(first + 2).min(kept)];
-    let writes = whole(counts as f64 * FILLINGS) / load.entry_bytes();
+    let writes = (whole(counts as f64 * FILLINGS) / load.entry_bytes()).max(1);
     let (inserts, draws) = if load.draws > 0 {
         (0, writes)
     } else {

@@ -3,6 +3,7 @@
 use super::contents::{Class, Universe};
 use super::large::Part;
 use crate::base::limits::TABLE_FILES_MAX;
+use crate::base::{Error, Result};
 use crate::options::KeyspaceOptions;
 
 /// How the keys of a load are chosen.
@@ -85,6 +86,50 @@ impl Load {
     pub fn overwritten(mut self, times: f64) -> Self {
         self.draws = crate::policy::whole(self.keys as f64 * times);
         self
+    }
+
+    /// # Errors
+    /// `InvalidArgument` for what cannot be carried out, with what is wrong.
+    pub fn validate(&self) -> Result<()> {
+        let entry_bytes = self.key_bytes.checked_add(self.value_bytes);
+        let writes = self.inserts.checked_add(self.draws);
+        let all = entry_bytes.zip(writes);
+        let most = entry_bytes.zip(self.keys.checked_mul(2));
+        let is_bounded = |it: Option<(u64, u64)>| {
+            it.is_some_and(|(each, count)| each.checked_mul(count).is_some())
+        };
+        let exponent = match self.distribution {
+            KeyDistribution::Zipfian { exponent } => exponent,
+            KeyDistribution::Uniform | KeyDistribution::Sequential => 1.0,
+        };
+        let wrong = [
+            (self.keys == 0, "there must be a key"),
+            (self.inserts > self.keys, "each key is inserted once"),
+            (writes == Some(0), "there must be a write"),
+            (entry_bytes == Some(0), "an entry must have bytes"),
+            (
+                !is_bounded(all) || !is_bounded(most),
+                "all entries together must have less than 2^64 bytes",
+            ),
+            (
+                !(0.0..=1.0).contains(&self.deletes),
+                "the part of deletes must be from 0 to 1",
+            ),
+            (
+                !(exponent > 0.0 && exponent.is_finite()),
+                "the exponent must be above 0",
+            ),
+            (
+                !(self.seeks_per_write >= 0.0 && self.seeks_per_write.is_finite()),
+                "seeks for each write must be 0 or more",
+            ),
+            (self.files_max == 0, "there must be a file"),
+            (self.flushes_max == 0, "there must be a flush"),
+        ];
+        match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
+            Some((_, what)) => Err(Error::invalid_argument(format!("a load: {what}"))),
+            None => self.options.validate(),
+        }
     }
 
     /// Bytes of an entry that has a value.

@@ -19,7 +19,7 @@ mod outcome;
 mod tree;
 
 use contents::Span;
-pub use formula::{write_amplification_bound, written_per_byte};
+pub use formula::write_amplification_bound;
 pub use large::simulate_large;
 pub use load::{KeyDistribution, Load};
 pub use outcome::{Course, LevelShape, LevelTraffic, Outcome, Sample, Traffic};
@@ -36,15 +36,14 @@ const WAL_ENTRY_BYTES: u64 = 12;
 /// Carries `load` out.
 ///
 /// # Errors
-/// `InvalidArgument` where the options are not valid.
+/// `InvalidArgument` where the [load](Load::validate) or its options are not valid.
 pub fn simulate(load: &Load) -> crate::Result<Outcome> {
-    load.options.validate()?;
+    load.validate()?;
     let mut run = Run::new(load);
     while run.written < load.inserts {
         run.insert(run.per_flush().min(load.inserts - run.written));
     }
     run.sample();
-    let loaded = run.samples.len() - 1;
     while run.written < load.writes() {
         run.draw(run.per_flush().min(load.writes() - run.written));
     }
@@ -54,7 +53,6 @@ pub fn simulate(load: &Load) -> crate::Result<Outcome> {
     Ok(Outcome {
         options: load.options.clone(),
         samples: run.samples,
-        loaded,
     })
 }
 
@@ -64,8 +62,8 @@ struct Run<'a> {
     tree: Tree<'a>,
     written: u64,
     flushes: u64,
-    /// Keys that a reader can see.
-    live: f64,
+    /// Keys of each class that a reader can see.
+    live: Vec<f64>,
     next_sample: u64,
     runs_sums: Vec<f64>,
     space_most: f64,
@@ -80,7 +78,7 @@ impl<'a> Run<'a> {
             tree: Tree::new(load),
             written: 0,
             flushes: 0,
-            live: 0.0,
+            live: Vec::new(),
             next_sample: load.options.memtable_bytes as u64 / load.entry_bytes(),
             runs_sums: Vec::new(),
             space_most: 0.0,
@@ -110,14 +108,15 @@ impl<'a> Run<'a> {
             }
             KeyDistribution::Uniform | KeyDistribution::Zipfian { .. } => Span::ALL,
         };
-        self.live += writes as f64;
+        self.live = self.tree.live_after(&self.live, writes as f64, 0.0, 0.0);
         self.flush(span, writes, true);
     }
 
     fn draw(&mut self, writes: u64) {
+        let deletes = self.load.deletes;
         self.live = self
             .tree
-            .live_after(self.live, writes as f64, self.load.deletes);
+            .live_after(&self.live, 0.0, writes as f64, deletes);
         self.flush(Span::ALL, writes, false);
     }
 
@@ -154,7 +153,12 @@ impl<'a> Run<'a> {
     }
 
     fn space_amplification(&self) -> f64 {
-        self.tree.bytes() as f64 / self.tree.value_bytes(self.live).max(1.0)
+        self.tree.bytes() as f64 / self.tree.value_bytes(self.live()).max(1.0)
+    }
+
+    /// All keys that a reader can see.
+    fn live(&self) -> f64 {
+        self.live.iter().sum()
     }
 
     fn sample(&mut self) {
@@ -184,7 +188,7 @@ impl<'a> Run<'a> {
             level_count: summary.level_count,
             levels: (0..=depth).map(shape).collect(),
             traffic: tree.traffic.clone(),
-            live_bytes: whole(self.live) * self.load.entry_bytes(),
+            live_bytes: whole(self.live()) * self.load.entry_bytes(),
             space_amplification: self.space_amplification(),
             runs_per_seek: tree.runs().iter().sum(),
             runs_sums: self.runs_sums.clone(),

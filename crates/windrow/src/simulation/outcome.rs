@@ -151,10 +151,8 @@ pub struct Sample {
 pub struct Outcome {
     /// The options.
     pub options: KeyspaceOptions,
-    /// At each doubling of what was written, behind the inserts, and at the end.
+    /// Each time that an eighth more was written, behind the inserts, and at the end.
     pub samples: Vec<Sample>,
-    /// Which of the samples is that behind the inserts.
-    pub loaded: usize,
 }
 
 /// What happened between two samples.
@@ -178,11 +176,6 @@ impl Outcome {
     /// The whole load.
     pub fn course(&self) -> Course {
         self.between(None, self.samples.len().saturating_sub(1))
-    }
-
-    /// The draws behind the inserts.
-    pub fn course_of_draws(&self) -> Course {
-        self.between(Some(self.loaded), self.samples.len().saturating_sub(1))
     }
 
     /// What happened from the last sample with at most so many writes on.

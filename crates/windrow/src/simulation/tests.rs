@@ -6,6 +6,7 @@ use super::{
     KeyDistribution, LevelTraffic, Load, Outcome, Sample, simulate, simulate_large,
     write_amplification_bound,
 };
+use crate::base::ErrorKind;
 use crate::filter::false_positive_rate;
 use crate::options::{KeyspaceOptions, Preset, SegmentLimit};
 
@@ -66,6 +67,77 @@ fn the_formula_bounds_what_is_written() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn what_cannot_be_carried_out_is_refused() {
+    let good = || Load::inserts(MIB, small(Preset::Balanced)).overwritten(1.0);
+    let zipfian = |exponent| KeyDistribution::Zipfian { exponent };
+    let cases: [fn(&mut Load); 12] = [
+        |load| load.keys = 0,
+        |load| load.inserts = load.keys + 1,
+        |load| (load.inserts, load.draws) = (0, 0),
+        |load| (load.key_bytes, load.value_bytes) = (0, 0),
+        |load| load.value_bytes = u64::MAX,
+        |load| load.draws = u64::MAX,
+        |load| load.keys = u64::MAX,
+        |load| load.deletes = 1.1,
+        |load| load.deletes = f64::NAN,
+        |load| load.seeks_per_write = -1.0,
+        |load| load.files_max = 0,
+        |load| load.flushes_max = 0,
+    ];
+    simulate(&good()).unwrap();
+    let mut bad: Vec<Load> = cases
+        .iter()
+        .map(|spoil| {
+            let mut load = good();
+            spoil(&mut load);
+            load
+        })
+        .collect();
+    for exponent in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        let mut load = good();
+        load.distribution = zipfian(exponent);
+        bad.push(load);
+    }
+    for load in bad {
+        let refused = |error: crate::Error| error.kind() == ErrorKind::InvalidArgument;
+        assert!(refused(simulate(&load).unwrap_err()), "{load:?}");
+        assert!(refused(simulate_large(&load, 1).unwrap_err()), "{load:?}");
+    }
+}
+
+/// Keys are hit as often however the draws are cut into flushes.
+#[test]
+fn what_is_live_does_not_hang_on_flushes() {
+    let live = |memtable_bytes| {
+        let options = KeyspaceOptions {
+            memtable_bytes,
+            ..small(Preset::Balanced)
+        };
+        let mut load = Load::inserts(16 * MIB, options);
+        load.distribution = KeyDistribution::Zipfian { exponent: 0.99 };
+        (load.inserts, load.draws) = (0, load.keys);
+        run(&load).1.live_bytes as f64
+    };
+    let (few, many) = (live(4 << 20), live(256 << 10));
+    assert!((few / many - 1.0).abs() < 1e-4, "{few} and {many}");
+    assert!(few < 0.5 * 16.0 * MIB as f64, "{few}");
+}
+
+/// Where a few keys are most of what is drawn, upper levels never fill.
+#[test]
+fn a_tree_in_parts_of_few_different_keys() {
+    let mut load = Load::inserts(400 * MIB, small(Preset::Balanced));
+    load.distribution = KeyDistribution::Zipfian { exponent: 1.5 };
+    (load.inserts, load.draws) = (0, load.keys);
+    load.files_max = 1024;
+    load.flushes_max = 20;
+    for measured in [0, load.draws, u64::MAX] {
+        let course = simulate_large(&load, measured).unwrap();
+        assert!(course.write_amplification > 1.0);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::contents::{Segment, Span, Universe};
+use super::contents::{Class, Segment, Span, Universe};
 use super::load::Load;
 use super::merge::{EntrySizes, Merge, Piece, entries_together};
 use super::outcome::{Cause, Traffic};
@@ -357,6 +357,10 @@ impl<'a> Tree<'a> {
         file.logical_bytes += logical;
         file.entries += added.entries;
         file.tombstones += tombstones;
+        let granted = self.filters.as_mut().map(|filters| &mut filters.granted);
+        if let Some(units) = granted.and_then(|granted| granted.get_mut(&number)) {
+            *units = units.with_all_behind(file.segments.len());
+        }
         file.segments.push(added);
         contents.segments.push(segment);
         // The engine counts for the file as it is.
@@ -391,6 +395,7 @@ impl<'a> Tree<'a> {
         SegmentSummary {
             bytes: whole(self.sizes.bytes(segment.count).round()) + filters + TABLE_BYTES,
             entries: whole(entries.round()).max(1),
+            sequence_min: 1,
             superseding: 0,
             filter_units,
         }
@@ -518,15 +523,23 @@ impl<'a> Tree<'a> {
         self.sizes.value * values
     }
 
-    /// The keys that a reader can see behind so many draws, where it could see `live` before.
-    pub(super) fn live_after(&self, live: f64, draws: f64, deletes: f64) -> f64 {
-        let all = self.universe.keys;
-        let classes = self.universe.classes.iter();
-        let after = classes.map(|class| {
+    /// The keys of each class that a reader can see behind so many inserts and draws, where it could see
+    /// `live` before, none where that is empty.
+    pub(super) fn live_after(
+        &self,
+        live: &[f64],
+        inserts: f64,
+        draws: f64,
+        deletes: f64,
+    ) -> Vec<f64> {
+        let classes = self.universe.classes.iter().enumerate();
+        let after = |(position, class): (usize, &Class)| {
+            let live = live.get(position).copied().unwrap_or(0.0);
             let hit = -(-draws * class.drawn / class.keys).exp_m1();
-            class.keys * ((1.0 - hit) * (live / all) + hit * (1.0 - deletes))
-        });
-        after.sum()
+            let inserted = inserts * class.keys / self.universe.keys;
+            live * (1.0 - hit) + class.keys * hit * (1.0 - deletes) + inserted
+        };
+        classes.map(after).collect()
     }
 
     /// Of each level, the segments that a key is in the range of, on average over the key space.

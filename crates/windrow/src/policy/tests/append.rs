@@ -4,13 +4,13 @@ use proptest::prelude::*;
 
 use super::model::everything;
 use super::tables::{claim, file, merges, tree};
-use crate::base::FileNumber;
+use crate::base::{FileNumber, SequenceNumber};
 use crate::options::{KeyspaceOptions, Preset, SegmentLimit};
 use crate::policy::append::{Appends, segment_limits};
 use crate::policy::capacities::space_pressure;
 use crate::policy::{
-    DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, SegmentSummary, TreeSummary, Zones,
-    part_ends, plan, plan_range,
+    DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, SegmentSummary, TreeSummary, Wanted,
+    Zones, part_ends, plan, plan_range,
 };
 
 const KIB: u64 = 1 << 10;
@@ -313,21 +313,29 @@ fn tombstones_are_not_appended_to_what_they_hide() {
     let appended = appending(merges(1, &[1], &[], 0, 9), &[2]);
     assert_eq!(range(&on_the_way, 9), appended);
 
-    // What was appended there before is made one, once.
+    // What was appended there before, or by others meanwhile, is made one.
     let alone = |number: u64| {
         let grown = segments(file(number, 0, 9, 4), 2);
         tree(2, vec![vec![], vec![], vec![grown]])
     };
-    let rewrites = Plan::Merge {
+    let rewrites = |number: u64| Plan::Merge {
         level: 2,
-        upper: numbers(&[2]),
+        upper: numbers(&[number]),
         lower: Vec::new(),
         targets: Vec::new(),
         claim: claim(2, 0, 9),
         purpose: Purpose::Tree,
     };
-    assert_eq!(range(&alone(2), 9), rewrites);
-    assert_eq!(range(&alone(9), 9), Plan::Idle);
+    assert_eq!(range(&alone(2), 9), rewrites(2));
+    assert_eq!(range(&alone(9), 9), rewrites(9));
+    // What was written since stays.
+    let mut since = alone(9);
+    since.levels[2][0].segments[1].sequence_min = SequenceNumber::MAX;
+    let wanted = Wanted {
+        through: 1,
+        ..everything(FileNumber(9))
+    };
+    assert_eq!(plan_range(&since, &options, &wanted), Plan::Idle);
 }
 
 /// The first key of each zone among the keys below 100, and where it goes.

@@ -32,6 +32,7 @@ fn holding(
         segments: vec![SegmentSummary {
             bytes: 1 << 10,
             entries,
+            sequence_min: 1,
             superseding: 0,
             filter_units: units.map(|per_key| whole(per_key * entries as f64 / 8.0)),
         }],

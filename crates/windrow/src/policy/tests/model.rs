@@ -295,6 +295,11 @@ impl Model {
         let segment = |(segment, superseding): (&Vec<Entry>, &u64)| SegmentSummary {
             bytes: self.entry_bytes * segment.len() as u64,
             entries: segment.len() as u64,
+            sequence_min: segment
+                .iter()
+                .map(|(_, trailer)| trailer.sequence())
+                .min()
+                .unwrap_or(0),
             superseding: *superseding,
             filter_units: [0; 4],
         };

@@ -165,6 +165,9 @@ proptest! {
         let tree = model.summary();
         let above = tree.levels.iter().take(tree.deepest_level()).flatten();
         prop_assert!(above.clone().all(|file| file.sequence_min > through));
+        let deepest = tree.level(tree.deepest_level()).iter();
+        let mut later = deepest.flat_map(|file| file.segments.iter().skip(1));
+        prop_assert!(later.all(|segment| segment.sequence_min > through));
     }
 
     /// A range is brought down whole, and only the range.
