@@ -43,8 +43,8 @@ const UNIT_BITS_MIN: f64 = 1.0;
 /// The part of the budget that new files are written for, since lines and blocks round up.
 const BUDGET_USED: f64 = 0.98;
 
-/// Bits by which a filter may be larger for being rounded up to whole lines.
-const LINE_BITS: u64 = 512;
+/// Bits by which a filter is larger on average for being rounded up to whole lines.
+const ROUNDED_BITS: u64 = 256;
 
 /// How many of their units the segments of each file may have in memory, and what a bit costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,7 +96,7 @@ pub(crate) fn grant_filters<K: Ord>(
     }
     candidates.sort_by(|left, right| right.0.total_cmp(&left.0).then(left.1.cmp(&right.1)));
     let entries: u64 = files().map(|file| file.entries).sum();
-    let slack = LINE_BITS * counted.len() as u64;
+    let slack = ROUNDED_BITS * counted.len() as u64;
     let mut budget = whole(options.bits_per_key * entries as f64).saturating_add(slack);
     let mut is_over = BTreeSet::new();
     for (_, place, bits) in candidates {
