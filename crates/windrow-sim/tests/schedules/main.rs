@@ -219,6 +219,18 @@ fn closing_keeps_every_write_that_was_acknowledged() {
 }
 
 #[test]
+fn a_flush_that_has_returned_is_counted() {
+    explore(|| {
+        let bank = Bank::open(&SimDisk::new());
+        bank.transfer(0, 1, Durability::Buffered).unwrap();
+        bank.db.flush().unwrap();
+        // Both keyspaces have one entry.
+        let stats = bank.db.stats();
+        assert!(stats.flushes >= 2 && stats.flush_bytes > 0);
+    });
+}
+
+#[test]
 fn closing_waits_for_jobs_that_callers_run() {
     explore(|| {
         let disk = SimDisk::new();

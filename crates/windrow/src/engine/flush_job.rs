@@ -59,6 +59,9 @@ impl Engine {
             dead,
             created,
         } = flushed.written;
+        let bytes: u64 = files.iter().map(FileMeta::bytes).sum();
+        let run_bytes: u64 = runs.iter().map(|run| run.length).sum();
+        let written: u64 = files.iter().map(FileMeta::entries).sum();
         let first_needed = created.name_by(|| {
             self.catalog.commit_in(
                 keyspace,
@@ -79,6 +82,10 @@ impl Engine {
                 },
                 |state| {
                     let adds = self.handles(0, &files);
+                    // First: who waits for the flush goes on as it is installed, and may look at these.
+                    stats::add(&self.counters.flush_bytes, bytes);
+                    stats::add(&self.counters.run_bytes_written, run_bytes);
+                    stats::add(&self.counters.flushes, 1);
                     keyspace.install_flush(self.next_version(keyspace, state, &adds, &[]));
                     keyspace.value_log.lock().note_sealed(full);
                     self.drop_needless_lists(keyspace, state, &dead);
@@ -86,13 +93,7 @@ impl Engine {
                 },
             )
         })?;
-        let bytes: u64 = files.iter().map(FileMeta::bytes).sum();
-        let run_bytes: u64 = runs.iter().map(|run| run.length).sum();
-        let written: u64 = files.iter().map(FileMeta::entries).sum();
         self.grant_filters(keyspace, written);
-        stats::add(&self.counters.flush_bytes, bytes);
-        stats::add(&self.counters.run_bytes_written, run_bytes);
-        stats::add(&self.counters.flushes, 1);
         self.remove_logs_before(first_needed);
         self.options.listener.tell(|| Event::FlushEnded {
             keyspace: keyspace.name().to_owned(),
