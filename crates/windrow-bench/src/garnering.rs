@@ -15,7 +15,7 @@ use serde::Serialize;
 use windrow::{Error, Result};
 
 use crate::args::{SEED, parse_bytes};
-use crate::{BenchArgs, Load, PresetArg, Report, WindrowEngine, run};
+use crate::{BenchArgs, Load, PolicyArgs, PresetArg, Report, WindrowEngine, run};
 
 /// What is done on each tree, in this order.
 const LOADS: [Load; 6] = [
@@ -146,14 +146,17 @@ fn tree(args: &GarneringArgs, size_ratio: f64, scaling: f64) -> BenchArgs {
         ops: Some(args.ops),
         key_size: Some(args.key_size),
         value_size: Some(args.value_size),
-        preset: PresetArg::Autumn,
-        size_ratio: Some(size_ratio),
-        scaling: Some(scaling),
-        bits_per_key: Some(args.bits_per_key),
-        memtable_bytes: Some(args.memtable_bytes),
-        file_bytes: Some(args.file_bytes),
-        base_bytes: Some(args.base_bytes),
-        level0_runs: Some(args.level0_runs),
+        policy: PolicyArgs {
+            preset: PresetArg::Autumn,
+            size_ratio: Some(size_ratio),
+            scaling: Some(scaling),
+            bits_per_key: Some(args.bits_per_key),
+            memtable_bytes: Some(args.memtable_bytes),
+            file_bytes: Some(args.file_bytes),
+            base_bytes: Some(args.base_bytes),
+            level0_runs: Some(args.level0_runs),
+            ..PolicyArgs::default()
+        },
         seed: args.seed,
         db: db.map(|folder| folder.join(format!("T{size_ratio}-c{scaling}"))),
         ..BenchArgs::new(LOADS.to_vec())
@@ -166,8 +169,8 @@ impl GarneringRow {
         let levels = fill.map(|fill| fill.levels.as_slice()).unwrap_or_default();
         let filled = || levels.iter().filter(|level| level.files > 0);
         Self {
-            size_ratio: tree.size_ratio.unwrap_or_default(),
-            scaling: tree.scaling.unwrap_or_default(),
+            size_ratio: tree.policy.size_ratio.unwrap_or_default(),
+            scaling: tree.policy.scaling.unwrap_or_default(),
             levels: filled().map(|level| level.level).max().unwrap_or(0),
             level0_runs: filled()
                 .find(|level| level.level == 0)

@@ -30,7 +30,7 @@ mod zipf;
 
 pub use args::{
     BenchArgs, BlockSourceArg, CompressionArg, FilterAllocationArg, MediumInPlaceArg,
-    MediumOrderArg, PresetArg, parse_bytes,
+    MediumOrderArg, PolicyArgs, PresetArg, parse_bytes,
 };
 pub use data::{Checked, DataSet, Mix, ValueSizes};
 pub use engine::{

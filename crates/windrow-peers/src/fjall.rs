@@ -39,10 +39,10 @@ impl Fjall {
             CompressionType::None
         };
         let mut leveled = Leveled::default();
-        if let Some(ratio) = args.size_ratio {
+        if let Some(ratio) = args.policy.size_ratio {
             leveled = leveled.with_level_ratio_policy(vec![ratio as f32]);
         }
-        if let Some(bytes) = args.file_bytes {
+        if let Some(bytes) = args.policy.file_bytes {
             leveled = leveled.with_table_target_size(bytes);
         }
         let filter = match settings.bits_per_key {

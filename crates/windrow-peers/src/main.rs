@@ -184,7 +184,7 @@ fn print_failed(error: io::Error) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use windrow_bench::{Load, Mix};
+    use windrow_bench::{Load, Mix, PolicyArgs};
 
     use super::*;
 
@@ -194,7 +194,10 @@ mod tests {
             num: 2000,
             ops: Some(500),
             mix: Some(Mix::MD),
-            memtable_bytes: Some(256 << 10),
+            policy: PolicyArgs {
+                memtable_bytes: Some(256 << 10),
+                ..PolicyArgs::default()
+            },
             ..BenchArgs::new(loads.to_vec())
         };
         let runs = [

@@ -48,13 +48,13 @@ impl<const IS_BLOB: bool> RocksDb<IS_BLOB> {
             options.set_blob_compression_type(compression);
             options.set_enable_blob_gc(true);
         }
-        if let Some(ratio) = args.size_ratio {
+        if let Some(ratio) = args.policy.size_ratio {
             options.set_max_bytes_for_level_multiplier(ratio);
         }
-        if let Some(bytes) = args.base_bytes {
+        if let Some(bytes) = args.policy.base_bytes {
             options.set_max_bytes_for_level_base(bytes);
         }
-        if let Some(bytes) = args.file_bytes {
+        if let Some(bytes) = args.policy.file_bytes {
             options.set_target_file_size_base(bytes);
         }
         let mut write_options = WriteOptions::default();

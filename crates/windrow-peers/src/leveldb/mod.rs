@@ -20,7 +20,7 @@ impl LevelDb {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub(crate) fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
         let settings = Settings::of(args, Self::NAME)?;
-        let database = Database::open(folder, &settings, args.file_bytes)?;
+        let database = Database::open(folder, &settings, args.policy.file_bytes)?;
         Ok(Self { database })
     }
 }
