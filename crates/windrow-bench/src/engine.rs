@@ -1,6 +1,6 @@
 //! What a load needs of an engine.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use windrow::Result;
 
 /// An ordered key-value store under measurement. Every call may come from several threads.
@@ -61,7 +61,7 @@ pub trait Scan {
 }
 
 /// Values apart from their keys that gets and scans have read; none where the engine does not tell.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValuesApart {
     /// From transient runs.
     pub run_reads: u64,
@@ -108,10 +108,10 @@ pub struct Counters {
 }
 
 /// Writes that had to wait for one cause.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StallShape {
     /// What they waited for.
-    pub cause: &'static str,
+    pub cause: String,
     /// Writes that were slowed down.
     pub delays: u64,
     /// Writes that were stopped.
@@ -123,7 +123,7 @@ pub struct StallShape {
 }
 
 /// Merges, squeezes among them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct MergeShape {
     /// How many there were.
     pub merges: u64,
@@ -136,10 +136,10 @@ pub struct MergeShape {
 }
 
 /// Bytes that moved to and from files for one purpose.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct TrafficShape {
     /// What they moved for.
-    pub purpose: &'static str,
+    pub purpose: String,
     /// Bytes written.
     pub written_bytes: u64,
     /// Bytes read.
@@ -147,7 +147,7 @@ pub struct TrafficShape {
 }
 
 /// One level of the tree.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct LevelShape {
     /// Its number; level 0 holds what was flushed.
     pub level: u64,

@@ -15,13 +15,19 @@ mod contents;
 mod data;
 mod engine;
 mod garnering;
+mod gauge;
+mod job;
 mod load;
 mod pace;
 mod permutation;
+mod process;
+mod progress;
 mod record_work;
 mod records;
 mod report;
 mod run;
+mod series;
+mod stopwatch;
 mod tally;
 mod windrow;
 mod work;
@@ -38,9 +44,12 @@ pub use engine::{
 };
 pub use garnering::{GarneringArgs, GarneringRow, garnering, garnering_header};
 pub use load::Load;
+pub use process::{ProcessIo, wait_until_quiet};
+pub use progress::{IntervalLines, Moment, Progress, Unseen};
 pub use report::{Report, header, row};
-pub use run::run;
-pub use tally::{Operation, OperationReport, Percentiles};
+pub use run::{run, run_watched};
+pub use series::SeriesPoint;
+pub use tally::{CurvePoint, Operation, OperationReport, Percentiles};
 pub use windrow::WindrowEngine;
 
 #[cfg(test)]

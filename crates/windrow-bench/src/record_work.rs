@@ -2,13 +2,10 @@
 //!
 //! Every read must find its record, in a generation that [`Records`] allows.
 
-use std::ops::Range;
-use std::time::Instant;
-
 use windrow::{Error, Result};
 
-use crate::pace::Pace;
 use crate::records::Records;
+use crate::stopwatch::{Lane, Stopwatch};
 use crate::tally::{Operation, Tally};
 use crate::ycsb::Requests;
 use crate::{DataSet, Engine, Scan};
@@ -22,59 +19,58 @@ pub(crate) struct RecordWorker<'a, E> {
     pub(crate) engine: &'a E,
     pub(crate) data: &'a DataSet,
     pub(crate) records: &'a Records,
-    /// Operations in a second, at most.
-    pub(crate) rate: Option<f64>,
 }
 
 impl<E: Engine> RecordWorker<'_, E> {
-    /// Inserts the records `numbers`.
-    pub(crate) fn load(&self, numbers: Range<u64>) -> Result<Tally> {
+    /// Inserts the records that have the numbers of the steps.
+    pub(crate) fn load(&self, lane: &Lane<'_>) -> Result<Tally> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        let mut tally = Tally::default();
-        let mut pace = Pace::new(self.rate);
-        let mut start = Instant::now();
-        for record in numbers {
-            pace.wait(&mut start);
-            self.insert(record, &mut key, &mut value, &mut tally)?;
-            tally.record(Operation::Insert, &mut start, 1)?;
+        let mut watch = Stopwatch::new(lane);
+        for record in lane.steps.clone() {
+            if !watch.goes_on() {
+                break;
+            }
+            self.insert(record, &mut key, &mut value, &mut watch.tally)?;
+            watch.done(Operation::Insert, 1)?;
         }
-        Ok(tally)
+        Ok(watch.tally)
     }
 
-    /// Does the steps `steps` of `requests`.
-    pub(crate) fn run(&self, requests: &Requests<'_>, steps: Range<u64>) -> Result<Tally> {
+    /// Does the part `lane` of `requests`.
+    pub(crate) fn run(&self, requests: &Requests<'_>, lane: &Lane<'_>) -> Result<Tally> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        let mut tally = Tally::default();
-        let mut pace = Pace::new(self.rate);
-        let mut start = Instant::now();
-        for step in steps {
-            pace.wait(&mut start);
+        let mut watch = Stopwatch::new(lane);
+        for step in lane.steps.clone() {
+            if !watch.goes_on() {
+                break;
+            }
+            let tally = &mut watch.tally;
             let (operation, mut draws) = requests.step(step);
             match operation {
                 Operation::Insert => {
                     let record = self.records.take_next();
-                    self.insert(record, &mut key, &mut value, &mut tally)?;
+                    self.insert(record, &mut key, &mut value, tally)?;
                 }
                 Operation::Scan => {
                     let record = requests.record(&mut draws, self.records.present());
                     let length = 1 + draws.below(SCAN_MAX);
                     self.data.record_key(record, &mut key);
-                    self.scan(&key, length, &mut tally)?;
+                    self.scan(&key, length, tally)?;
                 }
                 _ => {
                     let record = requests.record(&mut draws, self.records.present());
                     self.data.record_key(record, &mut key);
                     if operation != Operation::Update {
-                        self.read(record, &key, &mut value, &mut tally)?;
+                        self.read(record, &key, &mut value, tally)?;
                     }
                     if operation != Operation::Read {
-                        self.update(record, &key, &mut value, &mut tally)?;
+                        self.update(record, &key, &mut value, tally)?;
                     }
                 }
             }
-            tally.record(operation, &mut start, 1)?;
+            watch.done(operation, 1)?;
         }
-        Ok(tally)
+        Ok(watch.tally)
     }
 
     fn insert(

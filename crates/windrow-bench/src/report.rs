@@ -1,18 +1,19 @@
 //! What a load found out, for programs and for people.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    LevelShape, MergeShape, OperationReport, Percentiles, StallShape, TrafficShape, ValuesApart,
+    CurvePoint, LevelShape, MergeShape, OperationReport, Percentiles, SeriesPoint, StallShape,
+    TrafficShape, ValuesApart,
 };
 
 /// The result of one load.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Report {
     /// The load.
-    pub name: &'static str,
+    pub name: String,
     /// The engine.
-    pub engine: &'static str,
+    pub engine: String,
     /// Operations done: writes, gets, seeks, or entries walked over.
     pub ops: u64,
     /// Seconds that they took.
@@ -21,9 +22,18 @@ pub struct Report {
     pub settled_seconds: f64,
     /// Operations per second, without the settling.
     pub ops_per_second: f64,
+    /// Operations per second, with the settling.
+    pub settled_ops_per_second: f64,
+    /// Seconds of processor time that the process took, for itself and within the system, settling
+    /// included.
+    pub cpu_seconds: f64,
+    /// The same per operation, in microseconds.
+    pub cpu_us_per_op: f64,
     /// How long they took.
     #[serde(flatten)]
     pub latency: Percentiles,
+    /// The same as a curve, denser towards the slowest; empty where nothing was done.
+    pub latency_curve: Vec<CurvePoint>,
     /// The same for each kind of operation in the load.
     pub operations: Vec<OperationReport>,
     /// Gets that found a value, seeks that met their key, entries walked over.
@@ -56,7 +66,15 @@ pub struct Report {
     pub read_bytes: u64,
     /// Bytes written to files, settling included.
     pub written_bytes: u64,
-    /// Both by purpose, where the engine tells.
+    /// Bytes that the process read by system calls, whatever for, where the system tells; pages of
+    /// mapped files are not among them.
+    pub process_read_bytes: Option<u64>,
+    /// Bytes that the process wrote by system calls, where the system tells.
+    pub process_written_bytes: Option<u64>,
+    /// The most memory of the process that was resident at a time, where the system tells: since the
+    /// load began, or where the system does not lower the mark, since the process began.
+    pub peak_memory_bytes: Option<u64>,
+    /// What the engine wrote and read by purpose, where it tells.
     pub traffic: Vec<TrafficShape>,
     /// Merges beside and behind the load, where the engine tells.
     pub merges: Option<MergeShape>,
@@ -75,15 +93,19 @@ pub struct Report {
     pub space_amplification: Option<f64>,
     /// The tree after settling.
     pub levels: Vec<LevelShape>,
+    /// From second to second; longer intervals in long loads.
+    pub series: Vec<SeriesPoint>,
 }
 
 /// The heading over [`row`]s.
 pub fn header() -> String {
     format!(
-        "{:<17} {:>11} {:>11} {} {:>11} {:>8} {:>6} {:>9} {:>7} {:>9}  {}",
+        "{:<22} {:>11} {:>11} {:>11} {:>8} {} {:>11} {:>8} {:>6} {:>9} {:>7} {:>9}  {}",
         "load",
         "ops",
         "ops/s",
+        "settled/s",
+        "CPU us",
         latency_columns(["p50", "p95", "p99", "p99.9", "max us"].map(str::to_owned)),
         "found",
         "written",
@@ -105,10 +127,12 @@ pub fn row(report: &Report) -> String {
         .collect();
     let stalls = report.stalls.map(|stalls| stalls.to_string());
     let mut lines = vec![format!(
-        "{:<17} {:>11} {:>11.0} {} {:>11} {:>7.2}x {:>6} {:>9} {:>7} {:>9.3}  {}",
+        "{:<22} {:>11} {:>11.0} {:>11.0} {:>8.2} {} {:>11} {:>7.2}x {:>6} {:>9} {:>7} {:>9.3}  {}",
         report.name,
         report.ops,
         report.ops_per_second,
+        report.settled_ops_per_second,
+        report.cpu_us_per_op,
         latencies(&report.latency),
         report.found,
         report.write_amplification,
@@ -129,7 +153,7 @@ pub fn row(report: &Report) -> String {
     if report.operations.len() > 1 {
         lines.extend(report.operations.iter().map(|kind| {
             format!(
-                "  {:<15} {:>11} {:>11} {}",
+                "  {:<20} {:>11} {:>32} {}",
                 kind.operation.name(),
                 kind.ops,
                 "",

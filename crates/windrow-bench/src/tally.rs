@@ -3,14 +3,14 @@
 use std::time::Instant;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use windrow::{Error, Result};
 
 /// Nanoseconds in an hour; longer latencies count as this long.
 const LATENCY_MAX: u64 = 3_600_000_000_000;
 
 /// A kind of operation, with latencies of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
     /// A get.
@@ -64,7 +64,7 @@ impl Operation {
 }
 
 /// Latencies in microseconds.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Percentiles {
     /// Half of the operations took at most this long.
     pub p50_us: f64,
@@ -79,7 +79,7 @@ pub struct Percentiles {
 }
 
 /// One kind of operation in a load.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OperationReport {
     /// The kind.
     pub operation: Operation,
@@ -88,6 +88,15 @@ pub struct OperationReport {
     /// How long they took.
     #[serde(flatten)]
     pub latency: Percentiles,
+}
+
+/// One point of the distribution of latencies.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// The share of operations, from 0 to 1.
+    pub quantile: f64,
+    /// That share took at most so many microseconds.
+    pub us: f64,
 }
 
 /// What a thread counted.
@@ -125,14 +134,15 @@ impl Tally {
         Ok(())
     }
 
-    /// Counts `operations` of kind `kind` since `start`, and starts anew.
+    /// Counts `operations` of kind `kind` since `start`, and starts anew. Returns the nanoseconds that
+    /// each took.
     #[inline]
     pub(crate) fn record(
         &mut self,
         kind: Operation,
         start: &mut Instant,
         operations: u64,
-    ) -> Result<()> {
+    ) -> Result<u64> {
         let now = Instant::now();
         let nanos = u64::try_from((now - *start).as_nanos()).unwrap_or(u64::MAX);
         let each = (nanos / operations).clamp(1, LATENCY_MAX);
@@ -145,11 +155,11 @@ impl Tally {
         debug_assert!(recorded.is_ok());
         self.ops += operations;
         *start = now;
-        Ok(())
+        Ok(each)
     }
 
-    /// The latencies of all operations, and of each kind that occurred.
-    pub(crate) fn latencies(&self) -> Result<(Percentiles, Vec<OperationReport>)> {
+    /// The latencies of all operations, as a curve too, and of each kind that occurred.
+    pub(crate) fn latencies(&self) -> Result<(Percentiles, Vec<CurvePoint>, Vec<OperationReport>)> {
         let mut all = histogram()?;
         let mut reports = Vec::new();
         for (operation, latencies) in Operation::ALL.into_iter().zip(&self.latencies) {
@@ -162,7 +172,7 @@ impl Tally {
                 });
             }
         }
-        Ok((percentiles(&all), reports))
+        Ok((percentiles(&all), curve(&all), reports))
     }
 }
 
@@ -177,10 +187,53 @@ fn percentiles(latencies: &Histogram<u64>) -> Percentiles {
     }
 }
 
+/// The curve from the fastest operation to the slowest: ten points for each nine that a quantile
+/// begins with, as far as there are operations behind them.
+fn curve(latencies: &Histogram<u64>) -> Vec<CurvePoint> {
+    const POINTS_PER_NINE: i32 = 10;
+    const NINES_MAX: i32 = 6;
+    if latencies.is_empty() {
+        return Vec::new();
+    }
+    let point = |quantile: f64| CurvePoint {
+        quantile,
+        us: latencies.value_at_quantile(quantile) as f64 / 1e3,
+    };
+    let behind = (0..=NINES_MAX * POINTS_PER_NINE)
+        .map(|step| 10_f64.powf(f64::from(-step) / f64::from(POINTS_PER_NINE)))
+        .take_while(|behind| behind * latencies.len() as f64 >= 1.0);
+    let mut points: Vec<CurvePoint> = behind.map(|behind| point(1.0 - behind)).collect();
+    points.push(point(1.0));
+    points
+}
+
 fn histogram() -> Result<Histogram<u64>> {
     Histogram::new_with_bounds(1, LATENCY_MAX, 3).map_err(refused)
 }
 
 fn refused(error: impl std::fmt::Display) -> Error {
     Error::invalid_argument(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn curves_rise_from_the_fastest_to_the_slowest() {
+        let mut latencies = histogram().unwrap();
+        assert!(curve(&latencies).is_empty());
+        for micros in 1..=1000 {
+            latencies.record(micros * 1000).unwrap();
+        }
+        let points = curve(&latencies);
+        assert!((30..=64).contains(&points.len()));
+        assert!(points.is_sorted_by(|a, b| a.quantile < b.quantile && a.us <= b.us));
+        let last = points.last().unwrap();
+        assert!((last.quantile - 1.0).abs() < 1e-12 && (last.us / 1000.0 - 1.0).abs() < 0.001);
+        // The quantile 0.9 is ten points from the beginning.
+        assert!((points[10].us / 900.0 - 1.0).abs() < 0.002);
+        latencies.record_n(1000, 100_000_000).unwrap();
+        assert!(curve(&latencies).len() <= 64);
+    }
 }

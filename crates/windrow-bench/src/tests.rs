@@ -242,7 +242,7 @@ fn every_load_runs_and_counts() {
     let reports = reports(&line);
     assert_eq!(reports.len(), names.len());
     for report in &reports {
-        let expected = match report.name {
+        let expected = match report.name.as_str() {
             "fillseq" | "fillrandom" | "ycsb-load" => 2000,
             _ => 300,
         };
@@ -252,8 +252,9 @@ fn every_load_runs_and_counts() {
         let sum: u64 = report.operations.iter().map(|kind| kind.ops).sum();
         assert_eq!(sum, report.ops, "{}", report.name);
         assert!(report.block_reads_per_op.is_some() && report.disk_bytes > 0);
+        check_measures(report);
         let columns = header().split("  ").filter(|name| !name.is_empty()).count();
-        assert!(columns > 5 && row(report).starts_with(report.name));
+        assert!(columns > 5 && row(report).starts_with(&report.name));
     }
     let named = |name| reports.iter().find(|r| r.name == name).unwrap();
     assert_eq!(named("readmissing").found, 0);
@@ -269,6 +270,42 @@ fn every_load_runs_and_counts() {
             .iter()
             .any(|level| level.entries > 0)
     );
+}
+
+/// What every report holds, whatever the load.
+fn check_measures(report: &Report) {
+    let curve = &report.latency_curve;
+    assert!(curve.len() >= 2 && curve.len() <= 64, "{}", report.name);
+    assert!(curve.is_sorted_by(|a, b| a.quantile < b.quantile && a.us <= b.us));
+    let points = &report.series;
+    assert!(!points.is_empty() && points.len() <= 600);
+    assert!(points.is_sorted_by(|a, b| a.seconds < b.seconds));
+    assert!(points.is_sorted_by_key(|point| point.settling));
+    let mut began = 0.0;
+    let mut ops = 0.0;
+    for point in points {
+        ops += point.ops_per_second * (point.seconds - began);
+        began = point.seconds;
+    }
+    assert!(
+        (ops / report.ops as f64 - 1.0).abs() < 1e-6,
+        "{}",
+        report.name
+    );
+    let written: u64 = points.iter().map(|point| point.written_bytes).sum();
+    assert!(written <= report.written_bytes);
+    assert!(report.settled_ops_per_second <= report.ops_per_second);
+    if cfg!(target_os = "linux") {
+        assert!(report.process_written_bytes >= Some(report.written_bytes));
+        assert!(report.process_read_bytes.is_some() && report.peak_memory_bytes > Some(1 << 20));
+        assert!(points.iter().all(|point| point.memory_bytes.is_some()));
+    }
+    // Programs that read it get all of it back.
+    let text = serde_json::to_string(report).unwrap();
+    let read: Report = serde_json::from_str(&text).unwrap();
+    assert_eq!((read.name, read.ops), (report.name.clone(), report.ops));
+    assert_eq!(read.series.len(), report.series.len());
+    assert_eq!(read.levels.len(), report.levels.len());
 }
 
 #[test]

@@ -115,7 +115,7 @@ impl Engine for WindrowEngine {
         let met = stats.stalls.iter();
         met.filter(|stall| stall.delays + stall.stops > 0)
             .map(|stall| StallShape {
-                cause: stall.cause.name(),
+                cause: stall.cause.name().to_owned(),
                 delays: stall.delays,
                 stops: stall.stops,
                 seconds: stall.micros as f64 / 1e6,
@@ -150,8 +150,8 @@ impl Engine for WindrowEngine {
             ("manifest", stats.manifest_bytes, 0),
             ("gets and scans", 0, stats.block_load_bytes),
         ];
-        let shape = |(purpose, written_bytes, read_bytes)| TrafficShape {
-            purpose,
+        let shape = |(purpose, written_bytes, read_bytes): (&str, u64, u64)| TrafficShape {
+            purpose: purpose.to_owned(),
             written_bytes,
             read_bytes,
         };

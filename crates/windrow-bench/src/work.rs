@@ -1,7 +1,6 @@
 //! The inner loops of the loads of `db_bench`: what one thread does. Nothing here allocates per
 //! operation.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use windrow::Result;
 
 use crate::contents::LiveSet;
-use crate::pace::Pace;
+use crate::stopwatch::{Lane, Stopwatch};
 use crate::tally::{Operation, Tally};
 use crate::{DataSet, Engine, Load, Scan};
 
@@ -29,23 +28,21 @@ pub(crate) struct Worker<'a, E> {
     pub(crate) generation: u16,
     /// The numbers in the keys of the store are below this.
     pub(crate) numbers: u64,
-    /// Operations in a second, at most.
-    pub(crate) rate: Option<f64>,
 }
 
 impl<E: Engine> Worker<'_, E> {
-    /// Runs the steps `steps` of the `total` of `load`.
-    pub(crate) fn run(&self, load: Load, steps: Range<u64>, total: u64) -> Result<Tally> {
+    /// Does the part `lane` of the `total` steps of `load`.
+    pub(crate) fn run(&self, load: Load, lane: &Lane<'_>, total: u64) -> Result<Tally> {
         match load {
-            Load::FillSeq => self.write(steps, |step| step),
-            Load::FillRandom | Load::Overwrite => self.write(steps, |step| self.random(step)),
-            Load::DeleteRandom => self.delete(steps),
-            Load::ReadRandom | Load::ReadWhileWriting => self.read(steps, DataSet::key),
-            Load::ReadMissing => self.read(steps, DataSet::missing_key),
-            Load::ReadSeq => self.walk(&steps, total),
-            Load::SeekRandom => self.seek(steps, 0),
-            Load::Seek10 => self.seek(steps, 10),
-            Load::Seek100 => self.seek(steps, 100),
+            Load::FillSeq => self.write(lane, |step| step),
+            Load::FillRandom | Load::Overwrite => self.write(lane, |step| self.random(step)),
+            Load::DeleteRandom => self.delete(lane),
+            Load::ReadRandom | Load::ReadWhileWriting => self.read(lane, DataSet::key),
+            Load::ReadMissing => self.read(lane, DataSet::missing_key),
+            Load::ReadSeq => self.walk(lane, total),
+            Load::SeekRandom => self.seek(lane, 0),
+            Load::Seek10 => self.seek(lane, 10),
+            Load::Seek100 => self.seek(lane, 100),
             // These work on records, not on indexes.
             Load::YcsbLoad
             | Load::YcsbA
@@ -61,9 +58,9 @@ impl<E: Engine> Worker<'_, E> {
         self.data.random_index(self.stream, step)
     }
 
-    fn write(&self, steps: Range<u64>, index: impl Fn(u64) -> u64) -> Result<Tally> {
+    fn write(&self, lane: &Lane<'_>, index: impl Fn(u64) -> u64) -> Result<Tally> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        self.timed(Operation::Write, steps, |step, tally| {
+        lane.each(Operation::Write, |step, tally| {
             self.put(index(step), &mut key, &mut value, tally)
         })
     }
@@ -85,9 +82,9 @@ impl<E: Engine> Worker<'_, E> {
         self.engine.put(key, value)
     }
 
-    fn delete(&self, steps: Range<u64>) -> Result<Tally> {
+    fn delete(&self, lane: &Lane<'_>) -> Result<Tally> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        self.timed(Operation::Delete, steps, |step, tally| {
+        lane.each(Operation::Delete, |step, tally| {
             let index = self.random(step);
             self.data.key(index, &mut key);
             tally.given_bytes += key.len() as u64;
@@ -101,11 +98,11 @@ impl<E: Engine> Worker<'_, E> {
 
     fn read(
         &self,
-        steps: Range<u64>,
+        lane: &Lane<'_>,
         make_key: impl Fn(&DataSet, u64, &mut Vec<u8>),
     ) -> Result<Tally> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
-        self.timed(Operation::Read, steps, |step, tally| {
+        lane.each(Operation::Read, |step, tally| {
             make_key(self.data, self.random(step), &mut key);
             if self.engine.get(&key, &mut value)? {
                 self.account(&key, &value, tally)?;
@@ -115,10 +112,10 @@ impl<E: Engine> Worker<'_, E> {
         })
     }
 
-    fn seek(&self, steps: Range<u64>, nexts: u32) -> Result<Tally> {
+    fn seek(&self, lane: &Lane<'_>, nexts: u32) -> Result<Tally> {
         let mut key = Vec::new();
         let mut scan = self.engine.scan()?;
-        self.timed(Operation::Seek, steps, |step, tally| {
+        lane.each(Operation::Seek, |step, tally| {
             self.data.key(self.random(step), &mut key);
             let mut valid = scan.seek(&key)?;
             if valid && scan.key() == key {
@@ -140,7 +137,8 @@ impl<E: Engine> Worker<'_, E> {
 
     /// Walks over at most `steps` entries. Each thread has its own part of the key space, found by
     /// the place of its steps among the `total`; the last one goes on to the end.
-    fn walk(&self, steps: &Range<u64>, total: u64) -> Result<Tally> {
+    fn walk(&self, lane: &Lane<'_>, total: u64) -> Result<Tally> {
+        let steps = &lane.steps;
         let boundary = |step: u64| {
             let share = u128::from(self.numbers) * u128::from(step) / u128::from(total.max(1));
             u64::try_from(share).unwrap_or(u64::MAX)
@@ -151,25 +149,24 @@ impl<E: Engine> Worker<'_, E> {
         let bounded = steps.end < total;
         let wanted = steps.end - steps.start;
 
-        let mut tally = Tally::default();
-        let mut start = Instant::now();
+        let mut watch = Stopwatch::new(lane);
         let mut untimed = 0;
         let mut scan = self.engine.scan()?;
         let mut valid = scan.seek(&first)?;
-        while valid && tally.found < wanted && !(bounded && scan.key() >= last.as_slice()) {
-            self.account(scan.key(), scan.value()?, &mut tally)?;
-            tally.found += 1;
+        while valid && watch.tally.found < wanted && !(bounded && scan.key() >= last.as_slice()) {
+            self.account(scan.key(), scan.value()?, &mut watch.tally)?;
+            watch.tally.found += 1;
             untimed += 1;
             if untimed == WALK_STEPS {
-                tally.record(Operation::Step, &mut start, untimed)?;
+                watch.done(Operation::Step, untimed)?;
                 untimed = 0;
             }
             valid = scan.next()?;
         }
         if untimed > 0 {
-            tally.record(Operation::Step, &mut start, untimed)?;
+            watch.done(Operation::Step, untimed)?;
         }
-        Ok(tally)
+        Ok(watch.tally)
     }
 
     fn account(&self, key: &[u8], value: &[u8], tally: &mut Tally) -> Result<()> {
@@ -194,24 +191,6 @@ impl<E: Engine> Worker<'_, E> {
                 written += 1;
             }
             thread::sleep(Duration::from_micros(500));
-        }
-        Ok(tally)
-    }
-
-    /// Runs `operation`, which is of kind `kind`, for each step and records how long each took.
-    fn timed(
-        &self,
-        kind: Operation,
-        steps: Range<u64>,
-        mut operation: impl FnMut(u64, &mut Tally) -> Result<()>,
-    ) -> Result<Tally> {
-        let mut tally = Tally::default();
-        let mut pace = Pace::new(self.rate);
-        let mut start = Instant::now();
-        for step in steps {
-            pace.wait(&mut start);
-            operation(step, &mut tally)?;
-            tally.record(kind, &mut start, 1)?;
         }
         Ok(tally)
     }

@@ -13,9 +13,8 @@ use fjall::{
     PersistMode,
 };
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, Scan};
+use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, ProcessIo, Scan, wait_until_quiet};
 
-use crate::process_io::{self, ProcessIo};
 use crate::settings::{BLOCK_BYTES, Settings};
 
 /// An open fjall.
@@ -115,7 +114,7 @@ impl Engine for Fjall {
 
     fn settle(&self) -> Result<()> {
         self.keyspace.rotate_memtable_and_wait().map_err(failed)?;
-        process_io::wait_until_quiet(|| {
+        wait_until_quiet(|| {
             self.database.outstanding_flushes() == 0 && self.database.active_compactions() == 0
         })
     }

@@ -16,8 +16,6 @@ mod compare;
 mod fjall;
 #[cfg(feature = "leveldb")]
 mod leveldb;
-#[cfg(any(feature = "fjall", feature = "leveldb", feature = "rocksdb"))]
-mod process_io;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
 #[cfg(any(feature = "fjall", feature = "leveldb", feature = "rocksdb"))]
@@ -214,7 +212,7 @@ mod tests {
             let read_by = |engine: EngineName| {
                 let mut read = Vec::new();
                 measure(engine, 1000, &args, |report| {
-                    read.push((report.name, report.found, report.checksum.clone()));
+                    read.push((report.name.clone(), report.found, report.checksum.clone()));
                     assert!(report.disk_bytes > 0);
                     Ok(())
                 })

@@ -11,9 +11,8 @@ use rocksdb::{
     WriteOptions,
 };
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, Scan};
+use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, ProcessIo, Scan};
 
-use crate::process_io::ProcessIo;
 use crate::settings::{BLOCK_BYTES, Settings};
 
 /// An open RocksDB, or BlobDB.

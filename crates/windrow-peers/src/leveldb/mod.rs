@@ -5,10 +5,9 @@ mod ffi;
 use std::path::Path;
 
 use windrow::Result;
-use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, Scan};
+use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, ProcessIo, Scan, wait_until_quiet};
 
 use self::ffi::{Database, Iterator};
-use crate::process_io::{self, ProcessIo};
 use crate::settings::Settings;
 
 /// An open LevelDB.
@@ -47,7 +46,7 @@ impl Engine for LevelDb {
 
     fn settle(&self) -> Result<()> {
         self.database.flush();
-        process_io::wait_until_quiet(|| true)
+        wait_until_quiet(|| true)
     }
 
     fn counters(&self) -> Result<Counters> {

@@ -1,0 +1,127 @@
+//! What the system has counted for this process: the measures that are the same for every engine.
+//! Where the system does not tell, they are absent.
+
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use windrow::{Error, ErrorKind, Result};
+
+/// Bytes that went through read and write calls of this process, page cache or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessIo {
+    /// Bytes read. Pages of mapped files are not among them.
+    pub read_bytes: u64,
+    /// Bytes written.
+    pub written_bytes: u64,
+}
+
+impl ProcessIo {
+    /// The counts so far.
+    ///
+    /// # Errors
+    /// `Io` where the system does not tell.
+    pub fn now() -> Result<Self> {
+        let path = Path::new("/proc/self/io");
+        let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+        let field = |name| {
+            let lacks = || Error::new(ErrorKind::Io, format!("/proc/self/io lacks {name}"));
+            field(&text, name).ok_or_else(lacks)
+        };
+        Ok(Self {
+            read_bytes: field("rchar:")?,
+            written_bytes: field("wchar:")?,
+        })
+    }
+}
+
+/// Engines that do not tell when their background work is done count as done when they wrote nothing
+/// for this long.
+const QUIET: Duration = Duration::from_secs(1);
+
+/// Waits until the process has written nothing for a while and `is_idle` holds.
+///
+/// # Errors
+/// As [`ProcessIo::now`].
+pub fn wait_until_quiet(is_idle: impl Fn() -> bool) -> Result<()> {
+    let mut before = ProcessIo::now()?.written_bytes;
+    loop {
+        thread::sleep(QUIET);
+        let now = ProcessIo::now()?.written_bytes;
+        if now == before && is_idle() {
+            return Ok(());
+        }
+        before = now;
+    }
+}
+
+/// Memory of this process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct ProcessMemory {
+    /// Bytes that are resident.
+    pub(crate) now_bytes: Option<u64>,
+    /// The most that were since the process began, or since the mark was last lowered.
+    pub(crate) peak_bytes: Option<u64>,
+}
+
+impl ProcessMemory {
+    pub(crate) fn now() -> Self {
+        let text = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let bytes = |name| field(&text, name)?.checked_mul(1024);
+        Self {
+            now_bytes: bytes("VmRSS:"),
+            peak_bytes: bytes("VmHWM:"),
+        }
+    }
+
+    /// Lowers the mark of the most to what is resident now, where the system lets it.
+    pub(crate) fn lower_peak() {
+        // Where it refuses, the mark is that of the whole process.
+        drop(fs::write("/proc/self/clear_refs", "5"));
+    }
+}
+
+/// Seconds of processor time that this process has taken, for itself and within the system.
+#[cfg(unix)]
+pub(crate) fn cpu_seconds() -> f64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// No time, since the system does not tell.
+#[cfg(not(unix))]
+pub(crate) fn cpu_seconds() -> f64 {
+    0.0
+}
+
+/// The number behind `name` in a text of a field a line.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_names() {
+        let text = "rchar: 12\nVmHWM:\t  34 kB\nVmRSS:\tmany\n";
+        assert_eq!(field(text, "rchar:"), Some(12));
+        assert_eq!(field(text, "VmHWM:"), Some(34));
+        assert_eq!(field(text, "VmRSS:"), None);
+        assert_eq!(field(text, "wchar:"), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn this_system_tells() {
+        let memory = ProcessMemory::now();
+        assert!(memory.now_bytes > Some(0) && memory.peak_bytes > Some(0));
+        let before = ProcessIo::now().unwrap();
+        let after = ProcessIo::now().unwrap();
+        assert!(after.read_bytes > before.read_bytes);
+        assert!(cpu_seconds() > 0.0);
+    }
+}
