@@ -7,10 +7,12 @@
 //! The loops around the engine allocate nothing per operation.
 #![expect(
     clippy::disallowed_methods,
-    reason = "a bench measures real time on the real file system"
+    clippy::disallowed_types,
+    reason = "a bench measures real time on the real file system, and keeps what it finds in files"
 )]
 
 mod args;
+pub mod campaign;
 mod contents;
 mod data;
 mod engine;
@@ -18,7 +20,9 @@ mod garnering;
 mod gauge;
 mod job;
 mod load;
+pub mod machine;
 mod pace;
+pub mod paper;
 mod permutation;
 mod process;
 mod progress;

@@ -68,7 +68,7 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Course> {
     load.validate()?;
     let measured = measured.clamp(1, load.writes());
     let bytes = load.writes() * load.entry_bytes();
-    let last = last_level(load);
+    let last = level_count(&load.options, load.keys.saturating_mul(load.entry_bytes()));
     let capacities = capacities(&load.options, last);
     let is_fine = |above: &usize| match above {
         0 => bytes / (load.options.memtable_bytes as u64).max(1) <= load.flushes_max,
@@ -129,10 +129,9 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Course> {
     Ok(course)
 }
 
-/// How many levels `load` comes to.
-fn last_level(load: &Load) -> usize {
-    let bytes = load.keys.saturating_mul(load.entry_bytes());
-    let holds = |count: &usize| capacities(&load.options, *count)[*count] >= bytes;
+/// How many levels a tree of `bytes` has, by the capacities alone; at most as many as there can be.
+pub fn level_count(options: &KeyspaceOptions, bytes: u64) -> usize {
+    let holds = |count: &usize| capacities(options, *count)[*count] >= bytes;
     let levels = 1..crate::base::limits::LEVELS_MAX;
     levels.clone().find(holds).unwrap_or(levels.end)
 }

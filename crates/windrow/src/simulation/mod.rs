@@ -20,7 +20,7 @@ mod tree;
 
 use contents::Span;
 pub use formula::write_amplification_bound;
-pub use large::simulate_large;
+pub use large::{level_count, simulate_large};
 pub use load::{KeyDistribution, Load};
 pub use outcome::{Course, LevelShape, LevelTraffic, Outcome, Sample, Traffic};
 use tree::Tree;

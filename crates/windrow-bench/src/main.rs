@@ -1,0 +1,143 @@
+//! The bench as a program of its own: loads, the papers' experiments, and reports of campaigns.
+//!
+//! Exit codes: 0 done, 1 a wrong request, or a shape that differs from its paper's without a known
+//! reason, 2 the environment failed, 3 what was read is not what was written.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use windrow::{Error, ErrorKind, Result};
+use windrow_bench::paper::{PaperArgs, Progress, Verdict, paper};
+use windrow_bench::{BenchArgs, Report, WindrowEngine, header, row};
+
+/// Loads that measure Windrow
+#[derive(Debug, Parser)]
+#[command(name = "windrow-bench", version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+
+    /// Print JSON, one object a line, instead of text
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run loads, one after the other, and report each
+    #[command(after_help = "\
+Examples:
+  windrow-bench run fillrandom,readrandom,seek10 --num 1000000
+  windrow-bench run ycsb-load,ycsb-a,ycsb-b --mix SD --records 1000000 --ops 500000 --json")]
+    Run(Box<BenchArgs>),
+    /// Repeat experiments of the papers, and judge the shape of what comes of them
+    #[command(after_help = "\
+Examples:
+  windrow-bench paper AU-E4
+  windrow-bench paper LS --scale 2
+  windrow-bench paper all --campaign papers.jsonl   goes on where it stopped
+
+Exit code 1 where a shape differs and nobody knows why.")]
+    Paper(PaperArgs),
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let code = ExitCode::from(u8::from(error.exit_code() != 0));
+            return error.print().map_or(ExitCode::from(2), |()| code);
+        }
+    };
+    let json = arguments.json;
+    let result = match arguments.command {
+        Command::Run(args) => run(&args, json),
+        Command::Paper(args) => repeat(&args, json),
+    };
+    result.unwrap_or_else(|error| {
+        drop(writeln!(io::stderr(), "windrow-bench: {error}"));
+        ExitCode::from(match error.kind() {
+            ErrorKind::InvalidArgument | ErrorKind::NotFound | ErrorKind::AlreadyExists => 1,
+            ErrorKind::Corruption => 3,
+            _ => 2,
+        })
+    })
+}
+
+fn run(args: &BenchArgs, json: bool) -> Result<ExitCode> {
+    if !json {
+        print(&header())?;
+    }
+    let open = |folder: &_| WindrowEngine::open(folder, args);
+    windrow_bench::run::<WindrowEngine>(args, open, |report| {
+        if json {
+            print_object(report)
+        } else {
+            print(&row(report))
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn repeat(args: &PaperArgs, json: bool) -> Result<ExitCode> {
+    let mut verdicts = Vec::new();
+    paper(args, &mut Told, |judged| {
+        verdicts.push(judged.verdict);
+        if json {
+            print_object(judged)
+        } else {
+            print(&judged.text())
+        }
+    })?;
+    let count = |verdict| verdicts.iter().filter(|&&other| other == verdict).count();
+    let differing = count(Verdict::Differs);
+    if !json && verdicts.len() > 1 {
+        print(&format!(
+            "{} confirmed, {} explained, {differing} differ",
+            count(Verdict::Confirmed),
+            count(Verdict::Explained),
+        ))?;
+    }
+    Ok(ExitCode::from(u8::from(differing > 0)))
+}
+
+/// Tells a person who waits on a terminal what runs.
+struct Told;
+
+impl Progress for Told {
+    fn begins(&mut self, number: usize, all: usize, command: &str) {
+        if io::stderr().is_terminal() {
+            drop(writeln!(io::stderr(), "[{number} of {all}] {command}"));
+        }
+    }
+
+    fn reports(&mut self, report: &Report) {
+        if io::stderr().is_terminal() {
+            let kops = report.ops_per_second / 1e3;
+            drop(writeln!(
+                io::stderr(),
+                "    {:<17} {kops:>9.1} kops/s",
+                report.name
+            ));
+        }
+    }
+}
+
+fn print_object(object: &impl serde::Serialize) -> Result<()> {
+    let text = serde_json::to_string(object);
+    print(&text.map_err(|error| print_failed(error.into()))?)
+}
+
+/// Prints a line at once.
+fn print(line: &str) -> Result<()> {
+    let mut stdout = io::stdout().lock();
+    writeln!(stdout, "{line}")
+        .and_then(|()| stdout.flush())
+        .map_err(print_failed)
+}
+
+fn print_failed(error: io::Error) -> Error {
+    Error::io("write to", Path::new("standard output"), error)
+}

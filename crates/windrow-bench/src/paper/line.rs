@@ -1,0 +1,170 @@
+//! What an experiment runs, and how it finds what came of it.
+
+use std::fmt::Display;
+
+use windrow::{Error, ErrorKind, Result};
+
+use crate::Report;
+use crate::campaign::{Order, Run};
+
+/// The size of the experiments: 1 is what `paper` does by default.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale(pub(crate) f64);
+
+impl Scale {
+    /// So many entries or operations at scale 1.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count far below 2^53"
+    )]
+    pub(crate) fn count(self, entries: f64) -> u64 {
+        (entries * self.0).round().max(100.0) as u64
+    }
+
+    /// So many bytes at scale 1, at least `least`.
+    pub(crate) fn bytes(self, bytes: f64, least: u64) -> u64 {
+        self.count(bytes).max(least)
+    }
+}
+
+/// Sizes of a tree that keep its shape where all are scaled alike: memtables, files, and level 1.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    memtable: u64,
+    file: u64,
+    base: u64,
+}
+
+impl Sizes {
+    /// Those of the papers on LevelDB and on Garnering, 4 MiB, 2 MiB and 10 MiB, times `share`.
+    pub(crate) fn small(scale: Scale, share: f64) -> Self {
+        Self::of(scale, share * 4.0, share * 2.0, share * 10.0)
+    }
+
+    /// RocksDB's defaults, 64 MiB, 64 MiB and 256 MiB, times `share`.
+    pub(crate) fn large(scale: Scale, share: f64) -> Self {
+        Self::of(scale, share * 64.0, share * 64.0, share * 256.0)
+    }
+
+    /// In MiB.
+    fn of(scale: Scale, memtable: f64, file: f64, base: f64) -> Self {
+        let bytes = |mebibytes: f64, least| scale.bytes(mebibytes * f64::from(1 << 20), least);
+        Self {
+            memtable: bytes(memtable, 64 << 10),
+            file: bytes(file, 32 << 10),
+            base: bytes(base, 128 << 10),
+        }
+    }
+}
+
+/// One run: loads on one store, with settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Line {
+    loads: Vec<&'static str>,
+    settings: Vec<String>,
+}
+
+impl Line {
+    /// `loads`, one behind the other.
+    pub(crate) fn new(loads: &[&'static str]) -> Self {
+        Self {
+            loads: loads.to_vec(),
+            settings: Vec::new(),
+        }
+    }
+
+    /// With the option `name`, such as `num`.
+    pub(crate) fn with(mut self, name: &str, value: impl Display) -> Self {
+        self.settings.push(format!("--{name}"));
+        self.settings.push(value.to_string());
+        self
+    }
+
+    /// With these sizes.
+    pub(crate) fn sized(self, sizes: Sizes) -> Self {
+        self.with("memtable-bytes", sizes.memtable)
+            .with("file-bytes", sizes.file)
+            .with("base-bytes", sizes.base)
+    }
+
+    /// With every value in its place.
+    pub(crate) fn in_place(self) -> Self {
+        self.with("medium-from", "never")
+            .with("large-from", "never")
+    }
+
+    /// The run's name: what it does.
+    fn label(&self) -> String {
+        format!("{} {}", self.loads.join(","), self.settings.join(" "))
+    }
+
+    /// The run as a campaign takes it.
+    pub(crate) fn order(&self, group: &str) -> Order {
+        let mut arguments = vec![self.loads.join(",")];
+        arguments.extend(self.settings.iter().cloned());
+        Order {
+            label: self.label(),
+            engine: "windrow".to_owned(),
+            round: 0,
+            group: group.to_owned(),
+            program: "windrow-bench".to_owned(),
+            arguments,
+        }
+    }
+}
+
+/// What came of all runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Results<'a>(pub(crate) &'a [Run]);
+
+impl<'a> Results<'a> {
+    /// The report of the first `load` of the run `line`.
+    pub(crate) fn of(self, line: &Line, load: &str) -> Result<&'a Report> {
+        let label = line.label();
+        let run = self.0.iter().find(|run| run.label == label);
+        run.and_then(|run| run.reports.iter().find(|report| report.name == load))
+            .ok_or_else(|| {
+                let message = format!("the run {label:?} has no report of {load}");
+                Error::new(ErrorKind::NotFound, message)
+            })
+    }
+}
+
+/// Figures that the papers compare.
+pub(crate) trait Figures {
+    /// Thousands of operations per second.
+    fn kops(&self) -> f64;
+    /// Microseconds for each operation, all background work behind it included.
+    fn settled_micros(&self) -> f64;
+    /// Blocks consulted for each operation.
+    fn blocks(&self) -> f64;
+    /// The deepest level that holds anything.
+    fn depth(&self) -> u64;
+    /// Bytes written and read for one purpose.
+    fn moved_for(&self, purpose: &str) -> (u64, u64);
+}
+
+impl Figures for Report {
+    fn kops(&self) -> f64 {
+        self.ops_per_second / 1e3
+    }
+
+    fn settled_micros(&self) -> f64 {
+        self.settled_seconds * 1e6 / self.ops.max(1) as f64
+    }
+
+    fn blocks(&self) -> f64 {
+        self.block_reads_per_op.unwrap_or_default()
+    }
+
+    fn depth(&self) -> u64 {
+        let filled = self.levels.iter().filter(|level| level.files > 0);
+        filled.map(|level| level.level).max().unwrap_or(0)
+    }
+
+    fn moved_for(&self, purpose: &str) -> (u64, u64) {
+        let moved = self.traffic.iter().find(|moved| moved.purpose == purpose);
+        moved.map_or((0, 0), |moved| (moved.written_bytes, moved.read_bytes))
+    }
+}

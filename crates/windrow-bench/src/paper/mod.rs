@@ -1,0 +1,227 @@
+//! The papers' experiments at a scale that a small machine can do, and a verdict on the shape of each.
+//!
+//! An [`Experiment`] says which runs it needs and judges what came of them. Runs are shared: what two
+//! experiments ask for is run once. Sizes of memtables, files and level 1 are scaled with the data, so
+//! that a tree has the shape that it has in the paper. Verdicts rest on counts (blocks, bytes, levels)
+//! wherever the paper's statement allows it; times are shown beside them.
+
+mod autumn;
+mod findings;
+mod line;
+mod lsma;
+mod parallax;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use windrow::{Error, Result};
+
+use crate::Report;
+use crate::campaign::{Campaign, Header};
+use findings::Findings;
+pub use findings::{Check, Table, Verdict};
+use line::{Line, Results, Scale};
+
+/// Which experiments to run, and how large.
+#[derive(Debug, Clone, Args)]
+pub struct PaperArgs {
+    /// Experiments such as AU-E4, PX-E7 or LS-E2, a paper (AU, PX, LS), or all
+    #[arg(required = true, value_name = "ID")]
+    pub ids: Vec<String>,
+
+    /// Entries, and sizes of trees, as a share of what is the default
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    pub scale: f64,
+
+    /// File in which runs are kept; the same command goes on where it stopped
+    #[arg(long, value_name = "FILE")]
+    pub campaign: Option<PathBuf>,
+
+    /// Folder for the databases [default: that for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+}
+
+/// An experiment of a paper.
+#[derive(Debug, Clone, Copy)]
+struct Experiment {
+    id: &'static str,
+    title: &'static str,
+    /// What is run, and how that follows from the paper's setting.
+    setting: &'static str,
+    lines: fn(Scale) -> Vec<Line>,
+    judge: fn(Scale, Results<'_>) -> Result<Findings>,
+}
+
+/// An experiment that has been run and judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Its id, as in docs/papers.md.
+    pub id: String,
+    /// What it is about.
+    pub title: String,
+    /// What was run.
+    pub setting: String,
+    /// The verdict on its shape.
+    pub verdict: Verdict,
+    /// What the verdict rests on.
+    pub checks: Vec<Check>,
+    /// What was measured.
+    pub table: Table,
+    /// The command lines of its runs.
+    pub commands: Vec<String>,
+}
+
+fn experiments() -> impl Iterator<Item = &'static Experiment> {
+    autumn::EXPERIMENTS
+        .iter()
+        .chain(&parallax::EXPERIMENTS)
+        .chain(&lsma::EXPERIMENTS)
+}
+
+/// The experiments that `ids` name, each once, in the order of the papers.
+fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>> {
+    let named = |id: &str, experiment: &Experiment| {
+        let paper = experiment.id.split('-').next().unwrap_or_default();
+        id.eq_ignore_ascii_case("all")
+            || id.eq_ignore_ascii_case(experiment.id)
+            || id.eq_ignore_ascii_case(paper)
+    };
+    for id in ids {
+        if !experiments().any(|experiment| named(id, experiment)) {
+            let known: Vec<&str> = experiments().map(|experiment| experiment.id).collect();
+            return Err(Error::invalid_argument(format!(
+                "there is no experiment {id}; there are {}",
+                known.join(", ")
+            )));
+        }
+    }
+    let is_chosen = |experiment: &&Experiment| ids.iter().any(|id| named(id, experiment));
+    Ok(experiments().filter(is_chosen).collect())
+}
+
+/// What is told while experiments run.
+pub trait Progress {
+    /// Run `number` of `all` begins.
+    fn begins(&mut self, number: usize, all: usize, command: &str);
+    /// A load of it has ended.
+    fn reports(&mut self, report: &Report);
+}
+
+/// Runs the experiments that `args` names, unless the campaign has their runs; `each` gets every one as
+/// soon as it is judged.
+///
+/// # Errors
+/// `InvalidArgument` for an unknown id or a scale that is none; what stops a run.
+pub fn paper(
+    args: &PaperArgs,
+    progress: &mut impl Progress,
+    mut each: impl FnMut(&Judged) -> Result<()>,
+) -> Result<Header> {
+    if !(args.scale > 0.0 && args.scale <= 1000.0) {
+        return Err(Error::invalid_argument(
+            "the scale must be above 0 and at most 1000",
+        ));
+    }
+    let scale = Scale(args.scale);
+    let chosen = chosen(&args.ids)?;
+    let command = format!(
+        "windrow-bench paper {} --scale {}",
+        args.ids.join(" "),
+        args.scale
+    );
+    let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(command))?;
+    let mut orders = Vec::new();
+    for experiment in &chosen {
+        for line in (experiment.lines)(scale) {
+            let order = line.order(experiment.id);
+            if !orders
+                .iter()
+                .any(|other: &crate::campaign::Order| other.label == order.label)
+            {
+                orders.push(order);
+            }
+        }
+    }
+    let all = orders.len();
+    let mut orders = orders.into_iter().enumerate().peekable();
+    for experiment in chosen {
+        let lines = (experiment.lines)(scale);
+        let commands = lines.iter().map(|line| line.order(experiment.id).command());
+        let commands: Vec<String> = commands.collect();
+        while let Some((number, order)) =
+            orders.next_if(|(_, order)| commands.contains(&order.command()))
+        {
+            if !campaign.has(&order.label) {
+                progress.begins(number + 1, all, &order.command());
+            }
+            run(&mut campaign, &order, args.folder.as_deref(), progress)?;
+        }
+        let findings = (experiment.judge)(scale, Results(campaign.runs()))?;
+        each(&Judged {
+            id: experiment.id.to_owned(),
+            title: experiment.title.to_owned(),
+            setting: experiment.setting.to_owned(),
+            verdict: Verdict::of(&findings.checks),
+            checks: findings.checks,
+            table: findings.table,
+            commands,
+        })?;
+    }
+    Ok(campaign.header().clone())
+}
+
+fn run(
+    campaign: &mut Campaign,
+    order: &crate::campaign::Order,
+    folder: Option<&Path>,
+    progress: &mut impl Progress,
+) -> Result<()> {
+    campaign.run(order, folder, |report| progress.reports(report))?;
+    Ok(())
+}
+
+impl Judged {
+    /// The text for people: title, verdict, checks and table.
+    pub fn text(&self) -> String {
+        let mut lines = vec![
+            format!("{} {}: {}", self.id, self.title, self.verdict.name()),
+            format!("  {}", self.setting),
+        ];
+        for check in &self.checks {
+            let mark = if check.holds {
+                "holds"
+            } else {
+                "DOES NOT HOLD"
+            };
+            lines.push(format!("  {mark}: {}", check.shape));
+            lines.push(format!("    published: {}", check.published));
+            lines.push(format!("    measured:  {}", check.measured));
+            if let Some(explanation) = &check.explanation {
+                lines.push(format!("    because {explanation}"));
+            }
+        }
+        lines.push(self.table.text());
+        lines.join("\n")
+    }
+}
+
+impl Table {
+    /// The table with its columns aligned.
+    pub fn text(&self) -> String {
+        let mut table = comfy_table::Table::new();
+        table.load_style(comfy_table::presets::NOTHING);
+        table.set_header(&self.columns);
+        for row in &self.rows {
+            table.add_row(row);
+        }
+        let lines: Vec<String> = table
+            .lines()
+            .map(|line| format!("  {}", line.trim_end()))
+            .collect();
+        lines.join("\n")
+    }
+}

@@ -1,0 +1,562 @@
+//! The experiments on hybrid placement: PX-E0 to PX-E9.
+//!
+//! The paper's baselines are RocksDB and BlobDB; here they are the same engine with everything in place,
+//! and with everything in the log. `windrow-peers compare` has the others themselves.
+
+use windrow::Result;
+
+use super::Experiment;
+use super::findings::{Check, Findings, Table, list, short};
+use super::line::{Figures, Line, Results, Scale, Sizes};
+use crate::Report;
+
+pub(super) const EXPERIMENTS: [Experiment; 10] = [
+    Experiment {
+        id: "PX-E0",
+        title: "Small values apart from their keys, with collection and without",
+        setting: "1 million entries of 24 + 64 bytes, the smallest that Windrow separates (the paper has 33 bytes \
+                  in all), loaded and updated by YCSB A",
+        lines: |scale| {
+            [Apart::InPlace, Apart::Log, Apart::LogUncollected]
+                .map(|apart| tiny(scale, apart))
+                .to_vec()
+        },
+        judge: judge_tiny,
+    },
+    Experiment {
+        id: "PX-E1",
+        title: "YCSB B, C and D on SD and MD",
+        setting: MIX_SETTING,
+        lines: |scale| double(scale).collect(),
+        judge: judge_points,
+    },
+    Experiment {
+        id: "PX-E2",
+        title: "YCSB E, scans",
+        setting: MIX_SETTING,
+        lines: |scale| double(scale).collect(),
+        judge: judge_scans,
+    },
+    Experiment {
+        id: "PX-E3",
+        title: "YCSB's load in six mixes",
+        setting: MIX_SETTING,
+        lines: |scale| six(scale).collect(),
+        judge: |scale, results| judge_mixes(scale, results, "ycsb-load"),
+    },
+    Experiment {
+        id: "PX-E4",
+        title: "YCSB A in six mixes",
+        setting: MIX_SETTING,
+        lines: |scale| six(scale).collect(),
+        judge: |scale, results| judge_mixes(scale, results, "ycsb-a"),
+    },
+    Experiment {
+        id: "PX-E5",
+        title: "Two classes in place of three: mediums as smalls, or as larges",
+        setting: MIX_SETTING,
+        lines: |scale| {
+            variants(
+                scale,
+                &[
+                    Apart::Hybrid,
+                    Apart::MediumsAsSmalls,
+                    Apart::MediumsAsLarges,
+                ],
+            )
+            .collect()
+        },
+        judge: judge_classes,
+    },
+    Experiment {
+        id: "PX-E6",
+        title: "In place in the last level, or from the one before it on",
+        setting: "T = 4, c = 1 as in the paper; M otherwise as above",
+        lines: |scale| {
+            [Apart::Hybrid, Apart::BeforeLast]
+                .map(|apart| quartered(scale, apart))
+                .to_vec()
+        },
+        judge: judge_last,
+    },
+    Experiment {
+        id: "PX-E7",
+        title: "Transient runs sorted, or in the order of writing",
+        setting: MIX_SETTING,
+        lines: |scale| variants(scale, &[Apart::Hybrid, Apart::Unsorted]).collect(),
+        judge: judge_sorted,
+    },
+    Experiment {
+        id: "PX-E8",
+        title: "Mediums never put in place, the bound for the others",
+        setting: MIX_SETTING,
+        lines: |scale| variants(scale, &[Apart::Hybrid, Apart::Never]).collect(),
+        judge: judge_never,
+    },
+    Experiment {
+        id: "PX-E9",
+        title: "The model: gain of separation by the share of the keys",
+        setting: "equations 1 to 4 beside the bytes of L, MD and M in PX-E3",
+        lines: |scale| six(scale).collect(),
+        judge: judge_model,
+    },
+];
+
+const MIX_SETTING: &str = "keys of 24 bytes, values of 9, 104 and 1,004; half a million records (S 1.5 million, M 750,000, \
+                           LD 350,000, L 250,000), memtables of 2 MiB, files of 1 MiB, a level 1 of 5 MiB, \
+                           which makes three levels in place";
+
+/// Where values stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Apart {
+    Hybrid,
+    InPlace,
+    Log,
+    LogUncollected,
+    MediumsAsSmalls,
+    MediumsAsLarges,
+    BeforeLast,
+    Never,
+    Unsorted,
+}
+
+impl Apart {
+    fn settings(self, line: Line) -> Line {
+        match self {
+            Self::Hybrid => line,
+            Self::InPlace => line.in_place(),
+            Self::Log => line.with("large-from", 64),
+            Self::LogUncollected => line.with("large-from", 64).with("max-space-amp", "inf"),
+            Self::MediumsAsSmalls => line.with("medium-from", "never"),
+            Self::MediumsAsLarges => line.with("large-from", 120),
+            Self::BeforeLast => line.with("medium-in-place", "before-last"),
+            Self::Never => line.with("medium-in-place", "never"),
+            Self::Unsorted => line.with("medium-order", "written"),
+        }
+    }
+}
+
+/// The mixes, and their records at scale 1.
+const MIXES: [(&str, f64); 6] = [
+    ("S", 1.5e6),
+    ("M", 7.5e5),
+    ("MD", 5e5),
+    ("SD", 5e5),
+    ("LD", 3.5e5),
+    ("L", 2.5e5),
+];
+
+fn sized(line: Line, scale: Scale) -> Line {
+    line.sized(Sizes::small(scale, 0.5))
+}
+
+fn records_of(mix: &str) -> f64 {
+    let found = MIXES.iter().find(|(name, _)| *name == mix);
+    found.map_or(5e5, |(_, records)| *records)
+}
+
+/// The load, and A with as many operations as records.
+fn updated(scale: Scale, mix: &str, apart: Apart) -> Line {
+    let records = scale.count(records_of(mix));
+    let line = Line::new(&["ycsb-load", "ycsb-a"])
+        .with("mix", mix)
+        .with("num", records)
+        .with("ops", records);
+    apart.settings(sized(line, scale))
+}
+
+fn six(scale: Scale) -> impl Iterator<Item = Line> {
+    MIXES.into_iter().flat_map(move |(mix, _)| {
+        [Apart::Hybrid, Apart::InPlace].map(|apart| updated(scale, mix, apart))
+    })
+}
+
+fn variants(scale: Scale, aparts: &[Apart]) -> impl Iterator<Item = Line> {
+    ["M", "MD"]
+        .into_iter()
+        .flat_map(move |mix| aparts.iter().map(move |&apart| updated(scale, mix, apart)))
+}
+
+/// The load, and what does not update.
+fn read(scale: Scale, mix: &str, apart: Apart) -> Line {
+    let line = Line::new(&["ycsb-load", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e"])
+        .with("mix", mix)
+        .with("num", scale.count(records_of(mix)))
+        .with("ops", scale.count(1e5));
+    apart.settings(sized(line, scale))
+}
+
+const READ: [Apart; 3] = [Apart::Hybrid, Apart::InPlace, Apart::Log];
+
+fn double(scale: Scale) -> impl Iterator<Item = Line> {
+    ["SD", "MD"]
+        .into_iter()
+        .flat_map(move |mix| READ.map(|apart| read(scale, mix, apart)))
+}
+
+fn tiny(scale: Scale, apart: Apart) -> Line {
+    let records = scale.count(1e6);
+    let line = Line::new(&["ycsb-load", "ycsb-a"])
+        .with("value-size", 64)
+        .with("num", records)
+        .with("ops", records);
+    apart.settings(sized(line, scale))
+}
+
+fn quartered(scale: Scale, apart: Apart) -> Line {
+    updated(scale, "M", apart)
+        .with("size-ratio", 4)
+        .with("scaling", 1)
+}
+
+/// Bytes written and read for each byte given.
+fn moved(report: &Report) -> f64 {
+    report.io_amplification
+}
+
+fn space(report: &Report) -> f64 {
+    report.space_amplification.unwrap_or_default()
+}
+
+/// Microseconds of the processor for each operation.
+fn efficiency(report: &Report) -> f64 {
+    report.cpu_us_per_op
+}
+
+/// A table of lines with one load each.
+fn compared<'a>(
+    results: Results<'a>,
+    lines: &[(String, Line)],
+    load: &str,
+) -> Result<(Table, Vec<&'a Report>)> {
+    let mut table = Table::new(&[
+        "",
+        "kops/s",
+        "written per byte",
+        "moved",
+        "CPU us per operation",
+        "space",
+    ]);
+    let mut reports = Vec::new();
+    for (name, line) in lines {
+        let report = results.of(line, load)?;
+        table.row([
+            name.clone(),
+            short(report.kops()),
+            short(report.write_amplification),
+            short(moved(report)),
+            short(efficiency(report)),
+            short(space(report)),
+        ]);
+        reports.push(report);
+    }
+    Ok((table, reports))
+}
+
+fn judge_tiny(scale: Scale, results: Results<'_>) -> Result<Findings> {
+    let named = [
+        ("in place", Apart::InPlace),
+        ("in the log, collected", Apart::Log),
+        ("in the log, not collected", Apart::LogUncollected),
+    ];
+    let lines = named.map(|(name, apart)| (name.to_owned(), tiny(scale, apart)));
+    let (table, reports) = compared(results, &lines, "ycsb-a")?;
+    let space: Vec<f64> = reports.iter().map(|report| space(report)).collect();
+    let moved: Vec<f64> = reports.iter().map(|report| moved(report)).collect();
+    let checks = vec![
+        Check::new(
+            "collection moves more than none",
+            "more than 13 times",
+            format!("moved, in place, collected, not: {}", list(moved.iter().copied())),
+            moved[1] >= moved[2],
+        ),
+        Check::new(
+            "separation of small values does not pay",
+            "27.4 with collection, 17.4 in place",
+            format!("moved {}; space {}", list(moved.iter().copied()), list(space.iter().copied())),
+            moved[1] > moved[0],
+        )
+        .or_since(
+            "a collection here looks nothing up and writes no index, so it moves less than merging values in \
+             place even when they are small; what it costs is room and scans, which is why values below 64 \
+             bytes are never separated and those below 128 are not by default",
+        ),
+    ];
+    Ok(Findings { checks, table })
+}
+
+fn judge_points(scale: Scale, results: Results<'_>) -> Result<Findings> {
+    let mut table = Table::new(&[
+        "",
+        "load",
+        "kops/s",
+        "CPU us per operation",
+        "blocks per operation",
+    ]);
+    let mut checks = Vec::new();
+    for mix in ["SD", "MD"] {
+        let mut ratios = Vec::new();
+        for load in ["ycsb-b", "ycsb-c", "ycsb-d"] {
+            let mut cost = Vec::new();
+            for (name, apart) in [
+                ("hybrid", READ[0]),
+                ("in place", READ[1]),
+                ("in the log", READ[2]),
+            ] {
+                let report = results.of(&read(scale, mix, apart), load)?;
+                table.row([
+                    format!("{mix}, {name}"),
+                    load.to_owned(),
+                    short(report.kops()),
+                    short(efficiency(report)),
+                    short(report.blocks()),
+                ]);
+                cost.push(report.kops());
+            }
+            ratios.push(cost[0] / cost[1]);
+        }
+        checks.push(
+            Check::new(
+                &format!("{mix}: hybrid placement is ahead in B, C and D"),
+                "up to 5.6 times RocksDB and 61 times BlobDB",
+                format!("throughput over all in place: {}", list(ratios.iter().copied())),
+                ratios.iter().all(|&ratio| ratio > 1.0),
+            )
+            .or_since(
+                "the paper's baseline is another engine on a device; here it is the same one in the page cache, \
+                 where a value apart is one more read. `windrow-peers compare` has RocksDB and BlobDB in the \
+                 same loads, and both are behind",
+            ),
+        );
+    }
+    Ok(Findings { checks, table })
+}
+
+fn judge_scans(scale: Scale, results: Results<'_>) -> Result<Findings> {
+    let mut table = Table::new(&["", "kops/s", "over in place"]);
+    let mut checks = Vec::new();
+    for (mix, published) in [
+        ("SD", "RocksDB 1.43 times as fast (0.70)"),
+        ("MD", "1.48 times (0.68)"),
+    ] {
+        let mut speeds = Vec::new();
+        for apart in READ {
+            speeds.push(results.of(&read(scale, mix, apart), "ycsb-e")?.kops());
+        }
+        for (name, speed) in ["hybrid", "in place", "in the log"].iter().zip(&speeds) {
+            table.row([
+                format!("{mix}, {name}"),
+                short(*speed),
+                short(speed / speeds[1]),
+            ]);
+        }
+        checks.push(
+            Check::new(
+                &format!("{mix}: scans stay within about 40 % of all in place"),
+                published,
+                format!("hybrid over in place: {}", short(speeds[0] / speeds[1])),
+                speeds[0] >= 0.6 * speeds[1],
+            )
+            .or_since(
+                "once settled, a fifth of the values is large and apart from its key, and each takes a cache \
+                 miss and a checksum, where tables are verified once per scrub interval",
+            ),
+        );
+        checks.push(Check::new(
+            &format!("{mix}: scans are faster than with all values in the log"),
+            "BlobDB 7.95 times slower",
+            format!(
+                "hybrid over all in the log: {}",
+                short(speeds[0] / speeds[2])
+            ),
+            speeds[0] > speeds[2],
+        ));
+    }
+    Ok(Findings { checks, table })
+}
+
+fn judge_mixes(scale: Scale, results: Results<'_>, load: &str) -> Result<Findings> {
+    let lines: Vec<(String, Line)> = MIXES
+        .iter()
+        .flat_map(|(mix, _)| {
+            [("hybrid", Apart::Hybrid), ("in place", Apart::InPlace)]
+                .map(|(name, apart)| (format!("{mix}, {name}"), updated(scale, mix, apart)))
+        })
+        .collect();
+    let (table, reports) = compared(results, &lines, load)?;
+    let gains: Vec<f64> = reports
+        .chunks(2)
+        .map(|two| moved(two[1]) / moved(two[0]))
+        .collect();
+    let published = if load == "ycsb-a" {
+        "up to 27 times less than RocksDB"
+    } else {
+        "up to 4.38 times less than RocksDB; S 1.25 times more"
+    };
+    let names: Vec<&str> = MIXES.iter().map(|(mix, _)| *mix).collect();
+    let checks = vec![
+        Check::new(
+            "fewer bytes move, the more the larger the values",
+            published,
+            format!("{}: {}", names.join(", "), list(gains.iter().copied())),
+            gains.windows(2).all(|pair| pair[1] > pair[0] * 0.85) && gains[5] > 2.0 * gains[1],
+        ),
+        Check::new(
+            "smalls cost about the same, nothing of them is separated",
+            "1.25 times more in the load, since leaves have slots",
+            short(gains[0]),
+            (0.8..1.25).contains(&gains[0]),
+        ),
+    ];
+    Ok(Findings { checks, table })
+}
+
+/// M and MD in variants, under A.
+fn in_variants(
+    scale: Scale,
+    results: Results<'_>,
+    load: &str,
+    named: &[(&str, Apart)],
+) -> Result<(Table, Vec<f64>)> {
+    let lines: Vec<(String, Line)> = ["M", "MD"]
+        .iter()
+        .flat_map(|mix| {
+            named
+                .iter()
+                .map(move |(name, apart)| (format!("{mix}, {name}"), updated(scale, mix, *apart)))
+        })
+        .collect();
+    let (table, reports) = compared(results, &lines, load)?;
+    Ok((table, reports.into_iter().map(moved).collect()))
+}
+
+fn judge_classes(scale: Scale, results: Results<'_>) -> Result<Findings> {
+    let named = [
+        ("three classes", Apart::Hybrid),
+        ("mediums as smalls", Apart::MediumsAsSmalls),
+        ("mediums as larges", Apart::MediumsAsLarges),
+    ];
+    let (table, moved) = in_variants(scale, results, "ycsb-a", &named)?;
+    let over = |place: usize| moved.chunks(3).map(move |three| three[place] / three[0]);
+    let checks = vec![
+        Check::new(
+            "mediums as smalls move more",
+            "2.43 times",
+            format!("M, MD: {}", list(over(1))),
+            over(1).all(|ratio| ratio > 1.0),
+        ),
+        Check::new(
+            "mediums as larges move more",
+            "2 times",
+            format!("M, MD: {}", list(over(2))),
+            over(2).all(|ratio| ratio > 1.0),
+        )
+        .or_since(
+            "a collection here looks nothing up, and `max_space_amp` gives it room: it moves less than merging in \
+             place, for half as much room again and scans of half the speed, which is why mediums are a class of \
+             their own all the same",
+        ),
+    ];
+    Ok(Findings { checks, table })
+}
+
+fn judge_last(scale: Scale, results: Results<'_>) -> Result<Findings> {
+    let lines = [
+        ("last level", Apart::Hybrid),
+        ("the one before it", Apart::BeforeLast),
+    ]
+    .map(|(name, apart)| (name.to_owned(), quartered(scale, apart)));
+    let (table, reports) = compared(results, &lines, "ycsb-load")?;
+    let checks = vec![
+        Check::new(
+            "later in place, less is moved",
+            "6.8 and 9.6",
+            list([moved(reports[0]), moved(reports[1])]),
+            moved(reports[0]) < moved(reports[1]),
+        ),
+        Check::new(
+            "and more room is taken",
+            "25 % and 6 % of the log",
+            list([space(reports[0]), space(reports[1])]),
+            space(reports[0]) >= space(reports[1]) * 0.99,
+        ),
+    ];
+    Ok(Findings { checks, table })
+}
+
+fn judge_sorted(scale: Scale, results: Results<'_>) -> Result<Findings> {
+    let named = [("sorted", Apart::Hybrid), ("as written", Apart::Unsorted)];
+    let (table, moved) = in_variants(scale, results, "ycsb-load", &named)?;
+    let checks = vec![Check::new(
+        "sorting saves most of what merges move",
+        "6.8 in place of 25.8 for M (3.8 times); MD 2.17 times",
+        format!(
+            "M, MD: {}",
+            list(moved.chunks(2).map(|two| two[1] / two[0]))
+        ),
+        moved.chunks(2).all(|two| two[1] > 1.2 * two[0]),
+    )];
+    Ok(Findings { checks, table })
+}
+
+fn judge_never(scale: Scale, results: Results<'_>) -> Result<Findings> {
+    let named = [
+        ("in the last level", Apart::Hybrid),
+        ("never in place", Apart::Never),
+    ];
+    let (table, moved) = in_variants(scale, results, "ycsb-load", &named)?;
+    let checks = vec![Check::new(
+        "it moves least",
+        "the bound",
+        format!(
+            "never over in the last level, M, MD: {}",
+            list(moved.chunks(2).map(|two| two[1] / two[0]))
+        ),
+        moved.chunks(2).all(|two| two[1] < two[0]),
+    )];
+    Ok(Findings { checks, table })
+}
+
+/// What each byte costs in a tree of `levels` with the size ratio `ratio`, by equation 1.
+fn traffic(levels: f64, ratio: f64) -> f64 {
+    levels * (ratio + 1.0) - 1.0
+}
+
+/// By how much separation divides the traffic where keys have `share` of the bytes of values, by equations
+/// 2 and 3.
+fn gain(levels: f64, ratio: f64, share: f64) -> f64 {
+    let all = traffic(levels, ratio);
+    all * (1.0 + share) / (all * share + 1.0 + share)
+}
+
+fn judge_model(scale: Scale, results: Results<'_>) -> Result<Findings> {
+    let mut table = Table::new(&["keys over values", "model, N = 4, f = 8", "measured"]);
+    let mut pairs = Vec::new();
+    for (mix, share) in [("L", 24.0 / 1004.0), ("M", 24.0 / 104.0), ("S", 24.0 / 9.0)] {
+        let [hybrid, in_place] = [Apart::Hybrid, Apart::InPlace]
+            .map(|apart| results.of(&updated(scale, mix, apart), "ycsb-load"));
+        let measured = moved(in_place?) / moved(hybrid?);
+        let model = gain(4.0, 8.0, share);
+        table.row([format!("{share:.3} ({mix})"), short(model), short(measured)]);
+        pairs.push((model, measured));
+    }
+    let published = [0.02, 0.2, 1.0].map(|share| gain(4.0, 8.0, share));
+    let checks = vec![
+        Check::new(
+            "the equations as published",
+            "20.8, 5.1, 1.9 at 0.02, 0.2, 1",
+            list(published),
+            published
+                .iter()
+                .zip([20.8, 5.1, 1.9])
+                .all(|(ours, theirs)| (ours - theirs).abs() < 0.06),
+        ),
+        Check::new(
+            "the measured gains are in the order of the model",
+            "the gain falls with the share of the keys",
+            list(pairs.iter().map(|(_, measured)| *measured)),
+            pairs.windows(2).all(|two| two[1].1 <= two[0].1),
+        ),
+    ];
+    Ok(Findings { checks, table })
+}
