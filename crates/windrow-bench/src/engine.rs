@@ -161,4 +161,25 @@ pub struct LevelShape {
     pub capacity: u64,
     /// Its entries, tombstones included.
     pub entries: u64,
+    /// Bytes of tables that flushes have written into it since the store was opened. This and what
+    /// follows is 0 where the engine does not tell.
+    pub flushed_bytes: u64,
+    /// Bytes of segments that merges have appended.
+    pub appended_bytes: u64,
+    /// Bytes of new tables that merges have written.
+    pub rewritten_bytes: u64,
+    /// Bytes of tables that squeezes have written.
+    pub squeezed_bytes: u64,
+    /// Bytes of tables written to lead pointers where collections have moved values.
+    pub redirected_bytes: u64,
+    /// Bytes of values that flushes and merges have written to transient runs.
+    pub run_bytes: u64,
+    /// Bytes of tables that merges have read.
+    pub read_bytes: u64,
+    /// Bytes of tables that squeezes have read.
+    pub squeeze_read_bytes: u64,
+    /// Bytes of tables read to lead pointers.
+    pub redirect_read_bytes: u64,
+    /// Bytes of transient runs that merges have read.
+    pub run_read_bytes: u64,
 }

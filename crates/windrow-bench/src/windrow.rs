@@ -106,6 +106,16 @@ impl Engine for WindrowEngine {
                 bytes: level.bytes,
                 capacity: level.capacity,
                 entries: level.entries,
+                flushed_bytes: level.traffic.flushed,
+                appended_bytes: level.traffic.appended,
+                rewritten_bytes: level.traffic.rewritten,
+                squeezed_bytes: level.traffic.squeezed,
+                redirected_bytes: level.traffic.redirected,
+                run_bytes: level.traffic.runs,
+                read_bytes: level.traffic.read,
+                squeeze_read_bytes: level.traffic.squeeze_read,
+                redirect_read_bytes: level.traffic.redirect_read,
+                run_read_bytes: level.traffic.runs_read,
             })
             .collect())
     }

@@ -4,7 +4,7 @@
 
 use std::fmt::Display;
 
-use windrow::{KeyspaceStats, LevelStats, MemoryUse, StallStats, Stats};
+use windrow::{KeyspaceStats, LevelStats, LevelTraffic, MemoryUse, StallStats, Stats};
 
 /// Everything in `stats`, one metric behind the other.
 pub(crate) fn text(stats: &Stats) -> String {
@@ -39,6 +39,32 @@ pub(crate) fn text(stats: &Stats) -> String {
                 let number = level.level.to_string();
                 let labels = [("keyspace", keyspace.name.as_str()), ("level", &number)];
                 text.sample(name, &labels, value(level));
+            }
+        }
+    }
+    for (name, help, causes) in [
+        (
+            "windrow_level_written_bytes_total",
+            "Bytes that jobs have brought into the level, by cause; moved ones were not written.",
+            WRITTEN_INTO_LEVELS,
+        ),
+        (
+            "windrow_level_read_bytes_total",
+            "Bytes that jobs have read for what they wrote into the level, by cause.",
+            READ_FOR_LEVELS,
+        ),
+    ] {
+        text.metric(Counter, name, help);
+        for keyspace in &stats.keyspaces {
+            for level in &keyspace.levels {
+                for (cause, bytes) in causes {
+                    let labels = [
+                        ("keyspace", keyspace.name.as_str()),
+                        ("level", &level.level.to_string()),
+                        ("cause", cause),
+                    ];
+                    text.sample(name, &labels, bytes(&level.traffic));
+                }
             }
         }
     }
@@ -496,6 +522,23 @@ const OF_LEVELS: &[Of<LevelStats>] = &[
     ),
 ];
 
+/// Bytes of levels, by what they were moved for.
+const WRITTEN_INTO_LEVELS: &[(&str, fn(&LevelTraffic) -> u64)] = &[
+    ("flush", |traffic| traffic.flushed),
+    ("append", |traffic| traffic.appended),
+    ("rewrite", |traffic| traffic.rewritten),
+    ("squeeze", |traffic| traffic.squeezed),
+    ("redirect", |traffic| traffic.redirected),
+    ("move", |traffic| traffic.moved),
+    ("run", |traffic| traffic.runs),
+];
+const READ_FOR_LEVELS: &[(&str, fn(&LevelTraffic) -> u64)] = &[
+    ("merge", |traffic| traffic.read),
+    ("squeeze", |traffic| traffic.squeeze_read),
+    ("redirect", |traffic| traffic.redirect_read),
+    ("run", |traffic| traffic.runs_read),
+];
+
 /// The text so far.
 #[derive(Debug, Default)]
 struct Text(String);
@@ -569,6 +612,7 @@ mod tests {
                 level.level = number;
                 level.bytes = 10 + number as u64;
                 level.useless_reads = 0.25;
+                level.traffic.appended = 7;
                 keyspace.levels.push(level);
             }
             stats.keyspaces.push(keyspace);
@@ -599,6 +643,7 @@ mod tests {
         );
         assert!(text.contains("windrow_level_bytes{keyspace=\"plain\",level=\"2\"} 12\n"));
         for sample in [
+            "windrow_level_written_bytes_total{keyspace=\"plain\",level=\"1\",cause=\"append\"} 7",
             "windrow_run_written_bytes_total 55",
             "windrow_run_read_bytes_total 44",
             "windrow_run_files{keyspace=\"plain\"} 2",

@@ -141,6 +141,7 @@ impl Engine for Fjall {
                     bytes: tables().map(|table| table.metadata.file_size).sum(),
                     capacity: 0,
                     entries: tables().map(|table| table.metadata.item_count).sum(),
+                    ..LevelShape::default()
                 }
             })
             .collect())

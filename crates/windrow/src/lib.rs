@@ -46,7 +46,9 @@ pub mod vfs;
 
 pub use api::{Batch, Cursor, Db, Entry, Keyspace, Range, Snapshot, View};
 pub use base::limits;
-pub use base::{Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, SegmentId, SequenceNumber};
+pub use base::{
+    Error, ErrorKind, FileNumber, KeyspaceId, Kind, LevelTraffic, Result, SegmentId, SequenceNumber,
+};
 pub use block::PinnedValue;
 pub use codec::Compression;
 pub use engine::{

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::json;
-use windrow::{MemoryUse, Result, Stats};
+use windrow::{LevelTraffic, MemoryUse, Result, Stats};
 
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -25,6 +25,10 @@ pub(crate) fn stats(folder: &PathBuf, as_metrics: bool, output: &mut Output) -> 
     output.line(totals(&stats))?;
     output.line("")?;
     output.line(levels_table(&stats))?;
+    if let Some(traffic) = traffic_table(&stats) {
+        output.line("")?;
+        output.line(traffic)?;
+    }
     output.line("")?;
     output.line(memory_table(&stats.memory))?;
     if let Some(stalls) = stalls_table(&stats) {
@@ -95,6 +99,46 @@ fn totals(stats: &Stats) -> Table {
         table.add_row([Cell::new(name), right(&amount)]);
     }
     table
+}
+
+/// What jobs have moved since the database was opened; `None` where they have moved nothing.
+fn traffic_table(stats: &Stats) -> Option<Table> {
+    let mut table = plain_table();
+    table.set_header([
+        Cell::new("keyspace"),
+        right(&"into level"),
+        right(&"flushed"),
+        right(&"appended"),
+        right(&"rewritten"),
+        right(&"squeezed"),
+        right(&"redirected"),
+        right(&"moved"),
+        right(&"runs"),
+        right(&"read"),
+    ]);
+    let mut is_empty = true;
+    for keyspace in &stats.keyspaces {
+        for level in &keyspace.levels {
+            let traffic = level.traffic;
+            if traffic == LevelTraffic::default() {
+                continue;
+            }
+            is_empty = false;
+            table.add_row([
+                Cell::new(&keyspace.name),
+                right(&level.level),
+                right(&human_bytes(traffic.flushed)),
+                right(&human_bytes(traffic.appended)),
+                right(&human_bytes(traffic.rewritten)),
+                right(&human_bytes(traffic.squeezed)),
+                right(&human_bytes(traffic.redirected)),
+                right(&human_bytes(traffic.moved)),
+                right(&human_bytes(traffic.runs)),
+                right(&human_bytes(traffic.all_read())),
+            ]);
+        }
+    }
+    (!is_empty).then_some(table)
 }
 
 fn memory_table(memory: &MemoryUse) -> Table {

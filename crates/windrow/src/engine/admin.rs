@@ -312,6 +312,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
     let tree = summary(&state.version, &work);
     let mut capacities = bounded_capacities(&tree, &keyspace.options());
     drop(work);
+    let traffic = *keyspace.traffic.lock();
     capacities.resize(capacities.len().max(levels.len()), u64::MAX);
     let level_stats = |level: usize| {
         let files = levels.get(level).map_or(&[][..], |level| level.files());
@@ -326,6 +327,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
             gets_answered: keyspace.answered.sum(level),
             filter_bytes: files.iter().map(|file| filters::loaded_bytes(file)).sum(),
             useless_reads: filters::useless_reads(files, level),
+            traffic: traffic.get(level).copied().unwrap_or_default(),
         }
     };
     let (runs, value_logs) = value_stats(manifest, &keyspace.value_log.lock());

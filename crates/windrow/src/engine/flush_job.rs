@@ -12,7 +12,7 @@ use super::merge_job::{dead_records, table_options};
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{FileNumber, Result, SequenceNumber};
+use crate::base::{Cause, FileNumber, Result, SequenceNumber};
 use crate::compact::ahead::write_ahead;
 use crate::compact::merge::{Part, check_entries, merge};
 use crate::compact::output::{IoClass, Output, Written};
@@ -86,6 +86,7 @@ impl Engine {
                     stats::add(&self.counters.flush_bytes, bytes);
                     stats::add(&self.counters.run_bytes_written, run_bytes);
                     stats::add(&self.counters.flushes, 1);
+                    keyspace.count(0, [(Cause::Flush, bytes), (Cause::Run, run_bytes)]);
                     keyspace.install_flush(self.next_version(keyspace, state, &adds, &[]));
                     keyspace.value_log.lock().note_sealed(full);
                     self.drop_needless_lists(keyspace, state, &dead);

@@ -26,7 +26,9 @@ use super::value_log::ValueLog;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
-use crate::base::{Error, FileNumber, KeyspaceId, Result, SequenceNumber, Striped, Trailer};
+use crate::base::{
+    Cause, Error, FileNumber, KeyspaceId, Result, SequenceNumber, Striped, TrafficByLevel, Trailer,
+};
 use crate::manifest::{KeyspaceState, Obsolete, Version};
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
@@ -71,6 +73,8 @@ pub(crate) struct KeyspaceCore {
     /// Where its large values go.
     pub(super) value_log: Mutex<ValueLog>,
     pub(crate) answered: Striped<{ LEVELS_MAX + 2 }>,
+    /// What jobs have moved since the database was opened; each counts when it is done.
+    pub(crate) traffic: Mutex<TrafficByLevel>,
 }
 
 /// What jobs are doing with a keyspace.
@@ -148,6 +152,7 @@ impl KeyspaceCore {
             memory: Arc::clone(memory),
             value_log: Mutex::default(),
             answered: Striped::new(),
+            traffic: Mutex::new(TrafficByLevel::default()),
             options: ArcSwap::from_pointee(options),
         }
     }
@@ -194,6 +199,14 @@ impl KeyspaceCore {
     pub(crate) fn note_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
         self.state.load().version.mark_obsolete();
+    }
+
+    /// Counts what a job has moved into `level`.
+    pub(super) fn count<const N: usize>(&self, level: usize, moved: [(Cause, u64); N]) {
+        let mut traffic = self.traffic.lock();
+        for (cause, bytes) in moved {
+            traffic[level].add(cause, bytes);
+        }
     }
 
     /// Whether the active memtable has reached its size, or as much stands behind it as may.

@@ -14,7 +14,7 @@ use super::split_merge::SplitMerge;
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::limits::{LEVELS_MAX, TABLE_FILES_MAX};
 use crate::base::sync::Shared;
-use crate::base::{Account, FileNumber, KeyspaceId, Result, SequenceNumber};
+use crate::base::{Account, Cause, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
 use crate::compact::output::{IoClass, JobContext, Output, Targets, Wanted};
 use crate::compact::values::{InRuns, Values};
@@ -354,6 +354,7 @@ impl Engine {
         )?;
         self.grant_filters(keyspace, file.meta.entries());
         stats::add(&self.counters.moves, 1);
+        keyspace.count(target, [(Cause::Move, file.meta.bytes())]);
         Ok(())
     }
 
@@ -437,22 +438,39 @@ impl Engine {
         let bytes = |files: &mut dyn Iterator<Item = &FileMeta>| files.map(FileMeta::bytes).sum();
         let read: u64 = bytes(&mut inputs.files().map(|file| &file.meta));
         let run_bytes: u64 = written.runs.iter().map(|run| run.length).sum();
-        let rewritten: u64 = bytes(&mut written.tables.iter()) + run_bytes;
+        let tables: u64 = bytes(&mut written.tables.iter());
+        let rewritten = tables + run_bytes;
         let appended: u64 = appended().map(|segment| segment.length).sum();
         let bytes_written = rewritten + appended;
         let counters = &self.counters;
-        let (counted_read, counted_written) = match inputs.purpose {
-            Purpose::Tree => (&counters.merge_bytes_read, &counters.merge_bytes_written),
+        let (counted_read, counted_written, causes) = match inputs.purpose {
+            Purpose::Tree => (
+                &counters.merge_bytes_read,
+                &counters.merge_bytes_written,
+                (Cause::Read, Cause::Rewrite),
+            ),
             Purpose::Squeeze => (
                 &counters.squeeze_bytes_read,
                 &counters.squeeze_bytes_written,
+                (Cause::SqueezeRead, Cause::Squeeze),
             ),
             // Collections have made it necessary.
             Purpose::Pointers => (
                 &counters.collection_bytes_read,
                 &counters.collection_bytes_written,
+                (Cause::RedirectRead, Cause::Redirect),
             ),
         };
+        keyspace.count(
+            claim.level,
+            [
+                (causes.0, read),
+                (causes.1, tables),
+                (Cause::Append, appended),
+                (Cause::Run, run_bytes),
+                (Cause::RunRead, merged.run_bytes_read),
+            ],
+        );
         stats::add(counted_read, read);
         stats::add(counted_written, rewritten);
         stats::add(&counters.append_bytes_written, appended);

@@ -6,8 +6,8 @@ use std::array;
 use std::time::Duration;
 
 use super::memory::MemoryUse;
-use crate::base::Striped;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::{LevelTraffic, Striped};
 use crate::options::KeyspaceOptions;
 use crate::policy::StallCause;
 use crate::table::ReadCounters;
@@ -236,6 +236,8 @@ pub struct LevelStats {
     /// runs of level 0, and over deeper files the average, of the rates of false positives; a key
     /// between two files costs nothing.
     pub useless_reads: f64,
+    /// Bytes that jobs have moved into it since the database was opened.
+    pub traffic: LevelTraffic,
 }
 
 /// What a full check found.

@@ -11,8 +11,9 @@
 //! weighed by how long the tree has had how many levels.
 
 use super::load::Load;
-use super::outcome::{Course, LevelTraffic};
+use super::outcome::Course;
 use super::simulate;
+use crate::base::LevelTraffic;
 use crate::options::KeyspaceOptions;
 use crate::policy::{capacities, whole};
 
@@ -109,16 +110,9 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Course> {
                 // Where little is different, nothing comes there.
                 let from = window.traffic.levels.get(own).copied().unwrap_or_default();
                 let sum = &mut course.traffic.levels[level];
-                let add = |sum: &mut u64, bytes: u64| {
-                    *sum += whole(scaled(bytes, window.traffic.user) as f64 * part);
-                };
-                add(&mut sum.flushed, from.flushed);
-                add(&mut sum.appended, from.appended);
-                add(&mut sum.rewritten, from.rewritten);
-                add(&mut sum.squeezed, from.squeezed);
-                add(&mut sum.moved, from.moved);
-                add(&mut sum.read, from.read);
-                add(&mut sum.squeeze_read, from.squeeze_read);
+                *sum = sum.combined(from, |sum, bytes| {
+                    sum + whole(scaled(bytes, window.traffic.user) as f64 * part)
+                });
                 course.runs[level] += window.runs.get(own).copied().unwrap_or(0.0) * part;
                 let most = &mut course.runs_most[level];
                 *most = (*most).max(window.runs_most.get(own).copied().unwrap_or(0));

@@ -22,9 +22,10 @@ use contents::Span;
 pub use formula::write_amplification_bound;
 pub use large::{level_count, simulate_large};
 pub use load::{KeyDistribution, Load};
-pub use outcome::{Course, LevelShape, LevelTraffic, Outcome, Sample, Traffic};
+pub use outcome::{Course, LevelShape, Outcome, Sample, Traffic};
 use tree::Tree;
 
+pub use crate::base::LevelTraffic;
 use crate::policy::{bounded_capacities, segment_limits, whole};
 
 /// What a write takes of a memtable beside key and value.

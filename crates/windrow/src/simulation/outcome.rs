@@ -1,46 +1,7 @@
 //! What a simulation tells.
 
+use crate::base::{Cause, LevelTraffic};
 use crate::options::KeyspaceOptions;
-
-/// What bytes are written or read for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cause {
-    Flush,
-    Append,
-    Rewrite,
-    Squeeze,
-    Move,
-    Read,
-    SqueezeRead,
-}
-
-/// Bytes that went into one level.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[non_exhaustive]
-pub struct LevelTraffic {
-    /// Written by flushes.
-    pub flushed: u64,
-    /// Appended by merges.
-    pub appended: u64,
-    /// Written to new files by merges.
-    pub rewritten: u64,
-    /// Written by squeezes.
-    pub squeezed: u64,
-    /// Moved, which costs nothing.
-    pub moved: u64,
-    /// Read by merges.
-    pub read: u64,
-    /// Read by squeezes.
-    pub squeeze_read: u64,
-}
-
-impl LevelTraffic {
-    /// All that was written.
-    pub fn written(&self) -> u64 {
-        self.flushed + self.appended + self.rewritten + self.squeezed
-    }
-}
 
 /// Bytes moved since the beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -60,17 +21,7 @@ impl Traffic {
         if self.levels.len() <= level {
             self.levels.resize_with(level + 1, LevelTraffic::default);
         }
-        let level = &mut self.levels[level];
-        let sum = match cause {
-            Cause::Flush => &mut level.flushed,
-            Cause::Append => &mut level.appended,
-            Cause::Rewrite => &mut level.rewritten,
-            Cause::Squeeze => &mut level.squeezed,
-            Cause::Move => &mut level.moved,
-            Cause::Read => &mut level.read,
-            Cause::SqueezeRead => &mut level.squeeze_read,
-        };
-        *sum += bytes;
+        self.levels[level].add(cause, bytes);
     }
 
     /// All that was written.
@@ -261,15 +212,7 @@ impl Traffic {
     fn since(&self, earlier: &Self) -> Self {
         let level = |(position, now): (usize, &LevelTraffic)| {
             let before = earlier.levels.get(position).copied().unwrap_or_default();
-            LevelTraffic {
-                flushed: now.flushed - before.flushed,
-                appended: now.appended - before.appended,
-                rewritten: now.rewritten - before.rewritten,
-                squeezed: now.squeezed - before.squeezed,
-                moved: now.moved - before.moved,
-                read: now.read - before.read,
-                squeeze_read: now.squeeze_read - before.squeeze_read,
-            }
+            now.combined(before, |now, before| now - before)
         };
         Self {
             user: self.user - earlier.user,

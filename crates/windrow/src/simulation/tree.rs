@@ -8,8 +8,8 @@ use std::collections::{BTreeSet, HashMap};
 use super::contents::{Class, Segment, Span, Universe};
 use super::load::Load;
 use super::merge::{EntrySizes, Merge, Piece, entries_together};
-use super::outcome::{Cause, Traffic};
-use crate::base::FileNumber;
+use super::outcome::Traffic;
+use crate::base::{Cause, FileNumber};
 use crate::filter::{FILTER_UNITS_MAX, LoadedUnits, false_positive_rate, keys_there, units_rate};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
