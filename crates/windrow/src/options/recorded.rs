@@ -1,4 +1,5 @@
-//! Options of a keyspace as the manifest records them: a name and a text for each.
+//! Options of a keyspace as the manifest records them, and as people keep them in files: a name and a text
+//! for each.
 //!
 //! A name is that of the field. A number is written in decimal, a fraction in the shortest form that
 //! reads back as the same, a choice as a lower-case word, a size that is never reached as `never`. See "Manifest" in `docs/format.md`.
@@ -6,8 +7,10 @@
 //! I1. What is recorded reads back as the same options.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 use super::{FilterAllocation, KeyspaceOptions, MediumInPlace, MediumOrder, SegmentLimit};
+use crate::base::Error;
 use crate::codec::Compression;
 
 /// Options by name.
@@ -206,6 +209,61 @@ impl KeyspaceOptions {
         let fields = self.fields().into_iter();
         fields.map(|(name, text)| (name.to_owned(), text)).collect()
     }
+
+    /// The text of an options file: a line `name = value` for each option, which
+    /// [`from_str`](Self::from_str) reads.
+    pub fn to_file(&self) -> String {
+        let fields = self.fields().into_iter();
+        fields
+            .map(|(name, text)| format!("{name} = {text}\n"))
+            .collect()
+    }
+}
+
+impl FromStr for KeyspaceOptions {
+    type Err = Error;
+
+    /// Reads an options file: lines `name = value`; lines that are empty or begin with `#` are passed over.
+    /// What is not named has its default.
+    ///
+    /// # Errors
+    /// `InvalidArgument` with the number of the first line that is none of these, names an option that this
+    /// version does not have or that was named before, or gives it a value that it cannot have; or for
+    /// options that contradict each other.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let known = Self::default().to_recorded();
+        let mut named = RecordedOptions::new();
+        for (line, number) in text.lines().map(str::trim).zip(1..) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let wrong = |what: String| Error::invalid_argument(format!("line {number}: {what}"));
+            let (name, value) = line
+                .split_once('=')
+                .map(|(name, value)| (name.trim(), value.trim()))
+                .ok_or_else(|| wrong(format!("\"{line}\" is not \"name = value\"")))?;
+            if !known.contains_key(name) {
+                let names: Vec<&str> = known.keys().map(String::as_str).collect();
+                let names = names.join(", ");
+                return Err(wrong(format!(
+                    "there is no option {name}; there are {names}"
+                )));
+            }
+            // People write 8.0 where 8 is recorded.
+            let value = match value.parse::<f64>() {
+                Ok(number) if value.contains('.') => number.to_text(),
+                _ => value.to_owned(),
+            };
+            Self::from_recorded(&RecordedOptions::from([(name.to_owned(), value.clone())]))
+                .map_err(wrong)?;
+            if named.insert(name.to_owned(), value).is_some() {
+                return Err(wrong(format!("{name} is named a second time")));
+            }
+        }
+        let options = Self::from_recorded(&named).map_err(Error::invalid_argument)?;
+        options.validate()?;
+        Ok(options)
+    }
 }
 
 #[cfg(test)]
@@ -283,5 +341,46 @@ mod tests {
         recorded.remove("level0_runs");
         recorded.insert("compression".to_owned(), "LZ4".to_owned());
         KeyspaceOptions::from_recorded(&recorded).unwrap_err();
+    }
+
+    #[test]
+    fn files_read_back_and_say_what_is_wrong_with_them() {
+        use crate::options::Preset::{Autumn, Balanced, Leveling, Lsma, Parallax};
+        for preset in [Balanced, Autumn, Leveling, Lsma, Parallax] {
+            let options = KeyspaceOptions::preset(preset);
+            assert_eq!(
+                options.to_file().parse::<KeyspaceOptions>().unwrap(),
+                options
+            );
+        }
+        let some = "# mine\n\n  size_ratio = 8.0 \nlarge_from=never\nbits_per_key = 7.50";
+        let expected = KeyspaceOptions {
+            size_ratio: 8.0,
+            large_from: u64::MAX,
+            bits_per_key: 7.5,
+            ..KeyspaceOptions::default()
+        };
+        assert_eq!(some.parse::<KeyspaceOptions>().unwrap(), expected);
+        for (text, sentence) in [
+            ("size_ratio", "line 1: \"size_ratio\" is not"),
+            (
+                "\ncolour = green",
+                "line 2: there is no option colour; there are base_bytes",
+            ),
+            ("scaling = much", "line 1: scaling cannot be \"much\""),
+            (
+                "level0_runs = 4\nlevel0_runs = 5",
+                "line 2: level0_runs is named a second time",
+            ),
+            (
+                "memtable_bytes = 1.5",
+                "line 1: memtable_bytes cannot be \"1.5\"",
+            ),
+            ("scaling = 3", "scaling"),
+        ] {
+            let error = text.parse::<KeyspaceOptions>().unwrap_err();
+            assert_eq!(error.kind(), crate::ErrorKind::InvalidArgument);
+            assert!(error.to_string().contains(sentence), "{error}");
+        }
     }
 }
