@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use windrow::{Error, Result};
 
 use crate::Report;
-use crate::machine::Machine;
+use crate::host::Host;
 
 /// The first line of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Header {
     /// What was asked for, as on the command line.
     pub command: String,
     /// Where it ran.
-    pub machine: Machine,
+    pub machine: Host,
     /// When it began, in the form of RFC 3339.
     pub began: String,
 }
@@ -34,7 +34,7 @@ impl Header {
     pub fn now(command: String) -> Self {
         Self {
             command,
-            machine: Machine::here(),
+            machine: Host::here(),
             began: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         }
     }

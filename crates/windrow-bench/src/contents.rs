@@ -1,6 +1,7 @@
 //! What the store must hold, as far as the run wrote it: so that reads can be checked against it,
 //! and space counted against what is live.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use windrow::Result;
@@ -18,6 +19,8 @@ pub(crate) struct Contents {
     pub(crate) records: Option<Records>,
     /// Bytes of what is there.
     pub(crate) live_bytes: Option<u64>,
+    /// All values have sizes of the data set.
+    pub(crate) sizes_are_known: bool,
     /// Chance has decided about some of it.
     pub(crate) is_by_chance: bool,
 }
@@ -30,6 +33,7 @@ impl Contents {
             live: (!is_ycsb).then(|| LiveSet::new(data.num())),
             records: is_ycsb.then(Records::default),
             live_bytes: Some(0),
+            sizes_are_known: true,
             is_by_chance: false,
         }
     }
@@ -50,6 +54,16 @@ impl Contents {
             // Entries among the records that are none of them.
             self.live_bytes = None;
         }
+        if load.writes_other_sizes() {
+            self.sizes_are_known = false;
+            if load != Load::Fill100K {
+                self.live_bytes = None;
+            }
+        }
+        if load == Load::Replay {
+            // The trace has keys of its own.
+            self.live = None;
+        }
         Ok(())
     }
 }
@@ -65,11 +79,11 @@ impl LiveSet {
         Self((0..words).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Notes that the key of `index` was written; whether it is new.
+    /// Notes that the key of `index` was written, once it is; whether it is new.
     #[inline]
     pub(crate) fn insert(&self, index: u64) -> bool {
         let (word, bit) = self.place(index);
-        word.fetch_or(bit, Ordering::Relaxed) & bit == 0
+        word.fetch_or(bit, Ordering::AcqRel) & bit == 0
     }
 
     /// Notes that the key of `index` was deleted; whether it was there.
@@ -77,6 +91,31 @@ impl LiveSet {
     pub(crate) fn remove(&self, index: u64) -> bool {
         let (word, bit) = self.place(index);
         word.fetch_and(!bit, Ordering::Relaxed) & bit != 0
+    }
+
+    /// Whether the key of `index` is there. What its writer did before it noted that is done.
+    #[inline]
+    pub(crate) fn contains(&self, index: u64) -> bool {
+        let (word, bit) = self.place(index);
+        word.load(Ordering::Acquire) & bit != 0
+    }
+
+    /// How many of the keys of the indexes `range` are there.
+    pub(crate) fn count(&self, range: Range<u64>) -> u64 {
+        let words = (0..).zip(&self.0);
+        words
+            .map(|(number, word)| {
+                let first = 64 * number;
+                let from = range.start.clamp(first, first + 64) - first;
+                let to = range.end.clamp(first, first + 64) - first;
+                let below = |bits: u64| match bits {
+                    64 => u64::MAX,
+                    bits => (1 << bits) - 1,
+                };
+                let mask = below(to) & !below(from);
+                u64::from((word.load(Ordering::Acquire) & mask).count_ones())
+            })
+            .sum()
     }
 
     fn place(&self, index: u64) -> (&AtomicU64, u64) {
@@ -96,5 +135,26 @@ mod tests {
         assert!(!live.remove(128));
         assert!(live.remove(129));
         assert!(live.insert(129));
+        assert!(live.contains(129) && !live.contains(128));
+    }
+
+    #[test]
+    fn ranges_are_counted_at_any_boundary() {
+        let live = LiveSet::new(300);
+        for index in (0..300).step_by(3) {
+            live.insert(index);
+        }
+        for (from, to) in [
+            (0, 300),
+            (1, 64),
+            (63, 65),
+            (64, 128),
+            (100, 100),
+            (299, 300),
+            (5, 290),
+        ] {
+            let expected = (from..to).filter(|index| index % 3 == 0).count() as u64;
+            assert_eq!(live.count(from..to), expected, "{from}..{to}");
+        }
     }
 }

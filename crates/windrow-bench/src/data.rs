@@ -4,13 +4,15 @@
 //! has the key of a scrambled index, so that records in the order of their numbers are in no order
 //! of their keys. A value begins with a tag (48 bits of the key's hash, 16 bits of the generation,
 //! which says which write it was); the tag picks the size, so that each write of a key draws it anew, and
-//! the rest from a fixed pool of bytes. So a value can be checked knowing only its key, and the tag
-//! stands for the whole value once the check has passed.
+//! tag and size pick the rest from a fixed pool of bytes. So a value can be checked knowing only its key,
+//! and the tag stands for the whole value once the check has passed. Loads whose values have other sizes
+//! than the data set's say the size themselves; one that was cut short is noticed all the same, for the
+//! rest of its bytes would have come from elsewhere in the pool.
 
-use clap::ValueEnum;
 use windrow::{Error, Result, limits};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::ValueSizes;
 use crate::permutation::Permutation;
 
 /// Digits of the number in a key, where the key is long enough.
@@ -24,77 +26,6 @@ const POOL_BYTES: usize = 1 << 20;
 const TAG_BYTES: usize = 8;
 /// Bytes of the tag, from its start, that hold the generation.
 const GENERATION_BYTES: usize = 2;
-
-/// The mixes of value sizes of the Parallax paper: small, medium and large values of 9, 104 and 1004
-/// bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-#[value(rename_all = "verbatim")]
-pub enum Mix {
-    /// Small values only
-    S,
-    /// Medium values only
-    M,
-    /// Large values only
-    L,
-    /// Small dominated: 60 % small, 20 % medium, 20 % large
-    SD,
-    /// Medium dominated: 20 % small, 60 % medium, 20 % large
-    MD,
-    /// Large dominated: 20 % small, 20 % medium, 60 % large
-    LD,
-}
-
-impl Mix {
-    /// Sizes in bytes, each with its share in percent.
-    pub fn shares(self) -> [(usize, usize); 3] {
-        let [small, medium, large] = match self {
-            Self::S => [100, 0, 0],
-            Self::M => [0, 100, 0],
-            Self::L => [0, 0, 100],
-            Self::SD => [60, 20, 20],
-            Self::MD => [20, 60, 20],
-            Self::LD => [20, 20, 60],
-        };
-        [(9, small), (104, medium), (1004, large)]
-    }
-}
-
-/// The sizes of values: each write draws one of a hundred.
-#[derive(Debug, Clone)]
-pub struct ValueSizes([usize; 100]);
-
-impl ValueSizes {
-    /// All values of `size` bytes.
-    pub fn same(size: usize) -> Self {
-        Self([size; 100])
-    }
-
-    /// The sizes of `mix`.
-    pub fn mix(mix: Mix) -> Self {
-        let mut sizes = [0; 100];
-        let all = mix.shares().into_iter();
-        let all = all.flat_map(|(size, share)| std::iter::repeat_n(size, share));
-        for (place, size) in sizes.iter_mut().zip(all) {
-            *place = size;
-        }
-        Self(sizes)
-    }
-
-    /// The size of the value whose tag is `tag`.
-    #[inline]
-    #[expect(clippy::cast_possible_truncation, reason = "any of the bits will do")]
-    fn of(&self, tag: u64) -> usize {
-        self.0[mix(!tag) as usize % self.0.len()]
-    }
-
-    fn largest(&self) -> usize {
-        self.0.iter().copied().max().unwrap_or(0)
-    }
-
-    fn smallest(&self) -> usize {
-        self.0.iter().copied().min().unwrap_or(0)
-    }
-}
 
 /// Random numbers, all of which follow from a seed (splitmix64).
 #[derive(Debug, Clone)]
@@ -137,6 +68,8 @@ pub struct Checked {
     pub fingerprint: u64,
     /// Which write it was; 0 where the value is too short to tell.
     pub generation: u16,
+    /// What the value begins with.
+    tag: u64,
 }
 
 /// Deterministic keys and values.
@@ -186,7 +119,7 @@ impl DataSet {
             key_size,
             value_sizes,
             seed,
-            pool: pool(seed, POOL_BYTES + largest),
+            pool: pool(seed, 2 * POOL_BYTES),
             scramble: Permutation::new(distinct.min(SCRAMBLED_MAX), seed),
         })
     }
@@ -200,6 +133,12 @@ impl DataSet {
     #[inline]
     pub fn random_index(&self, stream: u64, step: u64) -> u64 {
         scaled(self.random(stream, step), self.num)
+    }
+
+    /// The index below `bound` that step `step` of the random stream `stream` picks.
+    #[inline]
+    pub(crate) fn random_below(&self, stream: u64, step: u64, bound: u64) -> u64 {
+        scaled(self.random(stream, step), bound)
     }
 
     /// The random numbers of step `step` of the stream `stream`.
@@ -272,12 +211,27 @@ impl DataSet {
     /// Writes the value of generation `generation` of `key` into `value`.
     #[inline]
     pub fn value(&self, key: &[u8], generation: u16, value: &mut Vec<u8>) {
+        self.value_of_size(key, generation, self.value_size(key, generation), value);
+    }
+
+    /// Writes the value of generation `generation` of `key` that has `size` bytes into `value`.
+    #[inline]
+    pub(crate) fn value_of_size(
+        &self,
+        key: &[u8],
+        generation: u16,
+        size: usize,
+        value: &mut Vec<u8>,
+    ) {
         let tag = self.tag(key) | u64::from(generation);
-        let size = self.value_sizes.of(tag);
         let head = TAG_BYTES.min(size);
         value.clear();
         value.extend_from_slice(&tag.to_le_bytes()[..head]);
-        value.extend_from_slice(self.filler(tag, size));
+        let filler = self.filler(tag, size);
+        while value.len() < size {
+            let more = filler.len().min(size - value.len());
+            value.extend_from_slice(&filler[..more]);
+        }
     }
 
     /// Bytes of the value of generation `generation` of `key`.
@@ -286,27 +240,50 @@ impl DataSet {
         self.value_sizes.of(self.tag(key) | u64::from(generation))
     }
 
-    /// Checks that some load gave `value` to `key`.
+    /// Checks that some load gave `value` to `key`, with one of the sizes of the data set.
     #[inline]
     pub fn check(&self, key: &[u8], value: &[u8]) -> Result<Checked> {
+        let checked = self.check_bytes(key, value)?;
+        if value.len() == self.value_sizes.of(checked.tag) {
+            Ok(checked)
+        } else {
+            Err(wrong_value(key))
+        }
+    }
+
+    /// Checks that some load gave `value` to `key`, with any size.
+    #[inline]
+    pub(crate) fn check_bytes(&self, key: &[u8], value: &[u8]) -> Result<Checked> {
         let expected = self.tag(key);
         let head = TAG_BYTES.min(value.len());
         let mut tag = [0; TAG_BYTES];
         tag[..head].copy_from_slice(&value[..head]);
         let bytes = expected.to_le_bytes();
         let from = GENERATION_BYTES.min(head);
-        let number = u64::from_le_bytes(tag);
-        let size = self.value_sizes.of(number);
-        if value.len() == size
-            && tag[from..head] == bytes[from..head]
-            && value[head..] == *self.filler(number, size)
-        {
+        let tag_read = u64::from_le_bytes(tag);
+        let filler = self.filler(tag_read, value.len());
+        let is_ours = tag[from..head] == bytes[from..head]
+            && value[head..]
+                .chunks(POOL_BYTES)
+                .all(|chunk| *chunk == filler[..chunk.len()]);
+        if is_ours {
             return Ok(Checked {
-                fingerprint: mix(number ^ expected.rotate_left(7)),
-                generation: (number & 0xffff) as u16,
+                fingerprint: mix(tag_read ^ expected.rotate_left(7)),
+                generation: (tag_read & 0xffff) as u16,
+                tag: tag_read,
             });
         }
         Err(wrong_value(key))
+    }
+
+    /// A block of bytes of the kind that values are made of.
+    pub(crate) fn block(&self, bytes: usize) -> &[u8] {
+        &self.pool[..bytes.min(self.pool.len())]
+    }
+
+    /// What key and value take on average.
+    pub(crate) fn entry_bytes(&self) -> u64 {
+        (self.key_size + self.value_sizes.average()) as u64
     }
 
     #[inline]
@@ -314,21 +291,21 @@ impl DataSet {
         xxh3_64_with_seed(key, self.seed) & !0xffff
     }
 
-    /// What follows the tag in a value of `size` bytes.
+    /// What follows the tag in a value of `size` bytes, over and over where that is more.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
         reason = "only the low bits are kept"
     )]
     fn filler(&self, tag: u64, size: usize) -> &[u8] {
-        let length = size.saturating_sub(TAG_BYTES);
-        let start = mix(tag) as usize & (POOL_BYTES - 1);
-        &self.pool[start..start + length]
+        let place = tag.wrapping_add((size as u64).wrapping_mul(GOLDEN));
+        let start = mix(place) as usize & (POOL_BYTES - 1);
+        &self.pool[start..start + POOL_BYTES]
     }
 }
 
 #[cold]
-fn wrong_value(key: &[u8]) -> Error {
+pub(crate) fn wrong_value(key: &[u8]) -> Error {
     Error::corruption(
         "the store",
         0,

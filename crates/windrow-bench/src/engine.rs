@@ -1,7 +1,7 @@
 //! What a load needs of an engine.
 
 use serde::{Deserialize, Serialize};
-use windrow::Result;
+use windrow::{Error, ErrorKind, Result};
 
 /// An ordered key-value store under measurement. Every call may come from several threads.
 pub trait Engine: Sync + Sized {
@@ -17,15 +17,46 @@ pub trait Engine: Sync + Sized {
 
     /// Sets `key` to `value`.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
+    /// Sets `key` to `value`, which survives a loss of power once this returns.
+    ///
+    /// # Errors
+    /// `Unsupported` where the adapter has no such call.
+    fn put_synced(&self, _key: &[u8], _value: &[u8]) -> Result<()> {
+        Err(unsupported(Self::NAME, "writes that are synced each"))
+    }
+    /// Sets the keys of `entries`, at once where the engine has batches.
+    fn put_batch(&self, entries: &[Entry]) -> Result<()> {
+        entries
+            .iter()
+            .try_for_each(|entry| self.put(&entry.key, &entry.value))
+    }
     /// Removes `key`, whether it exists or not.
     fn delete(&self, key: &[u8]) -> Result<()>;
     /// Copies the value of `key` into `value`; `false` where there is none.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
+    /// Gets all of `keys`, at once where the engine can; `answers` are as many.
+    fn multi_get(&self, keys: &[Vec<u8>], answers: &mut [Answer]) -> Result<()> {
+        for (key, answer) in keys.iter().zip(answers) {
+            answer.is_found = self.get(key, &mut answer.value)?;
+        }
+        Ok(())
+    }
     /// A scan over the store as it is now.
     fn scan(&self) -> Result<Self::Scan<'_>>;
     /// Writes what is in memory to tables and waits until background work has nothing left to do, so
     /// that the next load pays for nothing of this one.
     fn settle(&self) -> Result<()>;
+    /// Writes what is in memory to tables.
+    fn flush(&self) -> Result<()> {
+        self.settle()
+    }
+    /// Merges everything down to the last level.
+    ///
+    /// # Errors
+    /// `Unsupported` where the adapter has no such call.
+    fn compact(&self) -> Result<()> {
+        Err(unsupported(Self::NAME, "a compaction of everything"))
+    }
     /// Totals since the store was opened.
     fn counters(&self) -> Result<Counters>;
     /// The shape of the tree, shallow levels first; empty where the engine does not tell.
@@ -54,10 +85,50 @@ pub trait Scan {
     fn seek(&mut self, key: &[u8]) -> Result<bool>;
     /// Moves to the next entry.
     fn next(&mut self) -> Result<bool>;
+    /// Moves to the entry before.
+    ///
+    /// # Errors
+    /// `Unsupported` where the adapter cannot.
+    fn prev(&mut self) -> Result<bool> {
+        Err(unsupported("the engine", "scans backwards"))
+    }
+    /// Moves to the last entry.
+    ///
+    /// # Errors
+    /// `Unsupported` where the adapter cannot.
+    fn seek_to_last(&mut self) -> Result<bool> {
+        Err(unsupported("the engine", "scans backwards"))
+    }
     /// The key of the entry.
     fn key(&self) -> &[u8];
     /// The value of the entry.
     fn value(&self) -> Result<&[u8]>;
+}
+
+/// One entry of a batch.
+#[derive(Debug, Clone, Default)]
+pub struct Entry {
+    /// Its key.
+    pub key: Vec<u8>,
+    /// Its value.
+    pub value: Vec<u8>,
+}
+
+/// What a get among several found.
+#[derive(Debug, Clone, Default)]
+pub struct Answer {
+    /// Whether the key has a value.
+    pub is_found: bool,
+    /// The value, if it has one.
+    pub value: Vec<u8>,
+}
+
+#[cold]
+fn unsupported(engine: &str, what: &str) -> Error {
+    Error::new(
+        ErrorKind::Unsupported,
+        format!("the bench has no {what} for {engine}"),
+    )
 }
 
 /// Values apart from their keys that gets and scans have read; none where the engine does not tell.

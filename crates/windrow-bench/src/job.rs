@@ -4,20 +4,26 @@ use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use windrow::{Error, ErrorKind, Result};
 
 use crate::contents::Contents;
+use crate::data::mix;
 use crate::gauge::Gauge;
+use crate::load::{Chore, Companion, Work};
 use crate::process::{ProcessIo, ProcessMemory, cpu_seconds};
 use crate::record_work::RecordWorker;
 use crate::series::{Phase, SeriesPoint, Watched, Watcher};
 use crate::stopwatch::Lane;
-use crate::tally::Tally;
+use crate::tally::{Operation, Tally};
+use crate::trace::Trace;
 use crate::work::Worker;
 use crate::ycsb::{Requests, Workload};
-use crate::{BenchArgs, Counters, DataSet, Engine, Load, Progress, Report, TrafficShape};
+use crate::{
+    BenchArgs, Counters, DataSet, Engine, Load, Mixture, Progress, Report, TrafficShape, WarmUp,
+    machine, replay,
+};
 
 /// One load on an open engine.
 pub(crate) struct Job<'a, E> {
@@ -50,6 +56,27 @@ impl Totals {
     }
 }
 
+/// Steps of a load that only the clock ends.
+const STEPS_MAX: u64 = 1 << 48;
+/// Operations of a load that inserts one record in twenty, for each record that is there, where only
+/// the clock ends it.
+const INSERTING_OPS_PER_RECORD: u64 = 20;
+
+/// Where a load ends: at whichever is first.
+#[derive(Debug, Clone, Copy)]
+struct Bound {
+    total: Option<u64>,
+    /// In seconds.
+    duration: Option<f64>,
+}
+
+/// What a load needs to know.
+struct Task<'a> {
+    contents: &'a Contents,
+    requests: Option<&'a Requests<'a>>,
+    mixture: Option<&'a Mixture>,
+}
+
 /// What a load did, and how long it took.
 struct Done {
     tally: Tally,
@@ -61,41 +88,126 @@ struct Done {
 impl<E: Engine> Job<'_, E> {
     pub(crate) fn run(&self, contents: &mut Contents) -> Result<Report> {
         contents.prepare(self.load, self.engine, self.data)?;
-        let requests = self.requests(contents)?;
+        let bound = self.bound();
+        let requests = self.requests(contents, &bound)?;
+        let mixture = match self.load {
+            Load::MixGraph => Some(Mixture::new(
+                &self.args.mixgraph,
+                self.args.num,
+                self.args.seed,
+            )?),
+            _ => None,
+        };
+        let task = Task {
+            contents,
+            requests: requests.as_ref(),
+            mixture: mixture.as_ref(),
+        };
+        self.warm_up(&task)?;
         // Those before the load are not its own.
         self.engine.merges();
         ProcessMemory::lower_peak();
         let before = Totals::now(self.engine)?;
-        let done = self.measure(contents, requests.as_ref())?;
+        let done = self.measure(&task, &bound)?;
         let after = Totals::now(self.engine)?;
-
-        let threads = self.args.threads;
-        let changes = self.load.workload().is_some_and(Workload::writes);
-        contents.is_by_chance |= self.load == Load::ReadWhileWriting || changes && threads > 1;
-        contents.live_bytes = contents
-            .live_bytes
-            .map(|bytes| bytes + done.tally.born_bytes - done.tally.dead_bytes);
-        if self.load.overwrites_indexes() && !self.data.has_one_size() {
-            // What was overwritten or deleted may have had any size.
-            contents.live_bytes = None;
-        }
+        self.note(contents, &done.tally);
         self.report(contents, &before, after, done)
     }
 
+    /// Notes what the load has done to the store.
+    fn note(&self, contents: &mut Contents, tally: &Tally) {
+        let changes = self.load.changes();
+        let is_timed = self.is_timed();
+        let is_shared = self.threads() > 1;
+        // What it writes, or which of several writes is the last, depends on the clock or on the order
+        // of threads. The other loads write the same whatever the order.
+        let is_ordered = match self.load.work() {
+            Work::Records(_) | Work::Append | Work::MixGraph => is_shared,
+            _ => false,
+        };
+        contents.is_by_chance |=
+            changes && (is_timed || is_ordered) || self.load.companion() == Some(Companion::Writer);
+        contents.live_bytes = contents
+            .live_bytes
+            .map(|bytes| bytes + tally.born_bytes - tally.dead_bytes);
+        let has_one_size = self.data.has_one_size() && contents.sizes_are_known;
+        if self.load.overwrites_indexes() && !has_one_size {
+            // What was overwritten or deleted may have had any size.
+            contents.live_bytes = None;
+        }
+    }
+
+    /// Whether what the load read follows from the seed.
+    fn is_repeatable(&self, contents: &Contents) -> bool {
+        let is_shared = self.threads() > 1;
+        let beside_writes = self.load.reads_beside_writes() && is_shared;
+        !contents.is_by_chance && !self.is_timed() && !beside_writes
+    }
+
+    /// The threads of the load.
+    fn threads(&self) -> u64 {
+        if self.load.is_alone() {
+            1
+        } else {
+            self.args.threads
+        }
+    }
+
+    /// Whether the load ends by the clock.
+    fn is_timed(&self) -> bool {
+        self.args.duration.is_some() && self.load.ends_by_clock()
+    }
+
+    /// Where the load ends.
+    fn bound(&self) -> Bound {
+        let is_bounded = !self.is_timed() || self.load.is_bounded(self.args);
+        let mut total = self.load.operations(self.args).filter(|_| is_bounded);
+        if self.load.workload().is_some_and(Workload::inserts) {
+            // There is room for twice the records.
+            total = total.or(Some(self.args.num.saturating_mul(INSERTING_OPS_PER_RECORD)));
+        }
+        Bound {
+            total,
+            duration: self.args.duration.filter(|_| self.is_timed()),
+        }
+    }
+
+    /// Does some of the load beforehand, where that is asked for and changes nothing.
+    fn warm_up(&self, task: &Task<'_>) -> Result<()> {
+        let Some(warm_up) = self.args.warm_up.filter(|_| self.load.only_reads()) else {
+            return Ok(());
+        };
+        let bound = match warm_up {
+            WarmUp::Ops(ops) => Bound {
+                total: Some(ops),
+                duration: None,
+            },
+            WarmUp::Seconds(seconds) => Bound {
+                total: None,
+                duration: Some(seconds),
+            },
+        };
+        let job = Self {
+            stream: mix(self.stream),
+            ..*self
+        };
+        job.work(task, &bound, &Gauge::of(self.threads())).map(drop)
+    }
+
     /// Does the load while a thread beside it watches.
-    fn measure(&self, contents: &Contents, requests: Option<&Requests<'_>>) -> Result<Done> {
-        let gauges = Gauge::of(self.args.threads);
+    fn measure(&self, task: &Task<'_>, bound: &Bound) -> Result<Done> {
+        let gauges = Gauge::of(self.threads());
         let watched = Watched {
             load: self.load.name(),
-            total: Some(self.total()),
-            duration: None,
+            total: bound.total,
+            duration: bound.duration,
         };
         let watcher = Watcher::new(self.engine, &gauges, watched, self.progress)?;
         let phase = Phase::default();
         thread::scope(|scope| {
             let watching = scope.spawn(|| watcher.run(&phase));
             let start = Instant::now();
-            let worked = self.work(contents, requests, &gauges).and_then(|tally| {
+            let worked = self.work(task, bound, &gauges).and_then(|tally| {
                 let seconds = start.elapsed().as_secs_f64();
                 phase.settle(watching.thread());
                 if !self.args.unsettled {
@@ -156,7 +268,7 @@ impl<E: Engine> Job<'_, E> {
             operations,
             found: tally.found,
             checksum: format!("{:016x}", tally.checksum),
-            repeatable: !contents.is_by_chance,
+            repeatable: self.is_repeatable(contents),
             write_amplification: per_given(written_bytes),
             io_amplification: per_given(written_bytes + read_bytes),
             block_reads,
@@ -189,13 +301,8 @@ impl<E: Engine> Job<'_, E> {
         })
     }
 
-    /// How many steps the load has.
-    fn total(&self) -> u64 {
-        self.load.operations(self.args.num, self.args.ops)
-    }
-
     /// The requests of a load on records, for whose inserts there is room then.
-    fn requests(&self, contents: &mut Contents) -> Result<Option<Requests<'_>>> {
+    fn requests(&self, contents: &mut Contents, bound: &Bound) -> Result<Option<Requests<'_>>> {
         let Some(records) = &mut contents.records else {
             return Ok(None);
         };
@@ -203,10 +310,13 @@ impl<E: Engine> Job<'_, E> {
             Some(workload) => {
                 let present = records.present();
                 let requests = Requests::new(self.data, workload, self.stream, present);
-                let inserts = requests.inserts(self.total());
+                let inserts = match bound.total {
+                    Some(total) => requests.inserts(total),
+                    None => 0,
+                };
                 (Some(requests), inserts)
             }
-            None if self.load == Load::YcsbLoad => (None, self.total()),
+            None if self.load == Load::YcsbLoad => (None, self.args.num),
             None => return Ok(None),
         };
         if records.present() + inserts > self.data.records_max() {
@@ -223,55 +333,93 @@ impl<E: Engine> Job<'_, E> {
     }
 
     /// Does the steps of the load.
-    fn work(
-        &self,
-        contents: &Contents,
-        requests: Option<&Requests<'_>>,
-        gauges: &[Gauge],
-    ) -> Result<Tally> {
-        let numbers = match contents.records {
-            Some(_) => self.data.records_max(),
-            None => self.data.num(),
-        };
-        let worker = Worker {
-            engine: self.engine,
-            data: self.data,
-            live: contents.live.as_ref(),
-            stream: self.stream,
-            generation: self.generation,
-            numbers,
-        };
-        let records = contents.records.as_ref().map(|records| RecordWorker {
-            engine: self.engine,
-            data: self.data,
-            records,
-        });
-        let total = self.total();
-        match (self.load, &records, requests) {
-            (Load::YcsbLoad, Some(records), _) => {
-                self.on_threads(gauges, |lane| records.load(lane))
+    fn work(&self, task: &Task<'_>, bound: &Bound, gauges: &[Gauge]) -> Result<Tally> {
+        let contents = task.contents;
+        let total = bound.total.unwrap_or(STEPS_MAX);
+        match self.load.work() {
+            Work::Store(chore) => self.on_threads(bound, gauges, |lane| self.chore(chore, lane)),
+            Work::Machine(machine) => {
+                let run = |lane: &Lane<'_>| machine::run(machine, self.data, lane);
+                self.on_threads(bound, gauges, run)
             }
-            (_, Some(records), Some(requests)) => {
-                self.on_threads(gauges, |lane| records.run(requests, lane))
+            Work::Replay => {
+                let path = self.args.trace.as_deref().unwrap_or(Path::new(""));
+                let run = |lane: &Lane<'_>| {
+                    replay::run(self.engine, self.data, &mut Trace::open(path)?, lane)
+                };
+                self.on_threads(bound, gauges, run)
             }
-            (Load::ReadWhileWriting, ..) => self.beside_a_writer(&worker, gauges),
-            (load, ..) => self.on_threads(gauges, |lane| worker.run(load, lane, total)),
+            Work::Insert | Work::Records(_) => {
+                let Some(records) = &contents.records else {
+                    return Ok(Tally::default());
+                };
+                let records = RecordWorker {
+                    engine: self.engine,
+                    data: self.data,
+                    records,
+                };
+                self.on_threads(bound, gauges, |lane| match task.requests {
+                    Some(requests) => records.run(requests, lane),
+                    None => records.load(lane),
+                })
+            }
+            _ => {
+                let worker = Worker {
+                    engine: self.engine,
+                    data: self.data,
+                    args: self.args,
+                    load: self.load,
+                    live: contents.live.as_ref(),
+                    stream: self.stream,
+                    generation: self.generation,
+                    numbers: match contents.records {
+                        Some(_) => self.data.records_max(),
+                        None => self.data.num(),
+                    },
+                    sizes_are_known: contents.sizes_are_known,
+                    mixture: task.mixture,
+                };
+                let work = || self.on_threads(bound, gauges, |lane| worker.run(lane, total));
+                match self.load.companion() {
+                    None => work(),
+                    Some(companion) => self.beside(companion, &worker, work),
+                }
+            }
         }
+    }
+
+    /// Does what is done once.
+    fn chore(&self, chore: Chore, lane: &Lane<'_>) -> Result<Tally> {
+        let kind = match chore {
+            Chore::Compact => Operation::Compact,
+            Chore::Flush => Operation::Flush,
+            Chore::Settle | Chore::Show => Operation::Settle,
+        };
+        lane.each(kind, |_, _| match chore {
+            Chore::Compact => self.engine.compact(),
+            Chore::Flush => self.engine.flush(),
+            Chore::Settle => self.engine.settle(),
+            Chore::Show => Ok(()),
+        })
     }
 
     /// Shares the steps of the load out to the threads, each with its gauge.
     fn on_threads(
         &self,
+        bound: &Bound,
         gauges: &[Gauge],
         work: impl Fn(&Lane<'_>) -> Result<Tally> + Sync,
     ) -> Result<Tally> {
-        let total = self.total();
+        let total = bound.total.unwrap_or(STEPS_MAX);
         let threads = gauges.len() as u64;
         let share = |thread: u64| total / threads * thread + (total % threads).min(thread);
+        let duration = bound.duration.map(Duration::from_secs_f64);
+        let deadline = duration.and_then(|duration| Instant::now().checked_add(duration));
+        let rate = self.args.rate_of(self.load, self.data);
         let lanes = (0..).zip(gauges).map(|(thread, gauge)| Lane {
             steps: share(thread)..share(thread + 1),
-            deadline: None,
-            rate: self.args.rate.map(|rate| rate as f64 / threads as f64),
+            deadline,
+            rate: rate.map(|rate| rate / threads as f64),
             gauge,
         });
         let work = &work;
@@ -285,14 +433,23 @@ impl<E: Engine> Job<'_, E> {
         })
     }
 
-    fn beside_a_writer(&self, worker: &Worker<'_, E>, gauges: &[Gauge]) -> Result<Tally> {
+    /// Does `work` while `companion` goes on beside it.
+    fn beside(
+        &self,
+        companion: Companion,
+        worker: &Worker<'_, E>,
+        work: impl FnOnce() -> Result<Tally>,
+    ) -> Result<Tally> {
         let stop = AtomicBool::new(false);
-        let total = self.total();
+        let rate = self.args.companion_rate(self.data);
         thread::scope(|scope| {
-            let writer = scope.spawn(|| worker.write_steadily(self.args.write_rate, &stop));
-            let tally = self.on_threads(gauges, |lane| worker.run(self.load, lane, total));
+            let beside = scope.spawn(|| match companion {
+                Companion::Writer => worker.write_steadily(rate, &stop),
+                Companion::Scanner => worker.scan_on(&stop),
+            });
+            let tally = work();
             stop.store(true, Ordering::Relaxed);
-            let written = joined(writer)?;
+            let written = joined(beside)?;
             let mut tally = tally?;
             tally.given_bytes += written.given_bytes;
             tally.born_bytes += written.born_bytes;

@@ -18,21 +18,27 @@ mod data;
 mod engine;
 mod garnering;
 mod gauge;
+pub mod host;
 mod job;
 mod load;
-pub mod machine;
+mod machine;
+mod mixgraph;
 mod pace;
 pub mod paper;
 mod permutation;
 mod process;
 mod progress;
+mod read_work;
 mod record_work;
 mod records;
+mod replay;
 mod report;
 mod run;
 mod series;
+mod sizes;
 mod stopwatch;
 mod tally;
+mod trace;
 mod windrow;
 mod work;
 mod ycsb;
@@ -40,19 +46,22 @@ mod zipf;
 
 pub use args::{
     BenchArgs, BlockSourceArg, CompressionArg, FilterAllocationArg, MediumInPlaceArg,
-    MediumOrderArg, PolicyArgs, PresetArg, parse_bytes,
+    MediumOrderArg, MixModel, MixgraphArgs, PolicyArgs, PresetArg, WarmUp, parse_bytes,
 };
-pub use data::{Checked, DataSet, Mix, ValueSizes};
+pub use data::{Checked, DataSet};
 pub use engine::{
-    Counters, Engine, LevelShape, MergeShape, Scan, StallShape, TrafficShape, ValuesApart,
+    Answer, Counters, Engine, Entry, LevelShape, MergeShape, Scan, StallShape, TrafficShape,
+    ValuesApart,
 };
 pub use garnering::{GarneringArgs, GarneringRow, garnering, garnering_header};
 pub use load::Load;
+pub(crate) use mixgraph::Mixture;
 pub use process::{ProcessIo, wait_until_quiet};
 pub use progress::{IntervalLines, Moment, Progress, Unseen};
-pub use report::{Report, header, row};
+pub use report::{Report, header, histogram, row};
 pub use run::{run, run_watched};
 pub use series::SeriesPoint;
+pub use sizes::{Mix, ValueSizes};
 pub use tally::{CurvePoint, Operation, OperationReport, Percentiles};
 pub use windrow::WindrowEngine;
 

@@ -1,51 +1,62 @@
-//! What a reader of figures wants to know of the machine that they are from.
+//! The loads of `db_bench` that measure the machine and not the store: hashes and compression of
+//! blocks.
 
-use std::fs;
-use std::thread;
+use std::hint::black_box;
 
-use serde::{Deserialize, Serialize};
+use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
+use windrow::{Error, Result};
+use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh32::xxh32;
+use xxhash_rust::xxh64::xxh64;
 
-/// A machine, as far as it tells of itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
-    /// Its processor's model.
-    pub processor: String,
-    /// Threads that can run at once.
-    pub cores: usize,
-    /// Bytes of memory.
-    pub memory_bytes: u64,
-    /// The operating system, with its version.
-    pub system: String,
-}
+use crate::DataSet;
+use crate::load::Machine;
+use crate::stopwatch::Lane;
+use crate::tally::{Operation, Tally};
 
-impl Machine {
-    /// The machine that this program runs on.
-    pub fn here() -> Self {
-        let unknown = || "unknown".to_owned();
-        let kibibytes = field("/proc/meminfo", "MemTotal")
-            .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
-        let release = line("/proc/sys/kernel/osrelease");
-        Self {
-            processor: field("/proc/cpuinfo", "model name").unwrap_or_else(unknown),
-            cores: thread::available_parallelism().map_or(1, usize::from),
-            memory_bytes: kibibytes.unwrap_or(0) << 10,
-            system: match release {
-                Some(release) => format!("{} {release}", std::env::consts::OS),
-                None => std::env::consts::OS.to_owned(),
-            },
+/// Bytes of a block.
+const BLOCK_BYTES: usize = 4 << 10;
+
+/// Does the part `lane` of a load on blocks.
+pub(crate) fn run(machine: Machine, data: &DataSet, lane: &Lane<'_>) -> Result<Tally> {
+    let block = data.block(BLOCK_BYTES);
+    match machine {
+        Machine::Hash32 => hash(lane, || u64::from(xxh32(black_box(block), 0))),
+        Machine::Hash64 => hash(lane, || xxh64(black_box(block), 0)),
+        Machine::Hash3 => hash(lane, || xxh3_64(black_box(block))),
+        Machine::Compress => {
+            let mut compressed = vec![0; get_maximum_output_size(block.len())];
+            lane.each(Operation::Compress, |_, tally| {
+                let bytes = compress_into(black_box(block), &mut compressed).map_err(refused)?;
+                tally.found += u64::from(bytes < block.len());
+                Ok(())
+            })
+        }
+        Machine::Decompress => {
+            let mut compressed = vec![0; get_maximum_output_size(block.len())];
+            let bytes = compress_into(block, &mut compressed).map_err(refused)?;
+            let mut restored = vec![0; block.len()];
+            lane.each(Operation::Decompress, |_, tally| {
+                decompress_into(black_box(&compressed[..bytes]), &mut restored).map_err(refused)?;
+                if restored != block {
+                    return Err(refused(
+                        "a block is not what it was before it was compressed",
+                    ));
+                }
+                tally.found += 1;
+                Ok(())
+            })
         }
     }
 }
 
-/// What stands behind the first `name:` in a file of such lines.
-fn field(path: &str, name: &str) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
-    text.lines().find_map(|line| {
-        let (before, after) = line.split_once(':')?;
-        (before.trim() == name).then(|| after.trim().to_owned())
+fn hash(lane: &Lane<'_>, hash: impl Fn() -> u64) -> Result<Tally> {
+    lane.each(Operation::Hash, |_, tally| {
+        tally.checksum = tally.checksum.wrapping_add(hash());
+        Ok(())
     })
 }
 
-fn line(path: &str) -> Option<String> {
-    Some(fs::read_to_string(path).ok()?.trim().to_owned())
+fn refused(error: impl std::fmt::Display) -> Error {
+    Error::corruption("LZ4", 0, error.to_string())
 }

@@ -27,7 +27,7 @@ impl<E: Engine> RecordWorker<'_, E> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut watch = Stopwatch::new(lane);
         for record in lane.steps.clone() {
-            if !watch.goes_on() {
+            if !watch.goes_on(1) {
                 break;
             }
             self.insert(record, &mut key, &mut value, &mut watch.tally)?;
@@ -41,7 +41,7 @@ impl<E: Engine> RecordWorker<'_, E> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut watch = Stopwatch::new(lane);
         for step in lane.steps.clone() {
-            if !watch.goes_on() {
+            if !watch.goes_on(1) {
                 break;
             }
             let tally = &mut watch.tally;

@@ -177,12 +177,33 @@ pub fn row(report: &Report) -> String {
             merges.merges, merges.seconds, merges.shortest_ms, merges.longest_ms
         ));
     }
+    if matches!(report.name.as_str(), "stats" | "levelstats") {
+        lines.extend(report.levels.iter().map(|level| {
+            format!(
+                "  level {}: {} files, {} segments, {} bytes of {}, {} entries",
+                level.level,
+                level.files,
+                level.segments,
+                level.bytes,
+                level.capacity,
+                level.entries
+            )
+        }));
+    }
     lines.extend(report.stalls_by_cause.iter().map(|stall| {
         format!(
             "  waits for {}: {} delays, {} stops, {:.3} s, longest {:.1} ms",
             stall.cause, stall.delays, stall.stops, stall.seconds, stall.longest_ms
         )
     }));
+    lines.join("\n")
+}
+
+/// The distribution of the latencies for people: a line for each point of the curve.
+pub fn histogram(report: &Report) -> String {
+    let line =
+        |point: &CurvePoint| format!("  {:>11.5} % {:>12.3} us", point.quantile * 100.0, point.us);
+    let lines: Vec<String> = report.latency_curve.iter().map(line).collect();
     lines.join("\n")
 }
 

@@ -35,11 +35,7 @@ pub fn run_watched<E: Engine>(
     mut each: impl FnMut(&Report) -> Result<()>,
 ) -> Result<()> {
     let data = args.data_set()?;
-    if args.loads.iter().any(|load| load.is_ycsb()) && !data.tells_generations() {
-        return Err(Error::invalid_argument(
-            "YCSB's loads need values of at least 8 bytes, which say which write they are of",
-        ));
-    }
+    args.check(&data)?;
     let temporary = match &args.db {
         Some(_) => None,
         None => Some(

@@ -32,7 +32,7 @@ impl Lane<'_> {
     ) -> Result<Tally> {
         let mut watch = Stopwatch::new(self);
         for step in self.steps.clone() {
-            if !watch.goes_on() {
+            if !watch.goes_on(1) {
                 break;
             }
             operation(step, &mut watch.tally)?;
@@ -63,13 +63,13 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// Waits until the next operation is due; whether there is time for it.
+    /// Waits until the next `operations` are due; whether there is time for them.
     #[inline]
-    pub(crate) fn goes_on(&mut self) -> bool {
+    pub(crate) fn goes_on(&mut self, operations: u64) -> bool {
         if self.deadline.is_some_and(|deadline| self.start >= deadline) {
             return false;
         }
-        self.pace.wait(&mut self.start);
+        self.pace.wait(&mut self.start, operations);
         true
     }
 

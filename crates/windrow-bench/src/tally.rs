@@ -31,11 +31,29 @@ pub enum Operation {
     Scan,
     /// A get and a write of the same record.
     ReadModifyWrite,
+    /// A get among several; the latency is its share.
+    MultiRead,
+    /// A write among several; the latency is its share.
+    BatchWrite,
+    /// The opening and closing of a scan.
+    Open,
+    /// A compaction of everything.
+    Compact,
+    /// A flush.
+    Flush,
+    /// A wait for background work.
+    Settle,
+    /// The hash of a block.
+    Hash,
+    /// The compression of a block.
+    Compress,
+    /// The decompression of a block.
+    Decompress,
 }
 
 impl Operation {
     /// Every kind, in the order of their numbers.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 18] = [
         Self::Read,
         Self::Write,
         Self::Delete,
@@ -45,6 +63,15 @@ impl Operation {
         Self::Insert,
         Self::Scan,
         Self::ReadModifyWrite,
+        Self::MultiRead,
+        Self::BatchWrite,
+        Self::Open,
+        Self::Compact,
+        Self::Flush,
+        Self::Settle,
+        Self::Hash,
+        Self::Compress,
+        Self::Decompress,
     ];
 
     /// The name in reports.
@@ -59,6 +86,15 @@ impl Operation {
             Self::Insert => "insert",
             Self::Scan => "scan",
             Self::ReadModifyWrite => "read-modify-write",
+            Self::MultiRead => "multi-read",
+            Self::BatchWrite => "batch-write",
+            Self::Open => "open",
+            Self::Compact => "compact",
+            Self::Flush => "flush",
+            Self::Settle => "settle",
+            Self::Hash => "hash",
+            Self::Compress => "compress",
+            Self::Decompress => "decompress",
         }
     }
 }

@@ -10,7 +10,7 @@ use windrow::{ErrorKind, Result, limits};
 
 use crate::{
     BenchArgs, DataSet, GarneringArgs, Load, MergeShape, Mix, Operation, Report, ValueSizes,
-    WindrowEngine, garnering, garnering_header, header, parse_bytes, row, run,
+    WindrowEngine, garnering, garnering_header, header, histogram, parse_bytes, row, run,
 };
 
 #[derive(Parser)]
@@ -237,39 +237,232 @@ fn names_are_those_of_the_command_line() {
 
 #[test]
 fn every_load_runs_and_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    let lines = "a put 100\na get\nb get\na scan 3\na put 5\na get\na delete\na get\n";
+    std::fs::write(&trace, lines).unwrap();
     let names: Vec<_> = Load::value_variants().iter().map(|l| l.name()).collect();
-    let line = format!("{} --num 2000 --ops 300 --write-rate 1000", names.join(","));
+    let trace = trace.display();
+    let line = format!(
+        "{} --num 2000 --ops 300 --write-rate 1000 --trace {trace}",
+        names.join(",")
+    );
     let reports = reports(&line);
     assert_eq!(reports.len(), names.len());
     for report in &reports {
-        let expected = match report.name.as_str() {
-            "fillseq" | "fillrandom" | "ycsb-load" => 2000,
+        let name = report.name.as_str();
+        let expected = match name {
+            "fillsync" | "fill100K" => 2,
+            "stats" | "levelstats" => 0,
+            "compact" | "flush" | "waitforcompaction" | "readrandomsmall" => 1,
+            "replay" => 8,
+            _ if name.starts_with("fill") || name == "ycsb-load" => 2000,
             _ => 300,
         };
-        assert_eq!(report.ops, expected, "{}", report.name);
+        // What deleteseq and deleterandom have left of the walks' entries.
+        if !matches!(name, "readseq" | "readreverse" | "readtocache") {
+            assert_eq!(report.ops, expected, "{name}");
+        }
         let latency = &report.latency;
         assert!(latency.max_us >= latency.p999_us && latency.p95_us >= latency.p50_us);
         let sum: u64 = report.operations.iter().map(|kind| kind.ops).sum();
-        assert_eq!(sum, report.ops, "{}", report.name);
+        assert_eq!(sum, report.ops, "{name}");
         assert!(report.block_reads_per_op.is_some() && report.disk_bytes > 0);
-        check_measures(report);
+        if report.ops > 0 {
+            check_measures(report);
+        }
         let columns = header().split("  ").filter(|name| !name.is_empty()).count();
-        assert!(columns > 5 && row(report).starts_with(&report.name));
+        assert!(columns > 5 && row(report).starts_with(name));
     }
-    let named = |name| reports.iter().find(|r| r.name == name).unwrap();
-    assert_eq!(named("readmissing").found, 0);
-    assert_eq!(named("readmissing").runs_per_seek, None);
-    // All is in one table, and a scan begins with a seek.
-    assert_eq!(named("seek10").runs_per_seek, Some(1.0));
-    assert!((100..300).contains(&named("readrandom").found));
+    let of = |name| named(&reports, name);
+    assert_eq!(of("readmissing").found, 0);
+    assert_eq!(of("readmissing").runs_per_seek, None);
+    assert_eq!(of("replay").found, 3);
+    assert!(row(of("levelstats")).contains("level 0"));
     // The log and the table that it becomes, though all fits into one memtable.
-    assert!(named("fillrandom").write_amplification >= 1.5);
+    assert!(of("fillrandom").write_amplification >= 1.5);
     assert!(
-        named("fillrandom")
+        of("fillrandom")
             .levels
             .iter()
             .any(|level| level.entries > 0)
     );
+}
+
+#[test]
+fn reads_find_what_the_fills_wrote() {
+    let reads = "readrandom,readhot,multireadrandom,seekrandom,seek10,fwdrange,revrange,readseq,\
+                 readreverse,readtocache";
+    for (fill, found) in [
+        ("fillseq", 200),
+        ("fillbatch", 200),
+        ("filluniquerandom", 200),
+    ] {
+        let line = format!("{fill},{reads} --num 2000 --reads 200 --batch-size 7");
+        let reports = reports(&line);
+        for report in &reports[1..] {
+            let expected = if report.name == "readtocache" {
+                2000
+            } else {
+                found
+            };
+            assert_eq!(report.found, expected, "{fill} {}", report.name);
+            assert!(report.repeatable);
+        }
+        // All is in one table, and a scan begins with a seek.
+        assert_eq!(named(&reports, "seek10").runs_per_seek, Some(1.0));
+    }
+    let reports = reports(&format!("fillrandom,{reads} --num 2000 --reads 200"));
+    assert!((100..160).contains(&named(&reports, "readrandom").found));
+}
+
+fn named<'a>(reports: &'a [Report], name: &str) -> &'a Report {
+    reports.iter().find(|report| report.name == name).unwrap()
+}
+
+#[test]
+fn walks_of_either_way_meet_the_same_entries() {
+    for threads in [1, 3] {
+        let line = format!("fillrandom,readseq,readreverse --num 3000 --threads {threads}");
+        let reports = reports(&line);
+        assert_eq!(reports[1].checksum, reports[2].checksum);
+        assert!(reports[1].found == reports[2].found && reports[1].found > 1500);
+    }
+}
+
+#[test]
+fn batches_write_what_single_writes_write() {
+    let checksum = |fill: &str, batch: u32| {
+        let line = format!("{fill},readseq --num 2500 --threads 2 --batch-size {batch}");
+        let reports = reports(&line);
+        assert_eq!(reports[0].ops, 2500);
+        assert_eq!(reports[0].live_bytes, Some(2500 * 116));
+        reports[1].checksum.clone()
+    };
+    let expected = checksum("fillseq", 1);
+    assert_eq!(checksum("fillseq", 64), expected);
+    assert_eq!(checksum("fillbatch", 1), expected);
+}
+
+#[test]
+fn values_grow_by_appending() {
+    let reports = reports("fillseq,appendrandom,readseq --num 20 --ops 400 --value-size 50");
+    // Each of them has had its 50 bytes twenty times.
+    let (written, first) = (reports[1].written_bytes, reports[0].written_bytes);
+    assert!(written > 5 * first, "{written} {first}");
+    assert_eq!(reports[2].found, 20);
+}
+
+#[test]
+fn large_values_are_read_back() {
+    let reports = reports("fill100K,readseq,overwrite,readseq --num 5000");
+    assert_eq!(reports[0].ops, 5);
+    assert!(reports[0].live_bytes.unwrap() >= 3 * 100_000);
+    assert!((1..=5).contains(&reports[1].found) && reports[3].found > 2500);
+}
+
+#[test]
+fn loads_end_by_the_clock() {
+    let loads = "fillrandom,readrandom,ycsb-load,ycsb-d";
+    let reports = reports(&format!("{loads} --num 500 --duration 0.05"));
+    for report in &reports {
+        assert!(report.ops > 0, "{}", report.name);
+        let is_timed = report.name != "ycsb-load";
+        assert_eq!(
+            report.repeatable,
+            report.name == "ycsb-load",
+            "{}",
+            report.name
+        );
+        assert!(!is_timed || report.ops != 500);
+    }
+    // An insertion needs room: that of as many records again.
+    assert!(reports[3].ops <= 20 * 500);
+    // Whichever is over first.
+    let bounded = self::reports("fillseq,readrandom --num 500 --duration 3600 --reads 70");
+    assert_eq!((bounded[0].ops, bounded[1].ops), (500, 70));
+}
+
+#[test]
+fn a_warm_up_is_not_counted() {
+    let line = "fillseq,readrandom,readseq,overwrite --num 500 --ops 100";
+    let cold = reports(line);
+    for warm_up in ["--warm-up 400", "--warm_up 0.01s"] {
+        let warm = reports(&format!("{line} {warm_up}"));
+        for (warm, cold) in warm.iter().zip(&cold) {
+            assert_eq!((warm.ops, &warm.checksum), (cold.ops, &cold.checksum));
+        }
+    }
+}
+
+#[test]
+fn flags_of_db_bench_are_understood() {
+    let args = args(
+        "fillseq --num=10 --value_size=50 --key_size=20 --threads=2 --duration=5 --batch_size=3 \
+         --seek_nexts=7 --reverse_iterator=true --use_existing_db=0 --histogram=1 --db /tmp/x \
+         --benchmark_write_rate_limit=1700 --stats_interval_seconds=2 --readwritepercent=40 --sync=0 \
+         --keyrange_dist_b=-2.5 --mix_get_ratio=0.5",
+    );
+    assert_eq!((args.value_size, args.key_size), (Some(50), Some(20)));
+    assert_eq!((args.batch_size, args.seek_nexts), (3, Some(7)));
+    assert!(args.reverse_iterator && !args.use_existing_db && args.histogram && !args.sync);
+    assert_eq!(args.read_write_percent, 40);
+    assert_eq!(args.mixgraph.keyrange_dist_b, Some(-2.5));
+    let data = args.data_set().unwrap();
+    // 1700 bytes a second are 25 entries of 70 bytes, rounded up.
+    assert_eq!(args.companion_rate(&data), 25);
+    assert!(args.rate_of(Load::Overwrite, &data).unwrap() < 24.3);
+    assert_eq!(args.rate_of(Load::ReadRandom, &data), None);
+    assert_eq!(self::args("fill100K,fill100k").loads, [Load::Fill100K; 2]);
+}
+
+#[test]
+fn contradictions_are_refused() {
+    for (line, says) in [
+        ("fillseq --use-existing-db --db /nowhere", "existing store"),
+        ("replay", "--trace"),
+        ("compress --compression zstd", "LZ4"),
+        ("fillseq,mixgraph --num 10", "ranges"),
+    ] {
+        let error = try_reports(&args(line)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{line}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    assert!(try_reports(&args("replay --trace /nowhere/trace")).is_err());
+}
+
+#[test]
+fn a_bad_line_ends_a_replay() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.txt");
+    std::fs::write(&trace, "a put 10\na get\na frobnicate 1\n").unwrap();
+    let error = try_reports(&args(&format!("replay --trace {}", trace.display()))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("line 3"), "{error}");
+}
+
+#[test]
+fn mixgraph_does_its_share_of_each() {
+    let reports = reports("fillrandom,mixgraph,mixgraph,readseq --num 3000 --ops 3000");
+    let kinds: Vec<_> = reports[1]
+        .operations
+        .iter()
+        .map(|kind| kind.operation)
+        .collect();
+    assert_eq!(kinds, [Operation::Read, Operation::Write, Operation::Seek]);
+    let reads = reports[1].operations[0].ops;
+    assert!((2400..2600).contains(&reads), "{reads}");
+    assert!(reports.iter().all(|report| report.repeatable));
+    // What is hot stays hot, and is found once it was written.
+    assert!(reports[2].found > reports[1].found);
+}
+
+#[test]
+fn histograms_have_a_line_for_each_point() {
+    let reports = reports("fillseq --num 100");
+    let lines = histogram(&reports[0]);
+    assert_eq!(lines.lines().count(), reports[0].latency_curve.len());
+    assert!(lines.contains("100.00000 %"));
 }
 
 /// What every report holds, whatever the load.

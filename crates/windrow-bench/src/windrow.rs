@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use windrow::{Cursor, Db, Event, Keyspace, Result};
+use windrow::{Batch, Cursor, Db, Durability, Event, Keyspace, Result};
 
 use crate::{
-    BenchArgs, Counters, Engine, LevelShape, MergeShape, Scan, StallShape, TrafficShape,
-    ValuesApart,
+    Answer, BenchArgs, Counters, Engine, Entry, LevelShape, MergeShape, Scan, StallShape,
+    TrafficShape, ValuesApart,
 };
 
 /// Windrow with one keyspace.
@@ -57,12 +57,33 @@ impl Engine for WindrowEngine {
         self.keyspace.insert(key, value)
     }
 
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.keyspace.insert_with(key, value, Durability::Sync)
+    }
+
+    fn put_batch(&self, entries: &[Entry]) -> Result<()> {
+        let mut batch = Batch::new();
+        for entry in entries {
+            batch.insert(&self.keyspace, &entry.key, &entry.value)?;
+        }
+        self.db.write(&batch)
+    }
+
     fn delete(&self, key: &[u8]) -> Result<()> {
         self.keyspace.remove(key)
     }
 
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         self.keyspace.get_into(key, value)
+    }
+
+    fn multi_get(&self, keys: &[Vec<u8>], answers: &mut [Answer]) -> Result<()> {
+        let found = self.keyspace.multi_get(keys)?;
+        for (answer, found) in answers.iter_mut().zip(found) {
+            answer.is_found = found.is_some();
+            answer.value = found.unwrap_or_default();
+        }
+        Ok(())
     }
 
     fn scan(&self) -> Result<CursorScan> {
@@ -72,6 +93,15 @@ impl Engine for WindrowEngine {
     fn settle(&self) -> Result<()> {
         self.db.flush()?;
         self.db.wait_idle()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.db.flush()
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.db.flush()?;
+        self.keyspace.compact_range::<&[u8]>(..)
     }
 
     fn counters(&self) -> Result<Counters> {
@@ -230,6 +260,15 @@ impl Scan for CursorScan {
     #[inline]
     fn next(&mut self) -> Result<bool> {
         self.0.next()
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<bool> {
+        self.0.prev()
+    }
+
+    fn seek_to_last(&mut self) -> Result<bool> {
+        self.0.seek_to_last()
     }
 
     #[inline]

@@ -1,25 +1,36 @@
-//! The inner loops of the loads of `db_bench`: what one thread does. Nothing here allocates per
-//! operation.
+//! The inner loops of the loads of `db_bench` that write: what one thread does, and what all of them
+//! share with those that read. Nothing here allocates per operation.
+//!
+//! A key is noted as there once its write is done, and as gone before its removal begins. So a read
+//! that finds it noted beforehand must find the key, whoever writes meanwhile.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use windrow::Result;
+use windrow::{Error, Result};
 
 use crate::contents::LiveSet;
+use crate::load::{Keys, Work};
+use crate::permutation::Permutation;
 use crate::stopwatch::{Lane, Stopwatch};
 use crate::tally::{Operation, Tally};
-use crate::{DataSet, Engine, Load, Scan};
+use crate::{BenchArgs, DataSet, Engine, Entry, Load, Mixture};
 
-/// Steps of a walk that share one reading of the clock: a step takes about as long as that.
-const WALK_STEPS: u64 = 64;
+/// Bytes of the values of fill100K.
+const LARGE_VALUE_BYTES: usize = 100_000;
+/// Values that loads append to grow to about this.
+const APPENDED_BYTES_MAX: usize = 1 << 20;
+/// Entries in a batch of fillbatch.
+const FILL_BATCH: u64 = 1000;
 
 /// One thread of a load.
 #[derive(Debug)]
 pub(crate) struct Worker<'a, E> {
     pub(crate) engine: &'a E,
     pub(crate) data: &'a DataSet,
+    pub(crate) args: &'a BenchArgs,
+    pub(crate) load: Load,
     /// The keys that are there, where the run knows them.
     pub(crate) live: Option<&'a LiveSet>,
     /// Names the random stream of this load.
@@ -28,64 +39,218 @@ pub(crate) struct Worker<'a, E> {
     pub(crate) generation: u16,
     /// The numbers in the keys of the store are below this.
     pub(crate) numbers: u64,
+    /// All values have sizes of the data set.
+    pub(crate) sizes_are_known: bool,
+    /// What mixgraph does, where that is the load.
+    pub(crate) mixture: Option<&'a Mixture>,
+}
+
+/// Room for a key and a value.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
 }
 
 impl<E: Engine> Worker<'_, E> {
-    /// Does the part `lane` of the `total` steps of `load`.
-    pub(crate) fn run(&self, load: Load, lane: &Lane<'_>, total: u64) -> Result<Tally> {
-        match load {
-            Load::FillSeq => self.write(lane, |step| step),
-            Load::FillRandom | Load::Overwrite => self.write(lane, |step| self.random(step)),
-            Load::DeleteRandom => self.delete(lane),
-            Load::ReadRandom | Load::ReadWhileWriting => self.read(lane, DataSet::key),
-            Load::ReadMissing => self.read(lane, DataSet::missing_key),
-            Load::ReadSeq => self.walk(lane, total),
-            Load::SeekRandom => self.seek(lane, 0),
-            Load::Seek10 => self.seek(lane, 10),
-            Load::Seek100 => self.seek(lane, 100),
-            // These work on records, not on indexes.
-            Load::YcsbLoad
-            | Load::YcsbA
-            | Load::YcsbB
-            | Load::YcsbC
-            | Load::YcsbD
-            | Load::YcsbE
-            | Load::YcsbF => Ok(Tally::default()),
+    /// Does the part `lane` of the `total` steps of the load.
+    pub(crate) fn run(&self, lane: &Lane<'_>, total: u64) -> Result<Tally> {
+        match self.load.work() {
+            Work::Write(keys) => self.write(lane, keys),
+            Work::Update => self.update(lane),
+            Work::Append => self.append(lane),
+            Work::Delete(keys) => self.delete(lane, keys),
+            Work::Read(keys) => self.read(lane, keys),
+            Work::MultiRead => self.multi_read(lane),
+            Work::ReadOrWrite => self.read_or_write(lane),
+            Work::Walk(way) => self.walk(lane, total, way),
+            Work::Open => self.open(lane),
+            Work::Seek(nexts, way) => self.seek(lane, nexts, way),
+            Work::MixGraph => match self.mixture {
+                Some(mixture) => self.mix(lane, mixture),
+                None => Ok(Tally::default()),
+            },
+            // These are done elsewhere.
+            Work::Replay | Work::Insert | Work::Records(_) | Work::Store(_) | Work::Machine(_) => {
+                Ok(Tally::default())
+            }
         }
     }
 
-    fn random(&self, step: u64) -> u64 {
-        self.data.random_index(self.stream, step)
+    /// The index that a step picks at random.
+    #[inline]
+    pub(crate) fn random(&self, step: u64) -> u64 {
+        let bound = self.load.indexes(self.data.num());
+        self.data.random_below(self.stream, step, bound)
     }
 
-    fn write(&self, lane: &Lane<'_>, index: impl Fn(u64) -> u64) -> Result<Tally> {
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        lane.each(Operation::Write, |step, tally| {
-            self.put(index(step), &mut key, &mut value, tally)
-        })
+    /// Whether the key of `index` must be found; absent where that is not known.
+    #[inline]
+    pub(crate) fn is_there(&self, index: u64) -> Option<bool> {
+        self.live.map(|live| live.contains(index))
     }
 
-    fn put(
+    /// Checks that a key was found as it must be that was there, or not, when the read began.
+    #[inline]
+    pub(crate) fn check_found(&self, key: &[u8], was: Option<bool>, is_found: bool) -> Result<()> {
+        match was {
+            Some(true) if !is_found => Err(wrong(key, "is not found")),
+            Some(false) if is_found && !self.load.reads_beside_writes() => {
+                Err(wrong(key, "is found, and was never written or was deleted"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks a value and adds it to the checksum.
+    #[inline]
+    pub(crate) fn account(&self, key: &[u8], value: &[u8], tally: &mut Tally) -> Result<()> {
+        let checked = if self.sizes_are_known {
+            self.data.check(key, value)?
+        } else {
+            self.data.check_bytes(key, value)?
+        };
+        tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+        Ok(())
+    }
+
+    /// Gets the key of `index`.
+    #[inline]
+    pub(crate) fn get(&self, index: u64, room: &mut Room, tally: &mut Tally) -> Result<bool> {
+        self.data.key(index, &mut room.key);
+        let was = self.is_there(index);
+        let is_found = self.engine.get(&room.key, &mut room.value)?;
+        self.check_found(&room.key, was, is_found)?;
+        if is_found {
+            self.account(&room.key, &room.value, tally)?;
+            tally.found += 1;
+        }
+        Ok(is_found)
+    }
+
+    /// Writes the key of `index`, with a value of `size` bytes or of one of the data set's sizes.
+    #[inline]
+    pub(crate) fn put(
         &self,
         index: u64,
-        key: &mut Vec<u8>,
-        value: &mut Vec<u8>,
+        size: Option<usize>,
+        room: &mut Room,
         tally: &mut Tally,
     ) -> Result<()> {
+        let Room { key, value } = room;
+        self.make(index, size, key, value);
+        if self.load == Load::FillSync {
+            self.engine.put_synced(key, value)?;
+        } else {
+            self.engine.put(key, value)?;
+        }
+        self.note(index, key.len() + value.len(), tally);
+        Ok(())
+    }
+
+    /// Makes the key of `index`, and the value that this load gives to it.
+    #[inline]
+    fn make(&self, index: u64, size: Option<usize>, key: &mut Vec<u8>, value: &mut Vec<u8>) {
         self.data.key(index, key);
-        self.data.value(key, self.generation, value);
-        let bytes = key.len() + value.len();
+        let size = size.unwrap_or_else(|| match self.load {
+            Load::Fill100K => LARGE_VALUE_BYTES,
+            _ => self.data.value_size(key, self.generation),
+        });
+        self.data.value_of_size(key, self.generation, size, value);
+    }
+
+    /// Notes that the key of `index` is written.
+    #[inline]
+    fn note(&self, index: u64, bytes: usize, tally: &mut Tally) {
         tally.given_bytes += bytes as u64;
         if self.live.is_some_and(|live| live.insert(index)) {
             tally.born_bytes += bytes as u64;
         }
-        self.engine.put(key, value)
     }
 
-    fn delete(&self, lane: &Lane<'_>) -> Result<Tally> {
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        lane.each(Operation::Delete, |step, tally| {
+    fn write(&self, lane: &Lane<'_>, keys: Keys) -> Result<Tally> {
+        let shuffle = Permutation::new(self.data.num(), self.stream);
+        let pick = |step| match keys {
+            Keys::InOrder => step,
+            Keys::Shuffled => shuffle.forward(step),
+            _ => self.random(step),
+        };
+        let batch = match self.load {
+            Load::FillBatch => FILL_BATCH,
+            Load::FillSync => 1,
+            _ => self.args.batch_size,
+        };
+        if batch > 1 {
+            return self.write_batches(lane, batch, pick);
+        }
+        let mut room = Room::default();
+        lane.each(Operation::Write, |step, tally| {
+            self.put(pick(step), None, &mut room, tally)
+        })
+    }
+
+    fn write_batches(
+        &self,
+        lane: &Lane<'_>,
+        batch: u64,
+        pick: impl Fn(u64) -> u64,
+    ) -> Result<Tally> {
+        let mut entries: Vec<Entry> = (0..batch).map(|_| Entry::default()).collect();
+        let mut steps = lane.steps.clone();
+        let mut watch = Stopwatch::new(lane);
+        while watch.goes_on(batch) {
+            let first = steps.start;
+            let mut filled = 0;
+            for (entry, step) in entries.iter_mut().zip(steps.by_ref()) {
+                self.make(pick(step), None, &mut entry.key, &mut entry.value);
+                filled += 1;
+            }
+            if filled == 0 {
+                break;
+            }
+            let entries = &entries[..filled];
+            self.engine.put_batch(entries)?;
+            for (entry, step) in entries.iter().zip(first..) {
+                let bytes = entry.key.len() + entry.value.len();
+                self.note(pick(step), bytes, &mut watch.tally);
+            }
+            watch.done(Operation::BatchWrite, filled as u64)?;
+        }
+        Ok(watch.tally)
+    }
+
+    fn update(&self, lane: &Lane<'_>) -> Result<Tally> {
+        let mut room = Room::default();
+        lane.each(Operation::ReadModifyWrite, |step, tally| {
             let index = self.random(step);
+            self.get(index, &mut room, tally)?;
+            self.put(index, None, &mut room, tally)
+        })
+    }
+
+    fn append(&self, lane: &Lane<'_>) -> Result<Tally> {
+        let mut room = Room::default();
+        lane.each(Operation::ReadModifyWrite, |step, tally| {
+            let index = self.random(step);
+            let is_found = self.get(index, &mut room, tally)?;
+            let before = if is_found { room.value.len() } else { 0 };
+            let more = self.data.value_size(&room.key, self.generation);
+            let size = if before < APPENDED_BYTES_MAX {
+                before + more
+            } else {
+                more
+            };
+            self.put(index, Some(size), &mut room, tally)
+        })
+    }
+
+    fn delete(&self, lane: &Lane<'_>, keys: Keys) -> Result<Tally> {
+        let Room { mut key, mut value } = Room::default();
+        lane.each(Operation::Delete, |step, tally| {
+            let index = match keys {
+                Keys::InOrder => step % self.data.num(),
+                _ => self.random(step),
+            };
             self.data.key(index, &mut key);
             tally.given_bytes += key.len() as u64;
             if self.live.is_some_and(|live| live.remove(index)) {
@@ -96,102 +261,51 @@ impl<E: Engine> Worker<'_, E> {
         })
     }
 
-    fn read(
-        &self,
-        lane: &Lane<'_>,
-        make_key: impl Fn(&DataSet, u64, &mut Vec<u8>),
-    ) -> Result<Tally> {
-        let (mut key, mut value) = (Vec::new(), Vec::new());
-        lane.each(Operation::Read, |step, tally| {
-            make_key(self.data, self.random(step), &mut key);
-            if self.engine.get(&key, &mut value)? {
-                self.account(&key, &value, tally)?;
-                tally.found += 1;
-            }
-            Ok(())
-        })
-    }
-
-    fn seek(&self, lane: &Lane<'_>, nexts: u32) -> Result<Tally> {
-        let mut key = Vec::new();
-        let mut scan = self.engine.scan()?;
-        lane.each(Operation::Seek, |step, tally| {
-            self.data.key(self.random(step), &mut key);
-            let mut valid = scan.seek(&key)?;
-            if valid && scan.key() == key {
-                tally.found += 1;
-            }
-            for _ in 0..nexts {
-                if !valid {
-                    break;
-                }
-                self.account(scan.key(), scan.value()?, tally)?;
-                valid = scan.next()?;
-            }
-            if valid {
-                self.account(scan.key(), scan.value()?, tally)?;
-            }
-            Ok(())
-        })
-    }
-
-    /// Walks over at most `steps` entries. Each thread has its own part of the key space, found by
-    /// the place of its steps among the `total`; the last one goes on to the end.
-    fn walk(&self, lane: &Lane<'_>, total: u64) -> Result<Tally> {
-        let steps = &lane.steps;
-        let boundary = |step: u64| {
-            let share = u128::from(self.numbers) * u128::from(step) / u128::from(total.max(1));
-            u64::try_from(share).unwrap_or(u64::MAX)
-        };
-        let (mut first, mut last) = (Vec::new(), Vec::new());
-        self.data.key(boundary(steps.start), &mut first);
-        self.data.key(boundary(steps.end), &mut last);
-        let bounded = steps.end < total;
-        let wanted = steps.end - steps.start;
-
+    /// Reads a key, or writes it, by the share that is asked for.
+    fn read_or_write(&self, lane: &Lane<'_>) -> Result<Tally> {
+        let mut room = Room::default();
         let mut watch = Stopwatch::new(lane);
-        let mut untimed = 0;
-        let mut scan = self.engine.scan()?;
-        let mut valid = scan.seek(&first)?;
-        while valid && watch.tally.found < wanted && !(bounded && scan.key() >= last.as_slice()) {
-            self.account(scan.key(), scan.value()?, &mut watch.tally)?;
-            watch.tally.found += 1;
-            untimed += 1;
-            if untimed == WALK_STEPS {
-                watch.done(Operation::Step, untimed)?;
-                untimed = 0;
+        for step in lane.steps.clone() {
+            if !watch.goes_on(1) {
+                break;
             }
-            valid = scan.next()?;
-        }
-        if untimed > 0 {
-            watch.done(Operation::Step, untimed)?;
+            let mut draws = self.data.draws(self.stream, step);
+            let index = draws.below(self.data.num());
+            let kind = if draws.below(100) < self.args.read_write_percent {
+                self.get(index, &mut room, &mut watch.tally)?;
+                Operation::Read
+            } else {
+                self.put(index, None, &mut room, &mut watch.tally)?;
+                Operation::Write
+            };
+            watch.done(kind, 1)?;
         }
         Ok(watch.tally)
     }
 
-    fn account(&self, key: &[u8], value: &[u8], tally: &mut Tally) -> Result<()> {
-        let checked = self.data.check(key, value)?;
-        tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
-        Ok(())
-    }
-
     /// Writes random keys at `rate` per second until `stop`.
     pub(crate) fn write_steadily(&self, rate: u64, stop: &AtomicBool) -> Result<Tally> {
-        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut room = Room::default();
         let mut tally = Tally::default();
         let mut written = 0;
         let start = Instant::now();
-        // Steps far from those of the readers, who share the stream.
-        let base = 1 << 40;
+        // Not the picks of the readers.
+        let stream = !self.stream;
         while !stop.load(Ordering::Relaxed) {
             let due = start.elapsed().as_micros() * u128::from(rate) / 1_000_000;
             while u128::from(written) < due && !stop.load(Ordering::Relaxed) {
-                let index = self.random(base + written);
-                self.put(index, &mut key, &mut value, &mut tally)?;
+                let index = self.data.random_index(stream, written);
+                self.put(index, None, &mut room, &mut tally)?;
                 written += 1;
             }
             thread::sleep(Duration::from_micros(500));
         }
         Ok(tally)
     }
+}
+
+#[cold]
+pub(crate) fn wrong(key: &[u8], what: &str) -> Error {
+    let message = format!("the key {} {what}", key.escape_ascii());
+    Error::corruption("the store", 0, message)
 }

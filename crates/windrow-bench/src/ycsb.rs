@@ -68,6 +68,11 @@ impl Workload {
         self != Self::C
     }
 
+    /// Whether the workload inserts records.
+    pub(crate) fn inserts(self) -> bool {
+        self.inserts > 0
+    }
+
     fn pick(self, draws: &mut Draws) -> Operation {
         let mut rest = draws.below(100);
         for (share, operation) in [

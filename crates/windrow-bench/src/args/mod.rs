@@ -1,29 +1,39 @@
 //! The command-line arguments of every program that runs loads.
 
+mod mixgraph;
 mod policy;
 mod values;
 
 use std::path::PathBuf;
 
 use clap::Args;
-use windrow::{BlockSource, Durability, Options, Result};
+use clap::builder::BoolishValueParser;
+use windrow::{BlockSource, Durability, Error, Options, Result};
 
+pub use self::mixgraph::{MixModel, MixgraphArgs};
 pub use self::policy::PolicyArgs;
 use self::policy::set;
 pub use self::values::{
     BlockSourceArg, CompressionArg, FilterAllocationArg, MediumInPlaceArg, MediumOrderArg,
-    PresetArg, parse_bytes,
+    PresetArg, WarmUp, parse_bytes,
 };
+use self::values::{parse_seconds, parse_warm_up};
+use crate::trace::Trace;
 use crate::{DataSet, Load, Mix, ValueSizes};
 
 /// Defaults of the arguments that always have a value.
 const NUM: u64 = 1_000_000;
 const THREADS: u64 = 1;
 const WRITE_RATE: u64 = 20_000;
+const READ_WRITE_PERCENT: u64 = 90;
 pub(crate) const SEED: u64 = 1;
 
 /// What to run, on how much data, with which settings.
 #[derive(Debug, Clone, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of its own on the command line"
+)]
 pub struct BenchArgs {
     /// Loads to run, in this order, with commas between them. The fills start from an empty
     /// store; every other load uses what the loads before it left
@@ -40,18 +50,45 @@ pub struct BenchArgs {
           value_parser = clap::value_parser!(u64).range(1..))]
     pub num: u64,
 
-    /// Operations of each load that is not a fill [default: N for writes and readseq, N/10 for
+    /// Operations of each load that is not a fill [default: N for writes and walks, N/10 for
     /// gets and YCSB's loads, N/50 for seeks and ycsb-e]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub ops: Option<u64>,
 
+    /// Operations of each load that reads, or reads and writes; goes before --ops
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub reads: Option<u64>,
+
+    /// Operations of each load that writes, fills among them; goes before --ops
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub writes: Option<u64>,
+
+    /// Operations of each load that deletes; goes before --ops
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub deletes: Option<u64>,
+
+    /// Seconds of each load of random operations, in place of a number of operations; with both,
+    /// whichever is over first. Fills of each key, walks and deleteseq go to their end
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub duration: Option<f64>,
+
+    /// What each load that only reads does beforehand and does not count: a number of
+    /// operations, or of seconds with an s behind it
+    #[arg(long, alias = "warm_up", value_name = "OPS|SECONDS", value_parser = parse_warm_up)]
+    pub warm_up: Option<WarmUp>,
+
     /// Bytes of a key: a decimal number of up to 16 digits, then zeros [default: 16, or 24 with
     /// YCSB's loads or a mix]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, alias = "key_size", value_name = "BYTES")]
     pub key_size: Option<usize>,
 
     /// Bytes of a value; half of them can be compressed away [default: 100]
-    #[arg(long, value_name = "BYTES", conflicts_with = "mix")]
+    #[arg(
+        long,
+        alias = "value_size",
+        value_name = "BYTES",
+        conflicts_with = "mix"
+    )]
     pub value_size: Option<usize>,
 
     /// Sizes of values, in place of one: small ones of 9, medium ones of 104 and large ones of 1004
@@ -80,23 +117,68 @@ pub struct BenchArgs {
     pub block_source: Option<BlockSourceArg>,
 
     /// Sync the log before each write is acknowledged
-    #[arg(long)]
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", value_name = "BOOL", hide_default_value = true,
+          hide_possible_values = true, value_parser = BoolishValueParser::new(),
+          action = clap::ArgAction::Set)]
     pub sync: bool,
+
+    /// Entries that the loads of single writes and multireadrandom put into a batch; fillbatch always
+    /// takes 1000
+    #[arg(long, alias = "batch_size", value_name = "N", default_value_t = 1,
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub batch_size: u64,
+
+    /// Steps behind each seek [default: 0, or 10 in fwdrange and revrange]
+    #[arg(long, alias = "seek_nexts", value_name = "N")]
+    pub seek_nexts: Option<u32>,
+
+    /// Take the steps behind a seek backwards
+    #[arg(long, alias = "reverse_iterator", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", value_name = "BOOL", hide_default_value = true,
+          hide_possible_values = true, value_parser = BoolishValueParser::new(),
+          action = clap::ArgAction::Set)]
+    pub reverse_iterator: bool,
+
+    /// Percent of gets in readrandomwriterandom
+    #[arg(long, aliases = ["read_write_percent", "readwritepercent"], value_name = "PERCENT",
+          default_value_t = READ_WRITE_PERCENT, value_parser = clap::value_parser!(u64).range(0..=100))]
+    pub read_write_percent: u64,
+
+    /// The trace that replay plays: an operation a line, `KEY OPERATION SIZE`, plain or compressed
+    /// (gzip, zstd, LZ4)
+    #[arg(long, alias = "trace_file", value_name = "FILE")]
+    pub trace: Option<PathBuf>,
 
     /// Threads that share the operations of each load
     #[arg(long, value_name = "T", default_value_t = THREADS,
           value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
 
-    /// Operations per second of each load but readseq, all threads together, without the writer of
-    /// readwhilewriting [default: as many as can be done]
+    /// Operations per second of each load but walks, all threads together, without the writer beside
+    /// them [default: as many as can be done]
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u64).range(1..))]
     pub rate: Option<u64>,
 
-    /// Writes per second beside the readers of readwhilewriting
+    /// Writes per second of the one writer beside the readers of the loads while writing
     #[arg(long, value_name = "R", default_value_t = WRITE_RATE,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub write_rate: u64,
+
+    /// Bytes of keys and values that loads write in a second, the writer beside readers too
+    #[arg(long, alias = "benchmark_write_rate_limit", value_name = "BYTES", value_parser = parse_bytes)]
+    pub benchmark_write_rate_limit: Option<u64>,
+
+    /// Print how latencies are distributed below each line of the table
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", value_name = "BOOL", hide_default_value = true,
+          hide_possible_values = true, value_parser = BoolishValueParser::new(),
+          action = clap::ArgAction::Set)]
+    pub histogram: bool,
+
+    /// Print a line to standard error every so many seconds
+    #[arg(long, alias = "stats_interval_seconds", value_name = "SECONDS", value_parser = parse_seconds)]
+    pub stats_interval_seconds: Option<f64>,
 
     /// Begin each load while the background work of the one before goes on; what that moves counts for
     /// the load beside which it moves
@@ -112,6 +194,17 @@ pub struct BenchArgs {
     /// anything but a store [default: a temporary folder, removed at the end]
     #[arg(long, value_name = "DIR")]
     pub db: Option<PathBuf>,
+
+    /// Refuse fills, so that the store of --db stays what it is
+    #[arg(long, alias = "use_existing_db", requires = "db", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", value_name = "BOOL", hide_default_value = true,
+          hide_possible_values = true, value_parser = BoolishValueParser::new(),
+          action = clap::ArgAction::Set)]
+    pub use_existing_db: bool,
+
+    /// The parameters of mixgraph
+    #[command(flatten)]
+    pub mixgraph: MixgraphArgs,
 }
 
 impl BenchArgs {
@@ -121,6 +214,11 @@ impl BenchArgs {
             loads,
             num: NUM,
             ops: None,
+            reads: None,
+            writes: None,
+            deletes: None,
+            duration: None,
+            warm_up: None,
             key_size: None,
             value_size: None,
             mix: None,
@@ -130,13 +228,80 @@ impl BenchArgs {
             compression: CompressionArg::None,
             block_source: None,
             sync: false,
+            batch_size: 1,
+            seek_nexts: None,
+            reverse_iterator: false,
+            read_write_percent: READ_WRITE_PERCENT,
+            trace: None,
             threads: THREADS,
             rate: None,
             write_rate: WRITE_RATE,
+            benchmark_write_rate_limit: None,
+            histogram: false,
+            stats_interval_seconds: None,
             unsettled: false,
             seed: SEED,
             db: None,
+            use_existing_db: false,
+            mixgraph: MixgraphArgs::default(),
         }
+    }
+
+    /// Checks what the loads need beside each other.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that says what is missing or contradictory.
+    pub(crate) fn check(&self, data: &DataSet) -> Result<()> {
+        let refuse = |message: String| Err(Error::invalid_argument(message));
+        for load in &self.loads {
+            let name = load.name();
+            if load.is_ycsb() && !data.tells_generations() {
+                return refuse(format!(
+                    "{name} needs values of at least 8 bytes, which say which write they are of"
+                ));
+            }
+            if load.is_fill() && self.use_existing_db {
+                return refuse(format!("{name} would remove the existing store"));
+            }
+            match &self.trace {
+                None if *load == Load::Replay => {
+                    return refuse("replay needs --trace FILE".to_owned());
+                }
+                Some(path) if *load == Load::Replay => drop(Trace::open(path)?),
+                _ => {}
+            }
+            if *load == Load::Compress && self.compression == CompressionArg::Zstd {
+                return refuse("compress measures LZ4 only".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Operations per second of `load`, at most.
+    pub(crate) fn rate_of(&self, load: Load, data: &DataSet) -> Option<f64> {
+        let rate = self.rate.map(|rate| rate as f64);
+        let writes = self.write_limit(data).filter(|_| load.changes());
+        match (rate, writes) {
+            (Some(rate), Some(writes)) => Some(rate.min(writes)),
+            (rate, writes) => rate.or(writes),
+        }
+    }
+
+    /// Writes per second of the writer beside readers.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rate of writes is no huge number"
+    )]
+    pub(crate) fn companion_rate(&self, data: &DataSet) -> u64 {
+        self.write_limit(data)
+            .map_or(self.write_rate, |rate| rate.ceil() as u64)
+    }
+
+    /// Entries per second that are as many bytes as may be written.
+    fn write_limit(&self, data: &DataSet) -> Option<f64> {
+        let bytes = self.benchmark_write_rate_limit.filter(|&bytes| bytes > 0)?;
+        Some(bytes as f64 / data.entry_bytes().max(1) as f64)
     }
 
     /// The keys and values for these arguments.

@@ -126,6 +126,39 @@ impl From<BlockSourceArg> for BlockSource {
     }
 }
 
+/// What is done before a load and not counted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum WarmUp {
+    /// So many operations.
+    Ops(u64),
+    /// So many seconds.
+    Seconds(f64),
+}
+
+/// Reads a number of seconds above 0.
+pub(crate) fn parse_seconds(text: &str) -> Result<f64, String> {
+    // More than a century is a mistake.
+    const SECONDS_MAX: f64 = 4e9;
+    let digits = text.strip_suffix('s').unwrap_or(text);
+    match digits.parse() {
+        Ok(seconds) if seconds > 0.0 && seconds < SECONDS_MAX => Ok(seconds),
+        _ => Err("expected a number of seconds above 0, such as 60 or 0.5".to_owned()),
+    }
+}
+
+/// Reads a number of operations, or of seconds with an s behind it.
+pub(crate) fn parse_warm_up(text: &str) -> Result<WarmUp, String> {
+    if text.ends_with('s') {
+        return parse_seconds(text).map(WarmUp::Seconds);
+    }
+    match text.parse() {
+        Ok(ops) if ops > 0 => Ok(WarmUp::Ops(ops)),
+        _ => Err(
+            "expected a number of operations such as 10000, or of seconds such as 5s".to_owned(),
+        ),
+    }
+}
+
 /// Reads a number of bytes: digits, then optionally K, M, G or T for powers of 1024.
 ///
 /// # Errors

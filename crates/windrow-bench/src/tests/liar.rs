@@ -22,6 +22,9 @@ enum Lie {
     LosesAnUpdate,
     LosesARecord,
     MixesUpValues,
+    KeepsWhatIsDeleted,
+    CutsValues,
+    TurnsScansAround,
 }
 
 /// An engine in memory that lies.
@@ -34,6 +37,7 @@ impl Liar {
     /// Runs `line` on it.
     fn run(lie: Lie, line: &str) -> Result<()> {
         let open = |folder: &Path| {
+            fs::create_dir_all(folder).unwrap();
             fs::write(folder.join(Self::MARKER), "").unwrap();
             let entries = Mutex::default();
             Ok(Self { entries, lie })
@@ -56,6 +60,18 @@ impl LiarScan<'_> {
     }
 }
 
+impl LiarScan<'_> {
+    fn move_back(&mut self, to: Bound<&[u8]>) -> bool {
+        let entries = self.0.entries.lock().unwrap();
+        let last = entries.range::<[u8], _>((Bound::Unbounded, to)).next_back();
+        let Some((key, value)) = last else {
+            return false;
+        };
+        (self.1, self.2) = (key.clone(), value.clone());
+        true
+    }
+}
+
 impl Scan for LiarScan<'_> {
     fn seek(&mut self, key: &[u8]) -> Result<bool> {
         Ok(self.move_to(Bound::Included(key)))
@@ -63,7 +79,19 @@ impl Scan for LiarScan<'_> {
 
     fn next(&mut self) -> Result<bool> {
         let key = self.1.clone();
+        if self.0.lie == Lie::TurnsScansAround {
+            return Ok(self.move_back(Bound::Excluded(&key)));
+        }
         Ok(self.move_to(Bound::Excluded(&key)))
+    }
+
+    fn prev(&mut self) -> Result<bool> {
+        let key = self.1.clone();
+        Ok(self.move_back(Bound::Excluded(&key)))
+    }
+
+    fn seek_to_last(&mut self) -> Result<bool> {
+        Ok(self.move_back(Bound::Unbounded))
     }
 
     fn key(&self) -> &[u8] {
@@ -90,6 +118,7 @@ impl Engine for Liar {
         }
         let value = match entries.last_entry() {
             Some(other) if self.lie == Lie::MixesUpValues => other.get().clone(),
+            _ if self.lie == Lie::CutsValues => value[..value.len() / 2].to_vec(),
             _ => value.to_vec(),
         };
         entries.insert(key.to_vec(), value);
@@ -97,7 +126,9 @@ impl Engine for Liar {
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
-        self.entries.lock().unwrap().remove(key);
+        if self.lie != Lie::KeepsWhatIsDeleted {
+            self.entries.lock().unwrap().remove(key);
+        }
         Ok(())
     }
 
@@ -112,7 +143,15 @@ impl Engine for Liar {
         Ok(LiarScan(self, Vec::new(), Vec::new()))
     }
 
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put(key, value)
+    }
+
     fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<()> {
         Ok(())
     }
 
@@ -144,6 +183,101 @@ fn a_wrong_answer_fails_the_run() {
             if let Err(error) = outcome {
                 assert_eq!(error.kind(), ErrorKind::Corruption, "{load}: {error}");
             }
+        }
+    }
+}
+
+#[test]
+fn every_read_of_indexes_is_checked() {
+    // Each key is written before, so that none may be missing.
+    let read = |load: &str| {
+        format!(
+            "fillseq,deleteseq,{load} --num 100 --deletes 20 --reads 300 --writes 100 --batch-size 3"
+        )
+    };
+    let mix = "mixgraph --keyrange-num 10 --mix-put-ratio 0.1 --mix-seek-ratio 0.4";
+    let scans = [
+        "readseq",
+        "readtocache",
+        "seek10",
+        "fwdrange",
+        "fwdrangewhilewriting",
+        "readwhilescanning",
+    ];
+    for load in [
+        "readrandom",
+        "readhot --num 1000",
+        "multireadrandom",
+        "multireadwhilewriting",
+        "readwhilewriting",
+        "readwhilescanning",
+        "readrandomwriterandom",
+        "updaterandom",
+        "appendrandom",
+        "seekrandom",
+        "seekrandomwhilewriting",
+        "seek10",
+        "seek100",
+        "fwdrange",
+        "revrange",
+        "fwdrangewhilewriting",
+        "revrangewhilewriting",
+        "readseq",
+        "readreverse",
+        "readtocache",
+        mix,
+    ] {
+        let line = match load {
+            "readhot --num 1000" => {
+                "fillseq,deleteseq,readhot --num 1000 --deletes 5 --reads 300".to_owned()
+            }
+            _ => read(load),
+        };
+        Liar::run(Lie::None, &line).unwrap();
+        for lie in [Lie::LosesARecord, Lie::MixesUpValues, Lie::CutsValues] {
+            let error = Liar::run(lie, &line).expect_err(load);
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{load}: {error}");
+        }
+        // Beside a writer, what is found may have been written anew.
+        let is_shared = load.contains("writ") && !load.contains("scan") || load == mix;
+        let writes = matches!(load, "updaterandom" | "appendrandom");
+        if !is_shared && !writes {
+            let error = Liar::run(Lie::KeepsWhatIsDeleted, &line).expect_err(load);
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{load}: {error}");
+        }
+        if scans.contains(&load) || load == mix {
+            let error = Liar::run(Lie::TurnsScansAround, &line).expect_err(load);
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{load}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_replay_checks_what_it_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    let line = format!("replay --trace {}", trace.display());
+    let long = (0..60).map(|key| format!("k{key:02} put 9\n"));
+    let lost = format!("{}k00 get\n", long.collect::<String>());
+    for (lines, lies) in [
+        (
+            "a put 50\na put 50\na get\n",
+            vec![Lie::LosesAnUpdate, Lie::CutsValues],
+        ),
+        ("a put 50\nb put 50\nb get\n", vec![Lie::CutsValues]),
+        ("b put 50\na put 50\na get\n", vec![Lie::MixesUpValues]),
+        ("a put 50\na delete\na get\n", vec![Lie::KeepsWhatIsDeleted]),
+        (
+            "a put 50\nb put 50\nc put 50\nb scan 9\n",
+            vec![Lie::TurnsScansAround],
+        ),
+        (lost.as_str(), vec![Lie::LosesARecord]),
+    ] {
+        fs::write(&trace, lines).unwrap();
+        Liar::run(Lie::None, &line).unwrap();
+        for lie in lies {
+            let error = Liar::run(lie, &line).expect_err(lines);
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{lines}: {error}");
         }
     }
 }

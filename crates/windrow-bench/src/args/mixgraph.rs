@@ -1,0 +1,101 @@
+//! The parameters of mixgraph on the command line, named as in `db_bench`.
+
+use clap::{Args, ValueEnum};
+
+/// Gets, puts and scans, and how keys, sizes and lengths are distributed.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Parameters of mixgraph")]
+pub struct MixgraphArgs {
+    /// Named set of parameters for the keys to start from
+    #[arg(long, value_enum, default_value_t)]
+    pub mix_model: MixModel,
+
+    /// Share of gets [default: 0.83]
+    #[arg(long, alias = "mix_get_ratio", value_name = "SHARE")]
+    pub mix_get_ratio: Option<f64>,
+
+    /// Share of puts [default: 0.14]
+    #[arg(long, alias = "mix_put_ratio", value_name = "SHARE")]
+    pub mix_put_ratio: Option<f64>,
+
+    /// Share of seeks, each with a scan [default: 0.03]
+    #[arg(long, alias = "mix_seek_ratio", value_name = "SHARE")]
+    pub mix_seek_ratio: Option<f64>,
+
+    /// Heat of the range x: a of a e^(bx) + c e^(dx) [default: 14.18]
+    #[arg(long, alias = "keyrange_dist_a", allow_hyphen_values = true)]
+    pub keyrange_dist_a: Option<f64>,
+
+    /// The same: b [default: -2.917]
+    #[arg(long, alias = "keyrange_dist_b", allow_hyphen_values = true)]
+    pub keyrange_dist_b: Option<f64>,
+
+    /// The same: c [default: 0.0164]
+    #[arg(long, alias = "keyrange_dist_c", allow_hyphen_values = true)]
+    pub keyrange_dist_c: Option<f64>,
+
+    /// The same: d [default: -0.08082]
+    #[arg(long, alias = "keyrange_dist_d", allow_hyphen_values = true)]
+    pub keyrange_dist_d: Option<f64>,
+
+    /// Ranges of keys [default: 30]
+    #[arg(long, alias = "keyrange_num", value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub keyrange_num: Option<u64>,
+
+    /// Share of the x hottest keys of a range: a of a x^b [default: 0.002312]
+    #[arg(long, alias = "key_dist_a")]
+    pub key_dist_a: Option<f64>,
+
+    /// The same: b [default: 0.3467]
+    #[arg(long, alias = "key_dist_b")]
+    pub key_dist_b: Option<f64>,
+
+    /// Sizes of values: theta of a generalised Pareto distribution [default: 0]
+    #[arg(long, alias = "value_theta")]
+    pub value_theta: Option<f64>,
+
+    /// The same: k [default: 0.2615]
+    #[arg(long, alias = "value_k", allow_hyphen_values = true)]
+    pub value_k: Option<f64>,
+
+    /// The same: sigma [default: 25.45]
+    #[arg(long, alias = "value_sigma")]
+    pub value_sigma: Option<f64>,
+
+    /// Lengths of scans: theta of a generalised Pareto distribution [default: 0]
+    #[arg(long, alias = "iter_theta")]
+    pub iter_theta: Option<f64>,
+
+    /// The same: k [default: 2.517]
+    #[arg(long, alias = "iter_k", allow_hyphen_values = true)]
+    pub iter_k: Option<f64>,
+
+    /// The same: sigma [default: 14.236]
+    #[arg(long, alias = "iter_sigma")]
+    pub iter_sigma: Option<f64>,
+
+    /// Longest scan; longer draws begin anew from nothing [default: 10000]
+    #[arg(long, alias = "mix_max_scan_len", value_name = "N",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub mix_max_scan_len: Option<u64>,
+
+    /// Largest value; larger draws begin anew from nothing [default: 1024]
+    #[arg(long, alias = "mix_max_value_size", value_name = "BYTES",
+          value_parser = clap::value_parser!(u64).range(10..))]
+    pub mix_max_value_size: Option<u64>,
+}
+
+/// The models of Facebook's paper, from the coarsest to the finest.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub enum MixModel {
+    /// All keys alike
+    AllRandom,
+    /// Hot keys, anywhere
+    AllDist,
+    /// Hot ranges of keys
+    PrefixRandom,
+    /// Hot keys within hot ranges
+    #[default]
+    PrefixDist,
+}

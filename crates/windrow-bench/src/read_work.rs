@@ -1,0 +1,293 @@
+//! The inner loops of the loads of `db_bench` that read. Nothing here allocates per operation but what
+//! the engine does.
+//!
+//! Every value is checked, every key that a read must find or must not find, and the order of every
+//! step.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use windrow::Result;
+
+use crate::load::{Keys, Way};
+use crate::stopwatch::{Lane, Stopwatch};
+use crate::tally::{Operation, Tally};
+use crate::work::{Room, Worker, wrong};
+use crate::{Answer, DataSet, Engine, Scan};
+
+/// Steps of a walk that share one reading of the clock: a step takes about as long as that.
+const WALK_STEPS: u64 = 64;
+/// Steps behind a seek of the ranges of `db_bench`'s scripts.
+const RANGE_STEPS: u32 = 10;
+
+/// Sees that the keys of a walk come in order.
+#[derive(Debug, Default)]
+pub(crate) struct InOrder(Vec<u8>);
+
+impl InOrder {
+    /// Notes that the walk stands on `key`.
+    #[inline]
+    pub(crate) fn begin(&mut self, key: &[u8]) {
+        self.0.clear();
+        self.0.extend_from_slice(key);
+    }
+
+    /// Checks that the walk went on to `key`.
+    #[inline]
+    pub(crate) fn step(&mut self, key: &[u8], way: Way) -> Result<()> {
+        let is_in_order = match way {
+            Way::Forward => self.0.as_slice() < key,
+            Way::Backward => self.0.as_slice() > key,
+        };
+        self.begin(key);
+        if is_in_order {
+            Ok(())
+        } else {
+            Err(wrong(key, "is out of order"))
+        }
+    }
+}
+
+/// Takes a step.
+#[inline]
+fn step(scan: &mut impl Scan, way: Way) -> Result<bool> {
+    match way {
+        Way::Forward => scan.next(),
+        Way::Backward => scan.prev(),
+    }
+}
+
+impl<E: Engine> Worker<'_, E> {
+    pub(crate) fn read(&self, lane: &Lane<'_>, keys: Keys) -> Result<Tally> {
+        let mut room = Room::default();
+        if keys == Keys::Missing {
+            return lane.each(Operation::Read, |step, _| {
+                self.data.missing_key(self.random(step), &mut room.key);
+                if self.engine.get(&room.key, &mut room.value)? {
+                    return Err(wrong(&room.key, "is found, and was never written"));
+                }
+                Ok(())
+            });
+        }
+        lane.each(Operation::Read, |step, tally| {
+            self.get(self.random(step), &mut room, tally).map(drop)
+        })
+    }
+
+    pub(crate) fn multi_read(&self, lane: &Lane<'_>) -> Result<Tally> {
+        let batch = self.args.batch_size;
+        let places = usize::try_from(batch).unwrap_or(usize::MAX);
+        let mut keys = vec![Vec::new(); places];
+        let mut known = vec![None; places];
+        let mut answers = vec![Answer::default(); places];
+        let mut steps = lane.steps.clone();
+        let mut watch = Stopwatch::new(lane);
+        while watch.goes_on(batch) {
+            let mut filled = 0;
+            for ((key, was), step) in keys.iter_mut().zip(&mut known).zip(steps.by_ref()) {
+                let index = self.random(step);
+                self.data.key(index, key);
+                *was = self.is_there(index);
+                filled += 1;
+            }
+            if filled == 0 {
+                break;
+            }
+            let (keys, answers) = (&keys[..filled], &mut answers[..filled]);
+            self.engine.multi_get(keys, answers)?;
+            for ((key, was), answer) in keys.iter().zip(&known).zip(answers) {
+                self.check_found(key, *was, answer.is_found)?;
+                if answer.is_found {
+                    self.account(key, &answer.value, &mut watch.tally)?;
+                    watch.tally.found += 1;
+                }
+            }
+            watch.done(Operation::MultiRead, filled as u64)?;
+        }
+        Ok(watch.tally)
+    }
+
+    /// Opens scans. Most engines do nothing for one before it is moved.
+    pub(crate) fn open(&self, lane: &Lane<'_>) -> Result<Tally> {
+        lane.each(Operation::Open, |_, _| self.engine.scan().map(drop))
+    }
+
+    pub(crate) fn seek(
+        &self,
+        lane: &Lane<'_>,
+        nexts: Option<u32>,
+        way: Option<Way>,
+    ) -> Result<Tally> {
+        let default = if way.is_some() { RANGE_STEPS } else { 0 };
+        let nexts = nexts.or(self.args.seek_nexts).unwrap_or(default);
+        let way = way.unwrap_or(if self.args.reverse_iterator {
+            Way::Backward
+        } else {
+            Way::Forward
+        });
+        let (mut key, mut order) = (Vec::new(), InOrder::default());
+        // Beside a writer, a scan that stays open would keep what it stands on.
+        let mut kept = None;
+        lane.each(Operation::Seek, |step, tally| {
+            let index = self.random(step);
+            self.data.key(index, &mut key);
+            // What is there before the scan is opened must be in it.
+            let was = self.is_there(index);
+            let scan = match &mut kept {
+                Some(scan) if !self.load.reads_beside_writes() => scan,
+                kept => kept.insert(self.engine.scan()?),
+            };
+            self.range(scan, &key, was, (nexts.into(), way), &mut order, tally)
+        })
+    }
+
+    /// Opens a scan, seeks the key of `index`, and takes some steps from there.
+    pub(crate) fn scan_from(
+        &self,
+        index: u64,
+        nexts: u64,
+        key: &mut Vec<u8>,
+        order: &mut InOrder,
+        tally: &mut Tally,
+    ) -> Result<()> {
+        self.data.key(index, key);
+        let was = self.is_there(index);
+        let mut scan = self.engine.scan()?;
+        self.range(&mut scan, key, was, (nexts, Way::Forward), order, tally)
+    }
+
+    /// Seeks `key`, which was there or not, and takes some steps from there.
+    fn range(
+        &self,
+        scan: &mut E::Scan<'_>,
+        key: &[u8],
+        was: Option<bool>,
+        (nexts, way): (u64, Way),
+        order: &mut InOrder,
+        tally: &mut Tally,
+    ) -> Result<()> {
+        let mut valid = scan.seek(key)?;
+        let is_found = valid && scan.key() == key;
+        self.check_found(key, was, is_found)?;
+        if is_found {
+            tally.found += 1;
+        }
+        if valid {
+            if scan.key() < key {
+                return Err(wrong(scan.key(), "is before what was sought"));
+            }
+            order.begin(scan.key());
+        }
+        for _ in 0..nexts {
+            if !valid {
+                break;
+            }
+            self.account(scan.key(), scan.value()?, tally)?;
+            valid = step(scan, way)?;
+            if valid {
+                order.step(scan.key(), way)?;
+            }
+        }
+        if valid {
+            self.account(scan.key(), scan.value()?, tally)?;
+        }
+        Ok(())
+    }
+
+    /// Walks over at most the steps of `lane`. Each thread has its own part of the key space, found by
+    /// the place of its steps among the `total`; the outermost ones go on to the end.
+    pub(crate) fn walk(&self, lane: &Lane<'_>, total: u64, way: Way) -> Result<Tally> {
+        let steps = &lane.steps;
+        let boundary = |step: u64| {
+            let share = u128::from(self.numbers) * u128::from(step) / u128::from(total.max(1));
+            u64::try_from(share).unwrap_or(u64::MAX)
+        };
+        let part = boundary(steps.start)..boundary(steps.end);
+        let (mut first, mut last) = (Vec::new(), Vec::new());
+        self.data.key(part.start, &mut first);
+        self.data.key(part.end, &mut last);
+        let is_last = steps.end == total;
+        let wanted = steps.end - steps.start;
+
+        let mut watch = Stopwatch::new(lane);
+        let mut order = InOrder::default();
+        let mut untimed = 0;
+        let mut scan = self.engine.scan()?;
+        let mut valid = match way {
+            Way::Forward => scan.seek(&first)?,
+            // The entry before the first of the next part, or the last of all.
+            Way::Backward if !is_last && scan.seek(&last)? => scan.prev()?,
+            Way::Backward => scan.seek_to_last()?,
+        };
+        if valid {
+            order.begin(scan.key());
+        }
+        while valid && watch.tally.found < wanted {
+            let is_inside = match way {
+                Way::Forward => is_last || scan.key() < last.as_slice(),
+                Way::Backward => steps.start == 0 || scan.key() >= first.as_slice(),
+            };
+            if !is_inside {
+                break;
+            }
+            self.account(scan.key(), scan.value()?, &mut watch.tally)?;
+            watch.tally.found += 1;
+            untimed += 1;
+            if untimed == WALK_STEPS {
+                watch.done(Operation::Step, untimed)?;
+                untimed = 0;
+            }
+            valid = step(&mut scan, way)?;
+            if valid {
+                order.step(scan.key(), way)?;
+            }
+        }
+        if untimed > 0 {
+            watch.done(Operation::Step, untimed)?;
+        }
+        self.check_count(part, wanted, watch.tally.found)?;
+        Ok(watch.tally)
+    }
+
+    /// Checks that a walk over the indexes `part` met all of them that are there, or as many as were
+    /// `wanted`.
+    fn check_count(&self, part: std::ops::Range<u64>, wanted: u64, found: u64) -> Result<()> {
+        let Some(live) = self.live else {
+            return Ok(());
+        };
+        let expected = live.count(part).min(wanted);
+        if found == expected {
+            Ok(())
+        } else {
+            let message = format!("a walk met {found} entries of {expected}");
+            Err(windrow::Error::corruption("the store", 0, message))
+        }
+    }
+
+    /// Walks the store over and over until `stop`.
+    pub(crate) fn scan_on(&self, stop: &AtomicBool) -> Result<Tally> {
+        let mut tally = Tally::default();
+        let mut order = InOrder::default();
+        let mut first = Vec::new();
+        DataSet::key(self.data, 0, &mut first);
+        while !stop.load(Ordering::Relaxed) {
+            let mut met = 0;
+            let mut scan = self.engine.scan()?;
+            let mut valid = scan.seek(&first)?;
+            if valid {
+                order.begin(scan.key());
+            }
+            while valid && !stop.load(Ordering::Relaxed) {
+                self.account(scan.key(), scan.value()?, &mut tally)?;
+                met += 1;
+                valid = scan.next()?;
+                if valid {
+                    order.step(scan.key(), Way::Forward)?;
+                }
+            }
+            if !valid {
+                self.check_count(0..self.data.num(), u64::MAX, met)?;
+            }
+        }
+        Ok(tally)
+    }
+}

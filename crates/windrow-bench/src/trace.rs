@@ -1,0 +1,180 @@
+//! Trace files: an operation a line, `KEY OPERATION SIZE`, in this order, with spaces, tabs or commas
+//! between them.
+//!
+//! A key is any bytes but these and the end of a line. Operations are `get`, `put`, `delete`, `scan`
+//! and `seek`, in any case. The size is that of a put's value in bytes, or the steps of a scan; gets
+//! and deletions need none. Empty lines and those that begin with # are passed over.
+//!
+//! A file may be compressed by gzip, zstd or LZ4; how, its first bytes tell. It is read as it is
+//! played, a line at a time, and never held in memory.
+
+use std::fmt::Display;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+use lz4_flex::frame::FrameDecoder;
+use ruzstd::decoding::StreamingDecoder;
+use windrow::{Error, Result, limits};
+
+/// Bytes of the longest line: the longest key, and room for the rest.
+const LINE_BYTES_MAX: u64 = limits::KEY_BYTES_MAX as u64 + 64;
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// What a line asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    Get,
+    /// A value of so many bytes.
+    Put(usize),
+    Delete,
+    /// So many steps.
+    Scan(u64),
+}
+
+/// A trace file that is being read.
+pub(crate) struct Trace {
+    path: PathBuf,
+    lines: Box<dyn BufRead + Send>,
+    line: Vec<u8>,
+    number: u64,
+}
+
+impl Trace {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    /// `Io` where it cannot be read.
+    #[expect(clippy::disallowed_types, reason = "a trace is no file of a store")]
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let file = fs::File::open(path).map_err(|error| Error::io("open", path, error))?;
+        let reader = BufReader::with_capacity(BUFFER_BYTES, file);
+        Self::of(path, reader).map_err(|error| Error::io("read", path, error))
+    }
+
+    /// A trace out of `reader`; the path is for messages.
+    fn of(path: &Path, mut reader: impl BufRead + Send + 'static) -> io::Result<Self> {
+        let start = reader.fill_buf()?;
+        let lines: Box<dyn BufRead + Send> = if start.starts_with(&[0x1f, 0x8b]) {
+            buffered(MultiGzDecoder::new(reader))
+        } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+            buffered(StreamingDecoder::new(reader).map_err(io::Error::other)?)
+        } else if start.starts_with(&[0x04, 0x22, 0x4d, 0x18]) {
+            buffered(FrameDecoder::new(reader))
+        } else {
+            Box::new(reader)
+        };
+        Ok(Self {
+            path: path.to_owned(),
+            lines,
+            line: Vec::new(),
+            number: 0,
+        })
+    }
+
+    /// The next operation and its key; `None` at the end.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that names the line for one that is no operation; `Io`.
+    pub(crate) fn next(&mut self) -> Result<Option<(Asked, &[u8])>> {
+        loop {
+            self.line.clear();
+            self.number += 1;
+            let mut line = self.lines.by_ref().take(LINE_BYTES_MAX);
+            let read = line.read_until(b'\n', &mut self.line);
+            let read = read.map_err(|error| Error::io("read", &self.path, error))?;
+            if read == 0 {
+                return Ok(None);
+            }
+            if self.line.last() != Some(&b'\n') && read as u64 == LINE_BYTES_MAX {
+                return Err(self.refused("is longer than any key"));
+            }
+            let is_content = |byte: &u8| !is_between(*byte);
+            if self.line.iter().any(is_content) && !self.line.starts_with(b"#") {
+                break;
+            }
+        }
+        match parse(&self.line) {
+            Ok((asked, key)) => Ok(Some((asked, &self.line[key]))),
+            Err(fault) => Err(self.refused(fault)),
+        }
+    }
+
+    #[cold]
+    fn refused(&self, fault: impl Display) -> Error {
+        let path = self.path.display();
+        Error::invalid_argument(format!("{path}, line {}: {fault}", self.number))
+    }
+}
+
+impl std::fmt::Debug for Trace {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Trace")
+            .field("path", &self.path)
+            .field("number", &self.number)
+            .finish_non_exhaustive()
+    }
+}
+
+fn buffered(reader: impl Read + Send + 'static) -> Box<dyn BufRead + Send> {
+    Box::new(BufReader::with_capacity(BUFFER_BYTES, reader))
+}
+
+/// Whether a byte stands between the parts of a line.
+fn is_between(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b',' | b'\r' | b'\n')
+}
+
+/// The operation of a line, and where in it the key is.
+fn parse(line: &[u8]) -> std::result::Result<(Asked, std::ops::Range<usize>), String> {
+    let mut parts = line
+        .split(|&byte| is_between(byte))
+        .scan(0, |start, part| {
+            let range = *start..*start + part.len();
+            *start = range.end + 1;
+            Some((range, part))
+        })
+        .filter(|(_, part)| !part.is_empty());
+    let (Some((place, key)), Some((_, operation))) = (parts.next(), parts.next()) else {
+        return Err("expected a key, an operation and a size".to_owned());
+    };
+    let size = parts.next().map(|(_, size)| number(size)).transpose()?;
+    if let Some((_, more)) = parts.next() {
+        return Err(format!(
+            "does not end behind the size, but has {}",
+            more.escape_ascii()
+        ));
+    }
+    if key.len() > limits::KEY_BYTES_MAX {
+        return Err(format!("has a key of {} bytes", key.len()));
+    }
+    let needed = || size.ok_or_else(|| "lacks the size".to_owned());
+    let asked = match operation.to_ascii_lowercase().as_slice() {
+        b"get" => Asked::Get,
+        b"delete" => Asked::Delete,
+        b"put" => match usize::try_from(needed()?) {
+            Ok(size) if size <= limits::VALUE_BYTES_MAX => Asked::Put(size),
+            _ => return Err("has a value that is larger than the limit".to_owned()),
+        },
+        b"scan" | b"seek" => Asked::Scan(needed()?),
+        _ => {
+            return Err(format!(
+                "has the operation {}, which is none of get, put, delete, scan and seek",
+                operation.escape_ascii()
+            ));
+        }
+    };
+    Ok((asked, place))
+}
+
+fn number(text: &[u8]) -> std::result::Result<u64, String> {
+    let number = std::str::from_utf8(text)
+        .ok()
+        .and_then(|text| text.parse().ok());
+    number.ok_or_else(|| format!("has the size {}, which is no number", text.escape_ascii()))
+}
+
+#[cfg(test)]
+mod tests;
