@@ -83,7 +83,12 @@ Examples:
   windrow bench fillrandom,readrandom,seek10 --num 1000000
   windrow bench fillrandom,overwrite --size-ratio 4 --base-bytes 64M --json
   windrow bench ycsb-load,ycsb-a,ycsb-b --mix SD --records 1000000 --ops 500000
-  windrow bench garnering --num 5000000")]
+  windrow bench fillrandom,readrandom,mixgraph --duration 60 --threads 4 --warm-up 10s
+  windrow bench fillseq,readwhilewriting,compact,levelstats --write-rate 50000 --histogram
+  windrow bench replay --trace requests.csv.gz --json
+  windrow bench garnering --num 5000000
+
+docs/benchmarks.md says what each load does and what each field of the JSON holds.")]
     Bench(Box<bench::BenchCommand>),
     /// The second load of the demo, in a process that can be killed
     #[command(hide = true)]

@@ -126,7 +126,7 @@ fn run_child(engine: EngineName, args: &CompareArgs) -> Result<Vec<Value>> {
 fn progress(report: &Value) {
     use std::io::Write as _;
     let line = format!(
-        "{:>10} {:<17} {:>12.0} ops/s",
+        "{:>10} {:<22} {:>12.0} ops/s",
         text(report, "engine"),
         text(report, "name"),
         number(report, "ops_per_second")
@@ -136,8 +136,11 @@ fn progress(report: &Value) {
 
 /// The figures of a report that are compared, by their names in it. Null where an engine does not
 /// tell, and in reports without it.
-const FIGURES: [&str; 10] = [
+const FIGURES: [&str; 13] = [
     "ops_per_second",
+    "settled_ops_per_second",
+    "cpu_us_per_op",
+    "peak_memory_bytes",
     "p50_us",
     "p95_us",
     "p99_us",
@@ -163,20 +166,15 @@ impl Comparison {
             let numbers = rounds.iter().filter_map(|report| report[figure].as_f64());
             median(numbers.collect())
         };
-        let settled =
-            |report: &Value| number(report, "ops") / number(report, "settled_seconds").max(1e-9);
         Self {
             name: first.map(|report| text(report, "name")).unwrap_or_default(),
             engines: engines
                 .iter()
                 .map(|rounds| {
-                    let mut figures: BTreeMap<_, _> = FIGURES
+                    FIGURES
                         .iter()
                         .map(|&figure| (figure, median_of(rounds, figure)))
-                        .collect();
-                    let settled = median(rounds.iter().map(settled).collect());
-                    figures.insert("settled_ops_per_second", settled);
-                    figures
+                        .collect()
                 })
                 .collect(),
         }
@@ -211,29 +209,31 @@ impl Comparison {
                     _ => format!("{:.2}x", self.ratio(engine)),
                 };
                 format!(
-                    "{:>8.0} {:>6} {:>6.2} {:>5.2}",
+                    "{:>8.0} {:>6} {:>8.0} {:>7.2} {:>6.2} {:>5.2}",
                     self.figure(engine, "ops_per_second") / 1e3,
                     ratio,
+                    self.figure(engine, "settled_ops_per_second") / 1e3,
+                    self.figure(engine, "cpu_us_per_op"),
                     self.figure(engine, "write_amplification"),
                     self.figure(engine, "space_amplification"),
                 )
             })
             .collect();
-        format!("{:<17} {}", self.name, columns.join("  "))
+        format!("{:<22} {}", self.name, columns.join("  "))
     }
 }
 
 fn heading(engines: &[EngineName]) -> String {
     let names: Vec<String> = engines
         .iter()
-        .map(|engine| format!("{:<28}", engine.name()))
+        .map(|engine| format!("{:<45}", engine.name()))
         .collect();
     let columns: Vec<&str> = engines
         .iter()
-        .map(|_| "  kops/s  ratio  w-amp space")
+        .map(|_| "  kops/s  ratio  settled  CPU us  w-amp space")
         .collect();
     format!(
-        "{:<17} {}\n{:<17} {}",
+        "{:<22} {}\n{:<22} {}",
         "",
         names.join("  "),
         "load",
@@ -293,8 +293,8 @@ mod tests {
         let report = |kops: u32, space: Option<f64>| {
             json!({
                 "name": "ycsb-a",
-                "ops": 1000,
-                "settled_seconds": 0.5,
+                "settled_ops_per_second": 2e3,
+                "cpu_us_per_op": 7.5,
                 "ops_per_second": f64::from(kops) * 1e3,
                 "write_amplification": 3.0,
                 "space_amplification": space,
@@ -318,7 +318,8 @@ mod tests {
         assert_eq!(
             words,
             [
-                "ycsb-a", "100", "3.00", "1.50", "50", "2.00x", "3.00", "0.00"
+                "ycsb-a", "100", "2", "7.50", "3.00", "1.50", "50", "2.00x", "2", "7.50", "3.00",
+                "0.00"
             ]
         );
     }

@@ -13,7 +13,9 @@ use fjall::{
     PersistMode,
 };
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, ProcessIo, Scan, wait_until_quiet};
+use windrow_bench::{
+    BenchArgs, Counters, Engine, Entry, LevelShape, ProcessIo, Scan, wait_until_quiet,
+};
 
 use crate::settings::{BLOCK_BYTES, Settings};
 
@@ -90,6 +92,20 @@ impl Engine for Fjall {
         self.written()
     }
 
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.keyspace.insert(key, value).map_err(failed)?;
+        self.database.persist(PersistMode::SyncData).map_err(failed)
+    }
+
+    fn put_batch(&self, entries: &[Entry]) -> Result<()> {
+        let mut batch = self.database.batch();
+        for entry in entries {
+            batch.insert(&self.keyspace, entry.key.as_slice(), entry.value.as_slice());
+        }
+        batch.commit().map_err(failed)?;
+        self.written()
+    }
+
     fn delete(&self, key: &[u8]) -> Result<()> {
         self.keyspace.remove(key).map_err(failed)?;
         self.written()
@@ -109,6 +125,7 @@ impl Engine for Fjall {
             keyspace: &self.keyspace,
             iterator: None,
             entry: None,
+            is_backward: false,
         })
     }
 
@@ -117,6 +134,15 @@ impl Engine for Fjall {
         wait_until_quiet(|| {
             self.database.outstanding_flushes() == 0 && self.database.active_compactions() == 0
         })
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.keyspace.rotate_memtable_and_wait().map_err(failed)
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.flush()?;
+        self.keyspace.major_compact().map_err(failed)
     }
 
     fn counters(&self) -> Result<Counters> {
@@ -152,26 +178,55 @@ impl Engine for Fjall {
     }
 }
 
-/// A range of fjall's as a scan; each seek opens a new one, since they cannot be moved.
+/// A range of fjall's as a scan; each seek opens a new one, since they cannot be moved, and so does the
+/// first step back.
 pub(crate) struct FjallScan<'a> {
     keyspace: &'a Keyspace,
     iterator: Option<Iter>,
     entry: Option<KvPair>,
+    /// The iterator ends before the entry, and is taken from its end.
+    is_backward: bool,
 }
 
-impl Scan for FjallScan<'_> {
-    fn seek(&mut self, key: &[u8]) -> Result<bool> {
-        self.iterator = Some(self.keyspace.range(key..));
-        self.next()
-    }
-
-    fn next(&mut self) -> Result<bool> {
-        let next = self.iterator.as_mut().and_then(Iterator::next);
+impl FjallScan<'_> {
+    fn land(&mut self, next: Option<fjall::Guard>) -> Result<bool> {
         self.entry = next
             .map(fjall::Guard::into_inner)
             .transpose()
             .map_err(failed)?;
         Ok(self.entry.is_some())
+    }
+}
+
+impl Scan for FjallScan<'_> {
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.iterator = Some(self.keyspace.range(key..));
+        self.is_backward = false;
+        self.next()
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        let next = self.iterator.as_mut().and_then(Iterator::next);
+        self.land(next)
+    }
+
+    fn prev(&mut self) -> Result<bool> {
+        if !self.is_backward {
+            let key = self.key();
+            self.iterator = Some(self.keyspace.range(..key));
+            self.is_backward = true;
+        }
+        let next = self
+            .iterator
+            .as_mut()
+            .and_then(DoubleEndedIterator::next_back);
+        self.land(next)
+    }
+
+    fn seek_to_last(&mut self) -> Result<bool> {
+        self.iterator = Some(self.keyspace.range::<&[u8], _>(..));
+        self.is_backward = true;
+        self.prev()
     }
 
     fn key(&self) -> &[u8] {

@@ -27,7 +27,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use windrow::{Error, Result};
-use windrow_bench::{BenchArgs, Engine, Report, WindrowEngine, header, parse_bytes, row};
+use windrow_bench::{
+    BenchArgs, Engine, IntervalLines, Progress, Report, Unseen, WindrowEngine, header, histogram,
+    parse_bytes, row, run_watched,
+};
 
 use crate::compare::CompareArgs;
 
@@ -127,7 +130,11 @@ fn run(engine: EngineName, json: bool, min_blob_bytes: u64, args: &BenchArgs) ->
             let text = serde_json::to_string(report);
             print(&text.map_err(|error| print_failed(error.into()))?)
         } else {
-            print(&row(report))
+            print(&row(report))?;
+            if args.histogram {
+                print(&histogram(report))?;
+            }
+            Ok(())
         }
     })
 }
@@ -143,27 +150,35 @@ fn measure(
     args: &BenchArgs,
     show: impl FnMut(&Report) -> Result<()>,
 ) -> Result<()> {
+    let lines = args.stats_interval_seconds.map(IntervalLines::new);
+    let progress: &dyn Progress = match &lines {
+        Some(lines) => lines,
+        None => &Unseen,
+    };
     match engine {
         EngineName::Windrow => {
-            windrow_bench::run(args, |folder| WindrowEngine::open(folder, args), show)
+            let open = |folder: &Path| WindrowEngine::open(folder, args);
+            run_watched(args, open, progress, show)
         }
         #[cfg(feature = "rocksdb")]
         EngineName::Rocksdb => {
             let open = |folder: &Path| rocksdb::RocksDb::<false>::open(folder, args, 0);
-            windrow_bench::run(args, open, show)
+            run_watched(args, open, progress, show)
         }
         #[cfg(feature = "rocksdb")]
         EngineName::Blobdb => {
             let open = |folder: &Path| rocksdb::RocksDb::<true>::open(folder, args, min_blob_bytes);
-            windrow_bench::run(args, open, show)
+            run_watched(args, open, progress, show)
         }
         #[cfg(feature = "leveldb")]
         EngineName::Leveldb => {
-            windrow_bench::run(args, |folder| leveldb::LevelDb::open(folder, args), show)
+            let open = |folder: &Path| leveldb::LevelDb::open(folder, args);
+            run_watched(args, open, progress, show)
         }
         #[cfg(feature = "fjall")]
         EngineName::Fjall => {
-            windrow_bench::run(args, |folder| fjall::Fjall::open(folder, args), show)
+            let open = |folder: &Path| fjall::Fjall::open(folder, args);
+            run_watched(args, open, progress, show)
         }
     }
 }
@@ -199,6 +214,13 @@ mod tests {
             ..BenchArgs::new(loads.to_vec())
         };
         let runs = [
+            args(&[
+                Load::FillBatch,
+                Load::Overwrite,
+                Load::MultiReadRandom,
+                Load::RevRange,
+                Load::ReadReverse,
+            ]),
             args(&[
                 Load::FillRandom,
                 Load::DeleteRandom,

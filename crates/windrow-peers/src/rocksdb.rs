@@ -8,10 +8,10 @@ use std::path::Path;
 
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, DBRawIterator, Options, WaitForCompactOptions,
-    WriteOptions,
+    WriteBatch, WriteOptions,
 };
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, ProcessIo, Scan};
+use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, ProcessIo, Scan};
 
 use crate::settings::{BLOCK_BYTES, Settings};
 
@@ -73,6 +73,22 @@ impl<const IS_BLOB: bool> Engine for RocksDb<IS_BLOB> {
             .map_err(failed)
     }
 
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let mut options = WriteOptions::default();
+        options.set_sync(true);
+        self.db.put_opt(key, value, &options).map_err(failed)
+    }
+
+    fn put_batch(&self, entries: &[Entry]) -> Result<()> {
+        let mut batch = WriteBatch::default();
+        for entry in entries {
+            batch.put(&entry.key, &entry.value);
+        }
+        self.db
+            .write_opt(batch, &self.write_options)
+            .map_err(failed)
+    }
+
     fn delete(&self, key: &[u8]) -> Result<()> {
         self.db.delete_opt(key, &self.write_options).map_err(failed)
     }
@@ -86,6 +102,15 @@ impl<const IS_BLOB: bool> Engine for RocksDb<IS_BLOB> {
         Ok(found.is_some())
     }
 
+    fn multi_get(&self, keys: &[Vec<u8>], answers: &mut [Answer]) -> Result<()> {
+        for (answer, found) in answers.iter_mut().zip(self.db.multi_get(keys)) {
+            let found = found.map_err(failed)?;
+            answer.is_found = found.is_some();
+            answer.value = found.unwrap_or_default();
+        }
+        Ok(())
+    }
+
     fn scan(&self) -> Result<RocksScan<'_>> {
         Ok(RocksScan(self.db.raw_iterator()))
     }
@@ -95,6 +120,15 @@ impl<const IS_BLOB: bool> Engine for RocksDb<IS_BLOB> {
         self.db
             .wait_for_compact(&WaitForCompactOptions::default())
             .map_err(failed)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.db.flush().map_err(failed)
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.db.compact_range(None::<&[u8]>, None::<&[u8]>);
+        Ok(())
     }
 
     fn counters(&self) -> Result<Counters> {
@@ -151,6 +185,16 @@ impl Scan for RocksScan<'_> {
 
     fn next(&mut self) -> Result<bool> {
         self.0.next();
+        self.landed()
+    }
+
+    fn prev(&mut self) -> Result<bool> {
+        self.0.prev();
+        self.landed()
+    }
+
+    fn seek_to_last(&mut self) -> Result<bool> {
+        self.0.seek_to_last();
         self.landed()
     }
 

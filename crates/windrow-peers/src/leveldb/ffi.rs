@@ -74,7 +74,9 @@ unsafe extern "C" {
     fn leveldb_iter_destroy(iterator: *mut Opaque);
     fn leveldb_iter_valid(iterator: *const Opaque) -> u8;
     fn leveldb_iter_seek(iterator: *mut Opaque, key: *const u8, key_length: usize);
+    fn leveldb_iter_seek_to_last(iterator: *mut Opaque);
     fn leveldb_iter_next(iterator: *mut Opaque);
+    fn leveldb_iter_prev(iterator: *mut Opaque);
     fn leveldb_iter_key(iterator: *const Opaque, length: *mut usize) -> *const u8;
     fn leveldb_iter_value(iterator: *const Opaque, length: *mut usize) -> *const u8;
     fn leveldb_iter_get_error(iterator: *const Opaque, error: *mut *mut c_char);
@@ -107,6 +109,7 @@ pub(super) struct Database {
     options: *mut Opaque,
     read_options: *mut Opaque,
     write_options: *mut Opaque,
+    synced_write_options: *mut Opaque,
     cache: *mut Opaque,
     /// Null where there are no filters.
     filter: *mut Opaque,
@@ -164,11 +167,14 @@ impl Database {
             }
             let write_options = leveldb_writeoptions_create();
             leveldb_writeoptions_set_sync(write_options, u8::from(settings.sync));
+            let synced_write_options = leveldb_writeoptions_create();
+            leveldb_writeoptions_set_sync(synced_write_options, 1);
             Self {
                 db: ptr::null_mut(),
                 options,
                 read_options: leveldb_readoptions_create(),
                 write_options,
+                synced_write_options,
                 cache,
                 filter,
             }
@@ -176,12 +182,21 @@ impl Database {
     }
 
     pub(super) fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_with(self.write_options, key, value)
+    }
+
+    pub(super) fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.put_with(self.synced_write_options, key, value)
+    }
+
+    /// Puts under `options`, which are write options of this database.
+    fn put_with(&self, options: *const Opaque, key: &[u8], value: &[u8]) -> Result<()> {
         let mut error = ptr::null_mut();
-        // SAFETY: the slices live through the call, and the error is null.
+        // SAFETY: the slices and the options live through the call, and the error is null.
         unsafe {
             leveldb_put(
                 self.db,
-                self.write_options,
+                options,
                 key.as_ptr(),
                 key.len(),
                 value.as_ptr(),
@@ -250,6 +265,12 @@ impl Database {
         }
     }
 
+    /// Merges everything down to the last level.
+    pub(super) fn compact(&self) {
+        // SAFETY: a null bound is none.
+        unsafe { leveldb_compact_range(self.db, ptr::null(), 0, ptr::null(), 0) };
+    }
+
     /// What LevelDB says of itself under `name`.
     pub(super) fn property(&self, name: &CStr) -> Option<String> {
         // SAFETY: the name lives through the call.
@@ -279,6 +300,7 @@ impl Drop for Database {
             }
             leveldb_readoptions_destroy(self.read_options);
             leveldb_writeoptions_destroy(self.write_options);
+            leveldb_writeoptions_destroy(self.synced_write_options);
             leveldb_options_destroy(self.options);
             leveldb_cache_destroy(self.cache);
             if !self.filter.is_null() {
@@ -305,6 +327,18 @@ impl Iterator<'_> {
         assert!(self.is_valid());
         // SAFETY: LevelDB demands that the iterator stands on an entry.
         unsafe { leveldb_iter_next(self.iterator) };
+    }
+
+    /// Moves back. The iterator must stand on an entry.
+    pub(super) fn prev(&mut self) {
+        assert!(self.is_valid());
+        // SAFETY: LevelDB demands that the iterator stands on an entry.
+        unsafe { leveldb_iter_prev(self.iterator) };
+    }
+
+    pub(super) fn seek_to_last(&mut self) {
+        // SAFETY: the iterator is alive.
+        unsafe { leveldb_iter_seek_to_last(self.iterator) };
     }
 
     /// Whether the last move ended on an entry.

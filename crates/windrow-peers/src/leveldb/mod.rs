@@ -32,6 +32,10 @@ impl Engine for LevelDb {
         self.database.put(key, value)
     }
 
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.database.put_synced(key, value)
+    }
+
     fn delete(&self, key: &[u8]) -> Result<()> {
         self.database.delete(key)
     }
@@ -47,6 +51,16 @@ impl Engine for LevelDb {
     fn settle(&self) -> Result<()> {
         self.database.flush();
         wait_until_quiet(|| true)
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.database.flush();
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.database.compact();
+        Ok(())
     }
 
     fn counters(&self) -> Result<Counters> {
@@ -99,6 +113,16 @@ impl Scan for LevelScan<'_> {
 
     fn next(&mut self) -> Result<bool> {
         self.0.next();
+        self.0.landed()
+    }
+
+    fn prev(&mut self) -> Result<bool> {
+        self.0.prev();
+        self.0.landed()
+    }
+
+    fn seek_to_last(&mut self) -> Result<bool> {
+        self.0.seek_to_last();
         self.0.landed()
     }
 
