@@ -19,6 +19,7 @@ mod engine;
 mod garnering;
 mod gauge;
 pub mod host;
+pub mod html;
 mod job;
 mod load;
 mod machine;

@@ -1,0 +1,55 @@
+//! The command that writes a campaign's page and plots.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use windrow::{Error, Result};
+
+use super::{CampaignRecord, page, plots};
+
+/// Arguments of `report`.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "\
+Example:
+  windrow-bench report campaign.jsonl --output campaign.html --plots plots")]
+pub struct ReportArgs {
+    /// The file of the campaign
+    #[arg(value_name = "CAMPAIGN")]
+    pub campaign: PathBuf,
+
+    /// The page to write; one that is there is replaced
+    #[arg(short, long, value_name = "HTML")]
+    pub output: PathBuf,
+
+    /// Folder for the plots as SVG files; made where it is not there
+    #[arg(long, value_name = "DIR")]
+    pub plots: Option<PathBuf>,
+}
+
+/// Writes the page of a campaign, and its plots where they are asked for. Returns the files that it
+/// wrote, the page first.
+///
+/// # Errors
+///
+/// [`windrow::ErrorKind::Corruption`], with the file and its line, where the campaign cannot be read;
+/// nothing is written then.
+pub fn report(args: &ReportArgs) -> Result<Vec<PathBuf>> {
+    let failed = |operation: &'static str, path: &Path| {
+        let path = path.to_owned();
+        move |error| Error::io(operation, &path, error)
+    };
+    let text = std::fs::read_to_string(&args.campaign).map_err(failed("read", &args.campaign))?;
+    let campaign = CampaignRecord::parse(&args.campaign.display().to_string(), &text)?;
+    let mut files = vec![(args.output.clone(), page(&campaign))];
+    if let Some(folder) = &args.plots {
+        std::fs::create_dir_all(folder).map_err(failed("create", folder))?;
+        let plots = plots(&campaign).into_iter();
+        files.extend(plots.map(|plot| (folder.join(plot.name), plot.svg)));
+    }
+    let mut written = Vec::new();
+    for (path, text) in files {
+        std::fs::write(&path, text).map_err(failed("write", &path))?;
+        written.push(path);
+    }
+    Ok(written)
+}

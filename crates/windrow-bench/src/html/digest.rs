@@ -1,0 +1,183 @@
+//! The runs of a campaign set beside each other: groups of settings, in these loads, in these
+//! engines, in these rounds. All in the order in which the file has them first.
+
+use super::record::{CampaignRecord, LoadReport, Run};
+
+/// Runs with the same settings.
+#[derive(Debug)]
+pub(super) struct Group<'a> {
+    /// The settings, as the campaign names them.
+    pub(super) name: &'a str,
+    /// What was done with them.
+    pub(super) loads: Vec<Load<'a>>,
+}
+
+/// One load, on each engine.
+#[derive(Debug)]
+pub(super) struct Load<'a> {
+    /// Its name, with a number where a run does it again.
+    pub(super) name: String,
+    /// The engines that did it.
+    pub(super) engines: Vec<EngineRounds<'a>>,
+}
+
+/// One load on one engine.
+#[derive(Debug)]
+pub(super) struct EngineRounds<'a> {
+    /// The engine.
+    pub(super) name: &'a str,
+    /// Its number in the campaign, by which it looks the same everywhere.
+    pub(super) series: usize,
+    /// The rounds.
+    pub(super) rounds: Vec<Round<'a>>,
+}
+
+/// One load on one engine, once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Round<'a> {
+    pub(super) run: &'a Run,
+    pub(super) report: &'a LoadReport,
+}
+
+/// A figure over the rounds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spread {
+    pub(super) least: f64,
+    pub(super) median: f64,
+    pub(super) most: f64,
+    /// In how many rounds it was told.
+    pub(super) rounds: usize,
+}
+
+/// Sets the runs of `campaign` beside each other.
+pub(super) fn digest(campaign: &CampaignRecord) -> Vec<Group<'_>> {
+    let engines = engines(campaign);
+    let mut groups: Vec<Group<'_>> = Vec::new();
+    for run in &campaign.runs {
+        let group = run.group.as_deref().unwrap_or_default();
+        let group = entry(
+            &mut groups,
+            |found| found.name == group,
+            || Group {
+                name: group,
+                loads: Vec::new(),
+            },
+        );
+        let engine = run.engine_name();
+        let series = engines.iter().position(|&found| found == engine);
+        let series = series.unwrap_or_default();
+        for (position, report) in run.reports.iter().enumerate() {
+            let load = load_name(run, position);
+            let load = entry(
+                &mut group.loads,
+                |found| found.name == load,
+                || Load {
+                    name: load.clone(),
+                    engines: Vec::new(),
+                },
+            );
+            let of_engine = entry(
+                &mut load.engines,
+                |found| found.series == series,
+                || EngineRounds {
+                    name: engine,
+                    series,
+                    rounds: Vec::new(),
+                },
+            );
+            of_engine.rounds.push(Round { run, report });
+        }
+    }
+    for load in groups.iter_mut().flat_map(|group| &mut group.loads) {
+        load.engines.sort_by_key(|engine| engine.series);
+    }
+    groups
+}
+
+/// The engines of a campaign; ratios are those of the first to each other one.
+pub(super) fn engines(campaign: &CampaignRecord) -> Vec<&str> {
+    let mut engines = Vec::new();
+    for run in &campaign.runs {
+        let engine = run.engine_name();
+        if !engines.contains(&engine) {
+            engines.push(engine);
+        }
+    }
+    engines
+}
+
+/// The name of the report at `position`; those of the same name before it make it the second, and so
+/// on.
+fn load_name(run: &Run, position: usize) -> String {
+    let name = |report: &LoadReport| report.name.clone().unwrap_or_else(|| "load".to_owned());
+    let mut before = run.reports.iter().take(position + 1).map(name).rev();
+    let own = before.next().unwrap_or_default();
+    match before.filter(|earlier| *earlier == own).count() {
+        0 => own,
+        earlier => format!("{own}, time {}", earlier + 1),
+    }
+}
+
+/// What `is` finds among `all`, or else what `new` makes.
+fn entry<T>(all: &mut Vec<T>, is: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> &mut T {
+    let position = all.iter().position(is).unwrap_or_else(|| {
+        all.push(new());
+        all.len() - 1
+    });
+    &mut all[position]
+}
+
+impl<'a> EngineRounds<'a> {
+    /// A figure over the rounds that tell it.
+    pub(super) fn spread(&self, figure: impl Fn(&LoadReport) -> Option<f64>) -> Option<Spread> {
+        let told = self.rounds.iter().filter_map(|round| figure(round.report));
+        let mut values: Vec<f64> = told.filter(|value| value.is_finite()).collect();
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        let median = if values.len() % 2 == 1 {
+            values[middle]
+        } else {
+            f64::midpoint(*values.get(middle.wrapping_sub(1))?, values[middle])
+        };
+        Some(Spread {
+            least: *values.first()?,
+            median,
+            most: *values.last()?,
+            rounds: values.len(),
+        })
+    }
+
+    /// The median of a figure.
+    pub(super) fn median(&self, figure: impl Fn(&LoadReport) -> Option<f64>) -> Option<f64> {
+        self.spread(figure).map(|spread| spread.median)
+    }
+
+    /// The round whose throughput is in the middle (the slower of two): what cannot have a median is
+    /// that of this round.
+    pub(super) fn middle(&self) -> Round<'a> {
+        let mut rounds = self.rounds.clone();
+        let rate = |round: &Round<'_>| round.report.ops_per_second.unwrap_or_default();
+        rounds.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
+        // An engine is here because it has a round.
+        rounds[(rounds.len() - 1) / 2]
+    }
+}
+
+impl LoadReport {
+    /// Bytes written per byte given; only where something was given.
+    pub(super) fn write_ratio(&self) -> Option<f64> {
+        self.write_amplification.filter(|&ratio| ratio > 0.0)
+    }
+
+    /// Bytes read per byte given, gets and background work together; only where something was given.
+    pub(super) fn read_ratio(&self) -> Option<f64> {
+        let written = self.write_ratio()?;
+        Some((self.io_amplification? - written).max(0.0))
+    }
+
+    /// Bytes read per operation.
+    pub(super) fn read_bytes_per_op(&self) -> Option<f64> {
+        let ops = self.ops.filter(|&ops| ops > 0.0)?;
+        Some(self.read_bytes? / ops)
+    }
+}

@@ -1,0 +1,216 @@
+//! What a campaign file holds, as far as a page shows it.
+//!
+//! The reader's own view, so that files of older and newer benches can be read: every field may be
+//! missing or null, and fields that are not known here are passed over. A line that is no object, or
+//! a field of another type, is an error that names the line.
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error as _};
+use windrow::{Error, Result};
+
+use super::Experiment;
+
+/// A campaign: what was done, where, and what came of it.
+#[derive(Debug, Clone, Default)]
+pub struct CampaignRecord {
+    /// The command that ran it.
+    pub command: String,
+    /// When it began, as the file says.
+    pub began: String,
+    /// Where it ran.
+    pub machine: Machine,
+    /// Experiments of papers that were repeated.
+    pub experiments: Vec<Experiment>,
+    /// Every child, in the order of the file.
+    pub runs: Vec<Run>,
+}
+
+/// The machine of a campaign.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Machine {
+    /// The name of the processor.
+    pub processor: Option<String>,
+    /// Its cores.
+    pub cores: Option<u64>,
+    /// Bytes of memory.
+    pub memory_bytes: Option<f64>,
+    /// The operating system.
+    pub system: Option<String>,
+}
+
+/// One child: an engine, once through its loads.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct Run {
+    /// Its name in the campaign.
+    pub label: Option<String>,
+    /// The engine.
+    pub engine: Option<String>,
+    /// Which repetition it is.
+    pub round: Option<u64>,
+    /// The settings that it shares with others.
+    pub group: Option<String>,
+    /// The command that ran it.
+    pub command: Option<String>,
+    /// What each load found out.
+    pub(super) reports: Vec<LoadReport>,
+}
+
+/// One load of a child.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct LoadReport {
+    pub(super) name: Option<String>,
+    pub(super) engine: Option<String>,
+    pub(super) ops: Option<f64>,
+    pub(super) seconds: Option<f64>,
+    pub(super) ops_per_second: Option<f64>,
+    #[serde(flatten)]
+    pub(super) latency: Latency,
+    pub(super) operations: Option<Vec<OperationLatency>>,
+    pub(super) latency_curve: Option<Vec<CurvePoint>>,
+    pub(super) cpu_us_per_op: Option<f64>,
+    pub(super) peak_memory_bytes: Option<f64>,
+    pub(super) write_amplification: Option<f64>,
+    pub(super) io_amplification: Option<f64>,
+    pub(super) space_amplification: Option<f64>,
+    pub(super) read_bytes: Option<f64>,
+    pub(super) stall_seconds: Option<f64>,
+    pub(super) levels: Option<Vec<Level>>,
+    pub(super) series: Option<Vec<SeriesPoint>>,
+}
+
+/// Microseconds.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Latency {
+    #[serde(rename = "p50_us")]
+    pub(super) p50: Option<f64>,
+    #[serde(rename = "p95_us")]
+    pub(super) p95: Option<f64>,
+    #[serde(rename = "p99_us")]
+    pub(super) p99: Option<f64>,
+    #[serde(rename = "p999_us")]
+    pub(super) p999: Option<f64>,
+    #[serde(rename = "max_us")]
+    pub(super) max: Option<f64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct OperationLatency {
+    pub(super) operation: Option<String>,
+    pub(super) ops: Option<f64>,
+    #[serde(flatten)]
+    pub(super) latency: Latency,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct CurvePoint {
+    pub(super) quantile: Option<f64>,
+    pub(super) us: Option<f64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Level {
+    #[serde(rename = "level")]
+    pub(super) number: Option<u64>,
+    pub(super) files: Option<f64>,
+    pub(super) bytes: Option<f64>,
+    pub(super) capacity: Option<f64>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct SeriesPoint {
+    pub(super) seconds: Option<f64>,
+    pub(super) ops_per_second: Option<f64>,
+    pub(super) p99_us: Option<f64>,
+    pub(super) stall_seconds: Option<f64>,
+    pub(super) settling: Option<bool>,
+}
+
+/// The first line of a file. Experiments stand in the campaign, or beside it.
+#[derive(Deserialize)]
+struct FirstLine {
+    campaign: Header,
+    #[serde(default)]
+    experiments: Vec<Experiment>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Header {
+    command: Option<String>,
+    began: Option<String>,
+    machine: Option<Machine>,
+    experiments: Vec<Experiment>,
+}
+
+impl CampaignRecord {
+    /// Reads a campaign file. `name` is that of the file, for errors.
+    ///
+    /// # Errors
+    ///
+    /// [`windrow::ErrorKind::Corruption`], with the number of the line, where a line is not what it
+    /// should be.
+    pub fn parse(name: &str, text: &str) -> Result<Self> {
+        let mut record = None;
+        let mut offset = 0;
+        for (position, line) in text.split_inclusive('\n').enumerate() {
+            let broken = |error: serde_json::Error| {
+                let what = format!("line {}: {error}", position + 1);
+                Error::corruption(name, offset, what)
+            };
+            match &mut record {
+                None => record = Some(Self::begin(line).map_err(broken)?),
+                Some(_) if line.trim().is_empty() => {}
+                Some(record) => record.runs.push(object(line).map_err(broken)?),
+            }
+            offset += line.len() as u64;
+        }
+        record.ok_or_else(|| {
+            let what = "line 1: the file is empty, and should begin with a campaign";
+            Error::corruption(name, 0, what)
+        })
+    }
+
+    /// A campaign without runs, of the first line of its file.
+    fn begin(line: &str) -> serde_json::Result<Self> {
+        let FirstLine {
+            campaign,
+            experiments,
+        } = object(line)?;
+        Ok(Self {
+            command: campaign.command.unwrap_or_default(),
+            began: campaign.began.unwrap_or_default(),
+            machine: campaign.machine.unwrap_or_default(),
+            experiments: [campaign.experiments, experiments].concat(),
+            runs: Vec::new(),
+        })
+    }
+}
+
+impl Run {
+    /// The engine's name, of the run or else of its first report.
+    pub(super) fn engine_name(&self) -> &str {
+        let reported = || {
+            self.reports
+                .first()
+                .and_then(|first| first.engine.as_deref())
+        };
+        let name = self.engine.as_deref().or_else(reported);
+        name.unwrap_or("unknown engine")
+    }
+}
+
+/// The object of a line; an array would do for a struct, too, and is refused.
+fn object<T: DeserializeOwned>(line: &str) -> serde_json::Result<T> {
+    if !line.trim_start().starts_with('{') {
+        return Err(serde_json::Error::custom("expected an object"));
+    }
+    serde_json::from_str(line)
+}

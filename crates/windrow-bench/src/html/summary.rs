@@ -1,0 +1,186 @@
+//! The table of a group: what each engine did in each load, in one line.
+
+use super::digest::{EngineRounds, Group, Load};
+use super::markup::{Attributes, Markup};
+use super::number::{self, Format, or_nothing};
+use super::overview::ratio;
+use super::record::LoadReport;
+
+/// A column of medians.
+struct Column {
+    heading: &'static str,
+    format: Format,
+    figure: fn(&LoadReport) -> Option<f64>,
+}
+
+const COLUMNS: [Column; 7] = [
+    Column {
+        heading: "written",
+        format: number::ratio,
+        figure: LoadReport::write_ratio,
+    },
+    Column {
+        heading: "read",
+        format: number::ratio,
+        figure: LoadReport::read_ratio,
+    },
+    Column {
+        heading: "read/op",
+        format: number::bytes,
+        figure: LoadReport::read_bytes_per_op,
+    },
+    Column {
+        heading: "space",
+        format: number::ratio,
+        figure: |report| report.space_amplification,
+    },
+    Column {
+        heading: "p99",
+        format: number::micros,
+        figure: |report| report.latency.p99,
+    },
+    Column {
+        heading: "CPU/op",
+        format: number::micros,
+        figure: |report| report.cpu_us_per_op,
+    },
+    Column {
+        heading: "memory",
+        format: number::bytes,
+        figure: |report| report.peak_memory_bytes,
+    },
+];
+
+/// What the headings of the table mean.
+pub(super) const TERMS: [(&str, &str); 9] = [
+    (
+        "ops/s",
+        "median over the rounds of the operations per second, settling left out",
+    ),
+    ("range", "the slowest and the fastest round"),
+    (
+        "ratio",
+        "the first engine's ops/s divided by this one's: above 1\u{d7}, the first is faster",
+    ),
+    (
+        "written, read",
+        "bytes written and read by the engine for each byte that it was given, settling included; \
+         only for loads that write",
+    ),
+    ("read/op", "bytes read from files for each operation"),
+    (
+        "space",
+        "bytes of all files for each byte that a reader can find, after settling",
+    ),
+    ("p99", "99 of 100 operations took at most this long"),
+    (
+        "CPU/op",
+        "time of all processors for each operation, background work included",
+    ),
+    ("memory", "the most memory that the process has had"),
+];
+
+/// Writes the table of `group`; figures that nobody tells have no column.
+pub(super) fn write_summary(page: &mut Markup, group: &Group<'_>, first: &str) {
+    let engines = || group.loads.iter().flat_map(|load| &load.engines);
+    let is_told = |column: &&Column| engines().any(|engine| engine.median(column.figure).is_some());
+    let columns: Vec<&Column> = COLUMNS.iter().filter(is_told).collect();
+    let has_range = engines().any(|engine| engine.rounds.len() > 1);
+    let has_ratio = engines().any(|engine| engine.name != first);
+    let mut headings = vec!["load", "engine", "ops/s"];
+    headings.extend(has_range.then_some("range"));
+    headings.extend(has_ratio.then_some("ratio"));
+    headings.extend(columns.iter().map(|column| column.heading));
+    let attributes: Attributes<'_> = &[
+        ("class", &"wide"),
+        ("tabindex", &"0"),
+        ("role", &"region"),
+        ("aria-label", &"Summary"),
+    ];
+    page.element("div", attributes, |wide| {
+        wide.element("table", &[("class", &"summary")], |table| {
+            let caption = if has_ratio {
+                "Medians over the rounds. Bold: the most operations per second."
+            } else {
+                "Medians over the rounds."
+            };
+            table.leaf("caption", &[], caption);
+            table.element("thead", &[], |head| {
+                head.element("tr", &[], |row| {
+                    for heading in headings {
+                        row.leaf("th", &[("scope", &"col")], heading);
+                    }
+                });
+            });
+            for load in &group.loads {
+                table.element("tbody", &[], |body| {
+                    for position in 0..load.engines.len() {
+                        body.element("tr", &[], |row| {
+                            write_engine(row, load, position, first, (has_range, has_ratio));
+                            let Some(engine) = load.engines.get(position) else {
+                                return;
+                            };
+                            for column in &columns {
+                                let median = engine.median(column.figure);
+                                row.leaf("td", &[], or_nothing(median, column.format));
+                            }
+                        });
+                    }
+                });
+            }
+        });
+    });
+    page.end_line();
+}
+
+/// Writes the names and the throughput of one engine.
+fn write_engine(
+    row: &mut Markup,
+    load: &Load<'_>,
+    position: usize,
+    first: &str,
+    (has_range, has_ratio): (bool, bool),
+) {
+    let rate = |engine: &EngineRounds<'_>| engine.spread(|report| report.ops_per_second);
+    let most = load
+        .engines
+        .iter()
+        .filter_map(rate)
+        .map(|spread| spread.median);
+    let most = most.reduce(f64::max);
+    let engine = &load.engines[position];
+    if position == 0 {
+        let span = load.engines.len();
+        row.leaf(
+            "th",
+            &[("scope", &"rowgroup"), ("rowspan", &span)],
+            &load.name,
+        );
+    }
+    row.leaf("th", &[("scope", &"row")], engine.name);
+    let spread = rate(engine);
+    let median = spread.map(|spread| spread.median);
+    let is_best = load.engines.len() > 1 && median.is_some() && median == most;
+    row.element("td", &[], |cell| {
+        let text = or_nothing(median, number::quantity);
+        cell.leaf(if is_best { "b" } else { "span" }, &[], text);
+    });
+    if has_range {
+        let range = spread.filter(|spread| spread.rounds > 1).map(|spread| {
+            let (least, most) = (
+                number::quantity(spread.least),
+                number::quantity(spread.most),
+            );
+            format!("{least} to {most}")
+        });
+        let range = range.as_deref().unwrap_or(number::NOTHING);
+        row.leaf("td", &[("class", &"range")], range);
+    }
+    if has_ratio {
+        let own = load.engines.iter().find(|engine| engine.name == first);
+        let ratio = own
+            .filter(|_| engine.name != first)
+            .and_then(|own| ratio(own, engine));
+        row.leaf("td", &[], or_nothing(ratio, number::ratio));
+    }
+}

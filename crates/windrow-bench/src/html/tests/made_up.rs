@@ -1,0 +1,130 @@
+//! Lines of campaign files as a bench could write them.
+
+use serde_json::{Value, json};
+
+use crate::html::CampaignRecord;
+
+/// The text of a file.
+pub(super) fn file(lines: &[Value]) -> String {
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    lines.join("\n")
+}
+
+pub(super) fn parse(lines: &[Value]) -> CampaignRecord {
+    CampaignRecord::parse("made-up.jsonl", &file(lines)).unwrap()
+}
+
+/// The first line.
+pub(super) fn header(experiments: &Value) -> Value {
+    let machine = json!({
+        "processor": "Test processor",
+        "cores": 2,
+        "memory_bytes": 8_000_000_000_u64,
+        "system": "Linux",
+    });
+    json!({
+        "campaign": {
+            "command": "windrow-bench run fillrandom",
+            "machine": machine,
+            "began": "2026-11-22T18:00:00Z",
+            "experiments": experiments,
+        },
+    })
+}
+
+/// The line of a child.
+pub(super) fn child(engine: &str, round: u32, group: &str, reports: &[Value]) -> Value {
+    json!({
+        "label": format!("{group} {engine} {round}"),
+        "engine": engine,
+        "round": round,
+        "group": group,
+        "command": format!("windrow-peers run --engine {engine} fillrandom"),
+        "reports": reports,
+    })
+}
+
+/// A report with all that a page shows.
+pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
+    let percentiles =
+        json!({ "p50_us": 10.0, "p95_us": 30.0, "p99_us": 70, "p999_us": 200.5, "max_us": 9e3 });
+    let mut update = percentiles.clone();
+    update["operation"] = json!("update");
+    let mut read = percentiles.clone();
+    read["operation"] = json!("read");
+    let mut report = json!({
+        "name": load,
+        "engine": engine,
+        "ops": 1_000_000,
+        "seconds": 10.5,
+        "settled_seconds": 12.5,
+        "ops_per_second": rate,
+        "operations": [read, update],
+        "write_amplification": 4.0,
+        "io_amplification": 6.0,
+        "space_amplification": 1.25,
+        "read_bytes": 500_000_000_u64,
+        "stalls": 3,
+        "cpu_us_per_op": 14.0,
+        "peak_memory_bytes": 300_000_000,
+        "latency_curve": [
+            { "quantile": 0.0, "us": 1.0 },
+            { "quantile": 0.5, "us": 10.0 },
+            { "quantile": 0.99, "us": 70.0 },
+            { "quantile": 1.0, "us": 9e3 },
+        ],
+        "levels": [
+            { "level": 0, "files": 2, "bytes": 5_000_000, "capacity": 0 },
+            { "level": 1, "files": 9, "bytes": 9_000_000, "capacity": 10_485_760 },
+            { "level": 2, "files": 0, "bytes": 0, "capacity": u64::MAX },
+        ],
+        "series": [
+            { "seconds": 1.0, "ops_per_second": rate, "stall_seconds": 0.0, "settling": false },
+            { "seconds": 2.0, "ops_per_second": rate, "stall_seconds": 0.5, "settling": false },
+            { "seconds": 3.5, "ops_per_second": 0, "settling": true },
+        ],
+    });
+    if let (Some(report), Some(percentiles)) = (report.as_object_mut(), percentiles.as_object()) {
+        report.extend(percentiles.clone());
+    }
+    report
+}
+
+/// One experiment of each verdict, with lines, with bars, and without a plot.
+pub(super) fn experiments() -> Value {
+    json!([
+        {
+            "id": "AU-E1",
+            "title": "Reads over c",
+            "published": "1.7 times as fast",
+            "measured": "1.9 times as fast",
+            "shape": "Smaller c, faster reads",
+            "verdict": "confirmed",
+            "table": { "columns": ["c", "ops/s"], "rows": [[1, 1234], [0.8, null]] },
+            "plot": {
+                "kind": "lines",
+                "x_label": "c",
+                "y_label": "seeks per second",
+                "series": [
+                    { "name": "measured", "points": [[1, 100], [0.8, 190]] },
+                    { "name": "published", "points": [[1, 50], [0.8, 85], [0.4, null]] },
+                ],
+                "log_x": false,
+                "log_y": true,
+            },
+        },
+        {
+            "id": "PX-E3",
+            "title": "Mixes",
+            "verdict": "explained",
+            "explanation": "Old version",
+            "plot": {
+                "kind": "bars",
+                "x_label": "mix",
+                "y_label": "written",
+                "series": [{ "name": "ours", "points": [[20, 6.1], [60, 2.1]] }],
+            },
+        },
+        { "id": "LS-E2", "title": "Segments", "verdict": "differs" },
+    ])
+}
