@@ -214,9 +214,10 @@ impl KeyspaceOptions {
     /// [`from_str`](Self::from_str) reads.
     pub fn to_file(&self) -> String {
         let fields = self.fields().into_iter();
-        fields
-            .map(|(name, text)| format!("{name} = {text}\n"))
-            .collect()
+        let lines: Vec<String> = fields
+            .map(|(name, text)| format!("{name} = {text}"))
+            .collect();
+        lines.join("\n") + "\n"
     }
 }
 
