@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, checkpoint, compact, drop_keyspace, dump, load, point, scan, values, verify,
+    bench, checkpoint, compact, drop_keyspace, dump, load, point, scan, simulate, values, verify,
 };
 use crate::demo;
 
@@ -90,6 +90,8 @@ Examples:
 
 docs/benchmarks.md says what each load does and what each field of the JSON holds.")]
     Bench(Box<bench::BenchCommand>),
+    /// Tell what a load of any size costs: levels, bytes moved, runs per read, filters, room
+    Simulate(Box<simulate::SimulateArgs>),
     /// The second load of the demo, in a process that can be killed
     #[command(hide = true)]
     DemoWriter(demo::WriterArgs),

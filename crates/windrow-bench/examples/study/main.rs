@@ -101,7 +101,7 @@ impl Case {
         let load = Load::inserts(self.gigabytes * 1_000_000_000, self.options.clone());
         let mut load = load.overwritten(1.0);
         load.files_max = self.files_max;
-        let course = simulate_large(&load, load.writes())?;
+        let course = simulate_large(&load, load.writes())?.course;
         let levels = course.traffic.levels.len() - 1;
         Ok(Cost {
             written: course.write_amplification,

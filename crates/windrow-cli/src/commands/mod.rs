@@ -9,6 +9,7 @@ pub(crate) mod load;
 pub(crate) mod point;
 pub(crate) mod scan;
 mod show;
+pub(crate) mod simulate;
 pub(crate) mod values;
 pub(crate) mod verify;
 
@@ -37,6 +38,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::DropKeyspace(args) => drop_keyspace::run(&args, output),
         Command::Dump(args) => dump::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
+        Command::Simulate(args) => simulate::run(&args, output),
         Command::DemoWriter(args) => demo::write_until_killed(&args),
         Command::DemoCleaner(args) => demo::remove_at_end(&args),
     }

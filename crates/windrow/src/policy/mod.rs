@@ -46,7 +46,7 @@ pub(crate) use filters::{filter_units, flush_share, grant_filters, output_shares
 pub(crate) use pick::{Plan, Purpose, Wanted, plan, plan_range};
 pub(crate) use placement::{
     Class, FlushPlace, Placement, class, is_sparse, is_value_log_full, place_at_flush,
-    run_file_bytes,
+    run_file_bytes, value_log_bytes,
 };
 pub use pressure::StallCause;
 pub(crate) use pressure::{

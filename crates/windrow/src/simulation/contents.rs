@@ -12,6 +12,8 @@
 
 use std::ops::AddAssign;
 
+use super::values::References;
+
 /// The smallest and the largest key of something, inclusive; keys are parts of the key space in units of 2^-64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Span {
@@ -29,6 +31,13 @@ impl Span {
     /// Its part of the key space.
     pub(super) fn width(self) -> f64 {
         ((self.largest - self.smallest) as f64 + 1.0) * 0.5_f64.powi(64)
+    }
+
+    /// What it has in common with another.
+    pub(super) fn common(self, other: Self) -> Option<Self> {
+        let smallest = self.smallest.max(other.smallest);
+        let largest = self.largest.min(other.largest);
+        (smallest <= largest).then_some(Self { smallest, largest })
     }
 }
 
@@ -109,12 +118,15 @@ impl AddAssign for Mass {
 pub(super) struct Count {
     pub(super) entries: f64,
     pub(super) tombstones: f64,
+    /// Those whose values are in transient runs.
+    pub(super) in_runs: f64,
 }
 
 impl AddAssign for Count {
     fn add_assign(&mut self, other: Self) {
         self.entries += other.entries;
         self.tombstones += other.tombstones;
+        self.in_runs += other.in_runs;
     }
 }
 
@@ -123,16 +135,18 @@ impl Count {
         Self {
             entries: self.entries * part,
             tombstones: self.tombstones * part,
+            in_runs: self.in_runs * part,
         }
     }
 }
 
-/// A segment: where it is, and its mass of each class.
+/// A segment: where it is, its mass of each class, and what it has apart.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
     pub(super) span: Span,
     pub(super) masses: Box<[Mass]>,
     pub(super) count: Count,
+    pub(super) references: References,
 }
 
 impl Universe {
@@ -164,7 +178,17 @@ impl Universe {
             span,
             masses,
             count,
+            references: References::default(),
         }
+    }
+
+    /// How many entries of each class a segment has that have a value.
+    pub(super) fn values(&self, segment: &Segment) -> Vec<f64> {
+        let width = segment.span.width();
+        let classes = self.classes.iter().zip(&segment.masses);
+        let values =
+            classes.map(|(class, mass)| mass.entries(class.keys * width) - mass.tombstones);
+        values.map(|values| values.max(0.0)).collect()
     }
 
     /// The entries of `masses` over a part of the key space.

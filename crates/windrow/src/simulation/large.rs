@@ -10,9 +10,12 @@
 //! one counts (the first, too, at the top), and runs until that was filled a few times. What is counted is
 //! weighed by how long the tree has had how many levels.
 
+use std::collections::BTreeMap;
+
 use super::load::Load;
-use super::outcome::Course;
+use super::outcome::{Course, LevelShape, Outcome, Sample};
 use super::simulate;
+use super::values::Placing;
 use crate::base::LevelTraffic;
 use crate::options::KeyspaceOptions;
 use crate::policy::{capacities, whole};
@@ -58,18 +61,111 @@ fn upper(options: &KeyspaceOptions, level_count: usize, kept: usize) -> Keyspace
 /// all began with one segment, have been written anew at different times.
 const FILLINGS: f64 = 6.0;
 
-/// A number of levels that the tree has for less than this part of the load is passed over.
-const SHARE_MIN: f64 = 0.1;
+/// What a load comes to.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Estimate {
+    /// What happened in the part of the load that counts.
+    pub course: Course,
+    /// The tree on the way; see [`Outcome::samples`](super::Outcome::samples).
+    pub samples: Vec<Sample>,
+    /// How many levels below level 0 were simulated apart; 0 where the load was simulated in one piece.
+    pub levels_apart: usize,
+}
 
-/// Carries `load` out in parts, where it is large; what `measured` writes at the end cost counts.
+/// Carries `load` out, in parts where it is large; what `measured` writes at the end cost counts.
 ///
 /// # Errors
 /// `InvalidArgument` where the [load](Load::validate) or its options are not valid.
-pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Course> {
+pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Estimate> {
     load.validate()?;
     let measured = measured.clamp(1, load.writes());
-    let bytes = load.writes() * load.entry_bytes();
-    let last = level_count(&load.options, load.keys.saturating_mul(load.entry_bytes()));
+    let before = load.writes() - measured;
+    let above = levels_apart(load);
+    let outcome = simulate(&Load {
+        part: Part { above },
+        ..load.clone()
+    })?;
+    let samples = if above == 0 {
+        outcome.samples
+    } else {
+        completed(load, above, &outcome.samples)?
+    };
+    let outcome = Outcome { samples, ..outcome };
+    Ok(Estimate {
+        course: outcome.course_from(before),
+        samples: outcome.samples,
+        levels_apart: above,
+    })
+}
+
+/// The samples of the lowest part, with the levels above it.
+fn completed(load: &Load, above: usize, samples: &[Sample]) -> crate::Result<Vec<Sample>> {
+    let mut counts: Vec<usize> = samples.iter().map(|sample| sample.level_count).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let mut uppers = BTreeMap::new();
+    for count in counts {
+        let is_in = |sample: &&Sample| sample.level_count == count;
+        let first = samples
+            .iter()
+            .position(|sample| is_in(&sample))
+            .unwrap_or(0);
+        let writes = |sample: Option<&Sample>| sample.map_or(0, |sample| sample.writes);
+        let phase = Phase {
+            level_count: above + count,
+            capacity_part: capacity_part(load, above, samples.iter().filter(is_in)),
+            from: writes(first.checked_sub(1).and_then(|before| samples.get(before))),
+            to: writes(samples.iter().rfind(is_in)),
+        };
+        uppers.insert(count, Uppers::new(load, &phase, above)?);
+    }
+    let mut completed: Vec<Sample> = Vec::new();
+    let none = Sample::default();
+    for (position, sample) in samples.iter().enumerate() {
+        let before = position
+            .checked_sub(1)
+            .map_or(&none, |before| &samples[before]);
+        let done = completed.last().unwrap_or(&none);
+        let next = uppers[&sample.level_count].complete(sample, before, done);
+        completed.push(next);
+    }
+    Ok(completed)
+}
+
+/// The time for which a tree has so many levels.
+#[derive(Debug, Clone, Copy)]
+struct Phase {
+    level_count: usize,
+    /// The part of their capacities that upper levels hold.
+    capacity_part: f64,
+    /// The writes until it began, and until it ended.
+    from: u64,
+    to: u64,
+}
+
+/// Which part of its capacity the first level of the lowest part had on average: that for which there was
+/// room, as in all levels above.
+fn capacity_part<'s>(load: &Load, above: usize, samples: impl Iterator<Item = &'s Sample>) -> f64 {
+    let part = |sample: &Sample| {
+        let nominal = capacities(&load.options, above + sample.level_count)[above + 1];
+        let bounded = sample.levels.get(1).map_or(nominal, |level| level.capacity);
+        bounded as f64 / nominal as f64
+    };
+    let (mut sum, mut count) = (0.0, 0.0);
+    for sample in samples {
+        sum += part(sample);
+        count += 1.0;
+    }
+    sum / f64::max(count, 1.0)
+}
+
+/// How many levels of the tree of `load` are simulated apart.
+fn levels_apart(load: &Load) -> usize {
+    let bytes = whole(load.writes() as f64 * logical_bytes(load));
+    let tree = whole(load.keys as f64 * logical_bytes(load));
+    let last = level_count(&load.options, tree);
     let capacities = capacities(&load.options, last);
     let is_fine = |above: &usize| match above {
         0 => bytes / (load.options.memtable_bytes as u64).max(1) <= load.flushes_max,
@@ -78,49 +174,12 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Course> {
                 <= load.flushes_max
         }
     };
-    let above = (0..last).find(is_fine).unwrap_or(last - 1);
-    let outcome = simulate(&Load {
-        part: Part { above },
-        ..load.clone()
-    })?;
-    let mut course = outcome.course_from(load.writes() - measured);
-    if above == 0 {
-        return Ok(course);
-    }
-    let lower = std::mem::take(&mut course.traffic.levels);
-    let user = course.traffic.user;
-    let scaled = |bytes: u64, from: u64| whole(bytes as f64 * (user as f64 / from.max(1) as f64));
-    course.traffic.levels = vec![LevelTraffic::default(); above + 2];
-    course.traffic.levels.extend(lower.iter().skip(2));
-    let (runs, most) = (course.runs.split_off(2), course.runs_most.split_off(2));
-    course.runs = vec![0.0; above + 2];
-    course.runs.extend(runs);
-    course.runs_most = vec![0; above + 2];
-    course.runs_most.extend(most);
-    let shares = outcome.level_counts(load.writes() - measured);
-    let kept = shares.iter().filter(|(_, share)| *share >= SHARE_MIN);
-    let all: f64 = kept.clone().map(|(_, share)| share).sum();
-    for (level_count, share) in kept {
-        for first in 0..above {
-            let window = window(load, above + level_count, first)?;
-            let part = share / all;
-            let counts = if first == 0 { 0..=2 } else { 2..=2 };
-            for own in counts {
-                let level = first + own;
-                // Where little is different, nothing comes there.
-                let from = window.traffic.levels.get(own).copied().unwrap_or_default();
-                let sum = &mut course.traffic.levels[level];
-                *sum = sum.combined(from, |sum, bytes| {
-                    sum + whole(scaled(bytes, window.traffic.user) as f64 * part)
-                });
-                course.runs[level] += window.runs.get(own).copied().unwrap_or(0.0) * part;
-                let most = &mut course.runs_most[level];
-                *most = (*most).max(window.runs_most.get(own).copied().unwrap_or(0));
-            }
-        }
-    }
-    course.write_amplification = course.traffic.write_amplification();
-    Ok(course)
+    (0..last).find(is_fine).unwrap_or(last - 1)
+}
+
+/// Bytes of an entry as capacities count them.
+fn logical_bytes(load: &Load) -> f64 {
+    Placing::of(load).in_table()
 }
 
 /// How many levels a tree of `bytes` has, by the capacities alone; at most as many as there can be.
@@ -130,12 +189,129 @@ pub fn level_count(options: &KeyspaceOptions, bytes: u64) -> usize {
     levels.clone().find(holds).unwrap_or(levels.end)
 }
 
-/// The levels behind `first` of a tree of `level_count`, three of them, while the middle one is filled.
-fn window(load: &Load, level_count: usize, first: usize) -> crate::Result<Course> {
+/// A level that was simulated apart.
+#[derive(Debug, Clone, Default)]
+struct Upper {
+    /// What it moved while so many bytes were given.
+    traffic: LevelTraffic,
+    user: u64,
+    runs: f64,
+    runs_most: usize,
+    shape: LevelShape,
+}
+
+/// The levels that are simulated apart while the lowest part has so many levels.
+#[derive(Debug, Clone)]
+struct Uppers {
+    level_count: usize,
+    /// Level 0 first.
+    levels: Vec<Upper>,
+}
+
+impl Uppers {
+    fn new(load: &Load, phase: &Phase, above: usize) -> crate::Result<Self> {
+        let mut levels = vec![Upper::default(); above + 2];
+        for first in 0..above {
+            let window = window(load, phase, first)?;
+            let course = &window.course;
+            let counts = if first == 0 { 0..=2 } else { 2..=2 };
+            for own in counts {
+                // Where little is different, nothing comes there.
+                let traffic = course.traffic.levels.get(own).copied();
+                levels[first + own] = Upper {
+                    traffic: traffic.unwrap_or_default(),
+                    user: course.traffic.user,
+                    runs: course.runs.get(own).copied().unwrap_or(0.0),
+                    runs_most: course.runs_most.get(own).copied().unwrap_or(0),
+                    shape: window.shapes.get(own).copied().unwrap_or_default(),
+                };
+            }
+        }
+        Ok(Self {
+            level_count: phase.level_count - above,
+            levels,
+        })
+    }
+
+    /// `sample` with these levels in place of its first two, which stand for them; `before` is the one before
+    /// it, and `done` that with its levels. While the second is the last there is, it is as it would be. All
+    /// that is told of the whole tree stays as it is, since all data is in the lowest part.
+    fn complete(&self, sample: &Sample, before: &Sample, done: &Sample) -> Sample {
+        let user = (sample.traffic.user - before.traffic.user) as f64;
+        let flushes = (sample.flushes - before.flushes) as f64;
+        let mut all = sample.clone();
+        let above = self.levels.len() - 2;
+        (all.levels, all.runs, all.runs_sums, all.runs_most) = Default::default();
+        all.traffic.levels.clear();
+        for level in 0..self.levels.len() + sample.levels.len() {
+            let own = level.checked_sub(above).unwrap_or(0);
+            let is_own = own > 1 || (own == 1 && self.level_count == 1);
+            if is_own && own >= sample.levels.len() {
+                break;
+            }
+            let traffic_done = done.traffic.levels.get(level).copied().unwrap_or_default();
+            let runs_done = done.runs_sums.get(level).copied().unwrap_or(0.0);
+            if is_own {
+                let of = |sample: &Sample| sample.traffic.levels.get(own).copied();
+                let (now, then) = (
+                    of(sample).unwrap_or_default(),
+                    of(before).unwrap_or_default(),
+                );
+                let moved = now.combined(then, |now, then| now - then);
+                all.traffic
+                    .levels
+                    .push(traffic_done.combined(moved, |sum, bytes| sum + bytes));
+                let of = |sample: &Sample| sample.runs_sums.get(own).copied().unwrap_or(0.0);
+                all.runs_sums.push(runs_done + of(sample) - of(before));
+                all.runs.push(sample.runs.get(own).copied().unwrap_or(0.0));
+                all.runs_most
+                    .push(sample.runs_most.get(own).copied().unwrap_or(0));
+            } else {
+                let upper = &self.levels[level];
+                let traffic = traffic_done.combined(upper.traffic, |sum, bytes| {
+                    sum + whole(bytes as f64 * user / upper.user.max(1) as f64)
+                });
+                all.traffic.levels.push(traffic);
+                all.runs_sums.push(runs_done + upper.runs * flushes);
+                all.runs.push(upper.runs);
+                all.runs_most.push(upper.runs_most);
+            }
+            let shape = match own {
+                0 => self.levels[level].shape,
+                _ => sample.levels.get(own).copied().unwrap_or_default(),
+            };
+            all.levels.push(shape);
+        }
+        all.runs_per_seek = all.runs.iter().sum();
+        all.level_count = self.level_count + above;
+        all
+    }
+}
+
+/// Three levels while the middle one is filled.
+#[derive(Debug)]
+struct Window {
+    course: Course,
+    /// On average over the second half.
+    shapes: Vec<LevelShape>,
+}
+
+/// The levels behind `first` of a tree, three of them, while the middle one is filled. Where the third is the
+/// last of the tree and has not been there for long, what is merged into the middle one is less, and counts as
+/// long as it was so.
+fn window(load: &Load, phase: &Phase, first: usize) -> crate::Result<Window> {
+    let level_count = phase.level_count;
     let kept = (first + 3).min(level_count);
-    let options = upper(&load.options, level_count, kept);
+    let mut options = upper(&load.options, level_count, kept);
+    let bounded = whole(options.base_bytes as f64 * phase.capacity_part);
+    options.base_bytes = bounded.max(options.file_bytes);
     let counts = capacities(&options, kept)[(first + 2).min(kept)];
-    let writes = (whole(counts as f64 * FILLINGS) / load.entry_bytes()).max(1);
+    let steady = whole(counts as f64 * FILLINGS / logical_bytes(load)).max(1);
+    let (from, writes) = if kept == level_count && phase.to < steady {
+        (phase.from, phase.to)
+    } else {
+        (steady / 2, steady)
+    };
     let (inserts, draws) = if load.draws > 0 {
         (0, writes)
     } else {
@@ -151,7 +327,30 @@ fn window(load: &Load, level_count: usize, first: usize) -> crate::Result<Course
         draws,
         options,
         part: Part { above: first },
+        filters: false,
         ..load.clone()
     };
-    Ok(simulate(&load)?.course_from(writes / 2))
+    let outcome = simulate(&load)?;
+    let samples = outcome.samples.iter();
+    let late: Vec<&Sample> = samples.filter(|it| it.writes > from).collect();
+    let shape = |level: usize| {
+        let of = |value: fn(&LevelShape) -> u64| {
+            let values = late.iter().filter_map(|sample| sample.levels.get(level));
+            values.map(value).sum::<u64>() / (late.len() as u64).max(1)
+        };
+        let count = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        let last = late.last().and_then(|last| last.levels.get(level));
+        LevelShape {
+            files: count(of(|level| level.files as u64)),
+            segments: count(of(|level| level.segments as u64)),
+            bytes: of(|level| level.bytes),
+            entries: of(|level| level.entries),
+            tombstones: of(|level| level.tombstones),
+            ..last.copied().unwrap_or_default()
+        }
+    };
+    Ok(Window {
+        course: outcome.course_from(from),
+        shapes: (0..=3).map(shape).collect(),
+    })
 }

@@ -2,7 +2,7 @@
 
 use super::contents::{Class, Universe};
 use super::large::Part;
-use crate::base::limits::TABLE_FILES_MAX;
+use crate::base::limits::{KEY_BYTES_MAX, TABLE_FILES_MAX, VALUE_BYTES_MAX};
 use crate::base::{Error, Result};
 use crate::options::KeyspaceOptions;
 
@@ -24,6 +24,23 @@ pub enum KeyDistribution {
     Sequential,
 }
 
+/// A size that values have.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub struct ValueSize {
+    /// How many of them there are, in proportion to those of other sizes; above 0.
+    pub share: f64,
+    /// Bytes of one.
+    pub bytes: u64,
+}
+
+impl ValueSize {
+    /// All values are of `bytes`.
+    pub fn same(bytes: u64) -> Vec<Self> {
+        vec![Self { share: 1.0, bytes }]
+    }
+}
+
 /// A load: first inserts, each of a new key, then draws of any key.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -40,8 +57,8 @@ pub struct Load {
     pub distribution: KeyDistribution,
     /// Bytes of a key.
     pub key_bytes: u64,
-    /// Bytes of a value.
-    pub value_bytes: u64,
+    /// How large values are: each write draws a size.
+    pub values: Vec<ValueSize>,
     /// Seeks of cursors to a random place for each write.
     pub seeks_per_write: f64,
     /// Whether filter bits are dealt out segment by segment, which takes a while; else each entry has its
@@ -71,7 +88,7 @@ impl Load {
             deletes: 0.0,
             distribution: KeyDistribution::Uniform,
             key_bytes,
-            value_bytes,
+            values: ValueSize::same(value_bytes),
             seeks_per_write: 0.0,
             filters: false,
             files_max: TABLE_FILES_MAX,
@@ -91,13 +108,11 @@ impl Load {
     /// # Errors
     /// `InvalidArgument` for what cannot be carried out, with what is wrong.
     pub fn validate(&self) -> Result<()> {
-        let entry_bytes = self.key_bytes.checked_add(self.value_bytes);
+        let entry_bytes = self.entry_bytes();
+        let is_bounded = |count: f64| entry_bytes * count < 2.0_f64.powi(64);
         let writes = self.inserts.checked_add(self.draws);
-        let all = entry_bytes.zip(writes);
-        let most = entry_bytes.zip(self.keys.checked_mul(2));
-        let is_bounded = |it: Option<(u64, u64)>| {
-            it.is_some_and(|(each, count)| each.checked_mul(count).is_some())
-        };
+        let is_share = |size: &ValueSize| size.share > 0.0 && size.share.is_finite();
+        let (key_max, value_max) = (KEY_BYTES_MAX as u64, VALUE_BYTES_MAX as u64);
         let exponent = match self.distribution {
             KeyDistribution::Zipfian { exponent } => exponent,
             KeyDistribution::Uniform | KeyDistribution::Sequential => 1.0,
@@ -106,9 +121,21 @@ impl Load {
             (self.keys == 0, "there must be a key"),
             (self.inserts > self.keys, "each key is inserted once"),
             (writes == Some(0), "there must be a write"),
-            (entry_bytes == Some(0), "an entry must have bytes"),
             (
-                !is_bounded(all) || !is_bounded(most),
+                self.values.is_empty() || !self.values.iter().all(is_share),
+                "there must be sizes of values, each with a share above 0",
+            ),
+            (
+                self.key_bytes == 0 || self.key_bytes > key_max,
+                "a key must have from 1 byte to 64 KiB",
+            ),
+            (
+                self.values.iter().any(|size| size.bytes > value_max),
+                "a value must have at most 1 GiB",
+            ),
+            (
+                writes.is_none_or(|writes| !is_bounded(writes as f64))
+                    || !is_bounded(self.keys as f64 * 2.0),
                 "all entries together must have less than 2^64 bytes",
             ),
             (
@@ -132,9 +159,19 @@ impl Load {
         }
     }
 
-    /// Bytes of an entry that has a value.
-    pub fn entry_bytes(&self) -> u64 {
-        self.key_bytes + self.value_bytes
+    /// Bytes of a value, on average.
+    pub fn value_bytes(&self) -> f64 {
+        let all: f64 = self.values.iter().map(|size| size.share).sum();
+        let sizes = self.values.iter();
+        sizes
+            .map(|size| size.share * size.bytes as f64)
+            .sum::<f64>()
+            / all
+    }
+
+    /// Bytes of an entry that has a value, on average.
+    pub fn entry_bytes(&self) -> f64 {
+        self.key_bytes as f64 + self.value_bytes()
     }
 
     /// All writes.

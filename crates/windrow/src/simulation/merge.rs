@@ -5,6 +5,7 @@
 //! is full, can the output go elsewhere.
 
 use super::contents::{Count, Mass, Segment, Span, Universe};
+use super::values::{Carried, References};
 use crate::base::FileNumber;
 use crate::policy::{DeeperLevels, OutputCutter};
 
@@ -23,11 +24,14 @@ pub(super) struct Piece {
 pub(super) struct EntrySizes {
     pub(super) value: f64,
     pub(super) tombstone: f64,
+    /// What an entry takes less while its value is in a run.
+    pub(super) saved_by_run: f64,
 }
 
 impl EntrySizes {
     pub(super) fn bytes(self, count: Count) -> f64 {
-        (count.entries - count.tombstones) * self.value + count.tombstones * self.tombstone
+        let values = (count.entries - count.tombstones) * self.value;
+        values + count.tombstones * self.tombstone - count.in_runs * self.saved_by_run
     }
 }
 
@@ -37,6 +41,7 @@ pub(super) struct Merge<'a> {
     pub(super) sizes: EntrySizes,
     pub(super) cutter: OutputCutter<u64>,
     pub(super) deeper: DeeperLevels<u64>,
+    carried: Carried,
     present: Piece,
     pieces: Vec<Piece>,
 }
@@ -47,31 +52,58 @@ impl<'a> Merge<'a> {
         sizes: EntrySizes,
         cutter: OutputCutter<u64>,
         deeper: DeeperLevels<u64>,
+        carried: Carried,
     ) -> Self {
         Self {
             universe,
             sizes,
             cutter,
             deeper,
+            carried,
             present: empty(universe, None),
             pieces: Vec::new(),
         }
     }
 
-    /// Merges `sources`, newest first. Cells begin at each of `begins`, too, which ascend.
-    pub(super) fn run(mut self, sources: &[&Segment], begins: &mut Vec<u64>) -> Vec<Piece> {
-        for_each_cell(self.universe, sources, begins, |span, masses| {
+    /// Merges `sources`, newest first, those that the values apart are of. Cells begin at each of `begins`,
+    /// too, which ascend.
+    pub(super) fn run(
+        mut self,
+        sources: &[&Segment],
+        begins: &mut Vec<u64>,
+    ) -> (Vec<Piece>, Carried) {
+        let mut untouched = vec![1.0; self.universe.classes.len()];
+        for_each_cell(self.universe, sources, begins, |span, active, masses| {
+            if !self.carried.is_empty() {
+                self.carry(sources, span, active, &mut untouched);
+            }
             let has_tombstones = masses.iter().any(|mass| mass.tombstones > 0.0);
             if has_tombstones && !self.deeper.may_hold(&span.smallest) {
                 for mass in masses.iter_mut() {
                     mass.spend();
                 }
             }
-            let count = self.universe.count(masses, span.width());
+            let mut count = self.universe.count(masses, span.width());
+            count.in_runs = self.carried.in_runs();
             self.write(span, masses, count);
         });
         self.close(None);
-        self.pieces
+        (self.pieces, self.carried)
+    }
+
+    /// Takes what the sources that are `active` in a cell have apart.
+    fn carry(&mut self, sources: &[&Segment], span: Span, active: &[usize], untouched: &mut [f64]) {
+        self.carried.begin();
+        untouched.fill(1.0);
+        for &source in active {
+            let segment = sources[source];
+            self.carried.take(source, segment, span, untouched);
+            let part = span.width() / segment.span.width();
+            let classes = self.universe.classes.iter().zip(&segment.masses);
+            for (untouched, (class, mass)) in untouched.iter_mut().zip(classes) {
+                *untouched *= (-mass.draws * part / (class.keys * span.width())).exp();
+            }
+        }
     }
 
     /// Writes a cell.
@@ -105,6 +137,9 @@ impl<'a> Merge<'a> {
                 largest: ends,
             };
             self.add(own, masses, count, own.width() / width);
+            if !self.carried.is_empty() {
+                self.carried.write(span, own);
+            }
             if ends == span.largest {
                 return;
             }
@@ -127,7 +162,11 @@ impl<'a> Merge<'a> {
     /// Ends the present piece, and goes on for `target`.
     fn close(&mut self, target: Option<FileNumber>) {
         let next = empty(self.universe, target);
-        let piece = std::mem::replace(&mut self.present, next);
+        let mut piece = std::mem::replace(&mut self.present, next);
+        if !self.carried.is_empty() {
+            let segment = &mut piece.segment;
+            segment.references = self.carried.close(&mut segment.count);
+        }
         if piece.segment.count.entries >= ENTRIES_MIN {
             self.pieces.push(piece);
         }
@@ -137,19 +176,20 @@ impl<'a> Merge<'a> {
 /// The entries that `sources`, newest first, come to together.
 pub(super) fn entries_together(universe: &Universe, sources: &[&Segment]) -> f64 {
     let mut entries = 0.0;
-    for_each_cell(universe, sources, &mut Vec::new(), |span, masses| {
+    for_each_cell(universe, sources, &mut Vec::new(), |span, _, masses| {
         entries += universe.count(masses, span.width()).entries;
     });
     entries
 }
 
-/// Goes through the cells of `sources`, newest first, with what they come to in each. Cells begin at each of
+/// Goes through the cells of `sources`, newest first, with those that reach into each and what they come to
+/// there. Cells begin at each of
 /// `begins`, too, which ascend.
 fn for_each_cell(
     universe: &Universe,
     sources: &[&Segment],
     begins: &mut Vec<u64>,
-    mut visit: impl FnMut(Span, &mut [Mass]),
+    mut visit: impl FnMut(Span, &[usize], &mut [Mass]),
 ) {
     for source in sources {
         begins.push(source.span.smallest);
@@ -183,7 +223,7 @@ fn for_each_cell(
             span,
             &mut masses,
         );
-        visit(span, &mut masses);
+        visit(span, &active, &mut masses);
     }
 }
 
@@ -212,6 +252,7 @@ fn empty(universe: &Universe, target: Option<FileNumber>) -> Piece {
             span: Span::ALL,
             masses: vec![Mass::default(); universe.classes.len()].into(),
             count: Count::default(),
+            references: References::default(),
         },
     }
 }

@@ -4,8 +4,7 @@
 //! is full, it is flushed, and jobs run until none is due ([`simulate`]). What would take too many flushes
 //! is simulated in parts ([`simulate_large`]); a petabyte takes seconds.
 //!
-//! Owns what a [`Load`] is and what an [`Outcome`] tells. Values stand in place: transient runs and value
-//! logs are not simulated. No I/O, no randomness: a load has one outcome.
+//! Owns what a [`Load`] is and what an [`Outcome`] tells. No I/O, no randomness: a load has one outcome.
 //!
 //! I1. The tree is one that the invariants of the policy hold for.
 //! I2. Of inserts nothing is lost: what merges write is what they read.
@@ -17,19 +16,21 @@ mod load;
 mod merge;
 mod outcome;
 mod tree;
+mod values;
 
 use contents::Span;
 pub use formula::write_amplification_bound;
-pub use large::{level_count, simulate_large};
-pub use load::{KeyDistribution, Load};
+pub use large::{Estimate, level_count, simulate_large};
+pub use load::{KeyDistribution, Load, ValueSize};
 pub use outcome::{Course, LevelShape, Outcome, Sample, Traffic};
 use tree::Tree;
+pub use values::ValueSpace;
 
 pub use crate::base::LevelTraffic;
-use crate::policy::{bounded_capacities, segment_limits, whole};
+use crate::policy::{bounded_capacities, segment_limits, values_behind_max, whole};
 
 /// What a write takes of a memtable beside key and value.
-const MEMTABLE_ENTRY_BYTES: u64 = 40;
+const MEMTABLE_ENTRY_BYTES: f64 = 40.0;
 
 /// What it takes of the log beside key and value.
 const WAL_ENTRY_BYTES: u64 = 12;
@@ -80,7 +81,7 @@ impl<'a> Run<'a> {
             written: 0,
             flushes: 0,
             live: Vec::new(),
-            next_sample: load.options.memtable_bytes as u64 / load.entry_bytes(),
+            next_sample: whole(load.options.memtable_bytes as f64 / load.entry_bytes()),
             runs_sums: Vec::new(),
             space_most: 0.0,
             runs_most: Vec::new(),
@@ -90,12 +91,18 @@ impl<'a> Run<'a> {
 
     /// How many writes fill a memtable.
     fn per_flush(&self) -> u64 {
-        let memtable = self.tree.options.memtable_bytes as u64;
-        let beside = match self.load.part.above {
-            0 => MEMTABLE_ENTRY_BYTES,
-            _ => 0,
-        };
-        (memtable / (self.load.entry_bytes() + beside)).max(1)
+        let tree = &self.tree;
+        let memtable = tree.options.memtable_bytes as f64;
+        if self.load.part.above > 0 {
+            return whole(memtable / tree.placing.in_table()).max(1);
+        }
+        let writes = memtable / (tree.placing.in_table() + MEMTABLE_ENTRY_BYTES);
+        let behind = tree.placing.in_logs();
+        if behind == 0.0 {
+            return whole(writes).max(1);
+        }
+        let behind_max = values_behind_max(&tree.summary, &tree.options) as f64;
+        whole(writes.min(behind_max / behind)).max(1)
     }
 
     fn insert(&mut self, writes: u64) {
@@ -129,9 +136,10 @@ impl<'a> Run<'a> {
             (0.0, writes as f64)
         };
         let values = inserts + draws * (1.0 - load.deletes);
-        let user = load.key_bytes * writes + whole(load.value_bytes as f64 * values);
-        self.tree.traffic.user += user;
-        self.tree.traffic.wal += user + WAL_ENTRY_BYTES * writes;
+        let keys = load.key_bytes * writes;
+        let in_log = self.tree.placing.in_table() - load.key_bytes as f64;
+        self.tree.traffic.user += keys + whole(load.value_bytes() * values);
+        self.tree.traffic.wal += keys + whole(in_log * values) + WAL_ENTRY_BYTES * writes;
         self.tree.flush(span, inserts, draws, load.deletes);
         if load.seeks_per_write > 0.0 {
             self.tree.seek(load.seeks_per_write * writes as f64);
@@ -182,16 +190,20 @@ impl<'a> Run<'a> {
             }
         };
         let (filter_bytes, useless_reads) = tree.filters();
+        let runs = tree.runs();
         let sample = Sample {
             writes: self.written,
             flushes: self.flushes,
             jobs: tree.jobs,
+            collections: tree.collections,
             level_count: summary.level_count,
             levels: (0..=depth).map(shape).collect(),
             traffic: tree.traffic.clone(),
-            live_bytes: whole(self.live()) * self.load.entry_bytes(),
+            live_bytes: whole(self.live() * self.load.entry_bytes()),
+            values: tree.values.space(),
             space_amplification: self.space_amplification(),
-            runs_per_seek: tree.runs().iter().sum(),
+            runs_per_seek: runs.iter().sum(),
+            runs,
             runs_sums: self.runs_sums.clone(),
             filter_bytes,
             useless_reads,

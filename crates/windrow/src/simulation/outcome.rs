@@ -1,5 +1,6 @@
 //! What a simulation tells.
 
+use super::values::ValueSpace;
 use crate::base::{Cause, LevelTraffic};
 use crate::options::KeyspaceOptions;
 
@@ -12,6 +13,12 @@ pub struct Traffic {
     pub user: u64,
     /// Written to the log.
     pub wal: u64,
+    /// Large values written to value logs.
+    pub value_logs: u64,
+    /// Read by collections of value logs.
+    pub collections_read: u64,
+    /// Written by them.
+    pub collections_written: u64,
     /// Into each level, level 0 first.
     pub levels: Vec<LevelTraffic>,
 }
@@ -27,7 +34,7 @@ impl Traffic {
     /// All that was written.
     pub fn written(&self) -> u64 {
         let levels = self.levels.iter().map(LevelTraffic::written);
-        self.wal + levels.sum::<u64>()
+        self.wal + self.value_logs + self.collections_written + levels.sum::<u64>()
     }
 
     /// Bytes written for each byte given; 0 where none was.
@@ -71,6 +78,8 @@ pub struct Sample {
     pub flushes: u64,
     /// Merges, moves and changes of the number of levels until then.
     pub jobs: u64,
+    /// Collections of value logs until then.
+    pub collections: u64,
     /// The nominal number of levels.
     pub level_count: usize,
     /// Each level, level 0 first.
@@ -79,11 +88,15 @@ pub struct Sample {
     pub traffic: Traffic,
     /// Bytes of keys and values that a reader can see.
     pub live_bytes: u64,
-    /// Bytes of tables over those that they would have without anything superseded.
+    /// What values apart from their keys take.
+    pub values: ValueSpace,
+    /// Bytes of tables and value files over those that they would have without anything superseded.
     pub space_amplification: f64,
     /// Segments whose range a key is in, averaged over the key space.
     pub runs_per_seek: f64,
-    /// The sum of that over all flushes, level by level.
+    /// The same, level by level.
+    pub runs: Vec<f64>,
+    /// The sum of that over all flushes.
     pub(super) runs_sums: Vec<f64>,
     /// Bytes of filters in memory; 0 unless the load asks for them.
     pub filter_bytes: u64,
@@ -136,21 +149,6 @@ impl Outcome {
             .iter()
             .rposition(|sample| sample.writes <= writes);
         self.between(from, self.samples.len().saturating_sub(1))
-    }
-
-    /// Which part of the writes from so many on the tree had how many levels.
-    pub(super) fn level_counts(&self, writes: u64) -> Vec<(usize, f64)> {
-        let mut shares: Vec<(usize, f64)> = Vec::new();
-        let all = self.samples.last().map_or(0, |last| last.writes) - writes;
-        for pair in self.samples.windows(2) {
-            let from = pair[0].writes.max(writes);
-            let share = pair[1].writes.saturating_sub(from) as f64 / all.max(1) as f64;
-            match shares.last_mut() {
-                Some((count, sum)) if *count == pair[1].level_count => *sum += share,
-                _ => shares.push((pair[1].level_count, share)),
-            }
-        }
-        shares
     }
 
     /// What happened from the sample `from`, or the beginning, to the sample `to`.
@@ -217,6 +215,9 @@ impl Traffic {
         Self {
             user: self.user - earlier.user,
             wal: self.wal - earlier.wal,
+            value_logs: self.value_logs - earlier.value_logs,
+            collections_read: self.collections_read - earlier.collections_read,
+            collections_written: self.collections_written - earlier.collections_written,
             levels: self.levels.iter().enumerate().map(level).collect(),
         }
     }

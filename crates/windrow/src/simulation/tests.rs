@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{
-    KeyDistribution, LevelTraffic, Load, Outcome, Sample, simulate, simulate_large,
+    KeyDistribution, LevelTraffic, Load, Outcome, Sample, ValueSize, simulate, simulate_large,
     write_amplification_bound,
 };
 use crate::base::ErrorKind;
@@ -35,7 +35,7 @@ fn run(load: &Load) -> (Outcome, Sample) {
 fn table_bytes(load: &Load, sample: &Sample) -> f64 {
     let entries: u64 = sample.levels.iter().map(|level| level.entries).sum();
     let bytes: u64 = sample.levels.iter().map(|level| level.bytes).sum();
-    bytes as f64 / (entries * load.entry_bytes()) as f64
+    bytes as f64 / (entries as f64 * load.entry_bytes())
 }
 
 #[test]
@@ -74,12 +74,14 @@ fn the_formula_bounds_what_is_written() {
 fn what_cannot_be_carried_out_is_refused() {
     let good = || Load::inserts(MIB, small(Preset::Balanced)).overwritten(1.0);
     let zipfian = |exponent| KeyDistribution::Zipfian { exponent };
-    let cases: [fn(&mut Load); 12] = [
+    let cases: [fn(&mut Load); 14] = [
         |load| load.keys = 0,
         |load| load.inserts = load.keys + 1,
         |load| (load.inserts, load.draws) = (0, 0),
-        |load| (load.key_bytes, load.value_bytes) = (0, 0),
-        |load| load.value_bytes = u64::MAX,
+        |load| load.key_bytes = 0,
+        |load| load.values = ValueSize::same(u64::MAX),
+        |load| load.values.clear(),
+        |load| load.values[0].share = 0.0,
         |load| load.draws = u64::MAX,
         |load| load.keys = u64::MAX,
         |load| load.deletes = 1.1,
@@ -136,7 +138,7 @@ fn a_tree_in_parts_of_few_different_keys() {
     load.files_max = 1024;
     load.flushes_max = 20;
     for measured in [0, load.draws, u64::MAX] {
-        let course = simulate_large(&load, measured).unwrap();
+        let course = simulate_large(&load, measured).unwrap().course;
         assert!(course.write_amplification > 1.0);
     }
 }
@@ -167,9 +169,9 @@ fn check_parts(bytes: u64, preset: Preset) {
         let mut load = Load::inserts(bytes, options);
         load.files_max = 2048;
         load.flushes_max = u64::MAX;
-        let whole = simulate_large(&load, load.writes()).unwrap();
+        let whole = simulate_large(&load, load.writes()).unwrap().course;
         load.flushes_max = 400;
-        let parts = simulate_large(&load, load.writes()).unwrap();
+        let parts = simulate_large(&load, load.writes()).unwrap().course;
         let apart = parts.write_amplification / whole.write_amplification - 1.0;
         assert!(apart.abs() <= 0.05, "{apart:.3} apart: {segment_limit}");
         let apart = parts.runs_per_seek() / whole.runs_per_seek() - 1.0;
@@ -298,7 +300,8 @@ fn loads() -> impl Strategy<Value = Load> {
         |(options, distribution, (times, deletes, seeks_per_write), value_bytes, filters)| {
             let mut load = Load::inserts(16 * MIB, options).overwritten(times);
             (load.distribution, load.deletes) = (distribution, deletes);
-            (load.seeks_per_write, load.value_bytes) = (seeks_per_write, value_bytes);
+            load.seeks_per_write = seeks_per_write;
+            load.values = ValueSize::same(value_bytes);
             load.filters = filters;
             load
         },
@@ -314,16 +317,16 @@ proptest! {
     fn any_load_is_carried_out(load in loads()) {
         let (_, last) = run(&load);
         let entries: u64 = last.levels.iter().map(|level| level.entries).sum();
-        let live = last.live_bytes as f64 / load.entry_bytes() as f64;
+        let live = last.live_bytes as f64 / load.entry_bytes();
         prop_assert!(entries as f64 >= live * 0.995, "{entries} of {live}");
         prop_assert!(entries as f64 <= load.writes() as f64 * 1.001);
         if load.draws == 0 {
             prop_assert!(entries as f64 >= load.inserts as f64 * 0.999);
         }
         for level in &last.levels[1..last.level_count] {
-            let values = (level.entries - level.tombstones) * load.entry_bytes();
-            let logical = values + level.tombstones * load.key_bytes;
-            prop_assert!(logical as f64 <= level.capacity as f64 * 1.01, "{level:?}");
+            let values = (level.entries - level.tombstones) as f64 * load.entry_bytes();
+            let logical = values + (level.tombstones * load.key_bytes) as f64;
+            prop_assert!(logical <= level.capacity as f64 * 1.01, "{level:?}");
         }
     }
 

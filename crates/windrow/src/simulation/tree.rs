@@ -9,13 +9,14 @@ use super::contents::{Class, Segment, Span, Universe};
 use super::load::Load;
 use super::merge::{EntrySizes, Merge, Piece, entries_together};
 use super::outcome::Traffic;
+use super::values::{Carried, Placing, ValueFiles, log_place};
 use crate::base::{Cause, FileNumber};
 use crate::filter::{FILTER_UNITS_MAX, LoadedUnits, false_positive_rate, keys_there, units_rate};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    Claim, DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, SegmentSummary, TreeSummary,
-    Zones, filter_units, flush_share, grant_filters, next_allowed, output_shares, plan,
-    price_alone, target_file_bytes, whole,
+    Claim, DeeperLevels, FileSummary, OutputCutter, Placement, Plan, Purpose, SegmentSummary,
+    TreeSummary, VICTIMS_MAX, Zones, filter_units, flush_share, grant_filters, next_allowed,
+    output_shares, plan, price_alone, target_file_bytes, victims, wants_seal, whole,
 };
 
 /// What a table takes for an entry beside key and value: header, slot, and its parts of block, index and filter.
@@ -43,12 +44,15 @@ pub(super) struct Tree<'a> {
     universe: Universe,
     sizes: EntrySizes,
     logical: EntrySizes,
+    pub(super) placing: Placing,
+    pub(super) values: ValueFiles,
     pub(super) summary: TreeSummary<u64>,
     contents: HashMap<FileNumber, Contents>,
     cursors: Vec<Option<u64>>,
     next_file: u64,
     pub(super) traffic: Traffic,
     pub(super) jobs: u64,
+    pub(super) collections: u64,
     filters: Option<Filters>,
 }
 
@@ -98,7 +102,9 @@ struct Job {
 
 impl<'a> Tree<'a> {
     pub(super) fn new(load: &'a Load) -> Self {
-        let (key, value) = (load.key_bytes as f64, load.value_bytes as f64);
+        let key = load.key_bytes as f64;
+        let values = ValueFiles::new(load);
+        let placing = Placing::of(load);
         let filter = if load.filters {
             0.0
         } else {
@@ -110,13 +116,18 @@ impl<'a> Tree<'a> {
             options: load.part.options(&load.options, 1),
             universe: load.universe(),
             sizes: EntrySizes {
-                value: key + value + overhead,
+                value: placing.in_table() + overhead,
                 tombstone: key + overhead,
+                saved_by_run: placing.saved_by_run(),
             },
             logical: EntrySizes {
-                value: key + value,
+                // What stands in a log is never merged: a level holds its pointer.
+                value: placing.in_table(),
                 tombstone: key,
+                saved_by_run: 0.0,
             },
+            placing,
+            values,
             summary: TreeSummary {
                 level_count: 1,
                 levels: vec![Vec::new(); 17],
@@ -131,6 +142,7 @@ impl<'a> Tree<'a> {
             next_file: 0,
             traffic: Traffic::default(),
             jobs: 0,
+            collections: 0,
             filters: load.filters.then(|| Filters {
                 price: price_alone(&load.options),
                 changed: 0,
@@ -141,7 +153,14 @@ impl<'a> Tree<'a> {
 
     /// Flushes a memtable with so many inserts and draws between these keys.
     pub(super) fn flush(&mut self, span: Span, inserts: f64, draws: f64, deletes: f64) {
-        let segment = self.universe.written(span, inserts, draws, deletes);
+        let mut segment = self.universe.written(span, inserts, draws, deletes);
+        let entries = self.universe.values(&segment);
+        let writes = inserts + draws * (1.0 - deletes);
+        let (run, logs) = self
+            .values
+            .flush(&mut segment, writes, &self.options, &entries);
+        self.traffic.add(0, Cause::Run, run);
+        self.traffic.value_logs += logs;
         let units = self.units(|summary| {
             let claim = Claim {
                 level: 0,
@@ -160,11 +179,54 @@ impl<'a> Tree<'a> {
     /// Runs jobs one at a time until none is due.
     pub(super) fn settle(&mut self) {
         for _ in 0..JOBS_MAX {
-            if !self.step() {
+            if !self.step() && !self.collect() {
                 return;
             }
         }
         unreachable!("the policy never comes to rest");
+    }
+
+    /// Collects the value logs that the policy names; whether there were any.
+    fn collect(&mut self) -> bool {
+        if self.summary.logs.is_empty() {
+            return false;
+        }
+        let options = self.values.log_options();
+        let victims = victims(&self.summary, options, VICTIMS_MAX);
+        if victims.is_empty() {
+            if !wants_seal(&self.summary, options) {
+                return false;
+            }
+            self.values.seal_early();
+        } else {
+            let victims: Vec<usize> = victims.into_iter().map(log_place).collect();
+            let collected = self.values.collect(&victims);
+            self.traffic.collections_read += collected.read;
+            self.traffic.collections_written += collected.written;
+            self.collections += 1;
+        }
+        self.note_values();
+        true
+    }
+
+    /// Tells the summary what stands apart.
+    fn note_values(&mut self) {
+        self.values.sweep();
+        if self.values.is_empty() {
+            return;
+        }
+        for file in self.summary.levels.iter_mut().flatten() {
+            let apart = self
+                .values
+                .apart(self.contents[&file.number].segments.iter());
+            file.transient_bytes = whole(apart.transient_bytes);
+            file.pinned_bytes = whole(apart.pinned_bytes).max(file.transient_bytes);
+            file.transient_runs = u32::try_from(whole(apart.transient_runs)).unwrap_or(u32::MAX);
+            file.log_bytes = whole(apart.log_bytes);
+            file.moved_bytes = whole(apart.moved_bytes);
+        }
+        self.summary.run_files = self.values.run_files();
+        self.summary.logs = self.values.logs();
     }
 
     /// Runs the next job; whether there was one.
@@ -220,6 +282,7 @@ impl<'a> Tree<'a> {
 
     /// The tree has changed, with files or segments of so many entries.
     fn note_change(&mut self, entries: u64) {
+        self.note_values();
         self.summary.allowed = next_allowed(&self.summary, &self.options);
         self.share_bits_out(entries);
     }
@@ -245,21 +308,25 @@ impl<'a> Tree<'a> {
             |summary: &TreeSummary<u64>| output_shares(summary, &job.claim, &inputs, &job.targets);
         let anew = self.units(|summary| shares(summary).written_anew);
         let appended = self.units(|summary| shares(summary).appended);
+        let (read, written) = match job.purpose {
+            Purpose::Tree => (Cause::Read, Cause::Rewrite),
+            Purpose::Squeeze => (Cause::SqueezeRead, Cause::Squeeze),
+            Purpose::Pointers => (Cause::RedirectRead, Cause::Redirect),
+        };
         let mut entries = 0;
         let upper = self.take(job.level, &job.upper);
         let lower = self.take(target, &job.lower);
         for file in upper.iter().chain(&lower) {
-            let cause = match job.purpose {
-                Purpose::Squeeze => Cause::SqueezeRead,
-                Purpose::Tree | Purpose::Pointers => Cause::Read,
-            };
-            self.traffic.add(target, cause, file.bytes);
-            self.contents.remove(&file.number);
+            self.traffic.add(target, read, file.bytes);
+            for segment in self
+                .contents
+                .remove(&file.number)
+                .into_iter()
+                .flat_map(|it| it.segments)
+            {
+                self.values.release(&segment);
+            }
         }
-        let written = match job.purpose {
-            Purpose::Squeeze => Cause::Squeeze,
-            Purpose::Tree | Purpose::Pointers => Cause::Rewrite,
-        };
         let mut files = Vec::new();
         for piece in pieces {
             entries += whole(piece.segment.count.entries);
@@ -278,7 +345,33 @@ impl<'a> Tree<'a> {
     }
 
     /// The output of a merge.
-    fn merged(&self, job: &Job) -> Vec<Piece> {
+    fn merged(&mut self, job: &Job) -> Vec<Piece> {
+        let (mut pieces, carried, span) = self.merged_apart(job);
+        if carried.is_empty() {
+            return pieces;
+        }
+        let target = job.claim.level;
+        let read = carried.runs_read(&self.values, span);
+        self.traffic.add(target, Cause::RunRead, read);
+        let mut files = Vec::new();
+        for (met, entries) in carried.met.iter().zip(&carried.written) {
+            files.push(met.file.unwrap_or_else(|| {
+                let file = self.values.run_file(met.span, 1.0, *entries);
+                let bytes = self.values.file(file).bytes();
+                self.traffic.add(target, Cause::Run, whole(bytes));
+                file
+            }));
+        }
+        for piece in &mut pieces {
+            for file in &mut piece.segment.references.files {
+                *file = files[*file];
+            }
+        }
+        pieces
+    }
+
+    /// The same, with what it refers to by places in what comes with it, and the keys of its uppers.
+    fn merged_apart(&self, job: &Job) -> (Vec<Piece>, Carried, Span) {
         let target = job.claim.level;
         let level = |level: usize, numbers: &[FileNumber]| -> Vec<&FileSummary<u64>> {
             let numbers: BTreeSet<FileNumber> = numbers.iter().copied().collect();
@@ -335,7 +428,21 @@ impl<'a> Tree<'a> {
             .copied()
             .chain(rewritten.flat_map(newest_first))
             .collect();
-        Merge::new(&self.universe, self.sizes, cutter, deeper).run(&sources, &mut begins)
+        let in_place = Placement::of(&self.summary, &self.options).merges_in_place(target);
+        let carried = Carried::new(
+            &self.values,
+            &sources,
+            self.universe.classes.len(),
+            in_place,
+            &self.options,
+        );
+        let span = Span {
+            smallest: sources.iter().map(|it| it.span.smallest).min().unwrap_or(0),
+            largest: sources.iter().map(|it| it.span.largest).max().unwrap_or(0),
+        };
+        let merge = Merge::new(&self.universe, self.sizes, cutter, deeper, carried);
+        let (pieces, carried) = merge.run(&sources, &mut begins);
+        (pieces, carried, span)
     }
 
     fn append(&mut self, level: usize, number: FileNumber, segment: Segment, units: Units) {
@@ -362,6 +469,7 @@ impl<'a> Tree<'a> {
             *units = units.with_all_behind(file.segments.len());
         }
         file.segments.push(added);
+        self.values.refer(&segment);
         contents.segments.push(segment);
         // The engine counts for the file as it is.
         contents.visits = 0.0;
@@ -487,6 +595,7 @@ impl<'a> Tree<'a> {
             sealed: false,
             busy: false,
         };
+        self.values.refer(&segment);
         let contents = Contents {
             segments: vec![segment],
             visits: 0.0,
@@ -515,12 +624,13 @@ impl<'a> Tree<'a> {
     /// All bytes on disk.
     pub(super) fn bytes(&self) -> u64 {
         let files = self.summary.levels.iter().flatten();
-        files.map(|file| file.bytes).sum()
+        let values = self.values.space();
+        files.map(|file| file.bytes).sum::<u64>() + values.run_bytes + values.log_bytes
     }
 
-    /// Bytes that so many values take in tables.
+    /// Bytes that so many values take in tables and logs.
     pub(super) fn value_bytes(&self, values: f64) -> f64 {
-        self.sizes.value * values
+        (self.sizes.value + self.placing.in_logs()) * values
     }
 
     /// The keys of each class that a reader can see behind so many inserts and draws, where it could see

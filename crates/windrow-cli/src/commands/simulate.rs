@@ -1,0 +1,209 @@
+//! `simulate`: what a load costs, before there is a disk for it.
+
+mod options;
+mod plot;
+mod quantities;
+mod report;
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use windrow::simulation::{KeyDistribution, Load, ValueSize, simulate_large};
+use windrow::{Error, Result};
+use windrow_bench::Mix;
+
+use self::options::TreeArgs;
+use self::quantities::{Updates, parse_quantity, parse_updates};
+use self::report::Report;
+use crate::outcome::Outcome;
+use crate::output::Output;
+use crate::progress;
+
+/// So many bytes of writes are simulated flush by flush; more than that in parts.
+const BYTES_IN_ONE_PIECE: f64 = 100e9;
+
+/// A tree in parts has about so many flushes in its lowest part at most.
+const FLUSHES_MAX: u64 = 4_000;
+
+/// A tree has about so many files at most, and those of small levels: fewer are simulated sooner.
+const FILES_MAX: u64 = 2_048;
+
+/// Arguments of `simulate`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Bytes are digits and a unit: KB, MB, GB, TB, PB are powers of 1000; KiB, MiB, GiB, TiB, PiB, and K, M,
+G, T, P alone, as everywhere else, powers of 1024. 1.5TB will do.
+
+Up to 100 GB of writes are simulated flush by flush, larger loads in parts (docs/simulation.md), unless
+--exact asks for one piece.
+
+Examples:
+  windrow simulate --bytes 1PB --entry-size 1000
+  windrow simulate --bytes 1TB --entry-size 116 --size-ratio 4 --scaling 1 --updates 1
+  windrow simulate --bytes 200GB --mix MD --preset parallax --updates 500GB --json
+  windrow simulate --bytes 50GB --distribution zipfian --exponent 0.9 --updates 2 --plot tree.svg")]
+pub(crate) struct SimulateArgs {
+    /// Bytes of keys and values that are stored, each key once
+    #[arg(long, value_name = "BYTES", value_parser = parse_quantity)]
+    bytes: u64,
+
+    /// Bytes of an entry, key and value together [default: 116]
+    #[arg(long, value_name = "BYTES", value_parser = parse_quantity,
+          conflicts_with_all = ["value_size", "mix"])]
+    entry_size: Option<u64>,
+
+    /// Bytes of a key [default: 16, or 24 with a mix]
+    #[arg(long, value_name = "BYTES", value_parser = parse_quantity)]
+    key_size: Option<u64>,
+
+    /// Bytes of a value [default: 100]
+    #[arg(long, value_name = "BYTES", value_parser = parse_quantity, conflicts_with = "mix")]
+    value_size: Option<u64>,
+
+    /// Sizes of values, in place of one: small ones of 9, medium ones of 104 and large ones of 1004 bytes
+    #[arg(long, value_enum, ignore_case = true)]
+    mix: Option<Mix>,
+
+    /// Which keys updates draw. In sequential order are only the inserts
+    #[arg(long, value_enum, default_value_t = DistributionArg::Uniform)]
+    distribution: DistributionArg,
+
+    /// Exponent of the zipfian distribution, 0.99 unless given
+    #[arg(long, value_name = "E")]
+    exponent: Option<f64>,
+
+    /// Updates that follow the inserts: for each of them so many (0.5, 3), or bytes (500GB)
+    #[arg(long, value_name = "RATIO|BYTES", value_parser = parse_updates, default_value = "0")]
+    updates: Updates,
+
+    /// The part of the updates that are deletes, from 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    deletes: f64,
+
+    /// Seeks to random keys for each write, which merging answers with fewer runs
+    #[arg(long, value_name = "N", default_value_t = 0.0)]
+    seeks_per_write: f64,
+
+    /// Draw keys from the first write on, some twice and some never, in place of inserting each once
+    #[arg(long)]
+    drawn: bool,
+
+    /// Simulate flush by flush with as many files as a database has, however long it takes
+    #[arg(long)]
+    exact: bool,
+
+    #[command(flatten)]
+    tree: TreeArgs,
+
+    /// Draw what is written, the levels and the room over the size of the load
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
+}
+
+/// [`KeyDistribution`] on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DistributionArg {
+    Uniform,
+    Zipfian,
+    Sequential,
+}
+
+pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Outcome> {
+    let load = args.load()?;
+    let bar = progress::spinner("simulating");
+    let estimate = simulate_large(&load, load.writes());
+    bar.finish_and_clear();
+    let report = Report::new(&load, &estimate?)?;
+    if let Some(path) = &args.plot {
+        plot::write(path, &report)?;
+    }
+    output.object(&report)?;
+    output.line(&report)?;
+    Ok(Outcome::Done)
+}
+
+impl SimulateArgs {
+    fn load(&self) -> Result<Load> {
+        let mut load = Load::inserts(1, self.tree.options()?);
+        (load.key_bytes, load.values) = self.sizes()?;
+        load.validate()?;
+        load.keys = whole(self.bytes as f64 / load.entry_bytes());
+        if load.keys == 0 {
+            return Err(Error::invalid_argument(format!(
+                "--bytes {} is less than one entry",
+                self.bytes
+            )));
+        }
+        let updates = match self.updates {
+            Updates::PerInsert(times) => load.keys as f64 * times,
+            Updates::Bytes(bytes) => bytes as f64 / load.entry_bytes(),
+        };
+        load.draws = whole(updates);
+        load.inserts = load.keys;
+        if self.drawn {
+            load.draws = load.draws.saturating_add(load.keys);
+            load.inserts = 0;
+        }
+        load.deletes = self.deletes;
+        load.seeks_per_write = self.seeks_per_write;
+        load.distribution = self.distribution()?;
+        load.filters = load.options.bits_per_key > 0.0;
+        let written = (load.inserts as f64 + load.draws as f64) * load.entry_bytes();
+        if self.exact || written <= BYTES_IN_ONE_PIECE {
+            load.flushes_max = u64::MAX;
+        } else {
+            load.flushes_max = FLUSHES_MAX;
+        }
+        if !self.exact {
+            load.files_max = FILES_MAX;
+        }
+        load.validate()?;
+        Ok(load)
+    }
+
+    /// Bytes of a key, and of values.
+    fn sizes(&self) -> Result<(u64, Vec<ValueSize>)> {
+        if let Some(mix) = self.mix {
+            let shares = mix.shares().into_iter();
+            let present = shares.filter(|(_, share)| *share > 0);
+            let sizes = present.map(|(bytes, share)| ValueSize {
+                share: share as f64,
+                bytes: bytes as u64,
+            });
+            return Ok((self.key_size.unwrap_or(24), sizes.collect()));
+        }
+        let key = self.key_size.unwrap_or(16);
+        let value = match self.entry_size {
+            None => self.value_size.unwrap_or(100),
+            Some(entry) => entry.checked_sub(key).ok_or_else(|| {
+                Error::invalid_argument(format!(
+                    "an entry of {entry} bytes cannot have a key of {key}: give a smaller --key-size"
+                ))
+            })?,
+        };
+        Ok((key, ValueSize::same(value)))
+    }
+
+    fn distribution(&self) -> Result<KeyDistribution> {
+        match (self.distribution, self.exponent) {
+            (DistributionArg::Zipfian, exponent) => Ok(KeyDistribution::Zipfian {
+                exponent: exponent.unwrap_or(0.99),
+            }),
+            (_, Some(_)) => Err(Error::invalid_argument(
+                "--exponent goes with --distribution zipfian",
+            )),
+            (DistributionArg::Uniform, None) => Ok(KeyDistribution::Uniform),
+            (DistributionArg::Sequential, None) => Ok(KeyDistribution::Sequential),
+        }
+    }
+}
+
+/// The whole part of a number that is not negative.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the number is not negative, and the cast saturates"
+)]
+fn whole(number: f64) -> u64 {
+    number as u64
+}

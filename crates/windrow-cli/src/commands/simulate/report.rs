@@ -1,0 +1,277 @@
+//! What `simulate` tells, for programs and for people.
+
+use std::fmt;
+
+use comfy_table::{Cell, Table};
+use serde::Serialize;
+use windrow::simulation::{
+    Estimate, LevelShape, LevelTraffic, Load, Sample, Traffic, ValueSize, ValueSpace,
+};
+use windrow::{Error, KeyspaceOptions, Result};
+
+use crate::commands::show::{plain_table, right};
+use crate::picture;
+use crate::text::{human_bytes, human_count};
+
+/// The most rows of the table of samples.
+const SAMPLES_SHOWN: usize = 12;
+
+/// What a load comes to.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    /// Bytes of keys and values that were written.
+    user_bytes: u64,
+    key_bytes: u64,
+    values: Vec<ValueSize>,
+    keys: u64,
+    writes: u64,
+    /// The nominal number of levels below level 0.
+    levels: usize,
+    /// Bytes written for each byte given, over the whole load.
+    write_amplification: f64,
+    /// The same, of what was written and read.
+    io_amplification: f64,
+    /// Bytes of tables and value files over what the live entries take alone, at the end and at most.
+    space_amplification: f64,
+    space_amplification_most: f64,
+    /// Runs that a seek visits, on average over keys and over the whole load, and at the end.
+    runs_per_seek: f64,
+    runs_per_seek_at_end: f64,
+    /// Blocks that a get of an absent key reads in vain, on average.
+    useless_reads_per_absent_key: f64,
+    /// Memory of all filters.
+    filter_bytes: u64,
+    space: Space,
+    /// Bytes moved, by cause.
+    traffic: Traffic,
+    /// Each level at the end, level 0 first.
+    tree: Vec<Level>,
+    /// The tree on the way.
+    pub(super) samples: Vec<Point>,
+    /// How many levels below level 0 were simulated apart from the others; 0 for one piece.
+    levels_apart: usize,
+    options: KeyspaceOptions,
+}
+
+/// Bytes on disk by what they are, at the end.
+#[derive(Debug, Serialize)]
+struct Space {
+    /// Keys and values that a reader can see.
+    live_bytes: u64,
+    table_bytes: u64,
+    #[serde(flatten)]
+    values: ValueSpace,
+}
+
+/// A level.
+#[derive(Debug, Serialize)]
+struct Level {
+    level: usize,
+    #[serde(flatten)]
+    shape: LevelShape,
+    /// Runs that a seek visits here, on average over the load.
+    runs_per_seek: f64,
+    traffic: LevelTraffic,
+}
+
+/// The tree at one moment.
+#[derive(Debug, Serialize)]
+pub(super) struct Point {
+    pub(super) writes: u64,
+    pub(super) user_bytes: u64,
+    pub(super) levels: usize,
+    pub(super) write_amplification: f64,
+    pub(super) space_amplification: f64,
+    pub(super) runs_per_seek: f64,
+    pub(super) live_bytes: u64,
+}
+
+impl Report {
+    pub(super) fn new(load: &Load, estimate: &Estimate) -> Result<Self> {
+        let Some(last) = estimate.samples.last() else {
+            return Err(Error::invalid_argument("nothing was written"));
+        };
+        let course = &estimate.course;
+        let traffic = last.traffic.clone();
+        let read: u64 = traffic.levels.iter().map(LevelTraffic::all_read).sum();
+        let moved = traffic.written() + traffic.collections_read + read;
+        let level = |(level, shape): (usize, &LevelShape)| Level {
+            level,
+            shape: *shape,
+            runs_per_seek: course.runs.get(level).copied().unwrap_or(0.0),
+            traffic: traffic.levels.get(level).copied().unwrap_or_default(),
+        };
+        Ok(Self {
+            user_bytes: traffic.user,
+            key_bytes: load.key_bytes,
+            values: load.values.clone(),
+            keys: load.keys,
+            writes: load.writes(),
+            levels: last.level_count,
+            write_amplification: course.write_amplification,
+            io_amplification: moved as f64 / traffic.user.max(1) as f64,
+            space_amplification: last.space_amplification,
+            space_amplification_most: course.space_amplification_most,
+            runs_per_seek: course.runs_per_seek(),
+            runs_per_seek_at_end: last.runs_per_seek,
+            useless_reads_per_absent_key: if load.filters {
+                last.useless_reads
+            } else {
+                last.runs_per_seek
+            },
+            filter_bytes: last.filter_bytes,
+            space: Space {
+                live_bytes: last.live_bytes,
+                table_bytes: last.levels.iter().map(|level| level.bytes).sum(),
+                values: last.values,
+            },
+            tree: last.levels.iter().enumerate().map(level).collect(),
+            samples: estimate.samples.iter().map(Point::of).collect(),
+            levels_apart: estimate.levels_apart,
+            options: load.options.clone(),
+            traffic,
+        })
+    }
+
+    fn totals(&self) -> Table {
+        let mut rows = vec![
+            ("keys", human_count(self.keys)),
+            ("writes", human_count(self.writes)),
+            ("bytes given", human_bytes(self.user_bytes)),
+            ("levels", self.levels.to_string()),
+            (
+                "written for each byte given",
+                format!("{:.2}", self.write_amplification),
+            ),
+            ("  and read, too", format!("{:.2}", self.io_amplification)),
+            (
+                "disk for each live byte",
+                format!("{:.2}", self.space_amplification),
+            ),
+            ("  at most", format!("{:.2}", self.space_amplification_most)),
+            (
+                "runs that a seek visits",
+                format!("{:.2}", self.runs_per_seek),
+            ),
+            ("  at the end", format!("{:.2}", self.runs_per_seek_at_end)),
+            (
+                "blocks read for an absent key",
+                format!("{:.4}", self.useless_reads_per_absent_key),
+            ),
+            ("memory of filters", human_bytes(self.filter_bytes)),
+            ("on disk: live entries", human_bytes(self.space.live_bytes)),
+            ("  tables", human_bytes(self.space.table_bytes)),
+        ];
+        let values = self.space.values;
+        if values.run_bytes > 0 {
+            rows.push(("  transient runs", human_bytes(values.run_bytes)));
+            rows.push(("    dead in them", human_bytes(values.run_dead_bytes)));
+        }
+        if values.log_bytes > 0 {
+            rows.push(("  value logs", human_bytes(values.log_bytes)));
+            rows.push(("    dead in them", human_bytes(values.log_dead_bytes)));
+        }
+        rows.push(("written to the log", human_bytes(self.traffic.wal)));
+        if values.log_bytes > 0 {
+            let collected = human_bytes(self.traffic.collections_written);
+            rows.push(("  to value logs", human_bytes(self.traffic.value_logs)));
+            rows.push(("  by collections", collected));
+            let read = human_bytes(self.traffic.collections_read);
+            rows.push(("  read by collections", read));
+        }
+        let mut table = plain_table();
+        for (name, amount) in rows {
+            table.add_row([Cell::new(name), right(&amount)]);
+        }
+        table
+    }
+
+    fn tree(&self) -> Table {
+        let mut table = plain_table();
+        let columns = [
+            "level",
+            "files",
+            "segments",
+            "bytes",
+            "capacity",
+            "runs",
+            "flushed",
+            "appended",
+            "rewritten",
+            "squeezed",
+            "to runs",
+            "read",
+            "of runs",
+        ];
+        table.set_header(columns.map(|name| right(&name)));
+        for level in &self.tree {
+            let (shape, traffic) = (level.shape, level.traffic);
+            table.add_row([
+                right(&level.level),
+                right(&human_count(shape.files as u64)),
+                right(&human_count(shape.segments as u64)),
+                right(&human_bytes(shape.bytes)),
+                right(&human_bytes(shape.capacity)),
+                right(&format!("{:.2}", level.runs_per_seek)),
+                right(&human_bytes(traffic.flushed)),
+                right(&human_bytes(traffic.appended)),
+                right(&human_bytes(traffic.rewritten + traffic.redirected)),
+                right(&human_bytes(traffic.squeezed)),
+                right(&human_bytes(traffic.runs)),
+                right(&human_bytes(traffic.all_read() - traffic.runs_read)),
+                right(&human_bytes(traffic.runs_read)),
+            ]);
+        }
+        table
+    }
+
+    /// The tree on the way, no more than a few rows of it.
+    fn course(&self) -> Table {
+        let mut table = plain_table();
+        let columns = ["bytes given", "live", "levels", "written", "space", "runs"];
+        table.set_header(columns.map(|name| right(&name)));
+        let step = self.samples.len().div_ceil(SAMPLES_SHOWN).max(1);
+        // The last is among them.
+        let first = (self.samples.len() - 1) % step;
+        for point in self.samples.iter().skip(first).step_by(step) {
+            table.add_row([
+                right(&human_bytes(point.user_bytes)),
+                right(&human_bytes(point.live_bytes)),
+                right(&point.levels),
+                right(&format!("{:.2}", point.write_amplification)),
+                right(&format!("{:.2}", point.space_amplification)),
+                right(&format!("{:.2}", point.runs_per_seek)),
+            ]);
+        }
+        table
+    }
+}
+
+impl Point {
+    fn of(sample: &Sample) -> Self {
+        Self {
+            writes: sample.writes,
+            user_bytes: sample.traffic.user,
+            levels: sample.level_count,
+            write_amplification: sample.traffic.write_amplification(),
+            space_amplification: sample.space_amplification,
+            runs_per_seek: sample.runs_per_seek,
+            live_bytes: sample.live_bytes,
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (totals, tree, course) = (self.totals(), self.tree(), self.course());
+        writeln!(formatter, "{totals}\n\n{tree}\n\n{course}\n")?;
+        if self.levels_apart > 0 {
+            let apart = self.levels_apart;
+            writeln!(
+                formatter,
+                "simulated in parts: the upper {apart} levels apart\n"
+            )?;
+        }
+        write!(formatter, "options: {}", picture::options(&self.options))
+    }
+}

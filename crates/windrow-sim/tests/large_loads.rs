@@ -1,0 +1,108 @@
+//! Loads in parts, as petabytes are simulated, tell about the same as in one piece: what is written, the
+//! room taken, the runs that a seek visits, and the memory of filters.
+//!
+//!     cargo test --release -p windrow-sim --test large_loads -- --ignored --nocapture
+//!
+//! shows it at 100 GB, in minutes; the other test at a sixty-fourth of all sizes.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::print_stdout,
+    reason = "the long form prints a table for docs/simulation.md"
+)]
+
+use windrow::simulation::{Estimate, Load, simulate_large};
+use windrow::{KeyspaceOptions, Preset};
+
+const PRESETS: [Preset; 4] = [
+    Preset::Balanced,
+    Preset::Autumn,
+    Preset::Leveling,
+    Preset::Lsma,
+];
+
+/// What is compared.
+const FIGURES: [&str; 4] = ["written", "space", "runs", "filter bytes"];
+
+fn figures(estimate: &Estimate) -> [f64; 4] {
+    let last = estimate.samples.last().unwrap();
+    [
+        estimate.course.write_amplification,
+        last.space_amplification,
+        estimate.course.runs_per_seek(),
+        last.filter_bytes as f64,
+    ]
+}
+
+/// The errors of the figures of `load` where it is simulated in parts of at most so many flushes.
+fn errors(mut load: Load, flushes_max: u64) -> [f64; 4] {
+    load.filters = true;
+    load.files_max = 2048;
+    load.flushes_max = u64::MAX;
+    let exact = simulate_large(&load, load.writes()).unwrap();
+    assert_eq!(exact.levels_apart, 0);
+    load.flushes_max = flushes_max;
+    let parts = simulate_large(&load, load.writes()).unwrap();
+    assert!(parts.levels_apart > 0);
+    let count = |estimate: &Estimate| estimate.samples.last().unwrap().level_count;
+    assert_eq!(count(&exact), count(&parts));
+    println!("{:?} {:?}", figures(&exact), figures(&parts));
+    println!("{:?}\n{:?}", exact.course.runs, parts.course.runs);
+    println!(
+        "{:?}\n{:?}",
+        exact
+            .course
+            .traffic
+            .levels
+            .iter()
+            .map(|l| l.written())
+            .collect::<Vec<_>>(),
+        parts
+            .course
+            .traffic
+            .levels
+            .iter()
+            .map(|l| l.written())
+            .collect::<Vec<_>>()
+    );
+    let pairs = figures(&exact).into_iter().zip(figures(&parts));
+    let errors: Vec<f64> = pairs.map(|(exact, parts)| parts / exact - 1.0).collect();
+    errors.try_into().unwrap()
+}
+
+fn check(load: &Load, flushes_max: u64) {
+    for preset in PRESETS {
+        let mut load = load.clone();
+        let sizes = load.options;
+        load.options = KeyspaceOptions::preset(preset);
+        load.options.memtable_bytes = sizes.memtable_bytes;
+        load.options.base_bytes = sizes.base_bytes;
+        load.options.file_bytes = sizes.file_bytes;
+        let errors = errors(load, flushes_max);
+        for (figure, error) in FIGURES.into_iter().zip(errors) {
+            println!("{preset:?} {figure} {:+.1} %", 100.0 * error);
+        }
+    }
+}
+
+fn small() -> KeyspaceOptions {
+    let mut options = KeyspaceOptions::default();
+    options.memtable_bytes /= 64;
+    options.base_bytes /= 64;
+    options.file_bytes /= 64;
+    options
+}
+
+#[test]
+fn parts_of_small_trees_tell_about_the_same() {
+    check(&Load::inserts(100_000_000_000 / 64, small()), 1000);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn parts_tell_about_the_same_at_100_gb() {
+    check(
+        &Load::inserts(100_000_000_000, KeyspaceOptions::default()),
+        1000,
+    );
+}

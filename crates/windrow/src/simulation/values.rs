@@ -1,0 +1,790 @@
+//! Values apart from their keys: which entries have them there, the files that they are in, and what is
+//! still referred to.
+//!
+//! A *run file* holds values of one part of the key space, a *log* those of a stretch of time. Segments refer
+//! to files by how many entries of each class of keys point there; entries lie evenly over what the segment
+//! and the file have in common. What nobody refers to in a run file keeps its room until the last reference
+//! goes; what nobody refers to in a log is dead, and a collection leaves it behind.
+//!
+//! I1. A file's references are those of all segments of the tree.
+//! I2. A log that was collected holds nothing: it leads to its successor, in one step.
+
+use std::collections::HashMap;
+
+use super::contents::{Count, Segment, Span};
+use super::load::{Load, ValueSize};
+use crate::base::FileNumber;
+use crate::options::{KeyspaceOptions, MediumOrder};
+use crate::policy::{self, LogSummary, whole};
+
+/// What a pointer takes in the place of a value.
+const POINTER_BYTES: f64 = 10.0;
+
+/// What a record takes beside its value, and its key in a log.
+const RECORD_BYTES: f64 = 8.0;
+
+/// Bytes of a relocation table for each record that it leads on.
+const MOVE_BYTES: f64 = 12.05;
+
+/// What is read of such a table at most to lead one pointer on: a block.
+const MOVES_BLOCK_BYTES: f64 = 4095.0;
+
+/// Bytes of the lists that name a dead value; a collection reads all lists that speak of its logs, and those
+/// of values that die at random speak of every log.
+const DEAD_BYTES: f64 = 5.0;
+
+/// One flush makes at most so many run files; where there would be more, each stands for several.
+const RUN_FILES_OF_FLUSH: u64 = 64;
+
+/// About so many logs are told apart at most: beyond, each is longer and stands for several.
+const LOGS_TOLD_APART: f64 = 512.0;
+
+/// Fewer entries refer to nothing.
+const ENTRIES_MIN: f64 = 0.5;
+
+/// Values of one class of the policy.
+#[derive(Debug, Clone, Copy, Default)]
+struct Part {
+    /// Their part of all values.
+    share: f64,
+    /// Bytes of one on average.
+    bytes: f64,
+}
+
+impl Part {
+    fn add(&mut self, size: ValueSize, all: f64) {
+        let share = size.share / all;
+        let bytes = self.share * self.bytes + share * size.bytes as f64;
+        self.share += share;
+        if self.share > 0.0 {
+            self.bytes = bytes / self.share;
+        }
+    }
+}
+
+/// How large entries are, and where their values go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Placing {
+    key: f64,
+    small: Part,
+    medium: Part,
+    large: Part,
+}
+
+impl Placing {
+    pub(super) fn of(load: &Load) -> Self {
+        let all = load.values.iter().map(|size| size.share).sum();
+        let (mut small, mut medium, mut large) = Default::default();
+        for size in &load.values {
+            let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+            let (key, value) = (bytes(load.key_bytes), bytes(size.bytes));
+            let part: &mut Part = match policy::class(key, value, &load.options) {
+                policy::Class::Small => &mut small,
+                policy::Class::Medium => &mut medium,
+                policy::Class::Large => &mut large,
+            };
+            part.add(*size, all);
+        }
+        Self {
+            key: load.key_bytes as f64,
+            small,
+            medium,
+            large,
+        }
+    }
+
+    /// Bytes of key and value of an entry on average, with a pointer in place of a large one.
+    pub(super) fn in_table(&self) -> f64 {
+        let (small, medium) = (self.small, self.medium);
+        let values = small.share * small.bytes + medium.share * medium.bytes;
+        self.key + values + self.large.share * POINTER_BYTES
+    }
+
+    /// What one takes less while its value is in a run.
+    pub(super) fn saved_by_run(&self) -> f64 {
+        self.medium.bytes - POINTER_BYTES
+    }
+
+    /// Bytes of value logs for one, on average.
+    pub(super) fn in_logs(&self) -> f64 {
+        self.large.share * self.log_record()
+    }
+
+    fn run_record(&self) -> f64 {
+        self.medium.bytes + RECORD_BYTES
+    }
+
+    fn log_record(&self) -> f64 {
+        self.large.bytes + self.key + RECORD_BYTES
+    }
+}
+
+/// The references of a segment, or of a part of one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct References {
+    /// Places in [`ValueFiles`], or in what a merge knows.
+    pub(super) files: Vec<usize>,
+    /// For each file the entries of each class of keys.
+    pub(super) entries: Vec<f64>,
+}
+
+impl References {
+    /// Each file with its entries by class.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &[f64])> {
+        let classes = self.entries.len() / self.files.len().max(1);
+        let entries = self.entries.chunks_exact(classes.max(1));
+        self.files.iter().copied().zip(entries)
+    }
+
+    fn push(&mut self, file: usize, entries: impl Iterator<Item = f64>) {
+        self.files.push(file);
+        self.entries.extend(entries);
+    }
+}
+
+/// A file of values, or several alike.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ValueFile {
+    pub(super) span: Span,
+    pub(super) is_log: bool,
+    /// How many it stands for.
+    count: f64,
+    /// Its records, and the bytes of one.
+    records: f64,
+    record_bytes: f64,
+    /// Entries that refer to it.
+    referred: f64,
+    /// Whether values are still added.
+    is_open: bool,
+    /// Where its values have gone, and how many records that leads on (I2).
+    successor: Option<usize>,
+    moves: f64,
+}
+
+impl ValueFile {
+    pub(super) fn bytes(&self) -> f64 {
+        self.records * self.record_bytes
+    }
+
+    /// What references keep of it.
+    pub(super) fn referred_bytes(&self) -> f64 {
+        self.referred.min(self.records) * self.record_bytes
+    }
+
+    fn is_run(&self) -> bool {
+        !self.is_log
+    }
+}
+
+/// All value files of a tree.
+#[derive(Debug)]
+pub(super) struct ValueFiles {
+    placing: Placing,
+    files: Vec<ValueFile>,
+    /// Those that are still there, origins of successors among them.
+    there: Vec<usize>,
+    open_log: Option<usize>,
+    /// The options, and with them the length of a log, for logs that stand for several.
+    log_options: KeyspaceOptions,
+    logs_in_one: f64,
+}
+
+/// What a file of a tree has in value files.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Apart {
+    pub(super) transient_bytes: f64,
+    pub(super) pinned_bytes: f64,
+    pub(super) transient_runs: f64,
+    pub(super) log_bytes: f64,
+    pub(super) moved_bytes: f64,
+}
+
+/// What one collection has moved.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Collected {
+    pub(super) read: u64,
+    pub(super) written: u64,
+}
+
+/// What value files take.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ValueSpace {
+    /// Files of transient runs.
+    pub run_files: u64,
+    /// Bytes in them.
+    pub run_bytes: u64,
+    /// Those that no entry refers to.
+    pub run_dead_bytes: u64,
+    /// Value logs, and successors of collected ones.
+    pub log_files: u64,
+    /// Bytes in them, relocation tables included.
+    pub log_bytes: u64,
+    /// Those of values that no entry refers to.
+    pub log_dead_bytes: u64,
+}
+
+impl ValueFiles {
+    pub(super) fn new(load: &Load) -> Self {
+        let placing = Placing::of(load);
+        let options = &load.options;
+        let log_bytes = policy::value_log_bytes(options) as f64;
+        let most = load.keys as f64 * placing.in_logs();
+        let logs_in_one = (most / (log_bytes * LOGS_TOLD_APART)).max(1.0);
+        Self {
+            placing,
+            files: Vec::new(),
+            there: Vec::new(),
+            open_log: None,
+            log_options: KeyspaceOptions {
+                file_bytes: whole(options.file_bytes as f64 * logs_in_one),
+                ..options.clone()
+            },
+            logs_in_one,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.there.is_empty()
+    }
+
+    pub(super) fn file(&self, file: usize) -> &ValueFile {
+        &self.files[file]
+    }
+
+    /// Where what points to `file` leads.
+    pub(super) fn resolve(&self, file: usize) -> usize {
+        self.files[file].successor.unwrap_or(file)
+    }
+
+    /// Options for the policy of collections.
+    pub(super) fn log_options(&self) -> &KeyspaceOptions {
+        &self.log_options
+    }
+
+    /// Whether so little of a run file is referred to that merges move on what they meet of it.
+    pub(super) fn is_sparse(&self, file: usize) -> bool {
+        let file = &self.files[file];
+        file.is_run() && policy::is_sparse(whole(file.referred_bytes()), whole(file.bytes()))
+    }
+
+    /// Puts apart what belongs there of `segment`, which a flush writes of so many writes with a value.
+    /// Returns the bytes written to a run and to logs.
+    pub(super) fn flush(
+        &mut self,
+        segment: &mut Segment,
+        writes: f64,
+        options: &KeyspaceOptions,
+        entries: &[f64],
+    ) -> (u64, u64) {
+        let run = self.flush_run(segment, options, entries);
+        let logs = self.flush_logs(segment, writes, entries);
+        (whole(run), whole(logs))
+    }
+
+    fn flush_run(
+        &mut self,
+        segment: &mut Segment,
+        options: &KeyspaceOptions,
+        entries: &[f64],
+    ) -> f64 {
+        let share = self.placing.medium.share;
+        let records = entries.iter().sum::<f64>() * share;
+        if records < ENTRIES_MIN {
+            return 0.0;
+        }
+        let bytes = records * self.placing.run_record();
+        let count = (bytes / policy::run_file_bytes(options).max(1) as f64).ceil();
+        let told_apart = whole(count).clamp(1, RUN_FILES_OF_FLUSH);
+        let span = segment.span;
+        let width = (span.largest - span.smallest) / told_apart;
+        let part = share / told_apart as f64;
+        for position in 0..told_apart {
+            let smallest = span.smallest + position * width;
+            let is_last = position + 1 == told_apart;
+            let own = Span {
+                smallest,
+                largest: if is_last {
+                    span.largest
+                } else {
+                    smallest + width - 1
+                },
+            };
+            let span = match options.medium_order {
+                MediumOrder::Sorted => own,
+                MediumOrder::Written => span,
+            };
+            let file = self.run_file(span, count / told_apart as f64, records / told_apart as f64);
+            let own = entries.iter().map(|entries| entries * part);
+            segment.references.push(file, own);
+        }
+        segment.count.in_runs = records;
+        bytes
+    }
+
+    /// A new run file with so many records.
+    pub(super) fn run_file(&mut self, span: Span, count: f64, records: f64) -> usize {
+        self.add(ValueFile {
+            span,
+            is_log: false,
+            count,
+            records,
+            record_bytes: self.placing.run_record(),
+            referred: 0.0,
+            is_open: false,
+            successor: None,
+            moves: 0.0,
+        })
+    }
+
+    fn add(&mut self, file: ValueFile) -> usize {
+        self.files.push(file);
+        self.there.push(self.files.len() - 1);
+        self.files.len() - 1
+    }
+
+    fn flush_logs(&mut self, segment: &mut Segment, writes: f64, entries: &[f64]) -> f64 {
+        let share = self.placing.large.share;
+        let record_bytes = self.placing.log_record();
+        let most = policy::value_log_bytes(&self.log_options) as f64 / record_bytes;
+        let all = writes * share;
+        let mut left = all;
+        while left >= ENTRIES_MIN {
+            let log = match self.open_log {
+                Some(log) => log,
+                None => self.add(ValueFile {
+                    span: Span::ALL,
+                    is_log: true,
+                    count: self.logs_in_one,
+                    records: 0.0,
+                    record_bytes,
+                    referred: 0.0,
+                    is_open: true,
+                    successor: None,
+                    moves: 0.0,
+                }),
+            };
+            let taken = left.min((most - self.files[log].records).max(1.0));
+            self.files[log].records += taken;
+            left -= taken;
+            let part = share * taken / all;
+            let own = entries.iter().map(|entries| entries * part);
+            segment.references.push(log, own);
+            self.open_log = Some(log);
+            if self.files[log].records >= most {
+                self.seal();
+            }
+        }
+        all * record_bytes
+    }
+
+    /// Completes the log that is being written.
+    fn seal(&mut self) {
+        if let Some(log) = self.open_log.take() {
+            self.files[log].is_open = false;
+        }
+    }
+
+    /// A segment is in the tree from now on.
+    pub(super) fn refer(&mut self, segment: &Segment) {
+        for (file, entries) in segment.references.iter() {
+            self.files[file].referred += entries.iter().sum::<f64>();
+        }
+    }
+
+    /// A segment is in the tree no more.
+    pub(super) fn release(&mut self, segment: &Segment) {
+        for (file, entries) in segment.references.iter() {
+            self.files[file].referred -= entries.iter().sum::<f64>();
+        }
+    }
+
+    /// Forgets files that nobody refers to.
+    pub(super) fn sweep(&mut self) {
+        let live = self.live();
+        let files = &self.files;
+        self.there.retain(|&file| {
+            let led_here = live.get(&file).copied().unwrap_or(0.0);
+            files[file].is_open || led_here.max(files[file].referred) >= ENTRIES_MIN
+        });
+    }
+
+    /// Of each log the records that entries refer to, by way of origins, too.
+    fn live(&self) -> HashMap<usize, f64> {
+        let mut live = HashMap::new();
+        for &file in self.there.iter().filter(|&&file| self.files[file].is_log) {
+            *live.entry(self.resolve(file)).or_default() += self.files[file].referred;
+        }
+        live
+    }
+
+    /// What the segments of a file of a tree have apart.
+    pub(super) fn apart<'s>(&self, segments: impl Iterator<Item = &'s Segment>) -> Apart {
+        let mut apart = Apart::default();
+        let mut met: Vec<usize> = Vec::new();
+        for (file, entries) in segments.flat_map(|segment| segment.references.iter()) {
+            let value = &self.files[file];
+            let entries: f64 = entries.iter().sum();
+            let bytes = entries * value.record_bytes;
+            if value.is_log {
+                apart.log_bytes += bytes;
+                if value.successor.is_some() {
+                    apart.moved_bytes += bytes;
+                }
+                continue;
+            }
+            apart.transient_bytes += bytes;
+            apart.pinned_bytes += value.bytes() * (entries / value.referred.max(entries));
+            met.push(file);
+        }
+        met.sort_unstable();
+        met.dedup();
+        let counts = met.iter().map(|&file| self.files[file].count);
+        apart.transient_runs = counts.sum();
+        apart
+    }
+
+    /// How many files runs have.
+    pub(super) fn run_files(&self) -> u64 {
+        let files = self.there.iter().map(|&file| &self.files[file]);
+        let runs = files.filter(|file| file.is_run());
+        whole(runs.map(|file| file.count).sum::<f64>().round())
+    }
+
+    /// The logs as the policy sees them; numbers are places here.
+    pub(super) fn logs(&self) -> Vec<LogSummary> {
+        let live = self.live();
+        let mut moves: HashMap<usize, f64> = HashMap::new();
+        for &file in &self.there {
+            if let Some(successor) = self.files[file].successor {
+                *moves.entry(successor).or_default() += self.files[file].moves;
+            }
+        }
+        let of = |sums: &HashMap<usize, f64>, file| sums.get(&file).copied().unwrap_or(0.0);
+        let is_log = |file: &&usize| {
+            let file = &self.files[**file];
+            file.is_log && file.successor.is_none()
+        };
+        let summary = |&number: &usize| {
+            let file = &self.files[number];
+            let records = of(&live, number).min(file.records);
+            let moves = of(&moves, number);
+            LogSummary {
+                number: FileNumber(number as u64),
+                table_bytes: whole(moves * MOVE_BYTES),
+                live_bytes: whole(records * file.record_bytes),
+                dead_bytes: whole((file.records - records) * file.record_bytes),
+                // Of one of those that it stands for, since they are collected one by one.
+                moves: whole((file.records + moves) / self.logs_in_one),
+                is_ready: !file.is_open,
+                is_open: file.is_open,
+                failures: 0,
+                is_resting: false,
+            }
+        };
+        self.there.iter().filter(is_log).map(summary).collect()
+    }
+
+    /// Completes the log that is being written, as the policy wants it.
+    pub(super) fn seal_early(&mut self) {
+        self.seal();
+    }
+
+    /// Copies what is live in `victims` to a successor.
+    pub(super) fn collect(&mut self, victims: &[usize]) -> Collected {
+        let live = self.live();
+        let of = |file: usize| {
+            let live = live.get(&file).copied().unwrap_or(0.0);
+            live.min(self.files[file].records)
+        };
+        let records: f64 = victims.iter().map(|&file| of(file)).sum();
+        let count: f64 = victims.iter().map(|&file| self.files[file].count).sum();
+        let old: Vec<(usize, f64)> = victims.iter().map(|&file| (file, of(file))).collect();
+        let successor = self.add(ValueFile {
+            span: Span::ALL,
+            is_log: true,
+            count: self.logs_in_one.min(count),
+            records,
+            record_bytes: self.placing.log_record(),
+            referred: 0.0,
+            is_open: false,
+            successor: None,
+            moves: 0.0,
+        });
+        let dead = |log: &LogSummary| log.dead_bytes as f64 / self.placing.log_record();
+        let dead: f64 = self.logs().iter().map(dead).sum();
+        let mut read = dead * DEAD_BYTES * self.logs_in_one;
+        let mut moves = 0.0;
+        for &origin in &self.there {
+            let Some(before) = self.files[origin].successor else {
+                continue;
+            };
+            let Some((_, live)) = old.iter().find(|(victim, _)| *victim == before) else {
+                continue;
+            };
+            let kept = live / self.files[before].records.max(1.0);
+            let file = &mut self.files[origin];
+            read += file.moves * MOVE_BYTES;
+            file.successor = Some(successor);
+            file.moves *= kept;
+            moves += file.moves;
+        }
+        for (victim, live) in old {
+            let file = &mut self.files[victim];
+            read += file.bytes();
+            file.successor = Some(successor);
+            (file.moves, file.records) = (live, 0.0);
+            moves += live;
+        }
+        let written = self.files[successor].bytes() + moves * MOVE_BYTES;
+        self.sweep();
+        Collected {
+            read: whole(read),
+            written: whole(written),
+        }
+    }
+
+    /// What all files take.
+    pub(super) fn space(&self) -> ValueSpace {
+        let mut space = ValueSpace::default();
+        let runs = self.there.iter().map(|&file| &self.files[file]);
+        for run in runs.filter(|file| file.is_run()) {
+            space.run_bytes += whole(run.bytes());
+            space.run_dead_bytes += whole(run.bytes() - run.referred_bytes());
+        }
+        space.run_files = self.run_files();
+        for log in self.logs() {
+            let count = self.files[log_place(log.number)].count;
+            space.log_files += whole(count.round().max(1.0));
+            space.log_bytes += log.live_bytes + log.dead_bytes + log.table_bytes;
+            space.log_dead_bytes += log.dead_bytes;
+        }
+        space
+    }
+}
+
+/// The place of a log that the policy names.
+pub(super) fn log_place(number: FileNumber) -> usize {
+    usize::try_from(number.0).unwrap_or(usize::MAX)
+}
+
+/// What becomes of the values of a file that a merge meets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// They stay.
+    Stay,
+    /// They come back beside their keys.
+    ComeBack,
+    /// They are written to a new run.
+    MoveOn,
+}
+
+/// A file that inputs of a merge refer to, or that it writes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Met {
+    /// Its place in [`ValueFiles`]; none for one that the merge writes.
+    pub(super) file: Option<usize>,
+    pub(super) span: Span,
+    pub(super) is_log: bool,
+    pub(super) fate: Fate,
+}
+
+/// The values apart of a merge. Places in references of what it writes are those of `met`.
+#[derive(Debug, Default)]
+pub(super) struct Carried {
+    pub(super) met: Vec<Met>,
+    /// For each source the place in `met` of each of its references, and the bytes that are read to lead
+    /// one on.
+    places: Vec<Vec<(usize, f64)>>,
+    led_bytes: f64,
+    classes: usize,
+    /// What the present cell has of each file and class, and what the piece that is being written has.
+    cell: Vec<f64>,
+    piece: Vec<f64>,
+    /// Entries in each file of those that were written.
+    pub(super) written: Vec<f64>,
+    /// The new run that is being written, and how many entries one takes.
+    open_run: Option<usize>,
+    run_entries: f64,
+}
+
+impl Carried {
+    /// For a merge of `sources`; values in runs come back where `in_place`.
+    pub(super) fn new(
+        files: &ValueFiles,
+        sources: &[&Segment],
+        classes: usize,
+        in_place: bool,
+        options: &KeyspaceOptions,
+    ) -> Self {
+        let mut carried = Self {
+            classes,
+            run_entries: policy::run_file_bytes(options) as f64 / files.placing.run_record(),
+            ..Self::default()
+        };
+        let mut known = HashMap::new();
+        for source in sources {
+            let mut places = Vec::with_capacity(source.references.files.len());
+            for &origin in &source.references.files {
+                let file = files.resolve(origin);
+                let leads = if file == origin {
+                    0.0
+                } else {
+                    MOVES_BLOCK_BYTES.min(files.file(origin).moves * MOVE_BYTES)
+                };
+                let place = *known.entry(file).or_insert_with(|| {
+                    let value = files.file(file);
+                    let fate = if value.is_log {
+                        Fate::Stay
+                    } else if in_place {
+                        Fate::ComeBack
+                    } else if files.is_sparse(file) {
+                        Fate::MoveOn
+                    } else {
+                        Fate::Stay
+                    };
+                    carried.met.push(Met {
+                        file: Some(file),
+                        span: value.span,
+                        is_log: value.is_log,
+                        fate,
+                    });
+                    carried.met.len() - 1
+                });
+                places.push((place, leads));
+            }
+            carried.places.push(places);
+        }
+        carried.cell = vec![0.0; carried.met.len() * classes];
+        carried.piece = carried.cell.clone();
+        carried.written = vec![0.0; carried.met.len()];
+        carried
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.met.is_empty()
+    }
+
+    /// A cell begins.
+    pub(super) fn begin(&mut self) {
+        self.cell.fill(0.0);
+    }
+
+    /// Takes what `segment`, the source of that number, has in the cell `span`; of each class the part
+    /// `untouched` is not superseded by newer segments.
+    pub(super) fn take(&mut self, source: usize, segment: &Segment, span: Span, untouched: &[f64]) {
+        let references = segment.references.iter();
+        for (&(place, leads), (_, entries)) in self.places[source].iter().zip(references) {
+            let met = &self.met[place];
+            let part = if met.is_log {
+                span.width() / segment.span.width()
+            } else {
+                part_of(span, segment.span, met.span)
+            };
+            if part <= 0.0 {
+                continue;
+            }
+            let own = &mut self.cell[place * self.classes..][..self.classes];
+            for ((sum, entries), untouched) in own.iter_mut().zip(entries).zip(untouched) {
+                let kept = entries * part * untouched;
+                *sum += kept;
+                self.led_bytes += kept * leads;
+            }
+        }
+    }
+
+    /// The entries of the cell whose values will be in runs.
+    pub(super) fn in_runs(&self) -> f64 {
+        let stays = |met: &Met| !met.is_log && met.fate != Fate::ComeBack;
+        let cells = self.cell.chunks_exact(self.classes.max(1));
+        let runs = self.met.iter().zip(cells).filter(|(met, _)| stays(met));
+        runs.map(|(_, cell)| cell.iter().sum::<f64>()).sum()
+    }
+
+    /// Writes the part of the `cell` that `span` is to the present piece.
+    pub(super) fn write(&mut self, cell: Span, span: Span) {
+        let whole_part = span.width() / cell.width();
+        for place in 0..self.cell.len() / self.classes.max(1) {
+            let met = self.met[place];
+            let part = if met.is_log {
+                whole_part
+            } else {
+                part_of(span, cell, met.span)
+            };
+            let range = place * self.classes..(place + 1) * self.classes;
+            let entries: f64 = self.cell[range.clone()].iter().sum::<f64>() * part;
+            if entries <= 0.0 || met.fate == Fate::ComeBack {
+                continue;
+            }
+            let target = match met.fate {
+                Fate::MoveOn => self.new_run(span, entries),
+                Fate::Stay | Fate::ComeBack => place,
+            };
+            self.written[target] += entries;
+            for class in 0..self.classes {
+                self.piece[target * self.classes + class] += self.cell[range.start + class] * part;
+            }
+        }
+    }
+
+    /// The run to which values in `span` move on.
+    fn new_run(&mut self, span: Span, entries: f64) -> usize {
+        let is_full = |run: usize| self.written[run] + entries > self.run_entries;
+        let run = match self.open_run {
+            Some(run) if !is_full(run) => run,
+            _ => {
+                self.met.push(Met {
+                    file: None,
+                    span,
+                    is_log: false,
+                    fate: Fate::Stay,
+                });
+                self.written.push(0.0);
+                self.piece.resize(self.met.len() * self.classes.max(1), 0.0);
+                self.met.len() - 1
+            }
+        };
+        self.open_run = Some(run);
+        self.met[run].span.largest = self.met[run].span.largest.max(span.largest);
+        run
+    }
+
+    /// Ends a piece; what it refers to, and how many entries of it are in runs.
+    pub(super) fn close(&mut self, count: &mut Count) -> References {
+        let mut references = References::default();
+        count.in_runs = 0.0;
+        for (place, entries) in self.piece.chunks_exact(self.classes.max(1)).enumerate() {
+            let sum: f64 = entries.iter().sum();
+            if sum <= 0.0 {
+                continue;
+            }
+            references.push(place, entries.iter().copied());
+            if !self.met[place].is_log {
+                count.in_runs += sum;
+            }
+        }
+        self.piece.fill(0.0);
+        references
+    }
+
+    /// The bytes that are read of runs, where what is merged lies in `span`, and of relocation tables.
+    pub(super) fn runs_read(&self, files: &ValueFiles, span: Span) -> u64 {
+        let read = |met: &&Met| !met.is_log && met.fate != Fate::Stay;
+        let bytes = |met: &Met| {
+            let length = met.file.map_or(0.0, |file| files.file(file).bytes());
+            length * part_of(span, met.span, met.span)
+        };
+        whole(self.met.iter().filter(read).map(bytes).sum::<f64>() + self.led_bytes)
+    }
+}
+
+/// Which part of what `one` and `other` have in common `span` has.
+fn part_of(span: Span, one: Span, other: Span) -> f64 {
+    let common = one.common(other);
+    let own = common.and_then(|common| common.common(span));
+    match (own, common) {
+        (Some(own), Some(common)) => own.width() / common.width(),
+        _ => 0.0,
+    }
+}
