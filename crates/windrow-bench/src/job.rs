@@ -262,7 +262,11 @@ impl<E: Engine> Job<'_, E> {
             ops_per_second: tally.ops as f64 / done.seconds.max(1e-9),
             settled_ops_per_second: tally.ops as f64 / done.settled_seconds.max(1e-9),
             cpu_seconds,
-            cpu_us_per_op: cpu_seconds * 1e6 / ops,
+            cpu_us_per_op: if tally.ops == 0 {
+                0.0
+            } else {
+                cpu_seconds * 1e6 / ops
+            },
             latency,
             latency_curve,
             operations,
@@ -419,7 +423,7 @@ impl<E: Engine> Job<'_, E> {
         let lanes = (0..).zip(gauges).map(|(thread, gauge)| Lane {
             steps: share(thread)..share(thread + 1),
             deadline,
-            rate: rate.map(|rate| rate / threads as f64),
+            rate: rate.shared(threads),
             gauge,
         });
         let work = &work;

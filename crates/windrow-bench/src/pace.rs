@@ -1,14 +1,61 @@
-//! Operations at a steady rate.
+//! Operations at a rate: steady, or one that rises and falls.
 
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// Operations in a second, at most.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) enum Rate {
+    /// As many as can be done.
+    #[default]
+    Free,
+    Steady(f64),
+    Wave(Wave),
+}
+
+/// A rate of a sin(b t + c) + d at the second t, taken anew at intervals.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wave {
+    pub(crate) a: f64,
+    pub(crate) b: f64,
+    pub(crate) c: f64,
+    pub(crate) d: f64,
+    pub(crate) interval: Duration,
+}
+
+impl Wave {
+    fn at(&self, elapsed: Duration) -> f64 {
+        // Where the wave is below nothing, hardly anything.
+        const RATE_MIN: f64 = 1e-3;
+        let phase = self.b * elapsed.as_secs_f64() + self.c;
+        (self.a * phase.sin() + self.d).max(RATE_MIN)
+    }
+}
+
+impl Rate {
+    /// The share of one of `threads`.
+    pub(crate) fn shared(self, threads: u64) -> Self {
+        let threads = threads as f64;
+        match self {
+            Self::Free => Self::Free,
+            Self::Steady(rate) => Self::Steady(rate / threads),
+            Self::Wave(wave) => Self::Wave(Wave {
+                a: wave.a / threads,
+                d: wave.d / threads,
+                ..wave
+            }),
+        }
+    }
+}
 
 /// When the next operation of one thread is due.
 #[derive(Debug)]
 pub(crate) struct Pace {
     began: Instant,
-    /// Operations in a second; as many as can be done where absent.
-    rate: Option<f64>,
+    rate: Rate,
+    /// Since when the rate holds, from the beginning.
+    since: Duration,
+    /// Operations since then.
     begun: u64,
 }
 
@@ -16,10 +63,11 @@ pub(crate) struct Pace {
 const AHEAD_MAX: Duration = Duration::from_micros(100);
 
 impl Pace {
-    pub(crate) fn new(rate: Option<f64>) -> Self {
+    pub(crate) fn new(rate: Rate) -> Self {
         Self {
             began: Instant::now(),
             rate,
+            since: Duration::ZERO,
             begun: 0,
         }
     }
@@ -27,7 +75,7 @@ impl Pace {
     /// Waits until `operations` more are due; where it has waited, sets `start` to now.
     #[inline]
     pub(crate) fn wait(&mut self, start: &mut Instant, operations: u64) {
-        if self.rate.is_none() {
+        if matches!(self.rate, Rate::Free) {
             return;
         }
         let elapsed = self.began.elapsed();
@@ -39,22 +87,34 @@ impl Pace {
 
     /// How long to wait with the next operations, so long after the beginning.
     fn ahead(&mut self, elapsed: Duration, operations: u64) -> Option<Duration> {
-        let rate = self.rate?;
-        let due = Duration::from_secs_f64(self.begun as f64 / rate);
+        let mut nap_max = Duration::MAX;
+        let rate = match self.rate {
+            Rate::Free => return None,
+            Rate::Steady(rate) => rate,
+            Rate::Wave(wave) => {
+                if elapsed.saturating_sub(self.since) >= wave.interval {
+                    (self.since, self.begun) = (elapsed, 0);
+                }
+                // By then there is another rate.
+                nap_max = (self.since + wave.interval).saturating_sub(elapsed);
+                wave.at(self.since)
+            }
+        };
+        let due = Duration::try_from_secs_f64(self.begun as f64 / rate).unwrap_or(Duration::MAX);
         self.begun += operations;
-        let ahead = due.saturating_sub(elapsed);
+        let ahead = self.since.saturating_add(due).saturating_sub(elapsed);
+        let ahead = ahead.min(nap_max);
         (ahead > AHEAD_MAX).then_some(ahead)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{AHEAD_MAX, Pace};
-    use std::time::Duration;
+    use super::*;
 
     #[test]
     fn operations_are_due_one_by_one() {
-        let mut pace = Pace::new(Some(100.0));
+        let mut pace = Pace::new(Rate::Steady(100.0));
         let (step, zero) = (Duration::from_millis(10), Duration::ZERO);
         assert_eq!(pace.ahead(zero, 1), None);
         assert_eq!(pace.ahead(zero, 1), Some(step));
@@ -63,6 +123,37 @@ mod tests {
         assert_eq!(pace.ahead((3 * step).saturating_sub(AHEAD_MAX), 1), None);
         assert_eq!(pace.ahead(9 * step, 1), None);
         assert_eq!(pace.ahead(zero, 1), Some(5 * step));
-        assert_eq!(Pace::new(None).ahead(zero, 1), None);
+        assert_eq!(Pace::new(Rate::Free).ahead(zero, 1), None);
+    }
+
+    #[test]
+    fn a_batch_is_due_as_its_entries() {
+        let mut pace = Pace::new(Rate::Steady(100.0));
+        assert_eq!(pace.ahead(Duration::ZERO, 10), None);
+        let ahead = pace.ahead(Duration::ZERO, 10);
+        assert_eq!(ahead, Some(Duration::from_millis(100)));
+    }
+
+    #[test]
+    fn a_wave_changes_its_rate_at_its_intervals() {
+        let wave = Wave {
+            a: 50.0,
+            b: std::f64::consts::FRAC_PI_2,
+            c: 0.0,
+            d: 100.0,
+            interval: Duration::from_secs(1),
+        };
+        let rates = [0, 1, 2, 3].map(|second| wave.at(Duration::from_secs(second)).round());
+        assert_eq!(format!("{rates:?}"), "[100.0, 150.0, 100.0, 50.0]");
+        let mut pace = Pace::new(Rate::Wave(wave).shared(2));
+        let millis = Duration::from_millis;
+        // 50 a second, then 75.
+        assert_eq!(pace.ahead(millis(0), 1), None);
+        assert_eq!(pace.ahead(millis(0), 10), Some(millis(20)));
+        assert_eq!(pace.ahead(millis(1000), 75), None);
+        let nearly = pace.ahead(millis(1000), 75).unwrap();
+        assert!(nearly > millis(999) && nearly <= millis(1000));
+        // Nobody sleeps beyond an interval.
+        assert!(pace.ahead(millis(1500), 1).unwrap() <= millis(500));
     }
 }

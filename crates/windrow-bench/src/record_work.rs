@@ -10,9 +10,6 @@ use crate::tally::{Operation, Tally};
 use crate::ycsb::Requests;
 use crate::{DataSet, Engine, Scan};
 
-/// The longest scan.
-const SCAN_MAX: u64 = 100;
-
 /// One thread of a load on YCSB's records.
 #[derive(Debug)]
 pub(crate) struct RecordWorker<'a, E> {
@@ -53,7 +50,7 @@ impl<E: Engine> RecordWorker<'_, E> {
                 }
                 Operation::Scan => {
                     let record = requests.record(&mut draws, self.records.present());
-                    let length = 1 + draws.below(SCAN_MAX);
+                    let length = Requests::length(&mut draws);
                     self.data.record_key(record, &mut key);
                     self.scan(&key, length, tally)?;
                 }

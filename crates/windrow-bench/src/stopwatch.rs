@@ -6,7 +6,7 @@ use std::time::Instant;
 use windrow::Result;
 
 use crate::gauge::Gauge;
-use crate::pace::Pace;
+use crate::pace::{Pace, Rate};
 use crate::tally::{Operation, Tally};
 
 /// The part of a load that one thread does.
@@ -16,8 +16,7 @@ pub(crate) struct Lane<'a> {
     pub(crate) steps: Range<u64>,
     /// No step begins later.
     pub(crate) deadline: Option<Instant>,
-    /// Operations in a second, at most.
-    pub(crate) rate: Option<f64>,
+    pub(crate) rate: Rate,
     /// Where others see how far it is.
     pub(crate) gauge: &'a Gauge,
 }

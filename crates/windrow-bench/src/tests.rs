@@ -1,5 +1,6 @@
 //! The data set, the plan of each load, and whole runs on a small store.
 
+mod echo;
 mod liar;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::path::Path;
 use clap::{Parser, ValueEnum};
 use windrow::{ErrorKind, Result, limits};
 
+use crate::pace::Rate;
 use crate::{
     BenchArgs, DataSet, GarneringArgs, Load, MergeShape, Mix, Operation, Report, ValueSizes,
     WindrowEngine, garnering, garnering_header, header, histogram, parse_bytes, row, run,
@@ -401,7 +403,7 @@ fn flags_of_db_bench_are_understood() {
         "fillseq --num=10 --value_size=50 --key_size=20 --threads=2 --duration=5 --batch_size=3 \
          --seek_nexts=7 --reverse_iterator=true --use_existing_db=0 --histogram=1 --db /tmp/x \
          --benchmark_write_rate_limit=1700 --stats_interval_seconds=2 --readwritepercent=40 --sync=0 \
-         --keyrange_dist_b=-2.5 --mix_get_ratio=0.5",
+         --keyrange_dist_b=-2.5 --mix_get_ratio=0.5 --sine_mix_rate=1 --sine_d=100",
     );
     assert_eq!((args.value_size, args.key_size), (Some(50), Some(20)));
     assert_eq!((args.batch_size, args.seek_nexts), (3, Some(7)));
@@ -411,8 +413,10 @@ fn flags_of_db_bench_are_understood() {
     let data = args.data_set().unwrap();
     // 1700 bytes a second are 25 entries of 70 bytes, rounded up.
     assert_eq!(args.companion_rate(&data), 25);
-    assert!(args.rate_of(Load::Overwrite, &data).unwrap() < 24.3);
-    assert_eq!(args.rate_of(Load::ReadRandom, &data), None);
+    let rate = |load| args.rate_of(load, &data);
+    assert!(matches!(rate(Load::Overwrite), Rate::Steady(rate) if rate < 24.3));
+    assert!(matches!(rate(Load::ReadRandom), Rate::Free));
+    assert!(matches!(rate(Load::MixGraph), Rate::Wave(wave) if wave.d > 99.0));
     assert_eq!(self::args("fill100K,fill100k").loads, [Load::Fill100K; 2]);
 }
 

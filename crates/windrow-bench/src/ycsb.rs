@@ -12,6 +12,9 @@ use crate::permutation::Permutation;
 use crate::tally::Operation;
 use crate::zipf::{EXPONENT, Zipf};
 
+/// The longest scan.
+const SCAN_MAX: u64 = 100;
+
 /// What a workload does, in percent of its operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Workload {
@@ -129,6 +132,12 @@ impl<'a> Requests<'a> {
         (self.workload.pick(&mut draws), draws)
     }
 
+    /// The entries that a scan looks at: 1 to 100, all alike.
+    #[inline]
+    pub(crate) fn length(draws: &mut Draws) -> u64 {
+        1 + draws.below(SCAN_MAX)
+    }
+
     /// The record that a step asks for while `present` records are there.
     #[inline]
     pub(crate) fn record(&self, draws: &mut Draws, present: u64) -> u64 {
@@ -226,6 +235,21 @@ mod tests {
                 .count();
             assert!((2..25).contains(&hot), "tenth {tenth} has {hot}");
         }
+    }
+
+    #[test]
+    fn scans_have_every_length_alike() {
+        let data = data();
+        let requests = Requests::new(&data, Workload::E, 5, RECORDS);
+        let mut counts = [0_u64; 101];
+        for step in 0..SAMPLES {
+            let (_, mut draws) = requests.step(step);
+            let _record = requests.record(&mut draws, RECORDS);
+            counts[usize::try_from(Requests::length(&mut draws)).unwrap()] += 1;
+        }
+        assert_eq!(counts[0], 0);
+        // 2000 each; five standard deviations are 224.
+        assert!(counts[1..].iter().all(|count| (1776..2224).contains(count)));
     }
 
     #[test]

@@ -3,13 +3,6 @@
 //! `run` drives one engine in this process; `compare` runs several, interleaved, each in a child
 //! process of its own with a fresh folder, and prints medians and ratios. All engines get the same
 //! settings: write buffer, cache, filter bits, compression and sync.
-#![cfg_attr(
-    any(feature = "fjall", feature = "leveldb", feature = "rocksdb"),
-    expect(
-        clippy::disallowed_methods,
-        reason = "a bench runs on the real file system, in real time and in child processes"
-    )
-)]
 
 mod compare;
 #[cfg(feature = "fjall")]

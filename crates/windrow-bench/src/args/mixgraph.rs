@@ -1,6 +1,11 @@
 //! The parameters of mixgraph on the command line, named as in `db_bench`.
 
+use std::time::Duration;
+
+use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
+
+use crate::pace::Wave;
 
 /// Gets, puts and scans, and how keys, sizes and lengths are distributed.
 #[derive(Debug, Clone, Default, Args)]
@@ -84,6 +89,48 @@ pub struct MixgraphArgs {
     #[arg(long, alias = "mix_max_value_size", value_name = "BYTES",
           value_parser = clap::value_parser!(u64).range(10..))]
     pub mix_max_value_size: Option<u64>,
+
+    /// Let the rate rise and fall: a sin(b t + c) + d operations a second at the second t
+    #[arg(long, alias = "sine_mix_rate", num_args = 0..=1, require_equals = true,
+          default_value_t = false, default_missing_value = "true", value_name = "BOOL",
+          hide_default_value = true, hide_possible_values = true,
+          value_parser = BoolishValueParser::new(), action = clap::ArgAction::Set)]
+    pub sine_mix_rate: bool,
+
+    /// How long a rate of the sine holds [default: 10000]
+    #[arg(long, alias = "sine_mix_rate_interval_milliseconds", value_name = "MILLISECONDS",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    pub sine_mix_rate_interval_milliseconds: Option<u64>,
+
+    /// a of the sine [default: 1]
+    #[arg(long, alias = "sine_a", allow_hyphen_values = true)]
+    pub sine_a: Option<f64>,
+
+    /// b of the sine [default: 1]
+    #[arg(long, alias = "sine_b", allow_hyphen_values = true)]
+    pub sine_b: Option<f64>,
+
+    /// c of the sine [default: 0]
+    #[arg(long, alias = "sine_c", allow_hyphen_values = true)]
+    pub sine_c: Option<f64>,
+
+    /// d of the sine [default: 1]
+    #[arg(long, alias = "sine_d")]
+    pub sine_d: Option<f64>,
+}
+
+impl MixgraphArgs {
+    /// The rate, where it rises and falls.
+    pub(crate) fn wave(&self) -> Option<Wave> {
+        let interval = self.sine_mix_rate_interval_milliseconds.unwrap_or(10_000);
+        self.sine_mix_rate.then(|| Wave {
+            a: self.sine_a.unwrap_or(1.0),
+            b: self.sine_b.unwrap_or(1.0),
+            c: self.sine_c.unwrap_or(0.0),
+            d: self.sine_d.unwrap_or(1.0),
+            interval: Duration::from_millis(interval),
+        })
+    }
 }
 
 /// The models of Facebook's paper, from the coarsest to the finest.

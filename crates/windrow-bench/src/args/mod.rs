@@ -18,6 +18,7 @@ pub use self::values::{
     PresetArg, WarmUp, parse_bytes,
 };
 use self::values::{parse_seconds, parse_warm_up};
+use crate::pace::Rate;
 use crate::trace::Trace;
 use crate::{DataSet, Load, Mix, ValueSizes};
 
@@ -278,12 +279,16 @@ impl BenchArgs {
     }
 
     /// Operations per second of `load`, at most.
-    pub(crate) fn rate_of(&self, load: Load, data: &DataSet) -> Option<f64> {
+    pub(crate) fn rate_of(&self, load: Load, data: &DataSet) -> Rate {
+        if let Some(wave) = self.mixgraph.wave().filter(|_| load == Load::MixGraph) {
+            return Rate::Wave(wave);
+        }
         let rate = self.rate.map(|rate| rate as f64);
         let writes = self.write_limit(data).filter(|_| load.changes());
         match (rate, writes) {
-            (Some(rate), Some(writes)) => Some(rate.min(writes)),
-            (rate, writes) => rate.or(writes),
+            (None, None) => Rate::Free,
+            (Some(rate), Some(writes)) => Rate::Steady(rate.min(writes)),
+            (Some(rate), None) | (None, Some(rate)) => Rate::Steady(rate),
         }
     }
 
