@@ -211,7 +211,8 @@ impl DataSet {
     /// Writes the value of generation `generation` of `key` into `value`.
     #[inline]
     pub fn value(&self, key: &[u8], generation: u16, value: &mut Vec<u8>) {
-        self.value_of_size(key, generation, self.value_size(key, generation), value);
+        let tag = self.tag(key) | u64::from(generation);
+        self.fill(tag, self.value_sizes.of(tag), value);
     }
 
     /// Writes the value of generation `generation` of `key` that has `size` bytes into `value`.
@@ -223,7 +224,12 @@ impl DataSet {
         size: usize,
         value: &mut Vec<u8>,
     ) {
-        let tag = self.tag(key) | u64::from(generation);
+        self.fill(self.tag(key) | u64::from(generation), size, value);
+    }
+
+    /// Writes the value of `size` bytes that begins with `tag` into `value`.
+    #[inline]
+    fn fill(&self, tag: u64, size: usize, value: &mut Vec<u8>) {
         let head = TAG_BYTES.min(size);
         value.clear();
         value.extend_from_slice(&tag.to_le_bytes()[..head]);

@@ -1,6 +1,5 @@
 //! One load on an open engine: its threads, and what is measured around them.
 
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,18 +11,16 @@ use crate::contents::Contents;
 use crate::data::mix;
 use crate::gauge::Gauge;
 use crate::load::{Chore, Companion, Work};
-use crate::process::{ProcessIo, ProcessMemory, cpu_seconds};
+use crate::outcome::{Done, Totals};
+use crate::process::ProcessMemory;
 use crate::record_work::RecordWorker;
-use crate::series::{Phase, SeriesPoint, Watched, Watcher};
+use crate::series::{Phase, Watched, Watcher};
 use crate::stopwatch::Lane;
 use crate::tally::{Operation, Tally};
 use crate::trace::Trace;
 use crate::work::Worker;
 use crate::ycsb::{Requests, Workload};
-use crate::{
-    BenchArgs, Counters, DataSet, Engine, Load, Mixture, Progress, Report, TrafficShape, WarmUp,
-    machine, replay,
-};
+use crate::{BenchArgs, DataSet, Engine, Load, Mixture, Progress, Report, WarmUp, machine, replay};
 
 /// One load on an open engine.
 pub(crate) struct Job<'a, E> {
@@ -35,25 +32,6 @@ pub(crate) struct Job<'a, E> {
     pub(crate) progress: &'a dyn Progress,
     pub(crate) stream: u64,
     pub(crate) generation: u16,
-}
-
-/// What the engine and the system have counted at a moment.
-struct Totals {
-    counters: Counters,
-    traffic: Vec<TrafficShape>,
-    process: Option<ProcessIo>,
-    cpu_seconds: f64,
-}
-
-impl Totals {
-    fn now(engine: &impl Engine) -> Result<Self> {
-        Ok(Self {
-            counters: engine.counters()?,
-            traffic: engine.traffic(),
-            process: ProcessIo::now().ok(),
-            cpu_seconds: cpu_seconds(),
-        })
-    }
 }
 
 /// Steps of a load that only the clock ends.
@@ -75,14 +53,6 @@ struct Task<'a> {
     contents: &'a Contents,
     requests: Option<&'a Requests<'a>>,
     mixture: Option<&'a Mixture>,
-}
-
-/// What a load did, and how long it took.
-struct Done {
-    tally: Tally,
-    seconds: f64,
-    settled_seconds: f64,
-    series: Vec<SeriesPoint>,
 }
 
 impl<E: Engine> Job<'_, E> {
@@ -138,7 +108,7 @@ impl<E: Engine> Job<'_, E> {
     }
 
     /// Whether what the load read follows from the seed.
-    fn is_repeatable(&self, contents: &Contents) -> bool {
+    pub(crate) fn is_repeatable(&self, contents: &Contents) -> bool {
         let is_shared = self.threads() > 1;
         let beside_writes = self.load.reads_beside_writes() && is_shared;
         !contents.is_by_chance && !self.is_timed() && !beside_writes
@@ -227,84 +197,6 @@ impl<E: Engine> Job<'_, E> {
         })
     }
 
-    fn report(
-        &self,
-        contents: &Contents,
-        before: &Totals,
-        after: Totals,
-        done: Done,
-    ) -> Result<Report> {
-        let tally = done.tally;
-        let disk_bytes = bytes_of_files(self.folder)?;
-        let (counted, by_then) = (&before.counters, &after.counters);
-        let written_bytes = by_then.written_bytes - counted.written_bytes;
-        let read_bytes = by_then.read_bytes - counted.read_bytes;
-        let per_given = |bytes: u64| match tally.given_bytes {
-            0 => 0.0,
-            given => bytes as f64 / given as f64,
-        };
-        let difference = |counter: fn(&Counters) -> Option<u64>| -> Option<u64> {
-            Some(counter(by_then)? - counter(counted)?)
-        };
-        let process = |counter: fn(ProcessIo) -> u64| -> Option<u64> {
-            Some(counter(after.process?) - counter(before.process?))
-        };
-        let block_reads = difference(|counters| counters.block_reads);
-        let (latency, latency_curve, operations) = tally.latencies()?;
-        let ops = tally.ops.max(1) as f64;
-        let cpu_seconds = after.cpu_seconds - before.cpu_seconds;
-        Ok(Report {
-            name: self.load.name().to_owned(),
-            engine: E::NAME.to_owned(),
-            ops: tally.ops,
-            seconds: done.seconds,
-            settled_seconds: done.settled_seconds,
-            ops_per_second: tally.ops as f64 / done.seconds.max(1e-9),
-            settled_ops_per_second: tally.ops as f64 / done.settled_seconds.max(1e-9),
-            cpu_seconds,
-            cpu_us_per_op: if tally.ops == 0 {
-                0.0
-            } else {
-                cpu_seconds * 1e6 / ops
-            },
-            latency,
-            latency_curve,
-            operations,
-            found: tally.found,
-            checksum: format!("{:016x}", tally.checksum),
-            repeatable: self.is_repeatable(contents),
-            write_amplification: per_given(written_bytes),
-            io_amplification: per_given(written_bytes + read_bytes),
-            block_reads,
-            block_reads_per_op: block_reads.map(|blocks| blocks as f64 / ops),
-            runs_per_seek: difference(|counters| counters.seeks)
-                .filter(|&seeks| seeks > 0)
-                .zip(difference(|counters| counters.runs_visited))
-                .map(|(seeks, runs)| runs as f64 / seeks as f64),
-            values_apart: by_then.values_apart.since(counted.values_apart),
-            filter_probes: difference(|counters| counters.filter_probes),
-            filter_false_positives: difference(|counters| counters.filter_false_positives),
-            read_bytes,
-            written_bytes,
-            process_read_bytes: process(|io| io.read_bytes),
-            process_written_bytes: process(|io| io.written_bytes),
-            peak_memory_bytes: ProcessMemory::now().peak_bytes,
-            merges: self.engine.merges(),
-            stalls: difference(|counters| counters.stalls),
-            stall_seconds: by_then.stall_seconds - counted.stall_seconds,
-            traffic: traffic_since(&before.traffic, after.traffic),
-            stalls_by_cause: self.engine.stalls(),
-            disk_bytes,
-            live_bytes: contents.live_bytes,
-            space_amplification: contents
-                .live_bytes
-                .filter(|&live| live > 0)
-                .map(|live| disk_bytes as f64 / live as f64),
-            levels: self.engine.levels()?,
-            series: done.series,
-        })
-    }
-
     /// The requests of a load on records, for whose inserts there is room then.
     fn requests(&self, contents: &mut Contents, bound: &Bound) -> Result<Option<Requests<'_>>> {
         let Some(records) = &mut contents.records else {
@@ -376,6 +268,7 @@ impl<E: Engine> Job<'_, E> {
                     live: contents.live.as_ref(),
                     stream: self.stream,
                     generation: self.generation,
+                    indexes: self.load.indexes(self.data.num()),
                     numbers: match contents.records {
                         Some(_) => self.data.records_max(),
                         None => self.data.num(),
@@ -466,30 +359,4 @@ fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     thread
         .join()
         .unwrap_or_else(|_| Err(Error::new(ErrorKind::Io, "a thread of the bench failed")))
-}
-
-/// What moved between two moments.
-fn traffic_since(before: &[TrafficShape], mut after: Vec<TrafficShape>) -> Vec<TrafficShape> {
-    for (after, before) in after.iter_mut().zip(before) {
-        after.written_bytes -= before.written_bytes;
-        after.read_bytes -= before.read_bytes;
-    }
-    after
-}
-
-/// The bytes of all files in `folder`, at any depth.
-fn bytes_of_files(folder: &Path) -> Result<u64> {
-    let failed = |error| Error::io("list", folder, error);
-    let mut sum = 0;
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        match entry.metadata() {
-            Ok(metadata) if metadata.is_dir() => sum += bytes_of_files(&entry.path())?,
-            Ok(metadata) => sum += metadata.len(),
-            // The engine may remove files meanwhile.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(error)),
-        }
-    }
-    Ok(sum)
 }

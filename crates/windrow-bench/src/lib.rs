@@ -24,6 +24,7 @@ mod job;
 mod load;
 mod machine;
 mod mixgraph;
+mod outcome;
 mod pace;
 pub mod paper;
 mod permutation;

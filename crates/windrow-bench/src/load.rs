@@ -387,15 +387,15 @@ impl Load {
 
     /// Whether the load makes sense only on a store that holds something.
     pub fn needs_data(self) -> bool {
-        let is_content = matches!(
+        let takes_anything = matches!(
             self.work(),
-            Work::Replay | Work::Store(_) | Work::Machine(_) | Work::ReadOrWrite | Work::MixGraph
+            Work::Replay | Work::Store(_) | Work::Machine(_)
         );
         let starts_empty = matches!(
             self,
             Self::Overwrite | Self::UpdateRandom | Self::AppendRandom
         );
-        !self.is_fill() && !is_content && !starts_empty
+        !self.is_fill() && !takes_anything && !starts_empty
     }
 
     /// Whether one thread does all of it.

@@ -126,6 +126,7 @@ impl<E: Engine> Worker<'_, E> {
         });
         let (mut key, mut order) = (Vec::new(), InOrder::default());
         // Beside a writer, a scan that stays open would keep what it stands on.
+        let is_kept = !self.load.reads_beside_writes();
         let mut kept = None;
         lane.each(Operation::Seek, |step, tally| {
             let index = self.random(step);
@@ -133,7 +134,7 @@ impl<E: Engine> Worker<'_, E> {
             // What is there before the scan is opened must be in it.
             let was = self.is_there(index);
             let scan = match &mut kept {
-                Some(scan) if !self.load.reads_beside_writes() => scan,
+                Some(scan) if is_kept => scan,
                 kept => kept.insert(self.engine.scan()?),
             };
             self.range(scan, &key, was, (nexts.into(), way), &mut order, tally)

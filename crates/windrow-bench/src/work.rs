@@ -37,6 +37,8 @@ pub(crate) struct Worker<'a, E> {
     pub(crate) stream: u64,
     /// Marks what this load writes.
     pub(crate) generation: u16,
+    /// The load picks its keys at random among so many of the first indexes.
+    pub(crate) indexes: u64,
     /// The numbers in the keys of the store are below this.
     pub(crate) numbers: u64,
     /// All values have sizes of the data set.
@@ -80,8 +82,7 @@ impl<E: Engine> Worker<'_, E> {
     /// The index that a step picks at random.
     #[inline]
     pub(crate) fn random(&self, step: u64) -> u64 {
-        let bound = self.load.indexes(self.data.num());
-        self.data.random_below(self.stream, step, bound)
+        self.data.random_below(self.stream, step, self.indexes)
     }
 
     /// Whether the key of `index` must be found; absent where that is not known.
@@ -152,11 +153,11 @@ impl<E: Engine> Worker<'_, E> {
     #[inline]
     fn make(&self, index: u64, size: Option<usize>, key: &mut Vec<u8>, value: &mut Vec<u8>) {
         self.data.key(index, key);
-        let size = size.unwrap_or_else(|| match self.load {
-            Load::Fill100K => LARGE_VALUE_BYTES,
-            _ => self.data.value_size(key, self.generation),
-        });
-        self.data.value_of_size(key, self.generation, size, value);
+        let large = (self.load == Load::Fill100K).then_some(LARGE_VALUE_BYTES);
+        match size.or(large) {
+            Some(size) => self.data.value_of_size(key, self.generation, size, value),
+            None => self.data.value(key, self.generation, value),
+        }
     }
 
     /// Notes that the key of `index` is written.

@@ -170,6 +170,7 @@ fn loops_allocate_nothing_per_operation() {
             live: None,
             stream: 5,
             generation: 0,
+            indexes: load.indexes(NUM),
             numbers: NUM,
             sizes_are_known: !load.writes_other_sizes(),
             mixture: Some(&mixture),

@@ -1,0 +1,146 @@
+//! What is counted around a load, and the report that is made of it.
+
+use std::fs;
+use std::path::Path;
+
+use windrow::{Error, Result};
+
+use crate::contents::Contents;
+use crate::job::Job;
+use crate::process::{ProcessIo, ProcessMemory, cpu_seconds};
+use crate::tally::Tally;
+use crate::{Counters, Engine, Report, SeriesPoint, TrafficShape};
+
+/// What the engine and the system have counted at a moment.
+pub(crate) struct Totals {
+    counters: Counters,
+    traffic: Vec<TrafficShape>,
+    process: Option<ProcessIo>,
+    cpu_seconds: f64,
+}
+
+impl Totals {
+    pub(crate) fn now(engine: &impl Engine) -> Result<Self> {
+        Ok(Self {
+            counters: engine.counters()?,
+            traffic: engine.traffic(),
+            process: ProcessIo::now().ok(),
+            cpu_seconds: cpu_seconds(),
+        })
+    }
+}
+
+/// What a load did, and how long it took.
+pub(crate) struct Done {
+    pub(crate) tally: Tally,
+    pub(crate) seconds: f64,
+    pub(crate) settled_seconds: f64,
+    pub(crate) series: Vec<SeriesPoint>,
+}
+
+impl<E: Engine> Job<'_, E> {
+    /// The report of the load, from what was counted `before` and `after` it.
+    pub(crate) fn report(
+        &self,
+        contents: &Contents,
+        before: &Totals,
+        after: Totals,
+        done: Done,
+    ) -> Result<Report> {
+        let tally = done.tally;
+        let disk_bytes = bytes_of_files(self.folder)?;
+        let (counted, by_then) = (&before.counters, &after.counters);
+        let written_bytes = by_then.written_bytes - counted.written_bytes;
+        let read_bytes = by_then.read_bytes - counted.read_bytes;
+        let per_given = |bytes: u64| match tally.given_bytes {
+            0 => 0.0,
+            given => bytes as f64 / given as f64,
+        };
+        let difference = |counter: fn(&Counters) -> Option<u64>| -> Option<u64> {
+            Some(counter(by_then)? - counter(counted)?)
+        };
+        let process = |counter: fn(ProcessIo) -> u64| -> Option<u64> {
+            Some(counter(after.process?) - counter(before.process?))
+        };
+        let block_reads = difference(|counters| counters.block_reads);
+        let (latency, latency_curve, operations) = tally.latencies()?;
+        let ops = tally.ops.max(1) as f64;
+        let cpu_seconds = after.cpu_seconds - before.cpu_seconds;
+        Ok(Report {
+            name: self.load.name().to_owned(),
+            engine: E::NAME.to_owned(),
+            ops: tally.ops,
+            seconds: done.seconds,
+            settled_seconds: done.settled_seconds,
+            ops_per_second: tally.ops as f64 / done.seconds.max(1e-9),
+            settled_ops_per_second: tally.ops as f64 / done.settled_seconds.max(1e-9),
+            cpu_seconds,
+            cpu_us_per_op: if tally.ops == 0 {
+                0.0
+            } else {
+                cpu_seconds * 1e6 / ops
+            },
+            latency,
+            latency_curve,
+            operations,
+            found: tally.found,
+            checksum: format!("{:016x}", tally.checksum),
+            repeatable: self.is_repeatable(contents),
+            write_amplification: per_given(written_bytes),
+            io_amplification: per_given(written_bytes + read_bytes),
+            block_reads,
+            block_reads_per_op: block_reads.map(|blocks| blocks as f64 / ops),
+            runs_per_seek: difference(|counters| counters.seeks)
+                .filter(|&seeks| seeks > 0)
+                .zip(difference(|counters| counters.runs_visited))
+                .map(|(seeks, runs)| runs as f64 / seeks as f64),
+            values_apart: by_then.values_apart.since(counted.values_apart),
+            filter_probes: difference(|counters| counters.filter_probes),
+            filter_false_positives: difference(|counters| counters.filter_false_positives),
+            read_bytes,
+            written_bytes,
+            process_read_bytes: process(|io| io.read_bytes),
+            process_written_bytes: process(|io| io.written_bytes),
+            peak_memory_bytes: ProcessMemory::now().peak_bytes,
+            merges: self.engine.merges(),
+            stalls: difference(|counters| counters.stalls),
+            stall_seconds: by_then.stall_seconds - counted.stall_seconds,
+            traffic: traffic_since(&before.traffic, after.traffic),
+            stalls_by_cause: self.engine.stalls(),
+            disk_bytes,
+            live_bytes: contents.live_bytes,
+            space_amplification: contents
+                .live_bytes
+                .filter(|&live| live > 0)
+                .map(|live| disk_bytes as f64 / live as f64),
+            levels: self.engine.levels()?,
+            series: done.series,
+        })
+    }
+}
+
+/// What moved between two moments.
+fn traffic_since(before: &[TrafficShape], mut after: Vec<TrafficShape>) -> Vec<TrafficShape> {
+    for (after, before) in after.iter_mut().zip(before) {
+        after.written_bytes -= before.written_bytes;
+        after.read_bytes -= before.read_bytes;
+    }
+    after
+}
+
+/// The bytes of all files in `folder`, at any depth.
+fn bytes_of_files(folder: &Path) -> Result<u64> {
+    let failed = |error| Error::io("list", folder, error);
+    let mut sum = 0;
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => sum += bytes_of_files(&entry.path())?,
+            Ok(metadata) => sum += metadata.len(),
+            // The engine may remove files meanwhile.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(sum)
+}

@@ -1,0 +1,252 @@
+//! Every load on a small store: what it does, what it finds, and what its report holds.
+
+use clap::ValueEnum;
+use windrow::ErrorKind;
+
+use super::{args, reports, try_reports};
+use crate::{Load, Operation, Report, header, histogram, row};
+
+#[test]
+fn every_load_runs_and_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    let lines = "a put 100\na get\nb get\na scan 3\na put 5\na get\na delete\na get\n";
+    std::fs::write(&trace, lines).unwrap();
+    let names: Vec<_> = Load::value_variants().iter().map(|l| l.name()).collect();
+    let trace = trace.display();
+    let line = format!(
+        "{} --num 2000 --ops 300 --write-rate 1000 --trace {trace}",
+        names.join(",")
+    );
+    let reports = reports(&line);
+    assert_eq!(reports.len(), names.len());
+    for report in &reports {
+        let name = report.name.as_str();
+        let expected = match name {
+            "fillsync" | "fill100K" => 2,
+            "stats" | "levelstats" => 0,
+            "compact" | "flush" | "waitforcompaction" | "readrandomsmall" => 1,
+            "replay" => 8,
+            _ if name.starts_with("fill") || name == "ycsb-load" => 2000,
+            _ => 300,
+        };
+        // What deleteseq and deleterandom have left of the walks' entries.
+        if !matches!(name, "readseq" | "readreverse" | "readtocache") {
+            assert_eq!(report.ops, expected, "{name}");
+        }
+        let latency = &report.latency;
+        assert!(latency.max_us >= latency.p999_us && latency.p95_us >= latency.p50_us);
+        let sum: u64 = report.operations.iter().map(|kind| kind.ops).sum();
+        assert_eq!(sum, report.ops, "{name}");
+        assert!(report.block_reads_per_op.is_some() && report.disk_bytes > 0);
+        if report.ops > 0 {
+            check_measures(report);
+        }
+        let columns = header().split("  ").filter(|name| !name.is_empty()).count();
+        assert!(columns > 5 && row(report).starts_with(name));
+    }
+    let of = |name| named(&reports, name);
+    assert_eq!(of("readmissing").found, 0);
+    assert_eq!(of("readmissing").runs_per_seek, None);
+    assert_eq!(of("replay").found, 3);
+    assert!(row(of("levelstats")).contains("level 0"));
+    // The log and the table that it becomes, though all fits into one memtable.
+    assert!(of("fillrandom").write_amplification >= 1.5);
+    assert!(
+        of("fillrandom")
+            .levels
+            .iter()
+            .any(|level| level.entries > 0)
+    );
+}
+
+/// What every report holds, whatever the load.
+fn check_measures(report: &Report) {
+    let curve = &report.latency_curve;
+    assert!(curve.len() >= 2 && curve.len() <= 64, "{}", report.name);
+    assert!(curve.is_sorted_by(|a, b| a.quantile < b.quantile && a.us <= b.us));
+    let points = &report.series;
+    assert!(!points.is_empty() && points.len() <= 600);
+    assert!(points.is_sorted_by(|a, b| a.seconds < b.seconds));
+    assert!(points.is_sorted_by_key(|point| point.settling));
+    let mut began = 0.0;
+    let mut ops = 0.0;
+    for point in points {
+        ops += point.ops_per_second * (point.seconds - began);
+        began = point.seconds;
+    }
+    assert!(
+        (ops / report.ops as f64 - 1.0).abs() < 1e-6,
+        "{}",
+        report.name
+    );
+    let written: u64 = points.iter().map(|point| point.written_bytes).sum();
+    assert!(written <= report.written_bytes);
+    assert!(report.settled_ops_per_second <= report.ops_per_second);
+    if cfg!(target_os = "linux") {
+        assert!(report.process_written_bytes >= Some(report.written_bytes));
+        assert!(report.process_read_bytes.is_some() && report.peak_memory_bytes > Some(1 << 20));
+        assert!(points.iter().all(|point| point.memory_bytes.is_some()));
+    }
+    // Programs that read it get all of it back.
+    let text = serde_json::to_string(report).unwrap();
+    let read: Report = serde_json::from_str(&text).unwrap();
+    assert_eq!((read.name, read.ops), (report.name.clone(), report.ops));
+    assert_eq!(read.series.len(), report.series.len());
+    assert_eq!(read.levels.len(), report.levels.len());
+}
+
+fn named<'a>(reports: &'a [Report], name: &str) -> &'a Report {
+    reports.iter().find(|report| report.name == name).unwrap()
+}
+
+#[test]
+fn reads_find_what_the_fills_wrote() {
+    let reads = "readrandom,readhot,multireadrandom,seekrandom,seek10,fwdrange,revrange,readseq,\
+                 readreverse,readtocache";
+    for (fill, found) in [
+        ("fillseq", 200),
+        ("fillbatch", 200),
+        ("filluniquerandom", 200),
+    ] {
+        let line = format!("{fill},{reads} --num 2000 --reads 200 --batch-size 7");
+        let reports = reports(&line);
+        for report in &reports[1..] {
+            let expected = if report.name == "readtocache" {
+                2000
+            } else {
+                found
+            };
+            assert_eq!(report.found, expected, "{fill} {}", report.name);
+            assert!(report.repeatable);
+        }
+        // All is in one table, and a scan begins with a seek.
+        assert_eq!(named(&reports, "seek10").runs_per_seek, Some(1.0));
+    }
+    let reports = reports(&format!("fillrandom,{reads} --num 2000 --reads 200"));
+    assert!((100..160).contains(&named(&reports, "readrandom").found));
+}
+
+#[test]
+fn walks_of_either_way_meet_the_same_entries() {
+    for threads in [1, 3] {
+        let line = format!("fillrandom,readseq,readreverse --num 3000 --threads {threads}");
+        let reports = reports(&line);
+        assert_eq!(reports[1].checksum, reports[2].checksum);
+        assert!(reports[1].found == reports[2].found && reports[1].found > 1500);
+    }
+}
+
+#[test]
+fn batches_write_what_single_writes_write() {
+    let checksum = |fill: &str, batch: u32| {
+        let line = format!("{fill},readseq --num 2500 --threads 2 --batch-size {batch}");
+        let reports = reports(&line);
+        assert_eq!(reports[0].ops, 2500);
+        assert_eq!(reports[0].live_bytes, Some(2500 * 116));
+        reports[1].checksum.clone()
+    };
+    let expected = checksum("fillseq", 1);
+    assert_eq!(checksum("fillseq", 64), expected);
+    assert_eq!(checksum("fillbatch", 1), expected);
+}
+
+#[test]
+fn values_grow_by_appending() {
+    let reports = reports("fillseq,appendrandom,readseq --num 20 --ops 400 --value-size 50");
+    // Each of them has had its 50 bytes twenty times.
+    let (written, first) = (reports[1].written_bytes, reports[0].written_bytes);
+    assert!(written > 5 * first, "{written} {first}");
+    assert_eq!(reports[2].found, 20);
+}
+
+#[test]
+fn large_values_are_read_back() {
+    let reports = reports("fill100K,readseq,overwrite,readseq --num 5000");
+    assert_eq!(reports[0].ops, 5);
+    assert!(reports[0].live_bytes.unwrap() >= 3 * 100_000);
+    assert!((1..=5).contains(&reports[1].found) && reports[3].found > 2500);
+}
+
+#[test]
+fn loads_end_by_the_clock() {
+    let loads = "fillrandom,readrandom,ycsb-load,ycsb-d";
+    let reports = reports(&format!("{loads} --num 500 --duration 0.05"));
+    for report in &reports {
+        assert!(report.ops > 0, "{}", report.name);
+        let is_timed = report.name != "ycsb-load";
+        assert_eq!(
+            report.repeatable,
+            report.name == "ycsb-load",
+            "{}",
+            report.name
+        );
+        assert!(!is_timed || report.ops != 500);
+    }
+    // An insertion needs room: that of as many records again.
+    assert!(reports[3].ops <= 20 * 500);
+    // Whichever is over first.
+    let bounded = self::reports("fillseq,readrandom --num 500 --duration 3600 --reads 70");
+    assert_eq!((bounded[0].ops, bounded[1].ops), (500, 70));
+}
+
+#[test]
+fn a_warm_up_is_not_counted() {
+    let line = "fillseq,readrandom,readseq,overwrite --num 500 --ops 100";
+    let cold = reports(line);
+    for warm_up in ["--warm-up 400", "--warm_up 0.01s"] {
+        let warm = reports(&format!("{line} {warm_up}"));
+        for (warm, cold) in warm.iter().zip(&cold) {
+            assert_eq!((warm.ops, &warm.checksum), (cold.ops, &cold.checksum));
+        }
+    }
+}
+
+#[test]
+fn contradictions_are_refused() {
+    for (line, says) in [
+        ("fillseq --use-existing-db --db /nowhere", "existing store"),
+        ("replay", "--trace"),
+        ("compress --compression zstd", "LZ4"),
+        ("fillseq,mixgraph --num 10", "ranges"),
+    ] {
+        let error = try_reports(&args(line)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{line}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    assert!(try_reports(&args("replay --trace /nowhere/trace")).is_err());
+}
+
+#[test]
+fn a_bad_line_ends_a_replay() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace.txt");
+    std::fs::write(&trace, "a put 10\na get\na frobnicate 1\n").unwrap();
+    let error = try_reports(&args(&format!("replay --trace {}", trace.display()))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(error.to_string().contains("line 3"), "{error}");
+}
+
+#[test]
+fn mixgraph_does_its_share_of_each() {
+    let reports = reports("fillrandom,mixgraph,mixgraph,readseq --num 3000 --ops 3000");
+    let kinds: Vec<_> = reports[1]
+        .operations
+        .iter()
+        .map(|kind| kind.operation)
+        .collect();
+    assert_eq!(kinds, [Operation::Read, Operation::Write, Operation::Seek]);
+    let reads = reports[1].operations[0].ops;
+    assert!((2400..2600).contains(&reads), "{reads}");
+    assert!(reports.iter().all(|report| report.repeatable));
+    // What is hot stays hot, and is found once it was written.
+    assert!(reports[2].found > reports[1].found);
+}
+
+#[test]
+fn histograms_have_a_line_for_each_point() {
+    let reports = reports("fillseq --num 100");
+    let lines = histogram(&reports[0]);
+    assert_eq!(lines.lines().count(), reports[0].latency_curve.len());
+    assert!(lines.contains("100.00000 %"));
+}
