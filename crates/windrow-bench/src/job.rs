@@ -10,7 +10,7 @@ use windrow::{Error, ErrorKind, Result};
 use crate::contents::Contents;
 use crate::data::mix;
 use crate::gauge::Gauge;
-use crate::load::{Chore, Companion, Work};
+use crate::kinds::{Chore, Companion, Work};
 use crate::outcome::{Done, Totals};
 use crate::process::ProcessMemory;
 use crate::record_work::RecordWorker;

@@ -21,6 +21,7 @@ mod gauge;
 pub mod host;
 pub mod html;
 mod job;
+mod kinds;
 mod load;
 mod machine;
 mod mixgraph;

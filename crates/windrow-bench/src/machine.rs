@@ -10,7 +10,7 @@ use xxhash_rust::xxh32::xxh32;
 use xxhash_rust::xxh64::xxh64;
 
 use crate::DataSet;
-use crate::load::Machine;
+use crate::kinds::Machine;
 use crate::stopwatch::Lane;
 use crate::tally::{Operation, Tally};
 

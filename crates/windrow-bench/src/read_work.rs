@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use windrow::Result;
 
-use crate::load::{Keys, Way};
+use crate::kinds::{Keys, Way};
 use crate::stopwatch::{Lane, Stopwatch};
 use crate::tally::{Operation, Tally};
 use crate::work::{Room, Worker, wrong};

@@ -6,7 +6,7 @@
 use windrow::Result;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::load::Way;
+use crate::kinds::Way;
 use crate::read_work::InOrder;
 use crate::stopwatch::{Lane, Stopwatch};
 use crate::tally::{Operation, Tally};

@@ -259,6 +259,23 @@ fn flags_of_db_bench_are_understood() {
     assert!(matches!(rate(Load::ReadRandom), Rate::Free));
     assert!(matches!(rate(Load::MixGraph), Rate::Wave(wave) if wave.d > 99.0));
     assert_eq!(self::args("fill100K,fill100k").loads, [Load::Fill100K; 2]);
+    let tree = self::args(
+        "fillseq --cache_size=1000 --write_buffer_size=2000 --bloom_bits=7 --compression_type=lz4 \
+         --max_bytes_for_level_base=3000 --target_file_size_base=4000 \
+         --max_bytes_for_level_multiplier=8 --level0_file_num_compaction_trigger=2",
+    );
+    let policy = &tree.policy;
+    assert_eq!(tree.cache_bytes, Some(1000));
+    assert_eq!(policy.memtable_bytes, Some(2000));
+    assert_eq!(
+        (policy.base_bytes, policy.file_bytes),
+        (Some(3000), Some(4000))
+    );
+    assert_eq!(
+        (policy.size_ratio, policy.bits_per_key),
+        (Some(8.0), Some(7.0))
+    );
+    assert_eq!(policy.level0_runs, Some(2));
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use windrow::{Error, Result};
 
 use crate::contents::LiveSet;
-use crate::load::{Keys, Work};
+use crate::kinds::{Keys, Work};
 use crate::permutation::Permutation;
 use crate::stopwatch::{Lane, Stopwatch};
 use crate::tally::{Operation, Tally};

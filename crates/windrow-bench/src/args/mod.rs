@@ -102,7 +102,7 @@ pub struct BenchArgs {
     pub policy: PolicyArgs,
 
     /// Cache for blocks
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, aliases = ["cache-size", "cache_size"], value_name = "BYTES", value_parser = parse_bytes)]
     pub cache_bytes: Option<u64>,
 
     /// Memory that everything may take together; 0 for no limit
@@ -110,7 +110,7 @@ pub struct BenchArgs {
     pub memory_budget: Option<u64>,
 
     /// Compression of data blocks
-    #[arg(long, value_enum, default_value_t = CompressionArg::None)]
+    #[arg(long, aliases = ["compression-type", "compression_type"], value_enum, default_value_t = CompressionArg::None)]
     pub compression: CompressionArg,
 
     /// Where reads take blocks from

@@ -20,7 +20,7 @@ pub struct PolicyArgs {
     pub preset: PresetArg,
 
     /// Size ratio T of the last two levels
-    #[arg(long, value_name = "T")]
+    #[arg(long, aliases = ["max-bytes-for-level-multiplier", "max_bytes_for_level_multiplier"], value_name = "T")]
     pub size_ratio: Option<f64>,
 
     /// How ratios grow towards the shallow levels: c, above 0 and at most 1
@@ -32,7 +32,7 @@ pub struct PolicyArgs {
     pub segment_limit: Option<SegmentLimit>,
 
     /// Filter bits per key; 0 turns filters off
-    #[arg(long, value_name = "BITS")]
+    #[arg(long, aliases = ["bloom-bits", "bloom_bits"], value_name = "BITS")]
     pub bits_per_key: Option<f64>,
 
     /// How these bits are shared out among the files
@@ -60,19 +60,19 @@ pub struct PolicyArgs {
     pub medium_order: Option<MediumOrderArg>,
 
     /// Memory of one memtable
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, aliases = ["write-buffer-size", "write_buffer_size"], value_name = "BYTES", value_parser = parse_bytes)]
     pub memtable_bytes: Option<u64>,
 
     /// Size of a table file
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, aliases = ["target-file-size-base", "target_file_size_base"], value_name = "BYTES", value_parser = parse_bytes)]
     pub file_bytes: Option<u64>,
 
     /// Capacity of level 1 while it is the only level
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, aliases = ["max-bytes-for-level-base", "max_bytes_for_level_base"], value_name = "BYTES", value_parser = parse_bytes)]
     pub base_bytes: Option<u64>,
 
     /// Flushed runs that level 0 gathers before they are merged
-    #[arg(long, value_name = "N")]
+    #[arg(long, aliases = ["level0-file-num-compaction-trigger", "level0_file_num_compaction_trigger"], value_name = "N")]
     pub level0_runs: Option<usize>,
 }
 
