@@ -19,7 +19,8 @@ pub(super) fn throughput(load: &Load<'_>) -> Option<Figure> {
     let engines: Vec<&EngineRounds<'_>> = load.engines.iter().collect();
     let rate = |engine: &EngineRounds<'_>| engine.spread(|report| report.ops_per_second);
     let spreads: Vec<_> = engines.iter().map(|engine| rate(engine)).collect();
-    if spreads.iter().all(Option::is_none) {
+    // Loads that only look at the tree do no operations.
+    if spreads.iter().flatten().all(|spread| spread.most <= 0.0) {
         return None;
     }
     let left = names_width(engines.iter().map(|engine| engine.name)) + 12.0;
@@ -247,9 +248,9 @@ fn write_bars(
         if spread.most > spread.least {
             let (least, most) = (area.x(axis, spread.least), area.x(axis, spread.most));
             let half = BAR / 2.0 + 2.0;
-            canvas.line("median", (end, middle - half), (end, middle + half));
-            // Stands out from the bar, too.
+            // The halo lets the line stand out from the bar.
             canvas.line("halo", (least - 1.0, middle), (most + 1.0, middle));
+            canvas.line("median", (end, middle - half), (end, middle + half));
             canvas.line("spread", (least, middle), (most, middle));
             for cap in [least, most] {
                 canvas.line("spread", (cap, middle - 3.5), (cap, middle + 3.5));

@@ -1,7 +1,7 @@
 //! The plots of experiments of papers: lines or bars, over axes that the experiment names.
 
 use super::axis::Axis;
-use super::canvas::{Anchor, Area, Canvas, Drawn, LINE, WIDTH, cut, names_width, text_width};
+use super::canvas::{Anchor, Area, Canvas, Drawn, LINE, WIDTH, names_width, text_width};
 use super::experiments::command;
 use super::figure::{Figure, Table};
 use super::latency::{label_ends, line_class};
@@ -136,21 +136,24 @@ fn bars(plot: &ExperimentPlot, title: &str) -> (Picture, String) {
                 .points
                 .iter()
                 .find(|[own, _]| own.total_cmp(x).is_eq());
-            let Some(&[_, y]) = own.filter(|[_, y]| axis.holds(*y)) else {
-                continue;
+            let Some(&[_, y]) = own else { continue };
+            let middle = top + BAR * (number as f64 + 0.5);
+            // What has no place on a logarithmic axis has no bar, only its number.
+            let end = if axis.holds(y) {
+                area.x(&axis, y)
+            } else {
+                from
             };
-            let end = area.x(&axis, y);
-            let top = top + BAR * number as f64;
             let bar = Area {
                 left: from.min(end),
-                top: top + 1.0,
+                top: middle - BAR / 2.0 + 1.0,
                 width: (end - from).abs(),
                 height: BAR - 2.0,
             };
             canvas.bar(number, bar);
             let text = number::quantity(y);
             let at = (bar.right() + 6.0).min(WIDTH - text_width(&text) + 4.0);
-            canvas.text((at, top + BAR / 2.0 + 4.0), Anchor::Start, "value", &text);
+            canvas.text((at, middle + 4.0), Anchor::Start, "value", &text);
         }
     }
     canvas.line("base", (from, area.top), (from, area.bottom()));
@@ -193,7 +196,7 @@ fn points_table(plot: &ExperimentPlot, title: &str) -> Table {
     Table {
         caption: format!("{title}: points"),
         columns: std::iter::once(plot.x_label.clone())
-            .chain(plot.series.iter().map(|series| cut(&series.name)))
+            .chain(plot.series.iter().map(|series| series.name.clone()))
             .collect(),
         rows: xs.iter().map(row).collect(),
     }

@@ -1,7 +1,7 @@
 //! The figure of latencies: how long the fastest share of the operations took at most.
 
 use super::axis::Axis;
-use super::canvas::{Anchor, Area, Canvas, LINE, STYLES, WIDTH, cut, names_width};
+use super::canvas::{Anchor, Area, Canvas, LINE, STYLES, WIDTH, names_width};
 use super::digest::{EngineRounds, Load};
 use super::figure::{Figure, Table, commands};
 use super::number::{self, or_nothing};
@@ -182,7 +182,7 @@ fn curve_table(load: &Load<'_>, curves: &[(&EngineRounds<'_>, Vec<(f64, f64)>)])
             .chain(cells)
             .collect()
     };
-    let names = curves.iter().map(|(engine, _)| cut(engine.name));
+    let names = curves.iter().map(|(engine, _)| engine.name.to_owned());
     Table {
         caption: format!("{}: points of the curves", load.name),
         columns: std::iter::once("share".to_owned()).chain(names).collect(),

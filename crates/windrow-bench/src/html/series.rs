@@ -50,7 +50,11 @@ pub(super) fn series(load: &Load<'_>) -> Option<Figure> {
         .iter()
         .map(|engine| (engine, intervals(engine)));
     let told: Vec<_> = told.filter(|(_, all)| !all.is_empty()).collect();
-    if told.is_empty() {
+    // Loads that only look at the tree do no operations.
+    let mut rates = told
+        .iter()
+        .flat_map(|(_, all)| all.iter().map(|one| one.rate));
+    if !rates.any(|rate| rate > 0.0) {
         return None;
     }
     let thinned: Vec<_> = told

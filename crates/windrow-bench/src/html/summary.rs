@@ -160,7 +160,7 @@ fn write_engine(
     row.leaf("th", &[("scope", &"row")], engine.name);
     let spread = rate(engine);
     let median = spread.map(|spread| spread.median);
-    let is_best = load.engines.len() > 1 && median.is_some() && median == most;
+    let is_best = load.engines.len() > 1 && median.is_some_and(|own| own > 0.0) && median == most;
     row.element("td", &[], |cell| {
         let text = or_nothing(median, number::quantity);
         cell.leaf(if is_best { "b" } else { "span" }, &[], text);

@@ -289,11 +289,16 @@ fn text_of_the_file_is_only_text() {
 fn what_is_missing_leaves_out_its_figure() {
     let curve = json!([{ "quantile": 0.5, "us": 3.0 }, { "quantile": 1.0, "us": null }]);
     let levels = json!([{ "level": 0, "bytes": 0, "capacity": 5 }]);
-    let cases: [(Value, &[&str]); 9] = [
+    let cases: [(Value, &[&str]); 11] = [
         (json!({}), &[]),
         (json!({ "name": "x" }), &[]),
         (
             json!({ "name": "x", "ops_per_second": null, "levels": null, "series": null }),
+            &[],
+        ),
+        (json!({ "name": "x", "ops_per_second": 0 }), &[]),
+        (
+            json!({ "name": "x", "series": [{ "seconds": 1, "ops_per_second": 0 }] }),
             &[],
         ),
         (json!({ "name": "x", "ops_per_second": 5 }), &["throughput"]),
