@@ -16,6 +16,7 @@ pub mod campaign;
 mod contents;
 mod data;
 mod engine;
+pub mod experiment;
 mod garnering;
 mod gauge;
 pub mod host;

@@ -9,7 +9,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::paper::{PaperArgs, Progress, Verdict, paper};
+use windrow_bench::experiment::Verdict;
+use windrow_bench::html::{ReportArgs, report};
+use windrow_bench::paper::{PaperArgs, Progress, paper};
 use windrow_bench::{BenchArgs, Report, WindrowEngine, header, row};
 
 /// Loads that measure Windrow
@@ -37,10 +39,14 @@ Examples:
 Examples:
   windrow-bench paper AU-E4
   windrow-bench paper LS --scale 2
-  windrow-bench paper all --campaign papers.jsonl   goes on where it stopped
+  windrow-bench paper all --campaign papers.jsonl --output papers.html
+
+A campaign that is begun again goes on where it stopped.
 
 Exit code 1 where a shape differs and nobody knows why.")]
     Paper(PaperArgs),
+    /// Write the page of a campaign, in one file, and its plots
+    Report(ReportArgs),
 }
 
 fn main() -> ExitCode {
@@ -55,6 +61,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(args) => run(&args, json),
         Command::Paper(args) => repeat(&args, json),
+        Command::Report(args) => write_report(&args),
     };
     result.unwrap_or_else(|error| {
         drop(writeln!(io::stderr(), "windrow-bench: {error}"));
@@ -101,6 +108,13 @@ fn repeat(args: &PaperArgs, json: bool) -> Result<ExitCode> {
         ))?;
     }
     Ok(ExitCode::from(u8::from(differing > 0)))
+}
+
+fn write_report(args: &ReportArgs) -> Result<ExitCode> {
+    for path in report(args)? {
+        print(&path.display().to_string())?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Tells a person who waits on a terminal what runs.

@@ -2,12 +2,12 @@
 
 use super::axis::Axis;
 use super::canvas::{Anchor, Area, Canvas, Drawn, LINE, WIDTH, names_width, text_width};
-use super::experiments::command;
+use super::experiments::commands;
 use super::figure::{Figure, Table};
 use super::latency::{label_ends, line_class};
 use super::number;
 use super::picture::Picture;
-use super::{Experiment, ExperimentPlot, PlotKind};
+use crate::experiment::{Experiment, Plot, PlotKind};
 
 const HEIGHT: f64 = 250.0;
 const BAR: f64 = 13.0;
@@ -27,16 +27,13 @@ pub(super) fn experiment_plot(experiment: &Experiment, campaign_command: &str) -
         kind: "experiment",
         picture,
         caption,
-        commands: command(experiment, campaign_command)
-            .map(str::to_owned)
-            .into_iter()
-            .collect(),
+        commands: commands(experiment, campaign_command),
         tables: vec![points_table(plot, &title)],
     })
 }
 
 /// A line with marks for each series.
-fn lines(plot: &ExperimentPlot, title: &str) -> (Picture, String) {
+fn lines(plot: &Plot, title: &str) -> (Picture, String) {
     let all = || {
         plot.series
             .iter()
@@ -89,7 +86,7 @@ fn lines(plot: &ExperimentPlot, title: &str) -> (Picture, String) {
 }
 
 /// Bars of each series, those of one x together.
-fn bars(plot: &ExperimentPlot, title: &str) -> (Picture, String) {
+fn bars(plot: &Plot, title: &str) -> (Picture, String) {
     let all = || {
         plot.series
             .iter()
@@ -171,7 +168,7 @@ fn bars(plot: &ExperimentPlot, title: &str) -> (Picture, String) {
 }
 
 /// The points, a row for each x.
-fn points_table(plot: &ExperimentPlot, title: &str) -> Table {
+fn points_table(plot: &Plot, title: &str) -> Table {
     let xs = distinct(
         plot.series
             .iter()

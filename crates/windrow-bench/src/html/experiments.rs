@@ -1,12 +1,9 @@
 //! The sections of experiments of papers: the verdict, what was published beside what was measured,
 //! and the figures.
 
-use serde_json::Value;
-
 use super::figure::{Figure, Table, write_command};
 use super::markup::{Attributes, Markup};
-use super::number;
-use super::{Experiment, Verdict};
+use crate::experiment::{Experiment, Verdict};
 
 impl Verdict {
     /// The verdict, with a sign of its own.
@@ -27,13 +24,12 @@ impl Verdict {
     }
 }
 
-/// The command that repeats the experiment.
-pub(super) fn command<'a>(
-    experiment: &'a Experiment,
-    campaign_command: &'a str,
-) -> Option<&'a str> {
-    let commands = [experiment.command.as_str(), campaign_command];
-    commands.into_iter().find(|command| !command.is_empty())
+/// The commands that repeat the experiment, those of the campaign where it names none.
+pub(super) fn commands(experiment: &Experiment, campaign_command: &str) -> Vec<String> {
+    if experiment.commands.is_empty() && !campaign_command.is_empty() {
+        return vec![campaign_command.to_owned()];
+    }
+    experiment.commands.clone()
 }
 
 /// Writes the section of an experiment, under an identifier of its own.
@@ -52,35 +48,44 @@ pub(super) fn write_experiment(
         });
         section.element("div", &[("class", &"halves")], |halves| {
             halves.element("div", &[], |words| write_words(words, experiment));
-            match (figure, command(experiment, campaign_command)) {
-                (Some(figure), _) => figure.write(halves, &format!("{id}-figure")),
-                (None, Some(command)) => {
-                    write_command(halves, &format!("Command of {}", experiment.id), command);
-                }
-                (None, None) => {}
+            let commands = commands(experiment, campaign_command);
+            if let Some(figure) = figure {
+                figure.write(halves, &format!("{id}-figure"));
+            } else if !commands.is_empty() {
+                let label = format!("Commands of {}", experiment.id);
+                write_command(halves, &label, &commands.join("\n"));
             }
         });
     });
     page.end_line();
 }
 
-/// Writes what was published beside what was measured, and the figures.
+/// Writes what was run, each check with what was published beside what was measured, and the figures.
 fn write_words(words: &mut Markup, experiment: &Experiment) {
-    let texts = [
-        ("Published", &experiment.published),
-        ("Measured", &experiment.measured),
-        ("Shape", &experiment.shape),
-        ("Explanation", &experiment.explanation),
-    ];
-    let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
-    words.element("dl", &[("class", &"beside")], |list| {
-        for (term, text) in texts {
-            list.element("div", &[], |pair| {
-                pair.leaf("dt", &[], term);
-                pair.leaf("dd", &[], text);
-            });
-        }
-    });
+    if !experiment.setting.is_empty() {
+        words.leaf("p", &[], &experiment.setting);
+    }
+    for check in &experiment.checks {
+        let verdict = Verdict::of(std::slice::from_ref(check));
+        words.element("p", &[("class", &"shape")], |line| {
+            line.text(format_args!("{} ", check.shape));
+            write_verdict(line, verdict);
+        });
+        let texts = [
+            ("Published", Some(&check.published)),
+            ("Measured", Some(&check.measured)),
+            ("Explanation", check.explanation.as_ref()),
+        ];
+        words.element("dl", &[("class", &"beside")], |list| {
+            for (term, text) in texts {
+                let Some(text) = text else { continue };
+                list.element("div", &[], |pair| {
+                    pair.leaf("dt", &[], term);
+                    pair.leaf("dd", &[], text);
+                });
+            }
+        });
+    }
     if !experiment.table.rows.is_empty() {
         table(experiment).write(words);
     }
@@ -93,25 +98,9 @@ pub(super) fn write_verdict(markup: &mut Markup, verdict: Verdict) {
 
 /// The figures of the experiment.
 fn table(experiment: &Experiment) -> Table {
-    let row = |cells: &Vec<Value>| cells.iter().map(cell).collect();
     Table {
         caption: format!("{}: figures", experiment.id),
         columns: experiment.table.columns.clone(),
-        rows: experiment.table.rows.iter().map(row).collect(),
-    }
-}
-
-fn cell(value: &Value) -> String {
-    match value {
-        Value::Null => number::NOTHING.to_owned(),
-        Value::String(text) => text.clone(),
-        Value::Number(figure) if figure.is_f64() => {
-            let plain = |figure| number::short(&number::plain(figure));
-            figure.as_f64().map_or_else(|| figure.to_string(), plain)
-        }
-        Value::Number(figure) => figure
-            .as_f64()
-            .map_or_else(|| figure.to_string(), number::count),
-        other => other.to_string(),
+        rows: experiment.table.rows.clone(),
     }
 }

@@ -23,7 +23,6 @@ mod bars;
 mod canvas;
 mod command;
 mod digest;
-mod experiment;
 mod experiment_plot;
 mod experiments;
 mod figure;
@@ -39,9 +38,6 @@ mod series;
 mod summary;
 
 pub use command::{ReportArgs, report};
-pub use experiment::{
-    Experiment, ExperimentPlot, ExperimentSeries, ExperimentTable, PlotKind, Verdict,
-};
 pub use page::{PlotFile, page, plots};
 pub use record::{CampaignRecord, Machine, Run};
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::Experiment;
 use super::bars::{amplification, throughput};
 use super::digest::{Group, digest, engines};
 use super::experiment_plot::experiment_plot;
@@ -17,6 +16,8 @@ use super::picture::{STYLE, hatches};
 use super::record::CampaignRecord;
 use super::series::series;
 use super::summary::{TERMS, write_summary};
+
+use crate::experiment::Experiment;
 
 /// What the page looks like, beside the plots.
 const PAGE_STYLE: &str = include_str!("page.css");

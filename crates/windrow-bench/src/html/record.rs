@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Error as _};
 use windrow::{Error, Result};
 
-use super::Experiment;
+use crate::campaign::Header;
+use crate::experiment::Experiment;
 
 /// A campaign: what was done, where, and what came of it.
 #[derive(Debug, Clone, Default)]
@@ -136,14 +137,14 @@ pub(super) struct SeriesPoint {
 /// The first line of a file. Experiments stand in the campaign, or beside it.
 #[derive(Deserialize)]
 struct FirstLine {
-    campaign: Header,
+    campaign: HeaderRecord,
     #[serde(default)]
     experiments: Vec<Experiment>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Header {
+struct HeaderRecord {
     command: Option<String>,
     began: Option<String>,
     machine: Option<Machine>,
@@ -151,6 +152,23 @@ struct Header {
 }
 
 impl CampaignRecord {
+    /// A campaign of which its experiments are shown, and not each run.
+    pub fn of_experiments(header: &Header, experiments: Vec<Experiment>) -> Self {
+        let machine = &header.machine;
+        Self {
+            command: header.command.clone(),
+            began: header.began.clone(),
+            machine: Machine {
+                processor: Some(machine.processor.clone()),
+                cores: Some(machine.cores as u64),
+                memory_bytes: Some(machine.memory_bytes as f64),
+                system: Some(machine.system.clone()),
+            },
+            experiments,
+            runs: Vec::new(),
+        }
+    }
+
     /// Reads a campaign file. `name` is that of the file, for errors.
     ///
     /// # Errors

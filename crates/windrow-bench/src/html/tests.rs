@@ -450,14 +450,17 @@ fn experiments_are_told_with_what_was_published() {
     for shown in [
         "1.7 times as fast",
         "1.9 times as fast",
+        "T = 2",
+        "Large values gain most",
         "Old version",
+        "windrow-bench run readrandom",
         "1,234",
     ] {
         assert!(page.contains(shown), "{shown}");
     }
     // What a bench writes is what is read.
     let written = serde_json::to_value(&campaign.experiments).unwrap();
-    let read: Vec<Experiment> = serde_json::from_value(written).unwrap();
+    let read: Vec<crate::experiment::Experiment> = serde_json::from_value(written).unwrap();
     assert_eq!(read, campaign.experiments);
 }
 

@@ -5,33 +5,34 @@
 use windrow::simulation::{Load, level_count, simulate};
 use windrow::{KeyspaceOptions, Preset, Result};
 
-use super::Experiment;
-use super::findings::{Check, Findings, Table, falls, list, short};
+use super::Plan;
+use super::findings::{Findings, falls, list, short};
 use super::line::{Figures, Line, Results, Scale, Sizes};
+use crate::experiment::{Check, Table};
 
-pub(super) const EXPERIMENTS: [Experiment; 10] = [
-    Experiment {
+pub(super) const EXPERIMENTS: [Plan; 10] = [
+    Plan {
         id: "AU-E1",
         title: "Sequential and random filling, c = 0.8 beside leveling",
         setting: "T = 2, 2 million entries of 16 + 50, 100 and 200 bytes, no filters",
         lines: |scale| fills(scale).collect(),
         judge: judge_fills,
     },
-    Experiment {
+    Plan {
         id: "AU-E2",
         title: "Gets of random keys without filters",
         setting: "the trees of AU-E1, filled in random order; level 0 is empty when it is read",
         lines: |scale| reads(scale).collect(),
         judge: judge_gets,
     },
-    Experiment {
+    Plan {
         id: "AU-E3",
         title: "Seeks, and seeks with 10 and 100 steps",
         setting: "the trees of AU-E2",
         lines: |scale| reads(scale).collect(),
         judge: judge_seeks,
     },
-    Experiment {
+    Plan {
         id: "AU-E4",
         title: "c from 1 to 0.4 at T = 3 and 5",
         setting: "a quarter of the paper's 8.6 million entries of 16 + 100 bytes and of its memtables, \
@@ -39,35 +40,35 @@ pub(super) const EXPERIMENTS: [Experiment; 10] = [
         lines: |scale| sweep(scale).collect(),
         judge: judge_sweep,
     },
-    Experiment {
+    Plan {
         id: "AU-E5",
         title: "YCSB's load: throughput and stalls",
         setting: YCSB_SETTING,
         lines: |scale| ycsb(scale).collect(),
         judge: judge_load,
     },
-    Experiment {
+    Plan {
         id: "AU-E6",
         title: "YCSB A to F",
         setting: YCSB_SETTING,
         lines: |scale| ycsb(scale).collect(),
         judge: judge_ycsb,
     },
-    Experiment {
+    Plan {
         id: "AU-E7",
         title: "Latencies of reads and scans under YCSB",
         setting: YCSB_SETTING,
         lines: |scale| ycsb(scale).collect(),
         judge: judge_latencies,
     },
-    Experiment {
+    Plan {
         id: "AU-E8",
         title: "Space after a load",
         setting: YCSB_SETTING,
         lines: |scale| ycsb(scale).collect(),
         judge: judge_space,
     },
-    Experiment {
+    Plan {
         id: "AU-E9",
         title: "Trees that grow, with and without filters of 2 bits",
         setting: "T = 2, c = 0.8 beside leveling, entries of 16 + 100 bytes; a 128th of the paper's 15 to 60 \
@@ -75,7 +76,7 @@ pub(super) const EXPERIMENTS: [Experiment; 10] = [
         lines: |scale| growth(scale).collect(),
         judge: judge_growth,
     },
-    Experiment {
+    Plan {
         id: "AU-E10",
         title: "The analysis: levels as the square root of the logarithm, bits for one useless read",
         setting: "nothing runs: the policy's own code, on numbers",
@@ -245,7 +246,7 @@ fn judge_fills(scale: Scale, results: Results<'_>) -> Result<Findings> {
             by_size.windows(2).all(|pair| pair[0] < pair[1]),
         ),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_gets(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -282,7 +283,7 @@ fn judge_gets(scale: Scale, results: Results<'_>) -> Result<Findings> {
             ratios.iter().all(|&ratio| ratio < 1.0),
         ),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_seeks(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -346,7 +347,7 @@ fn judge_seeks(scale: Scale, results: Results<'_>) -> Result<Findings> {
             rises(&long_by_value),
         ),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_sweep(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -411,7 +412,12 @@ fn judge_sweep(scale: Scale, results: Results<'_>) -> Result<Findings> {
     ).or_since(
         "with few levels both trees have as many, and then it counts how full the last of them is",
     ));
-    Ok(Findings { checks, table })
+    let series = RATIOS.iter().zip(&by_ratio).map(|(ratio, blocks)| {
+        let points = SWEEP.iter().zip(blocks).map(|(&c, &blocks)| [c, blocks]);
+        (format!("T = {ratio}"), points.collect())
+    });
+    let labels = ["c", "blocks per seek and 10 steps"];
+    Ok(Findings::new(checks, table).drawn(labels, series.collect()))
 }
 
 fn judge_load(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -456,7 +462,7 @@ fn judge_load(scale: Scale, results: Results<'_>) -> Result<Findings> {
         )
         .or_since(because),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_ycsb(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -500,7 +506,7 @@ fn judge_ycsb(scale: Scale, results: Results<'_>) -> Result<Findings> {
         format!("{depths:?}"),
         depths[0] > depths[1] && depths[1] >= depths[2],
     ));
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_latencies(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -555,7 +561,7 @@ fn judge_latencies(scale: Scale, results: Results<'_>) -> Result<Findings> {
             ),
         );
     }
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_space(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -585,7 +591,7 @@ fn judge_space(scale: Scale, results: Results<'_>) -> Result<Findings> {
         ),
         most <= least * 1.01,
     )];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_growth(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -653,7 +659,14 @@ fn judge_growth(scale: Scale, results: Results<'_>) -> Result<Findings> {
         ),
         Check::new("seeks with 10 steps cost less", "up to 42 % less, at 30 GB", of(seeks), mean(seeks) < 1.0),
     ];
-    Ok(Findings { checks, table })
+    let names = ["written", "gets", "gets with 2 bits", "seeks with 10 steps"];
+    let series = names.iter().zip(&ratios).map(|(&name, ratios)| {
+        let points = GIGABYTES.iter().zip(ratios).map(|(&x, &y)| [x, y]);
+        (name.to_owned(), points.collect())
+    });
+    let labels = ["GB in the paper", "c = 0.8 over leveling"];
+    let series = series.collect();
+    Ok(Findings::new(checks, table).drawn(labels, series))
 }
 
 fn judge_analysis(_: Scale, _: Results<'_>) -> Result<Findings> {
@@ -720,5 +733,18 @@ fn judge_analysis(_: Scale, _: Results<'_>) -> Result<Findings> {
             useless.iter().all(|&useless| useless < 1.5),
         ),
     ];
-    Ok(Findings { checks, table })
+    let points = |levels: &[usize]| -> Vec<[f64; 2]> {
+        let levels = levels.iter().zip(9_u32..);
+        levels
+            .map(|(&levels, exponent)| [f64::from(exponent), levels as f64])
+            .collect()
+    };
+    let labels = ["decimal logarithm of the bytes", "levels"];
+    let mut below_one = points(&autumn);
+    below_one.push([15.0, most as f64]);
+    let series = vec![
+        ("c = 1".to_owned(), points(&leveling)),
+        ("c = 0.8".to_owned(), below_one),
+    ];
+    Ok(Findings::new(checks, table).drawn(labels, series))
 }

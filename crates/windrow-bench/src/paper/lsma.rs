@@ -4,16 +4,17 @@
 
 use windrow::Result;
 
-use super::Experiment;
-use super::findings::{Check, Findings, Table, list, short};
+use super::Plan;
+use super::findings::{Findings, list, short};
 use super::line::{Figures, Line, Results, Scale, Sizes};
+use crate::experiment::{Check, Table};
 use crate::{MergeShape, Report};
 
-pub(super) const EXPERIMENTS: [Experiment; 7] = [
+pub(super) const EXPERIMENTS: [Plan; 7] = [
     experiment("LS-E1", "Number of merges", judge_merges),
     experiment("LS-E2", "Bytes of merges", judge_bytes),
     experiment("LS-E3", "Time of merges", judge_times),
-    Experiment {
+    Plan {
         lines: |scale| PRESETS.map(|preset| in_sequence(scale, preset)).to_vec(),
         ..experiment("LS-E4", "Filling in sequence", judge_sequence)
     },
@@ -30,8 +31,8 @@ const fn experiment(
     id: &'static str,
     title: &'static str,
     judge: fn(Scale, Results<'_>) -> Result<Findings>,
-) -> Experiment {
-    Experiment {
+) -> Plan {
+    Plan {
         id,
         title,
         setting: "2.5 million entries of 16 + 100 bytes, memtables of 2 MiB, files of 1 MiB, a level 1 of 5 MiB: \
@@ -124,7 +125,7 @@ fn judge_merges(scale: Scale, results: Results<'_>) -> Result<Findings> {
             ),
         Check::new("lighter merges", "lighter", list(each.iter().copied()), each.iter().all(|&ratio| ratio < 1.0)),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 /// Bytes that merges, appends and squeezes write and read.
@@ -153,7 +154,7 @@ fn judge_bytes(scale: Scale, results: Results<'_>) -> Result<Findings> {
             below(&written),
         ),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_times(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -184,7 +185,7 @@ fn judge_times(scale: Scale, results: Results<'_>) -> Result<Findings> {
         )
         .or_since("a single merge, which any other programme on the machine can hold up"),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_sequence(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -216,7 +217,7 @@ fn judge_sequence(scale: Scale, results: Results<'_>) -> Result<Findings> {
             rewritten == 0,
         ),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_writes(scale: Scale, results: Results<'_>, load: &str) -> Result<Findings> {
@@ -250,7 +251,7 @@ fn judge_writes(scale: Scale, results: Results<'_>, load: &str) -> Result<Findin
         format!("{}; settled {}", short(speed), short(settled)),
         speed > 1.0 || settled > 1.0,
     )];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_reads(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -289,5 +290,5 @@ fn judge_reads(scale: Scale, results: Results<'_>) -> Result<Findings> {
              `balanced` limits segments by level and deals bits by segment",
         ),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }

@@ -1,6 +1,6 @@
 //! The papers' experiments at a scale that a small machine can do, and a verdict on the shape of each.
 //!
-//! An [`Experiment`] says which runs it needs and judges what came of them. Runs are shared: what two
+//! A [`Plan`] says which runs it needs and judges what came of them. Runs are shared: what two
 //! experiments ask for is run once. Sizes of memtables, files and level 1 are scaled with the data, so
 //! that a tree has the shape that it has in the paper. Verdicts rest on counts (blocks, bytes, levels)
 //! wherever the paper's statement allows it; times are shown beside them.
@@ -13,16 +13,17 @@ mod parallax;
 #[cfg(test)]
 mod tests;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde::{Deserialize, Serialize};
 use windrow::{Error, Result};
 
 use crate::Report;
-use crate::campaign::{Campaign, Header};
+use crate::campaign::{Campaign, Header, Order};
+use crate::experiment::{Experiment, Verdict};
+use crate::html::{self, CampaignRecord};
 use findings::Findings;
-pub use findings::{Check, Table, Verdict};
 use line::{Line, Results, Scale};
 
 /// Which experiments to run, and how large.
@@ -40,14 +41,18 @@ pub struct PaperArgs {
     #[arg(long, value_name = "FILE")]
     pub campaign: Option<PathBuf>,
 
+    /// Page to write on what was found, in one file; one that is there is replaced
+    #[arg(short, long, value_name = "HTML")]
+    pub output: Option<PathBuf>,
+
     /// Folder for the databases [default: that for temporary files]
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
 }
 
-/// An experiment of a paper.
+/// How an experiment of a paper is repeated.
 #[derive(Debug, Clone, Copy)]
-struct Experiment {
+struct Plan {
     id: &'static str,
     title: &'static str,
     /// What is run, and how that follows from the paper's setting.
@@ -56,26 +61,7 @@ struct Experiment {
     judge: fn(Scale, Results<'_>) -> Result<Findings>,
 }
 
-/// An experiment that has been run and judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Judged {
-    /// Its id, as in docs/papers.md.
-    pub id: String,
-    /// What it is about.
-    pub title: String,
-    /// What was run.
-    pub setting: String,
-    /// The verdict on its shape.
-    pub verdict: Verdict,
-    /// What the verdict rests on.
-    pub checks: Vec<Check>,
-    /// What was measured.
-    pub table: Table,
-    /// The command lines of its runs.
-    pub commands: Vec<String>,
-}
-
-fn experiments() -> impl Iterator<Item = &'static Experiment> {
+fn plans() -> impl Iterator<Item = &'static Plan> {
     autumn::EXPERIMENTS
         .iter()
         .chain(&parallax::EXPERIMENTS)
@@ -83,24 +69,24 @@ fn experiments() -> impl Iterator<Item = &'static Experiment> {
 }
 
 /// The experiments that `ids` name, each once, in the order of the papers.
-fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>> {
-    let named = |id: &str, experiment: &Experiment| {
-        let paper = experiment.id.split('-').next().unwrap_or_default();
+fn chosen(ids: &[String]) -> Result<Vec<&'static Plan>> {
+    let named = |id: &str, plan: &Plan| {
+        let paper = plan.id.split('-').next().unwrap_or_default();
         id.eq_ignore_ascii_case("all")
-            || id.eq_ignore_ascii_case(experiment.id)
+            || id.eq_ignore_ascii_case(plan.id)
             || id.eq_ignore_ascii_case(paper)
     };
     for id in ids {
-        if !experiments().any(|experiment| named(id, experiment)) {
-            let known: Vec<&str> = experiments().map(|experiment| experiment.id).collect();
+        if !plans().any(|plan| named(id, plan)) {
+            let known: Vec<&str> = plans().map(|plan| plan.id).collect();
             return Err(Error::invalid_argument(format!(
                 "there is no experiment {id}; there are {}",
                 known.join(", ")
             )));
         }
     }
-    let is_chosen = |experiment: &&Experiment| ids.iter().any(|id| named(id, experiment));
-    Ok(experiments().filter(is_chosen).collect())
+    let is_chosen = |plan: &&Plan| ids.iter().any(|id| named(id, plan));
+    Ok(plans().filter(is_chosen).collect())
 }
 
 /// What is told while experiments run.
@@ -119,8 +105,8 @@ pub trait Progress {
 pub fn paper(
     args: &PaperArgs,
     progress: &mut impl Progress,
-    mut each: impl FnMut(&Judged) -> Result<()>,
-) -> Result<Header> {
+    mut each: impl FnMut(&Experiment) -> Result<()>,
+) -> Result<()> {
     if !(args.scale > 0.0 && args.scale <= 1000.0) {
         return Err(Error::invalid_argument(
             "the scale must be above 0 and at most 1000",
@@ -140,13 +126,14 @@ pub fn paper(
             let order = line.order(experiment.id);
             if !orders
                 .iter()
-                .any(|other: &crate::campaign::Order| other.label == order.label)
+                .any(|other: &Order| other.label == order.label)
             {
                 orders.push(order);
             }
         }
     }
     let all = orders.len();
+    let mut experiments = Vec::new();
     let mut orders = orders.into_iter().enumerate().peekable();
     for experiment in chosen {
         let lines = (experiment.lines)(scale);
@@ -161,22 +148,32 @@ pub fn paper(
             run(&mut campaign, &order, args.folder.as_deref(), progress)?;
         }
         let findings = (experiment.judge)(scale, Results(campaign.runs()))?;
-        each(&Judged {
+        let judged = Experiment {
             id: experiment.id.to_owned(),
             title: experiment.title.to_owned(),
             setting: experiment.setting.to_owned(),
             verdict: Verdict::of(&findings.checks),
             checks: findings.checks,
             table: findings.table,
+            plot: findings.plot,
             commands,
-        })?;
+        };
+        each(&judged)?;
+        experiments.push(judged);
     }
-    Ok(campaign.header().clone())
+    if let Some(path) = &args.output {
+        let page = html::page(&CampaignRecord::of_experiments(
+            campaign.header(),
+            experiments,
+        ));
+        fs::write(path, page).map_err(|error| Error::io("write", path, error))?;
+    }
+    Ok(())
 }
 
 fn run(
     campaign: &mut Campaign,
-    order: &crate::campaign::Order,
+    order: &Order,
     folder: Option<&Path>,
     progress: &mut impl Progress,
 ) -> Result<()> {
@@ -184,7 +181,7 @@ fn run(
     Ok(())
 }
 
-impl Judged {
+impl Experiment {
     /// The text for people: title, verdict, checks and table.
     pub fn text(&self) -> String {
         let mut lines = vec![
@@ -205,23 +202,6 @@ impl Judged {
             }
         }
         lines.push(self.table.text());
-        lines.join("\n")
-    }
-}
-
-impl Table {
-    /// The table with its columns aligned.
-    pub fn text(&self) -> String {
-        let mut table = comfy_table::Table::new();
-        table.load_style(comfy_table::presets::NOTHING);
-        table.set_header(&self.columns);
-        for row in &self.rows {
-            table.add_row(row);
-        }
-        let lines: Vec<String> = table
-            .lines()
-            .map(|line| format!("  {}", line.trim_end()))
-            .collect();
         lines.join("\n")
     }
 }

@@ -5,13 +5,14 @@
 
 use windrow::Result;
 
-use super::Experiment;
-use super::findings::{Check, Findings, Table, list, short};
+use super::Plan;
+use super::findings::{Findings, list, short};
 use super::line::{Figures, Line, Results, Scale, Sizes};
 use crate::Report;
+use crate::experiment::{Check, Table};
 
-pub(super) const EXPERIMENTS: [Experiment; 10] = [
-    Experiment {
+pub(super) const EXPERIMENTS: [Plan; 10] = [
+    Plan {
         id: "PX-E0",
         title: "Small values apart from their keys, with collection and without",
         setting: "1 million entries of 24 + 64 bytes, the smallest that Windrow separates (the paper has 33 bytes \
@@ -23,35 +24,35 @@ pub(super) const EXPERIMENTS: [Experiment; 10] = [
         },
         judge: judge_tiny,
     },
-    Experiment {
+    Plan {
         id: "PX-E1",
         title: "YCSB B, C and D on SD and MD",
         setting: MIX_SETTING,
         lines: |scale| double(scale).collect(),
         judge: judge_points,
     },
-    Experiment {
+    Plan {
         id: "PX-E2",
         title: "YCSB E, scans",
         setting: MIX_SETTING,
         lines: |scale| double(scale).collect(),
         judge: judge_scans,
     },
-    Experiment {
+    Plan {
         id: "PX-E3",
         title: "YCSB's load in six mixes",
         setting: MIX_SETTING,
         lines: |scale| six(scale).collect(),
         judge: |scale, results| judge_mixes(scale, results, "ycsb-load"),
     },
-    Experiment {
+    Plan {
         id: "PX-E4",
         title: "YCSB A in six mixes",
         setting: MIX_SETTING,
         lines: |scale| six(scale).collect(),
         judge: |scale, results| judge_mixes(scale, results, "ycsb-a"),
     },
-    Experiment {
+    Plan {
         id: "PX-E5",
         title: "Two classes in place of three: mediums as smalls, or as larges",
         setting: MIX_SETTING,
@@ -68,7 +69,7 @@ pub(super) const EXPERIMENTS: [Experiment; 10] = [
         },
         judge: judge_classes,
     },
-    Experiment {
+    Plan {
         id: "PX-E6",
         title: "In place in the last level, or from the one before it on",
         setting: "T = 4, c = 1 as in the paper; M otherwise as above",
@@ -79,21 +80,21 @@ pub(super) const EXPERIMENTS: [Experiment; 10] = [
         },
         judge: judge_last,
     },
-    Experiment {
+    Plan {
         id: "PX-E7",
         title: "Transient runs sorted, or in the order of writing",
         setting: MIX_SETTING,
         lines: |scale| variants(scale, &[Apart::Hybrid, Apart::Unsorted]).collect(),
         judge: judge_sorted,
     },
-    Experiment {
+    Plan {
         id: "PX-E8",
         title: "Mediums never put in place, the bound for the others",
         setting: MIX_SETTING,
         lines: |scale| variants(scale, &[Apart::Hybrid, Apart::Never]).collect(),
         judge: judge_never,
     },
-    Experiment {
+    Plan {
         id: "PX-E9",
         title: "The model: gain of separation by the share of the keys",
         setting: "equations 1 to 4 beside the bytes of L, MD and M in PX-E3",
@@ -282,7 +283,7 @@ fn judge_tiny(scale: Scale, results: Results<'_>) -> Result<Findings> {
              bytes are never separated and those below 128 are not by default",
         ),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_points(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -329,7 +330,7 @@ fn judge_points(scale: Scale, results: Results<'_>) -> Result<Findings> {
             ),
         );
     }
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_scans(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -372,7 +373,7 @@ fn judge_scans(scale: Scale, results: Results<'_>) -> Result<Findings> {
             speeds[0] > speeds[2],
         ));
     }
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_mixes(scale: Scale, results: Results<'_>, load: &str) -> Result<Findings> {
@@ -408,7 +409,7 @@ fn judge_mixes(scale: Scale, results: Results<'_>, load: &str) -> Result<Finding
             (0.8..1.25).contains(&gains[0]),
         ),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 /// M and MD in variants, under A.
@@ -457,7 +458,7 @@ fn judge_classes(scale: Scale, results: Results<'_>) -> Result<Findings> {
              their own all the same",
         ),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_last(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -481,7 +482,7 @@ fn judge_last(scale: Scale, results: Results<'_>) -> Result<Findings> {
             space(reports[0]) >= space(reports[1]) * 0.99,
         ),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_sorted(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -496,7 +497,7 @@ fn judge_sorted(scale: Scale, results: Results<'_>) -> Result<Findings> {
         ),
         moved.chunks(2).all(|two| two[1] > 1.2 * two[0]),
     )];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 fn judge_never(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -514,7 +515,7 @@ fn judge_never(scale: Scale, results: Results<'_>) -> Result<Findings> {
         ),
         moved.chunks(2).all(|two| two[1] < two[0]),
     )];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }
 
 /// What each byte costs in a tree of `levels` with the size ratio `ratio`, by equation 1.
@@ -558,5 +559,5 @@ fn judge_model(scale: Scale, results: Results<'_>) -> Result<Findings> {
             pairs.windows(2).all(|two| two[1].1 <= two[0].1),
         ),
     ];
-    Ok(Findings { checks, table })
+    Ok(Findings::new(checks, table))
 }

@@ -1,3 +1,5 @@
+//! Which experiments there are, and that each of their runs is one that the bench takes.
+
 use super::*;
 
 #[test]
@@ -28,7 +30,7 @@ fn every_run_is_one_that_the_bench_takes() {
         bench: crate::BenchArgs,
     }
     for scale in [0.01, 1.0, 10.0] {
-        for experiment in experiments() {
+        for experiment in plans() {
             for line in (experiment.lines)(Scale(scale)) {
                 let order = line.order(experiment.id);
                 let arguments = ["bench".to_owned()].into_iter().chain(order.arguments);

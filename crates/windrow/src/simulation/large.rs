@@ -244,7 +244,7 @@ impl Uppers {
         (all.levels, all.runs, all.runs_sums, all.runs_most) = Default::default();
         all.traffic.levels.clear();
         for level in 0..self.levels.len() + sample.levels.len() {
-            let own = level.checked_sub(above).unwrap_or(0);
+            let own = level.saturating_sub(above);
             let is_own = own > 1 || (own == 1 && self.level_count == 1);
             if is_own && own >= sample.levels.len() {
                 break;

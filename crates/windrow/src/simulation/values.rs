@@ -657,7 +657,7 @@ impl Carried {
             carried.places.push(places);
         }
         carried.cell = vec![0.0; carried.met.len() * classes];
-        carried.piece = carried.cell.clone();
+        carried.piece.clone_from(&carried.cell);
         carried.written = vec![0.0; carried.met.len()];
         carried
     }

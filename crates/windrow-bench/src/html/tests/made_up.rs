@@ -96,11 +96,16 @@ pub(super) fn experiments() -> Value {
         {
             "id": "AU-E1",
             "title": "Reads over c",
-            "published": "1.7 times as fast",
-            "measured": "1.9 times as fast",
-            "shape": "Smaller c, faster reads",
+            "setting": "T = 2",
+            "checks": [{
+                "shape": "Smaller c, faster reads",
+                "published": "1.7 times as fast",
+                "measured": "1.9 times as fast",
+                "holds": true,
+            }],
+            "commands": ["windrow-bench run fillrandom", "windrow-bench run readrandom"],
             "verdict": "confirmed",
-            "table": { "columns": ["c", "ops/s"], "rows": [[1, 1234], [0.8, null]] },
+            "table": { "columns": ["c", "ops/s"], "rows": [["1", "1,234"], ["0.8", "-"]] },
             "plot": {
                 "kind": "lines",
                 "x_label": "c",
@@ -117,7 +122,13 @@ pub(super) fn experiments() -> Value {
             "id": "PX-E3",
             "title": "Mixes",
             "verdict": "explained",
-            "explanation": "Old version",
+            "checks": [{
+                "shape": "Large values gain most",
+                "published": "yes",
+                "measured": "no",
+                "holds": false,
+                "explanation": "Old version",
+            }],
             "plot": {
                 "kind": "bars",
                 "x_label": "mix",
