@@ -22,8 +22,8 @@ use crate::progress;
 /// So many bytes of writes are simulated flush by flush; more than that in parts.
 const BYTES_IN_ONE_PIECE: f64 = 100e9;
 
-/// A tree in parts has about so many flushes in its lowest part at most.
-const FLUSHES_MAX: u64 = 4_000;
+/// So many flushes at most the beginning of a larger load has, and its lowest part.
+const FLUSHES_MAX: u64 = 1_500;
 
 /// A tree has about so many files at most, and those of small levels: fewer are simulated sooner.
 const FILES_MAX: u64 = 2_048;
@@ -55,6 +55,10 @@ pub(crate) struct SimulateArgs {
     /// Bytes of a key [default: 16, or 24 with a mix]
     #[arg(long, value_name = "BYTES", value_parser = parse_quantity)]
     key_size: Option<u64>,
+
+    /// Bytes of a key that it shares with its neighbours, which tables hold once a block
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    shared_key_bytes: u64,
 
     /// Bytes of a value [default: 100]
     #[arg(long, value_name = "BYTES", value_parser = parse_quantity, conflicts_with = "mix")]
@@ -144,6 +148,7 @@ impl SimulateArgs {
             load.draws = load.draws.saturating_add(load.keys);
             load.inserts = 0;
         }
+        load.shared_key_bytes = self.shared_key_bytes;
         load.deletes = self.deletes;
         load.seeks_per_write = self.seeks_per_write;
         load.distribution = self.distribution()?;

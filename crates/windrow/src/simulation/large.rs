@@ -90,7 +90,8 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Estimate> {
     let samples = if above == 0 {
         outcome.samples
     } else {
-        completed(load, above, &outcome.samples)?
+        let samples = completed(load, above, &outcome.samples)?;
+        with_beginning(load, samples)?
     };
     let outcome = Outcome { samples, ..outcome };
     Ok(Estimate {
@@ -98,6 +99,41 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Estimate> {
         samples: outcome.samples,
         levels_apart: above,
     })
+}
+
+/// The same `samples`, in which what comes first, as far as there are not too many flushes, is simulated in one
+/// piece: while the tree is young, it is not yet what parts take it for.
+fn with_beginning(load: &Load, samples: Vec<Sample>) -> crate::Result<Vec<Sample>> {
+    let per_flush = load.options.memtable_bytes as f64 / logical_bytes(load);
+    let most = whole(per_flush * load.flushes_max as f64);
+    let Some(end) = samples.iter().rposition(|sample| sample.writes <= most) else {
+        return Ok(samples);
+    };
+    let then = samples[end].clone();
+    let inserts = load.inserts.min(then.writes);
+    let beginning = simulate(&Load {
+        inserts,
+        draws: then.writes - inserts,
+        ..load.clone()
+    })?;
+    let mut joined = beginning.samples;
+    let Some(last) = joined.last().cloned() else {
+        return Ok(samples);
+    };
+    for mut sample in samples.into_iter().skip(end + 1) {
+        sample.traffic = last.traffic.and(&sample.traffic.since(&then.traffic));
+        // Runs are summed up flush by flush, and those of a part are longer.
+        let writes = (sample.writes - then.writes) as f64;
+        let flushes = writes / (last.writes as f64 / last.flushes.max(1) as f64);
+        let times = flushes / (sample.flushes - then.flushes).max(1) as f64;
+        let levels = sample.runs_sums.len().max(last.runs_sums.len());
+        let of = |sample: &Sample, level| sample.runs_sums.get(level).copied().unwrap_or(0.0);
+        let sum = |level| of(&last, level) + (of(&sample, level) - of(&then, level)) * times;
+        sample.runs_sums = (0..levels).map(sum).collect();
+        sample.flushes = last.flushes + whole(flushes.round());
+        joined.push(sample);
+    }
+    Ok(joined)
 }
 
 /// The samples of the lowest part, with the levels above it.

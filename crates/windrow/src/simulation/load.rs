@@ -57,6 +57,8 @@ pub struct Load {
     pub distribution: KeyDistribution,
     /// Bytes of a key.
     pub key_bytes: u64,
+    /// Those of them that it has in common with its neighbours: tables hold them once a block.
+    pub shared_key_bytes: u64,
     /// How large values are: each write draws a size.
     pub values: Vec<ValueSize>,
     /// Seeks of cursors to a random place for each write.
@@ -88,6 +90,7 @@ impl Load {
             deletes: 0.0,
             distribution: KeyDistribution::Uniform,
             key_bytes,
+            shared_key_bytes: 0,
             values: ValueSize::same(value_bytes),
             seeks_per_write: 0.0,
             filters: false,
@@ -128,6 +131,10 @@ impl Load {
             (
                 self.key_bytes == 0 || self.key_bytes > key_max,
                 "a key must have from 1 byte to 64 KiB",
+            ),
+            (
+                self.shared_key_bytes >= self.key_bytes,
+                "keys must differ in some of their bytes",
             ),
             (
                 self.values.iter().any(|size| size.bytes > value_max),

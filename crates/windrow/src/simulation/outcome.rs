@@ -207,18 +207,28 @@ pub(super) fn larger(mut most: Vec<usize>, other: &[usize]) -> Vec<usize> {
 
 impl Traffic {
     /// What came behind `earlier`.
-    fn since(&self, earlier: &Self) -> Self {
-        let level = |(position, now): (usize, &LevelTraffic)| {
-            let before = earlier.levels.get(position).copied().unwrap_or_default();
-            now.combined(before, |now, before| now - before)
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        self.combined(earlier, |now, before| now - before)
+    }
+
+    /// Both together.
+    pub(super) fn and(&self, other: &Self) -> Self {
+        self.combined(other, |one, other| one + other)
+    }
+
+    fn combined(&self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> Self {
+        let levels = self.levels.len().max(other.levels.len());
+        let of = |traffic: &Self, level: usize| -> LevelTraffic {
+            traffic.levels.get(level).copied().unwrap_or_default()
         };
+        let level = |level| of(self, level).combined(of(other, level), &combine);
         Self {
-            user: self.user - earlier.user,
-            wal: self.wal - earlier.wal,
-            value_logs: self.value_logs - earlier.value_logs,
-            collections_read: self.collections_read - earlier.collections_read,
-            collections_written: self.collections_written - earlier.collections_written,
-            levels: self.levels.iter().enumerate().map(level).collect(),
+            user: combine(self.user, other.user),
+            wal: combine(self.wal, other.wal),
+            value_logs: combine(self.value_logs, other.value_logs),
+            collections_read: combine(self.collections_read, other.collections_read),
+            collections_written: combine(self.collections_written, other.collections_written),
+            levels: (0..levels).map(level).collect(),
         }
     }
 }

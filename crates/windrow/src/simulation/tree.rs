@@ -110,7 +110,7 @@ impl<'a> Tree<'a> {
         } else {
             load.options.bits_per_key / 8.0
         };
-        let overhead = TABLE_ENTRY_BYTES as f64 + filter;
+        let overhead = TABLE_ENTRY_BYTES as f64 + filter - load.shared_key_bytes as f64;
         Self {
             load,
             options: load.part.options(&load.options, 1),

@@ -50,7 +50,7 @@ pub(super) struct Report {
     pub(super) samples: Vec<Point>,
     /// How many levels below level 0 were simulated apart from the others; 0 for one piece.
     levels_apart: usize,
-    options: KeyspaceOptions,
+    pub(super) options: KeyspaceOptions,
 }
 
 /// Bytes on disk by what they are, at the end.

@@ -1,0 +1,384 @@
+//! `windrow simulate`: what it tells is what `windrow bench` measures under the same options, and bad
+//! requests are refused.
+//!
+//! The bench runs many short loads one after the other, each of less than a memtable, and settles behind
+//! each: so each is one flush, and what is measured does not hang on how fast threads are.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "these tests run the program on real files, and fail by panicking"
+)]
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn windrow(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
+    command.args(arguments).output().unwrap()
+}
+
+/// The objects that the program prints.
+#[track_caller]
+fn objects(arguments: &[&str]) -> Vec<Value> {
+    let output = windrow(&[arguments, &["--json"]].concat());
+    let problem = str::from_utf8(&output.stderr).unwrap();
+    assert!(output.status.success(), "{arguments:?}: {problem}");
+    let lines = str::from_utf8(&output.stdout).unwrap().lines();
+    lines
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+/// A tree small enough to have several levels soon.
+const SMALL: [&str; 6] = [
+    "--memtable-bytes",
+    "64K",
+    "--file-bytes",
+    "16K",
+    "--base-bytes",
+    "256K",
+];
+
+/// Everything beside its key.
+const IN_PLACE: [&str; 4] = ["--medium-from", "never", "--large-from", "never"];
+
+/// What keys of 16 bytes have in common, and those of 24.
+const SHARED: &str = "9";
+const SHARED_OF_24: &str = "13";
+
+/// What is this part of all that is written, or less, is little.
+const LITTLE: f64 = 0.04;
+
+/// Nothing is collected, and no memtable is full for the values behind it, which would cut the loads of the
+/// bench elsewhere than the flushes of the simulation.
+const ROOMY: [&str; 2] = ["--max-space-amp", "inf"];
+
+/// A load of both commands.
+struct Case<'a> {
+    /// Sizes of entries, and the bytes of one on average.
+    sizes: &'a [&'a str],
+    entry_bytes: f64,
+    /// Different keys, and the bytes of one that tables hold once a block: the bench's are numbers with zeros
+    /// before and behind them.
+    keys: u64,
+    shared: &'a str,
+    /// Writes of each load of the bench, a little less than fill a memtable, and how many loads there are.
+    writes: u64,
+    loads: usize,
+    options: &'a [&'a str],
+}
+
+impl Case<'_> {
+    fn measured(&self) -> Vec<Value> {
+        let loads = vec!["overwrite"; self.loads].join(",");
+        let (keys, writes) = (self.keys.to_string(), self.writes.to_string());
+        let load = ["bench", &loads, "--num", &keys, "--ops", &writes];
+        objects(&[&load, self.sizes, &SMALL, self.options].concat())
+    }
+
+    fn told(&self) -> Value {
+        // An entry more, since less than a whole one counts for nothing.
+        let bytes = (self.keys as f64 * self.entry_bytes + 1.0).round();
+        let draws = self.writes as f64 * self.loads as f64;
+        let updates = format!("{:.9}", draws / self.keys as f64 - 1.0);
+        let load = [
+            "simulate",
+            "--shared-key-bytes",
+            self.shared,
+            "--drawn",
+            "--bytes",
+            &format!("{bytes}"),
+            "--updates",
+            &updates,
+        ];
+        let mut objects = objects(&[&load, self.sizes, &SMALL, self.options].concat());
+        assert_eq!(objects.len(), 1);
+        objects.remove(0)
+    }
+
+    /// Both tell the same: as many levels, and of each cause, in each level, bytes that are within a quarter
+    /// of the larger. What is little by both is passed over.
+    #[track_caller]
+    fn check(&self) {
+        let (measured, told) = (self.measured(), self.told());
+        let last = measured.last().unwrap();
+        let levels = last["levels"].as_array().unwrap();
+        assert_eq!(number(&told["levels"]), levels.len() as u64 - 1, "levels");
+        let purpose = |name: &str, side: &str| -> u64 {
+            let of = |report: &Value| {
+                let traffic = report["traffic"].as_array().unwrap().iter();
+                let mut own = traffic.filter(|it| it["purpose"] == name);
+                own.next().map_or(0, |own| number(&own[side]))
+            };
+            measured.iter().map(of).sum()
+        };
+        let all: u64 = measured
+            .iter()
+            .map(|report| number(&report["written_bytes"]))
+            .sum();
+        let check = |what: &str, measured: u64, told: u64| {
+            let apart = measured.abs_diff(told) as f64;
+            let larger = measured.max(told) as f64;
+            assert!(
+                apart <= 0.25 * larger || larger <= LITTLE * all as f64,
+                "{what}: {measured} bytes, and {told} were told, of {all}"
+            );
+        };
+        let traffic = &told["traffic"];
+        let wal = purpose("write-ahead log", "written_bytes");
+        check("log", wal, number(&traffic["wal"]));
+        let logs = purpose("value logs", "written_bytes");
+        check("value logs", logs, number(&traffic["value_logs"]));
+        let of_levels = |name: &str| levels.iter().map(|level| number(&level[name])).sum::<u64>();
+        for (name, redirected, side) in [
+            ("collections_written", "redirected_bytes", "written_bytes"),
+            ("collections_read", "redirect_read_bytes", "read_bytes"),
+        ] {
+            // What rewrites tables for them is told level by level.
+            let collected = purpose("collections", side) - of_levels(redirected);
+            check(name, collected, number(&traffic[name]));
+        }
+        let tree = told["tree"].as_array().unwrap();
+        for level in 0..levels.len().max(tree.len()) {
+            for (told, measured) in [
+                ("flushed", "flushed_bytes"),
+                ("appended", "appended_bytes"),
+                ("rewritten", "rewritten_bytes"),
+                ("squeezed", "squeezed_bytes"),
+                ("redirected", "redirected_bytes"),
+                ("runs", "run_bytes"),
+                ("read", "read_bytes"),
+                ("squeeze_read", "squeeze_read_bytes"),
+                ("redirect_read", "redirect_read_bytes"),
+                ("runs_read", "run_read_bytes"),
+            ] {
+                let own = levels
+                    .get(level)
+                    .map_or(0, |level| number(&level[measured]));
+                let other = tree.get(level);
+                let other = other.map_or(0, |level| number(&level["traffic"][told]));
+                check(&format!("{told} in level {level}"), own, other);
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn number(value: &Value) -> u64 {
+    value
+        .as_u64()
+        .unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Entries of 16 and 100 bytes, in place, each drawn a few times.
+fn in_place(keys: u64, options: &[&str]) {
+    Case {
+        sizes: &[],
+        entry_bytes: 116.0,
+        keys,
+        shared: SHARED,
+        writes: 385,
+        loads: 130,
+        options: &[&IN_PLACE, options].concat(),
+    }
+    .check();
+}
+
+#[test]
+fn balanced() {
+    in_place(16_000, &[]);
+}
+
+#[test]
+fn leveling_by_four() {
+    in_place(26_000, &["--preset", "leveling", "--size-ratio", "4"]);
+}
+
+#[test]
+fn leveling_by_ten() {
+    in_place(16_000, &["--preset", "leveling", "--size-ratio", "10"]);
+}
+
+#[test]
+fn garnering() {
+    in_place(16_000, &["--preset", "autumn", "--scaling", "0.8"]);
+}
+
+#[test]
+fn strong_garnering() {
+    in_place(16_000, &["--preset", "autumn", "--scaling", "0.4"]);
+}
+
+#[test]
+fn three_segments() {
+    in_place(16_000, &["--segment-limit", "3"]);
+}
+
+#[test]
+fn one_segment() {
+    in_place(16_000, &["--segment-limit", "1", "--size-ratio", "6"]);
+}
+
+#[test]
+fn mostly_new_keys() {
+    Case {
+        sizes: &[],
+        entry_bytes: 116.0,
+        keys: 46_200,
+        shared: SHARED,
+        writes: 385,
+        loads: 120,
+        options: &IN_PLACE,
+    }
+    .check();
+}
+
+#[test]
+fn longer_entries() {
+    Case {
+        sizes: &["--key-size", "24", "--value-size", "400"],
+        entry_bytes: 424.0,
+        keys: 5_000,
+        shared: SHARED_OF_24,
+        writes: 137,
+        loads: 130,
+        options: &IN_PLACE,
+    }
+    .check();
+}
+
+/// Values of 300 bytes, in transient runs.
+fn in_runs(options: &[&str]) {
+    Case {
+        sizes: &["--key-size", "24", "--value-size", "300"],
+        entry_bytes: 324.0,
+        keys: 9_000,
+        shared: SHARED_OF_24,
+        writes: 174,
+        loads: 130,
+        options,
+    }
+    .check();
+}
+
+#[test]
+fn runs() {
+    in_runs(&[]);
+}
+
+#[test]
+fn runs_to_the_level_before_the_last() {
+    in_runs(&["--preset", "parallax", "--medium-in-place", "before-last"]);
+}
+
+/// Values of 1004 bytes, in value logs, in a room that is large enough or not.
+fn in_logs(options: &[&str], writes: u64, loads: usize) {
+    Case {
+        sizes: &["--key-size", "24", "--value-size", "1004"],
+        entry_bytes: 1028.0,
+        keys: 8_000,
+        shared: SHARED_OF_24,
+        writes,
+        loads,
+        options,
+    }
+    .check();
+}
+
+#[test]
+fn logs() {
+    in_logs(&ROOMY, 770, 65);
+}
+
+#[test]
+fn collected_logs() {
+    in_logs(&["--max-space-amp", "2"], 770, 65);
+}
+
+fn mixed(mix: &str, entry_bytes: f64, writes: u64, options: &[&str]) {
+    Case {
+        sizes: &["--mix", mix],
+        entry_bytes,
+        keys: 12_000,
+        shared: SHARED_OF_24,
+        writes,
+        loads: 100,
+        options,
+    }
+    .check();
+}
+
+#[test]
+fn mostly_small() {
+    mixed("SD", 251.0, 600, &[]);
+}
+
+#[test]
+fn mostly_medium() {
+    mixed("MD", 289.0, 440, &ROOMY);
+}
+
+#[test]
+fn mostly_large() {
+    mixed("LD", 649.0, 600, &ROOMY);
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused() {
+    for (arguments, says) in [
+        (&["--bytes", "many"][..], "expected a number of bytes"),
+        (&["--bytes", "0"], "expected a number of bytes"),
+        (&["--bytes", "10"], "less than one entry"),
+        (&[], "--bytes"),
+        (
+            &["--bytes", "1GB", "--entry-size", "8"],
+            "cannot have a key of 16",
+        ),
+        (
+            &["--bytes", "1GB", "--entry-size", "99", "--mix", "SD"],
+            "cannot be used with",
+        ),
+        (&["--bytes", "1GB", "--deletes", "2"], "part of deletes"),
+        (&["--bytes", "1GB", "--updates=-1"], "not negative"),
+        (
+            &["--bytes", "1GB", "--exponent", "1"],
+            "--exponent goes with",
+        ),
+        (&["--bytes", "1GB", "--size-ratio", "0.5"], "size_ratio"),
+        (&["--bytes", "1GB", "--seeks-per-write", "nan"], "seeks"),
+    ] {
+        let output = windrow(&[&["simulate"], arguments].concat());
+        let problem = str::from_utf8(&output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {problem}");
+        assert!(problem.contains(says), "{arguments:?}: {problem}");
+    }
+}
+
+#[test]
+fn a_person_gets_tables_and_a_plot() {
+    let folder = tempfile::tempdir().unwrap();
+    let plot = folder.path().join("tree.svg");
+    let plot = plot.to_str().unwrap();
+    let output = windrow(&["simulate", "--bytes", "2GB", "--mix", "sd", "--plot", plot]);
+    let text = str::from_utf8(&output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    for word in [
+        "written for each byte given",
+        "value logs",
+        "options: memtable_bytes",
+    ] {
+        assert!(text.contains(word), "{text}");
+    }
+    assert!(output.stderr.is_empty());
+    let svg = std::fs::read_to_string(plot).unwrap();
+    assert!(svg.starts_with("<svg") && svg.contains("runs per seek"));
+    let output = windrow(&[
+        "simulate",
+        "--bytes",
+        "1GB",
+        "--plot",
+        "/no/such/folder/tree.svg",
+    ]);
+    assert_eq!(output.status.code(), Some(2));
+}
