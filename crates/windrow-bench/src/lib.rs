@@ -51,6 +51,7 @@ mod zipf;
 pub use args::{
     BenchArgs, BlockSourceArg, CompressionArg, FilterAllocationArg, MediumInPlaceArg,
     MediumOrderArg, MixModel, MixgraphArgs, PolicyArgs, PresetArg, WarmUp, parse_bytes,
+    parse_threshold,
 };
 pub use data::{Checked, DataSet};
 pub use engine::{

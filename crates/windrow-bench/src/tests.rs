@@ -122,11 +122,39 @@ fn random_indexes_cover_the_key_space() {
 
 #[test]
 fn sizes_take_a_suffix() {
-    assert_eq!(parse_bytes("64"), Ok(64));
-    assert_eq!(parse_bytes("64k"), Ok(64 << 10));
-    assert_eq!(parse_bytes("3M"), Ok(3 << 20));
-    assert_eq!(parse_bytes("1G"), Ok(1 << 30));
-    for wrong in ["", "M", "-1", "1.5G", "99999999999T", "\u{e9}"] {
+    for (text, bytes) in [
+        ("0", 0),
+        ("64", 64),
+        ("64k", 64 << 10),
+        ("64M", 64 << 20),
+        ("64MB", 64_000_000),
+        ("64mib", 64 << 20),
+        ("1.5TB", 1_500_000_000_000),
+        ("1PB", 1_000_000_000_000_000),
+        ("1P", 1 << 50),
+        ("2GiB", 2 << 30),
+        ("7B", 7),
+        ("18446744073709551615", u64::MAX),
+    ] {
+        assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+    }
+    for wrong in [
+        "",
+        "M",
+        "-1",
+        "1e9",
+        "many",
+        "1XB",
+        "99EB",
+        "1.5.5K",
+        "nanK",
+        "infB",
+        ".K",
+        "99999999999T",
+        "\u{e9}",
+        "5 GB",
+        "+5",
+    ] {
         assert!(parse_bytes(wrong).is_err(), "{wrong}");
     }
 }

@@ -15,7 +15,7 @@ pub use self::policy::PolicyArgs;
 use self::policy::set;
 pub use self::values::{
     BlockSourceArg, CompressionArg, FilterAllocationArg, MediumInPlaceArg, MediumOrderArg,
-    PresetArg, WarmUp, parse_bytes,
+    PresetArg, WarmUp, parse_bytes, parse_threshold,
 };
 use self::values::{parse_seconds, parse_warm_up};
 use crate::pace::Rate;

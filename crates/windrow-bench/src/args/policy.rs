@@ -1,6 +1,9 @@
 //! The shape of the tree on the command line: Windrow's policy options, for every program that
 //! opens or simulates a tree.
 
+use std::fs;
+use std::path::PathBuf;
+
 use clap::Args;
 use windrow::{
     Error, FilterAllocation, MediumInPlace, MediumOrder, Options, Preset, Result, SegmentLimit,
@@ -18,6 +21,11 @@ pub struct PolicyArgs {
     /// Named set of options to start from
     #[arg(long, value_enum, default_value_t = PRESET)]
     pub preset: PresetArg,
+
+    /// File of options to start from, in place of a preset: lines such as `size_ratio = 4`, as `windrow
+    /// advise` writes them
+    #[arg(long = "options", value_name = "FILE", conflicts_with = "preset")]
+    pub options_file: Option<PathBuf>,
 
     /// Size ratio T of the last two levels
     #[arg(long, aliases = ["max-bytes-for-level-multiplier", "max_bytes_for_level_multiplier"], value_name = "T")]
@@ -80,6 +88,7 @@ impl Default for PolicyArgs {
     fn default() -> Self {
         Self {
             preset: PRESET,
+            options_file: None,
             size_ratio: None,
             scaling: None,
             segment_limit: None,
@@ -99,12 +108,19 @@ impl Default for PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// The preset's options with what these arguments change in them, not yet validated.
+    /// The options of the preset or of the file, with what these arguments change in them, not yet validated.
     ///
     /// # Errors
-    /// `InvalidArgument` for a memtable that this machine cannot address.
+    /// `InvalidArgument` for a memtable that this machine cannot address, or for a file of options that is
+    /// wrong; what reading that file meets.
     pub fn options(&self) -> Result<Options> {
         let mut options = Options::preset(Preset::from(self.preset));
+        if let Some(path) = &self.options_file {
+            let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+            options.keyspace = text.parse().map_err(|error: Error| {
+                Error::invalid_argument(format!("{}: {error}", path.display()))
+            })?;
+        }
         let keyspace = &mut options.keyspace;
         set(&mut keyspace.size_ratio, self.size_ratio);
         set(&mut keyspace.scaling, self.scaling);

@@ -159,27 +159,70 @@ pub(crate) fn parse_warm_up(text: &str) -> Result<WarmUp, String> {
     }
 }
 
-/// Reads a number of bytes: digits, then optionally K, M, G or T for powers of 1024.
+/// Units of bytes: K and KiB are powers of 1024, KB of 1000.
+const UNITS: [(&str, u64); 19] = [
+    ("", 1),
+    ("B", 1),
+    ("K", 1 << 10),
+    ("M", 1 << 20),
+    ("G", 1 << 30),
+    ("T", 1 << 40),
+    ("P", 1 << 50),
+    ("KIB", 1 << 10),
+    ("MIB", 1 << 20),
+    ("GIB", 1 << 30),
+    ("TIB", 1 << 40),
+    ("PIB", 1 << 50),
+    ("EIB", 1 << 60),
+    ("KB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("PB", 1_000_000_000_000_000),
+    ("EB", 1_000_000_000_000_000_000),
+];
+
+/// Reads a number of bytes: digits, perhaps with a point, and a unit. K, M, G, T, P and KiB to EiB are
+/// powers of 1024, KB to EB of 1000.
 ///
 /// # Errors
 /// A sentence for the person who typed it.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last().map(u8::to_ascii_uppercase) {
-        Some(b'K') => (&text[..text.len() - 1], 10),
-        Some(b'M') => (&text[..text.len() - 1], 20),
-        Some(b'G') => (&text[..text.len() - 1], 30),
-        Some(b'T') => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
-    };
-    digits
-        .parse::<u64>()
-        .ok()
-        .and_then(|number| number.checked_mul(1 << shift))
-        .ok_or_else(|| "expected a number of bytes such as 65536, 64K or 1G, below 2^64".to_owned())
+    let wrong =
+        || "expected a number of bytes such as 65536, 64K, 1.5TB or 1GiB, below 2^64".to_owned();
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = text[digits.len()..].to_ascii_uppercase();
+    let found = UNITS.iter().find(|(name, _)| *name == unit);
+    let (_, scale) = found.ok_or_else(wrong)?;
+    if !digits
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || byte == b'.')
+    {
+        return Err(wrong());
+    }
+    if let Ok(number) = digits.parse::<u64>() {
+        return number.checked_mul(*scale).ok_or_else(wrong);
+    }
+    match digits
+        .parse::<f64>()
+        .map(|number| (number * *scale as f64).round())
+    {
+        Ok(bytes) if bytes < 2.0_f64.powi(64) => Ok(rounded(bytes)),
+        _ => Err(wrong()),
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a whole number, not negative and below 2^64"
+)]
+fn rounded(bytes: f64) -> u64 {
+    bytes as u64
 }
 
 /// Reads a number of bytes as [`parse_bytes`], or `never`.
-pub(crate) fn parse_threshold(text: &str) -> Result<u64, String> {
+pub fn parse_threshold(text: &str) -> Result<u64, String> {
     match text {
         "never" => Ok(u64::MAX),
         _ => parse_bytes(text).map_err(|sentence| format!("{sentence}, or never")),

@@ -1,6 +1,5 @@
 //! `simulate`: what a load costs, before there is a disk for it.
 
-mod options;
 mod plot;
 mod quantities;
 mod report;
@@ -10,10 +9,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use windrow::simulation::{KeyDistribution, Load, ValueSize, simulate_large};
 use windrow::{Error, Result};
-use windrow_bench::Mix;
+use windrow_bench::{Mix, PolicyArgs, parse_bytes};
 
-use self::options::TreeArgs;
-use self::quantities::{Updates, parse_quantity, parse_updates};
+use self::quantities::{Updates, parse_updates};
 use self::report::Report;
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -44,16 +42,16 @@ Examples:
   windrow simulate --bytes 50GB --distribution zipfian --exponent 0.9 --updates 2 --plot tree.svg")]
 pub(crate) struct SimulateArgs {
     /// Bytes of keys and values that are stored, each key once
-    #[arg(long, value_name = "BYTES", value_parser = parse_quantity)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     bytes: u64,
 
     /// Bytes of an entry, key and value together [default: 116]
-    #[arg(long, value_name = "BYTES", value_parser = parse_quantity,
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes,
           conflicts_with_all = ["value_size", "mix"])]
     entry_size: Option<u64>,
 
     /// Bytes of a key [default: 16, or 24 with a mix]
-    #[arg(long, value_name = "BYTES", value_parser = parse_quantity)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     key_size: Option<u64>,
 
     /// Bytes of a key that it shares with its neighbours, which tables hold once a block
@@ -61,7 +59,7 @@ pub(crate) struct SimulateArgs {
     shared_key_bytes: u64,
 
     /// Bytes of a value [default: 100]
-    #[arg(long, value_name = "BYTES", value_parser = parse_quantity, conflicts_with = "mix")]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, conflicts_with = "mix")]
     value_size: Option<u64>,
 
     /// Sizes of values, in place of one: small ones of 9, medium ones of 104 and large ones of 1004 bytes
@@ -96,8 +94,8 @@ pub(crate) struct SimulateArgs {
     #[arg(long)]
     exact: bool,
 
-    #[command(flatten)]
-    tree: TreeArgs,
+    #[command(flatten, next_help_heading = "Options of the tree")]
+    tree: PolicyArgs,
 
     /// Draw what is written, the levels and the room over the size of the load
     #[arg(long, value_name = "FILE.svg")]
@@ -128,7 +126,7 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Outcome> {
 
 impl SimulateArgs {
     fn load(&self) -> Result<Load> {
-        let mut load = Load::inserts(1, self.tree.options()?);
+        let mut load = Load::inserts(1, self.tree.options()?.keyspace);
         (load.key_bytes, load.values) = self.sizes()?;
         load.validate()?;
         load.keys = whole(self.bytes as f64 / load.entry_bytes());

@@ -66,7 +66,8 @@ struct Space {
 /// A level.
 #[derive(Debug, Serialize)]
 struct Level {
-    level: usize,
+    #[serde(rename = "level")]
+    number: usize,
     #[serde(flatten)]
     shape: LevelShape,
     /// Runs that a seek visits here, on average over the load.
@@ -96,7 +97,7 @@ impl Report {
         let read: u64 = traffic.levels.iter().map(LevelTraffic::all_read).sum();
         let moved = traffic.written() + traffic.collections_read + read;
         let level = |(level, shape): (usize, &LevelShape)| Level {
-            level,
+            number: level,
             shape: *shape,
             runs_per_seek: course.runs.get(level).copied().unwrap_or(0.0),
             traffic: traffic.levels.get(level).copied().unwrap_or_default(),
@@ -207,7 +208,7 @@ impl Report {
         for level in &self.tree {
             let (shape, traffic) = (level.shape, level.traffic);
             table.add_row([
-                right(&level.level),
+                right(&level.number),
                 right(&human_count(shape.files as u64)),
                 right(&human_count(shape.segments as u64)),
                 right(&human_bytes(shape.bytes)),
