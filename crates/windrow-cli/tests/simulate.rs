@@ -277,7 +277,7 @@ fn in_logs(options: &[&str], writes: u64, loads: usize) {
     Case {
         sizes: &["--key-size", "24", "--value-size", "1004"],
         entry_bytes: 1028.0,
-        keys: 8_000,
+        keys: 6_000,
         shared: SHARED_OF_24,
         writes,
         loads,
