@@ -522,11 +522,11 @@ const OF_LEVELS: &[Of<LevelStats>] = &[
     ),
 ];
 
-/// Bytes of a level that were moved for one purpose.
-type TrafficOf = fn(&LevelTraffic) -> u64;
+/// A cause, and the bytes that were moved for it.
+type ByCause = (&'static str, fn(&LevelTraffic) -> u64);
 
 /// Bytes of levels, by what they were moved for.
-const WRITTEN_INTO_LEVELS: &[(&str, TrafficOf)] = &[
+const WRITTEN_INTO_LEVELS: &[ByCause] = &[
     ("flush", |traffic| traffic.flushed),
     ("append", |traffic| traffic.appended),
     ("rewrite", |traffic| traffic.rewritten),
@@ -535,7 +535,7 @@ const WRITTEN_INTO_LEVELS: &[(&str, TrafficOf)] = &[
     ("move", |traffic| traffic.moved),
     ("run", |traffic| traffic.runs),
 ];
-const READ_FOR_LEVELS: &[(&str, TrafficOf)] = &[
+const READ_FOR_LEVELS: &[ByCause] = &[
     ("merge", |traffic| traffic.read),
     ("squeeze", |traffic| traffic.squeeze_read),
     ("redirect", |traffic| traffic.redirect_read),
