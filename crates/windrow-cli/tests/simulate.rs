@@ -166,9 +166,7 @@ impl Case<'_> {
 
 #[track_caller]
 fn number(value: &Value) -> u64 {
-    value
-        .as_u64()
-        .unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_u64().unwrap()
 }
 
 /// Entries of 16 and 100 bytes, in place, each drawn a few times.
