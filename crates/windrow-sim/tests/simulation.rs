@@ -346,8 +346,14 @@ fn apart(options: KeyspaceOptions, bytes: u64, values: &[(f64, u64)], times: f64
     load.key_bytes = 24;
     let size = |&(share, bytes): &(f64, u64)| ValueSize { share, bytes };
     load.values = values.iter().map(size).collect();
-    load.keys = (bytes as f64 / load.entry_bytes()) as u64;
-    load.inserts = load.keys;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a count far below 2^53"
+    )]
+    let keys = (bytes as f64 / load.entry_bytes()) as u64;
+    load.keys = keys;
+    load.inserts = keys;
     load.overwritten(times)
 }
 
