@@ -1,5 +1,8 @@
 //! What a load needs of an engine.
 
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use windrow::{Error, ErrorKind, Result};
 
@@ -46,6 +49,11 @@ pub trait Engine: Sync + Sized {
     /// Writes what is in memory to tables and waits until background work has nothing left to do, so
     /// that the next load pays for nothing of this one.
     fn settle(&self) -> Result<()>;
+    /// How much of the last settling went by when nothing was left to do: what it took to find that out
+    /// where the engine does not tell. It does not count.
+    fn idled(&self) -> Duration {
+        Duration::ZERO
+    }
     /// Writes what is in memory to tables.
     fn flush(&self) -> Result<()> {
         self.settle()
@@ -73,6 +81,11 @@ pub trait Engine: Sync + Sized {
     /// not tell.
     fn traffic(&self) -> Vec<TrafficShape> {
         Vec::new()
+    }
+    /// The settings that the store was opened with, under the engine's names for them; those that it
+    /// does not name are the engine's defaults.
+    fn settings(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
     }
     /// Closes the store.
     fn close(self) -> Result<()>;

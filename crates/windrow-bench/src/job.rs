@@ -180,10 +180,12 @@ impl<E: Engine> Job<'_, E> {
             let worked = self.work(task, bound, &gauges).and_then(|tally| {
                 let seconds = start.elapsed().as_secs_f64();
                 phase.settle(watching.thread());
+                let mut settled = start.elapsed();
                 if !self.args.unsettled {
                     self.engine.settle()?;
+                    settled = start.elapsed().saturating_sub(self.engine.idled());
                 }
-                Ok((tally, seconds, start.elapsed().as_secs_f64()))
+                Ok((tally, seconds, settled.as_secs_f64().max(seconds)))
             });
             phase.end(watching.thread());
             let series = joined(watching);

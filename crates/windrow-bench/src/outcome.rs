@@ -69,6 +69,7 @@ impl<E: Engine> Job<'_, E> {
         Ok(Report {
             name: self.load.name().to_owned(),
             engine: E::NAME.to_owned(),
+            settings: self.engine.settings(),
             ops: tally.ops,
             seconds: done.seconds,
             settled_seconds: done.settled_seconds,

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use windrow::{Error, ErrorKind, Result};
 
@@ -40,19 +40,28 @@ impl ProcessIo {
 /// for this long.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// Waits until the process has written nothing for a while and `is_idle` holds.
+/// How often to look.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Waits until the process has written nothing for a while and `is_idle` holds; returns how long both
+/// have been so, which is what finding it out took.
 ///
 /// # Errors
 /// As [`ProcessIo::now`].
-pub fn wait_until_quiet(is_idle: impl Fn() -> bool) -> Result<()> {
+pub fn wait_until_quiet(is_idle: impl Fn() -> bool) -> Result<Duration> {
     let mut before = ProcessIo::now()?.written_bytes;
+    let mut quiet_since = Instant::now();
     loop {
-        thread::sleep(QUIET);
+        thread::sleep(LOOK);
         let now = ProcessIo::now()?.written_bytes;
-        if now == before && is_idle() {
-            return Ok(());
+        if now != before || !is_idle() {
+            before = now;
+            quiet_since = Instant::now();
         }
-        before = now;
+        let quiet = quiet_since.elapsed();
+        if quiet >= QUIET {
+            return Ok(quiet);
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a load found out, for programs and for people.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -14,6 +16,9 @@ pub struct Report {
     pub name: String,
     /// The engine.
     pub engine: String,
+    /// The settings that its store was opened with, under its names for them.
+    #[serde(default)]
+    pub settings: BTreeMap<String, String>,
     /// Operations done: writes, gets, seeks, or entries walked over.
     pub ops: u64,
     /// Seconds that they took.

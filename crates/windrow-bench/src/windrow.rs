@@ -1,11 +1,12 @@
 //! Windrow as an engine of the bench.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use windrow::{Batch, Cursor, Db, Durability, Event, Keyspace, Result};
+use windrow::{Batch, Cursor, Db, Durability, Event, Keyspace, Options, Result};
 
 use crate::{
     Answer, BenchArgs, Counters, Engine, Entry, LevelShape, MergeShape, Scan, StallShape,
@@ -18,6 +19,7 @@ pub struct WindrowEngine {
     keyspace: Keyspace,
     /// Those since they were last asked for.
     merges: Arc<MergeTimes>,
+    settings: BTreeMap<String, String>,
 }
 
 impl std::fmt::Debug for WindrowEngine {
@@ -39,14 +41,40 @@ impl WindrowEngine {
             }
         };
         let options = args.windrow_options()?.with_listener(Arc::new(listener));
+        let settings = settings(&options);
         let db = Db::open(folder, options)?;
         let keyspace = db.keyspace("bench")?;
         Ok(Self {
             db,
             keyspace,
             merges,
+            settings,
         })
     }
+}
+
+/// The options that decide what a comparison compares, by their names.
+fn settings(options: &Options) -> BTreeMap<String, String> {
+    let keyspace = &options.keyspace;
+    let settings = [
+        ("base_bytes", keyspace.base_bytes.to_string()),
+        ("bits_per_key", keyspace.bits_per_key.to_string()),
+        ("block_bytes", keyspace.block_bytes.to_string()),
+        ("block_source", format!("{:?}", options.block_source)),
+        ("cache_bytes", options.cache_bytes.to_string()),
+        ("compression", format!("{:?}", keyspace.compression)),
+        ("durability", format!("{:?}", options.durability)),
+        ("file_bytes", keyspace.file_bytes.to_string()),
+        ("large_from", keyspace.large_from.to_string()),
+        ("medium_from", keyspace.medium_from.to_string()),
+        ("memory_budget", options.memory_budget.to_string()),
+        ("memtable_bytes", keyspace.memtable_bytes.to_string()),
+        ("scaling", keyspace.scaling.to_string()),
+        ("segment_limit", keyspace.segment_limit.to_string()),
+        ("size_ratio", keyspace.size_ratio.to_string()),
+    ];
+    let owned = |(name, value): (&str, String)| (name.to_owned(), value);
+    settings.into_iter().map(owned).collect()
 }
 
 impl Engine for WindrowEngine {
@@ -196,6 +224,10 @@ impl Engine for WindrowEngine {
             read_bytes,
         };
         moved.map(shape).to_vec()
+    }
+
+    fn settings(&self) -> BTreeMap<String, String> {
+        self.settings.clone()
     }
 
     fn close(self) -> Result<()> {
