@@ -1,8 +1,10 @@
-//! fjall, with its own defaults beside the common settings. The capacity of its first level follows
-//! from the size of its files, so `--base-bytes` has no counterpart.
+//! fjall, with its own defaults beside the common settings: as it is, and with large values in files of
+//! their own, of which it collects those that are a quarter stale. The capacity of its first level
+//! follows from the size of its files, so `--base-bytes` has no counterpart.
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use fjall::compaction::Leveled;
 use fjall::config::{
@@ -10,29 +12,32 @@ use fjall::config::{
 };
 use fjall::{
     AbstractTree, CompressionType, Database, Iter, Keyspace, KeyspaceCreateOptions, KvPair,
-    PersistMode,
+    KvSeparationOptions, PersistMode,
 };
 use windrow::{Error, ErrorKind, Result};
 use windrow_bench::{
     BenchArgs, Counters, Engine, Entry, LevelShape, ProcessIo, Scan, wait_until_quiet,
 };
 
-use crate::settings::{BLOCK_BYTES, Settings};
+use crate::idled::Idled;
+use crate::settings::{BLOCK_BYTES, Settings, Told, told};
 
 /// An open fjall.
-pub(crate) struct Fjall {
+pub(crate) struct Fjall<const IS_SEPARATED: bool> {
     database: Database,
     keyspace: Keyspace,
     sync: bool,
+    settings: Told,
+    idled: Idled,
 }
 
-impl Fjall {
+impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
     /// Opens or creates the store in `folder` with the settings of `args`.
     #[expect(
         clippy::cast_possible_truncation,
         reason = "fjall takes ratios and bits in single precision, and small sizes in 32 bits"
     )]
-    pub(crate) fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
+    pub(crate) fn open(folder: &Path, args: &BenchArgs, min_blob_bytes: u64) -> Result<Self> {
         let settings = Settings::of(args, Self::NAME)?;
         let compression = if settings.compressed {
             CompressionType::Lz4
@@ -57,8 +62,40 @@ impl Fjall {
             .journal_compression(compression)
             .open()
             .map_err(failed)?;
+        let separation = IS_SEPARATED.then(|| {
+            KvSeparationOptions::default()
+                .compression(compression)
+                .separation_threshold(u32::try_from(min_blob_bytes).unwrap_or(u32::MAX))
+        });
+        let told = told(&[
+            ("cache_size", Some(settings.cache_bytes.to_string())),
+            ("compression", Some(format!("{compression:?}"))),
+            ("data_block_size", Some(BLOCK_BYTES.to_string())),
+            (
+                "filter_bits_per_key",
+                Some(settings.bits_per_key.to_string()),
+            ),
+            (
+                "level_ratio",
+                args.policy.size_ratio.map(|ratio| ratio.to_string()),
+            ),
+            (
+                "max_memtable_size",
+                Some(settings.memtable_bytes.to_string()),
+            ),
+            (
+                "separation_threshold",
+                separation.as_ref().map(|_| min_blob_bytes.to_string()),
+            ),
+            ("sync", Some(settings.sync.to_string())),
+            (
+                "table_target_size",
+                args.policy.file_bytes.map(|bytes| bytes.to_string()),
+            ),
+        ]);
         let options = || {
             KeyspaceCreateOptions::default()
+                .with_kv_separation(separation)
                 .max_memtable_size(settings.memtable_bytes as u64)
                 .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES as u32))
                 .data_block_compression_policy(CompressionPolicy::all(compression))
@@ -70,6 +107,8 @@ impl Fjall {
             database,
             keyspace,
             sync: settings.sync,
+            settings: told,
+            idled: Idled::default(),
         })
     }
 
@@ -82,8 +121,12 @@ impl Fjall {
     }
 }
 
-impl Engine for Fjall {
-    const NAME: &'static str = "fjall";
+impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
+    const NAME: &'static str = if IS_SEPARATED {
+        "fjall-separated"
+    } else {
+        "fjall"
+    };
     const MARKER: &'static str = "version";
     type Scan<'a> = FjallScan<'a>;
 
@@ -131,9 +174,15 @@ impl Engine for Fjall {
 
     fn settle(&self) -> Result<()> {
         self.keyspace.rotate_memtable_and_wait().map_err(failed)?;
-        wait_until_quiet(|| {
+        let idled = wait_until_quiet(|| {
             self.database.outstanding_flushes() == 0 && self.database.active_compactions() == 0
-        })
+        });
+        self.idled.set(idled?);
+        Ok(())
+    }
+
+    fn idled(&self) -> Duration {
+        self.idled.get()
     }
 
     fn flush(&self) -> Result<()> {
@@ -171,6 +220,10 @@ impl Engine for Fjall {
                 }
             })
             .collect())
+    }
+
+    fn settings(&self) -> Told {
+        self.settings.clone()
     }
 
     fn close(self) -> Result<()> {

@@ -1,24 +1,38 @@
 //! The bench's loads on other engines, beside Windrow.
 //!
 //! `run` drives one engine in this process; `compare` runs several, interleaved, each in a child
-//! process of its own with a fresh folder, and prints medians and ratios. All engines get the same
-//! settings: write buffer, cache, filter bits, compression and sync.
+//! process of its own with a fresh folder, and prints medians, spreads and ratios. All engines get the
+//! same settings, as far as they have them: write buffer, cache, filter bits, compression and sync.
+//! `needs` tells what must be installed for each engine.
 
 mod compare;
 #[cfg(feature = "fjall")]
 mod fjall;
+#[cfg(any(feature = "fjall", feature = "leveldb"))]
+mod idled;
 #[cfg(feature = "leveldb")]
 mod leveldb;
+#[cfg(feature = "lmdb")]
+mod lmdb;
+mod needs;
+#[cfg(feature = "redb")]
+mod redb;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
-#[cfg(any(feature = "fjall", feature = "leveldb", feature = "rocksdb"))]
+#[cfg(any(
+    feature = "fjall",
+    feature = "leveldb",
+    feature = "lmdb",
+    feature = "redb",
+    feature = "rocksdb"
+))]
 mod settings;
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use windrow::{Error, Result};
 use windrow_bench::{
     BenchArgs, Engine, IntervalLines, Progress, Report, Unseen, WindrowEngine, header, histogram,
@@ -33,7 +47,7 @@ Example:
 
 /// Runs the bench's loads on Windrow and other engines
 #[derive(Debug, Parser)]
-#[command(name = "windrow-peers", version)]
+#[command(name = "windrow-peers", version, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -43,25 +57,31 @@ struct Arguments {
 enum Command {
     /// Run loads on one engine
     #[command(after_help = RUN_EXAMPLES)]
-    Run {
-        /// The engine
-        #[arg(long, value_enum)]
-        engine: EngineName,
-
-        /// Print an object a line instead of a table
-        #[arg(long)]
-        json: bool,
-
-        /// Bytes from which BlobDB keeps values apart from their keys; the default includes the
-        /// large ones of --mix
-        #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value_t = 1000)]
-        min_blob_bytes: u64,
-
-        #[command(flatten)]
-        bench: Box<BenchArgs>,
-    },
+    Run(Box<RunArgs>),
     /// Run the same loads on several engines and compare
     Compare(CompareArgs),
+    /// Tell what the engines of each feature need to be built, and whether it is here
+    Needs,
+}
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+struct RunArgs {
+    /// The engine
+    #[arg(long, value_enum)]
+    engine: EngineName,
+
+    /// Print an object a line instead of a table
+    #[arg(long)]
+    json: bool,
+
+    /// Bytes from which BlobDB and fjall-separated keep values apart from their keys; the default
+    /// includes the large ones of --mix
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes, default_value_t = 1000)]
+    min_blob_bytes: u64,
+
+    #[command(flatten)]
+    bench: BenchArgs,
 }
 
 /// The engines of this build.
@@ -73,10 +93,21 @@ enum EngineName {
     /// RocksDB with large values in files of their own
     #[cfg(feature = "rocksdb")]
     Blobdb,
+    /// The same with direct write, which does not promise that a crash leaves large values that were
+    /// not flushed
+    #[cfg(feature = "rocksdb")]
+    BlobdbDirect,
     #[cfg(feature = "leveldb")]
     Leveldb,
     #[cfg(feature = "fjall")]
     Fjall,
+    /// fjall with large values in files of their own
+    #[cfg(feature = "fjall")]
+    FjallSeparated,
+    #[cfg(feature = "redb")]
+    Redb,
+    #[cfg(feature = "lmdb")]
+    Lmdb,
 }
 
 impl EngineName {
@@ -84,26 +115,30 @@ impl EngineName {
         match self {
             Self::Windrow => WindrowEngine::NAME,
             #[cfg(feature = "rocksdb")]
-            Self::Rocksdb => rocksdb::RocksDb::<false>::NAME,
+            Self::Rocksdb => rocksdb::RocksDb::<rocksdb::Plain>::NAME,
             #[cfg(feature = "rocksdb")]
-            Self::Blobdb => rocksdb::RocksDb::<true>::NAME,
+            Self::Blobdb => rocksdb::RocksDb::<rocksdb::Blobs>::NAME,
+            #[cfg(feature = "rocksdb")]
+            Self::BlobdbDirect => rocksdb::RocksDb::<rocksdb::DirectBlobs>::NAME,
             #[cfg(feature = "leveldb")]
             Self::Leveldb => leveldb::LevelDb::NAME,
             #[cfg(feature = "fjall")]
-            Self::Fjall => fjall::Fjall::NAME,
+            Self::Fjall => fjall::Fjall::<false>::NAME,
+            #[cfg(feature = "fjall")]
+            Self::FjallSeparated => fjall::Fjall::<true>::NAME,
+            #[cfg(feature = "redb")]
+            Self::Redb => redb::Redb::NAME,
+            #[cfg(feature = "lmdb")]
+            Self::Lmdb => lmdb::Lmdb::NAME,
         }
     }
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
-        Command::Run {
-            engine,
-            json,
-            min_blob_bytes,
-            bench,
-        } => run(engine, json, min_blob_bytes, &bench),
+        Command::Run(args) => run(&args),
         Command::Compare(args) => compare::run(&args),
+        Command::Needs => tell_needs(),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -114,28 +149,40 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(engine: EngineName, json: bool, min_blob_bytes: u64, args: &BenchArgs) -> Result<()> {
-    if !json {
-        print(&header())?;
-    }
-    measure(engine, min_blob_bytes, args, |report| {
-        if json {
+fn run(args: &RunArgs) -> Result<()> {
+    let mut is_first = true;
+    measure(args.engine, args.min_blob_bytes, &args.bench, |report| {
+        if args.json {
             let text = serde_json::to_string(report);
-            print(&text.map_err(|error| print_failed(error.into()))?)
-        } else {
-            print(&row(report))?;
-            if args.histogram {
-                print(&histogram(report))?;
-            }
-            Ok(())
+            return print(&text.map_err(|error| print_failed(error.into()))?);
         }
+        if is_first {
+            print(&settings_text(report))?;
+            print(&header())?;
+            is_first = false;
+        }
+        print(&row(report))?;
+        if args.bench.histogram {
+            print(&histogram(report))?;
+        }
+        Ok(())
     })
+}
+
+/// The settings that the engine of `report` got.
+fn settings_text(report: &Report) -> String {
+    let settings = report.settings.iter();
+    let settings = settings.map(|(name, value)| format!("{name}={value}"));
+    settings.collect::<Vec<_>>().join(", ")
 }
 
 /// Runs the loads of `args` on `engine`; `show` gets each report.
 #[cfg_attr(
-    not(feature = "rocksdb"),
-    expect(unused_variables, reason = "only BlobDB has blobs")
+    not(any(feature = "rocksdb", feature = "fjall")),
+    expect(
+        unused_variables,
+        reason = "no engine of this build keeps values apart"
+    )
 )]
 fn measure(
     engine: EngineName,
@@ -155,12 +202,19 @@ fn measure(
         }
         #[cfg(feature = "rocksdb")]
         EngineName::Rocksdb => {
-            let open = |folder: &Path| rocksdb::RocksDb::<false>::open(folder, args, 0);
+            let open = |folder: &Path| rocksdb::RocksDb::<rocksdb::Plain>::open(folder, args, 0);
             run_watched(args, open, progress, show)
         }
         #[cfg(feature = "rocksdb")]
         EngineName::Blobdb => {
-            let open = |folder: &Path| rocksdb::RocksDb::<true>::open(folder, args, min_blob_bytes);
+            type BlobDb = rocksdb::RocksDb<rocksdb::Blobs>;
+            let open = |folder: &Path| BlobDb::open(folder, args, min_blob_bytes);
+            run_watched(args, open, progress, show)
+        }
+        #[cfg(feature = "rocksdb")]
+        EngineName::BlobdbDirect => {
+            type DirectBlobDb = rocksdb::RocksDb<rocksdb::DirectBlobs>;
+            let open = |folder: &Path| DirectBlobDb::open(folder, args, min_blob_bytes);
             run_watched(args, open, progress, show)
         }
         #[cfg(feature = "leveldb")]
@@ -170,10 +224,56 @@ fn measure(
         }
         #[cfg(feature = "fjall")]
         EngineName::Fjall => {
-            let open = |folder: &Path| fjall::Fjall::open(folder, args);
+            let open = |folder: &Path| fjall::Fjall::<false>::open(folder, args, 0);
+            run_watched(args, open, progress, show)
+        }
+        #[cfg(feature = "fjall")]
+        EngineName::FjallSeparated => {
+            let open = |folder: &Path| fjall::Fjall::<true>::open(folder, args, min_blob_bytes);
+            run_watched(args, open, progress, show)
+        }
+        #[cfg(feature = "redb")]
+        EngineName::Redb => {
+            let open = |folder: &Path| redb::Redb::open(folder, args);
+            run_watched(args, open, progress, show)
+        }
+        #[cfg(feature = "lmdb")]
+        EngineName::Lmdb => {
+            let open = |folder: &Path| lmdb::Lmdb::open(folder, args);
             run_watched(args, open, progress, show)
         }
     }
+}
+
+/// Prints, for each feature, what it needs and whether it is here.
+fn tell_needs() -> Result<()> {
+    print(&format!(
+        "{:<9} {:<30} {:<8} {:<42} {}",
+        "feature", "engines", "here", "needs beside Rust (Debian's package)", "remark"
+    ))?;
+    for feature in &needs::FEATURES {
+        let needs: Vec<String> = feature
+            .needs
+            .iter()
+            .map(|need| format!("{} ({})", need.name(), need.package()))
+            .collect();
+        let needs = match needs.as_slice() {
+            [] => "nothing".to_owned(),
+            needs => needs.join(", "),
+        };
+        let here = if feature.unmet().is_empty() {
+            "yes"
+        } else {
+            "no"
+        };
+        let (name, engines, remark) = (feature.name, feature.engines, feature.remark);
+        let line = format!("{name:<9} {engines:<30} {here:<8} {needs:<42} {remark}");
+        print(line.trim_end())?;
+    }
+    for advice in needs::FEATURES.iter().filter_map(needs::Feature::advice) {
+        print(&advice)?;
+    }
+    Ok(())
 }
 
 /// Prints a line at once.
@@ -222,6 +322,12 @@ mod tests {
                 Load::ReadSeq,
             ]),
             args(&[Load::YcsbLoad, Load::YcsbA, Load::YcsbE, Load::YcsbF]),
+            BenchArgs {
+                sync: true,
+                num: 100,
+                ops: Some(50),
+                ..args(&[Load::FillSeq, Load::Overwrite, Load::ReadSeq])
+            },
         ];
         for args in runs {
             let read_by = |engine: EngineName| {
@@ -229,6 +335,7 @@ mod tests {
                 measure(engine, 1000, &args, |report| {
                     read.push((report.name.clone(), report.found, report.checksum.clone()));
                     assert!(report.disk_bytes > 0);
+                    assert!(!report.settings.is_empty());
                     Ok(())
                 })
                 .unwrap();

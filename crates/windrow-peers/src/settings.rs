@@ -1,13 +1,20 @@
 //! The settings that every engine gets alike, with Windrow's defaults.
 
+use std::collections::BTreeMap;
+
 use windrow::{Error, Options, Result};
 use windrow_bench::{BenchArgs, CompressionArg};
 
-/// Bytes of a data block, in every engine.
+/// Bytes of a data block, in every engine that has blocks.
+#[cfg(any(feature = "fjall", feature = "leveldb", feature = "rocksdb"))]
 pub(crate) const BLOCK_BYTES: usize = 4 << 10;
 
 /// Settings in the units that the other engines take.
 #[derive(Debug)]
+#[cfg_attr(
+    not(any(feature = "fjall", feature = "leveldb", feature = "rocksdb")),
+    expect(dead_code, reason = "trees of pages have fewer of them")
+)]
 pub(crate) struct Settings {
     pub(crate) memtable_bytes: usize,
     pub(crate) cache_bytes: usize,
@@ -36,4 +43,38 @@ impl Settings {
             sync: args.sync,
         })
     }
+
+    /// Bytes of the write buffer and the cache together, for engines that have one memory for both.
+    #[cfg(feature = "redb")]
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memtable_bytes.saturating_add(self.cache_bytes)
+    }
+
+    /// Bits per key for filters that take a whole number.
+    #[cfg(feature = "leveldb")]
+    #[expect(clippy::cast_possible_truncation, reason = "filter bits are few")]
+    pub(crate) fn bloom_bits(&self) -> std::ffi::c_int {
+        self.bits_per_key.round() as std::ffi::c_int
+    }
+
+    /// Refuses compression for a `peer` that has none.
+    #[cfg(any(feature = "leveldb", feature = "lmdb", feature = "redb"))]
+    pub(crate) fn uncompressed(self, peer: &str) -> Result<Self> {
+        if self.compressed {
+            return Err(Error::invalid_argument(format!("{peer} has no LZ4")));
+        }
+        Ok(self)
+    }
+}
+
+/// What an engine was told, as reports record it.
+pub(crate) type Told = BTreeMap<String, String>;
+
+/// Records `settings`; those without a value are the engine's defaults and stay away.
+pub(crate) fn told(settings: &[(&str, Option<String>)]) -> Told {
+    let known = |(name, value): &(&str, Option<String>)| {
+        let value = value.clone()?;
+        Some(((*name).to_owned(), value))
+    };
+    settings.iter().filter_map(known).collect()
 }

@@ -127,9 +127,6 @@ impl Database {
         settings: &Settings,
         file_bytes: Option<u64>,
     ) -> Result<Self> {
-        if settings.compressed {
-            return Err(Error::invalid_argument("LevelDB has no LZ4"));
-        }
         let name = CString::new(folder.as_os_str().as_encoded_bytes())
             .map_err(|_| Error::invalid_argument("a path cannot hold a zero byte"))?;
         let mut database = Self::unopened(settings, file_bytes);
@@ -140,13 +137,9 @@ impl Database {
         Ok(database)
     }
 
-    #[expect(
-        clippy::multiple_unsafe_ops_per_block,
-        clippy::cast_possible_truncation,
-        reason = "one list of settings; filter bits are few"
-    )]
+    #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one list of settings")]
     fn unopened(settings: &Settings, file_bytes: Option<u64>) -> Self {
-        let bits_per_key = settings.bits_per_key.round() as c_int;
+        let bits_per_key = settings.bloom_bits();
         // SAFETY: the setters get objects that were just created, and these live as long as the
         // options, for `Drop` destroys the options first.
         unsafe {

@@ -3,24 +3,47 @@
 mod ffi;
 
 use std::path::Path;
+use std::time::Duration;
 
 use windrow::Result;
 use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, ProcessIo, Scan, wait_until_quiet};
 
 use self::ffi::{Database, Iterator};
-use crate::settings::Settings;
+use crate::idled::Idled;
+use crate::settings::{BLOCK_BYTES, Settings, Told, told};
 
 /// An open LevelDB.
 pub(crate) struct LevelDb {
     database: Database,
+    settings: Told,
+    idled: Idled,
 }
 
 impl LevelDb {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub(crate) fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
-        let settings = Settings::of(args, Self::NAME)?;
-        let database = Database::open(folder, &settings, args.policy.file_bytes)?;
-        Ok(Self { database })
+        let settings = Settings::of(args, Self::NAME)?.uncompressed(Self::NAME)?;
+        let file_bytes = args.policy.file_bytes;
+        let database = Database::open(folder, &settings, file_bytes)?;
+        Ok(Self {
+            database,
+            settings: told(&[
+                ("block_size", Some(BLOCK_BYTES.to_string())),
+                (
+                    "bloom_bits_per_key",
+                    Some(settings.bloom_bits().to_string()),
+                ),
+                ("cache_bytes", Some(settings.cache_bytes.to_string())),
+                ("compression", Some("none".to_owned())),
+                ("max_file_size", file_bytes.map(|bytes| bytes.to_string())),
+                ("sync", Some(settings.sync.to_string())),
+                (
+                    "write_buffer_size",
+                    Some(settings.memtable_bytes.to_string()),
+                ),
+            ]),
+            idled: Idled::default(),
+        })
     }
 }
 
@@ -50,7 +73,12 @@ impl Engine for LevelDb {
 
     fn settle(&self) -> Result<()> {
         self.database.flush();
-        wait_until_quiet(|| true)
+        self.idled.set(wait_until_quiet(|| true)?);
+        Ok(())
+    }
+
+    fn idled(&self) -> Duration {
+        self.idled.get()
     }
 
     fn flush(&self) -> Result<()> {
@@ -75,6 +103,10 @@ impl Engine for LevelDb {
     fn levels(&self) -> Result<Vec<LevelShape>> {
         let stats = self.database.property(c"leveldb.stats");
         Ok(stats.as_deref().map(parse_levels).unwrap_or_default())
+    }
+
+    fn settings(&self) -> Told {
+        self.settings.clone()
     }
 
     fn close(self) -> Result<()> {

@@ -1,0 +1,346 @@
+//! What the rounds of several engines say of one load: medians, spreads and ratios.
+
+use serde_json::{Map, Value, json};
+use windrow::{Error, Result};
+use windrow_bench::Report;
+use windrow_bench::campaign::Run;
+
+/// A figure of a report; none where the engine or the system does not tell.
+type Figure = fn(&Report) -> Option<f64>;
+
+/// The figures that are compared, by their names in reports.
+const FIGURES: [(&str, Figure); 18] = [
+    ("ops_per_second", |report| Some(report.ops_per_second)),
+    (SETTLED, |report| Some(report.settled_ops_per_second)),
+    (CPU, |report| Some(report.cpu_us_per_op)),
+    ("p50_us", |report| Some(report.latency.p50_us)),
+    ("p95_us", |report| Some(report.latency.p95_us)),
+    (P99, |report| Some(report.latency.p99_us)),
+    ("p999_us", |report| Some(report.latency.p999_us)),
+    ("max_us", |report| Some(report.latency.max_us)),
+    (WRITTEN, |report| Some(report.write_amplification)),
+    ("io_amplification", |report| Some(report.io_amplification)),
+    (SPACE, |report| report.space_amplification),
+    ("block_reads_per_op", |report| report.block_reads_per_op),
+    ("read_bytes", |report| Some(report.read_bytes as f64)),
+    ("written_bytes", |report| Some(report.written_bytes as f64)),
+    ("process_read_bytes", |report| {
+        report.process_read_bytes.map(|bytes| bytes as f64)
+    }),
+    ("process_written_bytes", |report| {
+        report.process_written_bytes.map(|bytes| bytes as f64)
+    }),
+    ("disk_bytes", |report| Some(report.disk_bytes as f64)),
+    (MEMORY, |report| {
+        report.peak_memory_bytes.map(|bytes| bytes as f64)
+    }),
+];
+
+const SETTLED: &str = "settled_ops_per_second";
+const CPU: &str = "cpu_us_per_op";
+const P99: &str = "p99_us";
+const WRITTEN: &str = "write_amplification";
+const SPACE: &str = "space_amplification";
+const MEMORY: &str = "peak_memory_bytes";
+
+/// One figure over the rounds of one engine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Spread {
+    median: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Spread {
+    /// That of `numbers`; `None` of none.
+    fn of(mut numbers: Vec<f64>) -> Option<Self> {
+        numbers.sort_by(f64::total_cmp);
+        let middle = numbers.len() / 2;
+        Some(Self {
+            median: if numbers.len() % 2 == 1 {
+                numbers[middle]
+            } else {
+                f64::midpoint(*numbers.get(middle.checked_sub(1)?)?, numbers[middle])
+            },
+            min: *numbers.first()?,
+            max: *numbers.last()?,
+        })
+    }
+}
+
+/// One engine's rounds of one load.
+#[derive(Debug)]
+struct Rounds<'a> {
+    engine: &'a str,
+    reports: Vec<&'a Report>,
+}
+
+impl Rounds<'_> {
+    fn spread(&self, figure: &str) -> Option<Spread> {
+        let (_, of) = FIGURES.iter().find(|(name, _)| *name == figure)?;
+        Spread::of(
+            self.reports
+                .iter()
+                .filter_map(|report| of(report))
+                .collect(),
+        )
+    }
+}
+
+/// One load on all engines.
+#[derive(Debug)]
+pub(super) struct Comparison<'a> {
+    load: &'a str,
+    engines: Vec<Rounds<'a>>,
+}
+
+impl<'a> Comparison<'a> {
+    /// The loads of `runs`, in their order, on each of `engines`.
+    pub(super) fn all(engines: &[&'a str], runs: &[&'a Run]) -> Vec<Self> {
+        let count = runs.iter().map(|run| run.reports.len()).max().unwrap_or(0);
+        let loads = (0..count).filter_map(|place| {
+            let at_place = |engine: &str| -> Vec<&'a Report> {
+                let own = runs.iter().filter(|run| run.engine == engine);
+                own.filter_map(|run| run.reports.get(place)).collect()
+            };
+            let first = runs.iter().find_map(|run| run.reports.get(place))?;
+            Some(Self {
+                load: &first.name,
+                engines: engines
+                    .iter()
+                    .map(|&engine| Rounds {
+                        engine,
+                        reports: at_place(engine),
+                    })
+                    .collect(),
+            })
+        });
+        loads.collect()
+    }
+
+    /// How many times the first engine's median is that of `rounds`.
+    fn ratio(&self, rounds: &Rounds<'_>, figure: &str) -> Option<f64> {
+        let first = self.engines.first()?.spread(figure)?.median;
+        let other = rounds.spread(figure)?.median;
+        (other > 0.0).then(|| first / other)
+    }
+
+    /// All figures, for programs.
+    pub(super) fn object(&self, group: &str) -> Value {
+        let engines = self.engines.iter().map(|rounds| {
+            let mut object = Map::new();
+            object.insert("engine".to_owned(), json!(rounds.engine));
+            object.insert("rounds".to_owned(), json!(rounds.reports.len()));
+            for (figure, _) in FIGURES {
+                let spread = rounds.spread(figure).map(|spread| {
+                    json!({
+                        "median": spread.median,
+                        "min": spread.min,
+                        "max": spread.max,
+                        "ratio": self.ratio(rounds, figure),
+                    })
+                });
+                object.insert(figure.to_owned(), json!(spread));
+            }
+            Value::Object(object)
+        });
+        json!({ "group": group, "load": self.load, "engines": engines.collect::<Vec<_>>() })
+    }
+
+    /// The most important figures, a line for each engine, for people.
+    pub(super) fn lines(&self) -> String {
+        let lines = self.engines.iter().enumerate().map(|(place, rounds)| {
+            let load = if place == 0 { self.load } else { "" };
+            if rounds.reports.is_empty() {
+                return format!("{load:<22} {:<16} {:>10}", rounds.engine, "failed");
+            }
+            let ratio = match place {
+                0 => String::new(),
+                _ => shown(self.ratio(rounds, SETTLED), |ratio| format!("{ratio:.2}x")),
+            };
+            let settled = rounds.spread(SETTLED);
+            let median = |figure, show: fn(f64) -> String| {
+                shown(rounds.spread(figure).map(|spread| spread.median), show)
+            };
+            format!(
+                "{load:<22} {:<16} {:>10} {:>21} {ratio:>7} {:>9} {:>8} {:>6} {:>9} {:>9}",
+                rounds.engine,
+                shown(settled, |spread| kilo(spread.median)),
+                shown(settled, |spread| {
+                    format!("{} to {}", kilo(spread.min), kilo(spread.max))
+                }),
+                median(CPU, |micros| format!("{micros:.2}")),
+                median(WRITTEN, |ratio| format!("{ratio:.2}x")),
+                median(SPACE, |ratio| format!("{ratio:.2}x")),
+                median(P99, |micros| format!("{micros:.1}")),
+                median(MEMORY, |bytes| format!("{:.0}", bytes / f64::from(1 << 20))),
+            )
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The heading over [`Comparison::lines`].
+pub(super) fn heading() -> String {
+    format!(
+        "{:<22} {:<16} {:>10} {:>21} {:>7} {:>9} {:>8} {:>6} {:>9} {:>9}",
+        "load",
+        "engine",
+        "kops/s",
+        "min to max",
+        "ratio",
+        "CPU us/op",
+        "written",
+        "space",
+        "p99 us",
+        "peak MiB"
+    )
+}
+
+fn shown<T>(figure: Option<T>, show: impl Fn(T) -> String) -> String {
+    figure.map_or_else(|| "-".to_owned(), show)
+}
+
+fn kilo(number: f64) -> String {
+    format!("{:.1}", number / 1e3)
+}
+
+/// The settings that `engine` got in `runs`.
+fn settings<'a>(engine: &str, runs: &[&'a Run]) -> Option<&'a Report> {
+    let run = runs.iter().find(|run| run.engine == engine)?;
+    run.reports.first()
+}
+
+/// The settings of every engine, for programs.
+pub(super) fn settings_object(group: &str, engines: &[&str], runs: &[&Run]) -> Value {
+    let by_engine = engines.iter().map(|&engine| {
+        let settings = settings(engine, runs).map(|report| &report.settings);
+        (engine.to_owned(), json!(settings))
+    });
+    json!({ "group": group, "settings": by_engine.collect::<Map<_, _>>() })
+}
+
+/// The settings of every engine, a line each, for people.
+pub(super) fn settings_lines(engines: &[&str], runs: &[&Run]) -> String {
+    let lines = engines.iter().filter_map(|&engine| {
+        let report = settings(engine, runs)?;
+        Some(format!("{engine}: {}", crate::settings_text(report)))
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// With one seed, every engine must have read the same where what is read follows from the seed.
+///
+/// # Errors
+/// `Corruption` for the first load where one has not.
+pub(super) fn check_checksums(runs: &[&Run]) -> Result<()> {
+    for (place, load) in runs.iter().flat_map(|run| run.reports.iter().enumerate()) {
+        let others = runs.iter().filter_map(|run| run.reports.get(place));
+        for other in others {
+            // Loads that last a time do not all get equally far.
+            let comparable = load.repeatable && other.repeatable && load.ops == other.ops;
+            if comparable && load.checksum != other.checksum {
+                let message = format!(
+                    "{} and {} read different data under one seed",
+                    load.engine, other.engine
+                );
+                return Err(Error::corruption(&load.name, 0, message));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A report with these figures and nothing else.
+    fn report(engine: &str, kops: u32, space: Option<f64>, checksum: &str) -> Report {
+        let whole = json!({
+            "name": "ycsb-a", "engine": engine, "ops": 1000, "seconds": 1.0,
+            "settled_seconds": 1.0, "ops_per_second": 1.0,
+            "settled_ops_per_second": f64::from(kops) * 1e3,
+            "cpu_seconds": 1.0, "cpu_us_per_op": 7.5,
+            "p50_us": 1.0, "p95_us": 2.0, "p99_us": 3.0, "p999_us": 4.0, "max_us": 5.0,
+            "latency_curve": [], "operations": [], "found": 1, "checksum": checksum,
+            "repeatable": true, "write_amplification": 3.0, "io_amplification": 4.0,
+            "values_apart": { "run_reads": 0, "log_reads": 0, "asked_ahead": 0 },
+            "read_bytes": 1, "written_bytes": 1, "traffic": [],
+            "peak_memory_bytes": 64 << 20, "stall_seconds": 0.0, "stalls_by_cause": [],
+            "disk_bytes": 1, "space_amplification": space, "levels": [], "series": [],
+        });
+        serde_json::from_value(whole).unwrap()
+    }
+
+    fn run(engine: &str, round: u32, report: Report) -> Run {
+        Run {
+            label: format!("{engine} {round}"),
+            engine: engine.to_owned(),
+            round,
+            group: "group".to_owned(),
+            command: String::new(),
+            reports: vec![report],
+        }
+    }
+
+    #[test]
+    fn medians_stand_in_the_middle() {
+        let median = |numbers| Spread::of(numbers).map(|spread| spread.median);
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
+        assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
+        assert_eq!(median(Vec::new()), None);
+    }
+
+    #[test]
+    fn engines_are_compared_by_their_medians() {
+        let runs = [
+            run("windrow", 0, report("windrow", 90, Some(1.5), "a")),
+            run("windrow", 1, report("windrow", 100, Some(1.25), "a")),
+            run("windrow", 2, report("windrow", 400, Some(1.5), "a")),
+            run("rocksdb", 0, report("rocksdb", 50, None, "a")),
+        ];
+        let runs: Vec<&Run> = runs.iter().collect();
+        let comparisons = Comparison::all(&["windrow", "rocksdb", "broken"], &runs);
+        assert_eq!(comparisons.len(), 1);
+        let object = comparisons[0].object("group");
+        let [windrow, rocksdb, broken] = [0, 1, 2].map(|place| &object["engines"][place]);
+        assert_eq!(windrow[SETTLED]["median"], 1e5);
+        assert_eq!(windrow[SETTLED]["min"], 9e4);
+        assert_eq!(windrow[SETTLED]["max"], 4e5);
+        assert_eq!(windrow[SPACE]["median"], 1.5);
+        assert_eq!(rocksdb[SETTLED]["ratio"], 2.0);
+        assert_eq!(rocksdb[SPACE], Value::Null);
+        assert_eq!(broken["rounds"], 0);
+        let lines = comparisons[0].lines();
+        let lines: Vec<Vec<&str>> = lines
+            .lines()
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        let words = |line: &str| {
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            lines[0],
+            words("ycsb-a windrow 100.0 90.0 to 400.0 7.50 3.00x 1.50x 3.0 64")
+        );
+        assert_eq!(
+            lines[1],
+            words("rocksdb 50.0 50.0 to 50.0 2.00x 7.50 3.00x - 3.0 64")
+        );
+        assert_eq!(lines[2], words("broken failed"));
+    }
+
+    #[test]
+    fn different_checksums_are_an_error() {
+        let first = run("windrow", 0, report("windrow", 1, None, "a"));
+        let same = run("rocksdb", 0, report("rocksdb", 1, None, "a"));
+        let mut other = run("fjall", 0, report("fjall", 1, None, "b"));
+        assert!(check_checksums(&[&first, &same]).is_ok());
+        assert!(check_checksums(&[&first, &same, &other]).is_err());
+        other.reports[0].ops += 1;
+        assert!(check_checksums(&[&first, &same, &other]).is_ok());
+    }
+}

@@ -1,0 +1,349 @@
+//! `compare`: the same loads on several engines, interleaved, each time in a new process with a
+//! new folder; medians and spreads over the rounds, and ratios of the first engine to each other.
+//!
+//! It is a campaign: each run is written down when it has ended, and a campaign that was broken off
+//! goes on where it stopped.
+
+mod comparison;
+mod suite;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, ValueEnum};
+use windrow::{Error, ErrorKind, Result};
+use windrow_bench::Report;
+use windrow_bench::campaign::{Campaign, Header, Order, Run};
+
+use self::comparison::Comparison;
+use self::suite::{Group, Suite};
+use crate::{EngineName, RunArgs, print};
+
+/// Times that every engine runs, where nobody says.
+const ROUNDS: u32 = 3;
+
+/// Arguments of `compare`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  windrow-peers compare --engines windrow,rocksdb,leveldb --campaign loads.jsonl \\
+    fillrandom,overwrite,readrandom,readmissing,seekrandom,seek10,seek100,readseq --num 5000000
+  windrow-peers compare --engines windrow,rocksdb,blobdb,fjall \\
+    ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-d,ycsb-e,ycsb-f --mix SD --records 5000000 --ops 500000
+  windrow-peers compare --suite standard --campaign standard.jsonl --keep-going
+  windrow-peers compare --suite standard --scale 0.01 --rounds 1 --cache-bytes 16M
+
+With --campaign the same command goes on where it stopped.")]
+pub(crate) struct CompareArgs {
+    /// Engines to run; ratios are those of the first to each other one [default: all]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    engines: Vec<EngineName>,
+
+    /// Times that every engine runs [default: 3, or what the suite says]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
+
+    /// Folder for the databases [default: that for temporary files]
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+
+    /// File that keeps every run that has ended
+    #[arg(long, value_name = "FILE")]
+    campaign: Option<PathBuf>,
+
+    /// Go on with the other engines where one fails
+    #[arg(long)]
+    keep_going: bool,
+
+    /// Print an object a line instead of tables
+    #[arg(long)]
+    json: bool,
+
+    /// Loads that are known by a name; settings may follow
+    #[arg(long, value_enum)]
+    suite: Option<Suite>,
+
+    /// How large the suite's data is, and how long it runs: 1 as it is written down
+    #[arg(long, value_name = "X", requires = "suite", default_value_t = 1.0)]
+    scale: f64,
+
+    /// Loads and settings, as for run; with a suite settings alone
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required_unless_present = "suite",
+        value_name = "LOADS AND SETTINGS"
+    )]
+    bench: Vec<String>,
+}
+
+impl CompareArgs {
+    fn engines(&self) -> Vec<EngineName> {
+        match self.engines.as_slice() {
+            [] => EngineName::value_variants().to_vec(),
+            engines => engines.to_vec(),
+        }
+    }
+
+    /// What to run: one group, or those of the suite.
+    fn groups(&self) -> Result<Vec<Group>> {
+        let Some(suite) = self.suite else {
+            return Ok(vec![Group {
+                name: self.bench.join(" "),
+                rounds: self.rounds.unwrap_or(ROUNDS),
+                arguments: self.bench.clone(),
+            }]);
+        };
+        let mut groups = suite.groups(self.scale)?;
+        for group in &mut groups {
+            group.rounds = self.rounds.unwrap_or(group.rounds);
+            group.arguments.extend(self.bench.iter().cloned());
+        }
+        Ok(groups)
+    }
+
+    /// The command line that asks for the same runs.
+    fn command(&self, engines: &[EngineName]) -> String {
+        let engines: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
+        let mut words = vec![format!(
+            "windrow-peers compare --engines {}",
+            engines.join(",")
+        )];
+        words.extend(self.rounds.map(|rounds| format!("--rounds {rounds}")));
+        let scale = self.scale;
+        words.extend(
+            self.suite
+                .map(|suite| format!("--suite {} --scale {scale}", suite.name())),
+        );
+        words.extend(self.bench.iter().cloned());
+        words.join(" ")
+    }
+}
+
+impl Group {
+    /// The run of `engine` in `round`.
+    fn order(&self, engine: EngineName, round: u32) -> Order {
+        let mut arguments = vec!["--engine".to_owned(), engine.name().to_owned()];
+        arguments.extend(self.arguments.iter().cloned());
+        Order {
+            label: format!("{} {} {round}", engine.name(), self.arguments.join(" ")),
+            engine: engine.name().to_owned(),
+            round,
+            group: self.name.clone(),
+            program: "windrow-peers".to_owned(),
+            arguments,
+        }
+    }
+}
+
+/// The command line of a run, to find what is wrong with it before anything runs.
+#[derive(Debug, Parser)]
+#[command(name = "run", disable_help_flag = true)]
+struct RunLine {
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+fn check(group: &Group, engine: EngineName) -> Result<()> {
+    let order = group.order(engine, 0);
+    let words = std::iter::once("run".to_owned()).chain(order.arguments);
+    let line = RunLine::try_parse_from(words).map_err(|error| {
+        let message = error.to_string();
+        let message = message.lines().next().unwrap_or_default().to_owned();
+        Error::invalid_argument(message.trim_start_matches("error: ").to_owned())
+    })?;
+    if line.run.bench.db.is_some() {
+        return Err(Error::invalid_argument(
+            "each run has a folder of its own: give --folder before the loads, and no --db",
+        ));
+    }
+    Ok(())
+}
+
+/// A run that failed.
+struct Failure {
+    engine: EngineName,
+    group: String,
+}
+
+pub(crate) fn run(args: &CompareArgs) -> Result<()> {
+    let engines = args.engines();
+    let groups = args.groups()?;
+    for group in &groups {
+        for &engine in &engines {
+            check(group, engine)?;
+        }
+    }
+    let header = Header::now(args.command(&engines));
+    let mut campaign = Campaign::open(args.campaign.as_deref(), header)?;
+    let mut failures = Vec::new();
+    let mut agreed = Ok(());
+    for group in &groups {
+        run_group(group, &engines, args, &mut campaign, &mut failures)?;
+        let runs = campaign.runs().iter();
+        let runs: Vec<&Run> = runs.filter(|run| run.group == group.name).collect();
+        agreed = agreed.and(show(group, &engines, &runs, args.json));
+    }
+    agreed?;
+    match failures.as_slice() {
+        [] => Ok(()),
+        failures => {
+            let names = failures
+                .iter()
+                .map(|failure| format!("{} in {:?}", failure.engine.name(), failure.group));
+            let names = names.collect::<Vec<_>>().join(", ");
+            Err(Error::new(ErrorKind::Io, format!("failed: {names}")))
+        }
+    }
+}
+
+/// Does the runs of `group` that the campaign does not have. An engine that failed in it does not run
+/// in it again.
+fn run_group(
+    group: &Group,
+    engines: &[EngineName],
+    args: &CompareArgs,
+    campaign: &mut Campaign,
+    failures: &mut Vec<Failure>,
+) -> Result<()> {
+    for round in 0..group.rounds {
+        for &engine in engines {
+            let failed =
+                |failure: &Failure| failure.engine == engine && failure.group == group.name;
+            if failures.iter().any(failed) {
+                continue;
+            }
+            let order = group.order(engine, round);
+            if !campaign.has(&order.label) {
+                tell(&format!(
+                    "{} ({} of {})",
+                    order.label,
+                    round + 1,
+                    group.rounds
+                ));
+            }
+            let done = campaign.run(&order, args.folder.as_deref(), progress);
+            if let Err(error) = done {
+                // What is wrong with the request is wrong with all of it.
+                if !args.keep_going || error.kind() == ErrorKind::InvalidArgument {
+                    return Err(error);
+                }
+                tell(&format!("{error}; going on without it"));
+                failures.push(Failure {
+                    engine,
+                    group: group.name.clone(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Prints what `runs` say of `group`.
+///
+/// # Errors
+/// `Corruption` where engines have read different data under one seed.
+fn show(group: &Group, engines: &[EngineName], runs: &[&Run], json: bool) -> Result<()> {
+    let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
+    let comparisons = Comparison::all(&names, runs);
+    if json {
+        print(&comparison::settings_object(&group.name, &names, runs).to_string())?;
+        for comparison in &comparisons {
+            print(&comparison.object(&group.name).to_string())?;
+        }
+    } else {
+        print(&format!("\n{}", group.name))?;
+        print(&comparison::settings_lines(&names, runs))?;
+        print(&comparison::heading())?;
+        for comparison in &comparisons {
+            print(&comparison.lines())?;
+        }
+    }
+    comparison::check_checksums(runs)
+}
+
+/// Tells a person who waits what was just measured.
+fn progress(report: &Report) {
+    let kops = report.settled_ops_per_second / 1e3;
+    tell(&format!("  {:<22} {kops:>10.1} kops/s", report.name));
+}
+
+fn tell(line: &str) {
+    // Whoever reads the results does not need it.
+    drop(writeln!(std::io::stderr(), "{line}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> CompareArgs {
+        #[derive(Debug, Parser)]
+        struct Line {
+            #[command(flatten)]
+            compare: CompareArgs,
+        }
+        let words = std::iter::once("compare").chain(words.iter().copied());
+        Line::try_parse_from(words).unwrap().compare
+    }
+
+    #[test]
+    fn an_order_says_engine_settings_and_round() {
+        let args = parsed(&["--engines", "windrow", "fillseq", "--num", "10"]);
+        let groups = args.groups().unwrap();
+        assert_eq!((groups.len(), groups[0].rounds), (1, ROUNDS));
+        let order = groups[0].order(EngineName::Windrow, 2);
+        assert_eq!(order.label, "windrow fillseq --num 10 2");
+        assert_eq!(order.group, "fillseq --num 10");
+        assert_eq!(
+            order.command(),
+            "windrow-peers run --engine windrow fillseq --num 10"
+        );
+        let command = args.command(&args.engines());
+        assert_eq!(
+            command,
+            "windrow-peers compare --engines windrow fillseq --num 10"
+        );
+    }
+
+    #[test]
+    fn a_wrong_setting_is_found_before_anything_runs() {
+        let wrong = |words: &[&str]| {
+            let args = parsed(words);
+            check(&args.groups().unwrap()[0], EngineName::Windrow)
+        };
+        assert!(wrong(&["fillseq", "--num", "10"]).is_ok());
+        assert!(wrong(&["fillseq", "--nmu", "10"]).is_err());
+        assert!(wrong(&["nothing"]).is_err());
+        assert!(wrong(&["fillseq", "--db", "here"]).is_err());
+    }
+
+    #[test]
+    fn every_group_of_the_suite_can_run() {
+        for scale in ["0.00001", "0.1", "1", "10"] {
+            let words = [
+                "--suite",
+                "standard",
+                "--scale",
+                scale,
+                "--cache-bytes",
+                "8M",
+            ];
+            let groups = parsed(&words).groups().unwrap();
+            assert!(groups.len() > 1);
+            for group in &groups {
+                check(group, EngineName::Windrow).unwrap();
+                assert!(
+                    group
+                        .arguments
+                        .ends_with(&["--cache-bytes".into(), "8M".into()])
+                );
+            }
+        }
+        assert!(
+            parsed(&["--suite", "standard", "--scale", "0"])
+                .groups()
+                .is_err()
+        );
+    }
+}

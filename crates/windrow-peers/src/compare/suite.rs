@@ -1,0 +1,113 @@
+//! Loads that are known by a name, so that one command repeats a whole comparison.
+
+use clap::ValueEnum;
+use windrow::{Error, Result};
+
+/// A named list of groups.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Suite {
+    /// `db_bench`'s loads on values of 100 bytes, three times, and of 1000 bytes, once; YCSB A to F with
+    /// the mixes SD and MD, once
+    Standard,
+}
+
+/// Runs of the same loads and settings.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    /// The name that they have in the campaign.
+    pub(super) name: String,
+    /// Times that every engine runs.
+    pub(super) rounds: u32,
+    /// Loads and settings, without the engine.
+    pub(super) arguments: Vec<String>,
+}
+
+/// What is written in full size, and how often what was written is read.
+const ENTRIES: u64 = 5_000_000;
+const RECORDS: u64 = 2_000_000;
+const OPERATIONS: u64 = 500_000;
+/// Seconds after which loads on what was written end, wherever they are.
+const SECONDS: &str = "20";
+
+const WRITES: &str = "fillseq,fillrandom,overwrite,readseq";
+const READS: &str =
+    "filluniquerandom,readrandom,readmissing,seekrandom,seek10,seek100,readwhilewriting";
+/// Inserts come last, as in YCSB's own order, and the scans after them.
+const YCSB: &str = "ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-f,ycsb-d,ycsb-e";
+
+impl Suite {
+    /// Its name on the command line.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+        }
+    }
+
+    /// Its groups, with `scale` times the data and operations that it is written down with.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a scale that is none.
+    pub(super) fn groups(self, scale: f64) -> Result<Vec<Group>> {
+        if !(scale > 0.0 && scale <= 1000.0) {
+            return Err(Error::invalid_argument(
+                "the scale must be above 0 and at most 1000",
+            ));
+        }
+        match self {
+            Self::Standard => Ok(standard(scale)),
+        }
+    }
+}
+
+fn standard(scale: f64) -> Vec<Group> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "positive numbers far below 2^64"
+    )]
+    let scaled = |count: u64| ((count as f64 * scale).round() as u64).max(1).to_string();
+    let (entries, records, operations) = (scaled(ENTRIES), scaled(RECORDS), scaled(OPERATIONS));
+    let group = |name: String, rounds: u32, arguments: &[&str]| Group {
+        name,
+        rounds,
+        arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
+    };
+    let mut groups = Vec::new();
+    for (value_size, rounds) in [("100", 3), ("1000", 1)] {
+        let writes = [WRITES, "--num", &entries, "--value-size", value_size];
+        groups.push(group(
+            format!("writes of {value_size}-byte values"),
+            rounds,
+            &writes,
+        ));
+        let reads = [
+            READS,
+            "--num",
+            &entries,
+            "--reads",
+            &operations,
+            "--duration",
+            SECONDS,
+            "--value-size",
+            value_size,
+        ];
+        groups.push(group(
+            format!("reads of {value_size}-byte values"),
+            rounds,
+            &reads,
+        ));
+    }
+    for mix in ["SD", "MD"] {
+        let ycsb = [
+            YCSB,
+            "--mix",
+            mix,
+            "--records",
+            &records,
+            "--ops",
+            &operations,
+        ];
+        groups.push(group(format!("YCSB with the mix {mix}"), 1, &ycsb));
+    }
+    groups
+}

@@ -1,0 +1,231 @@
+//! What the features need of the machine to be built, and whether it is here. The build script and the
+//! command `needs` share this file, so it uses nothing but the standard library.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "it looks for programs and headers on this machine"
+)]
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A feature of this crate.
+#[derive(Debug)]
+pub(crate) struct Feature {
+    pub(crate) name: &'static str,
+    /// The engines that it brings.
+    pub(crate) engines: &'static str,
+    /// What it needs beside Rust.
+    pub(crate) needs: &'static [Need],
+    /// What else to know before one builds it.
+    pub(crate) remark: &'static str,
+}
+
+/// All features.
+pub(crate) const FEATURES: [Feature; 5] = [
+    Feature {
+        name: "fjall",
+        engines: "fjall, fjall-separated",
+        needs: &[],
+        remark: "",
+    },
+    Feature {
+        name: "redb",
+        engines: "redb",
+        needs: &[],
+        remark: "",
+    },
+    Feature {
+        name: "lmdb",
+        engines: "lmdb",
+        needs: &[Need::CCompiler],
+        remark: "",
+    },
+    Feature {
+        name: "leveldb",
+        engines: "leveldb",
+        needs: &[Need::LevelDb],
+        remark: "",
+    },
+    Feature {
+        name: "rocksdb",
+        engines: "rocksdb, blobdb, blobdb-direct",
+        needs: &[Need::CCompiler, Need::CppCompiler, Need::Libclang],
+        remark: "takes 20 minutes or more on few cores",
+    },
+];
+
+/// Something that a build needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Need {
+    CCompiler,
+    CppCompiler,
+    Libclang,
+    LevelDb,
+}
+
+impl Need {
+    /// What it is.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::CCompiler => "a C compiler",
+            Self::CppCompiler => "a C++ compiler",
+            Self::Libclang => "libclang",
+            Self::LevelDb => "LevelDB with leveldb/c.h",
+        }
+    }
+
+    /// Debian's package of it.
+    pub(crate) fn package(self) -> &'static str {
+        match self {
+            Self::CCompiler => "gcc",
+            Self::CppCompiler => "g++",
+            Self::Libclang => "libclang-dev",
+            Self::LevelDb => "libleveldb-dev",
+        }
+    }
+
+    /// How to say where it is, if it is somewhere else.
+    pub(crate) fn variable(self) -> &'static str {
+        match self {
+            Self::CCompiler => "CC",
+            Self::CppCompiler => "CXX",
+            Self::Libclang => "LIBCLANG_PATH",
+            Self::LevelDb => "CPATH",
+        }
+    }
+
+    /// Whether it is here.
+    pub(crate) fn is_met(self) -> bool {
+        match self {
+            Self::CCompiler => runs(self.variable(), "cc"),
+            // A library that is given need not be built.
+            Self::CppCompiler => {
+                env::var_os("ROCKSDB_LIB_DIR").is_some() || runs(self.variable(), "c++")
+            }
+            Self::Libclang => libclang_folders().iter().any(|folder| has_libclang(folder)),
+            Self::LevelDb => {
+                let mut folders = listed("CPATH");
+                folders.extend(listed("C_INCLUDE_PATH"));
+                folders.extend(
+                    [
+                        "/usr/include",
+                        "/usr/local/include",
+                        "/opt/homebrew/include",
+                    ]
+                    .map(PathBuf::from),
+                );
+                folders
+                    .iter()
+                    .any(|folder| folder.join("leveldb/c.h").is_file())
+            }
+        }
+    }
+}
+
+impl Feature {
+    /// What it needs and is not here.
+    pub(crate) fn unmet(&self) -> Vec<Need> {
+        let needs = self.needs.iter().copied();
+        needs.filter(|need| !need.is_met()).collect()
+    }
+
+    /// One sentence of what to install for it, if anything is missing.
+    pub(crate) fn advice(&self) -> Option<String> {
+        let unmet = self.unmet();
+        if unmet.is_empty() {
+            return None;
+        }
+        let all = |word: fn(Need) -> &'static str, between: &str| {
+            let words: Vec<&str> = unmet.iter().map(|&need| word(need)).collect();
+            words.join(between)
+        };
+        Some(format!(
+            "the feature {} needs {}: install it (on Debian: apt install {}), or set {} if it is \
+             somewhere else",
+            self.name,
+            all(Need::name, " and "),
+            all(Need::package, " "),
+            all(Need::variable, " and "),
+        ))
+    }
+}
+
+/// Whether the program that `variable` names, or else `program`, can be started.
+fn runs(variable: &str, program: &str) -> bool {
+    let named = env::var(variable).unwrap_or_default();
+    // A wrapper or arguments may stand beside the compiler; the first word is what starts.
+    let program = named.split_whitespace().next().unwrap_or(program);
+    let started = Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    started.is_ok_and(|status| status.success())
+}
+
+/// Where libclang may be: where its users look for it, too.
+fn libclang_folders() -> Vec<PathBuf> {
+    let mut folders = listed("LIBCLANG_PATH");
+    folders.extend(listed("LD_LIBRARY_PATH"));
+    let asked = Command::new(env::var("LLVM_CONFIG_PATH").unwrap_or("llvm-config".to_owned()))
+        .arg("--libdir")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    if let Ok(output) = asked {
+        let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        folders.extend((!folder.is_empty()).then(|| PathBuf::from(folder)));
+    }
+    for parent in [
+        "/usr/lib",
+        "/usr/local",
+        "/opt/homebrew/opt",
+        "/usr/local/opt",
+    ] {
+        let parent = Path::new(parent);
+        folders.push(parent.to_owned());
+        for name in names(parent) {
+            folders.push(parent.join(&name));
+            folders.push(parent.join(&name).join("lib"));
+        }
+    }
+    folders.extend(
+        [
+            "/usr/lib64",
+            "/lib",
+            "/Library/Developer/CommandLineTools/usr/lib",
+        ]
+        .map(PathBuf::from),
+    );
+    folders
+}
+
+/// Whether `place` is libclang, or a folder with it.
+fn has_libclang(place: &Path) -> bool {
+    let is_libclang = |name: &str| match name.strip_prefix("libclang") {
+        Some(rest) if rest.starts_with(".so") || rest == ".dylib" => true,
+        // With a version; `libclang-cpp` is another library.
+        Some(rest) => rest.contains(".so") && rest.as_bytes()[1].is_ascii_digit(),
+        None => false,
+    };
+    let own = place.file_name().and_then(|name| name.to_str());
+    (place.is_file() && own.is_some_and(is_libclang))
+        || names(place).iter().any(|name| is_libclang(name))
+}
+
+/// The folders in a variable of the environment.
+fn listed(variable: &str) -> Vec<PathBuf> {
+    let list = env::var_os(variable).unwrap_or_default();
+    let folders = env::split_paths(&list);
+    folders.filter(|folder| folder.is_absolute()).collect()
+}
+
+/// The names in a folder; none where it cannot be read.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.collect()
+}

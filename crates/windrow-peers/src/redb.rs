@@ -1,0 +1,256 @@
+//! redb, a tree of pages that are copied when written, with its default features.
+//!
+//! It has no write buffer, no filters and no compression: its cache gets the memory that other engines
+//! divide between write buffer and cache. It writes in transactions alone, so each put is one. Without
+//! `--sync` these are not durable, as the log of the other engines is not, and what other engines sync
+//! with a flush follows from time to time: one durable transaction for as many bytes as their write
+//! buffer holds. Reads are transactions, too; a get is one, as it sees the latest puts in no other way.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use redb::{
+    AccessGuard, Database, Durability, Range, ReadOnlyTable, ReadableDatabase, TableDefinition,
+    WriteTransaction,
+};
+use windrow::{Error, ErrorKind, Result};
+use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, ProcessIo, Scan};
+
+use crate::settings::{Settings, Told, told};
+
+const TABLE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bench");
+
+/// An open redb.
+pub(crate) struct Redb {
+    database: Database,
+    /// Bytes put since the last durable transaction; only writers, one at a time, touch it.
+    unsynced_bytes: AtomicU64,
+    /// Bytes from which a transaction is durable.
+    unsynced_bytes_max: u64,
+    settings: Told,
+}
+
+impl Redb {
+    /// Opens or creates the store in `folder` with the settings of `args`.
+    pub(crate) fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
+        let settings = Settings::of(args, Self::NAME)?.uncompressed(Self::NAME)?;
+        let cache_bytes = settings.memory_bytes();
+        let unsynced_bytes_max = if settings.sync {
+            0
+        } else {
+            settings.memtable_bytes as u64
+        };
+        let database = Database::builder()
+            .set_cache_size(cache_bytes)
+            .create(folder.join(Self::MARKER))
+            .map_err(failed)?;
+        let opened = Self {
+            database,
+            unsynced_bytes: AtomicU64::new(0),
+            unsynced_bytes_max,
+            settings: told(&[
+                ("cache_size", Some(cache_bytes.to_string())),
+                (
+                    "durable_transaction_each_bytes",
+                    Some(unsynced_bytes_max.to_string()),
+                ),
+            ]),
+        };
+        // A reader finds the table, whatever comes first.
+        opened.write(u64::MAX, |_| Ok(()))?;
+        Ok(opened)
+    }
+
+    /// One transaction that writes about `bytes`.
+    fn write(&self, bytes: u64, change: impl FnOnce(&mut Table<'_>) -> Result<()>) -> Result<()> {
+        let mut transaction = self.database.begin_write().map_err(failed)?;
+        let durability = self.durability(bytes);
+        transaction.set_durability(durability).map_err(failed)?;
+        change(&mut transaction.open_table(TABLE).map_err(failed)?)?;
+        WriteTransaction::commit(transaction).map_err(failed)
+    }
+
+    /// How durable the transaction is that writes about `bytes` more; to be asked within it.
+    fn durability(&self, bytes: u64) -> Durability {
+        let unsynced = self.unsynced_bytes.load(Ordering::Relaxed);
+        let unsynced = unsynced.saturating_add(bytes);
+        if unsynced >= self.unsynced_bytes_max {
+            self.unsynced_bytes.store(0, Ordering::Relaxed);
+            Durability::Immediate
+        } else {
+            self.unsynced_bytes.store(unsynced, Ordering::Relaxed);
+            Durability::None
+        }
+    }
+
+    /// The table as it is now.
+    fn table(&self) -> Result<Reader> {
+        let transaction = self.database.begin_read().map_err(failed)?;
+        transaction.open_table(TABLE).map_err(failed)
+    }
+}
+
+type Table<'a> = redb::Table<'a, &'static [u8], &'static [u8]>;
+type Reader = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
+fn get(table: &Reader, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+    value.clear();
+    let found = table.get(key).map_err(failed)?;
+    if let Some(found) = &found {
+        value.extend_from_slice(found.value());
+    }
+    Ok(found.is_some())
+}
+
+impl Engine for Redb {
+    const NAME: &'static str = "redb";
+    const MARKER: &'static str = "bench.redb";
+    type Scan<'a> = RedbScan;
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        let bytes = (key.len() + value.len()) as u64;
+        self.write(bytes, |table| {
+            table.insert(key, value).map_err(failed)?;
+            Ok(())
+        })
+    }
+
+    fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.write(u64::MAX, |table| {
+            table.insert(key, value).map_err(failed)?;
+            Ok(())
+        })
+    }
+
+    fn put_batch(&self, entries: &[Entry]) -> Result<()> {
+        let bytes = |entry: &Entry| (entry.key.len() + entry.value.len()) as u64;
+        self.write(entries.iter().map(bytes).sum(), |table| {
+            for entry in entries {
+                let (key, value) = (entry.key.as_slice(), entry.value.as_slice());
+                table.insert(key, value).map_err(failed)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn delete(&self, key: &[u8]) -> Result<()> {
+        self.write(key.len() as u64, |table| {
+            table.remove(key).map_err(failed)?;
+            Ok(())
+        })
+    }
+
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        get(&self.table()?, key, value)
+    }
+
+    fn multi_get(&self, keys: &[Vec<u8>], answers: &mut [Answer]) -> Result<()> {
+        let table = self.table()?;
+        for (key, answer) in keys.iter().zip(answers) {
+            answer.is_found = get(&table, key, &mut answer.value)?;
+        }
+        Ok(())
+    }
+
+    fn scan(&self) -> Result<RedbScan> {
+        Ok(RedbScan {
+            table: self.table()?,
+            range: None,
+            entry: None,
+            is_backward: false,
+        })
+    }
+
+    /// Makes everything durable; there is no background work.
+    fn settle(&self) -> Result<()> {
+        self.write(u64::MAX, |_| Ok(()))
+    }
+
+    fn counters(&self) -> Result<Counters> {
+        let io = ProcessIo::now()?;
+        Ok(Counters {
+            written_bytes: io.written_bytes,
+            read_bytes: io.read_bytes,
+            ..Counters::default()
+        })
+    }
+
+    fn levels(&self) -> Result<Vec<LevelShape>> {
+        Ok(Vec::new())
+    }
+
+    fn settings(&self) -> Told {
+        self.settings.clone()
+    }
+
+    fn close(self) -> Result<()> {
+        self.database.close().map_err(failed)
+    }
+}
+
+type Guard = AccessGuard<'static, &'static [u8]>;
+
+/// A range of redb's as a scan; each seek opens a new one, since they cannot be moved, and so does the
+/// first step back.
+pub(crate) struct RedbScan {
+    table: Reader,
+    range: Option<Range<'static, &'static [u8], &'static [u8]>>,
+    entry: Option<(Guard, Guard)>,
+    /// The range ends before the entry, and is taken from its end.
+    is_backward: bool,
+}
+
+impl RedbScan {
+    fn land(&mut self, next: Option<redb::Result<(Guard, Guard)>>) -> Result<bool> {
+        self.entry = next.transpose().map_err(failed)?;
+        Ok(self.entry.is_some())
+    }
+}
+
+impl Scan for RedbScan {
+    fn seek(&mut self, key: &[u8]) -> Result<bool> {
+        self.range = Some(self.table.range(key..).map_err(failed)?);
+        self.is_backward = false;
+        self.next()
+    }
+
+    fn next(&mut self) -> Result<bool> {
+        let next = self.range.as_mut().and_then(Iterator::next);
+        self.land(next)
+    }
+
+    fn prev(&mut self) -> Result<bool> {
+        if !self.is_backward {
+            self.range = Some(self.table.range(..self.key()).map_err(failed)?);
+            self.is_backward = true;
+        }
+        let next = self.range.as_mut();
+        let next = next.and_then(DoubleEndedIterator::next_back);
+        self.land(next)
+    }
+
+    fn seek_to_last(&mut self) -> Result<bool> {
+        self.range = Some(self.table.range::<&[u8]>(..).map_err(failed)?);
+        self.is_backward = true;
+        self.prev()
+    }
+
+    fn key(&self) -> &[u8] {
+        self.entry
+            .as_ref()
+            .map(|(key, _)| key.value())
+            .unwrap_or_default()
+    }
+
+    fn value(&self) -> Result<&[u8]> {
+        Ok(self
+            .entry
+            .as_ref()
+            .map(|(_, value)| value.value())
+            .unwrap_or_default())
+    }
+}
+
+fn failed(error: impl Into<redb::Error>) -> Error {
+    Error::new(ErrorKind::Io, format!("redb: {}", error.into()))
+}
