@@ -326,7 +326,7 @@ fn mostly_large() {
 fn what_cannot_be_simulated_is_refused() {
     for (arguments, says) in [
         (&["--bytes", "many"][..], "expected a number of bytes"),
-        (&["--bytes", "0"], "expected a number of bytes"),
+        (&["--bytes", "0"], "less than one entry"),
         (&["--bytes", "10"], "less than one entry"),
         (&[], "--bytes"),
         (

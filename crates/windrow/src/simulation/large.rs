@@ -106,7 +106,8 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Estimate> {
 fn with_beginning(load: &Load, samples: Vec<Sample>) -> crate::Result<Vec<Sample>> {
     let per_flush = load.options.memtable_bytes as f64 / logical_bytes(load);
     let most = whole(per_flush * load.flushes_max as f64);
-    let Some(end) = samples.iter().rposition(|sample| sample.writes <= most) else {
+    let is_early = |sample: &Sample| (1..=most).contains(&sample.writes);
+    let Some(end) = samples.iter().rposition(is_early) else {
         return Ok(samples);
     };
     let then = samples[end].clone();
@@ -344,7 +345,7 @@ fn window(load: &Load, phase: &Phase, first: usize) -> crate::Result<Window> {
     let counts = capacities(&options, kept)[(first + 2).min(kept)];
     let steady = whole(counts as f64 * FILLINGS / logical_bytes(load)).max(1);
     let (from, writes) = if kept == level_count && phase.to < steady {
-        (phase.from, phase.to)
+        (phase.from, phase.to.max(1))
     } else {
         (steady / 2, steady)
     };
