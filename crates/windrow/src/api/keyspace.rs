@@ -12,7 +12,7 @@ use crate::read::visible::KeyRange;
 
 /// A named, ordered map from keys to values.
 ///
-/// Keys are 1 byte to 64 KiB, values up to 16 MiB; the order is bytewise. A keyspace dereferences
+/// Keys are 1 byte to 64 KiB, values up to 1 GiB; the order is bytewise. A keyspace dereferences
 /// to a [`View`] of its newest state, which has all the reading verbs. Cloning is cheap; any number
 /// of threads may read and write at once.
 #[derive(Clone)]
