@@ -105,3 +105,32 @@ fn a_wrong_request_is_refused_before_anything_runs() {
     }
     assert_eq!(bench(&["--help"]).status.code(), Some(0));
 }
+
+/// The shapes do not hold at this scale; but each is judged, from figures that are there.
+#[test]
+fn every_experiment_is_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("papers.html");
+    let page = page.to_str().unwrap();
+    let output = bench(&[
+        "paper", "all", "--scale", "0.001", "--json", "--output", page,
+    ]);
+    assert!(output.status.code().unwrap() <= 1, "{output:?}");
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let experiments: Vec<serde_json::Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(experiments.len(), 27);
+    let page = fs::read_to_string(page).unwrap();
+    for experiment in experiments {
+        let id = experiment["id"].as_str().unwrap();
+        assert!(!experiment["checks"].as_array().unwrap().is_empty(), "{id}");
+        assert!(
+            !experiment["table"]["rows"].as_array().unwrap().is_empty(),
+            "{id}"
+        );
+        assert!(!experiment.to_string().contains("NaN"), "{experiment}");
+        assert!(page.contains(id), "{id}");
+    }
+}

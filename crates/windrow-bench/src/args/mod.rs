@@ -109,6 +109,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_budget: Option<u64>,
 
+    /// Windrow's threads for flushes and merges
+    #[arg(long, aliases = ["max-background-jobs", "max_background_jobs"], value_name = "N")]
+    pub background_threads: Option<usize>,
+
     /// Compression of data blocks
     #[arg(long, aliases = ["compression-type", "compression_type"], value_enum, default_value_t = CompressionArg::None)]
     pub compression: CompressionArg,
@@ -226,6 +230,7 @@ impl BenchArgs {
             policy: PolicyArgs::default(),
             cache_bytes: None,
             memory_budget: None,
+            background_threads: None,
             compression: CompressionArg::None,
             block_source: None,
             sync: false,
@@ -336,6 +341,7 @@ impl BenchArgs {
             self.block_source.map(BlockSource::from),
         );
         // A memtable takes at most an eighth.
+        set(&mut options.background_threads, self.background_threads);
         options.memory_budget = self.memory_budget.unwrap_or_else(|| {
             let wanted = (options.keyspace.memtable_bytes as u64).saturating_mul(8);
             options.memory_budget.max(wanted)
