@@ -133,3 +133,16 @@ fn anchors_are_made_as_on_the_web() {
     let expected = ["a-log-chunks", "sync--more"];
     assert_eq!(found, expected.map(str::to_owned).into());
 }
+
+/// `cargo run`, as the README has it, must know what to run.
+#[test]
+fn one_program_is_run_by_default() {
+    let manifests = crate::tree::files().into_iter().filter(|file| {
+        file.path.ends_with("Cargo.toml")
+            && file
+                .text()
+                .is_some_and(|text| text.lines().any(|line| line.starts_with("default-run")))
+    });
+    let paths: Vec<String> = manifests.map(|file| file.path).collect();
+    assert_eq!(paths, ["crates/windrow-cli/Cargo.toml"]);
+}
