@@ -137,7 +137,7 @@ fn anchors_are_made_as_on_the_web() {
 /// `cargo run`, as the README has it, must know what to run.
 #[test]
 fn one_program_is_run_by_default() {
-    let manifests = crate::tree::files().into_iter().filter(|file| {
+    let manifests = files().into_iter().filter(|file| {
         file.path.ends_with("Cargo.toml")
             && file
                 .text()
