@@ -1,6 +1,6 @@
 //! The papers' experiments at a scale that a small machine can do, and a verdict on the shape of each.
 //!
-//! A [`Plan`] says which runs it needs and judges what came of them. Runs are shared: what two
+//! A plan says which runs it needs and judges what came of them. Runs are shared: what two
 //! experiments ask for is run once. Sizes of memtables, files and level 1 are scaled with the data, so
 //! that a tree has the shape that it has in the paper. Verdicts rest on counts (blocks, bytes, levels)
 //! wherever the paper's statement allows it; times are shown beside them.
