@@ -105,7 +105,8 @@ pub struct GarneringRow {
 /// Runs the study; `each` gets every tree as soon as it is done.
 ///
 /// # Errors
-/// As [`run`]; `Corruption` where two trees read different data under the one seed.
+/// As [`run_watched`](crate::run_watched); `Corruption` where two trees read different data under the
+/// one seed.
 pub fn garnering(
     args: &GarneringArgs,
     mut each: impl FnMut(&GarneringRow) -> Result<()>,

@@ -4,15 +4,16 @@
 //! reason, 2 the environment failed, 3 what was read is not what was written.
 
 use std::io::{self, IsTerminal, Write};
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use windrow::{Error, ErrorKind, Result};
+use windrow::{ErrorKind, Result};
 use windrow_bench::experiment::Verdict;
 use windrow_bench::html::{ReportArgs, report};
 use windrow_bench::paper::{PaperArgs, Progress, paper};
-use windrow_bench::{BenchArgs, Report, WindrowEngine, header, row};
+use windrow_bench::{
+    BenchArgs, Report, WindrowEngine, header, lines, print, print_object, run_watched,
+};
 
 /// Loads that measure Windrow
 #[derive(Debug, Parser)]
@@ -74,16 +75,16 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &BenchArgs, json: bool) -> Result<ExitCode> {
-    if !json {
-        print(&header())?;
-    }
+    let mut heading = Some(header());
     let open = |folder: &_| WindrowEngine::open(folder, args);
-    windrow_bench::run::<WindrowEngine>(args, open, |report| {
+    run_watched::<WindrowEngine>(args, open, &*args.progress(), |report| {
         if json {
-            print_object(report)
-        } else {
-            print(&row(report))
+            return print_object(report);
         }
+        if let Some(heading) = heading.take() {
+            print(&heading)?;
+        }
+        print(&lines(report, args))
     })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -137,21 +138,4 @@ impl Progress for Told {
             ));
         }
     }
-}
-
-fn print_object(object: &impl serde::Serialize) -> Result<()> {
-    let text = serde_json::to_string(object);
-    print(&text.map_err(|error| print_failed(error.into()))?)
-}
-
-/// Prints a line at once.
-fn print(line: &str) -> Result<()> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}")
-        .and_then(|()| stdout.flush())
-        .map_err(print_failed)
-}
-
-fn print_failed(error: io::Error) -> Error {
-    Error::io("write to", Path::new("standard output"), error)
 }

@@ -1,7 +1,11 @@
 //! Who waits for a load hears how far it is.
 
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::BenchArgs;
 
 /// Hears a few times a second how far a load is, from a thread that does nothing else.
 pub trait Progress: Sync {
@@ -34,9 +38,21 @@ pub struct Moment<'a> {
     pub settling: bool,
 }
 
+impl BenchArgs {
+    /// Who hears of the loads: standard error gets lines where they are asked for, and otherwise a bar
+    /// where it is a terminal.
+    pub fn progress(&self) -> Box<dyn Progress> {
+        match self.stats_interval_seconds {
+            Some(seconds) => Box::new(IntervalLines::new(seconds)),
+            None if io::stderr().is_terminal() => Box::new(LoadBar::new()),
+            None => Box::new(Unseen),
+        }
+    }
+}
+
 /// Nobody looks.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unseen;
+pub(crate) struct Unseen;
 
 impl Progress for Unseen {
     fn show(&self, _moment: &Moment<'_>) {}
@@ -48,7 +64,7 @@ impl Progress for Unseen {
 
 /// Writes a line to standard error at a steady interval, as `db_bench` does.
 #[derive(Debug)]
-pub struct IntervalLines {
+struct IntervalLines {
     seconds: f64,
     /// Of the line before: microseconds since the load began.
     micros: AtomicU64,
@@ -58,7 +74,7 @@ pub struct IntervalLines {
 
 impl IntervalLines {
     /// A line about every so many seconds.
-    pub fn new(seconds: f64) -> Self {
+    fn new(seconds: f64) -> Self {
         Self {
             seconds,
             micros: AtomicU64::new(0),
@@ -107,6 +123,64 @@ impl Progress for IntervalLines {
     }
 }
 
+/// One line on a terminal for the load that goes on: its share of operations or of time.
+#[derive(Debug)]
+struct LoadBar(ProgressBar);
+
+impl LoadBar {
+    /// Parts of the whole that the bar tells apart.
+    const PARTS: u64 = 1000;
+
+    /// Shown as soon as a load begins.
+    fn new() -> Self {
+        let template = "{prefix:>22} [{bar:40}] {msg}";
+        let style = ProgressStyle::with_template(template);
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        Self(ProgressBar::new(Self::PARTS).with_style(style.progress_chars("=> ")))
+    }
+}
+
+impl Progress for LoadBar {
+    fn show(&self, moment: &Moment<'_>) {
+        let (share, message) = told(moment);
+        self.0.set_prefix(moment.load.to_owned());
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a share is between 0 and 1"
+        )]
+        self.0.set_position((share * Self::PARTS as f64) as u64);
+        self.0.set_message(message);
+    }
+
+    fn end(&self) {
+        // The table's line comes next.
+        self.0.finish_and_clear();
+        self.0.reset();
+    }
+
+    fn is_shown(&self) -> bool {
+        !self.0.is_hidden()
+    }
+}
+
+/// How much of a load is done, and what is said beside the bar.
+fn told(moment: &Moment<'_>) -> (f64, String) {
+    let by_count = moment
+        .total
+        .map_or(0.0, |total| moment.ops as f64 / total.max(1) as f64);
+    let by_clock = moment
+        .duration
+        .map_or(0.0, |duration| moment.seconds / duration);
+    let rate = moment.ops as f64 / moment.seconds.max(1e-9);
+    let message = if moment.settling {
+        format!("{} operations, settling for background work", moment.ops)
+    } else {
+        format!("{} operations, {rate:.0}/s", moment.ops)
+    };
+    (by_count.max(by_clock).clamp(0.0, 1.0), message)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -136,5 +210,24 @@ mod tests {
         );
         lines.end();
         assert!(lines.line(&moment(2.0, 10)).is_some());
+    }
+
+    #[test]
+    fn a_load_is_as_far_as_its_nearer_end() {
+        let moment = |ops, total, seconds, duration| Moment {
+            load: "readrandom",
+            ops,
+            total,
+            seconds,
+            duration,
+            settling: false,
+        };
+        let share = |moment| told(&moment).0;
+        assert!((share(moment(50, Some(200), 1.0, None)) - 0.25).abs() < 1e-9);
+        assert!((share(moment(50, None, 1.0, Some(2.0))) - 0.5).abs() < 1e-9);
+        assert!((share(moment(190, Some(200), 1.0, Some(2.0))) - 0.95).abs() < 1e-9);
+        assert!((share(moment(500, Some(200), 1.0, None)) - 1.0).abs() < 1e-9);
+        assert!(share(moment(5, None, 1.0, None)).abs() < 1e-9);
+        assert!(told(&moment(50, None, 2.0, None)).1.contains("25/s"));
     }
 }

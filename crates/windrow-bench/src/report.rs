@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CurvePoint, LevelShape, MergeShape, OperationReport, Percentiles, SeriesPoint, StallShape,
-    TrafficShape, ValuesApart,
+    BenchArgs, CurvePoint, LevelShape, MergeShape, OperationReport, Percentiles, SeriesPoint,
+    StallShape, TrafficShape, ValuesApart,
 };
 
 /// The result of one load.
@@ -102,7 +102,7 @@ pub struct Report {
     pub series: Vec<SeriesPoint>,
 }
 
-/// The heading over [`row`]s.
+/// The heading over the [`lines`] of reports.
 pub fn header() -> String {
     format!(
         "{:<22} {:>11} {:>11} {:>11} {:>8} {} {:>11} {:>8} {:>6} {:>9} {:>7} {:>9}  {}",
@@ -124,7 +124,7 @@ pub fn header() -> String {
 
 /// The lines of the table for people: one for the load, and one for each kind of operation where
 /// there are several.
-pub fn row(report: &Report) -> String {
+pub(crate) fn row(report: &Report) -> String {
     let levels: Vec<String> = report
         .levels
         .iter()
@@ -204,8 +204,17 @@ pub fn row(report: &Report) -> String {
     lines.join("\n")
 }
 
+/// The report for people, as `args` ask for it: its row, and how its latencies are distributed.
+pub fn lines(report: &Report, args: &BenchArgs) -> String {
+    if args.histogram {
+        format!("{}\n{}", row(report), histogram(report))
+    } else {
+        row(report)
+    }
+}
+
 /// The distribution of the latencies for people: a line for each point of the curve.
-pub fn histogram(report: &Report) -> String {
+pub(crate) fn histogram(report: &Report) -> String {
     let line =
         |point: &CurvePoint| format!("  {:>11.5} % {:>12.3} us", point.quantile * 100.0, point.us);
     let lines: Vec<String> = report.latency_curve.iter().map(line).collect();

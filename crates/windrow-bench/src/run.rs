@@ -8,15 +8,14 @@ use windrow::{Error, Result};
 use crate::contents::Contents;
 use crate::data::mix;
 use crate::job::Job;
-use crate::{BenchArgs, Engine, Load, Progress, Report, Scan, Unseen};
+use crate::progress::Unseen;
+use crate::{BenchArgs, Engine, Load, Progress, Report, Scan};
 
-/// Runs the loads of `args` on engine `E`, whose store `open` opens or creates in a folder; `each`
-/// gets every report as soon as it is there.
+/// As [`run_watched`], and nobody hears how far a load is.
 ///
 /// # Errors
-/// What the engine reports; `InvalidArgument` for arguments that contradict each other;
-/// `Corruption` for a read that returned what it must not.
-pub fn run<E: Engine>(
+/// As [`run_watched`].
+pub(crate) fn run<E: Engine>(
     args: &BenchArgs,
     open: impl Fn(&Path) -> Result<E>,
     each: impl FnMut(&Report) -> Result<()>,
@@ -24,10 +23,12 @@ pub fn run<E: Engine>(
     run_watched(args, open, &Unseen, each)
 }
 
-/// As [`run`]; `progress` hears how far each load is.
+/// Runs the loads of `args` on engine `E`, whose store `open` opens or creates in a folder; `each`
+/// gets every report as soon as it is there, and `progress` hears how far each load is.
 ///
 /// # Errors
-/// As [`run`].
+/// What the engine reports; `InvalidArgument` for arguments that contradict each other;
+/// `Corruption` for a read that returned what it must not.
 pub fn run_watched<E: Engine>(
     args: &BenchArgs,
     open: impl Fn(&Path) -> Result<E>,

@@ -11,9 +11,10 @@ use clap::{Parser, ValueEnum};
 use windrow::{ErrorKind, Result, limits};
 
 use crate::pace::Rate;
+use crate::report::row;
 use crate::{
     BenchArgs, DataSet, GarneringArgs, Load, MergeShape, Mix, Operation, Report, ValueSizes,
-    WindrowEngine, garnering, garnering_header, parse_bytes, row, run,
+    WindrowEngine, garnering, garnering_header, parse_bytes, run,
 };
 
 #[derive(Parser)]

@@ -747,6 +747,20 @@ fn a_fill_removes_nothing_but_a_store() {
 }
 
 #[test]
+fn a_bench_tells_how_far_it_is_and_how_latencies_lie_where_asked() {
+    let folder = TempDir::new().unwrap();
+    let plain = ["bench", "fillseq", "--num", "100"];
+    let output = windrow(&folder, &plain);
+    assert!(!done(&output).contains("100.00000 %"));
+    assert_eq!(problem(&output), "");
+    // Any load takes longer than this interval.
+    let asked = ["--histogram", "--stats-interval-seconds", "0.000001"];
+    let output = windrow(&folder, &[&plain[..], &asked].concat());
+    assert!(done(&output).contains("100.00000 %"));
+    assert!(problem(&output).starts_with("fillseq: "), "{output:?}");
+}
+
+#[test]
 fn damage_ends_with_three_and_names_the_file() {
     let folder = TempDir::new().unwrap();
     done(&windrow(&folder, &["put", "db", "a", "1"]));

@@ -33,10 +33,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use windrow::{Error, Result};
+use windrow::Result;
 use windrow_bench::{
-    BenchArgs, Engine, IntervalLines, Progress, Report, Unseen, WindrowEngine, header, histogram,
-    parse_bytes, row, run_watched,
+    BenchArgs, Engine, Report, WindrowEngine, header, lines, parse_bytes, print, print_object,
+    run_watched,
 };
 
 use crate::compare::CompareArgs;
@@ -153,19 +153,14 @@ fn run(args: &RunArgs) -> Result<()> {
     let mut is_first = true;
     measure(args.engine, args.min_blob_bytes, &args.bench, |report| {
         if args.json {
-            let text = serde_json::to_string(report);
-            return print(&text.map_err(|error| print_failed(error.into()))?);
+            return print_object(report);
         }
         if is_first {
             print(&settings_text(report))?;
             print(&header())?;
             is_first = false;
         }
-        print(&row(report))?;
-        if args.bench.histogram {
-            print(&histogram(report))?;
-        }
-        Ok(())
+        print(&lines(report, &args.bench))
     })
 }
 
@@ -190,11 +185,7 @@ fn measure(
     args: &BenchArgs,
     show: impl FnMut(&Report) -> Result<()>,
 ) -> Result<()> {
-    let lines = args.stats_interval_seconds.map(IntervalLines::new);
-    let progress: &dyn Progress = match &lines {
-        Some(lines) => lines,
-        None => &Unseen,
-    };
+    let progress = &*args.progress();
     match engine {
         EngineName::Windrow => {
             let open = |folder: &Path| WindrowEngine::open(folder, args);
@@ -274,18 +265,6 @@ fn tell_needs() -> Result<()> {
         print(&advice)?;
     }
     Ok(())
-}
-
-/// Prints a line at once.
-fn print(line: &str) -> Result<()> {
-    let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{line}")
-        .and_then(|()| stdout.flush())
-        .map_err(print_failed)
-}
-
-fn print_failed(error: io::Error) -> Error {
-    Error::io("write to", Path::new("standard output"), error)
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use clap::ValueEnum;
 use windrow::ErrorKind;
 
 use super::{args, reports, try_reports};
-use crate::{Load, Operation, Report, header, histogram, row};
+use crate::report::{histogram, row};
+use crate::{Load, Operation, Report, header};
 
 #[test]
 fn every_load_runs_and_counts() {

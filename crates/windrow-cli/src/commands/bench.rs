@@ -3,13 +3,12 @@
 use clap::{Args, Subcommand};
 use windrow::Result;
 use windrow_bench::{
-    BenchArgs, GarneringArgs, IntervalLines, Progress, Unseen, WindrowEngine, garnering,
-    garnering_header, header, histogram, row, run_watched,
+    BenchArgs, GarneringArgs, WindrowEngine, garnering, garnering_header, header, lines,
+    run_watched,
 };
 
 use crate::outcome::Outcome;
 use crate::output::Output;
-use crate::progress::LoadBar;
 
 /// Loads, or a study that chooses its own.
 #[derive(Debug, Clone, Args)]
@@ -43,22 +42,12 @@ pub(crate) fn run(command: &BenchCommand, output: &mut Output) -> Result<Outcome
 fn loads(args: &BenchArgs, output: &mut Output) -> Result<Outcome> {
     let mut heading = Some(header());
     let open = |folder: &_| WindrowEngine::open(folder, args);
-    let bar = LoadBar::new();
-    let lines = args.stats_interval_seconds.map(IntervalLines::new);
-    let progress: &dyn Progress = match &lines {
-        Some(lines) => lines,
-        None if bar.is_shown() => &bar,
-        None => &Unseen,
-    };
-    run_watched::<WindrowEngine>(args, open, progress, |report| {
+    run_watched::<WindrowEngine>(args, open, &*args.progress(), |report| {
         if let Some(heading) = heading.take() {
             output.line(heading)?;
         }
         output.object(report)?;
-        output.line(row(report))?;
-        if args.histogram {
-            output.line(histogram(report))?;
-        }
+        output.line(lines(report, args))?;
         output.flush()
     })?;
     Ok(Outcome::Done)

@@ -12,12 +12,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::Report;
 use windrow_bench::campaign::{Campaign, Header, Order, Run};
+use windrow_bench::{Report, print};
 
 use self::comparison::Comparison;
 use self::suite::{Group, Suite};
-use crate::{EngineName, RunArgs, print};
+use crate::{EngineName, RunArgs};
 
 /// Times that every engine runs, where nobody says.
 const ROUNDS: u32 = 3;

@@ -1,0 +1,55 @@
+//! The program `windrow-bench`: a run prints what its arguments ask for, on the output where it belongs.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
+use std::process::{Command, Output};
+
+/// Runs two loads of 100 operations, and `arguments` with them.
+fn run(arguments: &[&str]) -> Output {
+    let output = Command::new(env!("CARGO_BIN_EXE_windrow-bench"))
+        .args(["run", "fillseq,readseq", "--num", "100"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    output
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn a_run_is_a_table_and_nothing_beside_it() {
+    let output = run(&[]);
+    let table = text(output.stdout);
+    let names: Vec<&str> = table
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| ["fillseq", "readseq"].contains(name))
+        .collect();
+    assert_eq!(names, ["fillseq", "readseq"], "{table}");
+    assert!(!table.contains('%'), "{table}");
+    // Standard error is no terminal here.
+    assert_eq!(text(output.stderr), "");
+}
+
+#[test]
+fn histograms_stand_below_the_line_of_each_load() {
+    let table = text(run(&["--histogram"]).stdout);
+    let last_points = table.matches("  100.00000 %").count();
+    assert_eq!(last_points, 2, "{table}");
+}
+
+#[test]
+fn lines_at_an_interval_go_to_standard_error() {
+    // Any load takes longer than this.
+    let output = run(&["--json", "--stats-interval-seconds", "0.000001"]);
+    let said = text(output.stderr);
+    for load in ["fillseq: ", "readseq: "] {
+        assert!(said.lines().any(|line| line.starts_with(load)), "{said}");
+    }
+    let reports = text(output.stdout);
+    assert_eq!(reports.lines().count(), 2, "{reports}");
+    assert!(reports.lines().all(|line| line.starts_with('{')));
+}
