@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use windrow::{Error, ErrorKind, Result};
 
+use crate::process::ProcessIo;
+
 /// An ordered key-value store under measurement. Every call may come from several threads.
 pub trait Engine: Sync + Sized {
     /// Name in reports, and of the folder below the bench's own.
@@ -189,6 +191,21 @@ pub struct Counters {
     pub stalls: Option<u64>,
     /// Seconds of these delays.
     pub stall_seconds: f64,
+}
+
+impl Counters {
+    /// What the system has counted for this process, for engines that do not tell.
+    ///
+    /// # Errors
+    /// `Io` where the system does not tell.
+    pub fn of_process() -> Result<Self> {
+        let io = ProcessIo::now()?;
+        Ok(Self {
+            written_bytes: io.written_bytes,
+            read_bytes: io.read_bytes,
+            ..Self::default()
+        })
+    }
 }
 
 /// Writes that had to wait for one cause.

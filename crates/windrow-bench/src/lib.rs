@@ -63,7 +63,7 @@ pub use garnering::{GarneringArgs, GarneringRow, garnering, garnering_header};
 pub use load::Load;
 pub(crate) use mixgraph::Mixture;
 pub use output::{print, print_object};
-pub use process::{ProcessIo, wait_until_quiet};
+pub use process::wait_until_quiet;
 pub use progress::{Moment, Progress};
 pub use report::{Report, header, lines};
 pub(crate) use run::run;

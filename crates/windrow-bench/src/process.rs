@@ -10,11 +10,11 @@ use windrow::{Error, ErrorKind, Result};
 
 /// Bytes that went through read and write calls of this process, page cache or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProcessIo {
+pub(crate) struct ProcessIo {
     /// Bytes read. Pages of mapped files are not among them.
-    pub read_bytes: u64,
+    pub(crate) read_bytes: u64,
     /// Bytes written.
-    pub written_bytes: u64,
+    pub(crate) written_bytes: u64,
 }
 
 impl ProcessIo {
@@ -22,7 +22,7 @@ impl ProcessIo {
     ///
     /// # Errors
     /// `Io` where the system does not tell.
-    pub fn now() -> Result<Self> {
+    pub(crate) fn now() -> Result<Self> {
         let path = Path::new("/proc/self/io");
         let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
         let field = |name| {
@@ -47,7 +47,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// have been so, which is what finding it out took.
 ///
 /// # Errors
-/// As [`ProcessIo::now`].
+/// `Io` where the system does not tell.
 pub fn wait_until_quiet(is_idle: impl Fn() -> bool) -> Result<Duration> {
     let mut before = ProcessIo::now()?.written_bytes;
     let mut quiet_since = Instant::now();

@@ -15,9 +15,7 @@ use fjall::{
     KvSeparationOptions, PersistMode,
 };
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::{
-    BenchArgs, Counters, Engine, Entry, LevelShape, ProcessIo, Scan, wait_until_quiet,
-};
+use windrow_bench::{BenchArgs, Counters, Engine, Entry, LevelShape, Scan, wait_until_quiet};
 
 use crate::idled::Idled;
 use crate::settings::{BLOCK_BYTES, Settings, Told, told};
@@ -195,12 +193,7 @@ impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
     }
 
     fn counters(&self) -> Result<Counters> {
-        let io = ProcessIo::now()?;
-        Ok(Counters {
-            written_bytes: io.written_bytes,
-            read_bytes: io.read_bytes,
-            ..Counters::default()
-        })
+        Counters::of_process()
     }
 
     fn levels(&self) -> Result<Vec<LevelShape>> {

@@ -14,7 +14,7 @@ use redb::{
     WriteTransaction,
 };
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, ProcessIo, Scan};
+use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, Scan};
 
 use crate::settings::{Settings, Told, told};
 
@@ -167,12 +167,7 @@ impl Engine for Redb {
     }
 
     fn counters(&self) -> Result<Counters> {
-        let io = ProcessIo::now()?;
-        Ok(Counters {
-            written_bytes: io.written_bytes,
-            read_bytes: io.read_bytes,
-            ..Counters::default()
-        })
+        Counters::of_process()
     }
 
     fn levels(&self) -> Result<Vec<LevelShape>> {

@@ -17,7 +17,7 @@ use std::path::Path;
 
 use rocksdb::{DB, DBRawIterator, Options, WaitForCompactOptions, WriteBatch, WriteOptions};
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, ProcessIo, Scan};
+use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, Scan};
 
 use crate::settings::{BLOCK_BYTES, Settings, Told, told};
 
@@ -212,12 +212,7 @@ impl<K: Kind> Engine for RocksDb<K> {
     }
 
     fn counters(&self) -> Result<Counters> {
-        let io = ProcessIo::now()?;
-        Ok(Counters {
-            written_bytes: io.written_bytes,
-            read_bytes: io.read_bytes,
-            ..Counters::default()
-        })
+        Counters::of_process()
     }
 
     fn levels(&self) -> Result<Vec<LevelShape>> {

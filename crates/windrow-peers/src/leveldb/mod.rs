@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use windrow::Result;
-use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, ProcessIo, Scan, wait_until_quiet};
+use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, Scan, wait_until_quiet};
 
 use self::ffi::{Database, Iterator};
 use crate::idled::Idled;
@@ -92,12 +92,7 @@ impl Engine for LevelDb {
     }
 
     fn counters(&self) -> Result<Counters> {
-        let io = ProcessIo::now()?;
-        Ok(Counters {
-            written_bytes: io.written_bytes,
-            read_bytes: io.read_bytes,
-            ..Counters::default()
-        })
+        Counters::of_process()
     }
 
     fn levels(&self) -> Result<Vec<LevelShape>> {

@@ -12,7 +12,7 @@ mod store;
 use std::path::Path;
 
 use windrow::{Error, Result};
-use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, Mix, ProcessIo};
+use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, Mix};
 
 pub(crate) use self::store::Position;
 use self::store::Store;
@@ -105,12 +105,7 @@ impl Engine for Lmdb {
     }
 
     fn counters(&self) -> Result<Counters> {
-        let io = ProcessIo::now()?;
-        Ok(Counters {
-            written_bytes: io.written_bytes,
-            read_bytes: io.read_bytes,
-            ..Counters::default()
-        })
+        Counters::of_process()
     }
 
     fn levels(&self) -> Result<Vec<LevelShape>> {
