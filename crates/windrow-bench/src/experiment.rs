@@ -56,7 +56,8 @@ impl Check {
         }
     }
 
-    /// Says why it differs here, which counts only where it does.
+    /// Says why it differs here, which counts only where it does. For what was measured and found to
+    /// differ: an explanation in advance would leave no room for [`Verdict::Differs`].
     pub(crate) fn or_since(mut self, explanation: &str) -> Self {
         if !self.holds {
             self.explanation = Some(explanation.to_owned());

@@ -386,11 +386,12 @@ fn judge_sweep(scale: Scale, results: Results<'_>) -> Result<Findings> {
         checks.push(Check::new(
             &format!("T = {ratio}: the lower c, the fewer blocks per seek and per get"),
             "monotone",
-            format!("seeks {}; gets {}", list(seeks.iter().copied()), list(gets.iter().copied())),
+            format!(
+                "seeks {}; gets {}",
+                list(seeks.iter().copied()),
+                list(gets.iter().copied())
+            ),
             falls(&seeks, 0.05) && falls(&gets, 0.05) && seeks[SWEEP.len() - 1] < seeks[0],
-        ).or_since(
-            "where the last level has just come into being, half of the data lies above it, and a get \
-             looks there first",
         ));
         checks.push(Check::new(
             &format!("T = {ratio}: writing costs more at the lowest c"),
@@ -407,10 +408,12 @@ fn judge_sweep(scale: Scale, results: Results<'_>) -> Result<Findings> {
     checks.push(Check::new(
         "the higher T, the fewer blocks",
         "fewer levels, better reads",
-        format!("T = 3: {}; T = 5: {}", list(by_ratio[0].iter().copied()), list(by_ratio[1].iter().copied())),
+        format!(
+            "T = 3: {}; T = 5: {}",
+            list(by_ratio[0].iter().copied()),
+            list(by_ratio[1].iter().copied())
+        ),
         higher,
-    ).or_since(
-        "with few levels both trees have as many, and then it counts how full the last of them is",
     ));
     let series = RATIOS.iter().zip(&by_ratio).map(|(ratio, blocks)| {
         let points = SWEEP.iter().zip(blocks).map(|(&c, &blocks)| [c, blocks]);
@@ -655,7 +658,7 @@ fn judge_growth(scale: Scale, results: Results<'_>) -> Result<Findings> {
             "filters close the gap",
             "the gap closes with filters",
             of(filtered),
-            (mean(filtered) - 1.0).abs() < (mean(gets) - 1.0).abs() || mean(filtered) < 1.0,
+            (mean(filtered) - 1.0).abs() < (mean(gets) - 1.0).abs(),
         ),
         Check::new("seeks with 10 steps cost less", "up to 42 % less, at 30 GB", of(seeks), mean(seeks) < 1.0),
     ];
