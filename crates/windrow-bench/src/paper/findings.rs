@@ -36,9 +36,10 @@ impl Findings {
     }
 }
 
-/// A figure with about three digits.
+/// A figure with about three digits; "none" for a ratio to nothing.
 pub(crate) fn short(figure: f64) -> String {
     match figure.abs() {
+        size if !size.is_finite() => "none".to_owned(),
         0.0 => "0".to_owned(),
         size if size >= 100.0 => format!("{figure:.0}"),
         size if size >= 10.0 => format!("{figure:.1}"),

@@ -231,6 +231,8 @@ fn every_read_of_indexes_is_checked() {
             "readhot --num 1000" => {
                 "fillseq,deleteseq,readhot --num 1000 --deletes 5 --reads 300".to_owned()
             }
+            // So long that the thread which scans comes to its second step.
+            "readwhilescanning" => read(load).replace("--reads 300", "--reads 30000"),
             _ => read(load),
         };
         Liar::run(Lie::None, &line).unwrap();

@@ -2,12 +2,11 @@
 
 #![cfg(not(any(loom, shuttle)))]
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::output::{IoClass, JobContext, Output, Wanted, Written};
-use super::values::{InRuns, Values};
+use super::values::{InRuns, MovingOn, Values};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
@@ -281,7 +280,7 @@ fn a_merge_in_place_brings_every_value_back() {
     let values = Values::merged(
         value_files(&flushed),
         windows(&context),
-        InRuns::Stay(BTreeSet::new()),
+        InRuns::Stay(MovingOn::default()),
         options(),
     );
     let (copied, bytes_read) = write(&context, &stored, values).unwrap();
@@ -300,7 +299,11 @@ fn a_merge_gathers_what_is_left_in_sparse_files() {
     let stored = read(&context, &flushed.tables[0]);
     let (one, other) = (flushed.runs[1].number, flushed.runs[3].number);
     let sparse = [one, other].into();
-    let values = Values::merged(files, windows(&context), InRuns::Stay(sparse), options());
+    let moving_on = InRuns::Stay(MovingOn {
+        files: sparse,
+        run_file_bytes: 16 << 10,
+    });
+    let values = Values::merged(files, windows(&context), moving_on, options());
     let (merged, bytes_read) = write(&context, &stored, values).unwrap();
     let moved = flushed.runs[1].length + flushed.runs[3].length;
     assert_eq!(bytes_read, moved);

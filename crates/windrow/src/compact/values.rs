@@ -4,8 +4,8 @@
 //! order of their keys, each freed on its own (PX-M4; sorted at the flush, facts D5); for measurements
 //! in the order in which they were written, ahead of the entries (PX-E7). A merge into a
 //! level where values are in place reads them back, each file from front to back through a window
-//! (PX-M6); any other merge copies pointers, and writes values anew only where the file that they
-//! are in holds little else. Pointers into value logs that were collected are written as they lead now.
+//! (PX-M6); any other merge copies pointers, and writes values anew only from the files that the policy
+//! says move on. Pointers into value logs that were collected are written as they lead now.
 //!
 //! Invariants:
 //! - I1: A value is never separated again once it is in place.
@@ -37,6 +37,8 @@ pub(crate) enum Values {
 #[derive(Debug)]
 pub(crate) struct Separation {
     options: Shared<KeyspaceOptions>,
+    /// A file of this length is full.
+    file_bytes: u64,
     writer: Option<ValueWriter>,
     finished: Vec<ValueFileMeta>,
     /// Where values are that were written ahead of their entries, in the order of these.
@@ -51,8 +53,16 @@ pub(crate) struct Separation {
 pub(crate) enum InRuns {
     /// They come back beside their keys.
     ComeBack,
-    /// They stay, but for those in these files, which hold little else: they go to a new run.
-    Stay(BTreeSet<FileNumber>),
+    /// They stay, but for those in the files that move on: they go to a new run.
+    Stay(MovingOn),
+}
+
+/// The files of runs whose values go to a new run.
+#[derive(Debug, Default)]
+pub(crate) struct MovingOn {
+    pub(crate) files: BTreeSet<FileNumber>,
+    /// How long a file of the new run is.
+    pub(crate) run_file_bytes: u64,
 }
 
 /// Reads values back, moves them on, and follows those that have moved.
@@ -70,7 +80,8 @@ pub(crate) struct Merge {
 impl Values {
     /// For a flush of a keyspace with `options`.
     pub(crate) fn separated(options: Shared<KeyspaceOptions>) -> Self {
-        Self::Separated(Box::new(Separation::new(options)))
+        let file_bytes = policy::run_file_bytes(options.file_bytes);
+        Self::Separated(Box::new(Separation::new(options, file_bytes)))
     }
 
     /// For a merge of a keyspace with `options`; what its inputs refer to is in `files`.
@@ -80,11 +91,15 @@ impl Values {
         in_runs: InRuns,
         options: Shared<KeyspaceOptions>,
     ) -> Self {
+        let file_bytes = match &in_runs {
+            InRuns::ComeBack => 0,
+            InRuns::Stay(moving_on) => moving_on.run_file_bytes,
+        };
         Self::Merged(Box::new(Merge {
             files,
             windows,
             in_runs,
-            separation: Separation::new(options),
+            separation: Separation::new(options, file_bytes),
             pointer: Vec::new(),
         }))
     }
@@ -168,9 +183,10 @@ impl Values {
 }
 
 impl Separation {
-    fn new(options: Shared<KeyspaceOptions>) -> Self {
+    fn new(options: Shared<KeyspaceOptions>, file_bytes: u64) -> Self {
         Self {
             options,
+            file_bytes,
             writer: None,
             finished: Vec::new(),
             ahead: Vec::new(),
@@ -219,7 +235,7 @@ impl Separation {
         };
         let pointer = writer.append(key, value, self.options.compression)?;
         self.bytes_written += pointer.record_bytes;
-        if writer.bytes() >= policy::run_file_bytes(&self.options) {
+        if writer.bytes() >= self.file_bytes {
             self.close_file()?;
         }
         Ok(pointer)
@@ -259,7 +275,7 @@ impl Merge {
                         let value = place.read(&mut self.windows, key)?;
                         Ok((trailer.with_kind(Kind::Value), value))
                     }
-                    InRuns::Stay(sparse) if sparse.contains(&place.pointer.file) => {
+                    InRuns::Stay(moving_on) if moving_on.files.contains(&place.pointer.file) => {
                         let value = place.read(&mut self.windows, key)?;
                         let pointer = self.separation.append(created, key, value)?;
                         Ok((trailer, self.separation.encoded(pointer)))

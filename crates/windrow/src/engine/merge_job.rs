@@ -4,7 +4,7 @@
 //! Concurrency: the plan is made and its inputs are claimed under the keyspace's `work` lock; the
 //! merge itself holds none. Results are installed in the order of the manifest.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +17,15 @@ use crate::base::sync::Shared;
 use crate::base::{Account, Cause, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
 use crate::compact::output::{IoClass, JobContext, Output, Targets, Wanted};
-use crate::compact::values::{InRuns, Values};
+use crate::compact::values::{InRuns, MovingOn, Values};
 use crate::events::Event;
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::names::FileName;
 use crate::manifest::{FileHandle, LogUse, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    self, Backlog, Claim, DeeperLevels, FileSummary, LogSummary, OutputCutter, Placement, Plan,
-    Purpose, ReadPoints, SegmentSummary, TreeSummary, Zones,
+    self, Backlog, Claim, DeeperLevels, FileSummary, LogSummary, MetRun, OutputCutter, Placement,
+    Plan, Purpose, ReadPoints, SegmentSummary, TreeSummary, Zones,
 };
 use crate::read::merge::MergingCursor;
 use crate::read::run::{Run, RunCursor};
@@ -105,14 +105,21 @@ impl Inputs {
         self.files().map(|file| file.meta.entries()).sum()
     }
 
-    /// The files of transient runs that they refer to, of those that are `wanted`.
-    fn runs_where(&self, wanted: impl Fn(FileNumber) -> bool) -> BTreeSet<FileNumber> {
+    /// The files of transient runs that they refer to, and what of them.
+    fn runs_met(&self) -> BTreeMap<FileNumber, MetRun> {
+        let mut met: BTreeMap<FileNumber, MetRun> = BTreeMap::new();
         let segments = self.files().flat_map(|file| &file.meta.segments);
-        segments
-            .flat_map(|segment| segment.references.iter())
-            .filter(|(file, referred)| !referred.is_log && wanted(*file))
-            .map(|(file, _)| file)
-            .collect()
+        let references = segments.flat_map(|segment| segment.references.iter());
+        for (file, referred) in references.filter(|(_, referred)| !referred.is_log) {
+            let run = met.entry(file).or_default();
+            run.met_bytes = run.met_bytes.saturating_add(referred.bytes);
+            run.slices += 1;
+        }
+        for (file, run) in &mut met {
+            let usage = self.version.values().usage(*file).unwrap_or_default();
+            (run.length, run.referred_bytes) = (usage.length, usage.referred);
+        }
+        met
     }
 
     /// Each file of level 0 by itself, else all upper files together, and the lower files.
@@ -561,7 +568,7 @@ impl Engine {
             tables: &self.tables,
             filter_units: units(shares.appended),
         };
-        let values = self.values_of_merge(&tree, inputs, claim.level, &options);
+        let values = self.values_of_merge(&tree, inputs, (claim.level, target_bytes), &options);
         let output = Output::new(self, &wanted, class, table_options, values, Some(cutter))
             .appending_to(targets);
         let cursors = inputs
@@ -601,28 +608,30 @@ impl Engine {
         Ok(Zones::new(&lower, &targets, file_bytes, bytes))
     }
 
-    /// What a merge of `inputs` into level `target` of `tree` does with values.
+    /// What a merge of `inputs` into level `target` of `tree`, into tables of `file_bytes`, does with values.
     fn values_of_merge(
         &self,
         tree: &TreeSummary<&[u8]>,
         inputs: &Inputs,
-        target: usize,
+        (target, file_bytes): (usize, u64),
         options: &Shared<KeyspaceOptions>,
     ) -> Values {
-        let values = inputs.version.values();
-        let (in_runs, files) = if Placement::of(tree, options).merges_in_place(target) {
-            (InRuns::ComeBack, inputs.runs_where(|_| true).len())
+        let mut met = inputs.runs_met();
+        let in_place = Placement::of(tree, options).merges_in_place(target);
+        if !in_place {
+            met.retain(|_, run| run.moves_on(file_bytes));
+        }
+        let windows = self.value_windows().over(met.len());
+        let in_runs = if in_place {
+            InRuns::ComeBack
         } else {
-            let sparse = inputs.runs_where(|file| {
-                let usage = values.usage(file).unwrap_or_default();
-                policy::is_sparse(usage.referred, usage.length)
-            });
-            let files = sparse.len();
-            (InRuns::Stay(sparse), files)
+            InRuns::Stay(MovingOn {
+                files: met.into_keys().collect(),
+                run_file_bytes: policy::run_file_bytes(file_bytes),
+            })
         };
-        let windows = self.value_windows().over(files);
-        let options = Shared::clone(options);
-        Values::merged(Shared::clone(values), windows, in_runs, options)
+        let values = Shared::clone(inputs.version.values());
+        Values::merged(values, windows, in_runs, Shared::clone(options))
     }
 
     /// For a job that reads values in the order of their keys.

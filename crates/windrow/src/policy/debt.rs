@@ -9,9 +9,8 @@
 //! I1. What is in runs in a level that merges fill in place is owed at once.
 //! I2. All debt is owed while it exceeds [`share`] of the tree's logical bytes. So at rest the files of
 //!     runs take no more than that, and what level 0 has in them.
-//! I3. So it is while there are more than [`RUN_FILES_MAX`] such files, however short: beyond that a merge
-//!     cannot read each from front to back (facts D6). Each job that repays brings values one level
-//!     nearer to their place, so this ends, at the latest with all of them in place.
+//! I3. So it is while there are more than [`RUN_FILES_MAX`] such files, however short. Each job that repays
+//!     brings values one level nearer to their place, so this ends, at the latest with all of them in place.
 //! I4. Where merges never write in place, nothing is owed.
 
 use super::placement::Placement;
@@ -64,7 +63,7 @@ fn is_excessive<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> bool {
     let idle = files.filter(|file| !file.busy);
     let debt: u64 = idle.map(|file| file.pinned_bytes).sum();
     let total: u64 = tree.levels.iter().map(|files| logical_bytes(files)).sum();
-    debt as f64 > share(options) * total as f64 || run_files(tree) > RUN_FILES_MAX as u64
+    debt as f64 > share(options) * total as f64 || run_files(tree) > RUN_FILES_MAX
 }
 
 /// How many files of runs there are that levels from 1 on refer to. A table of level 0 refers to the run

@@ -56,16 +56,44 @@ pub(crate) fn place_at_flush(
     }
 }
 
-/// How long a file of a transient run is, in bytes: so short that most of it is freed soon after the
-/// merges that put its values in place have passed (facts D6), so long that there are not too many.
-pub(crate) fn run_file_bytes(options: &KeyspaceOptions) -> u64 {
-    options.file_bytes / 4
+/// How long a file of a transient run is, in bytes, beside tables of `file_bytes`: so short that most of it
+/// is freed soon after the merges that put its values in place have passed (facts D6), so long that there
+/// are not too many.
+pub(crate) fn run_file_bytes(file_bytes: u64) -> u64 {
+    file_bytes / 4
 }
 
-/// Whether so little of a file of a transient run is referred to that merges which meet its values
-/// write them to a new one (facts D6). At most three bytes are written again for each that has died.
-pub(crate) fn is_sparse(referred_bytes: u64, length: u64) -> bool {
-    referred_bytes < length / 4 * 3
+/// What a merge that leaves values in runs meets of one file of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct MetRun {
+    /// Bytes of the file.
+    pub(crate) length: u64,
+    /// Those of them that are referred to, by whomever.
+    pub(crate) referred_bytes: u64,
+    /// Those that the inputs refer to.
+    pub(crate) met_bytes: u64,
+    /// How many segments of the inputs refer to it.
+    pub(crate) slices: u64,
+}
+
+impl MetRun {
+    /// Whether a merge that writes tables of `file_bytes` writes what it meets of the file to a new run.
+    ///
+    /// So it does where little else of the file is referred to (facts D6): at most three bytes are
+    /// written again for each that has died. And where tables have but thin slices of it: each level
+    /// down cuts slices as many times thinner as the ratio to it is, while the runs of a level grow in
+    /// number with it, so that without this a table of a large tree would refer to thousands of files,
+    /// with a few values in each. A value is written once more for two or three levels that it passes.
+    pub(crate) fn moves_on(self, file_bytes: u64) -> bool {
+        let is_sparse = self.referred_bytes < self.length / 4 * 3;
+        let thin = self.slices.saturating_mul(slice_bytes_min(file_bytes));
+        is_sparse || self.met_bytes < thin
+    }
+}
+
+/// What tables of `file_bytes` should have at least, on average, of each file of a run that they refer to.
+fn slice_bytes_min(file_bytes: u64) -> u64 {
+    file_bytes / 64
 }
 
 /// How long a value log is, in bytes, when another is begun.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{
-    KeyDistribution, LevelTraffic, Load, Outcome, Sample, ValueSize, simulate, simulate_large,
+    KeyDistribution, LevelTraffic, Load, Outcome, Run, Sample, ValueSize, simulate, simulate_large,
     write_amplification_bound,
 };
 use crate::base::ErrorKind;
@@ -341,4 +341,35 @@ proptest! {
         let apart = written as f64 - read as f64 - held as f64;
         prop_assert!(apart.abs() <= 0.01 * written as f64, "{written} - {read}, {held}");
     }
+}
+
+/// So many small memtables that tables of the deeper levels would have a few values in each of thousands of
+/// runs.
+#[test]
+fn what_tables_have_of_runs_is_no_dust() {
+    let options = KeyspaceOptions {
+        memtable_bytes: 256 << 10,
+        medium_from: 128,
+        ..small(Preset::Balanced)
+    };
+    let thin = options.file_bytes / 64;
+    let mut load = Load::inserts(400_000_000, options);
+    load.keys = 400_000;
+    load.inserts = load.keys;
+    load.values = ValueSize::same(984);
+    let mut run = Run::new(&load);
+    let (mut bytes, mut slices) = (0, 0);
+    while run.written < load.inserts {
+        run.insert(run.per_flush().min(load.inserts - run.written));
+        for file in run.tree.summary.levels.iter().skip(1).flatten() {
+            bytes += file.transient_bytes;
+            slices += u64::from(file.transient_runs);
+        }
+    }
+    let slice = bytes / slices;
+    println!("{slice} {thin}");
+    assert!(
+        slice > 2 * thin,
+        "slices of {slice} bytes, where {thin} are thin"
+    );
 }

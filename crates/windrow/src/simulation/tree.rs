@@ -9,12 +9,12 @@ use super::contents::{Class, Segment, Span, Universe};
 use super::load::Load;
 use super::merge::{EntrySizes, Merge, Piece, entries_together};
 use super::outcome::Traffic;
-use super::values::{Carried, Placing, ValueFiles, log_place};
+use super::values::{Carried, Placing, Referred, ValueFiles, log_place};
 use crate::base::{Cause, FileNumber};
 use crate::filter::{FILTER_UNITS_MAX, LoadedUnits, false_positive_rate, keys_there, units_rate};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    Claim, DeeperLevels, FileSummary, OutputCutter, Placement, Plan, Purpose, SegmentSummary,
+    self, Claim, DeeperLevels, FileSummary, OutputCutter, Placement, Plan, Purpose, SegmentSummary,
     TreeSummary, VICTIMS_MAX, Zones, filter_units, flush_share, grant_filters, next_allowed,
     output_shares, plan, price_alone, target_file_bytes, victims, wants_seal, whole,
 };
@@ -86,6 +86,8 @@ impl Filters {
 struct Contents {
     /// Oldest first.
     segments: Vec<Segment>,
+    /// What these refer to, once it was asked for.
+    referred: Option<Referred>,
     /// How often seeks have visited a run more for it.
     visits: f64,
 }
@@ -156,9 +158,11 @@ impl<'a> Tree<'a> {
         let mut segment = self.universe.written(span, inserts, draws, deletes);
         let entries = self.universe.values(&segment);
         let writes = inserts + draws * (1.0 - deletes);
-        let (run, logs) = self
-            .values
-            .flush(&mut segment, writes, &self.options, &entries);
+        let run_file_bytes = policy::run_file_bytes(self.flushed_file_bytes());
+        let order = self.options.medium_order;
+        let (run, logs) =
+            self.values
+                .flush(&mut segment, writes, (order, run_file_bytes), &entries);
         self.traffic.add(0, Cause::Run, run);
         self.traffic.value_logs += logs;
         let units = self.units(|summary| {
@@ -174,6 +178,16 @@ impl<'a> Tree<'a> {
         let entries = file.entries;
         self.summary.levels[0].insert(0, file);
         self.note_change(entries);
+    }
+
+    /// The size of tables where what is flushed comes from: where that is a level above a part, it has them as
+    /// large as the first level of the part.
+    fn flushed_file_bytes(&self) -> u64 {
+        if self.load.part.above > 0 {
+            target_file_bytes(&self.summary, &self.options, 1)
+        } else {
+            self.options.file_bytes
+        }
     }
 
     /// Runs jobs one at a time until none is due.
@@ -216,9 +230,14 @@ impl<'a> Tree<'a> {
             return;
         }
         for file in self.summary.levels.iter_mut().flatten() {
-            let apart = self
-                .values
-                .apart(self.contents[&file.number].segments.iter());
+            let Some(contents) = self.contents.get_mut(&file.number) else {
+                unreachable!("every file has its segments there")
+            };
+            let segments = contents.segments.iter();
+            let referred = contents
+                .referred
+                .get_or_insert_with(|| self.values.referred(segments));
+            let apart = self.values.apart(referred);
             file.transient_bytes = whole(apart.transient_bytes);
             file.pinned_bytes = whole(apart.pinned_bytes).max(file.transient_bytes);
             file.transient_runs = u32::try_from(whole(apart.transient_runs)).unwrap_or(u32::MAX);
@@ -434,7 +453,7 @@ impl<'a> Tree<'a> {
             &sources,
             self.universe.classes.len(),
             in_place,
-            &self.options,
+            file_bytes,
         );
         let span = Span {
             smallest: sources.iter().map(|it| it.span.smallest).min().unwrap_or(0),
@@ -471,6 +490,7 @@ impl<'a> Tree<'a> {
         file.segments.push(added);
         self.values.refer(&segment);
         contents.segments.push(segment);
+        contents.referred = None;
         // The engine counts for the file as it is.
         contents.visits = 0.0;
         file.visits = 0;
@@ -598,6 +618,7 @@ impl<'a> Tree<'a> {
         self.values.refer(&segment);
         let contents = Contents {
             segments: vec![segment],
+            referred: None,
             visits: 0.0,
         };
         self.contents.insert(number, contents);

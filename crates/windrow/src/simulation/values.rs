@@ -15,7 +15,7 @@ use super::contents::{Count, Segment, Span};
 use super::load::{Load, ValueSize};
 use crate::base::FileNumber;
 use crate::options::{KeyspaceOptions, MediumOrder};
-use crate::policy::{self, LogSummary, whole};
+use crate::policy::{self, LogSummary, MetRun, whole};
 
 /// What a pointer takes in the place of a value.
 const POINTER_BYTES: f64 = 10.0;
@@ -136,10 +136,26 @@ impl References {
         self.files.iter().copied().zip(entries)
     }
 
+    /// The entries by class of the file at `position`.
+    fn of(&self, position: usize) -> &[f64] {
+        let classes = self.entries.len() / self.files.len().max(1);
+        &self.entries[position * classes..][..classes]
+    }
+
     fn push(&mut self, file: usize, entries: impl Iterator<Item = f64>) {
         self.files.push(file);
         self.entries.extend(entries);
     }
+}
+
+/// The references of `segments`: the span of the segment, the file, the entries by class.
+fn references_of<'s>(
+    segments: impl Iterator<Item = &'s Segment>,
+) -> impl Iterator<Item = (Span, usize, &'s [f64])> {
+    segments.flat_map(|segment| {
+        let references = segment.references.iter();
+        references.map(|(file, entries)| (segment.span, file, entries))
+    })
 }
 
 /// A file of values, or several alike.
@@ -174,6 +190,11 @@ impl ValueFile {
     fn is_run(&self) -> bool {
         !self.is_log
     }
+
+    /// Of the files that it stands for, those that reach into `span`.
+    fn count_in(&self, span: Span) -> f64 {
+        (self.count * part_of(span, self.span, self.span)).max(1.0)
+    }
 }
 
 /// All value files of a tree.
@@ -187,6 +208,15 @@ pub(super) struct ValueFiles {
     /// The options, and with them the length of a log, for logs that stand for several.
     log_options: KeyspaceOptions,
     logs_in_one: f64,
+}
+
+/// What a file of a tree refers to in value files.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Referred {
+    /// Run files, each once, with the entries that refer there, and how many files that is.
+    runs: Vec<(usize, f64, f64)>,
+    /// Logs with such entries.
+    logs: Vec<(usize, f64)>,
 }
 
 /// What a file of a tree has in value files.
@@ -263,22 +293,35 @@ impl ValueFiles {
         &self.log_options
     }
 
-    /// Whether so little of a run file is referred to that merges move on what they meet of it.
-    pub(super) fn is_sparse(&self, file: usize) -> bool {
-        let file = &self.files[file];
-        file.is_run() && policy::is_sparse(whole(file.referred_bytes()), whole(file.bytes()))
+    /// The run files that `segments` refer to, and what of them.
+    fn runs_met(&self, segments: &[&Segment]) -> HashMap<usize, MetRun> {
+        let mut met: HashMap<usize, MetRun> = HashMap::new();
+        for (span, number, entries) in references_of(segments.iter().copied()) {
+            let file = &self.files[number];
+            if file.is_log {
+                continue;
+            }
+            let run = met.entry(number).or_insert_with(|| MetRun {
+                length: whole(file.bytes()),
+                referred_bytes: whole(file.referred_bytes()),
+                ..MetRun::default()
+            });
+            run.met_bytes += whole(entries.iter().sum::<f64>() * file.record_bytes);
+            run.slices += whole(file.count_in(span).ceil());
+        }
+        met
     }
 
-    /// Puts apart what belongs there of `segment`, which a flush writes of so many writes with a value.
-    /// Returns the bytes written to a run and to logs.
+    /// Puts apart what belongs there of `segment`, which a flush writes of so many writes with a value;
+    /// `runs` says in which order values are in a run, and the length of its files. Returns the bytes written to a run and to logs.
     pub(super) fn flush(
         &mut self,
         segment: &mut Segment,
         writes: f64,
-        options: &KeyspaceOptions,
+        runs: (MediumOrder, u64),
         entries: &[f64],
     ) -> (u64, u64) {
-        let run = self.flush_run(segment, options, entries);
+        let run = self.flush_run(segment, runs, entries);
         let logs = self.flush_logs(segment, writes, entries);
         (whole(run), whole(logs))
     }
@@ -286,7 +329,7 @@ impl ValueFiles {
     fn flush_run(
         &mut self,
         segment: &mut Segment,
-        options: &KeyspaceOptions,
+        (order, run_file_bytes): (MediumOrder, u64),
         entries: &[f64],
     ) -> f64 {
         let share = self.placing.medium.share;
@@ -295,7 +338,7 @@ impl ValueFiles {
             return 0.0;
         }
         let bytes = records * self.placing.run_record();
-        let count = (bytes / policy::run_file_bytes(options).max(1) as f64).ceil();
+        let count = (bytes / run_file_bytes.max(1) as f64).ceil();
         let told_apart = whole(count).clamp(1, RUN_FILES_OF_FLUSH);
         let span = segment.span;
         let width = (span.largest - span.smallest) / told_apart;
@@ -311,7 +354,7 @@ impl ValueFiles {
                     smallest + width - 1
                 },
             };
-            let span = match options.medium_order {
+            let span = match order {
                 MediumOrder::Sorted => own,
                 MediumOrder::Written => span,
             };
@@ -419,29 +462,47 @@ impl ValueFiles {
         live
     }
 
-    /// What the segments of a file of a tree have apart.
-    pub(super) fn apart<'s>(&self, segments: impl Iterator<Item = &'s Segment>) -> Apart {
-        let mut apart = Apart::default();
-        let mut met: Vec<usize> = Vec::new();
-        for (file, entries) in segments.flat_map(|segment| segment.references.iter()) {
-            let value = &self.files[file];
+    /// What the segments of a file of a tree refer to.
+    pub(super) fn referred<'s>(&self, segments: impl Iterator<Item = &'s Segment>) -> Referred {
+        let mut referred = Referred::default();
+        for (span, number, entries) in references_of(segments) {
+            let file = &self.files[number];
             let entries: f64 = entries.iter().sum();
-            let bytes = entries * value.record_bytes;
-            if value.is_log {
-                apart.log_bytes += bytes;
-                if value.successor.is_some() {
-                    apart.moved_bytes += bytes;
-                }
-                continue;
+            if file.is_log {
+                referred.logs.push((number, entries));
+            } else {
+                referred.runs.push((number, entries, file.count_in(span)));
             }
-            apart.transient_bytes += bytes;
-            apart.pinned_bytes += value.bytes() * (entries / value.referred.max(entries));
-            met.push(file);
         }
-        met.sort_unstable();
-        met.dedup();
-        let counts = met.iter().map(|&file| self.files[file].count);
-        apart.transient_runs = counts.sum();
+        referred.runs.sort_unstable_by_key(|(file, ..)| *file);
+        referred.runs.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            if is_same {
+                kept.1 += next.1;
+                kept.2 = kept.2.max(next.2);
+            }
+            is_same
+        });
+        referred
+    }
+
+    /// What of it is apart now.
+    pub(super) fn apart(&self, referred: &Referred) -> Apart {
+        let mut apart = Apart::default();
+        for &(file, entries, count) in &referred.runs {
+            let value = &self.files[file];
+            apart.transient_bytes += entries * value.record_bytes;
+            apart.pinned_bytes += value.bytes() * (entries / value.referred.max(entries));
+            apart.transient_runs += count;
+        }
+        for &(file, entries) in &referred.logs {
+            let value = &self.files[file];
+            let bytes = entries * value.record_bytes;
+            apart.log_bytes += bytes;
+            if value.successor.is_some() {
+                apart.moved_bytes += bytes;
+            }
+        }
         apart
     }
 
@@ -590,18 +651,111 @@ pub(super) struct Met {
     pub(super) fate: Fate,
 }
 
+/// Entries by file and class, of which most files have none.
+#[derive(Debug, Clone, Default)]
+struct Sums {
+    classes: usize,
+    entries: Vec<f64>,
+    /// The places of the others, each once, in the order in which they came.
+    touched: Vec<usize>,
+    is_touched: Vec<bool>,
+}
+
+impl Sums {
+    fn new(files: usize, classes: usize) -> Self {
+        let mut sums = Self {
+            classes,
+            ..Self::default()
+        };
+        sums.grow(files);
+        sums
+    }
+
+    fn grow(&mut self, files: usize) {
+        self.entries.resize(files * self.classes, 0.0);
+        self.is_touched.resize(files, false);
+    }
+
+    fn clear(&mut self) {
+        for place in self.touched.drain(..) {
+            self.entries[place * self.classes..][..self.classes].fill(0.0);
+            self.is_touched[place] = false;
+        }
+    }
+
+    fn of(&self, place: usize) -> &[f64] {
+        &self.entries[place * self.classes..][..self.classes]
+    }
+
+    fn of_mut(&mut self, place: usize) -> &mut [f64] {
+        if !self.is_touched[place] {
+            self.is_touched[place] = true;
+            self.touched.push(place);
+        }
+        &mut self.entries[place * self.classes..][..self.classes]
+    }
+
+    fn sum(&self, place: usize) -> f64 {
+        self.of(place).iter().sum()
+    }
+}
+
+/// What a source refers to, in cells that ascend.
+#[derive(Debug, Default)]
+struct Reach {
+    /// By the beginnings of the spans in which values of the source are there.
+    references: Vec<Reference>,
+    /// How many of them begin in the present cell or before.
+    begun: usize,
+    /// Those of these that do not end before it.
+    active: Vec<usize>,
+}
+
+/// One of its references.
+#[derive(Debug, Clone, Copy)]
+struct Reference {
+    span: Span,
+    /// In the references of the source.
+    position: usize,
+    /// In `met`.
+    place: usize,
+    /// The bytes that are read to lead one on.
+    leads: f64,
+}
+
+impl Reach {
+    fn new(mut references: Vec<Reference>) -> Self {
+        references.sort_by_key(|reference| reference.span.smallest);
+        Self {
+            references,
+            ..Self::default()
+        }
+    }
+
+    fn go_to(&mut self, span: Span) {
+        let references = &self.references;
+        self.active
+            .retain(|&active| references[active].span.largest >= span.smallest);
+        let begin = |next: &Reference| next.span.smallest <= span.largest;
+        while references.get(self.begun).is_some_and(begin) {
+            if references[self.begun].span.largest >= span.smallest {
+                self.active.push(self.begun);
+            }
+            self.begun += 1;
+        }
+    }
+}
+
 /// The values apart of a merge. Places in references of what it writes are those of `met`.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
     pub(super) met: Vec<Met>,
-    /// For each source the place in `met` of each of its references, and the bytes that are read to lead
-    /// one on.
-    places: Vec<Vec<(usize, f64)>>,
+    /// What each source refers to.
+    sources: Vec<Reach>,
     led_bytes: f64,
-    classes: usize,
     /// What the present cell has of each file and class, and what the piece that is being written has.
-    cell: Vec<f64>,
-    piece: Vec<f64>,
+    cell: Sums,
+    piece: Sums,
     /// Entries in each file of those that were written.
     pub(super) written: Vec<f64>,
     /// The new run that is being written, and how many entries one takes.
@@ -610,23 +764,23 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// For a merge of `sources`; values in runs come back where `in_place`.
+    /// For a merge of `sources` into tables of `file_bytes`; values in runs come back where `in_place`.
     pub(super) fn new(
         files: &ValueFiles,
         sources: &[&Segment],
         classes: usize,
         in_place: bool,
-        options: &KeyspaceOptions,
+        file_bytes: u64,
     ) -> Self {
         let mut carried = Self {
-            classes,
-            run_entries: policy::run_file_bytes(options) as f64 / files.placing.run_record(),
+            run_entries: policy::run_file_bytes(file_bytes) as f64 / files.placing.run_record(),
             ..Self::default()
         };
+        let met = files.runs_met(sources);
         let mut known = HashMap::new();
         for source in sources {
-            let mut places = Vec::with_capacity(source.references.files.len());
-            for &origin in &source.references.files {
+            let mut references = Vec::with_capacity(source.references.files.len());
+            for (position, &origin) in source.references.files.iter().enumerate() {
                 let file = files.resolve(origin);
                 let leads = if file == origin {
                     0.0
@@ -639,7 +793,7 @@ impl Carried {
                         Fate::Stay
                     } else if in_place {
                         Fate::ComeBack
-                    } else if files.is_sparse(file) {
+                    } else if met.get(&file).is_some_and(|run| run.moves_on(file_bytes)) {
                         Fate::MoveOn
                     } else {
                         Fate::Stay
@@ -652,12 +806,18 @@ impl Carried {
                     });
                     carried.met.len() - 1
                 });
-                places.push((place, leads));
+                let met = &carried.met[place];
+                references.push(Reference {
+                    span: if met.is_log { source.span } else { met.span },
+                    position,
+                    place,
+                    leads,
+                });
             }
-            carried.places.push(places);
+            carried.sources.push(Reach::new(references));
         }
-        carried.cell = vec![0.0; carried.met.len() * classes];
-        carried.piece.clone_from(&carried.cell);
+        carried.cell = Sums::new(carried.met.len(), classes);
+        carried.piece = carried.cell.clone();
         carried.written = vec![0.0; carried.met.len()];
         carried
     }
@@ -668,28 +828,26 @@ impl Carried {
 
     /// A cell begins.
     pub(super) fn begin(&mut self) {
-        self.cell.fill(0.0);
+        self.cell.clear();
     }
 
-    /// Takes what `segment`, the source of that number, has in the cell `span`; of each class the part
+    /// Takes what `segment`, the source of that number, has in the cell `span`, behind the last; of each class the part
     /// `untouched` is not superseded by newer segments.
     pub(super) fn take(&mut self, source: usize, segment: &Segment, span: Span, untouched: &[f64]) {
-        let references = segment.references.iter();
-        for (&(place, leads), (_, entries)) in self.places[source].iter().zip(references) {
-            let met = &self.met[place];
-            let part = if met.is_log {
-                span.width() / segment.span.width()
-            } else {
-                part_of(span, segment.span, met.span)
-            };
+        let reach = &mut self.sources[source];
+        reach.go_to(span);
+        for &active in &reach.active {
+            let reference = reach.references[active];
+            let part = part_of(span, segment.span, reference.span);
             if part <= 0.0 {
                 continue;
             }
-            let own = &mut self.cell[place * self.classes..][..self.classes];
+            let entries = segment.references.of(reference.position);
+            let own = self.cell.of_mut(reference.place);
             for ((sum, entries), untouched) in own.iter_mut().zip(entries).zip(untouched) {
                 let kept = entries * part * untouched;
                 *sum += kept;
-                self.led_bytes += kept * leads;
+                self.led_bytes += kept * reference.leads;
             }
         }
     }
@@ -697,23 +855,23 @@ impl Carried {
     /// The entries of the cell whose values will be in runs.
     pub(super) fn in_runs(&self) -> f64 {
         let stays = |met: &Met| !met.is_log && met.fate != Fate::ComeBack;
-        let cells = self.cell.chunks_exact(self.classes.max(1));
-        let runs = self.met.iter().zip(cells).filter(|(met, _)| stays(met));
-        runs.map(|(_, cell)| cell.iter().sum::<f64>()).sum()
+        let places = self.cell.touched.iter();
+        let runs = places.filter(|&&place| stays(&self.met[place]));
+        runs.map(|&place| self.cell.sum(place)).sum()
     }
 
     /// Writes the part of the `cell` that `span` is to the present piece.
     pub(super) fn write(&mut self, cell: Span, span: Span) {
         let whole_part = span.width() / cell.width();
-        for place in 0..self.cell.len() / self.classes.max(1) {
+        for position in 0..self.cell.touched.len() {
+            let place = self.cell.touched[position];
             let met = self.met[place];
             let part = if met.is_log {
                 whole_part
             } else {
                 part_of(span, cell, met.span)
             };
-            let range = place * self.classes..(place + 1) * self.classes;
-            let entries: f64 = self.cell[range.clone()].iter().sum::<f64>() * part;
+            let entries = self.cell.sum(place) * part;
             if entries <= 0.0 || met.fate == Fate::ComeBack {
                 continue;
             }
@@ -722,8 +880,9 @@ impl Carried {
                 Fate::Stay | Fate::ComeBack => place,
             };
             self.written[target] += entries;
-            for class in 0..self.classes {
-                self.piece[target * self.classes + class] += self.cell[range.start + class] * part;
+            let sums = self.piece.of_mut(target).iter_mut();
+            for (sum, entries) in sums.zip(self.cell.of(place)) {
+                *sum += entries * part;
             }
         }
     }
@@ -741,7 +900,7 @@ impl Carried {
                     fate: Fate::Stay,
                 });
                 self.written.push(0.0);
-                self.piece.resize(self.met.len() * self.classes.max(1), 0.0);
+                self.piece.grow(self.met.len());
                 self.met.len() - 1
             }
         };
@@ -754,17 +913,18 @@ impl Carried {
     pub(super) fn close(&mut self, count: &mut Count) -> References {
         let mut references = References::default();
         count.in_runs = 0.0;
-        for (place, entries) in self.piece.chunks_exact(self.classes.max(1)).enumerate() {
-            let sum: f64 = entries.iter().sum();
+        self.piece.touched.sort_unstable();
+        for &place in &self.piece.touched {
+            let sum = self.piece.sum(place);
             if sum <= 0.0 {
                 continue;
             }
-            references.push(place, entries.iter().copied());
+            references.push(place, self.piece.of(place).iter().copied());
             if !self.met[place].is_log {
                 count.in_runs += sum;
             }
         }
-        self.piece.fill(0.0);
+        self.piece.clear();
         references
     }
 

@@ -6,7 +6,7 @@
 //! Invariants:
 //! - I1. Where the pointers into a file ascend and its window stays, no byte of it is read twice.
 //! - I2. Memory is [`WINDOWS_BYTES`] in as many windows as files are to be read, which are of at most
-//!   [`WINDOW_BYTES`] and at least [`SMALL_WINDOW_BYTES`] each and at most [`RUN_FILES_MAX`]; one record
+//!   [`WINDOW_BYTES`] and at least [`SMALL_WINDOW_BYTES`] each and at most [`WINDOWS_MAX`]; one record
 //!   that is longer than a window, and one value that was compressed; all are on the account. The
 //!   least recently used window goes. Where the account is used up, a new window is of
 //!   [`SMALL_WINDOW_BYTES`], or of one record; so is that of a file whose pointers were seen not to
@@ -22,7 +22,6 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::base::limits::RUN_FILES_MAX;
 use crate::base::{Account, Error, FileNumber, Held, Result};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
@@ -41,6 +40,9 @@ pub(super) const SMALL_WINDOW_BYTES: usize = 4 << 10;
 
 /// How much of all files is held, unless they are so many that their windows are small.
 pub(super) const WINDOWS_BYTES: usize = 8 << 20;
+
+/// The most windows.
+pub(super) const WINDOWS_MAX: usize = 4096;
 
 /// The most files that are open: a process may not have many more.
 pub(super) const FILES_OPEN_MAX: usize = 128;
@@ -135,7 +137,7 @@ impl ValueWindows {
 
     /// With a window for each of so many files.
     pub(crate) fn over(mut self, files: usize) -> Self {
-        self.windows_max = files.clamp(self.windows_max, RUN_FILES_MAX);
+        self.windows_max = files.clamp(self.windows_max, WINDOWS_MAX);
         self.window_bytes = (WINDOWS_BYTES / self.windows_max).max(SMALL_WINDOW_BYTES);
         self
     }

@@ -9,7 +9,7 @@ use crate::base::limits::{SEGMENTS_MAX, TABLE_FILES_MAX};
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
 use crate::policy::append::segment_limits;
-use crate::policy::placement::{FlushPlace, Placement, is_sparse, place_at_flush, run_file_bytes};
+use crate::policy::placement::{FlushPlace, MetRun, Placement, place_at_flush, run_file_bytes};
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, SegmentSummary, TreeSummary,
     Verdict, Wanted, Zones, keep, next_allowed, plan, plan_range, target_file_bytes,
@@ -168,15 +168,16 @@ impl Model {
         let value_bytes = length(self.entry_bytes.saturating_sub(KEY_BYTES));
         let place = place_at_flush(length(KEY_BYTES), value_bytes, &self.options);
         if place == FlushPlace::Run {
+            let length = run_file_bytes(self.options.file_bytes);
             for (_, trailer) in entries.iter().filter(|entry| !entry.1.is_tombstone()) {
-                self.put_in_run(trailer.sequence());
+                self.put_in_run(trailer.sequence(), length);
             }
             self.open_run = None;
         }
     }
 
-    /// Appends a value to the run that is being written.
-    fn put_in_run(&mut self, sequence: SequenceNumber) {
+    /// Appends a value to the run that is being written, of which a file of this `length` is full.
+    fn put_in_run(&mut self, sequence: SequenceNumber, length: u64) {
         let run = self.open_run.unwrap_or_else(|| {
             self.files += 1;
             self.files
@@ -186,7 +187,7 @@ impl Model {
         let value_bytes = self.value_bytes();
         let (written, needed) = self.runs.entry(run).or_default();
         (*written, *needed) = (*written + 1, *needed + 1);
-        if *written * value_bytes >= run_file_bytes(&self.options) {
+        if *written * value_bytes >= length {
             self.open_run = None;
         }
     }
@@ -200,6 +201,23 @@ impl Model {
         if *needed == 0 {
             self.runs.remove(&run);
         }
+    }
+
+    /// The run files that `entries` refer to, which here count as one slice of each.
+    fn runs_met(&self, entries: &[Entry]) -> BTreeMap<u64, MetRun> {
+        let mut met: BTreeMap<u64, MetRun> = BTreeMap::new();
+        let run = |entry: &Entry| self.transient.get(&entry.1.sequence());
+        for &run in entries.iter().filter_map(run) {
+            let (written, needed) = self.runs[&run];
+            let known = met.entry(run).or_insert(MetRun {
+                length: written * self.value_bytes(),
+                referred_bytes: needed * self.value_bytes(),
+                met_bytes: 0,
+                slices: 1,
+            });
+            known.met_bytes += self.value_bytes();
+        }
+        met
     }
 
     /// Bytes of all runs, dead values included.
@@ -518,11 +536,12 @@ impl Model {
         let mut entries = [uppers, lowers].concat();
         sort(&mut entries);
         let in_place = Placement::of(&job.tree, &self.options).merges_in_place(claim.level);
-        let is_sparse = |run: &&u64| {
-            let (written, needed) = self.runs[*run];
-            is_sparse(needed, written)
-        };
-        let sparse: HashSet<u64> = self.runs.keys().filter(is_sparse).copied().collect();
+        let moving_on: HashSet<u64> = self
+            .runs_met(&entries)
+            .into_iter()
+            .filter(|(_, run)| run.moves_on(file_bytes))
+            .map(|(run, _)| run)
+            .collect();
         let mut outputs: Vec<(Option<FileNumber>, Vec<Entry>)> = vec![(None, Vec::new())];
         let (mut newer, mut last) = (None, None);
         for (key, trailer) in entries {
@@ -545,10 +564,10 @@ impl Model {
             } else if self
                 .transient
                 .get(&trailer.sequence())
-                .is_some_and(|run| sparse.contains(run))
+                .is_some_and(|run| moving_on.contains(run))
             {
                 self.take_from_run(trailer.sequence());
-                self.put_in_run(trailer.sequence());
+                self.put_in_run(trailer.sequence(), run_file_bytes(file_bytes));
                 self.merged += self.value_bytes();
             }
             newer = Some(trailer.sequence());

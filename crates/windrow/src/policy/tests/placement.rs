@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use super::tables::{file, tree};
 use crate::base::limits::{VALUE_BYTES_IN_PLACE_MAX, VALUE_BYTES_SEPARATED_MIN};
 use crate::options::{KeyspaceOptions, MediumInPlace, Preset};
-use crate::policy::placement::{Class, FlushPlace, Placement, class, place_at_flush};
+use crate::policy::placement::{
+    Class, FlushPlace, MetRun, Placement, class, place_at_flush, run_file_bytes,
+};
 
 const NEVER: u64 = u64::MAX;
 const MIB: usize = 1 << 20;
@@ -165,4 +167,39 @@ proptest! {
         prop_assert!(last.1 >= last.0 && before.1 >= before.0 && before.0 >= last.0);
         prop_assert_eq!(merges(MediumInPlace::Never), (false, false));
     }
+}
+
+#[test]
+fn runs_move_on_where_little_is_left_or_slices_are_thin() {
+    const KIB: u64 = 1 << 10;
+    const FILE_BYTES: u64 = 16 << 20;
+    let run = |length, referred_bytes, met_bytes, slices| MetRun {
+        length,
+        referred_bytes,
+        met_bytes,
+        slices,
+    };
+    let whole = run_file_bytes(FILE_BYTES);
+    assert_eq!(whole, 4 << 20);
+    for (name, run, moves_on) in [
+        ("all of it is met", run(whole, whole, whole, 1), false),
+        (
+            "a quarter is dead",
+            run(whole, whole / 4 * 3, 1 << 20, 1),
+            false,
+        ),
+        ("more is", run(whole, whole / 4 * 3 - 1, 1 << 20, 1), true),
+        ("a slice is thick", run(whole, whole, 256 * KIB, 1), false),
+        ("it is thin", run(whole, whole, 256 * KIB - 1, 1), true),
+        ("two of as much are", run(whole, whole, 256 * KIB, 2), true),
+        (
+            "together they are thick",
+            run(whole, whole, 512 * KIB, 2),
+            false,
+        ),
+    ] {
+        assert_eq!(run.moves_on(FILE_BYTES), moves_on, "{name}");
+    }
+    // Larger tables want thicker slices, so that they do not refer to more files.
+    assert!(run(whole, whole, 256 * KIB, 1).moves_on(2 * FILE_BYTES));
 }

@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use proptest::prelude::*;
 
 use super::super::ValueWindows;
-use super::super::windows::{FILES_OPEN_MAX, SMALL_WINDOW_BYTES, WINDOW_BYTES, WINDOWS_BYTES};
+use super::super::windows::{
+    FILES_OPEN_MAX, SMALL_WINDOW_BYTES, WINDOW_BYTES, WINDOWS_BYTES, WINDOWS_MAX,
+};
 use super::*;
 use crate::base::Account;
-use crate::base::limits::RUN_FILES_MAX;
 
 /// A few files with pointers into them.
 struct Fixture {
@@ -188,13 +189,13 @@ fn many_files_have_smaller_windows() {
             assert_eq!(read as u64, length);
         }
     }
-    let fixture = fixture(&vec![vec![100]; RUN_FILES_MAX + 1]);
+    let fixture = fixture(&vec![vec![100]; WINDOWS_MAX + 1]);
     let mut windows = fixture.windows(&Arc::default()).over(usize::MAX);
-    for file in (0..=RUN_FILES_MAX).chain(1..=RUN_FILES_MAX) {
+    for file in (0..=WINDOWS_MAX).chain(1..=WINDOWS_MAX) {
         fixture.read(&mut windows, file);
     }
     let opened = fixture.vfs.opened.load(Ordering::Relaxed);
-    assert_eq!(opened, RUN_FILES_MAX + 1, "the rest was at hand");
+    assert_eq!(opened, WINDOWS_MAX + 1, "the rest was at hand");
 }
 
 // I2
