@@ -71,6 +71,7 @@ pub use run::run_watched;
 pub use series::SeriesPoint;
 pub use sizes::{Mix, ValueSizes};
 pub use tally::{CurvePoint, Operation, OperationReport, Percentiles};
+pub use trace::{Asked, Trace};
 pub use windrow::WindrowEngine;
 
 #[cfg(test)]

@@ -24,17 +24,19 @@ const BUFFER_BYTES: usize = 256 << 10;
 
 /// What a line asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub enum Asked {
+    /// A get.
     Get,
     /// A value of so many bytes.
     Put(usize),
+    /// A deletion.
     Delete,
     /// So many steps.
     Scan(u64),
 }
 
 /// A trace file that is being read.
-pub(crate) struct Trace {
+pub struct Trace {
     path: PathBuf,
     lines: Box<dyn BufRead + Send>,
     line: Vec<u8>,
@@ -47,7 +49,7 @@ impl Trace {
     /// # Errors
     /// `Io` where it cannot be read.
     #[expect(clippy::disallowed_types, reason = "a trace is no file of a store")]
-    pub(crate) fn open(path: &Path) -> Result<Self> {
+    pub fn open(path: &Path) -> Result<Self> {
         let file = fs::File::open(path).map_err(|error| Error::io("open", path, error))?;
         let reader = BufReader::with_capacity(BUFFER_BYTES, file);
         Self::of(path, reader).map_err(|error| Error::io("read", path, error))
@@ -77,7 +79,11 @@ impl Trace {
     ///
     /// # Errors
     /// `InvalidArgument` that names the line for one that is no operation; `Io`.
-    pub(crate) fn next(&mut self) -> Result<Option<(Asked, &[u8])>> {
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "what is returned borrows from the trace"
+    )]
+    pub fn next(&mut self) -> Result<Option<(Asked, &[u8])>> {
         loop {
             self.line.clear();
             self.number += 1;

@@ -3,7 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    bench, checkpoint, compact, drop_keyspace, dump, load, point, scan, simulate, values, verify,
+    advise, bench, checkpoint, compact, drop_keyspace, dump, load, point, scan, simulate, values,
+    verify,
 };
 use crate::demo;
 
@@ -92,6 +93,8 @@ docs/benchmarks.md says what each load does and what each field of the JSON hold
     Bench(Box<bench::BenchCommand>),
     /// Tell what a load of any size costs: levels, bytes moved, runs per read, filters, room
     Simulate(Box<simulate::SimulateArgs>),
+    /// Recommend options for a load, which is described, recorded or traced, and tell what they will cost
+    Advise(Box<advise::AdviseArgs>),
     /// The second load of the demo, in a process that can be killed
     #[command(hide = true)]
     DemoWriter(demo::WriterArgs),

@@ -1,5 +1,6 @@
 //! One module per command, or per family of small ones.
 
+pub(crate) mod advise;
 pub(crate) mod bench;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
@@ -39,6 +40,7 @@ pub(crate) fn run(command: Command, output: &mut Output) -> Result<Outcome> {
         Command::Dump(args) => dump::run(&args, output),
         Command::Bench(args) => bench::run(&args, output),
         Command::Simulate(args) => simulate::run(&args, output),
+        Command::Advise(args) => advise::run(&args, output),
         Command::DemoWriter(args) => demo::write_until_killed(&args),
         Command::DemoCleaner(args) => demo::remove_at_end(&args),
     }

@@ -1,0 +1,251 @@
+//! Costs of trees that are made up: more of anything is never cheaper.
+
+use windrow::simulation::ValueSize;
+use windrow::{FilterAllocation, KeyspaceOptions};
+
+use super::*;
+use crate::commands::advise::demand::Shares;
+use crate::commands::advise::device::Device;
+
+/// A gigabyte in three levels, half of the operations writes.
+fn demand() -> Demand {
+    Demand {
+        keys: 10_000_000,
+        key_bytes: 16,
+        shared_key_bytes: 0,
+        values: ValueSize::same(100),
+        distribution: KeyDistribution::Uniform,
+        shares: Shares {
+            updates: 0.5,
+            gets: 0.2,
+            missing: 0.1,
+            scans: 0.2,
+            ..Shares::default()
+        },
+        scan_length: 20.0,
+        memory: Some(600 << 20),
+        device: Device::Nvme,
+    }
+}
+
+fn shape() -> Shape {
+    let level = |entries: f64, runs: f64| Level {
+        entries,
+        bytes: entries * 120.0,
+        runs,
+    };
+    Shape {
+        levels: vec![level(2e5, 2.0), level(1e6, 3.0), level(9e6, 1.0)],
+        moved: Moved {
+            log: 128.0,
+            value_logs: 1.0,
+            entries: 5.0,
+            tables_written: 600.0,
+            tables_read: 500.0,
+            runs_written: 1.0,
+            runs_read: 1.0,
+            collections_written: 1.0,
+            collections_read: 1.0,
+        },
+        ..Shape::default()
+    }
+}
+
+/// Write, get, get of an absent key, scan, and the mean of all.
+fn costs(shape: &Shape, demand: &Demand, options: &KeyspaceOptions) -> [f64; 5] {
+    let costs = Costs::new(shape, demand, options);
+    [
+        costs.write,
+        costs.get,
+        costs.missing,
+        costs.scan,
+        costs.operation,
+    ]
+}
+
+#[track_caller]
+fn assert_not_cheaper(more: [f64; 5], less: [f64; 5]) {
+    let mut pairs = more.iter().zip(&less);
+    assert!(
+        pairs.all(|(more, less)| more.is_finite() && *more >= less - 1e-9),
+        "{more:?} {less:?}"
+    );
+}
+
+// I1
+#[test]
+fn more_runs_cost_more() {
+    let options = KeyspaceOptions::default();
+    for level in 0..3 {
+        for runs in [1.0, 1.5, 2.0, 5.0, 12.0] {
+            let with = |runs| {
+                let mut shape = shape();
+                shape.levels[level].runs = runs;
+                costs(&shape, &demand(), &options)
+            };
+            let (more, less) = (with(runs + 0.5), with(runs));
+            assert_not_cheaper(more, less);
+            assert!(more[3] > less[3], "a scan opens one more");
+        }
+    }
+}
+
+// I1
+#[test]
+fn more_bytes_cost_more() {
+    let options = KeyspaceOptions::default();
+    let fields: [fn(&mut Moved) -> &mut f64; 9] = [
+        |it| &mut it.log,
+        |it| &mut it.value_logs,
+        |it| &mut it.entries,
+        |it| &mut it.tables_written,
+        |it| &mut it.tables_read,
+        |it| &mut it.runs_written,
+        |it| &mut it.runs_read,
+        |it| &mut it.collections_written,
+        |it| &mut it.collections_read,
+    ];
+    for field in fields {
+        for device in [Device::Memory, Device::Nvme, Device::Ssd, Device::Disk] {
+            let demand = Demand { device, ..demand() };
+            let less = costs(&shape(), &demand, &options);
+            let mut larger = shape();
+            *field(&mut larger.moved) += 100.0;
+            let more = costs(&larger, &demand, &options);
+            assert_not_cheaper(more, less);
+            assert!(more[0] > less[0] && (more[1] - less[1]).abs() < 1e-9);
+        }
+    }
+}
+
+// I1
+#[test]
+fn less_memory_costs_more() {
+    let distributions = [
+        KeyDistribution::Uniform,
+        KeyDistribution::Zipfian { exponent: 0.99 },
+        KeyDistribution::Zipfian { exponent: 1.3 },
+    ];
+    for distribution in distributions {
+        let with = |megabytes: u64| {
+            let demand = Demand {
+                memory: Some(megabytes << 20),
+                distribution,
+                ..demand()
+            };
+            costs(&shape(), &demand, &KeyspaceOptions::default())
+        };
+        let sizes = [100, 200, 400, 800, 1200, 1600, 3000];
+        for pair in sizes.windows(2) {
+            assert_not_cheaper(with(pair[0]), with(pair[1]));
+        }
+        let all = Demand {
+            memory: None,
+            ..demand()
+        };
+        let all = costs(&shape(), &all, &KeyspaceOptions::default());
+        assert_not_cheaper(with(1600), all);
+        assert!(with(100)[1] > all[1] + 1.0, "a get waits for the device");
+    }
+}
+
+#[test]
+fn slower_devices_cost_more() {
+    let with = |device| {
+        let demand = Demand { device, ..demand() };
+        costs(&shape(), &demand, &KeyspaceOptions::default())
+    };
+    let devices = [Device::Memory, Device::Nvme, Device::Ssd, Device::Disk];
+    for pair in devices.windows(2) {
+        assert_not_cheaper(with(pair[1]), with(pair[0]));
+    }
+}
+
+#[test]
+fn filters_pass_less_the_more_bits_they_have() {
+    let mut options = KeyspaceOptions::default();
+    for allocation in [FilterAllocation::Monkey, FilterAllocation::Uniform] {
+        options.filter_allocation = allocation;
+        let useless = |bits: f64| {
+            let mut options = options.clone();
+            options.bits_per_key = bits;
+            Filters::new(&shape(), &options).useless
+        };
+        assert!((useless(0.0) - shape().runs_per_seek()).abs() < 1e-9);
+        for bits in [1.0, 2.0, 4.0, 8.0, 16.0] {
+            assert!(useless(bits) < useless(bits / 2.0), "{bits}");
+        }
+    }
+    // Bits where they save most pass less than the same everywhere.
+    options.filter_allocation = FilterAllocation::Monkey;
+    let monkey = Filters::new(&shape(), &options);
+    options.filter_allocation = FilterAllocation::Uniform;
+    let uniform = Filters::new(&shape(), &options);
+    assert!(monkey.useless < uniform.useless);
+    // Six runs with ten bits: 6 times 0.008.
+    assert!((uniform.useless - 0.049).abs() < 0.001, "{uniform:?}");
+    // What is found is mostly in the last level, behind all other runs.
+    assert!(monkey.asked_if_found > 5.0 && monkey.asked_if_found < 6.0);
+    assert!(monkey.useless_if_found < monkey.useless);
+}
+
+#[test]
+fn a_tree_of_one_run_asks_one_filter() {
+    let mut shape = shape();
+    shape.levels = vec![Level {
+        entries: 100.0,
+        bytes: 12_000.0,
+        runs: 1.0,
+    }];
+    let filters = Filters::new(&shape, &KeyspaceOptions::default());
+    assert!((filters.asked_if_found - 1.0).abs() < 1e-9);
+    assert!(filters.useless_if_found.abs() < 1e-9);
+    // Also where nothing was written yet.
+    shape.levels.clear();
+    let none = costs(&shape, &demand(), &KeyspaceOptions::default());
+    assert!(none.iter().all(|cost| cost.is_finite()));
+}
+
+#[test]
+fn memory_holds_what_is_read_most_for_its_size() {
+    let places = [
+        Place {
+            bytes: 1000.0,
+            reads: 1.0,
+        },
+        Place {
+            bytes: 100.0,
+            reads: 1.0,
+        },
+        Place {
+            bytes: 0.0,
+            reads: 0.0,
+        },
+    ];
+    let hits = hits(&places, Some(600.0), &demand());
+    assert!((hits[0] - 0.5).abs() < 1e-9 && (hits[1] - 1.0).abs() < 1e-9);
+    assert!((hits[2] - 1.0).abs() < 1e-9);
+    let zipfian = Demand {
+        distribution: KeyDistribution::Zipfian { exponent: 0.99 },
+        ..demand()
+    };
+    let tenth = answered(0.1, 1e9, &zipfian);
+    assert!(tenth > 0.5 && tenth < 1.0, "{tenth}");
+    assert!(answered(0.0, 1e9, &zipfian).abs() < 1e-6);
+    assert!((answered(1.0, 1e9, &zipfian) - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn values_apart_cost_scans_more_than_gets() {
+    let mut shape = shape();
+    let options = KeyspaceOptions::default();
+    let near = costs(&shape, &demand(), &options);
+    shape.logs = Apart {
+        share: 1.0,
+        bytes: 1e9,
+        value_bytes: 100.0,
+    };
+    let apart = costs(&shape, &demand(), &options);
+    assert_not_cheaper(apart, near);
+    assert!(apart[3] - near[3] > 10.0 * (apart[1] - near[1]));
+}

@@ -1,0 +1,158 @@
+//! `advise`: which options suit a load, by the simulation and a model of what operations cost.
+
+mod cost;
+mod demand;
+mod device;
+mod report;
+mod sources;
+mod sweep;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use windrow::{KeyspaceOptions, Result};
+use windrow_bench::PolicyArgs;
+
+use self::demand::{Demand, DemandArgs, Known};
+use self::report::Report;
+use self::sweep::{Bounds, Free};
+use crate::outcome::Outcome;
+use crate::output::Output;
+use crate::progress;
+
+/// Arguments of `advise`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A load is described by flags, by the statistics of a store, or by a trace; flags go before the others.
+Options of the tree that are given hold; the others are searched: T, c, segment limit, thresholds of
+placement, filter bits. Where --max-space-amp is given, what takes more disk is left out.
+
+Statistics of a store at work tell most: a program writes its `Db::stats` as JSON. Those of
+`windrow stats DB --json` tell what is stored, and shares of operations have to be given beside them.
+
+Examples:
+  windrow advise --bytes 500GB --value-size 100 --updates 90 --gets 10
+  windrow advise --keys 50M --mix MD --gets 95 --updates 5 --distribution zipfian --device nvme --memory 8G
+  windrow advise --bytes 2TB --value-size 100:9,4000:1 --inserts 5 --scans 95 --scan-length 50
+  windrow advise --stats stats.json --scan-length 20 --output store.options
+  windrow advise --trace requests.csv.gz --json
+  windrow bench ycsb-load,ycsb-a --options store.options")]
+pub(crate) struct AdviseArgs {
+    /// Statistics of a store as JSON, whose load it is
+    #[arg(long, value_name = "FILE", conflicts_with = "trace")]
+    stats: Option<PathBuf>,
+
+    /// The keyspace of the statistics that counts; all together unless given
+    #[arg(long, value_name = "NAME", requires = "stats")]
+    keyspace: Option<String>,
+
+    /// A trace as `windrow bench replay` plays it. It begins with an empty store, unless --bytes or --keys says
+    /// what is there
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+
+    #[command(flatten, next_help_heading = "The load")]
+    demand: DemandArgs,
+
+    #[command(flatten, next_help_heading = "Options of the tree")]
+    tree: PolicyArgs,
+
+    /// Write what is recommended to a file of options
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Write what is recommended, the default, and what is one step away on each ladder, each to a file in
+    /// this folder, so that they can be measured
+    #[arg(long, value_name = "DIR")]
+    neighbours: Option<PathBuf>,
+}
+
+pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Outcome> {
+    let known = args.known()?;
+    let demand = Demand::new(&args.demand, &known)?;
+    let (base, now) = args.options(&known)?;
+    let bar = progress::spinner("simulating");
+    let tick = || bar.inc(1);
+    let advice = sweep::advise(
+        &demand,
+        &base,
+        now.as_ref(),
+        args.free(),
+        args.bounds(),
+        &tick,
+    );
+    bar.finish_and_clear();
+    let report = Report::new(demand, advice?);
+    if let Some(path) = &args.output {
+        report.write(path)?;
+    }
+    if let Some(folder) = &args.neighbours {
+        report.write_neighbours(folder)?;
+    }
+    output.object(&report)?;
+    output.line(&report)?;
+    Ok(Outcome::Done)
+}
+
+impl AdviseArgs {
+    fn known(&self) -> Result<Known> {
+        if let Some(path) = &self.stats {
+            return sources::statistics(path, self.keyspace.as_deref());
+        }
+        if let Some(path) = &self.trace {
+            let is_filled = self.demand.bytes.is_some() || self.demand.keys.is_some();
+            return sources::trace(path, is_filled);
+        }
+        Ok(Known::default())
+    }
+
+    /// The default, and what the store has now.
+    ///
+    /// Where a store tells its options, the default has those of its options that are not searched.
+    fn options(&self, known: &Known) -> Result<(KeyspaceOptions, Option<KeyspaceOptions>)> {
+        let mut base = self.tree.options()?.keyspace;
+        let Some(now) = known.options.clone() else {
+            base.validate()?;
+            return Ok((base, None));
+        };
+        let tree = &self.tree;
+        if tree.options_file.is_none() {
+            let mut of_store = now.clone();
+            of_store.size_ratio = base.size_ratio;
+            of_store.scaling = base.scaling;
+            of_store.segment_limit = base.segment_limit;
+            of_store.bits_per_key = base.bits_per_key;
+            of_store.filter_allocation = base.filter_allocation;
+            of_store.medium_from = base.medium_from;
+            of_store.large_from = base.large_from;
+            of_store.medium_in_place = base.medium_in_place;
+            of_store.medium_order = base.medium_order;
+            if let Some(ratio) = tree.max_space_amp {
+                of_store.max_space_amp = ratio;
+            }
+            base = of_store;
+        }
+        base.validate()?;
+        Ok((base, Some(now)))
+    }
+
+    fn free(&self) -> Free {
+        let tree = &self.tree;
+        Free {
+            size_ratio: tree.size_ratio.is_none(),
+            scaling: tree.scaling.is_none(),
+            segment_limit: tree.segment_limit.is_none(),
+            placement: tree.medium_from.is_none()
+                && tree.large_from.is_none()
+                && tree.medium_in_place.is_none(),
+            bits_per_key: tree.bits_per_key.is_none(),
+        }
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            space_amplification: self.tree.max_space_amp,
+            memory: self.demand.memory,
+        }
+    }
+}

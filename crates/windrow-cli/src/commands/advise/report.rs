@@ -1,0 +1,314 @@
+//! What `advise` tells, for programs and for people, and the files that it writes.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use comfy_table::{Cell, Table};
+use serde::Serialize;
+use windrow::{Error, KeyspaceOptions, Result};
+
+use super::demand::{Demand, whole};
+use super::sweep::{Advice, Candidate, WORTHWHILE};
+use crate::commands::show::{plain_table, right};
+use crate::text::{human_bytes, human_count};
+
+/// The most rows of the frontier that people are shown.
+const ROWS_MAX: usize = 14;
+
+/// A column of a table: its name, and what it says of a candidate.
+type Column<'a> = (&'static str, Box<dyn Fn(&Candidate) -> Cell + 'a>);
+
+/// A row of a table: its name, whether it is shown, and what it says of a candidate.
+type Row = (&'static str, bool, fn(&Candidate) -> String);
+
+/// A column of numbers.
+fn number(of: fn(&Candidate) -> f64) -> Box<dyn Fn(&Candidate) -> Cell> {
+    Box::new(move |candidate| right(&format!("{:.2}", of(candidate))))
+}
+
+/// The demand, and the advice for it.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    demand: Demand,
+    #[serde(flatten)]
+    advice: Advice,
+}
+
+impl Report {
+    pub(super) fn new(demand: Demand, advice: Advice) -> Self {
+        Self { demand, advice }
+    }
+
+    /// The demand, on one line.
+    fn asked(&self) -> String {
+        let demand = &self.demand;
+        let shares = demand.shares;
+        let kinds = [
+            (shares.inserts, "inserts"),
+            (shares.updates, "updates"),
+            (shares.deletes, "deletes"),
+            (shares.gets, "gets"),
+            (shares.missing, "gets of absent keys"),
+            (shares.scans, "scans"),
+        ];
+        let kinds = kinds.iter().filter(|(share, _)| *share > 0.0);
+        let kinds: Vec<String> = kinds
+            .map(|(share, name)| format!("{:.1} % {name}", share * 100.0))
+            .collect();
+        let memory = match demand.memory {
+            None => "all in memory".to_owned(),
+            Some(bytes) => format!("{} of memory", human_bytes(bytes)),
+        };
+        format!(
+            "{} keys, {} in all, {:.0} bytes each; {}; {memory}",
+            human_count(demand.keys),
+            human_bytes(whole(demand.bytes())),
+            demand.entry_bytes(),
+            kinds.join(", "),
+        )
+    }
+
+    fn frontier(&self) -> Table {
+        let mut table = plain_table();
+        let columns = self.columns();
+        table.set_header(columns.iter().map(|(name, _)| right(name)));
+        let advice = &self.advice;
+        let mut shown: Vec<&Candidate> = Vec::new();
+        let step = advice.frontier.len().div_ceil(ROWS_MAX).max(1);
+        shown.extend(advice.frontier.iter().step_by(step));
+        // What is marked is shown in any case.
+        let marked = [
+            Some(&advice.recommended),
+            Some(&advice.default),
+            advice.now.as_ref(),
+        ];
+        for own in marked.into_iter().flatten() {
+            if !shown.iter().any(|it| it.options == own.options) {
+                shown.push(own);
+            }
+        }
+        shown.sort_by(|one, other| one.costs.write.total_cmp(&other.costs.write));
+        for candidate in shown {
+            table.add_row(columns.iter().map(|(_, cell)| cell(candidate)));
+        }
+        table
+    }
+
+    /// The columns of the frontier, without operations that nobody asks for.
+    fn columns(&self) -> Vec<Column<'_>> {
+        let option = |name| move |it: &Candidate| right(&field(&it.options, name));
+        let shares = self.demand.shares;
+        let all: [(bool, Column<'_>); 15] = [
+            (true, ("", Box::new(|it| Cell::new(self.marks(it))))),
+            (true, ("T", Box::new(option("size_ratio")))),
+            (true, ("c", Box::new(option("scaling")))),
+            (true, ("segments", Box::new(option("segment_limit")))),
+            (true, ("medium", Box::new(option("medium_from")))),
+            (true, ("large", Box::new(option("large_from")))),
+            (true, ("bits", Box::new(option("bits_per_key")))),
+            (
+                shares.writes() > 0.0,
+                ("write", number(|it| it.costs.write)),
+            ),
+            (shares.gets > 0.0, ("get", number(|it| it.costs.get))),
+            (
+                shares.missing > 0.0,
+                ("absent", number(|it| it.costs.missing)),
+            ),
+            (shares.scans > 0.0, ("scan", number(|it| it.costs.scan))),
+            (true, ("mean", number(|it| it.costs.operation))),
+            (
+                shares.writes() > 0.0,
+                ("written", number(|it| it.write_amplification)),
+            ),
+            (true, ("runs", number(|it| it.costs.runs_per_seek))),
+            (true, ("space", number(|it| it.space_amplification))),
+        ];
+        let shown = all.into_iter().filter(|(is_shown, _)| *is_shown);
+        shown.map(|(_, column)| column).collect()
+    }
+
+    fn marks(&self, candidate: &Candidate) -> String {
+        let advice = &self.advice;
+        let is_own = |it: &Candidate| it.options == candidate.options;
+        let marks = [
+            (is_own(&advice.recommended), "recommended"),
+            (is_own(&advice.default), "default"),
+            (advice.now.as_ref().is_some_and(is_own), "now"),
+        ];
+        let marks = marks.into_iter().filter(|(is_marked, _)| *is_marked);
+        let names: Vec<&str> = marks.map(|(_, name)| name).collect();
+        names.join(", ")
+    }
+
+    /// What is recommended beside the default.
+    fn costs(&self) -> Table {
+        let advice = &self.advice;
+        let mut table = plain_table();
+        let mut columns = vec![Cell::new(""), right(&"recommended")];
+        let mut candidates = vec![&advice.recommended];
+        if !advice.keep_default {
+            columns.push(right(&"default"));
+            candidates.push(&advice.default);
+        }
+        if let Some(now) = &advice.now {
+            columns.push(right(&"now"));
+            candidates.push(now);
+        }
+        table.set_header(columns);
+        let shares = self.demand.shares;
+        let rows: [Row; 13] = [
+            ("write, us", shares.writes() > 0.0, |it| {
+                format!("{:.2}", it.costs.write)
+            }),
+            ("get, us", shares.gets > 0.0, |it| {
+                format!("{:.2}", it.costs.get)
+            }),
+            ("get of an absent key, us", shares.missing > 0.0, |it| {
+                format!("{:.2}", it.costs.missing)
+            }),
+            ("scan, us", shares.scans > 0.0, |it| {
+                format!("{:.2}", it.costs.scan)
+            }),
+            ("the average operation, us", true, |it| {
+                format!("{:.2}", it.costs.operation)
+            }),
+            ("operations a second and core, at most", true, |it| {
+                human_count(whole(1e6 / it.costs.operation))
+            }),
+            ("written for each byte given", shares.writes() > 0.0, |it| {
+                format!("{:.2}", it.write_amplification)
+            }),
+            ("levels with data", true, |it| it.levels.to_string()),
+            ("runs that a seek visits", true, |it| {
+                format!("{:.2}", it.costs.runs_per_seek)
+            }),
+            ("blocks read for an absent key", true, |it| {
+                format!("{:.4}", it.costs.useless_reads)
+            }),
+            ("memory of filters", true, |it| {
+                human_bytes(whole(it.costs.filter_bytes))
+            }),
+            ("disk for each live byte", true, |it| {
+                format!("{:.2}", it.space_amplification)
+            }),
+            (
+                "reads that memory answers",
+                self.demand.memory.is_some(),
+                |it| format!("{:.0} %", it.costs.hit_share * 100.0),
+            ),
+        ];
+        for (name, _, text) in rows.into_iter().filter(|(_, is_shown, _)| *is_shown) {
+            let mut row = vec![Cell::new(name)];
+            row.extend(candidates.iter().map(|it| right(&text(it))));
+            table.add_row(row);
+        }
+        table
+    }
+
+    /// The recommendation, in a sentence.
+    fn verdict(&self) -> String {
+        let advice = &self.advice;
+        let saving = advice.saving * 100.0;
+        let worthwhile = WORTHWHILE * 100.0;
+        if advice.keep_default && saving <= 0.0 {
+            return "nothing is better than the default: keep it".to_owned();
+        }
+        if advice.keep_default {
+            return format!(
+                "the default is within {worthwhile:.0} % of the best ({saving:.1} %): keep it"
+            );
+        }
+        let changes = changes(&advice.default.options, &advice.recommended.options);
+        let changes = changes.join(", ");
+        if advice.default_is_allowed {
+            format!("{changes}: costs {saving:.1} % less than the default")
+        } else {
+            format!("{changes}: the default does not keep to the bounds")
+        }
+    }
+
+    /// Writes what is recommended to a file.
+    pub(super) fn write(&self, path: &Path) -> Result<()> {
+        let costs = &self.advice.recommended.costs;
+        let heading = format!(
+            "# windrow advise: {}\n# {}\n# about {:.2} us of one processor and the device for each operation\n",
+            self.asked(),
+            self.verdict(),
+            costs.operation,
+        );
+        write(
+            path,
+            &(heading + &self.advice.recommended.options.to_file()),
+        )
+    }
+
+    /// Writes what is recommended, the default, and what is one step away, to a file each in a folder.
+    pub(super) fn write_neighbours(&self, folder: &Path) -> Result<()> {
+        fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+        let advice = &self.advice;
+        let mut files = vec![
+            ("recommended".to_owned(), &advice.recommended),
+            ("default".to_owned(), &advice.default),
+        ];
+        for (name, candidate) in &advice.neighbours {
+            let own = match *name {
+                "placement" => format!(
+                    "{}-{}-{}",
+                    field(&candidate.options, "medium_from"),
+                    field(&candidate.options, "large_from"),
+                    field(&candidate.options, "medium_in_place"),
+                ),
+                name => field(&candidate.options, name),
+            };
+            files.push((format!("{name}-{own}"), candidate));
+        }
+        for (name, candidate) in files {
+            let costs = &candidate.costs;
+            let heading = format!("# windrow advise: {:.3} us\n", costs.operation);
+            let path = folder.join(format!("{name}.options"));
+            write(&path, &(heading + &candidate.options.to_file()))?;
+        }
+        Ok(())
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    fs::write(path, text).map_err(|error| Error::io("write", path, error))
+}
+
+/// An option as text.
+fn field(options: &KeyspaceOptions, name: &str) -> String {
+    let mut fields = options.fields().into_iter();
+    fields
+        .find(|(own, _)| *own == name)
+        .map_or_else(String::new, |(_, text)| text)
+}
+
+/// What is other than in `from`.
+fn changes(from: &KeyspaceOptions, to: &KeyspaceOptions) -> Vec<String> {
+    let both = from.fields().into_iter().zip(to.fields());
+    both.filter(|(from, to)| from != to)
+        .map(|(_, (name, text))| format!("{name} = {text}"))
+        .collect()
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let advice = &self.advice;
+        writeln!(formatter, "{}\n", self.asked())?;
+        writeln!(formatter, "What nothing beats in writes, reads and space:")?;
+        writeln!(formatter, "{}\n", self.frontier())?;
+        writeln!(formatter, "{}\n", self.costs())?;
+        if advice.left_out > 0 {
+            writeln!(
+                formatter,
+                "{} of {} settings do not keep to the bounds\n",
+                human_count(advice.left_out as u64),
+                human_count(advice.compared as u64),
+            )?;
+        }
+        write!(formatter, "{}", self.verdict())
+    }
+}

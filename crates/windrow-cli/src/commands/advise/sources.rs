@@ -1,0 +1,412 @@
+//! What is known of a load: from the statistics of a store, or from a trace.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+use windrow::simulation::{KeyDistribution, ValueSize};
+use windrow::{Error, KeyspaceOptions, Result};
+use windrow_bench::{Asked, Trace};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::demand::{Known, Shares, whole};
+
+/// What the statistics in `path` say: those that `Db::stats` returns, as JSON.
+///
+/// Only the keyspace of this name counts of what is stored, all where it is `None`. What was counted since the
+/// database was opened is of all keyspaces.
+///
+/// # Errors
+/// `InvalidArgument` for what are no statistics, or for a keyspace that they do not have.
+pub(super) fn statistics(path: &Path, keyspace: Option<&str>) -> Result<Known> {
+    let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
+    let wrong = |what: &str| {
+        Error::invalid_argument(format!(
+            "{} {what}: it must be what `windrow stats DB --json` prints, or a `Stats` of a program as JSON",
+            path.display()
+        ))
+    };
+    // A program may have appended to it again and again: the last line is the newest.
+    let last = text.lines().rev().find(|line| !line.trim().is_empty());
+    let whole_file: std::result::Result<Value, _> = serde_json::from_str(&text);
+    let stats: Value = match (whole_file, last) {
+        (Ok(stats), _) => stats,
+        (Err(_), Some(line)) => {
+            serde_json::from_str(line).map_err(|error| wrong(&format!("is no JSON ({error})")))?
+        }
+        (Err(error), None) => return Err(wrong(&format!("is no JSON ({error})"))),
+    };
+    let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or(0);
+    let all = stats["keyspaces"]
+        .as_array()
+        .ok_or_else(|| wrong("has no keyspaces"))?;
+    let is_asked = |it: &&Value| keyspace.is_none_or(|name| it["name"] == name);
+    let asked: Vec<&Value> = all.iter().filter(is_asked).collect();
+    if asked.is_empty() {
+        let names: Vec<&str> = all.iter().filter_map(|it| it["name"].as_str()).collect();
+        return Err(Error::invalid_argument(format!(
+            "{} has no such keyspace, but {}",
+            path.display(),
+            names.join(", ")
+        )));
+    }
+    let levels = || {
+        let levels = asked.iter().filter_map(|it| it["levels"].as_array());
+        levels.flatten()
+    };
+    let sum = |name: &str| levels().map(|level| number(level, name)).sum::<u64>();
+    let (entries, tombstones) = (sum("entries"), sum("tombstones"));
+    let keys = entries.saturating_sub(2 * tombstones);
+    let live = |files: &str| -> u64 {
+        let keyspaces = asked.iter();
+        keyspaces.map(|it| number(&it[files], "live_bytes")).sum()
+    };
+    let stored = sum("bytes") + live("runs") + live("value_logs");
+
+    let (writes, gets) = (number(&stats, "user_writes"), number(&stats, "gets"));
+    let in_memory = asked
+        .iter()
+        .map(|it| number(it, "gets_answered_by_memtables"));
+    let found = (in_memory.sum::<u64>() + sum("gets_answered")).min(gets);
+    // Of all that was ever written, what is no key any more was an update.
+    let ever = number(&stats, "sequence").max(1) as f64;
+    let inserted = (keys as f64 / ever).min(1.0);
+    let deleted = (tombstones as f64 / entries.max(1) as f64).min(1.0 - inserted);
+    let writes = writes as f64;
+    let entry_bytes = if writes > 0.0 {
+        Some(number(&stats, "user_bytes") as f64 / writes)
+    } else if entries > 0 {
+        Some(stored as f64 / entries as f64)
+    } else {
+        None
+    };
+    let options = match asked.as_slice() {
+        [one] => Some(recorded_options(&one["options"]).map_err(|error| {
+            wrong(&format!(
+                "has options that this version does not know ({error})"
+            ))
+        })?),
+        _ => None,
+    };
+    Ok(Known {
+        source: path.display().to_string(),
+        keys: Some(keys).filter(|&keys| keys > 0),
+        entry_bytes,
+        weights: Some(Shares {
+            inserts: writes * inserted,
+            updates: writes * (1.0 - inserted - deleted),
+            deletes: writes * deleted,
+            gets: found as f64,
+            missing: (gets - found) as f64,
+            scans: number(&stats, "seeks") as f64,
+        }),
+        options,
+        ..Known::default()
+    })
+}
+
+/// Options as statistics name them, read as an options file.
+fn recorded_options(options: &Value) -> Result<KeyspaceOptions> {
+    let defaults = KeyspaceOptions::default();
+    let mut lines = Vec::new();
+    for (name, _) in defaults.fields() {
+        let text = match &options[name] {
+            Value::Null => continue,
+            Value::String(text) => text.clone(),
+            Value::Number(number) if number.as_u64() == Some(u64::MAX) => "never".to_owned(),
+            Value::Number(number) => number.to_string(),
+            other => other.to_string(),
+        };
+        lines.push(format!("{name} = {text}"));
+    }
+    // No bound is no number in JSON.
+    if options["max_space_amp"].is_null() && options.is_object() {
+        lines.push("max_space_amp = inf".to_owned());
+    }
+    lines.join("\n").parse()
+}
+
+/// No more keys than this are told apart; where there are more, a half of them, chosen by their hashes, stands
+/// for all, then a quarter, and so on.
+const KEYS_MAX: usize = 1 << 20;
+
+/// Sizes of values are told apart by halves of powers of two.
+const SIZE_STEPS: f64 = 2.0;
+
+/// Fewer values than this part of all are added to those of the next size.
+const SIZE_SHARE_MIN: f64 = 0.001;
+
+/// What the trace in `path` says. It begins with an empty store, unless `is_filled` says that what it reads and
+/// writes is there.
+///
+/// # Errors
+/// `InvalidArgument` that names the line for one that is no operation, or for a trace without any; `Io`.
+pub(super) fn trace(path: &Path, is_filled: bool) -> Result<Known> {
+    let mut trace = Trace::open(path)?;
+    let mut seen = Seen::default();
+    while let Some((asked, key)) = trace.next()? {
+        seen.note(asked, key);
+    }
+    if seen.operations == 0 {
+        return Err(Error::invalid_argument(format!(
+            "{} holds no operation",
+            path.display()
+        )));
+    }
+    Ok(seen.known(path, is_filled))
+}
+
+/// What is known of a key.
+#[derive(Debug, Clone, Copy, Default)]
+struct KeyUse {
+    operations: u64,
+    is_there: bool,
+    was_written: bool,
+}
+
+/// A trace as far as it was read.
+#[derive(Debug, Default)]
+struct Seen {
+    operations: u64,
+    key_bytes: u64,
+    /// Of each size, by steps: values, and their bytes.
+    sizes: HashMap<i64, (u64, u64)>,
+    puts: u64,
+    deletes: u64,
+    gets: u64,
+    scans: u64,
+    steps: u64,
+    /// The keys whose hashes end with so many zeros.
+    zeros: u32,
+    keys: HashMap<u64, KeyUse>,
+    /// Of these keys: puts, those of keys that were not there, gets, and those that found something.
+    told_puts: u64,
+    told_inserts: u64,
+    told_gets: u64,
+    told_found: u64,
+}
+
+impl Seen {
+    fn note(&mut self, asked: Asked, key: &[u8]) {
+        self.operations += 1;
+        self.key_bytes += key.len() as u64;
+        match asked {
+            Asked::Put(bytes) => {
+                self.puts += 1;
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    reason = "the logarithm of a size is small"
+                )]
+                let step = ((bytes as f64 + 1.0).log2() * SIZE_STEPS) as i64;
+                let size = self.sizes.entry(step).or_default();
+                *size = (size.0 + 1, size.1 + bytes as u64);
+            }
+            Asked::Get => self.gets += 1,
+            Asked::Delete => self.deletes += 1,
+            Asked::Scan(steps) => {
+                self.scans += 1;
+                self.steps += steps;
+            }
+        }
+        let hash = xxh3_64(key);
+        if hash.trailing_zeros() < self.zeros {
+            return;
+        }
+        let own = self.keys.entry(hash).or_default();
+        own.operations += 1;
+        match asked {
+            Asked::Put(_) => {
+                self.told_puts += 1;
+                self.told_inserts += u64::from(!own.is_there);
+                own.is_there = true;
+                own.was_written = true;
+            }
+            Asked::Get => {
+                self.told_gets += 1;
+                self.told_found += u64::from(own.is_there);
+            }
+            Asked::Delete => own.is_there = false,
+            Asked::Scan(_) => {}
+        }
+        if self.keys.len() > KEYS_MAX {
+            self.zeros += 1;
+            let zeros = self.zeros;
+            self.keys.retain(|hash, _| hash.trailing_zeros() >= zeros);
+        }
+    }
+
+    fn known(&self, path: &Path, is_filled: bool) -> Known {
+        let part = |part: u64, of: u64| part as f64 / of.max(1) as f64;
+        let (inserts, found) = if is_filled {
+            (0.0, 1.0)
+        } else {
+            (
+                part(self.told_inserts, self.told_puts),
+                part(self.told_found, self.told_gets),
+            )
+        };
+        let puts = self.puts as f64;
+        let gets = self.gets as f64;
+        let written = self.keys.values().filter(|it| it.was_written).count() as u64;
+        Known {
+            source: path.display().to_string(),
+            keys: Some(written << self.zeros).filter(|&keys| keys > 0),
+            key_bytes: Some((self.key_bytes as f64 / self.operations as f64).round())
+                .map(|bytes| whole(bytes).max(1)),
+            values: self.values(),
+            weights: Some(Shares {
+                inserts: puts * inserts,
+                updates: puts * (1.0 - inserts),
+                deletes: self.deletes as f64,
+                gets: gets * found,
+                missing: gets * (1.0 - found),
+                scans: self.scans as f64,
+            }),
+            scan_length: (self.scans > 0).then(|| part(self.steps, self.scans)),
+            distribution: Some(self.distribution()),
+            ..Known::default()
+        }
+    }
+
+    /// The sizes of values, few enough to be simulated.
+    fn values(&self) -> Vec<ValueSize> {
+        let mut steps: Vec<_> = self.sizes.iter().collect();
+        steps.sort_unstable();
+        let least = SIZE_SHARE_MIN * self.puts as f64;
+        let mut sizes = Vec::new();
+        let (mut count, mut bytes) = (0, 0);
+        for (place, (_, own)) in steps.iter().enumerate() {
+            count += own.0;
+            bytes += own.1;
+            let is_last = place + 1 == steps.len();
+            if count as f64 >= least || (is_last && sizes.is_empty()) {
+                sizes.push(ValueSize {
+                    share: count as f64,
+                    bytes: bytes / count,
+                });
+                (count, bytes) = (0, 0);
+            }
+        }
+        sizes
+    }
+
+    /// Whether few keys have most of the operations: the exponent under which the hottest hundredth of the keys
+    /// has the part of all operations that it has here.
+    fn distribution(&self) -> KeyDistribution {
+        let mut counts: Vec<u64> = self.keys.values().map(|it| it.operations).collect();
+        counts.sort_unstable_by(|one, other| other.cmp(one));
+        let all: u64 = counts.iter().sum();
+        let hot = counts.len() / 100;
+        if hot < HOT_MIN || all < 2 * counts.len() as u64 {
+            return KeyDistribution::Uniform;
+        }
+        let hottest: u64 = counts.iter().take(hot).sum();
+        let share = hottest as f64 / all as f64;
+        let of = |exponent: f64| {
+            let weights = |count: usize| -> f64 {
+                (1..=count).map(|rank| (rank as f64).powf(-exponent)).sum()
+            };
+            weights(hot) / weights(counts.len())
+        };
+        let (mut low, mut high) = (0.0, EXPONENT_MAX);
+        for _ in 0..16 {
+            let middle = f64::midpoint(low, high);
+            if of(middle) < share {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        if low < EXPONENT_MIN {
+            return KeyDistribution::Uniform;
+        }
+        KeyDistribution::Zipfian {
+            exponent: (low * 100.0).round() / 100.0,
+        }
+    }
+}
+
+/// A hundredth of fewer keys says nothing.
+const HOT_MIN: usize = 10;
+
+/// What chance makes of keys that are all alike looks like an exponent of less.
+const EXPONENT_MIN: f64 = 0.3;
+const EXPONENT_MAX: f64 = 2.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(operations: impl IntoIterator<Item = (Asked, u64)>) -> Seen {
+        let mut seen = Seen::default();
+        for (asked, key) in operations {
+            seen.note(asked, &key.to_be_bytes());
+        }
+        seen
+    }
+
+    #[test]
+    fn puts_are_inserts_or_updates_and_gets_find_something_or_not() {
+        let seen = seen([
+            (Asked::Put(100), 1),
+            (Asked::Put(100), 1),
+            (Asked::Put(300), 2),
+            (Asked::Get, 1),
+            (Asked::Get, 3),
+            (Asked::Delete, 1),
+            (Asked::Get, 1),
+            (Asked::Scan(20), 2),
+        ]);
+        let known = seen.known(Path::new("trace"), false);
+        let weights = known.weights.unwrap();
+        assert_eq!(known.keys, Some(2));
+        assert_eq!(known.key_bytes, Some(8));
+        assert!((weights.inserts - 2.0).abs() < 1e-9);
+        assert!((weights.updates - 1.0).abs() < 1e-9);
+        assert!((weights.gets - 1.0).abs() < 1e-9);
+        assert!((weights.missing - 2.0).abs() < 1e-9);
+        assert!((weights.sum() - 8.0).abs() < 1e-9);
+        assert_eq!(known.scan_length, Some(20.0));
+        assert_eq!(known.values.len(), 2);
+        // In a store that is filled, the same are updates, and find what they ask for.
+        let weights = seen.known(Path::new("trace"), true).weights.unwrap();
+        assert!(weights.inserts.abs() < 1e-9 && weights.missing.abs() < 1e-9);
+    }
+
+    #[test]
+    fn many_keys_are_counted_by_a_part_of_them() {
+        let keys = 3 * KEYS_MAX as u64;
+        let seen = seen((0..keys).map(|key| (Asked::Put(10), key)));
+        assert!(seen.zeros > 0 && seen.keys.len() <= KEYS_MAX);
+        let told = seen.known(Path::new("trace"), false).keys.unwrap();
+        assert!(told.abs_diff(keys) < keys / 50, "{told}");
+    }
+
+    #[test]
+    fn skew_is_told() {
+        let uniform = seen((0..20_000).map(|place| (Asked::Get, place * 7919 % 5000)));
+        assert_eq!(uniform.distribution(), KeyDistribution::Uniform);
+        // The key of rank r is asked for in proportion to 1/r.
+        let ranks = (1..=2000_u64).flat_map(|rank| {
+            let times = 20_000 / rank;
+            (0..times).map(move |_| (Asked::Get, rank))
+        });
+        let KeyDistribution::Zipfian { exponent } = seen(ranks).distribution() else {
+            panic!("a few keys are far hotter than the others");
+        };
+        assert!((exponent - 1.0).abs() < 0.1, "{exponent}");
+    }
+
+    #[test]
+    fn options_of_statistics_read_back() {
+        let mut options = KeyspaceOptions::preset(windrow::Preset::Lsma);
+        options.large_from = 4096;
+        options.medium_from = 4096;
+        let json = serde_json::to_value(&options).unwrap();
+        assert_eq!(recorded_options(&json).unwrap(), options);
+        let options = KeyspaceOptions::preset(windrow::Preset::Leveling);
+        let json = serde_json::to_value(&options).unwrap();
+        assert_eq!(recorded_options(&json).unwrap(), options);
+    }
+}

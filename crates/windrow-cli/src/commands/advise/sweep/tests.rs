@@ -1,0 +1,184 @@
+//! Searches over small trees: what is recommended, and what is left out.
+
+use windrow::simulation::{KeyDistribution, ValueSize};
+
+use super::*;
+use crate::commands::advise::demand::Shares;
+use crate::commands::advise::device::Device;
+
+fn demand(shares: Shares) -> Demand {
+    Demand {
+        keys: 15_000,
+        key_bytes: 16,
+        shared_key_bytes: 0,
+        values: ValueSize::same(100),
+        distribution: KeyDistribution::Uniform,
+        shares,
+        scan_length: 10.0,
+        memory: None,
+        device: Device::Memory,
+    }
+}
+
+fn writes(writes: f64) -> Shares {
+    Shares {
+        updates: writes,
+        gets: (1.0 - writes) / 2.0,
+        scans: (1.0 - writes) / 2.0,
+        ..Shares::default()
+    }
+}
+
+/// A tree small enough to have several levels soon.
+fn small() -> KeyspaceOptions {
+    let mut options = KeyspaceOptions::default();
+    options.memtable_bytes = 128 << 10;
+    options.file_bytes = 32 << 10;
+    options.base_bytes = 512 << 10;
+    options
+}
+
+fn advice(demand: &Demand, base: &KeyspaceOptions, bounds: Bounds) -> Result<Advice> {
+    advise(demand, base, None, Free::ALL, bounds, &|| {})
+}
+
+#[test]
+fn the_frontier_has_nothing_that_is_beaten_and_what_is_recommended() {
+    for share in [1.0, 0.5, 0.0] {
+        let advice = advice(&demand(writes(share)), &small(), Bounds::default()).unwrap();
+        let frontier = &advice.frontier;
+        assert!(!frontier.is_empty());
+        for candidate in frontier {
+            let beaten = frontier.iter().find(|other| candidate.is_beaten_by(other));
+            assert!(beaten.is_none(), "{candidate:?} {beaten:?}");
+        }
+        // I2
+        let is_there = frontier
+            .iter()
+            .any(|it| it.options == advice.recommended.options);
+        assert!(advice.keep_default || is_there, "{share}");
+        let (best, default) = (&advice.recommended.costs, &advice.default.costs);
+        assert!(best.operation <= default.operation);
+    }
+}
+
+#[test]
+fn the_default_is_kept_where_little_is_saved() {
+    let all = demand(writes(0.9));
+    let first = advice(&all, &small(), Bounds::default()).unwrap();
+    let mut base = first.recommended.options.clone();
+    // What was recommended, or what is like it in all but a little, is the default the next time.
+    base.size_ratio *= 1.01;
+    let second = advice(&all, &base, Bounds::default()).unwrap();
+    assert!(second.keep_default && second.saving < WORTHWHILE);
+    assert_eq!(second.recommended.options, base);
+    assert_eq!(second.default.options, base);
+}
+
+#[test]
+fn who_writes_more_gets_no_more_written_and_no_fewer_segments() {
+    let of = |share: f64| {
+        let advice = advice(&demand(writes(share)), &small(), Bounds::default()).unwrap();
+        let place = advice.recommended.choice[0];
+        (place, advice.recommended.write_amplification)
+    };
+    let (heavy, light) = (of(0.99), of(0.05));
+    assert!(heavy.0 >= light.0, "{heavy:?} {light:?}");
+    assert!(heavy.1 <= light.1 * 1.01, "{heavy:?} {light:?}");
+}
+
+#[test]
+fn the_search_is_the_same_each_time() {
+    let once = || {
+        let advice = advice(&demand(writes(0.6)), &small(), Bounds::default()).unwrap();
+        serde_json::to_string(&advice).unwrap()
+    };
+    assert_eq!(once(), once());
+}
+
+#[test]
+fn a_store_of_many_memtables_is_searched_for_with_a_part() {
+    let mut base = small();
+    base.memtable_bytes = 8 << 10;
+    base.file_bytes = 8 << 10;
+    base.base_bytes = 64 << 10;
+    let demand = demand(writes(0.7));
+    assert!(demand.bytes() > SEARCHED_MEMTABLES * base.memtable_bytes as f64);
+    let advice = advice(&demand, &base, Bounds::default()).unwrap();
+    assert!(advice.frontier.len() <= FINALISTS * BITS.len());
+    assert!(advice.compared > advice.frontier.len());
+    assert_eq!(advice.default.options, base);
+}
+
+#[test]
+fn bounds_hold_or_nothing_is_recommended() {
+    let demand = demand(writes(0.9));
+    let free = advice(&demand, &small(), Bounds::default()).unwrap();
+    let bound = free.default.space_amplification_most.min(1.3);
+    let bounds = Bounds {
+        space_amplification: Some(bound),
+        memory: None,
+    };
+    let mut base = small();
+    base.max_space_amp = bound;
+    let bounded = advice(&demand, &base, bounds).unwrap();
+    for candidate in &bounded.frontier {
+        assert!(candidate.space_amplification_most <= bound * MOMENT);
+    }
+    let refused = |bounds| advice(&demand, &small(), bounds).unwrap_err().to_string();
+    let disk = refused(Bounds {
+        space_amplification: Some(1.001 / MOMENT),
+        memory: None,
+    });
+    assert!(disk.contains("disk") && disk.contains("least"), "{disk}");
+    let memory = refused(Bounds {
+        space_amplification: None,
+        memory: Some(1000),
+    });
+    assert!(memory.contains("memory of 1000 B"), "{memory}");
+}
+
+#[test]
+fn what_is_chosen_already_is_not_searched() {
+    let free = Free {
+        scaling: true,
+        ..Free::default()
+    };
+    let base = small();
+    let demand = demand(writes(0.5));
+    let advice = advise(&demand, &base, None, free, Bounds::default(), &|| {}).unwrap();
+    for candidate in &advice.frontier {
+        let mut options = candidate.options.clone();
+        options.scaling = base.scaling;
+        assert_eq!(options, base);
+    }
+    assert_eq!(advice.compared, SCALINGS.len());
+    for (name, neighbour) in &advice.neighbours {
+        assert_eq!(*name, "scaling");
+        assert!((neighbour.options.scaling - advice.recommended.options.scaling).abs() > 1e-9);
+    }
+}
+
+#[test]
+fn placements_differ_in_what_they_do() {
+    let mut demand = demand(writes(1.0));
+    // Below 64 bytes a value stays where it is, under all thresholds.
+    demand.values = ValueSize::same(63);
+    assert_eq!(placements(&demand, &small()).len(), 1);
+    // All in place, all in the log, and in runs with two places to come back.
+    demand.values = ValueSize::same(400);
+    let one = placements(&demand, &small());
+    assert_eq!(one.len(), 4);
+    assert!(one.contains(&Placement::of(&small())));
+    // Neither thresholds nor options are ever contradictory.
+    demand.values = [9, 104, 1004, 5000, 70_000]
+        .map(|bytes| ValueSize { share: 1.0, bytes })
+        .to_vec();
+    let many = placements(&demand, &small());
+    assert!(many.len() > 8 && many.len() < 60, "{}", many.len());
+    for placement in many {
+        let mut options = small();
+        placement.apply(&mut options);
+        options.validate().unwrap();
+    }
+}

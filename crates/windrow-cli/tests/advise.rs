@@ -1,0 +1,295 @@
+//! `windrow advise`: from each source of a load comes advice, `windrow bench` takes the files that it writes, and
+//! bad requests are refused with what is missing.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "these tests run the program on real files, and fail by panicking"
+)]
+
+use std::fs;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn windrow(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
+    command.args(arguments).output().unwrap()
+}
+
+/// The object that the program prints.
+#[track_caller]
+fn object(arguments: &[&str]) -> Value {
+    let output = windrow(&[arguments, &["--json"]].concat());
+    let problem = str::from_utf8(&output.stderr).unwrap();
+    assert!(output.status.success(), "{arguments:?}: {problem}");
+    let line = str::from_utf8(&output.stdout).unwrap().lines().last();
+    serde_json::from_str(line.unwrap()).unwrap()
+}
+
+#[track_caller]
+fn refused(arguments: &[&str], why: &str) {
+    let output = windrow(&[&["advise"], arguments].concat());
+    let problem = str::from_utf8(&output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {problem}");
+    assert!(problem.contains(why), "{arguments:?}: {problem}");
+}
+
+/// A tree small enough to have several levels soon.
+const SMALL: [&str; 6] = [
+    "--memtable-bytes",
+    "64K",
+    "--file-bytes",
+    "16K",
+    "--base-bytes",
+    "256K",
+];
+
+/// A load that is described in full.
+const LOAD: [&str; 8] = [
+    "--keys",
+    "20000",
+    "--value-size",
+    "100",
+    "--updates",
+    "80",
+    "--gets",
+    "20",
+];
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap()
+}
+
+fn path(folder: &TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_described_load_gets_a_frontier_and_files_that_bench_takes() {
+    let folder = TempDir::new().unwrap();
+    let (file, steps) = (path(&folder, "best.options"), path(&folder, "steps"));
+    let files = ["--output", &file, "--neighbours", &steps];
+    let advice = object(&[&["advise"], &LOAD[..], &SMALL, &files].concat());
+    let recommended = &advice["recommended"];
+    let cost = |of: &Value| number(&of["costs"]["operation"]);
+    assert!(cost(recommended) <= cost(&advice["default"]) + 1e-9);
+    assert!(!advice["frontier"].as_array().unwrap().is_empty());
+    assert!(number(&advice["compared"]) > 100.0);
+    assert!(number(&recommended["write_amplification"]) > 1.0);
+    assert!((number(&advice["demand"]["shares"]["updates"]) - 0.8).abs() < 1e-9);
+
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(text.starts_with("# windrow advise: 20,000 keys"), "{text}");
+    let mut names: Vec<String> = fs::read_dir(&steps)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert!(names.contains(&"default.options".to_owned()));
+    assert!(names.contains(&"recommended.options".to_owned()));
+    // One step down and one up, but for what is at an end of its ladder.
+    assert!(names.len() >= 7, "{names:?}");
+    for name in names {
+        let options = path(&folder, &format!("steps/{name}"));
+        let bench = [
+            "bench",
+            "fillrandom",
+            "--num",
+            "2000",
+            "--options",
+            &options,
+        ];
+        let report = object(&bench);
+        assert_eq!(report["settings"]["memtable_bytes"], "65536");
+    }
+    let bench = object(&["bench", "fillrandom", "--num", "2000", "--options", &file]);
+    let own = &recommended["options"]["bits_per_key"];
+    assert_eq!(
+        bench["settings"]["bits_per_key"],
+        own.to_string().replace(".0", "")
+    );
+}
+
+#[test]
+fn people_are_told_what_to_do_and_what_it_costs() {
+    let output = windrow(&[&["advise"], &LOAD[..], &SMALL].concat());
+    let text = str::from_utf8(&output.stdout).unwrap();
+    assert!(output.status.success());
+    for part in [
+        "80.0 % updates, 20.0 % gets",
+        "What nothing beats",
+        "recommended",
+        "written for each byte given",
+        "operations a second and core",
+        "default",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // What is chosen already is the default, and nothing else is compared.
+    let held = [
+        "--size-ratio",
+        "5",
+        "--scaling",
+        "1",
+        "--segment-limit",
+        "1",
+        "--large-from",
+        "never",
+        "--bits-per-key",
+        "7",
+    ];
+    let output = windrow(&[&["advise"], &LOAD[..], &SMALL, &held].concat());
+    let text = str::from_utf8(&output.stdout).unwrap();
+    assert!(text.contains("keep it"), "{text}");
+}
+
+#[test]
+fn statistics_of_a_store_at_work_are_a_load() {
+    let folder = TempDir::new().unwrap();
+    let stats = path(&folder, "stats.json");
+    let level = |number: u64, entries: u64, answered: u64| {
+        serde_json::json!({
+            "level": number, "entries": entries, "tombstones": 0, "bytes": entries * 120,
+            "gets_answered": answered,
+        })
+    };
+    let options = serde_json::json!({
+        "memtable_bytes": 65536, "file_bytes": 16384, "base_bytes": 262_144, "size_ratio": 8.0,
+        "segment_limit": "4", "medium_from": u64::MAX, "large_from": u64::MAX, "max_space_amp": 1.6,
+    });
+    let all = serde_json::json!({
+        "user_bytes": 4_640_000, "user_writes": 40_000, "gets": 50_000, "seeks": 10_000,
+        "sequence": 40_000,
+        "keyspaces": [
+            {"name": "main", "options": options, "gets_answered_by_memtables": 1000,
+             "levels": [level(0, 500, 4000), level(1, 19_500, 40_000)]},
+        ],
+    });
+    fs::write(&stats, all.to_string()).unwrap();
+    let source = ["advise", "--stats", &stats];
+    let advice = object(&[&source[..], &["--scan-length", "20"]].concat());
+    let demand = &advice["demand"];
+    assert_eq!(demand["keys"], 20_000);
+    assert_eq!(demand["values"][0]["bytes"], 100);
+    for (kind, share) in [
+        ("inserts", 0.2),
+        ("updates", 0.2),
+        ("gets", 0.45),
+        ("missing", 0.05),
+        ("scans", 0.1),
+    ] {
+        assert!(
+            (number(&demand["shares"][kind]) - share).abs() < 1e-9,
+            "{kind}"
+        );
+    }
+    // What the store has now stands beside the default, which has its memtable.
+    assert_eq!(advice["now"]["options"]["size_ratio"], 8.0);
+    assert_eq!(advice["now"]["options"]["segment_limit"], "4");
+    assert_eq!(advice["default"]["options"]["size_ratio"], 5.0);
+    assert_eq!(advice["default"]["options"]["memtable_bytes"], 65536);
+
+    refused(&["--stats", &stats], "--scan-length");
+    refused(
+        &["--stats", &stats, "--keyspace", "other"],
+        "no such keyspace, but main",
+    );
+    // A flag goes before what was counted.
+    let gets = object(&[&source[..], &["--gets", "1"]].concat());
+    assert!((number(&gets["demand"]["shares"]["gets"]) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn statistics_of_a_store_at_rest_tell_what_is_stored() {
+    let folder = TempDir::new().unwrap();
+    let db = path(&folder, "store");
+    let arguments = [
+        "bench",
+        "fillrandom,overwrite",
+        "--num",
+        "5000",
+        "--db",
+        &db,
+    ];
+    object(&[&arguments[..], &SMALL].concat());
+    let output = windrow(&["stats", &format!("{db}/windrow"), "--json"]);
+    let stats = path(&folder, "stats.json");
+    fs::write(&stats, &output.stdout).unwrap();
+    refused(&["--stats", &stats], "does not tell how often");
+    let advice = object(&["advise", "--stats", &stats, "--updates", "1", "--gets", "1"]);
+    let keys = number(&advice["demand"]["keys"]);
+    assert!(keys > 2500.0 && keys < 8000.0, "{keys}");
+    assert_eq!(advice["now"]["options"]["memtable_bytes"], 65536);
+}
+
+#[test]
+fn a_trace_is_a_load_plain_and_compressed() {
+    let folder = TempDir::new().unwrap();
+    let mut lines = vec!["# a store is filled, and read".to_owned()];
+    for key in 0..3000 {
+        let bytes = if key % 10 == 0 { 2000 } else { 100 };
+        lines.push(format!("user:{key:06} put {bytes}"));
+    }
+    for key in 0..3000 {
+        lines.push(format!("user:{key:06},get\nuser:{key:06},scan,15"));
+    }
+    let plain = path(&folder, "trace.csv");
+    fs::write(&plain, lines.join("\n")).unwrap();
+    let advice = object(&[&["advise", "--trace", &plain], &SMALL[..]].concat());
+    let demand = &advice["demand"];
+    assert_eq!(demand["keys"], 3000);
+    assert_eq!(demand["key_bytes"], 11);
+    assert!((number(&demand["scan_length"]) - 15.0).abs() < 1e-9);
+    assert_eq!(demand["values"][1]["bytes"], 2000);
+    for kind in ["inserts", "gets", "scans"] {
+        assert!((number(&demand["shares"][kind]) - 1.0 / 3.0).abs() < 1e-9);
+    }
+    // In a store of a million keys the puts are updates.
+    let filled = ["advise", "--trace", &plain, "--keys", "10000"];
+    let filled = object(&[&filled[..], &SMALL].concat());
+    assert!((number(&filled["demand"]["shares"]["updates"]) - 1.0 / 3.0).abs() < 1e-9);
+
+    let wrong = path(&folder, "wrong.csv");
+    fs::write(&wrong, "user:1 put 100\nuser:1 fetch\n").unwrap();
+    refused(&["--trace", &wrong], "line 2");
+    fs::write(&wrong, "# nothing\n").unwrap();
+    refused(&["--trace", &wrong], "no operation");
+}
+
+#[test]
+fn what_cannot_be_advised_on_is_refused() {
+    let folder = TempDir::new().unwrap();
+    refused(&[], "--inserts");
+    refused(&["--updates", "1", "--value-size", "100"], "--bytes");
+    refused(&["--updates", "1", "--keys", "1000"], "--value-size");
+    refused(
+        &["--keys", "1000", "--value-size", "100", "--scans", "1"],
+        "--scan-length",
+    );
+    refused(
+        &["--keys", "1000", "--value-size", "x", "--gets", "1"],
+        "number of bytes",
+    );
+    refused(
+        &["--keys", "1000", "--value-size", "9", "--gets=-1"],
+        "not negative",
+    );
+    refused(&[&LOAD[..], &["--device", "nvme"]].concat(), "--memory");
+    refused(
+        &[&LOAD[..], &["--memory", "1M"]].concat(),
+        "memory of 1.00 MiB",
+    );
+    refused(
+        &[&LOAD[..], &SMALL, &["--max-space-amp", "1.06"]].concat(),
+        "the least is",
+    );
+    refused(&[&LOAD[..], &["--size-ratio", "1"]].concat(), "size_ratio");
+    let nowhere = path(&folder, "nothing.json");
+    let output = windrow(&["advise", "--stats", &nowhere]);
+    assert!(!output.status.success());
+    fs::write(&nowhere, "no statistics").unwrap();
+    refused(&["--stats", &nowhere], "is no JSON");
+    fs::write(&nowhere, "{}").unwrap();
+    refused(&["--stats", &nowhere], "no keyspaces");
+}
