@@ -280,10 +280,6 @@ fn what_cannot_be_advised_on_is_refused() {
         &[&LOAD[..], &["--memory", "1M"]].concat(),
         "memory of 1.00 MiB",
     );
-    refused(
-        &[&LOAD[..], &SMALL, &["--max-space-amp", "1.06"]].concat(),
-        "the least is",
-    );
     refused(&[&LOAD[..], &["--size-ratio", "1"]].concat(), "size_ratio");
     let nowhere = path(&folder, "nothing.json");
     let output = windrow(&["advise", "--stats", &nowhere]);
