@@ -66,7 +66,7 @@ const SEARCHED_MEMTABLES: f64 = 200.0;
 /// How many are simulated with all bytes, the default included; and of trees that are so many times larger than
 /// the part, which take long.
 const FINALISTS: usize = 10;
-const FINALISTS_OF_LARGE: usize = 4;
+const FINALISTS_OF_LARGE: usize = 3;
 const LARGE_TIMES: u64 = 30;
 
 /// In larger stores nothing new becomes medium: there may be 4096 run files, and merges to keep to that write
@@ -74,8 +74,8 @@ const LARGE_TIMES: u64 = 30;
 const MEDIUM_BYTES_MAX: f64 = 1e12;
 
 /// How finely that is done: see [`windrow::simulation::Load`].
-const FLUSHES_MAX: u64 = 600;
-const FILES_MAX: u64 = 512;
+const FLUSHES_MAX: u64 = 400;
+const FILES_MAX: u64 = 384;
 
 /// What takes more disk than the options aim at is left out, but for what is above it for a moment.
 const MOMENT: f64 = 1.05;
