@@ -69,10 +69,6 @@ const FINALISTS: usize = 10;
 const FINALISTS_OF_LARGE: usize = 3;
 const LARGE_TIMES: u64 = 30;
 
-/// In larger stores nothing new becomes medium: there may be 4096 run files, and merges to keep to that write
-/// far more than placement saves (docs/simulation.md).
-const MEDIUM_BYTES_MAX: f64 = 1e12;
-
 /// How finely that is done: see [`windrow::simulation::Load`].
 const FLUSHES_MAX: u64 = 400;
 const FILES_MAX: u64 = 384;
@@ -298,13 +294,9 @@ fn placements(demand: &Demand, base: &KeyspaceOptions) -> Vec<Placement> {
             .then_some(placement.in_place);
         (classes, level)
     };
-    let is_large = demand.bytes() > MEDIUM_BYTES_MAX;
     let mut seen = Vec::new();
     found.retain(|placement| {
         let what = classes(placement);
-        if is_large && what.1.is_some() && *placement != own {
-            return false;
-        }
         let is_new = !seen.contains(&what);
         if is_new {
             seen.push(what);
