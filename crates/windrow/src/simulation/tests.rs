@@ -367,9 +367,9 @@ fn what_tables_have_of_runs_is_no_dust() {
         }
     }
     let slice = bytes / slices;
-    println!("{slice} {thin}");
+    // Without gathering they come to 2.6 times.
     assert!(
-        slice > 2 * thin,
+        slice > 4 * thin,
         "slices of {slice} bytes, where {thin} are thin"
     );
 }
