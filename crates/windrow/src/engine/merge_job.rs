@@ -619,7 +619,7 @@ impl Engine {
         let mut met = inputs.runs_met();
         let in_place = Placement::of(tree, options).merges_in_place(target);
         if !in_place {
-            met.retain(|_, run| run.moves_on(file_bytes));
+            met.retain(|_, run| run.moves_on(options.medium_order, file_bytes));
         }
         let windows = self.value_windows().over(met.len());
         let in_runs = if in_place {

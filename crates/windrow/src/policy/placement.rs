@@ -11,7 +11,7 @@
 
 use super::summary::{FileSummary, TreeSummary};
 use crate::base::limits::{VALUE_BYTES_IN_PLACE_MAX, VALUE_BYTES_SEPARATED_MIN};
-use crate::options::{KeyspaceOptions, MediumInPlace};
+use crate::options::{KeyspaceOptions, MediumInPlace, MediumOrder};
 
 /// What a value is by its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,10 +84,11 @@ impl MetRun {
     /// down cuts slices as many times thinner as the ratio to it is, while the runs of a level grow in
     /// number with it, so that without this a table of a large tree would refer to thousands of files,
     /// with a few values in each. A value is written once more for two or three levels that it passes.
-    pub(crate) fn moves_on(self, file_bytes: u64) -> bool {
+    /// Values that runs have in the `order` of their writes stay so (PX-E7): every slice of these is thin.
+    pub(crate) fn moves_on(self, order: MediumOrder, file_bytes: u64) -> bool {
         let is_sparse = self.referred_bytes < self.length / 4 * 3;
         let thin = self.slices.saturating_mul(slice_bytes_min(file_bytes));
-        is_sparse || self.met_bytes < thin
+        is_sparse || (order == MediumOrder::Sorted && self.met_bytes < thin)
     }
 }
 

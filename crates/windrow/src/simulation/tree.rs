@@ -453,7 +453,7 @@ impl<'a> Tree<'a> {
             &sources,
             self.universe.classes.len(),
             in_place,
-            file_bytes,
+            (self.options.medium_order, file_bytes),
         );
         let span = Span {
             smallest: sources.iter().map(|it| it.span.smallest).min().unwrap_or(0),

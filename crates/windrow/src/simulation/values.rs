@@ -313,7 +313,8 @@ impl ValueFiles {
     }
 
     /// Puts apart what belongs there of `segment`, which a flush writes of so many writes with a value;
-    /// `runs` says in which order values are in a run, and the length of its files. Returns the bytes written to a run and to logs.
+    /// `runs` says in which order values are in a run, and the length of its files. Returns the bytes
+    /// written to a run and to logs.
     pub(super) fn flush(
         &mut self,
         segment: &mut Segment,
@@ -764,19 +765,21 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    /// For a merge of `sources` into tables of `file_bytes`; values in runs come back where `in_place`.
+    /// For a merge of `sources` into tables of `file_bytes`, where runs are begun in `order`; values in runs
+    /// come back where `in_place`.
     pub(super) fn new(
         files: &ValueFiles,
         sources: &[&Segment],
         classes: usize,
         in_place: bool,
-        file_bytes: u64,
+        (order, file_bytes): (MediumOrder, u64),
     ) -> Self {
         let mut carried = Self {
             run_entries: policy::run_file_bytes(file_bytes) as f64 / files.placing.run_record(),
             ..Self::default()
         };
         let met = files.runs_met(sources);
+        let moves_on = |run: &MetRun| run.moves_on(order, file_bytes);
         let mut known = HashMap::new();
         for source in sources {
             let mut references = Vec::with_capacity(source.references.files.len());
@@ -793,7 +796,7 @@ impl Carried {
                         Fate::Stay
                     } else if in_place {
                         Fate::ComeBack
-                    } else if met.get(&file).is_some_and(|run| run.moves_on(file_bytes)) {
+                    } else if met.get(&file).is_some_and(moves_on) {
                         Fate::MoveOn
                     } else {
                         Fate::Stay

@@ -539,7 +539,7 @@ impl Model {
         let moving_on: HashSet<u64> = self
             .runs_met(&entries)
             .into_iter()
-            .filter(|(_, run)| run.moves_on(file_bytes))
+            .filter(|(_, run)| run.moves_on(self.options.medium_order, file_bytes))
             .map(|(run, _)| run)
             .collect();
         let mut outputs: Vec<(Option<FileNumber>, Vec<Entry>)> = vec![(None, Vec::new())];
