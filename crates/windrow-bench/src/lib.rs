@@ -17,7 +17,6 @@ mod contents;
 mod data;
 mod engine;
 pub mod experiment;
-mod garnering;
 mod gauge;
 pub mod host;
 pub mod html;
@@ -59,15 +58,13 @@ pub use engine::{
     Answer, Counters, Engine, Entry, LevelShape, MergeShape, Scan, StallShape, TrafficShape,
     ValuesApart,
 };
-pub use garnering::{GarneringArgs, GarneringRow, garnering, garnering_header};
 pub use load::Load;
 pub(crate) use mixgraph::Mixture;
 pub use output::{print, print_object};
 pub use process::wait_until_quiet;
 pub use progress::{Moment, Progress};
 pub use report::{Report, header, lines};
-pub(crate) use run::run;
-pub use run::run_watched;
+pub use run::run_loads;
 pub use series::SeriesPoint;
 pub use sizes::{Mix, ValueSizes};
 pub use tally::{CurvePoint, Operation, OperationReport, Percentiles};

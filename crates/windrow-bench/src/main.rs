@@ -12,7 +12,7 @@ use windrow_bench::experiment::Verdict;
 use windrow_bench::html::{ReportArgs, report};
 use windrow_bench::paper::{PaperArgs, Progress, paper};
 use windrow_bench::{
-    BenchArgs, Report, WindrowEngine, header, lines, print, print_object, run_watched,
+    BenchArgs, Report, WindrowEngine, header, lines, print, print_object, run_loads,
 };
 
 /// Loads that measure Windrow
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
 fn run(args: &BenchArgs, json: bool) -> Result<ExitCode> {
     let mut heading = Some(header());
     let open = |folder: &_| WindrowEngine::open(folder, args);
-    run_watched::<WindrowEngine>(args, open, &*args.progress(), |report| {
+    run_loads::<WindrowEngine>(args, open, &*args.progress(), |report| {
         if json {
             return print_object(report);
         }

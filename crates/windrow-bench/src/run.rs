@@ -8,20 +8,7 @@ use windrow::{Error, Result};
 use crate::contents::Contents;
 use crate::data::mix;
 use crate::job::Job;
-use crate::progress::Unseen;
 use crate::{BenchArgs, Engine, Load, Progress, Report, Scan};
-
-/// As [`run_watched`], and nobody hears how far a load is.
-///
-/// # Errors
-/// As [`run_watched`].
-pub(crate) fn run<E: Engine>(
-    args: &BenchArgs,
-    open: impl Fn(&Path) -> Result<E>,
-    each: impl FnMut(&Report) -> Result<()>,
-) -> Result<()> {
-    run_watched(args, open, &Unseen, each)
-}
 
 /// Runs the loads of `args` on engine `E`, whose store `open` opens or creates in a folder; `each`
 /// gets every report as soon as it is there, and `progress` hears how far each load is.
@@ -29,7 +16,7 @@ pub(crate) fn run<E: Engine>(
 /// # Errors
 /// What the engine reports; `InvalidArgument` for arguments that contradict each other;
 /// `Corruption` for a read that returned what it must not.
-pub fn run_watched<E: Engine>(
+pub fn run_loads<E: Engine>(
     args: &BenchArgs,
     open: impl Fn(&Path) -> Result<E>,
     progress: &dyn Progress,

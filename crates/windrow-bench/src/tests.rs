@@ -11,10 +11,11 @@ use clap::{Parser, ValueEnum};
 use windrow::{ErrorKind, Result, limits};
 
 use crate::pace::Rate;
+use crate::progress::Unseen;
 use crate::report::row;
 use crate::{
-    BenchArgs, DataSet, GarneringArgs, Load, MergeShape, Mix, Operation, Report, ValueSizes,
-    WindrowEngine, garnering, garnering_header, parse_bytes, run,
+    BenchArgs, DataSet, Load, MergeShape, Mix, Operation, Report, ValueSizes, WindrowEngine,
+    parse_bytes, run_loads,
 };
 
 #[derive(Parser)]
@@ -31,7 +32,7 @@ fn args(line: &str) -> BenchArgs {
 fn try_reports(args: &BenchArgs) -> Result<Vec<Report>> {
     let mut reports = Vec::new();
     let open = |folder: &Path| WindrowEngine::open(folder, args);
-    run::<WindrowEngine>(args, open, |report| {
+    run_loads::<WindrowEngine>(args, open, &Unseen, |report| {
         reports.push(report.clone());
         Ok(())
     })?;
@@ -487,50 +488,4 @@ fn what_moved_is_told_by_purpose() {
         let read = report.traffic.iter().map(|moved| moved.read_bytes);
         assert_eq!(read.sum::<u64>(), report.read_bytes);
     }
-}
-
-#[test]
-fn the_study_compares_trees_of_the_same_data() {
-    let args = GarneringArgs {
-        num: 6000,
-        ops: 200,
-        size_ratios: vec![2.0],
-        scalings: vec![1.0, 0.4],
-        key_size: 16,
-        value_size: 100,
-        memtable_bytes: 32 << 10,
-        file_bytes: 16 << 10,
-        base_bytes: 64 << 10,
-        level0_runs: 4,
-        bits_per_key: 0.0,
-        seed: 1,
-        db: None,
-    };
-    let mut trees = Vec::new();
-    garnering(&args, |tree| {
-        trees.push(tree.clone());
-        Ok(())
-    })
-    .unwrap();
-    assert_eq!(trees.len(), 2);
-    assert!(trees[0].levels >= trees[1].levels && trees[1].levels > 0);
-    for tree in &trees {
-        assert_eq!(tree.loads.len(), 6);
-        assert_eq!(tree.loads[1].found, 0);
-        assert!(tree.loads[1].block_reads_per_op.unwrap() > 0.0);
-        let numbers = tree.line().split_whitespace().count();
-        let names = garnering_header()
-            .lines()
-            .last()
-            .unwrap()
-            .split_whitespace()
-            .count();
-        assert!(numbers > names - 3, "{}", tree.line());
-    }
-    let impossible = GarneringArgs {
-        scalings: vec![0.8, 1.5],
-        ..args
-    };
-    let error = garnering(&impossible, |_| Ok(())).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }

@@ -3,8 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    advise, bench, checkpoint, compact, drop_keyspace, dump, load, point, scan, simulate, values,
-    verify,
+    advise, checkpoint, compact, drop_keyspace, dump, load, point, scan, simulate, values, verify,
 };
 use crate::demo;
 
@@ -87,10 +86,9 @@ Examples:
   windrow bench fillrandom,readrandom,mixgraph --duration 60 --threads 4 --warm-up 10s
   windrow bench fillseq,readwhilewriting,compact,levelstats --write-rate 50000 --histogram
   windrow bench replay --trace requests.csv.gz --json
-  windrow bench garnering --num 5000000
 
 docs/benchmarks.md says what each load does and what each field of the JSON holds.")]
-    Bench(Box<bench::BenchCommand>),
+    Bench(Box<windrow_bench::BenchArgs>),
     /// Tell what a load of any size costs: levels, bytes moved, runs per read, filters, room
     Simulate(Box<simulate::SimulateArgs>),
     /// Recommend options for a load, which is described, recorded or traced, and tell what they will cost

@@ -256,8 +256,7 @@ fn wrong_requests_end_with_one() {
         &["bench", "ycsb-a", "--db", "new"],
         &["bench", "ycsb-load", "--value-size", "7", "--db", "new"],
         &["bench", "ycsb-load", "--mix", "SD", "--value-size", "7"],
-        &["bench", "garnering", "fillseq"],
-        &["bench", "garnering", "--scalings", "1,2", "--db", "new"],
+        &["bench", "fillseq", "--scaling", "2", "--db", "new"],
     ] {
         let output = windrow(&folder, arguments);
         assert_eq!(code(&output), 1, "{arguments:?}: {}", problem(&output));
@@ -348,33 +347,6 @@ fn every_command_speaks_json() {
     assert_eq!(
         (&report["name"], &report["found"]),
         (&"readseq".into(), &100.into())
-    );
-    let study = [
-        "bench",
-        "garnering",
-        "--num",
-        "500",
-        "--ops",
-        "50",
-        "--size-ratios",
-        "3",
-        "--scalings",
-        "0.5",
-        "--db",
-        "study",
-        "--json",
-    ];
-    let tree = json(&windrow(&folder, &study));
-    assert_eq!(
-        (&tree["size_ratio"], &tree["scaling"]),
-        (&3.0.into(), &0.5.into())
-    );
-    assert_eq!(tree["loads"][1]["name"], "readmissing");
-    assert!(
-        folder
-            .path()
-            .join("study/T3-c0.5/windrow/CURRENT")
-            .is_file()
     );
     let ycsb = [
         "bench",

@@ -36,7 +36,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use windrow::Result;
 use windrow_bench::{
     BenchArgs, Engine, Report, WindrowEngine, header, lines, parse_bytes, print, print_object,
-    run_watched,
+    run_loads,
 };
 
 use crate::compare::CompareArgs;
@@ -189,49 +189,49 @@ fn measure(
     match engine {
         EngineName::Windrow => {
             let open = |folder: &Path| WindrowEngine::open(folder, args);
-            run_watched(args, open, progress, show)
+            run_loads(args, open, progress, show)
         }
         #[cfg(feature = "rocksdb")]
         EngineName::Rocksdb => {
             let open = |folder: &Path| rocksdb::RocksDb::<rocksdb::Plain>::open(folder, args, 0);
-            run_watched(args, open, progress, show)
+            run_loads(args, open, progress, show)
         }
         #[cfg(feature = "rocksdb")]
         EngineName::Blobdb => {
             type BlobDb = rocksdb::RocksDb<rocksdb::Blobs>;
             let open = |folder: &Path| BlobDb::open(folder, args, min_blob_bytes);
-            run_watched(args, open, progress, show)
+            run_loads(args, open, progress, show)
         }
         #[cfg(feature = "rocksdb")]
         EngineName::BlobdbDirect => {
             type DirectBlobDb = rocksdb::RocksDb<rocksdb::DirectBlobs>;
             let open = |folder: &Path| DirectBlobDb::open(folder, args, min_blob_bytes);
-            run_watched(args, open, progress, show)
+            run_loads(args, open, progress, show)
         }
         #[cfg(feature = "leveldb")]
         EngineName::Leveldb => {
             let open = |folder: &Path| leveldb::LevelDb::open(folder, args);
-            run_watched(args, open, progress, show)
+            run_loads(args, open, progress, show)
         }
         #[cfg(feature = "fjall")]
         EngineName::Fjall => {
             let open = |folder: &Path| fjall::Fjall::<false>::open(folder, args, 0);
-            run_watched(args, open, progress, show)
+            run_loads(args, open, progress, show)
         }
         #[cfg(feature = "fjall")]
         EngineName::FjallSeparated => {
             let open = |folder: &Path| fjall::Fjall::<true>::open(folder, args, min_blob_bytes);
-            run_watched(args, open, progress, show)
+            run_loads(args, open, progress, show)
         }
         #[cfg(feature = "redb")]
         EngineName::Redb => {
             let open = |folder: &Path| redb::Redb::open(folder, args);
-            run_watched(args, open, progress, show)
+            run_loads(args, open, progress, show)
         }
         #[cfg(feature = "lmdb")]
         EngineName::Lmdb => {
             let open = |folder: &Path| lmdb::Lmdb::open(folder, args);
-            run_watched(args, open, progress, show)
+            run_loads(args, open, progress, show)
         }
     }
 }

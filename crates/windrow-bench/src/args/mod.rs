@@ -259,6 +259,7 @@ impl BenchArgs {
     /// `InvalidArgument` that says what is missing or contradictory.
     pub(crate) fn check(&self, data: &DataSet) -> Result<()> {
         let refuse = |message: String| Err(Error::invalid_argument(message));
+        self.windrow_options()?; // Before a folder is made, or a store removed.
         for load in &self.loads {
             let name = load.name();
             if load.is_ycsb() && !data.tells_generations() {

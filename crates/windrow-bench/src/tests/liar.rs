@@ -13,7 +13,8 @@ use std::sync::Mutex;
 use windrow::{ErrorKind, Result};
 
 use super::args;
-use crate::{Counters, Engine, LevelShape, Scan, run};
+use crate::progress::Unseen;
+use crate::{Counters, Engine, LevelShape, Scan, run_loads};
 
 /// What a [`Liar`] does wrong.
 #[derive(Clone, Copy, PartialEq)]
@@ -42,7 +43,7 @@ impl Liar {
             let entries = Mutex::default();
             Ok(Self { entries, lie })
         };
-        run::<Self>(&args(line), open, |_| Ok(()))
+        run_loads::<Self>(&args(line), open, &Unseen, |_| Ok(()))
     }
 }
 
