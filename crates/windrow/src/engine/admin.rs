@@ -10,8 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::keyspace::ANSWERED_BY_MEMTABLES;
-use super::merge_job::{Claimed, MergeJob, summary};
+use super::merge_job::{Claimed, MergeJob};
 use super::stats::{KeyspaceStats, LevelStats, Stats};
+use super::tree_summary::summary;
 use super::value_files::value_stats;
 use super::{Engine, KeyspaceCore, filters};
 use crate::base::sync::Shared;

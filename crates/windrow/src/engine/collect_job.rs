@@ -18,7 +18,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::keyspace::KeyspaceWork;
-use super::merge_job::{dead_records, summary};
+use super::merge_job::dead_records;
+use super::tree_summary::summary;
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::sync::Shared;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};

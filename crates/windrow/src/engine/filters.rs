@@ -10,7 +10,7 @@
 use std::ops::Add;
 
 use super::keyspace::KeyspaceWork;
-use super::merge_job::summary;
+use super::tree_summary::summary;
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::{Mutex, Shared};

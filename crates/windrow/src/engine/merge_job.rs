@@ -4,15 +4,15 @@
 //! Concurrency: the plan is made and its inputs are claimed under the keyspace's `work` lock; the
 //! merge itself holds none. Results are installed in the order of the manifest.
 
-use std::collections::BTreeMap;
-use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::keyspace::KeyspaceWork;
+use super::merge_inputs::{Inputs, find};
 use super::split_merge::SplitMerge;
+use super::tree_summary::summary;
 use super::{Engine, KeyspaceCore, stats};
-use crate::base::limits::{LEVELS_MAX, TABLE_FILES_MAX};
+use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
 use crate::base::{Account, Cause, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
@@ -21,16 +21,16 @@ use crate::compact::values::{InRuns, MovingOn, Values};
 use crate::events::Event;
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::names::FileName;
-use crate::manifest::{FileHandle, LogUse, ManifestState, Record, Version};
+use crate::manifest::{FileHandle, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    self, Backlog, Claim, DeeperLevels, FileSummary, LogSummary, MetRun, OutputCutter, Placement,
-    Plan, Purpose, ReadPoints, SegmentSummary, TreeSummary, Zones,
+    self, Backlog, Claim, DeeperLevels, FileSummary, OutputCutter, Placement, Plan, Purpose,
+    ReadPoints, TreeSummary, Zones,
 };
 use crate::read::merge::MergingCursor;
-use crate::read::run::{Run, RunCursor};
+use crate::read::run::RunCursor;
 use crate::read::visible::KeyRange;
-use crate::table::{FileMeta, OpenTable, SegmentMeta, SequentialCursor, TableOptions};
+use crate::table::{FileMeta, OpenTable, SequentialCursor, TableOptions};
 use crate::value::{DeadList, ValueWindows};
 use crate::vfs::Vfs;
 
@@ -61,77 +61,6 @@ pub(super) enum Claimed {
     /// Nothing for now: running jobs may be in the way.
     Later,
     Nothing,
-}
-
-/// What a merge reads.
-#[derive(Debug)]
-pub(super) struct Inputs {
-    /// The tree the plan was made for.
-    version: Shared<Version>,
-    work: KeyspaceWork,
-    level: usize,
-    upper: Vec<Shared<FileHandle>>,
-    lower: Vec<Shared<FileHandle>>,
-    /// Files that are appended to, and not read.
-    targets: Vec<Shared<FileHandle>>,
-    purpose: Purpose,
-}
-
-impl Inputs {
-    fn files(&self) -> impl Iterator<Item = &Shared<FileHandle>> {
-        self.upper.iter().chain(&self.lower)
-    }
-
-    fn numbers(&self) -> Vec<FileNumber> {
-        self.files().map(|file| file.meta.number).collect()
-    }
-
-    pub(super) fn target_numbers(&self) -> Vec<FileNumber> {
-        let targets = self.targets.iter();
-        targets.map(|file| file.meta.number).collect()
-    }
-
-    /// The targets that have become what `files` describe: the handles before and after.
-    fn grown(&self, files: &[FileMeta]) -> Vec<(&Shared<FileHandle>, Shared<FileHandle>)> {
-        let grown = |file: &FileMeta| {
-            let mut targets = self.targets.iter();
-            let old = targets.find(|old| old.meta.number == file.number)?;
-            Some((old, old.grown(file.clone())))
-        };
-        files.iter().filter_map(grown).collect()
-    }
-
-    fn entries(&self) -> u64 {
-        self.files().map(|file| file.meta.entries()).sum()
-    }
-
-    /// The files of transient runs that they refer to, and what of them.
-    fn runs_met(&self) -> BTreeMap<FileNumber, MetRun> {
-        let mut met: BTreeMap<FileNumber, MetRun> = BTreeMap::new();
-        let segments = self.files().flat_map(|file| &file.meta.segments);
-        let references = segments.flat_map(|segment| segment.references.iter());
-        for (file, referred) in references.filter(|(_, referred)| !referred.is_log) {
-            let run = met.entry(file).or_default();
-            run.met_bytes = run.met_bytes.saturating_add(referred.bytes);
-            run.slices += 1;
-        }
-        for (file, run) in &mut met {
-            let usage = self.version.values().usage(*file).unwrap_or_default();
-            (run.length, run.referred_bytes) = (usage.length, usage.referred);
-        }
-        met
-    }
-
-    /// Each file of level 0 by itself, else all upper files together, and the lower files.
-    fn runs(&self) -> Vec<Run> {
-        let alone = |file| Run::of_files(slice::from_ref(file));
-        let upper: Vec<Run> = match self.level {
-            0 => self.upper.iter().flat_map(alone).collect(),
-            _ => Run::of_files(&self.upper).collect(),
-        };
-        let lower = Run::of_files(&self.lower);
-        upper.into_iter().chain(lower).collect()
-    }
 }
 
 impl MergeJob {
@@ -748,83 +677,6 @@ impl JobContext for Engine {
 
     fn memory(&self) -> &Arc<Account> {
         &self.memory.tables.jobs
-    }
-}
-
-/// The handles of the files `numbers` of `level`, in that order.
-fn find(version: &Version, level: usize, numbers: &[FileNumber]) -> Vec<Shared<FileHandle>> {
-    let files = version
-        .levels()
-        .get(level)
-        .map_or(&[][..], |level| level.files());
-    let find = |number: &FileNumber| files.iter().find(|file| file.meta.number == *number);
-    let found: Vec<_> = numbers.iter().filter_map(find).cloned().collect();
-    assert_eq!(found.len(), numbers.len(), "a plan names files of its tree");
-    found
-}
-
-/// What the policy sees of `version`.
-pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeSummary<&'a [u8]> {
-    let segment = |segment: &SegmentMeta| SegmentSummary {
-        bytes: segment.length,
-        entries: segment.entries,
-        sequence_min: segment.sequence_min,
-        superseding: segment.superseding,
-        filter_units: segment.filter_units,
-    };
-    let file = |file: &'a Shared<FileHandle>| FileSummary {
-        number: file.meta.number,
-        smallest: file.smallest(),
-        largest: file.largest(),
-        bytes: file.meta.bytes(),
-        logical_bytes: file.meta.logical_bytes(),
-        entries: file.meta.entries(),
-        tombstones: file.meta.tombstones(),
-        sequence_min: file.meta.sequence_min(),
-        transient_bytes: file.meta.transient_bytes(),
-        pinned_bytes: version.values().pinned_bytes(&file.meta),
-        transient_runs: file.meta.transient_runs(),
-        log_bytes: file.meta.log_bytes(),
-        moved_bytes: version.values().moved_bytes(&file.meta),
-        segments: file.meta.segments.iter().map(segment).collect(),
-        visits: file.visits(),
-        sealed: file.meta.sealed,
-        busy: work.busy.contains(&file.meta.number),
-    };
-    let mut logs: Vec<LogSummary> = version.logs().iter().map(log_summary).collect();
-    // Whether their rests are over is asked by whoever takes them.
-    work.log_rests.tell(&mut logs, Duration::MAX);
-    TreeSummary {
-        level_count: work.level_count,
-        levels: version
-            .levels()
-            .iter()
-            .map(|level| level.files().iter().map(file).collect())
-            .collect(),
-        claims: work.claims.iter().map(Claim::borrowed).collect(),
-        allowed: work.allowed.clone(),
-        files_max: TABLE_FILES_MAX,
-        run_files: version.run_files() as u64,
-        logs,
-    }
-}
-
-fn log_summary(log: &LogUse) -> LogSummary {
-    LogSummary {
-        number: log.file.number,
-        table_bytes: log.file.end - log.file.length,
-        live_bytes: log.live.bytes,
-        // Memtables may point to what tables do not refer to.
-        dead_bytes: if log.is_settled || log.is_open {
-            log.file.length - log.live.bytes
-        } else {
-            0
-        },
-        moves: log.file.entries + log.moves,
-        is_ready: log.is_settled,
-        is_open: log.is_open,
-        failures: 0,
-        is_resting: false,
     }
 }
 

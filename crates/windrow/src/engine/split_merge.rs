@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::merge_job::Inputs;
+use super::merge_inputs::Inputs;
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::Mutex;
 use crate::base::{Error, ErrorKind, Result};
