@@ -44,8 +44,9 @@ pub(crate) use collect::{
 pub(crate) use cut::OutputCutter;
 pub(crate) use filters::{filter_units, flush_share, grant_filters, output_shares, price_alone};
 pub(crate) use pick::{Plan, Purpose, Wanted, plan, plan_range};
+pub use placement::{Class, class};
 pub(crate) use placement::{
-    Class, FlushPlace, MetRun, Placement, class, is_value_log_full, place_at_flush, run_file_bytes,
+    FlushPlace, MetRun, Placement, is_value_log_full, place_at_flush, run_file_bytes,
     value_log_bytes,
 };
 pub use pressure::StallCause;

@@ -15,9 +15,12 @@ use crate::options::{KeyspaceOptions, MediumInPlace, MediumOrder};
 
 /// What a value is by its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Class {
+pub enum Class {
+    /// It stands beside its key.
     Small,
+    /// A flush writes it to a transient run, and a deep merge puts it beside its key again.
     Medium,
+    /// It is written to a value log, once, when it is committed.
     Large,
 }
 
@@ -30,8 +33,8 @@ pub(crate) enum FlushPlace {
     Run,
 }
 
-/// The class of a value of so many bytes under a key of so many.
-pub(crate) fn class(key_bytes: usize, value_bytes: usize, options: &KeyspaceOptions) -> Class {
+/// The class of a value of so many bytes under a key of so many, with these options.
+pub fn class(key_bytes: usize, value_bytes: usize, options: &KeyspaceOptions) -> Class {
     let total = key_bytes.saturating_add(value_bytes) as u64;
     if value_bytes < VALUE_BYTES_SEPARATED_MIN {
         Class::Small

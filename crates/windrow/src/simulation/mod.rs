@@ -27,6 +27,7 @@ use tree::Tree;
 pub use values::ValueSpace;
 
 pub use crate::base::LevelTraffic;
+pub use crate::policy::{Class as ValueClass, class as value_class};
 use crate::policy::{bounded_capacities, segment_limits, values_behind_max, whole};
 
 /// What a write takes of a memtable beside key and value.

@@ -15,8 +15,8 @@
 //! I1. More runs, more bytes moved and less memory never make anything cheaper.
 
 use serde::Serialize;
-use windrow::simulation::{Estimate, KeyDistribution, Sample, Traffic};
-use windrow::{FilterAllocation, KeyspaceOptions, limits};
+use windrow::simulation::{Estimate, KeyDistribution, Sample, Traffic, ValueClass};
+use windrow::{FilterAllocation, KeyspaceOptions};
 
 use super::demand::Demand;
 
@@ -288,22 +288,22 @@ impl Moved {
 /// The values in logs, and those in runs.
 fn apart(demand: &Demand, options: &KeyspaceOptions, sample: &Sample) -> (Apart, Apart) {
     let all: f64 = demand.values.iter().map(|size| size.share).sum();
-    let of = |class: Class| {
+    let of = |class: ValueClass| {
         let sizes = demand.values.iter();
-        let sizes = sizes.filter(|size| Class::of(demand.key_bytes, size.bytes, options) == class);
+        let sizes = sizes.filter(|size| demand.class(size.bytes, options) == class);
         sizes.fold((0.0, 0.0), |(share, bytes), size| {
             let part = size.share / all;
             (share + part, bytes + part * size.bytes as f64)
         })
     };
     let space = sample.values;
-    let (share, bytes) = of(Class::Large);
+    let (share, bytes) = of(ValueClass::Large);
     let logs = Apart {
         share,
         bytes: space.log_bytes as f64,
         value_bytes: if share > 0.0 { bytes / share } else { 0.0 },
     };
-    let (share, bytes) = of(Class::Medium);
+    let (share, bytes) = of(ValueClass::Medium);
     // The others are in place by now.
     let live = space.run_bytes.saturating_sub(space.run_dead_bytes) as f64;
     let in_runs = if share > 0.0 {
@@ -317,31 +317,6 @@ fn apart(demand: &Demand, options: &KeyspaceOptions, sample: &Sample) -> (Apart,
         value_bytes: if share > 0.0 { bytes / share } else { 0.0 },
     };
     (logs, runs)
-}
-
-/// What a value is by its size, as `docs/tuning.md` says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Class {
-    Small,
-    Medium,
-    Large,
-}
-
-impl Class {
-    pub(super) fn of(key_bytes: u64, value_bytes: u64, options: &KeyspaceOptions) -> Self {
-        let total = key_bytes.saturating_add(value_bytes);
-        if value_bytes < limits::VALUE_BYTES_SEPARATED_MIN as u64 {
-            Self::Small
-        } else if value_bytes > limits::VALUE_BYTES_IN_PLACE_MAX as u64
-            || total >= options.large_from
-        {
-            Self::Large
-        } else if total >= options.medium_from {
-            Self::Medium
-        } else {
-            Self::Small
-        }
-    }
 }
 
 /// Where reads go: bytes, and how often an average operation reads a block there.

@@ -5,7 +5,7 @@
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use windrow::simulation::{KeyDistribution, Load, ValueSize};
+use windrow::simulation::{KeyDistribution, Load, ValueClass, ValueSize, value_class};
 use windrow::{Error, KeyspaceOptions, Result};
 use windrow_bench::{Mix, parse_bytes};
 
@@ -221,6 +221,12 @@ impl Demand {
     /// All keys and values, each key once.
     pub(super) fn bytes(&self) -> f64 {
         self.keys as f64 * self.entry_bytes()
+    }
+
+    /// The class of a value of so many bytes under `options`.
+    pub(super) fn class(&self, value_bytes: u64, options: &KeyspaceOptions) -> ValueClass {
+        let bytes = |bytes| usize::try_from(bytes).unwrap_or(usize::MAX);
+        value_class(bytes(self.key_bytes), bytes(value_bytes), options)
     }
 
     /// How many draws of keys follow the inserts of all, and how many of the last writes count.

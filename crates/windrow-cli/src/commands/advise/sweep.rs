@@ -16,10 +16,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde::Serialize;
-use windrow::simulation::simulate_large;
+use windrow::simulation::{ValueClass, simulate_large};
 use windrow::{Error, KeyspaceOptions, MediumInPlace, Result, SegmentLimit};
 
-use super::cost::{Class, Costs, Shape};
+use super::cost::{Costs, Shape};
 use super::demand::Demand;
 
 const SIZE_RATIOS: [f64; 7] = [3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0];
@@ -284,13 +284,13 @@ fn placements(demand: &Demand, base: &KeyspaceOptions) -> Vec<Placement> {
     let classes = |placement: &Placement| {
         let mut options = base.clone();
         placement.apply(&mut options);
-        let of = |size: &windrow::simulation::ValueSize| {
-            Class::of(demand.key_bytes, size.bytes, &options)
-        };
-        let classes: Vec<Class> = demand.values.iter().map(of).collect();
+        let sizes = demand.values.iter();
+        let classes: Vec<ValueClass> = sizes
+            .map(|size| demand.class(size.bytes, &options))
+            .collect();
         // Where nothing is medium it does not matter where mediums come back.
         let level = classes
-            .contains(&Class::Medium)
+            .contains(&ValueClass::Medium)
             .then_some(placement.in_place);
         (classes, level)
     };
@@ -308,10 +308,10 @@ fn placements(demand: &Demand, base: &KeyspaceOptions) -> Vec<Placement> {
         let bytes = classes.iter().zip(&demand.values).map(|(class, size)| {
             let bytes = size.share * size.bytes as f64;
             match (class, level) {
-                (Class::Small, _) => 0.0,
-                (Class::Medium, Some(MediumInPlace::LevelBeforeLast)) => bytes,
-                (Class::Medium, _) => bytes * 1.5,
-                (Class::Large, _) => bytes * 2.0,
+                (ValueClass::Small, _) => 0.0,
+                (ValueClass::Medium, Some(MediumInPlace::LevelBeforeLast)) => bytes,
+                (ValueClass::Medium, _) => bytes * 1.5,
+                (ValueClass::Large, _) => bytes * 2.0,
             }
         });
         bytes.sum::<f64>()
