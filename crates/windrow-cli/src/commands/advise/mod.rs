@@ -15,7 +15,7 @@ use windrow_bench::PolicyArgs;
 
 use self::demand::{Demand, DemandArgs, Known};
 use self::report::Report;
-use self::sweep::{Bounds, Free};
+use self::sweep::{Bounds, Free, Request};
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress;
@@ -73,14 +73,14 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Outcome> {
     let (base, now) = args.options(&known)?;
     let bar = progress::spinner("simulating");
     let tick = || bar.inc(1);
-    let advice = sweep::advise(
-        &demand,
-        &base,
-        now.as_ref(),
-        args.free(),
-        args.bounds(),
-        &tick,
-    );
+    let request = Request {
+        demand: &demand,
+        base: &base,
+        now: now.as_ref(),
+        free: args.free(),
+        bounds: args.bounds(),
+    };
+    let advice = sweep::advise(&request, &tick);
     bar.finish_and_clear();
     let report = Report::new(demand, advice?);
     if let Some(path) = &args.output {

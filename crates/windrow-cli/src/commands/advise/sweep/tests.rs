@@ -2,6 +2,9 @@
 
 use windrow::simulation::{KeyDistribution, ValueSize};
 
+use super::candidate::MOMENT;
+use super::conclude::FINALISTS;
+use super::ladders::{BITS, Placement, SCALINGS, placements};
 use super::*;
 use crate::commands::advise::demand::Shares;
 use crate::commands::advise::device::Device;
@@ -39,7 +42,14 @@ fn small() -> KeyspaceOptions {
 }
 
 fn advice(demand: &Demand, base: &KeyspaceOptions, bounds: Bounds) -> Result<Advice> {
-    advise(demand, base, None, Free::ALL, bounds, &|| {})
+    let request = Request {
+        demand,
+        base,
+        now: None,
+        free: Free::ALL,
+        bounds,
+    };
+    advise(&request, &|| {})
 }
 
 #[test]
@@ -140,13 +150,18 @@ fn bounds_hold_or_nothing_is_recommended() {
 
 #[test]
 fn what_is_chosen_already_is_not_searched() {
-    let free = Free {
-        scaling: true,
-        ..Free::default()
-    };
     let base = small();
-    let demand = demand(writes(0.5));
-    let advice = advise(&demand, &base, None, free, Bounds::default(), &|| {}).unwrap();
+    let request = Request {
+        demand: &demand(writes(0.5)),
+        base: &base,
+        now: None,
+        free: Free {
+            scaling: true,
+            ..Free::default()
+        },
+        bounds: Bounds::default(),
+    };
+    let advice = advise(&request, &|| {}).unwrap();
     for candidate in &advice.frontier {
         let mut options = candidate.options.clone();
         options.scaling = base.scaling;

@@ -1,0 +1,173 @@
+//! What decides: the trees that come into question, with all entries.
+//!
+//! I1. The default is among them, and so is what the search found best.
+//!
+//! Concurrency: that of [`Trees`].
+
+use windrow::Result;
+
+use super::candidate::{Bounds, Candidate, frontier};
+use super::ladders::{Choice, Ladders, NAMES, with, without_bits};
+use super::trees::Trees;
+use super::{Advice, Request};
+
+/// What is saved below this is no reason to leave the default.
+pub(in crate::commands::advise) const WORTHWHILE: f64 = 0.05;
+
+/// One option goes back to its default where that costs no more than this.
+const NEGLIGIBLE: f64 = 0.01;
+
+/// How many trees are simulated with all bytes, the default included; and of trees that are so many times larger
+/// than the part, which take long.
+pub(super) const FINALISTS: usize = 10;
+const FINALISTS_OF_LARGE: usize = 3;
+const LARGE_TIMES: u64 = 30;
+
+/// What is to be concluded from.
+pub(super) struct Conclusion<'a> {
+    pub(super) request: &'a Request<'a>,
+    pub(super) ladders: &'a Ladders,
+    pub(super) bounds: Bounds,
+    pub(super) tick: &'a (dyn Fn() + Sync),
+}
+
+impl<'a> Conclusion<'a> {
+    /// The advice, where `searched` are the trees of the search.
+    pub(super) fn advice(&self, mut searched: Trees<'a>) -> Result<Advice> {
+        let all = searched.candidates();
+        let compared = all.len();
+        let allowed = self.allowed(&all)?;
+        let left_out = compared - allowed.len();
+        let whole = self.whole(&searched, &allowed)?;
+        let whole = whole.as_ref().unwrap_or(&searched);
+        let all = whole.candidates();
+        let allowed = self.allowed(&all)?;
+        let default = whole.candidate(&self.ladders.start());
+        let (Some(default), Some(best)) = (default, allowed.first()) else {
+            return Err(self.bounds.refused(&all));
+        };
+        let simplest = self.simplified(best, &allowed);
+        let default_is_allowed = self.bounds.is_kept_by(&default);
+        let saving = 1.0 - best.costs.operation / default.costs.operation;
+        let keep_default = default_is_allowed && saving < WORTHWHILE;
+        let recommended = if keep_default {
+            default.clone()
+        } else {
+            simplest
+        };
+        let now = match self.request.now {
+            Some(options) => whole.single(options)?,
+            None => None,
+        };
+        let mut frontier = frontier(&allowed);
+        // Of those that are the same in everything, the one that is recommended stands there.
+        if !keep_default && !frontier.iter().any(|it| it.choice == recommended.choice) {
+            frontier.retain(|it| !it.is_same(&recommended));
+            frontier.push(recommended.clone());
+        }
+        frontier.sort_by(|one, other| one.costs.write.total_cmp(&other.costs.write));
+        let neighbours = self.neighbours(&recommended, &mut searched)?;
+        Ok(Advice {
+            keep_default,
+            saving,
+            recommended,
+            default,
+            now,
+            default_is_allowed,
+            frontier,
+            compared,
+            left_out,
+            neighbours,
+        })
+    }
+
+    /// Those of `all` that keep to the bounds, the cheapest first.
+    fn allowed(&self, all: &[Candidate]) -> Result<Vec<Candidate>> {
+        let kept = all.iter().filter(|it| self.bounds.is_kept_by(it));
+        let mut allowed: Vec<Candidate> = kept.cloned().collect();
+        allowed.sort_by(|one, other| one.costs.operation.total_cmp(&other.costs.operation));
+        if allowed.is_empty() {
+            return Err(self.bounds.refused(all));
+        }
+        Ok(allowed)
+    }
+
+    /// The trees that come into question, with all entries; `None` where `searched` have them.
+    fn whole(&self, searched: &Trees<'a>, allowed: &[Candidate]) -> Result<Option<Trees<'a>>> {
+        let demand = self.request.demand;
+        if searched.are_whole() {
+            return Ok(None);
+        }
+        let mut whole = Trees::new(demand, demand.keys, self.ladders, self.tick);
+        let is_large = demand.keys / searched.keys() >= LARGE_TIMES;
+        let most = if is_large {
+            FINALISTS_OF_LARGE
+        } else {
+            FINALISTS
+        };
+        whole.simulate(&self.finalists(allowed, most))?;
+        Ok(Some(whole))
+    }
+
+    /// What comes into question: the default, the best trees, and some of the frontier.
+    fn finalists(&self, allowed: &[Candidate], most: usize) -> Vec<Choice> {
+        let mut trees = vec![without_bits(&self.ladders.start())];
+        let mut take = |candidate: &Candidate, most: usize| {
+            let tree = without_bits(&candidate.choice);
+            if trees.len() < most && !trees.contains(&tree) {
+                trees.push(tree);
+            }
+        };
+        if let Some(best) = allowed.first() {
+            take(&self.simplified(best, allowed), most);
+        }
+        for candidate in allowed {
+            take(candidate, most.div_ceil(2) + 1);
+        }
+        let frontier = frontier(allowed);
+        let step = frontier.len().div_ceil(most / 2).max(1);
+        for candidate in frontier.iter().step_by(step) {
+            take(candidate, most);
+        }
+        trees
+    }
+
+    /// The same as `best`, with as many options as the default has wherever that makes no difference.
+    fn simplified(&self, best: &Candidate, allowed: &[Candidate]) -> Candidate {
+        let start = self.ladders.start();
+        let most = best.costs.operation * (1.0 + NEGLIGIBLE);
+        let differing = |it: &Candidate| {
+            let places = it.choice.iter().zip(&start);
+            places.filter(|(own, default)| own != default).count()
+        };
+        let near = allowed.iter().filter(|it| it.costs.operation <= most);
+        let unbeaten = near.filter(|it| !allowed.iter().any(|other| it.is_beaten_by(other)));
+        unbeaten
+            .min_by_key(|it| differing(it))
+            .unwrap_or(best)
+            .clone()
+    }
+
+    /// One step up and one down on each ladder.
+    fn neighbours(
+        &self,
+        of: &Candidate,
+        trees: &mut Trees<'a>,
+    ) -> Result<Vec<(&'static str, Candidate)>> {
+        let mut steps = Vec::new();
+        for (ladder, name) in NAMES.iter().enumerate() {
+            let place = of.choice[ladder];
+            let below = place.checked_sub(1);
+            let above = Some(place + 1).filter(|&above| above < self.ladders.length(ladder));
+            for step in [below, above].into_iter().flatten() {
+                steps.push((*name, with(of.choice, ladder, step)));
+            }
+        }
+        let choices: Vec<Choice> = steps.iter().map(|(_, choice)| *choice).collect();
+        trees.simulate(&choices)?;
+        let steps = steps.into_iter();
+        Ok(steps
+            .filter_map(|(name, choice)| Some((name, trees.candidate(&choice)?)))
+            .collect())
+    }
+}

@@ -1,0 +1,78 @@
+//! The search itself: down one ladder after the other.
+//!
+//! I1. A step is made only to what costs less.
+//!
+//! Concurrency: that of [`Trees`].
+
+use windrow::Result;
+
+use super::candidate::Bounds;
+use super::ladders::{Choice, LADDERS, Ladders, with};
+use super::trees::Trees;
+
+/// Goes of the search over all ladders, at most.
+const GOES_MAX: usize = 4;
+
+/// A search under way.
+pub(super) struct Search<'a, 'b> {
+    pub(super) ladders: &'a Ladders,
+    pub(super) trees: &'b mut Trees<'a>,
+    pub(super) bounds: Bounds,
+}
+
+impl Search<'_, '_> {
+    /// Simulates what is on the way down, from the default, and from the best of all beginnings.
+    pub(super) fn descend(&mut self) -> Result<()> {
+        let beginnings = self.ladders.beginnings();
+        self.trees.simulate(&beginnings)?;
+        let starts = [Some(self.ladders.start()), self.cheapest(&beginnings)];
+        for start in starts.into_iter().flatten() {
+            let mut best = start;
+            for _ in 0..GOES_MAX {
+                let before = best;
+                for ladder in 0..LADDERS {
+                    best = self.step(best, ladder)?;
+                }
+                if best == before {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The best place on a ladder, `from` unless another costs less.
+    fn step(&mut self, from: Choice, ladder: usize) -> Result<Choice> {
+        let places = 0..self.ladders.length(ladder);
+        let choices: Vec<Choice> = places.map(|place| with(from, ladder, place)).collect();
+        self.trees.simulate(&choices)?;
+        let cheapest = self.cheapest(&choices).unwrap_or(from);
+        // I1
+        Ok(if self.cost(&cheapest) < self.cost(&from) {
+            cheapest
+        } else {
+            from
+        })
+    }
+
+    /// What a choice costs; more than anything where it breaks a bound.
+    fn cost(&self, choice: &Choice) -> (bool, f64) {
+        let candidate = self.trees.candidate(choice);
+        candidate.map_or((true, f64::INFINITY), |candidate| {
+            let is_out = !self.bounds.is_kept_by(&candidate);
+            (is_out, candidate.costs.operation)
+        })
+    }
+
+    /// The cheapest of `choices`, the first of those that cost the same.
+    fn cheapest(&self, choices: &[Choice]) -> Option<Choice> {
+        let cost = |choice: &&Choice| self.cost(choice);
+        let order = |one: &(bool, f64), other: &(bool, f64)| {
+            one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
+        };
+        choices
+            .iter()
+            .min_by(|one, other| order(&cost(one), &cost(other)))
+            .copied()
+    }
+}
