@@ -80,17 +80,16 @@ pub(super) fn advise(request: &Request<'_>, tick: &(dyn Fn() + Sync)) -> Result<
     let mut trees = Trees::new(demand, keys, &ladders, tick);
     let start = ladders.start();
     trees.simulate(&[start])?;
-    let bounds = request.bounds.beside(trees.candidate(&start).as_ref());
+    let limits = request.bounds.limits(trees.candidate(&start).as_ref());
     let mut search = Search {
         ladders: &ladders,
         trees: &mut trees,
-        bounds,
+        limits,
     };
     search.descend()?;
     let conclusion = Conclusion {
         request,
         ladders: &ladders,
-        bounds,
         tick,
     };
     conclusion.advice(trees)

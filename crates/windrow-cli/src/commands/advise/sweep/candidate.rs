@@ -5,7 +5,7 @@
 //! Concurrency: none.
 
 use serde::Serialize;
-use windrow::{Error, KeyspaceOptions};
+use windrow::{Error, KeyspaceOptions, Result};
 
 use super::ladders::Choice;
 use crate::commands::advise::cost::{Costs, Shape};
@@ -15,7 +15,7 @@ use crate::commands::advise::demand::{Demand, whole};
 /// knows no more.
 const TOLERANCE: f64 = 0.03;
 
-/// What takes more disk than the options aim at is left out, but for what is above it for a moment.
+/// So many times what is asked for disk may take for a moment.
 pub(super) const MOMENT: f64 = 1.05;
 
 /// Options, and what they cost.
@@ -75,7 +75,7 @@ impl Candidate {
     }
 }
 
-/// What must hold for a candidate.
+/// What was asked of every candidate.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::commands::advise) struct Bounds {
     /// Bytes on disk over live ones, at most.
@@ -85,27 +85,43 @@ pub(in crate::commands::advise) struct Bounds {
 }
 
 impl Bounds {
-    /// The same; where nobody has set a bound to disk, no more is taken than the options aim at, or this `default`
-    /// takes.
-    pub(super) fn beside(mut self, default: Option<&Candidate>) -> Self {
+    /// What candidates are held to that are simulated as this default was, or only to what was asked.
+    ///
+    /// Where nobody has set a bound to disk, no more is taken than the options aim at, or the default takes.
+    pub(super) fn limits(&self, default: Option<&Candidate>) -> Limits {
         let own = |it: &Candidate| {
-            it.options
-                .max_space_amp
-                .max(it.space_amplification_most / MOMENT)
+            let aim = it.options.max_space_amp * MOMENT;
+            aim.max(it.space_amplification_most)
         };
-        self.space_amplification = self.space_amplification.or(default.map(own));
-        self
+        let asked = self.space_amplification.map(|bound| bound * MOMENT);
+        Limits {
+            space_amplification: asked.or(default.map(own)).unwrap_or(f64::INFINITY),
+            memory: self.memory.map_or(f64::INFINITY, |bytes| bytes as f64),
+        }
     }
 
-    pub(super) fn is_kept_by(&self, candidate: &Candidate) -> bool {
-        let fits = |bound: Option<f64>, own: f64| bound.is_none_or(|bound| own <= bound);
-        fits(
-            self.space_amplification.map(|bound| bound * MOMENT),
-            candidate.space_amplification_most,
-        ) && fits(
-            self.memory.map(|bytes| bytes as f64),
-            candidate.costs.memory_bytes,
-        )
+    /// Those of `all` that keep to the bounds, the cheapest first. What nobody has asked for leaves something.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where none keeps to what was asked, with the least there is.
+    pub(super) fn allowed(
+        &self,
+        all: &[Candidate],
+        default: Option<&Candidate>,
+    ) -> Result<Vec<Candidate>> {
+        let kept = |limits: Limits| -> Vec<Candidate> {
+            let kept = all.iter().filter(|it| limits.are_kept_by(it));
+            kept.cloned().collect()
+        };
+        let mut allowed = kept(self.limits(default));
+        if allowed.is_empty() {
+            allowed = kept(self.limits(None));
+        }
+        if allowed.is_empty() {
+            return Err(self.refused(all));
+        }
+        allowed.sort_by(|one, other| one.costs.operation.total_cmp(&other.costs.operation));
+        Ok(allowed)
     }
 
     /// Why nothing is left.
@@ -128,6 +144,21 @@ impl Bounds {
         }
         let wanted = wanted.join(", and ");
         Error::invalid_argument(format!("none of {} settings keeps to {wanted}", all.len()))
+    }
+}
+
+/// What a candidate may take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Limits {
+    /// Bytes on disk over live ones, at worst.
+    space_amplification: f64,
+    memory: f64,
+}
+
+impl Limits {
+    pub(super) fn are_kept_by(&self, candidate: &Candidate) -> bool {
+        candidate.space_amplification_most <= self.space_amplification
+            && candidate.costs.memory_bytes <= self.memory
     }
 }
 

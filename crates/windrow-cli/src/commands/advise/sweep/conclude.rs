@@ -6,7 +6,7 @@
 
 use windrow::Result;
 
-use super::candidate::{Bounds, Candidate, frontier};
+use super::candidate::{Candidate, frontier};
 use super::ladders::{Choice, Ladders, NAMES, with, without_bits};
 use super::trees::Trees;
 use super::{Advice, Request};
@@ -27,27 +27,27 @@ const LARGE_TIMES: u64 = 30;
 pub(super) struct Conclusion<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) ladders: &'a Ladders,
-    pub(super) bounds: Bounds,
     pub(super) tick: &'a (dyn Fn() + Sync),
 }
 
 impl<'a> Conclusion<'a> {
     /// The advice, where `searched` are the trees of the search.
     pub(super) fn advice(&self, mut searched: Trees<'a>) -> Result<Advice> {
+        let (bounds, start) = (self.request.bounds, self.ladders.start());
         let all = searched.candidates();
         let compared = all.len();
-        let allowed = self.allowed(&all)?;
+        let allowed = bounds.allowed(&all, searched.candidate(&start).as_ref())?;
         let left_out = compared - allowed.len();
         let whole = self.whole(&searched, &allowed)?;
         let whole = whole.as_ref().unwrap_or(&searched);
         let all = whole.candidates();
-        let allowed = self.allowed(&all)?;
-        let default = whole.candidate(&self.ladders.start());
+        let default = whole.candidate(&start);
+        let allowed = bounds.allowed(&all, default.as_ref())?;
         let (Some(default), Some(best)) = (default, allowed.first()) else {
-            return Err(self.bounds.refused(&all));
+            return Err(bounds.refused(&all));
         };
         let simplest = self.simplified(best, &allowed);
-        let default_is_allowed = self.bounds.is_kept_by(&default);
+        let default_is_allowed = bounds.limits(None).are_kept_by(&default);
         let saving = 1.0 - best.costs.operation / default.costs.operation;
         let keep_default = default_is_allowed && saving < WORTHWHILE;
         let recommended = if keep_default {
@@ -79,17 +79,6 @@ impl<'a> Conclusion<'a> {
             left_out,
             neighbours,
         })
-    }
-
-    /// Those of `all` that keep to the bounds, the cheapest first.
-    fn allowed(&self, all: &[Candidate]) -> Result<Vec<Candidate>> {
-        let kept = all.iter().filter(|it| self.bounds.is_kept_by(it));
-        let mut allowed: Vec<Candidate> = kept.cloned().collect();
-        allowed.sort_by(|one, other| one.costs.operation.total_cmp(&other.costs.operation));
-        if allowed.is_empty() {
-            return Err(self.bounds.refused(all));
-        }
-        Ok(allowed)
     }
 
     /// The trees that come into question, with all entries; `None` where `searched` have them.

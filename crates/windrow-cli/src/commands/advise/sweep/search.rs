@@ -6,7 +6,7 @@
 
 use windrow::Result;
 
-use super::candidate::Bounds;
+use super::candidate::Limits;
 use super::ladders::{Choice, LADDERS, Ladders, with};
 use super::trees::Trees;
 
@@ -17,7 +17,7 @@ const GOES_MAX: usize = 4;
 pub(super) struct Search<'a, 'b> {
     pub(super) ladders: &'a Ladders,
     pub(super) trees: &'b mut Trees<'a>,
-    pub(super) bounds: Bounds,
+    pub(super) limits: Limits,
 }
 
 impl Search<'_, '_> {
@@ -55,11 +55,11 @@ impl Search<'_, '_> {
         })
     }
 
-    /// What a choice costs; more than anything where it breaks a bound.
+    /// What a choice costs; more than anything where it breaks a limit.
     fn cost(&self, choice: &Choice) -> (bool, f64) {
         let candidate = self.trees.candidate(choice);
         candidate.map_or((true, f64::INFINITY), |candidate| {
-            let is_out = !self.bounds.is_kept_by(&candidate);
+            let is_out = !self.limits.are_kept_by(&candidate);
             (is_out, candidate.costs.operation)
         })
     }

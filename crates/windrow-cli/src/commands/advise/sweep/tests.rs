@@ -4,8 +4,9 @@ use windrow::simulation::{KeyDistribution, ValueSize};
 
 use super::candidate::MOMENT;
 use super::conclude::FINALISTS;
-use super::ladders::{BITS, Placement, SCALINGS, placements};
+use super::ladders::{BITS, Placement, SCALINGS, placements, with};
 use super::*;
+use crate::commands::advise::cost::{Level, Shape};
 use crate::commands::advise::demand::Shares;
 use crate::commands::advise::device::Device;
 
@@ -195,5 +196,122 @@ fn placements_differ_in_what_they_do() {
         let mut options = small();
         placement.apply(&mut options);
         options.validate().unwrap();
+    }
+}
+
+/// What takes so much disk at worst, and so many filter bits, and is simulated as a tree of `small` options.
+fn made_up(space: f64, bits_per_key: f64) -> Candidate {
+    let mut options = small();
+    options.bits_per_key = bits_per_key;
+    let shape = Shape {
+        levels: vec![Level {
+            entries: 1e6,
+            bytes: 1e8,
+            runs: 1.0,
+        }],
+        space_amplification_most: space,
+        ..Shape::default()
+    };
+    let choice = [0, 0, 0, 0, 0];
+    Candidate::new(&shape, &demand(writes(0.0)), options, choice)
+}
+
+#[test]
+fn a_bound_that_nobody_has_set_leaves_something() {
+    let aim = small().max_space_amp;
+    let spaces = |allowed: Vec<Candidate>| -> Vec<f64> {
+        let mut spaces: Vec<f64> = allowed
+            .iter()
+            .map(|it| it.space_amplification_most)
+            .collect();
+        spaces.sort_by(f64::total_cmp);
+        spaces
+    };
+    let all = [1.2, 2.7, 2.9].map(|space| made_up(space, 10.0));
+    let kept = |bounds: Bounds, default: f64| {
+        let default = made_up(default, 10.0);
+        spaces(bounds.allowed(&all, Some(&default)).unwrap())
+    };
+    let free = Bounds::default();
+    // The default is within what it takes itself, to the last bit, and nothing need be below what is aimed at.
+    assert_eq!(kept(free, 2.7), [1.2, 2.7]);
+    assert_eq!(kept(free, aim / 2.0), [1.2]);
+    // Where that leaves nothing, it was not asked for.
+    let larger = [made_up(2.9, 10.0), made_up(3.3, 10.0)];
+    let default = made_up(2.7, 10.0);
+    assert_eq!(
+        spaces(free.allowed(&larger, Some(&default)).unwrap()),
+        [2.9, 3.3]
+    );
+    // What was asked for holds, also for the default.
+    let asked = Bounds {
+        space_amplification: Some(2.0),
+        memory: None,
+    };
+    assert_eq!(kept(asked, 2.7), [1.2]);
+    let error = asked.allowed(&larger, Some(&default)).unwrap_err();
+    assert!(error.to_string().contains("the least is 2.90"), "{error}");
+}
+
+#[test]
+fn memory_holds_where_the_default_alone_keeps_to_its_disk() {
+    let default = made_up(1.2, 16.0);
+    let lean = made_up(2.9, 0.0);
+    let bounds = Bounds {
+        space_amplification: None,
+        memory: Some(whole(lean.costs.memory_bytes) + 1),
+    };
+    assert!(lean.costs.memory_bytes < default.costs.memory_bytes);
+    let all = [default.clone(), lean];
+    let allowed = bounds.allowed(&all, Some(&default)).unwrap();
+    assert_eq!(allowed.len(), 1);
+    assert!((allowed[0].space_amplification_most - 2.9).abs() < 1e-9);
+}
+
+#[test]
+fn what_decides_is_held_to_what_the_default_takes_with_all_entries() {
+    let mut base = small();
+    base.memtable_bytes = 16 << 10;
+    base.max_space_amp = 1.06;
+    let demand = Demand {
+        values: ValueSize::same(400),
+        ..demand(writes(0.9))
+    };
+    let free = Free {
+        placement: true,
+        ..Free::default()
+    };
+    let request = Request {
+        demand: &demand,
+        base: &base,
+        now: None,
+        free,
+        bounds: Bounds::default(),
+    };
+    let ladders = Ladders::new(&demand, &base, free);
+    let start = ladders.start();
+    let choices: Vec<_> = (0..ladders.length(2))
+        .map(|place| with(start, 2, place))
+        .collect();
+    let most = |trees: &Trees<'_>, choice| -> f64 {
+        trees.candidate(choice).unwrap().space_amplification_most
+    };
+    let mut whole = Trees::new(&demand, demand.keys, &ladders, &|| {});
+    whole.simulate(&choices).unwrap();
+    let limit = most(&whole, &start).max(base.max_space_amp * MOMENT);
+    // In a part of a few flushes, duplicates take more of the disk.
+    let mut part = Trees::new(&demand, 200, &ladders, &|| {});
+    part.simulate(&choices).unwrap();
+    let between = limit..most(&part, &start);
+    assert!(choices.iter().any(|it| between.contains(&most(&whole, it))));
+    let conclusion = Conclusion {
+        request: &request,
+        ladders: &ladders,
+        tick: &|| {},
+    };
+    let advice = conclusion.advice(part).unwrap();
+    assert!(advice.default_is_allowed);
+    for candidate in &advice.frontier {
+        assert!(candidate.space_amplification_most <= limit);
     }
 }
