@@ -79,6 +79,7 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Outcome> {
         now: now.as_ref(),
         free: args.free(),
         bounds: args.bounds(),
+        wants_neighbours: args.neighbours.is_some(),
     };
     let advice = sweep::advise(&request, &tick);
     bar.finish_and_clear();

@@ -43,6 +43,8 @@ pub(super) struct Request<'a> {
     pub(super) now: Option<&'a KeyspaceOptions>,
     pub(super) free: Free,
     pub(super) bounds: Bounds,
+    /// Whether what is one step away from the recommendation is to be told, too, which takes simulations of its own.
+    pub(super) wants_neighbours: bool,
 }
 
 /// What comes out.
@@ -63,7 +65,7 @@ pub(super) struct Advice {
     /// Settings that were compared, and how many of them broke a bound.
     pub(super) compared: usize,
     pub(super) left_out: usize,
-    /// One step away from what is recommended: the option, and its candidate.
+    /// One step away from what is recommended: the option, and its candidate. Empty unless they are wanted.
     #[serde(skip)]
     pub(super) neighbours: Vec<(&'static str, Candidate)>,
 }

@@ -32,14 +32,13 @@ pub(super) struct Conclusion<'a> {
 
 impl<'a> Conclusion<'a> {
     /// The advice, where `searched` are the trees of the search.
-    pub(super) fn advice(&self, mut searched: Trees<'a>) -> Result<Advice> {
+    pub(super) fn advice(&self, searched: Trees<'a>) -> Result<Advice> {
         let (bounds, start) = (self.request.bounds, self.ladders.start());
         let all = searched.candidates();
         let compared = all.len();
         let allowed = bounds.allowed(&all, searched.candidate(&start).as_ref())?;
         let left_out = compared - allowed.len();
-        let whole = self.whole(&searched, &allowed)?;
-        let whole = whole.as_ref().unwrap_or(&searched);
+        let mut whole = self.whole(searched, &allowed)?;
         let all = whole.candidates();
         let default = whole.candidate(&start);
         let allowed = bounds.allowed(&all, default.as_ref())?;
@@ -66,7 +65,11 @@ impl<'a> Conclusion<'a> {
             frontier.push(recommended.clone());
         }
         frontier.sort_by(|one, other| one.costs.write.total_cmp(&other.costs.write));
-        let neighbours = self.neighbours(&recommended, &mut searched)?;
+        let neighbours = if self.request.wants_neighbours {
+            self.neighbours(&recommended, &mut whole)?
+        } else {
+            Vec::new()
+        };
         Ok(Advice {
             keep_default,
             saving,
@@ -81,11 +84,11 @@ impl<'a> Conclusion<'a> {
         })
     }
 
-    /// The trees that come into question, with all entries; `None` where `searched` have them.
-    fn whole(&self, searched: &Trees<'a>, allowed: &[Candidate]) -> Result<Option<Trees<'a>>> {
+    /// The trees that come into question, with all entries; those of the search where these have them.
+    fn whole(&self, searched: Trees<'a>, allowed: &[Candidate]) -> Result<Trees<'a>> {
         let demand = self.request.demand;
         if searched.are_whole() {
-            return Ok(None);
+            return Ok(searched);
         }
         let mut whole = Trees::new(demand, demand.keys, self.ladders, self.tick);
         let is_large = demand.keys / searched.keys() >= LARGE_TIMES;
@@ -95,7 +98,7 @@ impl<'a> Conclusion<'a> {
             FINALISTS
         };
         whole.simulate(&self.finalists(allowed, most))?;
-        Ok(Some(whole))
+        Ok(whole)
     }
 
     /// What comes into question: the default, the best trees, and some of the frontier.
@@ -137,7 +140,7 @@ impl<'a> Conclusion<'a> {
             .clone()
     }
 
-    /// One step up and one down on each ladder.
+    /// One step up and one down on each ladder, simulated as what is recommended was.
     fn neighbours(
         &self,
         of: &Candidate,

@@ -49,6 +49,7 @@ fn advice(demand: &Demand, base: &KeyspaceOptions, bounds: Bounds) -> Result<Adv
         now: None,
         free: Free::ALL,
         bounds,
+        wants_neighbours: false,
     };
     advise(&request, &|| {})
 }
@@ -115,10 +116,41 @@ fn a_store_of_many_memtables_is_searched_for_with_a_part() {
     base.base_bytes = 64 << 10;
     let demand = demand(writes(0.7));
     assert!(demand.bytes() > SEARCHED_MEMTABLES * base.memtable_bytes as f64);
-    let advice = advice(&demand, &base, Bounds::default()).unwrap();
-    assert!(advice.frontier.len() <= FINALISTS * BITS.len());
-    assert!(advice.compared > advice.frontier.len());
-    assert_eq!(advice.default.options, base);
+    let free = advice(&demand, &base, Bounds::default()).unwrap();
+    assert!(free.frontier.len() <= FINALISTS * BITS.len());
+    assert!(free.compared > free.frontier.len());
+    assert_eq!(free.default.options, base);
+    // Nobody has asked for what is one step away.
+    assert!(free.neighbours.is_empty());
+}
+
+#[test]
+fn what_is_one_step_away_is_simulated_with_all_entries() {
+    let mut base = small();
+    base.memtable_bytes = 8 << 10;
+    base.file_bytes = 8 << 10;
+    base.base_bytes = 64 << 10;
+    let demand = demand(writes(0.7));
+    let request = Request {
+        demand: &demand,
+        base: &base,
+        now: None,
+        free: Free {
+            scaling: true,
+            ..Free::default()
+        },
+        bounds: Bounds::default(),
+        wants_neighbours: true,
+    };
+    let advice = advise(&request, &|| {}).unwrap();
+    let ladders = Ladders::new(&demand, &base, request.free);
+    let mut whole = Trees::new(&demand, demand.keys, &ladders, &|| {});
+    assert!(!advice.neighbours.is_empty());
+    for (_, neighbour) in &advice.neighbours {
+        whole.simulate(&[neighbour.choice]).unwrap();
+        let told = whole.candidate(&neighbour.choice).unwrap();
+        assert_eq!(told.costs, neighbour.costs);
+    }
 }
 
 #[test]
@@ -161,6 +193,7 @@ fn what_is_chosen_already_is_not_searched() {
             ..Free::default()
         },
         bounds: Bounds::default(),
+        wants_neighbours: true,
     };
     let advice = advise(&request, &|| {}).unwrap();
     for candidate in &advice.frontier {
@@ -287,6 +320,7 @@ fn what_decides_is_held_to_what_the_default_takes_with_all_entries() {
         now: None,
         free,
         bounds: Bounds::default(),
+        wants_neighbours: true,
     };
     let ladders = Ladders::new(&demand, &base, free);
     let start = ladders.start();
