@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use clap::{Parser, ValueEnum};
-use windrow::{ErrorKind, Result, limits};
+use windrow::{ErrorKind, KeyspaceOptions, Result, limits};
 
 use crate::pace::Rate;
 use crate::progress::Unseen;
@@ -306,6 +306,19 @@ fn flags_of_db_bench_are_understood() {
         (Some(8.0), Some(7.0))
     );
     assert_eq!(policy.level0_runs, Some(2));
+}
+
+#[test]
+fn what_is_named_changes_options_and_nothing_else_does() {
+    let policy = args("fillseq --preset leveling --memtable-bytes 2M --large-from 100").policy;
+    let mut store = KeyspaceOptions::default();
+    store.size_ratio = 7.0;
+    let mut expected = store.clone();
+    expected.memtable_bytes = 2 << 20;
+    // What is large is not medium.
+    (expected.medium_from, expected.large_from) = (100, 100);
+    policy.change(&mut store).unwrap();
+    assert_eq!(store, expected);
 }
 
 #[test]

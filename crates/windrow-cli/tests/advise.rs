@@ -190,6 +190,23 @@ fn statistics_of_a_store_at_work_are_a_load() {
     assert_eq!(advice["default"]["options"]["size_ratio"], 5.0);
     assert_eq!(advice["default"]["options"]["memtable_bytes"], 65536);
 
+    // What is given holds for the default, the rest is the store's.
+    let given = [
+        "--scan-length",
+        "20",
+        "--memtable-bytes",
+        "128K",
+        "--level0-runs",
+        "3",
+    ];
+    let given = object(&[&source[..], &given, &["--max-space-amp", "4"]].concat());
+    let default = &given["default"]["options"];
+    assert_eq!(default["memtable_bytes"], 131_072);
+    assert_eq!(default["level0_runs"], 3);
+    assert_eq!(default["max_space_amp"], 4.0);
+    assert_eq!(default["file_bytes"], 16384);
+    assert_eq!(given["now"]["options"]["memtable_bytes"], 65536);
+
     refused(&["--stats", &stats], "--scan-length");
     refused(
         &["--stats", &stats, "--keyspace", "other"],

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use windrow::{
-    Error, FilterAllocation, MediumInPlace, MediumOrder, Options, Preset, Result, SegmentLimit,
+    Error, FilterAllocation, KeyspaceOptions, MediumInPlace, MediumOrder, Options, Preset, Result,
+    SegmentLimit,
 };
 
 use super::values::{
@@ -121,7 +122,15 @@ impl PolicyArgs {
                 Error::invalid_argument(format!("{}: {error}", path.display()))
             })?;
         }
-        let keyspace = &mut options.keyspace;
+        self.change(&mut options.keyspace)?;
+        Ok(options)
+    }
+
+    /// Sets in `keyspace` what these arguments name one by one, whatever the preset or the file has.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a memtable that this machine cannot address.
+    pub fn change(&self, keyspace: &mut KeyspaceOptions) -> Result<()> {
         set(&mut keyspace.size_ratio, self.size_ratio);
         set(&mut keyspace.scaling, self.scaling);
         set(&mut keyspace.segment_limit, self.segment_limit);
@@ -151,7 +160,7 @@ impl PolicyArgs {
             Error::invalid_argument("--memtable-bytes is more than this machine can address")
         })?;
         set(&mut keyspace.memtable_bytes, memtable_bytes);
-        Ok(options)
+        Ok(())
     }
 }
 

@@ -109,7 +109,8 @@ impl AdviseArgs {
 
     /// The default, and what the store has now.
     ///
-    /// Where a store tells its options, the default has those of its options that are not searched.
+    /// Where a store tells its options, the default has those of its options that are not searched, but for what is
+    /// given beside them.
     fn options(&self, known: &Known) -> Result<(KeyspaceOptions, Option<KeyspaceOptions>)> {
         let mut base = self.tree.options()?.keyspace;
         let Some(now) = known.options.clone() else {
@@ -128,9 +129,7 @@ impl AdviseArgs {
             of_store.large_from = base.large_from;
             of_store.medium_in_place = base.medium_in_place;
             of_store.medium_order = base.medium_order;
-            if let Some(ratio) = tree.max_space_amp {
-                of_store.max_space_amp = ratio;
-            }
+            tree.change(&mut of_store)?;
             base = of_store;
         }
         base.validate()?;
