@@ -134,7 +134,7 @@ const KEYS_MAX: usize = 1 << 20;
 /// Sizes of values are told apart by halves of powers of two.
 const SIZE_STEPS: f64 = 2.0;
 
-/// Fewer values than this part of all are added to those of the next size.
+/// A size counts that has this part of all values, or of their bytes; others are added to those beside them.
 const SIZE_SHARE_MIN: f64 = 0.001;
 
 /// What the trace in `path` says. It begins with an empty store, unless `is_filled` says that what it reads and
@@ -165,13 +165,35 @@ struct KeyUse {
     was_written: bool,
 }
 
+/// How many values there are of about one size, and their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct SizeCount {
+    values: u64,
+    bytes: u64,
+}
+
+impl SizeCount {
+    fn and(self, other: Self) -> Self {
+        Self {
+            values: self.values + other.values,
+            bytes: self.bytes + other.bytes,
+        }
+    }
+
+    /// Whether that is enough of all values, or of their bytes, to be told apart.
+    fn is_much_of(self, all: Self) -> bool {
+        let part = |own: u64, all: u64| own as f64 >= SIZE_SHARE_MIN * all as f64;
+        part(self.values, all.values) || part(self.bytes, all.bytes)
+    }
+}
+
 /// A trace as far as it was read.
 #[derive(Debug, Default)]
 struct Seen {
     operations: u64,
     key_bytes: u64,
-    /// Of each size, by steps: values, and their bytes.
-    sizes: HashMap<i64, (u64, u64)>,
+    /// Of each size, by steps.
+    sizes: HashMap<i64, SizeCount>,
     puts: u64,
     deletes: u64,
     gets: u64,
@@ -200,7 +222,10 @@ impl Seen {
                 )]
                 let step = ((bytes as f64 + 1.0).log2() * SIZE_STEPS) as i64;
                 let size = self.sizes.entry(step).or_default();
-                *size = (size.0 + 1, size.1 + bytes as u64);
+                *size = size.and(SizeCount {
+                    values: 1,
+                    bytes: bytes as u64,
+                });
             }
             Asked::Get => self.gets += 1,
             Asked::Delete => self.deletes += 1,
@@ -269,26 +294,45 @@ impl Seen {
         }
     }
 
-    /// The sizes of values, few enough to be simulated.
+    /// The sizes of values, few enough to be simulated; none of the values is lost, and none of their bytes.
     fn values(&self) -> Vec<ValueSize> {
         let mut steps: Vec<_> = self.sizes.iter().collect();
         steps.sort_unstable();
-        let least = SIZE_SHARE_MIN * self.puts as f64;
-        let mut sizes = Vec::new();
-        let (mut count, mut bytes) = (0, 0);
-        for (place, (_, own)) in steps.iter().enumerate() {
-            count += own.0;
-            bytes += own.1;
-            let is_last = place + 1 == steps.len();
-            if count as f64 >= least || (is_last && sizes.is_empty()) {
-                sizes.push(ValueSize {
-                    share: count as f64,
-                    bytes: bytes / count,
-                });
-                (count, bytes) = (0, 0);
+        let all = SizeCount {
+            values: self.puts,
+            bytes: self.sizes.values().map(|own| own.bytes).sum(),
+        };
+        let mut counted: Vec<SizeCount> = Vec::new();
+        let mut few = SizeCount::default();
+        for (_, own) in steps {
+            let together = few.and(*own);
+            if own.is_much_of(all) {
+                // The few go to the smaller ones beside them, so that they make no large ones small.
+                match counted.last_mut() {
+                    Some(smaller) => {
+                        *smaller = smaller.and(few);
+                        counted.push(*own);
+                    }
+                    None => counted.push(together),
+                }
+                few = SizeCount::default();
+            } else if together.is_much_of(all) {
+                counted.push(together);
+                few = SizeCount::default();
+            } else {
+                few = together;
             }
         }
-        sizes
+        match counted.last_mut() {
+            Some(smaller) => *smaller = smaller.and(few),
+            None => counted.push(few),
+        }
+        let counted = counted.iter().filter(|it| it.values > 0);
+        let size = |it: &SizeCount| ValueSize {
+            share: it.values as f64,
+            bytes: it.bytes / it.values,
+        };
+        counted.map(size).collect()
     }
 
     /// Whether few keys have most of the operations: the exponent under which the hottest hundredth of the keys
@@ -372,6 +416,43 @@ mod tests {
         // In a store that is filled, the same are updates, and find what they ask for.
         let weights = seen.known(Path::new("trace"), true).weights.unwrap();
         assert!(weights.inserts.abs() < 1e-9 && weights.missing.abs() < 1e-9);
+    }
+
+    #[test]
+    fn few_values_count_where_they_have_many_of_the_bytes() {
+        let sizes = |puts: &[(usize, u64)]| -> Vec<(u64, u64)> {
+            let mut key = 0;
+            let mut seen = Seen::default();
+            for &(bytes, times) in puts {
+                for _ in 0..times {
+                    key += 1_u64;
+                    seen.note(Asked::Put(bytes), &key.to_be_bytes());
+                }
+            }
+            let values = seen.values().into_iter();
+            let values: Vec<_> = values.map(|it| (whole(it.share), it.bytes)).collect();
+            assert_eq!(values.iter().map(|it| it.0).sum::<u64>(), key);
+            values
+        };
+        // One in ten thousand, wherever it comes, has nine tenths of the bytes.
+        let large = 10 << 20;
+        let both = [(10_000, 100), (1, large as u64)];
+        assert_eq!(sizes(&[(100, 10_000), (large, 1)]), both);
+        assert_eq!(sizes(&[(large, 1), (100, 10_000)]), both);
+        // What has few of both goes to those below it, and makes the large one no smaller.
+        assert_eq!(
+            sizes(&[(100, 10_000), (300, 3), (large, 1)]),
+            [(10_003, 100), both[1]]
+        );
+        assert_eq!(sizes(&[(100, 10_000), (300, 3)]), [(10_003, 100)]);
+        // Or to those above it where it is the smallest, and together they may be enough.
+        assert_eq!(sizes(&[(8, 3), (100, 10_000)]), [(10_003, 99)]);
+        assert_eq!(
+            sizes(&[(8, 6), (30, 6), (100, 10_000)]),
+            [(12, 19), (10_000, 100)]
+        );
+        assert_eq!(sizes(&[(0, 10)]), [(10, 0)]);
+        assert_eq!(sizes(&[]), []);
     }
 
     #[test]
