@@ -218,6 +218,53 @@ fn statistics_of_a_store_at_work_are_a_load() {
 }
 
 #[test]
+fn one_keyspace_of_statistics_has_the_shares_of_all() {
+    let folder = TempDir::new().unwrap();
+    let stats = path(&folder, "stats.json");
+    let level = |entries: u64, tombstones: u64, bytes: u64, answered: u64| {
+        serde_json::json!({
+            "level": 1, "entries": entries, "tombstones": tombstones, "bytes": bytes,
+            "gets_answered": answered,
+        })
+    };
+    let options =
+        |memtable: u64| serde_json::json!({"memtable_bytes": memtable, "file_bytes": 16384});
+    let all = serde_json::json!({
+        "user_bytes": 40_000_000, "user_writes": 100_000, "gets": 100_000, "seeks": 0,
+        "sequence": 100_000,
+        "keyspaces": [
+            {"name": "small", "options": options(65536), "gets_answered_by_memtables": 10_000,
+             "levels": [level(20_000, 0, 20_000 * 116, 20_000)]},
+            {"name": "other", "options": options(131_072), "gets_answered_by_memtables": 0,
+             "levels": [level(40_000, 10_000, 40_000 * 816, 50_000)]},
+        ],
+    });
+    fs::write(&stats, all.to_string()).unwrap();
+    let source = ["advise", "--stats", &stats];
+    let told = |keyspace: &str| object(&[&source[..], &["--keyspace", keyspace]].concat());
+    let (small, other) = (told("small"), told("other"));
+    assert_eq!(small["demand"]["keys"], 20_000);
+    assert_eq!(small["demand"]["values"][0]["bytes"], 100);
+    assert_eq!(small["now"]["options"]["memtable_bytes"], 65536);
+    assert_eq!(other["demand"]["values"][0]["bytes"], 800);
+    assert_eq!(other["now"]["options"]["memtable_bytes"], 131_072);
+    // Of 100,000 writes 40,000 are keys; of 60,000 entries 10,000 are tombstones; of 100,000 gets 80,000 found.
+    let deleted = 10.0 / 60.0;
+    for (kind, share) in [
+        ("inserts", 0.4 / 2.0),
+        ("deletes", deleted / 2.0),
+        ("updates", (0.6 - deleted) / 2.0),
+        ("gets", 0.4),
+        ("missing", 0.1),
+    ] {
+        for told in [&small, &other] {
+            let own = number(&told["demand"]["shares"][kind]);
+            assert!((own - share).abs() < 1e-9, "{kind} {own}");
+        }
+    }
+}
+
+#[test]
 fn statistics_of_a_store_at_rest_tell_what_is_stored() {
     let folder = TempDir::new().unwrap();
     let db = path(&folder, "store");

@@ -42,7 +42,7 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     stats: Option<PathBuf>,
 
-    /// The keyspace of the statistics that counts; all together unless given
+    /// The keyspace of the statistics whose entries count; all together unless given. Operations are those of all
     #[arg(long, value_name = "NAME", requires = "stats")]
     keyspace: Option<String>,
 

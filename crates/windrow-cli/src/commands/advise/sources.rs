@@ -14,8 +14,8 @@ use super::demand::{Known, Shares, whole};
 
 /// What the statistics in `path` say: those that `Db::stats` returns, as JSON.
 ///
-/// Only the keyspace of this name counts of what is stored, all where it is `None`. What was counted since the
-/// database was opened is of all keyspaces.
+/// Of what is stored only the keyspace of this name counts, all where it is `None`. Writes, gets and seeks are
+/// counted for all keyspaces together, so that shares of operations are always those of all.
 ///
 /// # Errors
 /// `InvalidArgument` for what are no statistics, or for a keyspace that they do not have.
@@ -37,7 +37,6 @@ pub(super) fn statistics(path: &Path, keyspace: Option<&str>) -> Result<Known> {
         }
         (Err(error), None) => return Err(wrong(&format!("is no JSON ({error})"))),
     };
-    let number = |of: &Value, name: &str| of[name].as_u64().unwrap_or(0);
     let all = stats["keyspaces"]
         .as_array()
         .ok_or_else(|| wrong("has no keyspaces"))?;
@@ -51,33 +50,20 @@ pub(super) fn statistics(path: &Path, keyspace: Option<&str>) -> Result<Known> {
             names.join(", ")
         )));
     }
-    let levels = || {
-        let levels = asked.iter().filter_map(|it| it["levels"].as_array());
-        levels.flatten()
-    };
-    let sum = |name: &str| levels().map(|level| number(level, name)).sum::<u64>();
-    let (entries, tombstones) = (sum("entries"), sum("tombstones"));
-    let keys = entries.saturating_sub(2 * tombstones);
-    let live = |files: &str| -> u64 {
-        let keyspaces = asked.iter();
-        keyspaces.map(|it| number(&it[files], "live_bytes")).sum()
-    };
-    let stored = sum("bytes") + live("runs") + live("value_logs");
-
+    let (own, every) = (Stored::of(asked.iter().copied()), Stored::of(all));
     let (writes, gets) = (number(&stats, "user_writes"), number(&stats, "gets"));
-    let in_memory = asked
-        .iter()
-        .map(|it| number(it, "gets_answered_by_memtables"));
-    let found = (in_memory.sum::<u64>() + sum("gets_answered")).min(gets);
+    let found = every.gets_answered.min(gets);
     // Of all that was ever written, what is no key any more was an update.
     let ever = number(&stats, "sequence").max(1) as f64;
-    let inserted = (keys as f64 / ever).min(1.0);
-    let deleted = (tombstones as f64 / entries.max(1) as f64).min(1.0 - inserted);
+    let inserted = (every.keys() as f64 / ever).min(1.0);
+    let deleted = every.tombstones as f64 / every.entries.max(1) as f64;
+    let deleted = deleted.min(1.0 - inserted);
     let writes = writes as f64;
-    let entry_bytes = if writes > 0.0 {
+    let is_counted = writes > 0.0 && asked.len() == all.len();
+    let entry_bytes = if is_counted {
         Some(number(&stats, "user_bytes") as f64 / writes)
-    } else if entries > 0 {
-        Some(stored as f64 / entries as f64)
+    } else if own.entries > 0 {
+        Some(own.bytes as f64 / own.entries as f64)
     } else {
         None
     };
@@ -91,7 +77,7 @@ pub(super) fn statistics(path: &Path, keyspace: Option<&str>) -> Result<Known> {
     };
     Ok(Known {
         source: path.display().to_string(),
-        keys: Some(keys).filter(|&keys| keys > 0),
+        keys: Some(own.keys()).filter(|&keys| keys > 0),
         entry_bytes,
         weights: Some(Shares {
             inserts: writes * inserted,
@@ -104,6 +90,44 @@ pub(super) fn statistics(path: &Path, keyspace: Option<&str>) -> Result<Known> {
         options,
         ..Known::default()
     })
+}
+
+/// What statistics tell of keyspaces one by one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Stored {
+    entries: u64,
+    tombstones: u64,
+    /// Of tables, and of what they refer to.
+    bytes: u64,
+    gets_answered: u64,
+}
+
+impl Stored {
+    fn of<'a>(keyspaces: impl IntoIterator<Item = &'a Value>) -> Self {
+        let mut stored = Self::default();
+        for keyspace in keyspaces {
+            for files in ["runs", "value_logs"] {
+                stored.bytes += number(&keyspace[files], "live_bytes");
+            }
+            stored.gets_answered += number(keyspace, "gets_answered_by_memtables");
+            for level in keyspace["levels"].as_array().into_iter().flatten() {
+                stored.entries += number(level, "entries");
+                stored.tombstones += number(level, "tombstones");
+                stored.bytes += number(level, "bytes");
+                stored.gets_answered += number(level, "gets_answered");
+            }
+        }
+        stored
+    }
+
+    /// A tombstone stands for an entry that is gone, too.
+    fn keys(&self) -> u64 {
+        self.entries.saturating_sub(2 * self.tombstones)
+    }
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of[name].as_u64().unwrap_or(0)
 }
 
 /// Options as statistics name them, read as an options file.
