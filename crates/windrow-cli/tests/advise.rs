@@ -352,4 +352,12 @@ fn what_cannot_be_advised_on_is_refused() {
     refused(&["--stats", &nowhere], "is no JSON");
     fs::write(&nowhere, "{}").unwrap();
     refused(&["--stats", &nowhere], "no keyspaces");
+    // Options of a store are looked at before anything is simulated.
+    let options = serde_json::json!({"size_ratio": 0.5});
+    let stats = serde_json::json!({"keyspaces": [{"name": "main", "options": options}]});
+    fs::write(&nowhere, stats.to_string()).unwrap();
+    refused(
+        &[&LOAD[..], &["--stats", &nowhere]].concat(),
+        "does not take",
+    );
 }

@@ -194,8 +194,11 @@ impl Demand {
             memory: args.memory,
             device: args.device,
         };
-        demand.load(&KeyspaceOptions::default()).validate()?;
+        // First what an entry is, by which bytes become keys; then all of them.
+        let options = KeyspaceOptions::default();
+        demand.load(&options).validate()?;
         demand.keys = keys(args, known, demand.entry_bytes())?;
+        demand.load(&options).validate()?;
         if shares.scans > 0.0 && args.scan_length.or(known.scan_length).is_none() {
             return Err(missing(known, "how long scans are", "--scan-length"));
         }
@@ -447,6 +450,7 @@ mod tests {
         };
         assert!(without(|args| args.keys = None).contains("--bytes"));
         assert!(without(|args| args.keys = Some(1)).contains("two entries"));
+        assert!(without(|args| args.keys = Some(1 << 60)).contains("2^64 bytes"));
         assert!(without(|args| args.value_size.clear()).contains("--value-size"));
         assert!(without(|args| args.scans = Some(1.0)).contains("--scan-length"));
         assert!(without(|args| args.device = Device::Nvme).contains("--memory"));

@@ -70,7 +70,7 @@ pub(super) fn statistics(path: &Path, keyspace: Option<&str>) -> Result<Known> {
     let options = match asked.as_slice() {
         [one] => Some(recorded_options(&one["options"]).map_err(|error| {
             wrong(&format!(
-                "has options that this version does not know ({error})"
+                "has options that this version does not take ({error})"
             ))
         })?),
         _ => None,
@@ -130,7 +130,7 @@ fn number(of: &Value, name: &str) -> u64 {
     of[name].as_u64().unwrap_or(0)
 }
 
-/// Options as statistics name them, read as an options file.
+/// Options as statistics name them, read as an options file, and valid.
 fn recorded_options(options: &Value) -> Result<KeyspaceOptions> {
     let defaults = KeyspaceOptions::default();
     let mut lines = Vec::new();
