@@ -6,25 +6,19 @@
     reason = "these tests run the program on real files, and fail by panicking"
 )]
 
+mod common;
+
 use std::fs;
-use std::process::{Command, Output};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-fn windrow(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
-    command.args(arguments).output().unwrap()
-}
+use self::common::{SMALL, objects, windrow};
 
-/// The object that the program prints.
+/// The last object that the program prints.
 #[track_caller]
 fn object(arguments: &[&str]) -> Value {
-    let output = windrow(&[arguments, &["--json"]].concat());
-    let problem = str::from_utf8(&output.stderr).unwrap();
-    assert!(output.status.success(), "{arguments:?}: {problem}");
-    let line = str::from_utf8(&output.stdout).unwrap().lines().last();
-    serde_json::from_str(line.unwrap()).unwrap()
+    objects(arguments).pop().unwrap()
 }
 
 #[track_caller]
@@ -34,16 +28,6 @@ fn refused(arguments: &[&str], why: &str) {
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {problem}");
     assert!(problem.contains(why), "{arguments:?}: {problem}");
 }
-
-/// A tree small enough to have several levels soon.
-const SMALL: [&str; 6] = [
-    "--memtable-bytes",
-    "64K",
-    "--file-bytes",
-    "16K",
-    "--base-bytes",
-    "256K",
-];
 
 /// A load that is described in full.
 const LOAD: [&str; 8] = [

@@ -10,36 +10,11 @@
     reason = "these tests run the program on real files, and fail by panicking"
 )]
 
-use std::process::{Command, Output};
+mod common;
 
 use serde_json::Value;
 
-fn windrow(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_windrow"));
-    command.args(arguments).output().unwrap()
-}
-
-/// The objects that the program prints.
-#[track_caller]
-fn objects(arguments: &[&str]) -> Vec<Value> {
-    let output = windrow(&[arguments, &["--json"]].concat());
-    let problem = str::from_utf8(&output.stderr).unwrap();
-    assert!(output.status.success(), "{arguments:?}: {problem}");
-    let lines = str::from_utf8(&output.stdout).unwrap().lines();
-    lines
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect()
-}
-
-/// A tree small enough to have several levels soon.
-const SMALL: [&str; 6] = [
-    "--memtable-bytes",
-    "64K",
-    "--file-bytes",
-    "16K",
-    "--base-bytes",
-    "256K",
-];
+use self::common::{SMALL, objects, windrow};
 
 /// Everything beside its key.
 const IN_PLACE: [&str; 4] = ["--medium-from", "never", "--large-from", "never"];
