@@ -8,6 +8,7 @@
     reason = "the command line reads real files and the real clock, beside the engine"
 )]
 
+mod amounts;
 mod arguments;
 mod commands;
 mod demo;

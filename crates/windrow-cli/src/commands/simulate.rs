@@ -13,6 +13,7 @@ use windrow_bench::{Mix, PolicyArgs, parse_bytes};
 
 use self::quantities::{Updates, parse_updates};
 use self::report::Report;
+use crate::amounts::{MIX_KEY_BYTES, mix_sizes, whole};
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress;
@@ -167,13 +168,7 @@ impl SimulateArgs {
     /// Bytes of a key, and of values.
     fn sizes(&self) -> Result<(u64, Vec<ValueSize>)> {
         if let Some(mix) = self.mix {
-            let shares = mix.shares().into_iter();
-            let present = shares.filter(|(_, share)| *share > 0);
-            let sizes = present.map(|(bytes, share)| ValueSize {
-                share: share as f64,
-                bytes: bytes as u64,
-            });
-            return Ok((self.key_size.unwrap_or(24), sizes.collect()));
+            return Ok((self.key_size.unwrap_or(MIX_KEY_BYTES), mix_sizes(mix)));
         }
         let key = self.key_size.unwrap_or(16);
         let value = match self.entry_size {
@@ -199,14 +194,4 @@ impl SimulateArgs {
             (DistributionArg::Sequential, None) => Ok(KeyDistribution::Sequential),
         }
     }
-}
-
-/// The whole part of a number that is not negative.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the number is not negative, and the cast saturates"
-)]
-fn whole(number: f64) -> u64 {
-    number as u64
 }

@@ -6,6 +6,7 @@ use windrow::{LevelStats, Stats};
 use super::KEYSPACE;
 use super::check::Checks;
 use super::input::Input;
+use crate::amounts::whole;
 use crate::text::{human_bytes, human_count};
 
 /// The figures of a demo, as `--json` prints them.
@@ -79,13 +80,4 @@ impl Report {
             self.mismatches,
         )
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "rates are small positive numbers"
-)]
-fn whole(rate: f64) -> u64 {
-    rate as u64
 }

@@ -19,6 +19,7 @@ use windrow::simulation::{Estimate, KeyDistribution, Sample, Traffic, ValueClass
 use windrow::{FilterAllocation, KeyspaceOptions};
 
 use super::demand::Demand;
+use crate::amounts::whole;
 
 /// Microseconds of one processor. Fitted to the processor time of `windrow bench` under settings that differ in
 /// segments, filter bits, sizes and placement; docs/advise.md has the commands. Another machine is faster
@@ -579,7 +580,7 @@ fn ranks(count: f64, exponent: f64) -> f64 {
 }
 
 fn whole_millionths(number: f64) -> u64 {
-    super::demand::whole(number * 1e6)
+    whole(number * 1e6)
 }
 
 #[cfg(test)]

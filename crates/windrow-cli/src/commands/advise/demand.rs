@@ -10,6 +10,7 @@ use windrow::{Error, KeyspaceOptions, Result};
 use windrow_bench::{Mix, parse_bytes};
 
 use super::device::Device;
+use crate::amounts::{MIX_KEY_BYTES, mix_sizes, whole};
 
 /// Bytes of a key where nothing says otherwise.
 const KEY_BYTES: u64 = 16;
@@ -301,13 +302,7 @@ fn shares(args: &DemandArgs, known: &Known) -> Result<Shares> {
 
 fn sizes(args: &DemandArgs, known: &Known) -> Result<(u64, Vec<ValueSize>)> {
     if let Some(mix) = args.mix {
-        let shares = mix.shares().into_iter();
-        let present = shares.filter(|(_, share)| *share > 0);
-        let sizes = present.map(|(bytes, share)| ValueSize {
-            share: share as f64,
-            bytes: bytes as u64,
-        });
-        return Ok((args.key_size.unwrap_or(24), sizes.collect()));
+        return Ok((args.key_size.unwrap_or(MIX_KEY_BYTES), mix_sizes(mix)));
     }
     let key = args.key_size.or(known.key_bytes).unwrap_or(KEY_BYTES);
     if !args.value_size.is_empty() {
@@ -380,16 +375,6 @@ fn parse_size(text: &str) -> std::result::Result<ValueSize, String> {
         return Err("expected a weight above 0".to_owned());
     }
     Ok(ValueSize { share, bytes })
-}
-
-/// The whole part of a number that is not negative.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the number is not negative, and the cast saturates"
-)]
-pub(super) fn whole(number: f64) -> u64 {
-    number as u64
 }
 
 #[cfg(test)]

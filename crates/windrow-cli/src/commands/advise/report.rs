@@ -8,8 +8,9 @@ use comfy_table::{Cell, Table};
 use serde::Serialize;
 use windrow::{Error, KeyspaceOptions, Result};
 
-use super::demand::{Demand, whole};
+use super::demand::Demand;
 use super::sweep::{Advice, Candidate, WORTHWHILE};
+use crate::amounts::whole;
 use crate::commands::show::{plain_table, right};
 use crate::text::{human_bytes, human_count};
 

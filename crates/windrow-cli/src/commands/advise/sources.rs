@@ -10,7 +10,8 @@ use windrow::{Error, KeyspaceOptions, Result};
 use windrow_bench::{Asked, Trace};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::demand::{Known, Shares, whole};
+use super::demand::{Known, Shares};
+use crate::amounts::whole;
 
 /// What the statistics in `path` say: those that `Db::stats` returns, as JSON.
 ///

@@ -27,7 +27,8 @@ pub(super) use self::ladders::Free;
 use self::ladders::Ladders;
 use self::search::Search;
 use self::trees::Trees;
-use super::demand::{Demand, whole};
+use super::demand::Demand;
+use crate::amounts::whole;
 
 /// A tree of more bytes than this many memtables is searched for with so many, and only those that come into
 /// question are then simulated with all.

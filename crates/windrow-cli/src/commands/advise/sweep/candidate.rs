@@ -8,8 +8,9 @@ use serde::Serialize;
 use windrow::{Error, KeyspaceOptions, Result};
 
 use super::ladders::Choice;
+use crate::amounts::whole;
 use crate::commands::advise::cost::{Costs, Shape};
-use crate::commands::advise::demand::{Demand, whole};
+use crate::commands::advise::demand::Demand;
 
 /// Something is beaten by what is no worse in all, and better in something by more than this: a simulation
 /// knows no more.

@@ -1,0 +1,48 @@
+//! Amounts that commands reckon with: whole numbers, and the sizes of values.
+//!
+//! Concurrency: none; no state.
+
+use windrow::simulation::ValueSize;
+use windrow_bench::Mix;
+
+/// Bytes of a key under a [`Mix`], where nothing says otherwise: as in the Parallax paper.
+pub(crate) const MIX_KEY_BYTES: u64 = 24;
+
+/// The whole part of a number that is not negative.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the number is not negative, and the cast saturates"
+)]
+pub(crate) fn whole(number: f64) -> u64 {
+    number as u64
+}
+
+/// The sizes of `mix`, without those that it has none of.
+pub(crate) fn mix_sizes(mix: Mix) -> Vec<ValueSize> {
+    let shares = mix.shares().into_iter();
+    let present = shares.filter(|(_, share)| *share > 0);
+    let sizes = present.map(|(bytes, share)| ValueSize {
+        share: share as f64,
+        bytes: bytes as u64,
+    });
+    sizes.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mixes_have_the_sizes_that_they_have_values_of() {
+        assert_eq!(mix_sizes(Mix::M).len(), 1);
+        let large = mix_sizes(Mix::LD);
+        let sizes: Vec<_> = large.iter().map(|it| (it.bytes, whole(it.share))).collect();
+        assert_eq!(sizes, [(9, 20), (104, 20), (1004, 60)]);
+    }
+
+    #[test]
+    fn whole_numbers_are_rounded_down_and_have_an_end() {
+        assert_eq!((whole(0.0), whole(2.9), whole(1e30)), (0, 2, u64::MAX));
+    }
+}
