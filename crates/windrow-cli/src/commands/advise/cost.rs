@@ -331,6 +331,7 @@ impl Costs {
     /// What `demand` costs in a tree of this `shape` under `options`.
     pub(super) fn new(shape: &Shape, demand: &Demand, options: &KeyspaceOptions) -> Self {
         let filters = Filters::new(shape, options);
+        let useless = filters.useless();
         let filter_bytes = shape.entries() * options.bits_per_key / 8.0;
         let blocks = shape.table_bytes() / options.block_bytes as f64;
         let memtables = 2.0 * options.memtable_bytes as f64;
@@ -349,14 +350,14 @@ impl Costs {
         let get = cpu::GET
             + cpu::FOUND
             + filters.asked_if_found * cpu::RUN_ASKED
-            + (1.0 + filters.useless_if_found) * cpu::BLOCK_SEARCHED
+            + (1.0 + useless.found) * cpu::BLOCK_SEARCHED
             + follow
             + demand.value_bytes() * cpu::BYTE_RETURNED
             + wait(misses.found + misses.values);
         let runs = shape.runs_per_seek();
         let missing = cpu::GET
             + runs * cpu::RUN_ASKED
-            + filters.useless * cpu::BLOCK_SEARCHED
+            + useless.missing * cpu::BLOCK_SEARCHED
             + wait(misses.useless);
 
         let passed = shape.table_bytes() / shape.entries().max(1.0);
@@ -384,7 +385,7 @@ impl Costs {
             scan,
             reads,
             operation: shares.writes() * write + reading,
-            useless_reads: filters.useless,
+            useless_reads: useless.missing,
             runs_per_seek: runs,
             filter_bytes,
             memory_bytes,
@@ -394,42 +395,66 @@ impl Costs {
 }
 
 /// What filters let pass, on average over keys.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Filters {
-    /// Blocks that a get of an absent key reads in vain.
-    useless: f64,
-    /// Those of a get that finds its key.
-    useless_if_found: f64,
-    /// Runs that such a get asks, its own included.
+    /// Of each level of the shape, what is read there in vain.
+    levels: Vec<Useless>,
+    /// Runs that a get asks which finds its key, its own included.
     asked_if_found: f64,
+}
+
+/// Blocks that gets read in vain.
+#[derive(Debug, Clone, Copy, Default)]
+struct Useless {
+    /// Of an absent key.
+    missing: f64,
+    /// Of one that is found, elsewhere.
+    found: f64,
 }
 
 impl Filters {
     fn new(shape: &Shape, options: &KeyspaceOptions) -> Self {
         let entries = shape.entries().max(1.0);
-        let levels = || shape.levels.iter().filter(|level| level.runs > 0.0);
-        let share = |level: &Level| level.entries / entries;
-        let useless: Vec<f64> = levels()
-            .map(|level| level.runs * Self::rate(shape, options, share(level) / level.runs))
-            .collect();
+        let share = |level: &Level| {
+            if level.runs > 0.0 {
+                level.entries / entries
+            } else {
+                0.0
+            }
+        };
         let mut filters = Self {
-            useless: useless.iter().sum(),
-            useless_if_found: 0.0,
+            levels: Vec::new(),
             asked_if_found: 0.0,
         };
-        let (mut useless_above, mut asked_above) = (0.0, 0.0);
-        for (level, useless) in levels().zip(useless) {
+        let mut below: f64 = shape.levels.iter().map(share).sum();
+        let mut asked_above = 0.0;
+        for level in &shape.levels {
+            if level.runs <= 0.0 {
+                filters.levels.push(Useless::default());
+                continue;
+            }
+            let own = share(level);
+            below -= own;
             // Half of the other runs of its own level come before it.
-            let others = (level.runs - 1.0).max(0.0);
-            let before = others / 2.0;
-            let asked = asked_above + before + 1.0;
-            let in_vain = useless_above + useless * before / level.runs;
-            filters.asked_if_found += share(level) * asked;
-            filters.useless_if_found += share(level) * in_vain;
-            useless_above += useless;
+            let before = (level.runs - 1.0).max(0.0) / 2.0;
+            let missing = level.runs * Self::rate(shape, options, own / level.runs);
+            filters.levels.push(Useless {
+                missing,
+                found: missing * (below.max(0.0) + own * before / level.runs),
+            });
+            filters.asked_if_found += own * (asked_above + before + 1.0);
             asked_above += level.runs;
         }
         filters
+    }
+
+    /// Of all levels.
+    fn useless(&self) -> Useless {
+        let levels = self.levels.iter();
+        levels.fold(Useless::default(), |all, level| Useless {
+            missing: all.missing + level.missing,
+            found: all.found + level.found,
+        })
     }
 
     /// How often a filter passes an absent key, in a run with this part of the entries.
@@ -480,14 +505,13 @@ impl Misses {
         let shares = demand.shares;
         // The average of a store that is not read is over merges, which read all alike.
         let reads = shares.reads().max(1e-9);
-        let of_level = |level: &Level| {
+        let of_level = |(level, useless): (&Level, &Useless)| {
             let part = level.entries / entries;
-            let gets =
-                shares.gets * (1.0 + filters.useless_if_found) + shares.missing * filters.useless;
+            let gets = shares.gets * (part + useless.found) + shares.missing * useless.missing;
             let passed = demand.scan_length / entries_per_page(shape);
             Place {
                 bytes: level.bytes,
-                reads: (gets * part + shares.scans * (level.runs + passed * part)) / reads,
+                reads: (gets + shares.scans * (level.runs + passed * part)) / reads,
             }
         };
         let returned = (shares.gets + shares.scans * demand.scan_length) / reads;
@@ -495,17 +519,19 @@ impl Misses {
             bytes: apart.bytes,
             reads: returned * apart.share,
         };
-        let mut places: Vec<Place> = shape.levels.iter().map(of_level).collect();
+        let levels = shape.levels.iter().zip(&filters.levels);
+        let mut places: Vec<Place> = levels.map(of_level).collect();
         let levels = places.len();
         places.extend([of_values(&shape.logs), of_values(&shape.runs)]);
         let cache = demand.memory.map(|memory| (memory as f64 - taken).max(0.0));
         let hits = hits(&places, cache, demand);
         let miss = |place: usize| 1.0 - hits[place];
-        let over_levels = |of: &dyn Fn(&Level) -> f64| -> f64 {
-            let levels = shape.levels.iter().enumerate();
-            levels.map(|(place, level)| of(level) * miss(place)).sum()
+        let over_levels = |of: &dyn Fn(&Level, &Useless) -> f64| -> f64 {
+            let levels = shape.levels.iter().zip(&filters.levels).enumerate();
+            levels
+                .map(|(place, (level, useless))| of(level, useless) * miss(place))
+                .sum()
         };
-        let found = over_levels(&|level| level.entries / entries);
         let bytes = shape.table_bytes().max(1.0);
         let pages = |apart: &Apart| (apart.value_bytes / PAGE_BYTES).max(1.0).log2() * 0.1 + 1.0;
         let (logs, runs) = (shape.logs, shape.runs);
@@ -518,11 +544,11 @@ impl Misses {
             .map(|(it, hit)| it.reads * hit)
             .sum();
         Self {
-            found: found * (1.0 + filters.useless_if_found),
-            useless: filters.useless * found,
-            opened: over_levels(&|level| level.runs),
+            found: over_levels(&|level, useless| level.entries / entries + useless.found),
+            useless: over_levels(&|_, useless| useless.missing),
+            opened: over_levels(&|level, _| level.runs),
             values,
-            tables: over_levels(&|level| level.bytes / bytes),
+            tables: over_levels(&|level, _| level.bytes / bytes),
             hit_share: if all > 0.0 { answered / all } else { 1.0 },
         }
     }

@@ -169,7 +169,7 @@ fn filters_pass_less_the_more_bits_they_have() {
         let useless = |bits: f64| {
             let mut options = options.clone();
             options.bits_per_key = bits;
-            Filters::new(&shape(), &options).useless
+            Filters::new(&shape(), &options).useless().missing
         };
         assert!((useless(0.0) - shape().runs_per_seek()).abs() < 1e-9);
         for bits in [1.0, 2.0, 4.0, 8.0, 16.0] {
@@ -181,12 +181,39 @@ fn filters_pass_less_the_more_bits_they_have() {
     let monkey = Filters::new(&shape(), &options);
     options.filter_allocation = FilterAllocation::Uniform;
     let uniform = Filters::new(&shape(), &options);
-    assert!(monkey.useless < uniform.useless);
+    let passed = monkey.useless();
+    assert!(passed.missing < uniform.useless().missing);
     // Six runs with ten bits: 6 times 0.008.
-    assert!((uniform.useless - 0.049).abs() < 0.001, "{uniform:?}");
+    assert!(
+        (uniform.useless().missing - 0.049).abs() < 0.001,
+        "{uniform:?}"
+    );
     // What is found is mostly in the last level, behind all other runs.
     assert!(monkey.asked_if_found > 5.0 && monkey.asked_if_found < 6.0);
-    assert!(monkey.useless_if_found < monkey.useless);
+    assert!(passed.found < passed.missing);
+}
+
+#[test]
+fn what_filters_pass_is_read_in_their_level() {
+    let mut options = KeyspaceOptions::default();
+    options.filter_allocation = FilterAllocation::Uniform;
+    let filters = Filters::new(&shape(), &options);
+    // Two, three and one of six runs with the same filters; the keys of the last level pass all but that one.
+    let rate = filters.useless().missing / 6.0;
+    for (level, runs) in [2.0, 3.0, 1.0].into_iter().enumerate() {
+        assert!((filters.levels[level].missing - runs * rate).abs() < 1e-9);
+    }
+    assert!(filters.levels[2].found.abs() < 1e-9 && filters.levels[1].found > 2.0 * rate);
+    // Memory for both upper levels answers what is read there in vain, though nine of ten entries are below.
+    let demand = Demand {
+        memory: Some(200_000_000),
+        ..demand()
+    };
+    let misses = Misses::new(&shape(), &demand, &filters, 0.0);
+    assert!(
+        misses.useless > 0.9 * rate && misses.useless < 1.1 * rate,
+        "{misses:?} {rate}"
+    );
 }
 
 #[test]
@@ -199,7 +226,7 @@ fn a_tree_of_one_run_asks_one_filter() {
     }];
     let filters = Filters::new(&shape, &KeyspaceOptions::default());
     assert!((filters.asked_if_found - 1.0).abs() < 1e-9);
-    assert!(filters.useless_if_found.abs() < 1e-9);
+    assert!(filters.useless().found.abs() < 1e-9);
     // Also where nothing was written yet.
     shape.levels.clear();
     let none = costs(&shape, &demand(), &KeyspaceOptions::default());
