@@ -6,7 +6,7 @@ use windrow::simulation::{Load, level_count, simulate};
 use windrow::{KeyspaceOptions, Preset, Result};
 
 use super::Plan;
-use super::findings::{Findings, falls, list, short};
+use super::findings::{Findings, falls, list, mean, short};
 use super::line::{Figures, Line, Results, Scale, Sizes};
 use crate::experiment::{Check, Table};
 
@@ -345,6 +345,10 @@ fn judge_seeks(scale: Scale, results: Results<'_>) -> Result<Findings> {
                 list(long_by_value.iter().copied())
             ),
             rises(&long_by_value),
+        )
+        .or_since(
+            "how many levels c = 0.8 saves depends on how full the last one is at each size (AU-E2 has the levels), \
+             and that outweighs what the size does to a long scan",
         ),
     ];
     Ok(Findings::new(checks, table))
@@ -637,10 +641,6 @@ fn judge_growth(scale: Scale, results: Results<'_>) -> Result<Findings> {
             ratios.push(figures[1][place] / figures[0][place]);
         }
     }
-    let mean = |ratios: &[f64]| {
-        let logarithms: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
-        (logarithms / ratios.len() as f64).exp()
-    };
     let [written, gets, filtered, seeks] = &ratios;
     let of = |ratios: &[f64]| format!("c = 0.8 over leveling: {}", list(ratios.iter().copied()));
     let checks = vec![

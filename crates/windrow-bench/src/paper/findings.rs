@@ -53,6 +53,12 @@ pub(crate) fn list(figures: impl IntoIterator<Item = f64>) -> String {
     figures.join(", ")
 }
 
+/// The geometric mean of ratios; NaN for none.
+pub(crate) fn mean(ratios: &[f64]) -> f64 {
+    let logarithms: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+    (logarithms / ratios.len() as f64).exp()
+}
+
 /// Whether no figure is above the one before it by more than the share `slack`.
 pub(crate) fn falls(figures: &[f64], slack: f64) -> bool {
     figures
@@ -69,5 +75,6 @@ mod tests {
         assert_eq!(list([0.0, 1.234, 12.34, 123.4]), "0, 1.23, 12.3, 123");
         assert!(falls(&[2.0, 2.0, 1.0], 0.0) && falls(&[1.0, 1.04], 0.05));
         assert!(!falls(&[1.0, 1.1], 0.05) && falls(&[], 0.0));
+        assert!((mean(&[0.5, 8.0]) - 2.0).abs() < 1e-12);
     }
 }
