@@ -259,7 +259,6 @@ impl BenchArgs {
     /// `InvalidArgument` that says what is missing or contradictory.
     pub(crate) fn check(&self, data: &DataSet) -> Result<()> {
         let refuse = |message: String| Err(Error::invalid_argument(message));
-        self.windrow_options()?; // Before a folder is made, or a store removed.
         for load in &self.loads {
             let name = load.name();
             if load.is_ycsb() && !data.tells_generations() {
@@ -281,6 +280,7 @@ impl BenchArgs {
                 return refuse("compress measures LZ4 only".to_owned());
             }
         }
+        self.windrow_options()?; // Before a folder is made, or a store removed.
         Ok(())
     }
 
