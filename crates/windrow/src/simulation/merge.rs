@@ -26,12 +26,17 @@ pub(super) struct EntrySizes {
     pub(super) tombstone: f64,
     /// What an entry takes less while its value is in a run.
     pub(super) saved_by_run: f64,
+    /// Which part of the values can be in runs.
+    pub(super) medium_share: f64,
 }
 
 impl EntrySizes {
     pub(super) fn bytes(self, count: Count) -> f64 {
-        let values = (count.entries - count.tombstones) * self.value;
-        values + count.tombstones * self.tombstone - count.in_runs * self.saved_by_run
+        let values = count.entries - count.tombstones;
+        // References are taken to lie evenly between the ends of their run, so that in one place they can come to
+        // more than there is.
+        let in_runs = count.in_runs.min(values * self.medium_share);
+        values * self.value + count.tombstones * self.tombstone - in_runs * self.saved_by_run
     }
 }
 

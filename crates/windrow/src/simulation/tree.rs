@@ -121,12 +121,14 @@ impl<'a> Tree<'a> {
                 value: placing.in_table() + overhead,
                 tombstone: key + overhead,
                 saved_by_run: placing.saved_by_run(),
+                medium_share: placing.medium_share(),
             },
             logical: EntrySizes {
                 // What stands in a log is never merged: a level holds its pointer.
                 value: placing.in_table(),
                 tombstone: key,
                 saved_by_run: 0.0,
+                medium_share: 0.0,
             },
             placing,
             values,

@@ -100,6 +100,11 @@ impl Placing {
         self.key + values + self.large.share * POINTER_BYTES
     }
 
+    /// Which part of the values is medium.
+    pub(super) fn medium_share(&self) -> f64 {
+        self.medium.share
+    }
+
     /// What one takes less while its value is in a run.
     pub(super) fn saved_by_run(&self) -> f64 {
         self.medium.bytes - POINTER_BYTES
