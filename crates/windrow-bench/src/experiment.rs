@@ -56,10 +56,11 @@ impl Check {
         }
     }
 
-    /// Says why it differs here, which counts only where it does. For what was measured and found to
-    /// differ: an explanation in advance would leave no room for [`Verdict::Differs`].
-    pub(crate) fn or_since(mut self, explanation: &str) -> Self {
-        if !self.holds {
+    /// Says why it differs here, which counts only where it does, and only while what was measured is
+    /// `as_known`: in the range that was found and explained. Beyond it nobody knows why, and the verdict is
+    /// [`Verdict::Differs`].
+    pub(crate) fn or_since(mut self, explanation: &str, as_known: bool) -> Self {
+        if !self.holds && as_known {
             self.explanation = Some(explanation.to_owned());
         }
         self
@@ -198,10 +199,15 @@ mod tests {
         let check = |holds| Check::new("", "", String::new(), holds);
         assert_eq!(Verdict::of(&[check(true)]), Verdict::Confirmed);
         // What holds needs no explanation, and gets none.
-        assert_eq!(check(true).or_since("slow").explanation, None);
-        let explained = check(false).or_since("slow");
+        assert_eq!(check(true).or_since("slow", true).explanation, None);
+        let explained = check(false).or_since("slow", true);
         let two = [check(true), explained.clone()];
         assert_eq!(Verdict::of(&two), Verdict::Explained);
         assert_eq!(Verdict::of(&[explained, check(false)]), Verdict::Differs);
+        // Beyond what was found the explanation is none.
+        assert_eq!(
+            Verdict::of(&[check(false).or_since("slow", false)]),
+            Verdict::Differs
+        );
     }
 }

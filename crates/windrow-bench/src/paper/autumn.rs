@@ -354,6 +354,7 @@ fn judge_seeks(scale: Scale, results: Results<'_>) -> Result<Findings> {
         .or_since(
             "how many levels c = 0.8 saves depends on how full the last one is at each size (AU-E2 has the levels), \
              and that outweighs what the size does to a long scan",
+            long_by_value.iter().all(|&ratio| ratio < 1.0),
         ),
     ];
     Ok(Findings::new(checks, table))
@@ -403,7 +404,7 @@ fn judge_sweep(scale: Scale, results: Results<'_>) -> Result<Findings> {
                 ),
                 falls(&seeks, 0.05) && falls(&gets, 0.05) && seeks[SWEEP.len() - 1] < seeks[0],
             )
-            .or_since(YOUNG_LEVEL),
+            .or_since(YOUNG_LEVEL, falls(&seeks, 0.3) && falls(&gets, 0.3)),
         );
         checks.push(Check::new(
             &format!("T = {ratio}: writing costs more at the lowest c"),
@@ -413,10 +414,10 @@ fn judge_sweep(scale: Scale, results: Results<'_>) -> Result<Findings> {
         ));
         by_ratio.push(seeks);
     }
-    let higher = by_ratio[0]
-        .iter()
-        .zip(&by_ratio[1])
-        .all(|(three, five)| five <= &(three * 1.05));
+    let higher = |times: f64| {
+        let mut pairs = by_ratio[0].iter().zip(&by_ratio[1]);
+        pairs.all(|(three, five)| *five <= three * times)
+    };
     checks.push(
         Check::new(
             "the higher T, the fewer blocks",
@@ -426,9 +427,9 @@ fn judge_sweep(scale: Scale, results: Results<'_>) -> Result<Findings> {
                 list(by_ratio[0].iter().copied()),
                 list(by_ratio[1].iter().copied())
             ),
-            higher,
+            higher(1.05),
         )
-        .or_since(YOUNG_LEVEL),
+        .or_since(YOUNG_LEVEL, higher(1.3)),
     );
     let series = RATIOS.iter().zip(&by_ratio).map(|(ratio, blocks)| {
         let points = SWEEP.iter().zip(blocks).map(|(&c, &blocks)| [c, blocks]);
@@ -466,19 +467,19 @@ fn judge_load(scale: Scale, results: Results<'_>) -> Result<Findings> {
                    of runs and by pending bytes, where Windrow slows them down by what is due";
     let checks = vec![
         Check::new(
-            "stalls fall with c",
+            "the time of stalls falls with c",
             "3,403 stalls in RocksDB, 2,592 at c = 0.8, 1,265 at 0.4",
             format!("seconds of stalls: {}", list(stalls.iter().copied())),
-            falls(&stalls, 0.1),
+            falls(&stalls, 0.1) && stalls[2] < stalls[0],
         )
-        .or_since(because),
+        .or_since(because, falls(&stalls, 1.0)),
         Check::new(
             "the load is faster at c = 0.4",
             "15 % faster",
             format!("kops/s, settled: {}", list(settled.iter().copied())),
             settled[2] > settled[0],
         )
-        .or_since(because),
+        .or_since(because, settled[2] > 0.6 * settled[0]),
     ];
     Ok(Findings::new(checks, table))
 }
@@ -511,7 +512,10 @@ fn judge_ycsb(scale: Scale, results: Results<'_>) -> Result<Findings> {
                 format!("blocks per operation: {}", list(blocks.iter().copied())),
                 blocks[2] < blocks[0] && falls(&blocks, 0.05),
             )
-            .or_since("runs that chance leaves in level 0 are met by every read, in one tree more than in another"),
+            .or_since(
+                "runs that chance leaves in level 0 are met by every read, in one tree more than in another",
+                falls(&blocks, 0.15),
+            ),
         );
     }
     let mut depths = Vec::new();
@@ -571,11 +575,12 @@ fn judge_latencies(scale: Scale, results: Results<'_>) -> Result<Findings> {
                 &format!("{load}: the lower c, the shorter, at each quantile"),
                 &format!("average, p95, p99 in us, RocksDB, c = 0.8, 0.4: {published}"),
                 format!("c = 1, 0.8, 0.4: p50 {}", measured.join("; p95, p99 ")),
-                quantiles.iter().all(|of_c| of_c[2] < of_c[0]),
+                quantiles.iter().all(|of_c| falls(of_c, 0.0)),
             )
             .or_since(
                 "all data is in the page cache, where a block more or less is below what else a read costs; \
                  AU-E6 has the blocks",
+                quantiles.iter().all(|of_c| falls(of_c, 1.0)),
             ),
         );
     }
@@ -667,7 +672,7 @@ fn judge_growth(scale: Scale, results: Results<'_>) -> Result<Findings> {
             of(gets),
             mean(gets) < 1.0,
         )
-        .or_since(YOUNG_LEVEL),
+        .or_since(YOUNG_LEVEL, mean(gets) < 1.2),
         Check::new(
             "filters close the gap",
             "the gap closes with filters",
@@ -752,7 +757,11 @@ fn judge_analysis(_: Scale, _: Results<'_>) -> Result<Findings> {
                 "at 1.52 bits, 1 to 8 GB: {} useless reads per absent key",
                 list(useless.iter().copied())
             ),
-            useless.iter().all(|&useless| useless < 1.5),
+            useless.iter().all(|&useless| useless <= 1.0),
+        )
+        .or_since(
+            "the formula is of a full tree without level 0, and between two growths the last level is not full",
+            useless.iter().all(|&useless| useless < 1.4),
         ),
     ];
     let points = |levels: &[usize]| -> Vec<[f64; 2]> {

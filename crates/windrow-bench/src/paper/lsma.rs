@@ -122,6 +122,7 @@ fn judge_merges(scale: Scale, results: Results<'_>) -> Result<Findings> {
             .or_since(
                 "a job takes every upper file that comes at no further cost, with all its segments, so fewer are \
                  needed",
+                counts.iter().all(|&ratio| ratio > 0.6),
             ),
         Check::new("lighter merges", "lighter", list(each.iter().copied()), each.iter().all(|&ratio| ratio < 1.0)),
     ];
@@ -175,15 +176,17 @@ fn judge_times(scale: Scale, results: Results<'_>) -> Result<Findings> {
             "a tenth, as data grows",
             list(shortest.iter().copied()),
             shortest.iter().all(|&ratio| ratio < 1.0),
-        )
-        .or_since("a single merge, which any other programme on the machine can hold up"),
+        ),
         Check::new(
             "the longest is no longer",
             "comparable",
             list(longest.iter().copied()),
             longest.iter().all(|&ratio| ratio < 1.5),
         )
-        .or_since("a single merge, which any other programme on the machine can hold up"),
+        .or_since(
+            "a single merge, which any other programme on the machine can hold up",
+            all.iter().all(|&ratio| ratio < 1.0),
+        ),
     ];
     Ok(Findings::new(checks, table))
 }
@@ -240,16 +243,21 @@ fn judge_writes(scale: Scale, results: Results<'_>, load: &str) -> Result<Findin
     row("seconds of stalls", &|report| report.stall_seconds);
     row("p99.9, us", &|report| report.latency.p999_us);
     row("longest, us", &|report| report.latency.max_us);
-    let published = if load == "overwrite" {
-        "settles above 1.2"
+    let (published, least) = if load == "overwrite" {
+        ("above 1.2", 1.2)
     } else {
-        "settles above 1.5"
+        ("above 1.5", 1.5)
     };
     let checks = vec![Check::new(
-        "faster",
+        "faster by as much, with the work that is left behind",
         published,
-        format!("{}; settled {}", short(speed), short(settled)),
-        speed > 1.0 || settled > 1.0,
+        format!("settled {}; without {}", short(settled), short(speed)),
+        settled > least,
+    )
+    .or_since(
+        "the page cache takes the bytes that are not moved, and the writer's own processor time counts, where the \
+         authors' writers waited for a device",
+        settled > 1.05,
     )];
     Ok(Findings::new(checks, table))
 }
@@ -288,6 +296,7 @@ fn judge_reads(scale: Scale, results: Results<'_>) -> Result<Findings> {
         .or_since(
             "all is in memory, where a dozen segments with 4 bits each are not hidden behind a device; that is why \
              `balanced` limits segments by level and deals bits by segment",
+            speeds.iter().all(|ratio| (0.25..1.0).contains(ratio)),
         ),
     ];
     Ok(Findings::new(checks, table))

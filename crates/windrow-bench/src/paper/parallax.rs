@@ -217,11 +217,11 @@ fn scanned(scale: Scale) -> impl Iterator<Item = Line> {
 }
 
 fn tiny(scale: Scale, apart: Apart) -> Line {
-    let records = scale.count(1e6);
+    let records = 1e6;
     let line = Line::new(&["ycsb-load", "ycsb-a"])
         .with("value-size", 64)
-        .with("num", records)
-        .with("ops", records);
+        .with("num", scale.count(records))
+        .with("ops", scale.count(3.0 * records));
     apart.settings(sized(line, scale))
 }
 
@@ -241,9 +241,23 @@ fn modelled(scale: Scale) -> impl Iterator<Item = (&'static str, f64, [Line; 2])
     .into_iter()
 }
 
-/// Bytes written and read for each byte given.
+/// Bytes that the log and background work write and read for each byte given. What gets and scans read is left
+/// out: in the page cache it is counted for blocks of tables at their first verification, and not for values.
 fn moved(report: &Report) -> f64 {
-    report.io_amplification
+    let given = report.written_bytes as f64 / report.write_amplification;
+    let work = report.traffic.iter();
+    let work = work.filter(|moved| moved.purpose != "gets and scans");
+    let bytes: u64 = work.map(|it| it.written_bytes + it.read_bytes).sum();
+    if bytes == 0 {
+        0.0
+    } else {
+        bytes as f64 / given
+    }
+}
+
+/// Bytes that collections of the log wrote.
+fn collected(report: &Report) -> u64 {
+    report.moved_for("collections").0
 }
 
 fn space(report: &Report) -> f64 {
@@ -303,7 +317,7 @@ fn judge_tiny(scale: Scale, results: Results<'_>) -> Result<Findings> {
                 "moved, in place, collected, not: {}",
                 list(moved.iter().copied())
             ),
-            moved[1] >= moved[2],
+            moved[1] > moved[2] && collected(reports[1]) > 0,
         ),
         Check::new(
             "separation of small values does not pay",
@@ -317,7 +331,8 @@ fn judge_tiny(scale: Scale, results: Results<'_>) -> Result<Findings> {
         )
         .or_since(
             "a collection here looks nothing up and waits for `max_space_amp`, so it moves less than merging all \
-             in place does; what separation costs is room, processor time and scans (PX-E2)",
+             in place does; what separation costs is room",
+            space[1] > 1.2 * space[0],
         ),
     ];
     Ok(Findings::new(checks, table))
@@ -359,8 +374,8 @@ fn judge_points(scale: Scale, results: Results<'_>) -> Result<Findings> {
             }
         }
         checks.push(Check::new(
-            &format!("{mix}: hybrid placement is ahead in B, C and D"),
-            "up to 5.6 times RocksDB and 61 times BlobDB",
+            &format!("{mix}: hybrid placement is ahead over B, C and D"),
+            "up to 5.6 times RocksDB",
             format!(
                 "throughput over all in place: {}; together {}",
                 list(speeds.iter().copied()),
@@ -372,6 +387,7 @@ fn judge_points(scale: Scale, results: Results<'_>) -> Result<Findings> {
             "all data is in the page cache, where bytes that need not be read save nothing, and a value apart \
              from its key costs a cache miss and a checksum more; the paper reads from a device, with a cache of \
              a sixth of the data",
+            mean(&speeds) > 0.75,
         ));
         checks.push(Check::new(
             &format!("{mix}: it moves less where there are updates"),
@@ -411,6 +427,7 @@ fn judge_scans(scale: Scale, results: Results<'_>) -> Result<Findings> {
             .or_since(
                 "once settled, a fifth of the values is large and apart from its key, and each takes a cache \
                  miss and a checksum, where tables are verified once per scrub interval",
+                speeds[0] >= 0.45 * speeds[1],
             ),
         );
         checks.push(Check::new(
@@ -445,7 +462,7 @@ fn judge_mixes(scale: Scale, results: Results<'_>, load: &str) -> Result<Finding
         "up to 4.38 times less than RocksDB; S 1.25 times more"
     };
     let names: Vec<&str> = MIXES.iter().map(|(mix, _)| *mix).collect();
-    let checks = vec![
+    let mut checks = vec![
         Check::new(
             "fewer bytes move, the more the larger the values",
             published,
@@ -459,6 +476,28 @@ fn judge_mixes(scale: Scale, results: Results<'_>, load: &str) -> Result<Finding
             (0.8..1.25).contains(&gains[0]),
         ),
     ];
+    if load == "ycsb-a" {
+        let hybrids = || reports.iter().step_by(2).skip(1);
+        let shares: Vec<f64> = hybrids()
+            .map(|report| collected(report) as f64 / report.written_bytes as f64)
+            .collect();
+        let speeds: Vec<f64> = reports
+            .chunks(2)
+            .skip(1)
+            .map(|two| two[0].kops() / two[1].kops())
+            .collect();
+        checks.push(Check::new(
+            "collections are seen, and it is ahead all the same",
+            "visible; up to 12.24 times the throughput of RocksDB, one mix 1.3 times less",
+            format!(
+                "M to L: part of what is written {}; throughput over all in place {}, together {}",
+                list(shares.iter().copied()),
+                list(speeds.iter().copied()),
+                short(mean(&speeds))
+            ),
+            shares.iter().any(|&share| share > 0.0) && mean(&speeds) > 1.0,
+        ));
+    }
     Ok(Findings::new(checks, table))
 }
 
@@ -503,9 +542,9 @@ fn judge_classes(scale: Scale, results: Results<'_>) -> Result<Findings> {
             over(2).all(|ratio| ratio > 1.0),
         )
         .or_since(
-            "a collection here looks nothing up, and `max_space_amp` gives it room: it moves less than merging in \
-             place, for half as much room again and scans of half the speed, which is why mediums are a class of \
-             their own all the same",
+            "a collection here looks nothing up, and `max_space_amp` gives it room, so that it moves less than \
+             merging in place, for more room and slower scans (PX-E2)",
+            over(2).all(|ratio| ratio > 0.4),
         ),
     ];
     Ok(Findings::new(checks, table))
@@ -529,7 +568,7 @@ fn judge_last(scale: Scale, results: Results<'_>) -> Result<Findings> {
             "and more room is taken",
             "25 % and 6 % of the log",
             list([space(reports[0]), space(reports[1])]),
-            space(reports[0]) >= space(reports[1]) * 0.99,
+            space(reports[0]) > space(reports[1]) * 1.01,
         ),
     ];
     Ok(Findings::new(checks, table))
@@ -545,7 +584,7 @@ fn judge_sorted(scale: Scale, results: Results<'_>) -> Result<Findings> {
             "M, MD: {}",
             list(moved.chunks(2).map(|two| two[1] / two[0]))
         ),
-        moved.chunks(2).all(|two| two[1] > 1.2 * two[0]),
+        moved.chunks(2).all(|two| two[1] > 2.0 * two[0]),
     )];
     Ok(Findings::new(checks, table))
 }
@@ -581,12 +620,12 @@ fn gain(levels: f64, ratio: f64, share: f64) -> f64 {
 }
 
 fn judge_model(scale: Scale, results: Results<'_>) -> Result<Findings> {
-    let mut table = Table::new(&["keys over values", "model, N = 4, f = 8", "measured"]);
+    let mut table = Table::new(&["keys over values", "model, N = 3, f = 4", "measured"]);
     let mut pairs = Vec::new();
     for (name, share, lines) in modelled(scale) {
         let [log, in_place] = lines.map(|line| results.of(&line, "ycsb-load").map(moved));
         let measured = in_place? / log?;
-        let model = gain(4.0, 8.0, share);
+        let model = gain(3.0, 4.0, share);
         table.row([
             format!("{share:.3} ({name})"),
             short(model),
