@@ -22,21 +22,29 @@ const PRESETS: [Preset; 4] = [
     Preset::Autumn,
 ];
 
-/// What is compared.
-const FIGURES: [&str; 4] = ["written", "space", "runs", "filter bytes"];
+/// What is compared, and how far it may be apart. Useless reads are those of the last moment, in which level 0 may
+/// have one run more or less.
+const FIGURES: [(&str, f64); 5] = [
+    ("written", 0.05),
+    ("space", 0.05),
+    ("runs", 0.05),
+    ("filter bytes", 0.05),
+    ("useless reads", 0.2),
+];
 
-fn figures(estimate: &Estimate) -> [f64; 4] {
+fn figures(estimate: &Estimate) -> [f64; 5] {
     let last = estimate.samples.last().unwrap();
     [
         estimate.course.write_amplification,
         last.space_amplification,
         estimate.course.runs_per_seek(),
         last.filter_bytes as f64,
+        last.useless_reads,
     ]
 }
 
 /// The errors of the figures of `load` where it is simulated in parts of at most so many flushes.
-fn errors(mut load: Load, flushes_max: u64) -> [f64; 4] {
+fn errors(mut load: Load, flushes_max: u64) -> [f64; 5] {
     load.filters = true;
     load.files_max = 2048;
     load.flushes_max = u64::MAX;
@@ -53,7 +61,7 @@ fn errors(mut load: Load, flushes_max: u64) -> [f64; 4] {
 }
 
 fn check(load: &Load, flushes_max: u64, presets: &[Preset]) {
-    let mut worst = 0.0_f64;
+    let mut apart = Vec::new();
     for &preset in presets {
         let mut load = load.clone();
         let sizes = load.options;
@@ -62,12 +70,15 @@ fn check(load: &Load, flushes_max: u64, presets: &[Preset]) {
         load.options.base_bytes = sizes.base_bytes;
         load.options.file_bytes = sizes.file_bytes;
         let errors = errors(load, flushes_max);
-        for (figure, error) in FIGURES.into_iter().zip(errors) {
-            println!("{preset:?}, {figure}: {:+.1} %", 100.0 * error);
-            worst = worst.max(error.abs());
+        for ((figure, most), error) in FIGURES.into_iter().zip(errors) {
+            let line = format!("{preset:?}, {figure}: {:+.1} %", 100.0 * error);
+            println!("{line}");
+            if error.abs() > most {
+                apart.push(line);
+            }
         }
     }
-    assert!(worst <= 0.05, "{worst:.3} apart");
+    assert!(apart.is_empty(), "{apart:?}");
 }
 
 fn small() -> KeyspaceOptions {
@@ -81,7 +92,7 @@ fn small() -> KeyspaceOptions {
 #[test]
 fn parts_of_small_trees_tell_about_the_same() {
     let load = Load::inserts(40_000_000_000 / 64, small());
-    check(&load, 400, &PRESETS[2..]);
+    check(&load, 400, &PRESETS);
 }
 
 #[test]

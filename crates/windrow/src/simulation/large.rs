@@ -17,7 +17,7 @@ use super::outcome::{Course, LevelShape, Outcome, Sample};
 use super::simulate;
 use super::values::Placing;
 use crate::base::LevelTraffic;
-use crate::options::KeyspaceOptions;
+use crate::options::{FilterAllocation, KeyspaceOptions};
 use crate::policy::{capacities, whole};
 
 /// Which levels of a tree are simulated.
@@ -241,6 +241,8 @@ struct Upper {
 #[derive(Debug, Clone)]
 struct Uppers {
     level_count: usize,
+    /// Whether every run has filters alike.
+    has_uniform_filters: bool,
     /// Level 0 first.
     levels: Vec<Upper>,
 }
@@ -266,6 +268,7 @@ impl Uppers {
         }
         Ok(Self {
             level_count: phase.level_count - above,
+            has_uniform_filters: load.options.filter_allocation == FilterAllocation::Uniform,
             levels,
         })
     }
@@ -320,6 +323,11 @@ impl Uppers {
             all.levels.push(shape);
         }
         all.runs_per_seek = all.runs.iter().sum();
+        // Where bits are shared out by entries, the levels that stand for those above have as many of these, and
+        // so as many reads in vain; where they are not, each run has as many as any other.
+        if self.has_uniform_filters && sample.runs_per_seek > 0.0 {
+            all.useless_reads *= all.runs_per_seek / sample.runs_per_seek;
+        }
         all.level_count = self.level_count + above;
         all
     }
