@@ -53,7 +53,7 @@ pub(super) struct Request<'a> {
 pub(super) struct Advice {
     /// Whether the default is to be kept.
     pub(super) keep_default: bool,
-    /// The part of the default's cost that the best of all saves.
+    /// The part of the default's cost that what is recommended saves, or the best where the default is kept.
     pub(super) saving: f64,
     pub(super) recommended: Candidate,
     pub(super) default: Candidate,

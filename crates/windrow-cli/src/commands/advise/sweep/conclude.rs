@@ -47,8 +47,9 @@ impl<'a> Conclusion<'a> {
         };
         let simplest = self.simplified(best, &allowed);
         let default_is_allowed = bounds.limits(None).are_kept_by(&default);
-        let saving = 1.0 - best.costs.operation / default.costs.operation;
-        let keep_default = default_is_allowed && saving < WORTHWHILE;
+        let saving = |it: &Candidate| 1.0 - it.costs.operation / default.costs.operation;
+        let keep_default = default_is_allowed && saving(best) < WORTHWHILE;
+        let saving = saving(if keep_default { best } else { &simplest });
         let recommended = if keep_default {
             default.clone()
         } else {

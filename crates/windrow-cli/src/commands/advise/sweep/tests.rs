@@ -71,6 +71,11 @@ fn the_frontier_has_nothing_that_is_beaten_and_what_is_recommended() {
         assert!(advice.keep_default || is_there, "{share}");
         let (best, default) = (&advice.recommended.costs, &advice.default.costs);
         assert!(best.operation <= default.operation);
+        if !advice.keep_default {
+            // Of what is recommended, which may be simpler than the best.
+            let saved = 1.0 - best.operation / default.operation;
+            assert!((advice.saving - saved).abs() < 1e-12, "{share}");
+        }
     }
 }
 
