@@ -129,6 +129,11 @@ impl DataSet {
         self.num
     }
 
+    /// What all keys and values follow from.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
     /// The index that step `step` of the random stream `stream` picks.
     #[inline]
     pub fn random_index(&self, stream: u64, step: u64) -> u64 {

@@ -2,15 +2,20 @@
 //!
 //! As in YCSB, records have numbers in the order of their insertion, and keys that are scrambled
 //! numbers. Zipfian requests pick a rank, and scramble it once more into a record, so that what is
-//! hot is neither old nor close together; "latest" requests count the rank backwards from the newest
-//! record. Two things differ: ranks go over the records that were there when the load began (YCSB
-//! makes room for those to come), and every rank has its exact probability.
+//! hot is neither old nor close together. What is hot follows from the seed of the data and is the same
+//! in every workload, so that one reads what another has made hot. "Latest" requests count the rank
+//! backwards from the newest record. Two things differ: ranks go over the records of the load phase, or
+//! for "latest" those that were there when the load began (YCSB makes room for those to come), and every
+//! rank has its exact probability.
 
 use crate::DataSet;
-use crate::data::Draws;
+use crate::data::{Draws, mix};
 use crate::permutation::Permutation;
 use crate::tally::Operation;
 use crate::zipf::{EXPONENT, Zipf};
+
+/// Tells the scrambling of requests from the other uses of the seed.
+const SCRAMBLE: u64 = 0x7963_7362;
 
 /// The longest scan.
 const SCAN_MAX: u64 = 100;
@@ -106,12 +111,18 @@ pub(crate) struct Requests<'a> {
 impl<'a> Requests<'a> {
     /// Requests to the first `present` records, at least one.
     pub(crate) fn new(data: &'a DataSet, workload: Workload, stream: u64, present: u64) -> Self {
+        // What later loads have inserted leaves what is hot as it is.
+        let asked = if workload.latest {
+            present
+        } else {
+            present.min(data.num())
+        };
         Self {
             data,
             workload,
             stream,
-            zipf: Zipf::new(present, EXPONENT),
-            scramble: Permutation::new(present, stream),
+            zipf: Zipf::new(asked, EXPONENT),
+            scramble: Permutation::new(asked, mix(data.seed() ^ SCRAMBLE)),
         }
     }
 
@@ -166,8 +177,13 @@ mod tests {
 
     /// How often each record is asked for while `present` are there.
     fn counts(workload: Workload, present: u64) -> Vec<u64> {
+        counts_of(workload, 5, RECORDS, present)
+    }
+
+    /// How often each record is asked for by a load of its own stream that began with `before` of them.
+    fn counts_of(workload: Workload, stream: u64, before: u64, present: u64) -> Vec<u64> {
         let data = data();
-        let requests = Requests::new(&data, workload, 5, RECORDS);
+        let requests = Requests::new(&data, workload, stream, before);
         let mut counts = vec![0; usize::try_from(present).unwrap()];
         for step in 0..SAMPLES {
             let (_, mut draws) = requests.step(step);
@@ -235,6 +251,22 @@ mod tests {
                 .count();
             assert!((2..25).contains(&hot), "tenth {tenth} has {hot}");
         }
+    }
+
+    #[test]
+    fn every_workload_has_the_same_hot_records() {
+        let hottest = |workload, stream, present| {
+            let counts = counts_of(workload, stream, present, present);
+            let mut by_heat: Vec<usize> = (0..counts.len()).collect();
+            by_heat.sort_by_key(|&record| std::cmp::Reverse(counts[record]));
+            by_heat.truncate(5);
+            by_heat
+        };
+        let expected = hottest(Workload::A, 1, RECORDS);
+        assert_eq!(hottest(Workload::C, 2, RECORDS), expected);
+        assert_eq!(hottest(Workload::E, 3, RECORDS), expected);
+        // Behind a load that has inserted some, too.
+        assert_eq!(hottest(Workload::F, 4, RECORDS + 700), expected);
     }
 
     #[test]
