@@ -1,19 +1,21 @@
 //! The workloads of YCSB: what each of their steps asks for.
 //!
 //! As in YCSB, records have numbers in the order of their insertion, and keys that are scrambled
-//! numbers. Zipfian requests pick a rank, and scramble it once more into a record, so that what is
-//! hot is neither old nor close together. What is hot follows from the seed of the data and is the same
-//! in every workload, so that one reads what another has made hot. "Latest" requests count the rank
-//! backwards from the newest record. Two things differ: ranks go over the records of the load phase, or
-//! for "latest" those that were there when the load began (YCSB makes room for those to come), and every
-//! rank has its exact probability.
+//! numbers. Zipfian requests pick one of 10^10 items, and hash it to a record, so that what is hot is
+//! neither old nor close together; several items fall on a record, and the hottest has the share
+//! 1 / zeta(10^10, 0.99), 3.8 %, however few records there are. What is hot follows from the seed of the
+//! data and is the same in every workload, so that one reads what another has made hot. "Latest" requests
+//! pick a rank and count it backwards from the newest record. Three things differ: items go to the records
+//! of the load phase, and ranks over those that were there when the load began (YCSB makes room for those to
+//! come); every item and rank has its exact probability; and the hash is another one.
 
 use crate::DataSet;
 use crate::data::{Draws, mix};
-use crate::permutation::Permutation;
 use crate::tally::Operation;
 use crate::zipf::{EXPONENT, Zipf};
 
+/// Scrambled requests pick among so many items, as in YCSB.
+const ITEMS: u64 = 10_000_000_000;
 /// Tells the scrambling of requests from the other uses of the seed.
 const SCRAMBLE: u64 = 0x7963_7362;
 
@@ -105,24 +107,23 @@ pub(crate) struct Requests<'a> {
     workload: Workload,
     stream: u64,
     zipf: Zipf,
-    scramble: Permutation,
+    /// The records of the load phase, among which scrambled requests pick.
+    scrambled: u64,
+    scramble: u64,
 }
 
 impl<'a> Requests<'a> {
     /// Requests to the first `present` records, at least one.
     pub(crate) fn new(data: &'a DataSet, workload: Workload, stream: u64, present: u64) -> Self {
-        // What later loads have inserted leaves what is hot as it is.
-        let asked = if workload.latest {
-            present
-        } else {
-            present.min(data.num())
-        };
+        let ranks = if workload.latest { present } else { ITEMS };
         Self {
             data,
             workload,
             stream,
-            zipf: Zipf::new(asked, EXPONENT),
-            scramble: Permutation::new(asked, mix(data.seed() ^ SCRAMBLE)),
+            zipf: Zipf::new(ranks, EXPONENT),
+            // What other loads have inserted leaves what is hot as it is.
+            scrambled: present.min(data.num()),
+            scramble: mix(data.seed() ^ SCRAMBLE),
         }
     }
 
@@ -156,8 +157,14 @@ impl<'a> Requests<'a> {
         if self.workload.latest {
             present - 1 - rank
         } else {
-            self.scramble.forward(rank)
+            self.scrambled(rank)
         }
+    }
+
+    /// The record that `item` falls on.
+    #[inline]
+    fn scrambled(&self, item: u64) -> u64 {
+        Draws::new(self.scramble ^ item).below(self.scrambled)
     }
 }
 
@@ -170,6 +177,8 @@ mod tests {
 
     const RECORDS: u64 = 10_000;
     const SAMPLES: u64 = 200_000;
+    /// The sum of the weights of all items, which YCSB holds as a constant, too.
+    const ZETA: f64 = 26.469_028_201_783_02;
 
     fn data() -> DataSet {
         DataSet::new(RECORDS, 24, ValueSizes::same(100), 1).unwrap()
@@ -222,21 +231,31 @@ mod tests {
         }
     }
 
+    /// The share of each of `RECORDS` records: exact for the first million items, and all alike for the
+    /// rest, none of which has a millionth.
+    fn shares(requests: &Requests<'_>) -> Vec<f64> {
+        let mut shares = vec![0.0; usize::try_from(RECORDS).unwrap()];
+        for item in 0..1_000_000_u64 {
+            let weight = ((item + 1) as f64).powf(-EXPONENT);
+            shares[usize::try_from(requests.scrambled(item)).unwrap()] += weight / ZETA;
+        }
+        let rest = (1.0 - shares.iter().sum::<f64>()) / RECORDS as f64;
+        assert!(rest > 0.0);
+        shares.into_iter().map(|share| share + rest).collect()
+    }
+
     #[test]
     fn hot_records_are_scattered_and_as_hot_as_the_sums_say() {
         let counts = counts(Workload::C, RECORDS);
-        let mut by_heat: Vec<usize> = (0..counts.len()).collect();
-        by_heat.sort_by_key(|&record| std::cmp::Reverse(counts[record]));
-        let weight = |to: u32| {
-            (1..=to)
-                .map(|rank| f64::from(rank).powf(-EXPONENT))
-                .sum::<f64>()
-        };
+        let data = data();
+        let shares = shares(&Requests::new(&data, Workload::C, 5, RECORDS));
+        let mut by_heat: Vec<usize> = (0..shares.len()).collect();
+        by_heat.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]));
         for ranks in [1, 10, 100, 1000] {
-            let hottest = &by_heat[..usize::try_from(ranks).unwrap()];
+            let hottest = &by_heat[..ranks];
             let met = hottest.iter().map(|&record| counts[record]).sum::<u64>();
             let share = met as f64 / SAMPLES as f64;
-            let expected = weight(ranks) / weight(10_000);
+            let expected = hottest.iter().map(|&record| shares[record]).sum::<f64>();
             assert!(
                 (share / expected - 1.0).abs() < 0.05,
                 "{ranks}: {share} of {expected}"
@@ -250,6 +269,22 @@ mod tests {
                 .filter(|record| part.contains(*record))
                 .count();
             assert!((2..25).contains(&hot), "tenth {tenth} has {hot}");
+        }
+    }
+
+    #[test]
+    fn the_hottest_of_a_million_records_is_as_hot_as_in_ycsb() {
+        let data = DataSet::new(1_000_000, 24, ValueSizes::same(100), 1).unwrap();
+        let requests = Requests::new(&data, Workload::C, 5, 1_000_000);
+        for (item, expected) in [(0, 1.0 / ZETA), (1, 0.5_f64.powf(EXPONENT) / ZETA)] {
+            let record = requests.scrambled(item);
+            let asked = (0..SAMPLES).filter(|&step| {
+                let (_, mut draws) = requests.step(step);
+                requests.record(&mut draws, 1_000_000) == record
+            });
+            let share = asked.count() as f64 / SAMPLES as f64;
+            // Five standard deviations, and what other items may bring.
+            assert!((share - expected).abs() < 0.0025, "{share} of {expected}");
         }
     }
 

@@ -3,7 +3,8 @@
 //! Sampled by inverting the integral of x^-s and rejecting the little that its steps stand above it
 //! (Hoermann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
 //! distributions", 1996). That takes the same time for every n, needs no sum over the ranks, and is
-//! right for every rank, where the formula that YCSB uses is right for the first two only.
+//! right for every rank, where the formula that YCSB uses is right for the first two only. No sum is
+//! approximated; rounding changes a share by less than a thousandth of it, also the last of 10^10.
 
 use crate::data::Draws;
 
