@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind as IoErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
@@ -266,7 +266,8 @@ fn no_campaign(path: &Path) -> Error {
     Error::invalid_argument(format!("{} is not the file of a campaign", path.display()))
 }
 
-/// Runs the loads of `order` in a process of its own, this program with `run`, and a new folder.
+/// Runs the loads of `order` in a process of its own, this program with `run`, and a new folder, which
+/// goes when the process is over.
 fn child(
     order: &Order,
     parent: Option<&Path>,
@@ -283,14 +284,36 @@ fn child(
     let mut arguments: Vec<OsString> = vec!["run".into(), "--json".into(), "--db".into()];
     arguments.push(folder.path().into());
     arguments.extend(order.arguments.iter().map(OsString::from));
-    let mut child = Command::new(std::env::current_exe().map_err(failed)?)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
+    let program = std::env::current_exe().map_err(failed)?;
+    reports_of(
+        Command::new(program).args(arguments),
+        &order.label,
+        &mut each,
+    )
+}
+
+/// A process that is over when this is dropped.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // Where it has ended by itself, neither does anything.
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+/// Runs `command`, which writes a report a line. It is over when this returns, whatever the outcome.
+fn reports_of(
+    command: &mut Command,
+    label: &str,
+    each: &mut dyn FnMut(&Report),
+) -> Result<Vec<Report>> {
+    let failed = |error| Error::io("run", Path::new(label), error);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = Ended(command.spawn().map_err(failed)?);
     let mut reports = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
+    if let Some(stdout) = child.0.stdout.take() {
         for line in BufReader::new(stdout).lines() {
             let line = line.map_err(failed)?;
             let report = serde_json::from_str(&line).map_err(|error| failed(error.into()))?;
@@ -298,9 +321,38 @@ fn child(
             reports.push(report);
         }
     }
-    let status = child.wait().map_err(failed)?;
+    let status = child.0.wait().map_err(failed)?;
     if !status.success() {
         return Err(failed(std::io::Error::other(status.to_string())));
     }
     Ok(reports)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_child_whose_line_cannot_be_read_is_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let note = folder.path().join("process");
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", "echo $$ > \"$0\"; echo nonsense; exec sleep 600"])
+            .arg(&note);
+        reports_of(&mut command, "a run", &mut |_| {}).unwrap_err();
+        let process = fs::read_to_string(&note).unwrap();
+        let entry = Path::new("/proc").join(process.trim());
+        assert!(!entry.exists(), "{}", entry.display());
+    }
+
+    #[test]
+    fn a_child_that_fails_is_an_error_that_names_the_run() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exit 3"]);
+        let error = reports_of(&mut command, "a run", &mut |_| {}).unwrap_err();
+        assert!(error.to_string().contains("a run"), "{error}");
+    }
 }
