@@ -125,8 +125,8 @@ impl<E: Engine> Worker<'_, E> {
             Way::Forward
         });
         let (mut key, mut order) = (Vec::new(), InOrder::default());
-        // Beside a writer, a scan that stays open would keep what it stands on.
-        let is_kept = !self.load.reads_beside_writes();
+        // Beside a writer, a scan that stays open would not see what is written.
+        let is_kept = self.args.keep_cursor && !self.load.reads_beside_writes();
         let mut kept = None;
         lane.each(Operation::Seek, |step, tally| {
             let index = self.random(step);
@@ -135,7 +135,11 @@ impl<E: Engine> Worker<'_, E> {
             let was = self.is_there(index);
             let scan = match &mut kept {
                 Some(scan) if is_kept => scan,
-                kept => kept.insert(self.engine.scan()?),
+                kept => {
+                    // No two at once.
+                    *kept = None;
+                    kept.insert(self.engine.scan()?)
+                }
             };
             self.range(scan, &key, was, (nexts.into(), way), &mut order, tally)
         })

@@ -145,6 +145,14 @@ pub struct BenchArgs {
           action = clap::ArgAction::Set)]
     pub reverse_iterator: bool,
 
+    /// Let each thread do all its seeks with one scan, in place of a new one for each seek. Beside a
+    /// writer each seek has a new one all the same
+    #[arg(long, alias = "keep_cursor", num_args = 0..=1, require_equals = true, default_value_t = false,
+          default_missing_value = "true", value_name = "BOOL", hide_default_value = true,
+          hide_possible_values = true, value_parser = BoolishValueParser::new(),
+          action = clap::ArgAction::Set)]
+    pub keep_cursor: bool,
+
     /// Percent of gets in readrandomwriterandom
     #[arg(long, aliases = ["read_write_percent", "readwritepercent"], value_name = "PERCENT",
           default_value_t = READ_WRITE_PERCENT, value_parser = clap::value_parser!(u64).range(0..=100))]
@@ -237,6 +245,7 @@ impl BenchArgs {
             batch_size: 1,
             seek_nexts: None,
             reverse_iterator: false,
+            keep_cursor: false,
             read_write_percent: READ_WRITE_PERCENT,
             trace: None,
             threads: THREADS,

@@ -1,6 +1,8 @@
 //! An engine that holds every key and allocates nothing, to see that the loops around an engine
 //! allocate nothing either.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use allocation_counter::measure;
 use windrow::Result;
 
@@ -15,8 +17,8 @@ use crate::{
 
 const NUM: u64 = 10_000;
 
-/// An engine that makes the values that are asked for.
-struct Echo(DataSet);
+/// An engine that makes the values that are asked for, and counts its scans.
+struct Echo(DataSet, AtomicU64);
 
 /// A position, and room for what is there.
 struct EchoScan<'a> {
@@ -98,6 +100,7 @@ impl Engine for Echo {
     }
 
     fn scan(&self) -> Result<EchoScan<'_>> {
+        self.1.fetch_add(1, Ordering::Relaxed);
         Ok(EchoScan {
             data: &self.0,
             index: 0,
@@ -123,10 +126,69 @@ impl Engine for Echo {
     }
 }
 
+/// What does `load`, of which nothing is known that is there.
+fn worker<'a>(
+    engine: &'a Echo,
+    data: &'a DataSet,
+    args: &'a BenchArgs,
+    load: Load,
+    mixture: Option<&'a Mixture>,
+) -> Worker<'a, Echo> {
+    Worker {
+        engine,
+        data,
+        args,
+        load,
+        live: None,
+        stream: 5,
+        generation: 0,
+        indexes: load.indexes(NUM),
+        numbers: NUM,
+        sizes_are_known: !load.writes_other_sizes(),
+        mixture,
+    }
+}
+
+#[test]
+fn each_seek_opens_a_scan_unless_one_is_kept() {
+    let data = || DataSet::new(NUM, 16, ValueSizes::same(100), 1).unwrap();
+    let engine = Echo(data(), AtomicU64::new(0));
+    let data = data();
+    let gauges = Gauge::of(1);
+    for load in [
+        Load::SeekRandom,
+        Load::Seek10,
+        Load::Seek100,
+        Load::FwdRange,
+        Load::RevRange,
+        Load::SeekRandomWhileWriting,
+    ] {
+        for keep_cursor in [false, true] {
+            let args = BenchArgs {
+                keep_cursor,
+                ..BenchArgs::new(vec![load])
+            };
+            let lane = Lane {
+                steps: 0..50,
+                deadline: None,
+                rate: Rate::Free,
+                gauge: &gauges[0],
+            };
+            let before = engine.1.load(Ordering::Relaxed);
+            worker(&engine, &data, &args, load, None)
+                .run(&lane, 50)
+                .unwrap();
+            let opened = engine.1.load(Ordering::Relaxed) - before;
+            let is_kept = keep_cursor && load != Load::SeekRandomWhileWriting;
+            assert_eq!(opened, if is_kept { 1 } else { 50 }, "{}", load.name());
+        }
+    }
+}
+
 #[test]
 fn loops_allocate_nothing_per_operation() {
     let data = || DataSet::new(NUM, 16, ValueSizes::same(100), 1).unwrap();
-    let engine = Echo(data());
+    let engine = Echo(data(), AtomicU64::new(0));
     let data = data();
     let gauges = Gauge::of(1);
     // Its scans allocate, so it does without them here.
@@ -160,21 +222,11 @@ fn loops_allocate_nothing_per_operation() {
     ] {
         let args = BenchArgs {
             batch_size: 7,
+            // Nor with a scan for each seek.
+            keep_cursor: true,
             ..BenchArgs::new(vec![load])
         };
-        let worker = Worker {
-            engine: &engine,
-            data: &data,
-            args: &args,
-            load,
-            live: None,
-            stream: 5,
-            generation: 0,
-            indexes: load.indexes(NUM),
-            numbers: NUM,
-            sizes_are_known: !load.writes_other_sizes(),
-            mixture: Some(&mixture),
-        };
+        let worker = worker(&engine, &data, &args, load, Some(&mixture));
         let allocations = |steps: u64| {
             let lane = Lane {
                 steps: 0..steps,
