@@ -172,12 +172,25 @@ impl DataSet {
     /// Writes the key of the YCSB record `record` into `key`.
     #[inline]
     pub(crate) fn record_key(&self, record: u64, key: &mut Vec<u8>) {
-        self.key(self.scramble.forward(record), key);
+        self.key(self.record_number(record), key);
     }
 
     /// The record whose key is `key`; `None` where it is no key of this data set.
     #[inline]
     pub(crate) fn record_of(&self, key: &[u8]) -> Option<u64> {
+        let number = self.number_of(key)?;
+        (number < self.scramble.size()).then(|| self.scramble.backward(number))
+    }
+
+    /// The number in the key of the YCSB record `record`. Keys are in the order of their numbers.
+    #[inline]
+    pub(crate) fn record_number(&self, record: u64) -> u64 {
+        self.scramble.forward(record)
+    }
+
+    /// The number in `key`; `None` where it is no key of this data set.
+    #[inline]
+    pub(crate) fn number_of(&self, key: &[u8]) -> Option<u64> {
         if key.len() != self.key_size {
             return None;
         }
@@ -187,8 +200,7 @@ impl DataSet {
                 .is_ascii_digit()
                 .then(|| number * 10 + u64::from(digit - b'0'))
         })?;
-        let is_ours = number < self.scramble.size() && rest.iter().all(|&byte| byte == b'0');
-        is_ours.then(|| self.scramble.backward(number))
+        rest.iter().all(|&byte| byte == b'0').then_some(number)
     }
 
     /// How many different records the keys allow.

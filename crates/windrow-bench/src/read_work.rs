@@ -1,9 +1,10 @@
 //! The inner loops of the loads of `db_bench` that read. Nothing here allocates per operation but what
 //! the engine does.
 //!
-//! Every value is checked, every key that a read must find or must not find, and the order of every
-//! step.
+//! Every value is checked, every key that a read must find or must not find, the order of every step,
+//! and where nobody writes beside, that no step passes over a key.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use windrow::Result;
@@ -141,7 +142,8 @@ impl<E: Engine> Worker<'_, E> {
                     kept.insert(self.engine.scan()?)
                 }
             };
-            self.range(scan, &key, was, (nexts.into(), way), &mut order, tally)
+            let sought = (index, key.as_slice(), was);
+            self.range(scan, sought, (nexts.into(), way), &mut order, tally)
         })
     }
 
@@ -157,15 +159,15 @@ impl<E: Engine> Worker<'_, E> {
         self.data.key(index, key);
         let was = self.is_there(index);
         let mut scan = self.engine.scan()?;
-        self.range(&mut scan, key, was, (nexts, Way::Forward), order, tally)
+        let sought = (index, key.as_slice(), was);
+        self.range(&mut scan, sought, (nexts, Way::Forward), order, tally)
     }
 
-    /// Seeks `key`, which was there or not, and takes some steps from there.
+    /// Seeks the key of `index`, which was there or not, and takes some steps from there.
     fn range(
         &self,
         scan: &mut E::Scan<'_>,
-        key: &[u8],
-        was: Option<bool>,
+        (index, key, was): (u64, &[u8], Option<bool>),
         (nexts, way): (u64, Way),
         order: &mut InOrder,
         tally: &mut Tally,
@@ -182,6 +184,12 @@ impl<E: Engine> Worker<'_, E> {
             }
             order.begin(scan.key());
         }
+        let landed = if valid {
+            self.number(scan.key())?
+        } else {
+            None
+        };
+        let mut met = u64::from(valid);
         for _ in 0..nexts {
             if !valid {
                 break;
@@ -190,12 +198,54 @@ impl<E: Engine> Worker<'_, E> {
             valid = step(scan, way)?;
             if valid {
                 order.step(scan.key(), way)?;
+                met += 1;
             }
         }
         if valid {
             self.account(scan.key(), scan.value()?, tally)?;
         }
-        Ok(())
+        let reached = if valid {
+            self.number(scan.key())?
+        } else {
+            None
+        };
+        let first_to_last = match (way, landed) {
+            (Way::Backward, Some(landed)) => {
+                // Nothing may be left out before the scan turns, either.
+                self.check_range(index..landed + 1, 1)?;
+                reached.unwrap_or(0)..landed + 1
+            }
+            _ => index..reached.map_or(self.data.num(), |reached| reached + 1),
+        };
+        self.check_range(first_to_last, met)
+    }
+
+    /// The number in a key that a scan met, where it is known which must be there.
+    #[inline]
+    fn number(&self, key: &[u8]) -> Result<Option<u64>> {
+        if !self.knows_ranges() {
+            return Ok(None);
+        }
+        match self.data.number_of(key) {
+            Some(number) if number < self.data.num() => Ok(Some(number)),
+            _ => Err(wrong(key, "was never written")),
+        }
+    }
+
+    /// Whether it is known what a scan must meet. Beside writes, that may change meanwhile.
+    #[inline]
+    fn knows_ranges(&self) -> bool {
+        self.live.is_some() && !self.load.reads_beside_writes()
+    }
+
+    /// Checks that a scan over the indexes `range` met all of them that are there.
+    #[inline]
+    fn check_range(&self, range: Range<u64>, met: u64) -> Result<()> {
+        if self.knows_ranges() {
+            self.check_count(range, u64::MAX, met)
+        } else {
+            Ok(())
+        }
     }
 
     /// Walks over at most the steps of `lane`. Each thread has its own part of the key space, found by
@@ -255,7 +305,7 @@ impl<E: Engine> Worker<'_, E> {
 
     /// Checks that a walk over the indexes `part` met all of them that are there, or as many as were
     /// `wanted`.
-    fn check_count(&self, part: std::ops::Range<u64>, wanted: u64, found: u64) -> Result<()> {
+    fn check_count(&self, part: Range<u64>, wanted: u64, found: u64) -> Result<()> {
         let Some(live) = self.live else {
             return Ok(());
         };
@@ -263,7 +313,7 @@ impl<E: Engine> Worker<'_, E> {
         if found == expected {
             Ok(())
         } else {
-            let message = format!("a walk met {found} entries of {expected}");
+            let message = format!("a scan met {found} entries of {expected}");
             Err(windrow::Error::corruption("the store", 0, message))
         }
     }

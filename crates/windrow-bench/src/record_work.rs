@@ -1,12 +1,14 @@
 //! The inner loops of the loads of YCSB: what one thread does.
 //!
-//! Every read must find its record, in a generation that [`Records`] allows.
+//! Every read must find its record, in a generation that [`Records`] allows. Scans must come in order,
+//! meet every record that was there when the load began, and end behind the last of them only.
 
 use windrow::{Error, Result};
 
 use crate::records::Records;
 use crate::stopwatch::{Lane, Stopwatch};
 use crate::tally::{Operation, Tally};
+use crate::work::wrong;
 use crate::ycsb::Requests;
 use crate::{DataSet, Engine, Scan};
 
@@ -52,7 +54,7 @@ impl<E: Engine> RecordWorker<'_, E> {
                     let record = requests.record(&mut draws, self.records.present());
                     let length = Requests::length(&mut draws);
                     self.data.record_key(record, &mut key);
-                    self.scan(&key, length, tally)?;
+                    self.scan(&key, length, requests.from(&key), tally)?;
                 }
                 _ => {
                     let record = requests.record(&mut draws, self.records.present());
@@ -128,14 +130,30 @@ impl<E: Engine> RecordWorker<'_, E> {
     }
 
     /// Looks at `length` entries from `key` on. No workload updates records beside its scans, so
-    /// what is known of a record now held when the scan was opened, too.
-    fn scan(&self, key: &[u8], length: u64, tally: &mut Tally) -> Result<()> {
+    /// what is known of a record now held when the scan was opened, too. `ahead` are the numbers of
+    /// the records from `key` on that were there when the load began: none may be left out.
+    fn scan(&self, key: &[u8], length: u64, ahead: &[u64], tally: &mut Tally) -> Result<()> {
+        let mut ahead = ahead.iter().copied();
+        let mut awaited = ahead.next();
+        let mut before = None;
         let mut scan = self.engine.scan()?;
         let mut valid = scan.seek(key)?;
         if !valid || scan.key() != key {
             return Err(lost(key));
         }
         for left in (0..length).rev() {
+            let number = self.data.number_of(scan.key());
+            let number = number.ok_or_else(|| foreign(scan.key()))?;
+            if before.is_some_and(|before| number <= before) {
+                return Err(wrong(scan.key(), "is out of order"));
+            }
+            before = Some(number);
+            match awaited {
+                Some(next) if number > next => return Err(passed(next)),
+                Some(next) if number == next => awaited = ahead.next(),
+                // One that the load has inserted.
+                _ => {}
+            }
             let record = self.data.record_of(scan.key());
             let record = record.filter(|&record| self.records.is_taken(record));
             let record = record.ok_or_else(|| foreign(scan.key()))?;
@@ -147,6 +165,10 @@ impl<E: Engine> RecordWorker<'_, E> {
                 valid = scan.next()?;
             }
             if !valid {
+                // Only behind the last record.
+                if let Some(next) = awaited {
+                    return Err(passed(next));
+                }
                 break;
             }
         }
@@ -174,6 +196,12 @@ impl<E: Engine> RecordWorker<'_, E> {
 #[cold]
 fn lost(key: &[u8]) -> Error {
     let message = format!("the record with key {} is not found", key.escape_ascii());
+    Error::corruption("the store", 0, message)
+}
+
+#[cold]
+fn passed(number: u64) -> Error {
+    let message = format!("a scan passed the record with number {number} in its key");
     Error::corruption("the store", 0, message)
 }
 

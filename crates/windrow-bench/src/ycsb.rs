@@ -110,11 +110,19 @@ pub(crate) struct Requests<'a> {
     /// The records of the load phase, among which scrambled requests pick.
     scrambled: u64,
     scramble: u64,
+    /// The numbers in the keys of the records that were there when the load began, in order, where the
+    /// workload scans.
+    numbers: Vec<u64>,
 }
 
 impl<'a> Requests<'a> {
     /// Requests to the first `present` records, at least one.
     pub(crate) fn new(data: &'a DataSet, workload: Workload, stream: u64, present: u64) -> Self {
+        let mut numbers = Vec::new();
+        if workload.scans > 0 {
+            numbers.extend((0..present).map(|record| data.record_number(record)));
+            numbers.sort_unstable();
+        }
         let ranks = if workload.latest { present } else { ITEMS };
         Self {
             data,
@@ -124,6 +132,7 @@ impl<'a> Requests<'a> {
             // What other loads have inserted leaves what is hot as it is.
             scrambled: present.min(data.num()),
             scramble: mix(data.seed() ^ SCRAMBLE),
+            numbers,
         }
     }
 
@@ -159,6 +168,14 @@ impl<'a> Requests<'a> {
         } else {
             self.scrambled(rank)
         }
+    }
+
+    /// What a scan from `key` on must meet, beside what the load inserts.
+    #[inline]
+    pub(crate) fn from(&self, key: &[u8]) -> &[u64] {
+        let number = self.data.number_of(key).unwrap_or(0);
+        let place = self.numbers.partition_point(|&other| other < number);
+        &self.numbers[place..]
     }
 
     /// The record that `item` falls on.
