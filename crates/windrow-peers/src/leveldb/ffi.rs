@@ -52,6 +52,12 @@ unsafe extern "C" {
         key_length: usize,
         error: *mut *mut c_char,
     );
+    fn leveldb_write(
+        db: *mut Opaque,
+        options: *const Opaque,
+        batch: *mut Opaque,
+        error: *mut *mut c_char,
+    );
     fn leveldb_get(
         db: *mut Opaque,
         options: *const Opaque,
@@ -69,6 +75,16 @@ unsafe extern "C" {
     );
     fn leveldb_property_value(db: *mut Opaque, name: *const c_char) -> *mut c_char;
     fn leveldb_free(pointer: *mut c_void);
+
+    fn leveldb_writebatch_create() -> *mut Opaque;
+    fn leveldb_writebatch_destroy(batch: *mut Opaque);
+    fn leveldb_writebatch_put(
+        batch: *mut Opaque,
+        key: *const u8,
+        key_length: usize,
+        value: *const u8,
+        value_length: usize,
+    );
 
     fn leveldb_create_iterator(db: *mut Opaque, options: *const Opaque) -> *mut Opaque;
     fn leveldb_iter_destroy(iterator: *mut Opaque);
@@ -200,6 +216,14 @@ impl Database {
         check(error)
     }
 
+    /// Puts all that `batch` has gathered, in one record of the log.
+    pub(super) fn write(&self, batch: &mut Batch) -> Result<()> {
+        let mut error = ptr::null_mut();
+        // SAFETY: the batch and the options live through the call, and the error is null.
+        unsafe { leveldb_write(self.db, self.write_options, batch.0, &raw mut error) };
+        check(error)
+    }
+
     pub(super) fn delete(&self, key: &[u8]) -> Result<()> {
         let mut error = ptr::null_mut();
         // SAFETY: the slice lives through the call, and the error is null.
@@ -300,6 +324,31 @@ impl Drop for Database {
                 leveldb_filterpolicy_destroy(self.filter);
             }
         }
+    }
+}
+
+/// Entries that are to be put at once.
+pub(super) struct Batch(*mut Opaque);
+
+impl Batch {
+    pub(super) fn new() -> Self {
+        // SAFETY: it takes nothing.
+        Self(unsafe { leveldb_writebatch_create() })
+    }
+
+    /// Adds `key` with `value`, which are copied.
+    pub(super) fn put(&mut self, key: &[u8], value: &[u8]) {
+        // SAFETY: the batch is alive, and the slices live through the call.
+        unsafe {
+            leveldb_writebatch_put(self.0, key.as_ptr(), key.len(), value.as_ptr(), value.len());
+        }
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        // SAFETY: owned, destroyed once.
+        unsafe { leveldb_writebatch_destroy(self.0) };
     }
 }
 

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use windrow::Result;
-use windrow_bench::{BenchArgs, Counters, Engine, LevelShape, Scan, wait_until_quiet};
+use windrow_bench::{BenchArgs, Counters, Engine, Entry, LevelShape, Scan, wait_until_quiet};
 
-use self::ffi::{Database, Iterator};
+use self::ffi::{Batch, Database, Iterator};
 use crate::idled::Idled;
 use crate::settings::{BLOCK_BYTES, Settings, Told, told};
 
@@ -57,6 +57,14 @@ impl Engine for LevelDb {
 
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.database.put_synced(key, value)
+    }
+
+    fn put_batch(&self, entries: &[Entry]) -> Result<()> {
+        let mut batch = Batch::new();
+        for entry in entries {
+            batch.put(&entry.key, &entry.value);
+        }
+        self.database.write(&mut batch)
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
@@ -164,7 +172,44 @@ impl Scan for LevelScan<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse_levels;
+    use windrow_bench::Load;
+
+    use super::*;
+
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "LevelDB keeps its files in the system's own file system"
+    )]
+    fn a_batch_is_one_record_of_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let args = BenchArgs {
+            sync: true,
+            ..BenchArgs::new(vec![Load::FillBatch])
+        };
+        let store = LevelDb::open(folder.path(), &args).unwrap();
+        let log_bytes = || -> u64 {
+            let files = std::fs::read_dir(folder.path()).unwrap();
+            let files = files.map(|file| file.unwrap());
+            let logs = files.filter(|file| file.path().extension().is_some_and(|end| end == "log"));
+            logs.map(|log| log.metadata().unwrap().len()).sum()
+        };
+        let entries: Vec<Entry> = (0..100_u8)
+            .map(|number| Entry {
+                key: vec![number],
+                value: vec![number],
+            })
+            .collect();
+        store.put_batch(&entries).unwrap();
+        // A record has 7 bytes of its own, a batch 12, and each of these entries 5.
+        assert_eq!(log_bytes(), 7 + 12 + 100 * 5);
+        let mut value = Vec::new();
+        for entry in &entries {
+            assert!(store.get(&entry.key, &mut value).unwrap());
+            assert_eq!(value, entry.value);
+        }
+        store.put_batch(&[]).unwrap();
+    }
 
     #[test]
     fn levels_are_read_from_the_table() {
