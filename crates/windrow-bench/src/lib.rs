@@ -17,6 +17,7 @@ mod contents;
 mod data;
 mod engine;
 pub mod experiment;
+pub mod figures;
 mod gauge;
 pub mod host;
 pub mod html;

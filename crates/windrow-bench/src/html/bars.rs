@@ -2,10 +2,11 @@
 
 use super::axis::Axis;
 use super::canvas::{Anchor, Area, Canvas, LINE, WIDTH, names_width, text_width};
-use super::digest::{EngineRounds, Load, Spread};
+use super::digest::{EngineRounds, Load};
 use super::figure::{Figure, Table, commands, rounds};
 use super::number::{self, Format, or_nothing};
 use super::record::LoadReport;
+use crate::figures::Spread;
 
 /// The height of an engine's row, and of the bar in it.
 const ROW: f64 = 24.0;
@@ -14,10 +15,10 @@ const BAR: f64 = 14.0;
 /// Room for the number at the end of a bar.
 const NUMBER: f64 = 62.0;
 
-/// Operations per second: bars to the median, lines from the slowest to the fastest round.
+/// Settled operations per second: bars to the median, lines from the slowest to the fastest round.
 pub(super) fn throughput(load: &Load<'_>) -> Option<Figure> {
     let engines: Vec<&EngineRounds<'_>> = load.engines.iter().collect();
-    let rate = |engine: &EngineRounds<'_>| engine.spread(|report| report.ops_per_second);
+    let rate = |engine: &EngineRounds<'_>| engine.spread(LoadReport::settled_rate);
     let spreads: Vec<_> = engines.iter().map(|engine| rate(engine)).collect();
     // Loads that only look at the tree do no operations.
     if spreads.iter().flatten().all(|spread| spread.most <= 0.0) {
@@ -35,7 +36,7 @@ pub(super) fn throughput(load: &Load<'_>) -> Option<Figure> {
     let values = spreads.iter().flatten().map(|spread| spread.most);
     let axis = Axis::linear(values, 5, number::quantity);
     let series: Vec<usize> = engines.iter().map(|engine| engine.series).collect();
-    canvas.axis_below(area, &axis, "operations per second");
+    canvas.axis_below(area, &axis, "operations per second, settling included");
     write_bars(
         &mut canvas,
         area,
@@ -47,11 +48,11 @@ pub(super) fn throughput(load: &Load<'_>) -> Option<Figure> {
     let title = format!("Throughput of {}", load.name);
     let rounds = rounds(&engines);
     let caption = if rounds == "one round" {
-        "Operations per second in one round; longer is faster.".to_owned()
+        "Operations per second in one round, settling included; longer is faster.".to_owned()
     } else {
         format!(
-            "Operations per second; longer is faster. The bar ends at the median of {rounds}, and \
-             the thin line goes from the slowest round to the fastest."
+            "Operations per second, settling included; longer is faster. The bar ends at the median of \
+             {rounds}, and the thin line goes from the slowest round to the fastest."
         )
     };
     Some(Figure {
@@ -64,7 +65,14 @@ pub(super) fn throughput(load: &Load<'_>) -> Option<Figure> {
 }
 
 fn throughput_table(load: &Load<'_>, spreads: &[Option<Spread>]) -> Table {
-    let columns = ["engine", "median ops/s", "slowest", "fastest", "rounds"];
+    let columns = [
+        "engine",
+        "median settled/s",
+        "slowest",
+        "fastest",
+        "rounds",
+        "median ops/s",
+    ];
     let row = |(engine, spread): (&EngineRounds<'_>, &Option<Spread>)| {
         let figure = |of: fn(&Spread) -> f64| or_nothing(spread.as_ref().map(of), number::count);
         vec![
@@ -73,6 +81,7 @@ fn throughput_table(load: &Load<'_>, spreads: &[Option<Spread>]) -> Table {
             figure(|spread| spread.least),
             figure(|spread| spread.most),
             spread.map_or(0, |spread| spread.rounds).to_string(),
+            or_nothing(engine.median(|report| report.ops_per_second), number::count),
         ]
     };
     Table {
@@ -84,7 +93,15 @@ fn throughput_table(load: &Load<'_>, spreads: &[Option<Spread>]) -> Table {
 
 /// Every round by itself.
 fn rounds_table(load: &Load<'_>) -> Table {
-    let columns = ["engine", "round", "operations", "seconds", "ops/s"];
+    let columns = [
+        "engine",
+        "round",
+        "operations",
+        "seconds",
+        "ops/s",
+        "settled seconds",
+        "settled/s",
+    ];
     let rows = load.engines.iter().flat_map(|engine| {
         engine.rounds.iter().enumerate().map(|(position, round)| {
             let number = round.run.round.unwrap_or(position as u64);
@@ -94,6 +111,8 @@ fn rounds_table(load: &Load<'_>) -> Table {
                 or_nothing(round.report.ops, number::count),
                 or_nothing(round.report.seconds, number::plain),
                 or_nothing(round.report.ops_per_second, number::count),
+                or_nothing(round.report.settled_seconds, number::plain),
+                or_nothing(round.report.settled_rate(), number::count),
             ]
         })
     });
@@ -104,35 +123,41 @@ fn rounds_table(load: &Load<'_>) -> Table {
     }
 }
 
+/// What a report tells, or does not.
+type Told = fn(&LoadReport) -> Option<f64>;
+
 /// A figure that an engine has, as a panel of bars.
 struct Panel {
     title: &'static str,
     /// What the title stands for, as a part of a sentence.
     meaning: &'static str,
     format: Format,
-    figure: fn(&LoadReport) -> Option<f64>,
+    figure: Told,
 }
 
 const PANELS: [Panel; 4] = [
     Panel {
         title: "written per byte",
-        meaning: "bytes written for each byte that the engine was given",
+        meaning: "bytes that the process wrote for each byte that the engine was given",
         format: number::ratio,
         figure: LoadReport::write_ratio,
     },
     Panel {
         title: "read per byte",
-        meaning: "bytes read for each such byte",
+        meaning: "bytes that it read by system calls for each such byte",
         format: number::ratio,
         figure: LoadReport::read_ratio,
     },
     Panel {
         title: "read per operation",
-        meaning: "bytes read from files for each operation",
+        meaning: "bytes that the process read by system calls for each operation",
         format: number::bytes,
-        figure: |report| match report.write_ratio() {
-            Some(_) => None,
-            None => report.read_bytes_per_op(),
+        figure: |report| {
+            if report.writes() {
+                None
+            } else {
+                report.read_bytes_per_op()
+            }
         },
     },
     Panel {
@@ -141,6 +166,27 @@ const PANELS: [Panel; 4] = [
         format: number::ratio,
         figure: |report| report.space_amplification,
     },
+];
+
+/// What engines count themselves: columns of the table beside the figure.
+const OWN: [(&str, Format, Told); 3] = [
+    (
+        "own written per byte",
+        number::ratio,
+        LoadReport::own_write_ratio,
+    ),
+    (
+        "own read per byte",
+        number::ratio,
+        LoadReport::own_read_ratio,
+    ),
+    ("own read per operation", number::bytes, |report| {
+        if report.writes() {
+            None
+        } else {
+            report.own_read_bytes_per_op()
+        }
+    }),
 ];
 
 /// What the engines write and read for what they are given, and the room that they take.
@@ -183,18 +229,29 @@ pub(super) fn amplification(load: &Load<'_>) -> Option<Figure> {
     let title = format!("Amplification of {}", load.name);
     let meanings: Vec<&str> = panels.iter().map(|(panel, _)| panel.meaning).collect();
     let caption = format!(
-        "From left to right: {}. Background work is included; shorter is better. Thin lines show the \
-         rounds' range.",
+        "From left to right: {}. Background work is included; shorter is better. The kernel counts bytes \
+         written and read for all engines alike; reads through mappings, as LMDB's and those of \
+         Windrow's mapped tables, are not among them. What an engine counts itself stands in the table. \
+         Thin lines show the rounds' range.",
         meanings.join("; ")
     );
+    let own = OWN.iter().filter(|(_, _, figure)| {
+        let mut medians = engines.iter().map(|engine| engine.median(figure));
+        medians.any(|median| median.is_some())
+    });
     let columns = panels.iter().map(|(panel, _)| panel.title.to_owned());
+    let columns = columns.chain(own.clone().map(|(title, _, _)| (*title).to_owned()));
     let rows = engines.iter().enumerate().map(|(position, engine)| {
         let figures = panels.iter().map(|(panel, spreads)| {
             let spread = spreads.get(position).copied().flatten();
             or_nothing(spread.map(|spread| spread.median), panel.format)
         });
+        let own = own
+            .clone()
+            .map(|(_, format, figure)| or_nothing(engine.median(figure), *format));
         std::iter::once(engine.name.to_owned())
             .chain(figures)
+            .chain(own)
             .collect()
     });
     let table = Table {

@@ -2,6 +2,7 @@
 //! engines, in these rounds. All in the order in which the file has them first.
 
 use super::record::{CampaignRecord, LoadReport, Run};
+use crate::figures::{Spread, per_given};
 
 /// Runs with the same settings.
 #[derive(Debug)]
@@ -37,16 +38,6 @@ pub(super) struct EngineRounds<'a> {
 pub(super) struct Round<'a> {
     pub(super) run: &'a Run,
     pub(super) report: &'a LoadReport,
-}
-
-/// A figure over the rounds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spread {
-    pub(super) least: f64,
-    pub(super) median: f64,
-    pub(super) most: f64,
-    /// In how many rounds it was told.
-    pub(super) rounds: usize,
 }
 
 /// Sets the runs of `campaign` beside each other.
@@ -130,21 +121,7 @@ fn entry<T>(all: &mut Vec<T>, is: impl Fn(&T) -> bool, new: impl FnOnce() -> T) 
 impl<'a> EngineRounds<'a> {
     /// A figure over the rounds that tell it.
     pub(super) fn spread(&self, figure: impl Fn(&LoadReport) -> Option<f64>) -> Option<Spread> {
-        let told = self.rounds.iter().filter_map(|round| figure(round.report));
-        let mut values: Vec<f64> = told.filter(|value| value.is_finite()).collect();
-        values.sort_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        let median = if values.len() % 2 == 1 {
-            values[middle]
-        } else {
-            f64::midpoint(*values.get(middle.wrapping_sub(1))?, values[middle])
-        };
-        Some(Spread {
-            least: *values.first()?,
-            median,
-            most: *values.last()?,
-            rounds: values.len(),
-        })
+        Spread::of(self.rounds.iter().filter_map(|round| figure(round.report)))
     }
 
     /// The median of a figure.
@@ -156,7 +133,7 @@ impl<'a> EngineRounds<'a> {
     /// that of this round.
     pub(super) fn middle(&self) -> Round<'a> {
         let mut rounds = self.rounds.clone();
-        let rate = |round: &Round<'_>| round.report.ops_per_second.unwrap_or_default();
+        let rate = |round: &Round<'_>| round.report.settled_rate().unwrap_or_default();
         rounds.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
         // An engine is here because it has a round.
         rounds[(rounds.len() - 1) / 2]
@@ -164,20 +141,60 @@ impl<'a> EngineRounds<'a> {
 }
 
 impl LoadReport {
-    /// Bytes written per byte given; only where something was given.
+    /// Operations per second until background work had settled, by which engines are compared; without
+    /// the settling where that is all that the file has.
+    pub(super) fn settled_rate(&self) -> Option<f64> {
+        self.settled_ops_per_second.or(self.ops_per_second)
+    }
+
+    /// Bytes that the process wrote per byte given; only where something was given.
     pub(super) fn write_ratio(&self) -> Option<f64> {
-        self.write_amplification.filter(|&ratio| ratio > 0.0)
+        self.per_given(self.process_written_bytes?)
     }
 
-    /// Bytes read per byte given, gets and background work together; only where something was given.
+    /// Bytes that the process read by system calls per byte given; only where something was given.
     pub(super) fn read_ratio(&self) -> Option<f64> {
-        let written = self.write_ratio()?;
-        Some((self.io_amplification? - written).max(0.0))
+        self.per_given(self.process_read_bytes?)
     }
 
-    /// Bytes read per operation.
+    /// Bytes that the process read by system calls per operation.
     pub(super) fn read_bytes_per_op(&self) -> Option<f64> {
+        self.per_op(self.process_read_bytes?)
+    }
+
+    /// Bytes written per byte given as the engine counts them, where it does.
+    pub(super) fn own_write_ratio(&self) -> Option<f64> {
+        self.per_given(self.own()?.written_bytes?)
+    }
+
+    /// Bytes read per byte given as the engine counts them, gets and background work together.
+    pub(super) fn own_read_ratio(&self) -> Option<f64> {
+        self.per_given(self.own()?.read_bytes?)
+    }
+
+    /// Bytes read per operation as the engine counts them.
+    pub(super) fn own_read_bytes_per_op(&self) -> Option<f64> {
+        self.per_op(self.own()?.read_bytes?)
+    }
+
+    /// Whether the load gave the engine something to write.
+    pub(super) fn writes(&self) -> bool {
+        self.write_amplification.is_some_and(|ratio| ratio > 0.0)
+    }
+
+    /// The report, of an engine that counts itself: it tells what the bytes moved for. What the kernel
+    /// counted stands in place of its own count in the reports of the others.
+    fn own(&self) -> Option<&Self> {
+        let traffic = self.traffic.as_ref()?;
+        (!traffic.is_empty()).then_some(self)
+    }
+
+    fn per_given(&self, bytes: f64) -> Option<f64> {
+        per_given(bytes, self.written_bytes?, self.write_amplification?)
+    }
+
+    fn per_op(&self, bytes: f64) -> Option<f64> {
         let ops = self.ops.filter(|&ops| ops > 0.0)?;
-        Some(self.read_bytes? / ops)
+        Some(bytes / ops)
     }
 }

@@ -5,6 +5,7 @@ use super::canvas::{Anchor, Area, Canvas, Drawn, LINE, WIDTH, cut, names_width};
 use super::digest::{EngineRounds, Group, Load};
 use super::figure::{Figure, Table};
 use super::number::{self, or_nothing};
+use super::record::LoadReport;
 
 const ROW: f64 = 20.0;
 
@@ -66,8 +67,8 @@ pub(super) fn overview(group: &Group<'_>, first: &str, command: &str) -> Option<
     }
     let title = format!("Throughput of {first} beside the others");
     let caption = format!(
-        "Median operations per second of {first} divided by those of each other engine, over a \
-         logarithmic axis. To the right of 1\u{d7}, {first} is faster."
+        "Median operations per second of {first}, settling included, divided by those of each other \
+         engine, over a logarithmic axis. To the right of 1\u{d7}, {first} is faster."
     );
     Some(Figure {
         kind: "overview",
@@ -93,11 +94,11 @@ fn ratios<'a, 'b>(load: &'b Load<'a>, first: &str) -> Vec<(&'b EngineRounds<'a>,
     others.into_iter().filter_map(ratio).collect()
 }
 
-/// The median throughput of `first` by that of `other`, where both have one above 0.
+/// The median settled throughput of `first` by that of `other`, where both have one above 0.
 pub(super) fn ratio(first: &EngineRounds<'_>, other: &EngineRounds<'_>) -> Option<f64> {
-    let rate = |engine: &EngineRounds<'_>| engine.median(|report| report.ops_per_second);
-    let ratio = rate(first)? / rate(other)?;
-    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+    let rate = |engine: &EngineRounds<'_>| engine.spread(LoadReport::settled_rate);
+    let ratio = rate(first)?.times(&rate(other)?);
+    ratio.filter(|&ratio| ratio > 0.0)
 }
 
 fn table(

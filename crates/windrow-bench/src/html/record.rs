@@ -5,7 +5,7 @@
 //! a field of another type, is an error that names the line.
 
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, Error as _};
+use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use windrow::{Error, Result};
 
 use crate::campaign::Header;
@@ -67,6 +67,8 @@ pub(super) struct LoadReport {
     pub(super) ops: Option<f64>,
     pub(super) seconds: Option<f64>,
     pub(super) ops_per_second: Option<f64>,
+    pub(super) settled_seconds: Option<f64>,
+    pub(super) settled_ops_per_second: Option<f64>,
     #[serde(flatten)]
     pub(super) latency: Latency,
     pub(super) operations: Option<Vec<OperationLatency>>,
@@ -74,9 +76,13 @@ pub(super) struct LoadReport {
     pub(super) cpu_us_per_op: Option<f64>,
     pub(super) peak_memory_bytes: Option<f64>,
     pub(super) write_amplification: Option<f64>,
-    pub(super) io_amplification: Option<f64>,
     pub(super) space_amplification: Option<f64>,
     pub(super) read_bytes: Option<f64>,
+    pub(super) written_bytes: Option<f64>,
+    pub(super) process_read_bytes: Option<f64>,
+    pub(super) process_written_bytes: Option<f64>,
+    /// Of engines that count themselves.
+    pub(super) traffic: Option<Vec<IgnoredAny>>,
     pub(super) stall_seconds: Option<f64>,
     pub(super) levels: Option<Vec<Level>>,
     pub(super) series: Option<Vec<SeriesPoint>>,

@@ -203,8 +203,22 @@ fn the_summary_compares_medians() {
     ];
     let rows = rows(&page(&parse(&lines)), "summary");
     let expected = [
-        "load", "engine", "ops/s", "range", "ratio", "written", "read", "read/op", "space", "p99",
-        "CPU/op", "memory",
+        "load",
+        "engine",
+        "settled/s",
+        "range",
+        "ratio",
+        "ops/s",
+        "written",
+        "read",
+        "read/op",
+        "own written",
+        "own read",
+        "own read/op",
+        "space",
+        "p99",
+        "CPU/op",
+        "memory",
     ];
     assert_eq!(rows[0], expected);
     let expected = [
@@ -213,6 +227,10 @@ fn the_summary_compares_medians() {
         "100 k",
         "90.0 k to 400 k",
         NOTHING,
+        "125 k",
+        "4.40\u{d7}",
+        "1.00\u{d7}",
+        "250 B",
         "4.00\u{d7}",
         "2.00\u{d7}",
         "500 B",
@@ -223,6 +241,9 @@ fn the_summary_compares_medians() {
     ];
     assert_eq!(rows[1], expected);
     assert_eq!(rows[2][..4], ["rocksdb", "50.0 k", NOTHING, "2.00\u{d7}"]);
+    // The same count for all, and nothing in the columns of an engine's own.
+    assert_eq!(rows[2][5], rows[1][6]);
+    assert_eq!(rows[2][8..11], [NOTHING; 3]);
 }
 
 const NOTHING: &str = number::NOTHING;
@@ -387,10 +408,11 @@ fn any_number_can_be_drawn() {
             "write_amplification",
             "space_amplification",
             "read_bytes",
+            "process_read_bytes",
         ] {
             report[field] = json!(value);
         }
-        report["io_amplification"] = json!(f64::MAX);
+        report["written_bytes"] = json!(f64::MIN_POSITIVE);
         report["latency_curve"] =
             json!([{ "quantile": 0.0, "us": 1 }, { "quantile": value, "us": value }]);
         report["levels"] = json!([{ "level": 0, "bytes": value, "capacity": value }]);

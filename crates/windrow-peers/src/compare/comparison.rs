@@ -1,15 +1,19 @@
 //! What the rounds of several engines say of one load: medians, spreads and ratios.
+//!
+//! Bytes are compared as the kernel counts them for the processes, which is the same for all engines;
+//! what an engine counts itself is another figure, and missing for those that do not.
 
 use serde_json::{Map, Value, json};
 use windrow::{Error, Result};
 use windrow_bench::Report;
 use windrow_bench::campaign::Run;
+use windrow_bench::figures::{self, Spread};
 
 /// A figure of a report; none where the engine or the system does not tell.
 type Figure = fn(&Report) -> Option<f64>;
 
 /// The figures that are compared, by their names in reports.
-const FIGURES: [(&str, Figure); 18] = [
+const FIGURES: [(&str, Figure); 20] = [
     ("ops_per_second", |report| Some(report.ops_per_second)),
     (SETTLED, |report| Some(report.settled_ops_per_second)),
     (CPU, |report| Some(report.cpu_us_per_op)),
@@ -18,12 +22,24 @@ const FIGURES: [(&str, Figure); 18] = [
     (P99, |report| Some(report.latency.p99_us)),
     ("p999_us", |report| Some(report.latency.p999_us)),
     ("max_us", |report| Some(report.latency.max_us)),
-    (WRITTEN, |report| Some(report.write_amplification)),
-    ("io_amplification", |report| Some(report.io_amplification)),
+    (WRITTEN, |report| {
+        per_given(report, report.process_written_bytes?)
+    }),
+    ("process_read_per_given", |report| {
+        per_given(report, report.process_read_bytes?)
+    }),
+    (OWN_WRITTEN, |report| {
+        own(report, report.write_amplification)
+    }),
+    ("io_amplification", |report| {
+        own(report, report.io_amplification)
+    }),
     (SPACE, |report| report.space_amplification),
     ("block_reads_per_op", |report| report.block_reads_per_op),
-    ("read_bytes", |report| Some(report.read_bytes as f64)),
-    ("written_bytes", |report| Some(report.written_bytes as f64)),
+    ("read_bytes", |report| own(report, report.read_bytes as f64)),
+    ("written_bytes", |report| {
+        own(report, report.written_bytes as f64)
+    }),
     ("process_read_bytes", |report| {
         report.process_read_bytes.map(|bytes| bytes as f64)
     }),
@@ -39,33 +55,24 @@ const FIGURES: [(&str, Figure); 18] = [
 const SETTLED: &str = "settled_ops_per_second";
 const CPU: &str = "cpu_us_per_op";
 const P99: &str = "p99_us";
-const WRITTEN: &str = "write_amplification";
+const WRITTEN: &str = "process_written_per_given";
+const OWN_WRITTEN: &str = "write_amplification";
 const SPACE: &str = "space_amplification";
 const MEMORY: &str = "peak_memory_bytes";
 
-/// One figure over the rounds of one engine.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct Spread {
-    median: f64,
-    min: f64,
-    max: f64,
+/// What stands in a report of an engine that counts itself, which tells what its bytes moved for. In the
+/// reports of others the same fields hold what the kernel counted for the process.
+fn own(report: &Report, figure: f64) -> Option<f64> {
+    (!report.traffic.is_empty()).then_some(figure)
 }
 
-impl Spread {
-    /// That of `numbers`; `None` of none.
-    fn of(mut numbers: Vec<f64>) -> Option<Self> {
-        numbers.sort_by(f64::total_cmp);
-        let middle = numbers.len() / 2;
-        Some(Self {
-            median: if numbers.len() % 2 == 1 {
-                numbers[middle]
-            } else {
-                f64::midpoint(*numbers.get(middle.checked_sub(1)?)?, numbers[middle])
-            },
-            min: *numbers.first()?,
-            max: *numbers.last()?,
-        })
-    }
+/// `bytes` for each byte that the engine was given in the load.
+fn per_given(report: &Report, bytes: u64) -> Option<f64> {
+    figures::per_given(
+        bytes as f64,
+        report.written_bytes as f64,
+        report.write_amplification,
+    )
 }
 
 /// One engine's rounds of one load.
@@ -78,12 +85,7 @@ struct Rounds<'a> {
 impl Rounds<'_> {
     fn spread(&self, figure: &str) -> Option<Spread> {
         let (_, of) = FIGURES.iter().find(|(name, _)| *name == figure)?;
-        Spread::of(
-            self.reports
-                .iter()
-                .filter_map(|report| of(report))
-                .collect(),
-        )
+        Spread::of(self.reports.iter().filter_map(|report| of(report)))
     }
 }
 
@@ -120,9 +122,8 @@ impl<'a> Comparison<'a> {
 
     /// How many times the first engine's median is that of `rounds`.
     fn ratio(&self, rounds: &Rounds<'_>, figure: &str) -> Option<f64> {
-        let first = self.engines.first()?.spread(figure)?.median;
-        let other = rounds.spread(figure)?.median;
-        (other > 0.0).then(|| first / other)
+        let first = self.engines.first()?.spread(figure)?;
+        first.times(&rounds.spread(figure)?)
     }
 
     /// All figures, for programs.
@@ -135,8 +136,8 @@ impl<'a> Comparison<'a> {
                 let spread = rounds.spread(figure).map(|spread| {
                     json!({
                         "median": spread.median,
-                        "min": spread.min,
-                        "max": spread.max,
+                        "min": spread.least,
+                        "max": spread.most,
                         "ratio": self.ratio(rounds, figure),
                     })
                 });
@@ -163,14 +164,15 @@ impl<'a> Comparison<'a> {
                 shown(rounds.spread(figure).map(|spread| spread.median), show)
             };
             format!(
-                "{load:<22} {:<16} {:>10} {:>21} {ratio:>7} {:>9} {:>8} {:>6} {:>9} {:>9}",
+                "{load:<22} {:<16} {:>10} {:>21} {ratio:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9}",
                 rounds.engine,
                 shown(settled, |spread| kilo(spread.median)),
                 shown(settled, |spread| {
-                    format!("{} to {}", kilo(spread.min), kilo(spread.max))
+                    format!("{} to {}", kilo(spread.least), kilo(spread.most))
                 }),
                 median(CPU, |micros| format!("{micros:.2}")),
                 median(WRITTEN, |ratio| format!("{ratio:.2}x")),
+                median(OWN_WRITTEN, |ratio| format!("{ratio:.2}x")),
                 median(SPACE, |ratio| format!("{ratio:.2}x")),
                 median(P99, |micros| format!("{micros:.1}")),
                 median(MEMORY, |bytes| format!("{:.0}", bytes / f64::from(1 << 20))),
@@ -183,7 +185,7 @@ impl<'a> Comparison<'a> {
 /// The heading over [`Comparison::lines`].
 pub(super) fn heading() -> String {
     format!(
-        "{:<22} {:<16} {:>10} {:>21} {:>7} {:>9} {:>8} {:>6} {:>9} {:>9}",
+        "{:<22} {:<16} {:>10} {:>21} {:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9}",
         "load",
         "engine",
         "kops/s",
@@ -191,6 +193,7 @@ pub(super) fn heading() -> String {
         "ratio",
         "CPU us/op",
         "written",
+        "own",
         "space",
         "p99 us",
         "peak MiB"
@@ -257,6 +260,10 @@ mod tests {
 
     /// A report with these figures and nothing else.
     fn report(engine: &str, kops: u32, space: Option<f64>, checksum: &str) -> Report {
+        let traffic = match engine {
+            "windrow" => json!([{ "purpose": "log", "written_bytes": 30, "read_bytes": 10 }]),
+            _ => json!([]),
+        };
         let whole = json!({
             "name": "ycsb-a", "engine": engine, "ops": 1000, "seconds": 1.0,
             "settled_seconds": 1.0, "ops_per_second": 1.0,
@@ -266,7 +273,8 @@ mod tests {
             "latency_curve": [], "operations": [], "found": 1, "checksum": checksum,
             "repeatable": true, "write_amplification": 3.0, "io_amplification": 4.0,
             "values_apart": { "run_reads": 0, "log_reads": 0, "asked_ahead": 0 },
-            "read_bytes": 1, "written_bytes": 1, "traffic": [],
+            "read_bytes": 10, "written_bytes": 30, "traffic": traffic,
+            "process_read_bytes": 20, "process_written_bytes": 35,
             "peak_memory_bytes": 64 << 20, "stall_seconds": 0.0, "stalls_by_cause": [],
             "disk_bytes": 1, "space_amplification": space, "levels": [], "series": [],
         });
@@ -282,14 +290,6 @@ mod tests {
             command: String::new(),
             reports: vec![report],
         }
-    }
-
-    #[test]
-    fn medians_stand_in_the_middle() {
-        let median = |numbers| Spread::of(numbers).map(|spread| spread.median);
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(vec![4.0, 1.0]), Some(2.5));
-        assert_eq!(median(Vec::new()), None);
     }
 
     #[test]
@@ -311,6 +311,19 @@ mod tests {
         assert_eq!(windrow[SPACE]["median"], 1.5);
         assert_eq!(rocksdb[SETTLED]["ratio"], 2.0);
         assert_eq!(rocksdb[SPACE], Value::Null);
+        for engine in [windrow, rocksdb] {
+            assert_eq!(engine[WRITTEN]["median"], 3.5);
+            assert_eq!(engine["process_read_per_given"]["median"], 2.0);
+        }
+        assert_eq!(windrow[OWN_WRITTEN]["median"], 3.0);
+        for own in [
+            OWN_WRITTEN,
+            "io_amplification",
+            "read_bytes",
+            "written_bytes",
+        ] {
+            assert_eq!(rocksdb[own], Value::Null);
+        }
         assert_eq!(broken["rounds"], 0);
         let lines = comparisons[0].lines();
         let lines: Vec<Vec<&str>> = lines
@@ -324,11 +337,11 @@ mod tests {
         };
         assert_eq!(
             lines[0],
-            words("ycsb-a windrow 100.0 90.0 to 400.0 7.50 3.00x 1.50x 3.0 64")
+            words("ycsb-a windrow 100.0 90.0 to 400.0 7.50 3.50x 3.00x 1.50x 3.0 64")
         );
         assert_eq!(
             lines[1],
-            words("rocksdb 50.0 50.0 to 50.0 2.00x 7.50 3.00x - 3.0 64")
+            words("rocksdb 50.0 50.0 to 50.0 2.00x 7.50 3.50x - - 3.0 64")
         );
         assert_eq!(lines[2], words("broken failed"));
     }

@@ -58,12 +58,15 @@ pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
         "ops": 1_000_000,
         "seconds": 10.5,
         "settled_seconds": 12.5,
-        "ops_per_second": rate,
+        "ops_per_second": rate * 1.25,
+        "settled_ops_per_second": rate,
         "operations": [read, update],
         "write_amplification": 4.0,
-        "io_amplification": 6.0,
         "space_amplification": 1.25,
         "read_bytes": 500_000_000_u64,
+        "written_bytes": 1_000_000_000_u64,
+        "process_read_bytes": 250_000_000_u64,
+        "process_written_bytes": 1_100_000_000_u64,
         "stalls": 3,
         "cpu_us_per_op": 14.0,
         "peak_memory_bytes": 300_000_000,
@@ -84,6 +87,9 @@ pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
             { "seconds": 3.5, "ops_per_second": 0, "settling": true },
         ],
     });
+    if engine == "windrow" {
+        report["traffic"] = json!([{ "purpose": "log", "written_bytes": 1, "read_bytes": 0 }]);
+    }
     if let (Some(report), Some(percentiles)) = (report.as_object_mut(), percentiles.as_object()) {
         report.extend(percentiles.clone());
     }

@@ -1,0 +1,85 @@
+//! What sets engines beside each other, in text and on a page: medians with their range, how many times
+//! one figure is another, and bytes for each byte given.
+//!
+//! Numbers that are not finite are as good as missing. Pure functions.
+
+/// A figure over the rounds of an engine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The least.
+    pub least: f64,
+    /// The one in the middle, or what lies between the two there.
+    pub median: f64,
+    /// The most.
+    pub most: f64,
+    /// In how many rounds it was told.
+    pub rounds: usize,
+}
+
+impl Spread {
+    /// That of `numbers`; `None` of none.
+    pub fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let numbers = numbers.into_iter();
+        let mut numbers: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
+        numbers.sort_by(f64::total_cmp);
+        let middle = numbers.len() / 2;
+        let median = if numbers.len() % 2 == 1 {
+            numbers[middle]
+        } else {
+            f64::midpoint(*numbers.get(middle.checked_sub(1)?)?, numbers[middle])
+        };
+        Some(Self {
+            least: *numbers.first()?,
+            median,
+            most: *numbers.last()?,
+            rounds: numbers.len(),
+        })
+    }
+
+    /// How many times its median is that of `other`, if that is above 0.
+    pub fn times(&self, other: &Self) -> Option<f64> {
+        let times = self.median / other.median;
+        (other.median > 0.0 && times.is_finite()).then_some(times)
+    }
+}
+
+/// `bytes` for each byte that an engine was given, where it is known from a report that it has written
+/// `written_bytes` and that these are `write_amplification` for each byte given; `None` where nothing
+/// was given.
+pub fn per_given(bytes: f64, written_bytes: f64, write_amplification: f64) -> Option<f64> {
+    let ratio = bytes / written_bytes * write_amplification;
+    (write_amplification > 0.0 && ratio.is_finite()).then_some(ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_stand_in_the_middle() {
+        let median = |numbers: &[f64]| {
+            let spread = Spread::of(numbers.iter().copied())?;
+            Some((spread.median, spread.rounds))
+        };
+        assert_eq!(median(&[3.0, 1.0, 2.0]), Some((2.0, 3)));
+        assert_eq!(median(&[4.0, 1.0]), Some((2.5, 2)));
+        assert_eq!(median(&[4.0, f64::NAN]), Some((4.0, 1)));
+        assert_eq!(median(&[]), None);
+    }
+
+    #[test]
+    fn a_ratio_is_of_medians() {
+        let spread = |number| Spread::of([number]).unwrap();
+        assert_eq!(spread(6.0).times(&spread(2.0)), Some(3.0));
+        assert_eq!(spread(6.0).times(&spread(0.0)), None);
+        assert_eq!(spread(0.0).times(&spread(2.0)), Some(0.0));
+    }
+
+    #[test]
+    fn bytes_are_set_against_those_given() {
+        // 30 bytes written, 3 for each given: 10 were given.
+        assert_eq!(per_given(35.0, 30.0, 3.0), Some(3.5));
+        assert_eq!(per_given(35.0, 30.0, 0.0), None);
+        assert_eq!(per_given(35.0, 0.0, 3.0), None);
+    }
+}
