@@ -11,8 +11,8 @@ mod store;
 
 use std::path::Path;
 
-use windrow::{Error, Result};
-use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, Mix};
+use windrow::Result;
+use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape};
 
 pub(crate) use self::store::Position;
 use self::store::Store;
@@ -28,42 +28,26 @@ impl Lmdb {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub(crate) fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
         let settings = Settings::of(args, Self::NAME)?.uncompressed(Self::NAME)?;
-        let map_bytes = map_bytes(args)?;
         // Each thread reads in one transaction for its scan and one for its gets.
         let readers = u32::try_from(args.threads).unwrap_or(u32::MAX / 4) * 2 + 8;
         Ok(Self {
-            store: Store::open(folder, map_bytes, readers, settings.sync)?,
+            store: Store::open(folder, MAP_BYTES, readers, settings.sync)?,
             settings: told(&[
-                ("map_size", Some(map_bytes.to_string())),
+                ("map_size", Some(MAP_BYTES.to_string())),
                 ("nosync", Some((!settings.sync).to_string())),
             ]),
         })
     }
 }
 
-/// Addresses to keep free for the mapped file: more than it can get. They cost nothing.
-fn map_bytes(args: &BenchArgs) -> Result<usize> {
-    const PAGE: u64 = 4 << 10;
-    let largest = match args.mix {
-        Some(mix) => Mix::shares(mix).into_iter().map(|(size, _)| size).max(),
-        None => args.value_size,
-    };
-    // A key and a value stand in a page of half its entries; or the value has pages of its own.
-    let key = args.key_size.unwrap_or(24) as u64;
-    let entry = (key + largest.unwrap_or(100) as u64 + 32).min(u64::MAX / PAGE);
-    let entry = if entry > PAGE / 4 {
-        entry.next_multiple_of(PAGE) + PAGE
-    } else {
-        entry
-    };
-    let inserts = args.ops.unwrap_or(args.num).max(args.num);
-    let entries = args.num.saturating_add(inserts);
-    let bytes = entries.saturating_mul(entry).saturating_mul(4) | (1 << 30);
-    let bytes = bytes.checked_next_multiple_of(PAGE);
-    bytes
-        .and_then(|bytes| usize::try_from(bytes).ok())
-        .ok_or_else(|| Error::invalid_argument("this machine cannot map so much data"))
-}
+/// Addresses to keep free for the mapped file: more than any load writes. They cost nothing, so all
+/// loads get the same, replays too, of which nobody knows beforehand how much they write.
+#[cfg(target_pointer_width = "64")]
+const MAP_BYTES: usize = 1 << 42;
+
+/// Addresses to keep free for the mapped file: what there may be in one piece.
+#[cfg(not(target_pointer_width = "64"))]
+const MAP_BYTES: usize = 1 << 30;
 
 impl Engine for Lmdb {
     const NAME: &'static str = "lmdb";
@@ -118,5 +102,28 @@ impl Engine for Lmdb {
 
     fn close(self) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_bench::Load;
+
+    use super::*;
+
+    #[test]
+    fn the_map_does_not_follow_the_arguments() {
+        let folder = tempfile::tempdir().unwrap();
+        let args = BenchArgs {
+            num: 1,
+            value_size: Some(1),
+            ..BenchArgs::new(vec![Load::Replay])
+        };
+        let store = Lmdb::open(folder.path(), &args).unwrap();
+        assert_eq!(store.settings()["map_size"], MAP_BYTES.to_string());
+        store.put(b"key", &vec![7; 1 << 20]).unwrap();
+        let mut value = Vec::new();
+        assert!(store.get(b"key", &mut value).unwrap());
+        assert_eq!(value.len(), 1 << 20);
     }
 }
