@@ -7,12 +7,12 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use windrow::{ErrorKind, Result};
+use windrow::Result;
 use windrow_bench::experiment::Verdict;
 use windrow_bench::html::{ReportArgs, report};
 use windrow_bench::paper::{PaperArgs, Progress, paper};
 use windrow_bench::{
-    BenchArgs, Report, WindrowEngine, header, lines, print, print_object, run_loads,
+    BenchArgs, Report, WindrowEngine, exit_code, header, lines, print, print_object, run_loads,
 };
 
 /// Loads that measure Windrow
@@ -66,11 +66,7 @@ fn main() -> ExitCode {
     };
     result.unwrap_or_else(|error| {
         drop(writeln!(io::stderr(), "windrow-bench: {error}"));
-        ExitCode::from(match error.kind() {
-            ErrorKind::InvalidArgument | ErrorKind::NotFound | ErrorKind::AlreadyExists => 1,
-            ErrorKind::Corruption => 3,
-            _ => 2,
-        })
+        ExitCode::from(exit_code(error.kind()))
     })
 }
 

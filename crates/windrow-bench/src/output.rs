@@ -1,11 +1,12 @@
 //! Lines on standard output, each there as soon as it is printed, so that who reads along sees a load
-//! that has ended and a run that is broken off leaves what it found.
+//! that has ended and a run that is broken off leaves what it found; and the exit codes of programs that
+//! run loads.
 
 use std::io::{self, Write as _};
 use std::path::Path;
 
 use serde::Serialize;
-use windrow::{Error, Result};
+use windrow::{Error, ErrorKind, Result};
 
 /// Prints a line at once.
 ///
@@ -25,6 +26,16 @@ pub fn print(line: &str) -> Result<()> {
 pub fn print_object(object: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string(object);
     print(&text.map_err(|error| failed(error.into()))?)
+}
+
+/// The exit code of a program that an error of `kind` has ended: 1 for a wrong request, 3 where what was
+/// read is not what was written, 2 where the environment failed.
+pub fn exit_code(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::InvalidArgument | ErrorKind::NotFound | ErrorKind::AlreadyExists => 1,
+        ErrorKind::Corruption => 3,
+        _ => 2,
+    }
 }
 
 fn failed(error: io::Error) -> Error {

@@ -4,6 +4,9 @@
 //! process of its own with a fresh folder, and prints medians, spreads and ratios. All engines get the
 //! same settings, as far as they have them: write buffer, cache, filter bits, compression and sync.
 //! `needs` tells what must be installed for each engine.
+//!
+//! Exit codes: 0 done, 1 a wrong request, 2 the environment failed, 3 what was read is not what was
+//! written, or engines read different data under one seed.
 
 mod compare;
 #[cfg(feature = "fjall")]
@@ -35,8 +38,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windrow::Result;
 use windrow_bench::{
-    BenchArgs, Engine, Report, WindrowEngine, header, lines, parse_bytes, print, print_object,
-    run_loads,
+    BenchArgs, Engine, Report, WindrowEngine, exit_code, header, lines, parse_bytes, print,
+    print_object, run_loads,
 };
 
 use crate::compare::CompareArgs;
@@ -135,7 +138,14 @@ impl EngineName {
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            let code = ExitCode::from(u8::from(error.exit_code() != 0));
+            return error.print().map_or(ExitCode::from(2), |()| code);
+        }
+    };
+    let result = match arguments.command {
         Command::Run(args) => run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Needs => tell_needs(),
@@ -144,7 +154,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             drop(writeln!(io::stderr(), "windrow-peers: {error}"));
-            ExitCode::FAILURE
+            ExitCode::from(exit_code(error.kind()))
         }
     }
 }
