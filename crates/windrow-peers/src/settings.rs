@@ -1,4 +1,7 @@
-//! The settings that every engine gets alike, with Windrow's defaults.
+//! The settings that every engine gets alike, with Windrow's defaults, as far as it has them.
+//!
+//! The cache is one that Windrow itself hardly uses unless its block source is buffered: by default it
+//! reads mapped tables out of the page cache, as LMDB does with its file.
 
 use std::collections::BTreeMap;
 

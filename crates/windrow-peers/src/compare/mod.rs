@@ -92,6 +92,7 @@ impl CompareArgs {
                 name: self.bench.join(" "),
                 rounds: self.rounds.unwrap_or(ROUNDS),
                 arguments: self.bench.clone(),
+                of_windrow: Vec::new(),
             }]);
         };
         let mut groups = suite.groups(self.scale)?;
@@ -125,8 +126,16 @@ impl Group {
     fn order(&self, engine: EngineName, round: u32) -> Order {
         let mut arguments = vec!["--engine".to_owned(), engine.name().to_owned()];
         arguments.extend(self.arguments.iter().cloned());
+        let mut label = format!("{} {}", engine.name(), self.arguments.join(" "));
+        if !self.of_windrow.is_empty() {
+            // Other engines do in such a group what they do in another, and are run for it, too.
+            label = format!("{label}, for Windrow {}", self.of_windrow.join(" "));
+        }
+        if engine == EngineName::Windrow {
+            arguments.extend(self.of_windrow.iter().cloned());
+        }
         Order {
-            label: format!("{} {} {round}", engine.name(), self.arguments.join(" ")),
+            label: format!("{label} {round}"),
             engine: engine.name().to_owned(),
             round,
             group: self.name.clone(),
@@ -316,6 +325,26 @@ mod tests {
         assert!(wrong(&["fillseq", "--nmu", "10"]).is_err());
         assert!(wrong(&["nothing"]).is_err());
         assert!(wrong(&["fillseq", "--db", "here"]).is_err());
+    }
+
+    #[test]
+    fn what_windrow_alone_gets_reaches_no_other_engine() {
+        let groups = parsed(&["--suite", "standard"]).groups().unwrap();
+        let group = groups.iter().find(|group| !group.of_windrow.is_empty());
+        let group = group.unwrap();
+        for &engine in EngineName::value_variants() {
+            let order = group.order(engine, 0);
+            let is_there = order.arguments.contains(&"buffered".to_owned());
+            assert_eq!(is_there, engine == EngineName::Windrow);
+        }
+        // Each run of a campaign has a label of its own.
+        let orders = groups.iter().flat_map(|group| {
+            let engines = EngineName::value_variants().iter();
+            engines.map(|&engine| group.order(engine, 0).label)
+        });
+        let labels: Vec<String> = orders.collect();
+        let different: std::collections::BTreeSet<&String> = labels.iter().collect();
+        assert_eq!(labels.len(), different.len());
     }
 
     #[test]

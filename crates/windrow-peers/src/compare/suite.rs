@@ -6,8 +6,8 @@ use windrow::{Error, Result};
 /// A named list of groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Suite {
-    /// `db_bench`'s loads on values of 100 bytes, three times, and of 1000 bytes, once; YCSB A to F with
-    /// the mixes SD and MD, once
+    /// `db_bench`'s loads on values of 100 bytes, three times, and of 1000 bytes, once; the reads of 100
+    /// bytes once more with Windrow's blocks in its own cache; YCSB A to F with the mixes SD and MD, once
     Standard,
 }
 
@@ -20,6 +20,8 @@ pub(super) struct Group {
     pub(super) rounds: u32,
     /// Loads and settings, without the engine.
     pub(super) arguments: Vec<String>,
+    /// Settings that Windrow alone gets, behind these.
+    pub(super) of_windrow: Vec<String>,
 }
 
 /// What is written in full size, and how often what was written is read.
@@ -71,6 +73,7 @@ fn standard(scale: f64) -> Vec<Group> {
         name,
         rounds,
         arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
+        of_windrow: Vec::new(),
     };
     let mut groups = Vec::new();
     for (value_size, rounds) in [("100", 3), ("1000", 1)] {
@@ -96,6 +99,13 @@ fn standard(scale: f64) -> Vec<Group> {
             rounds,
             &reads,
         ));
+        if value_size == "100" {
+            let name = "reads of 100-byte values, Windrow's blocks in its own cache".to_owned();
+            groups.push(Group {
+                of_windrow: ["--block-source", "buffered"].map(str::to_owned).into(),
+                ..group(name, 1, &reads)
+            });
+        }
     }
     for mix in ["SD", "MD"] {
         let ycsb = [
