@@ -80,14 +80,19 @@ impl<E: Engine> Job<'_, E> {
         let before = Totals::now(self.engine)?;
         let done = self.measure(&task, &bound)?;
         let after = Totals::now(self.engine)?;
-        self.note(contents, &done.tally);
-        self.report(contents, &before, after, done)
+        let is_cut = self.is_cut(&bound, &done.tally);
+        self.note(contents, &done.tally, is_cut);
+        self.report(contents, is_cut, &before, after, done)
     }
 
-    /// Notes what the load has done to the store.
-    fn note(&self, contents: &mut Contents, tally: &Tally) {
+    /// Whether the clock has ended the load: it had no other bound, or did not reach it.
+    fn is_cut(&self, bound: &Bound, tally: &Tally) -> bool {
+        self.is_timed() && bound.total != Some(tally.ops)
+    }
+
+    /// Notes what the load has done to the store; the clock has ended it or not.
+    fn note(&self, contents: &mut Contents, tally: &Tally, is_cut: bool) {
         let changes = self.load.changes();
-        let is_timed = self.is_timed();
         let is_shared = self.threads() > 1;
         // What it writes, or which of several writes is the last, depends on the clock or on the order
         // of threads. The other loads write the same whatever the order.
@@ -96,7 +101,7 @@ impl<E: Engine> Job<'_, E> {
             _ => false,
         };
         contents.is_by_chance |=
-            changes && (is_timed || is_ordered) || self.load.companion() == Some(Companion::Writer);
+            changes && (is_cut || is_ordered) || self.load.companion() == Some(Companion::Writer);
         contents.live_bytes = contents
             .live_bytes
             .map(|bytes| bytes + tally.born_bytes - tally.dead_bytes);
@@ -107,11 +112,11 @@ impl<E: Engine> Job<'_, E> {
         }
     }
 
-    /// Whether what the load read follows from the seed.
-    pub(crate) fn is_repeatable(&self, contents: &Contents) -> bool {
+    /// Whether what the load read follows from the seed. The clock has ended it or not.
+    pub(crate) fn is_repeatable(&self, contents: &Contents, is_cut: bool) -> bool {
         let is_shared = self.threads() > 1;
         let beside_writes = self.load.reads_beside_writes() && is_shared;
-        !contents.is_by_chance && !self.is_timed() && !beside_writes
+        !contents.is_by_chance && !is_cut && !beside_writes
     }
 
     /// The threads of the load.

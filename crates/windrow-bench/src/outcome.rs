@@ -39,10 +39,12 @@ pub(crate) struct Done {
 }
 
 impl<E: Engine> Job<'_, E> {
-    /// The report of the load, from what was counted `before` and `after` it.
+    /// The report of the load, from what was counted `before` and `after` it. The clock has
+    /// ended it or not.
     pub(crate) fn report(
         &self,
         contents: &Contents,
+        is_cut: bool,
         before: &Totals,
         after: Totals,
         done: Done,
@@ -86,7 +88,7 @@ impl<E: Engine> Job<'_, E> {
             operations,
             found: tally.found,
             checksum: format!("{:016x}", tally.checksum),
-            repeatable: self.is_repeatable(contents),
+            repeatable: self.is_repeatable(contents, is_cut),
             write_amplification: per_given(written_bytes),
             io_amplification: per_given(written_bytes + read_bytes),
             block_reads,
