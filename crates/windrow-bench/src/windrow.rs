@@ -72,6 +72,8 @@ fn settings(options: &Options) -> BTreeMap<String, String> {
         ("scaling", keyspace.scaling.to_string()),
         ("segment_limit", keyspace.segment_limit.to_string()),
         ("size_ratio", keyspace.size_ratio.to_string()),
+        // All crates of the workspace have one version.
+        ("version", env!("CARGO_PKG_VERSION").to_owned()),
     ];
     let owned = |(name, value): (&str, String)| (name.to_owned(), value);
     settings.into_iter().map(owned).collect()
