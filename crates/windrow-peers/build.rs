@@ -1,6 +1,7 @@
 //! Stops a build of features whose needs this machine does not meet, with one sentence of what to
 //! install. Cargo may run the build scripts of dependencies first, which then stop in their own words,
-//! before they build much; the command `needs` tells the same in any case.
+//! before they build much; the command `needs` tells the same in any case. It also hands the versions of
+//! engines that are crates to the program, as the lock file has them.
 #![expect(
     clippy::disallowed_methods,
     reason = "a build script learns of features from its environment"
@@ -12,7 +13,34 @@ mod needs;
 
 use std::env;
 
+/// Packages that engines are in, and the variables that hand on their versions.
+const PACKAGES: [(&str, &str); 4] = [
+    ("fjall", "FJALL_VERSION"),
+    ("librocksdb-sys", "ROCKSDB_VERSION"),
+    ("lmdb-master-sys", "LMDB_VERSION"),
+    ("redb", "REDB_VERSION"),
+];
+
+const LOCK_FILE: &str = "../../Cargo.lock";
+
+/// Hands on the version of each package, of which the lock file says `name = ".."` and on the next line
+/// `version = ".."`.
+fn tell_versions() {
+    println!("cargo::rerun-if-changed={LOCK_FILE}");
+    let lock = std::fs::read_to_string(LOCK_FILE).unwrap_or_default();
+    for (package, variable) in PACKAGES {
+        let name = format!("name = \"{package}\"");
+        let line = lock.lines().skip_while(|line| *line != name).nth(1);
+        let version = line.and_then(|line| line.split('"').nth(1));
+        println!(
+            "cargo::rustc-env={variable}={}",
+            version.unwrap_or("unknown")
+        );
+    }
+}
+
 fn main() {
+    tell_versions();
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src/needs.rs");
     println!("cargo::rerun-if-env-changed=ROCKSDB_LIB_DIR");

@@ -86,6 +86,7 @@ impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
                 separation.as_ref().map(|_| min_blob_bytes.to_string()),
             ),
             ("sync", Some(settings.sync.to_string())),
+            ("version", Some(env!("FJALL_VERSION").to_owned())),
             (
                 "table_target_size",
                 args.policy.file_bytes.map(|bytes| bytes.to_string()),

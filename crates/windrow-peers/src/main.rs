@@ -324,7 +324,8 @@ mod tests {
                 measure(engine, 1000, &args, |report| {
                     read.push((report.name.clone(), report.found, report.checksum.clone()));
                     assert!(report.disk_bytes > 0);
-                    assert!(!report.settings.is_empty());
+                    assert!(report.settings.contains_key("version"));
+                    assert_ne!(report.settings["version"], "unknown");
                     Ok(())
                 })
                 .unwrap();

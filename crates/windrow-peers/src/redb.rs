@@ -54,6 +54,7 @@ impl Redb {
                     "durable_transaction_each_bytes",
                     Some(unsynced_bytes_max.to_string()),
                 ),
+                ("version", Some(env!("REDB_VERSION").to_owned())),
             ]),
         };
         // A reader finds the table, whatever comes first.

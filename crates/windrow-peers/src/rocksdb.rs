@@ -76,6 +76,8 @@ impl<K: Kind> RocksDb<K> {
         let mut write_options = WriteOptions::default();
         write_options.set_sync(settings.sync);
         told.insert("sync".to_owned(), settings.sync.to_string());
+        // Behind the plus sign stands that of RocksDB itself.
+        told.insert("version".to_owned(), env!("ROCKSDB_VERSION").to_owned());
         let db = DB::open(&options, folder).map_err(failed)?;
         Ok(Self {
             db,

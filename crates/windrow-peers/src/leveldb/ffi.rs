@@ -74,6 +74,8 @@ unsafe extern "C" {
         limit_length: usize,
     );
     fn leveldb_property_value(db: *mut Opaque, name: *const c_char) -> *mut c_char;
+    fn leveldb_major_version() -> c_int;
+    fn leveldb_minor_version() -> c_int;
     fn leveldb_free(pointer: *mut c_void);
 
     fn leveldb_writebatch_create() -> *mut Opaque;
@@ -325,6 +327,15 @@ impl Drop for Database {
             }
         }
     }
+}
+
+/// The version of the library.
+pub(super) fn version() -> String {
+    // SAFETY: it takes nothing.
+    let major = unsafe { leveldb_major_version() };
+    // SAFETY: as above.
+    let minor = unsafe { leveldb_minor_version() };
+    format!("{major}.{minor}")
 }
 
 /// Entries that are to be put at once.

@@ -41,6 +41,7 @@ impl LevelDb {
                     "write_buffer_size",
                     Some(settings.memtable_bytes.to_string()),
                 ),
+                ("version", Some(ffi::version())),
             ]),
             idled: Idled::default(),
         })

@@ -35,6 +35,7 @@ impl Lmdb {
             settings: told(&[
                 ("map_size", Some(MAP_BYTES.to_string())),
                 ("nosync", Some((!settings.sync).to_string())),
+                ("version", Some(env!("LMDB_VERSION").to_owned())),
             ]),
         })
     }
