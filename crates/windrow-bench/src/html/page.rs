@@ -253,6 +253,7 @@ impl ShownGroup<'_> {
                 return;
             }
             write_summary(section, self.group, first);
+            write_settings(section, self.group, engines);
             if let Some(overview) = &self.overview {
                 overview.write(section, &format!("{}-{}", self.id, overview.kind));
             }
@@ -332,6 +333,38 @@ fn write_header(header: &mut Markup, campaign: &CampaignRecord) {
     if !campaign.command.is_empty() {
         write_command(header, "Command of the campaign", &campaign.command);
     }
+}
+
+/// What each engine was opened with, as its first report in the group tells.
+fn write_settings(section: &mut Markup, group: &Group<'_>, engines: &[&str]) {
+    let settings = engines.iter().filter_map(|&name| {
+        let loads = group.loads.iter().flat_map(|load| &load.engines);
+        let mut rounds = loads
+            .filter(|engine| engine.name == name)
+            .flat_map(|engine| &engine.rounds);
+        let settings = rounds.find_map(|round| round.report.settings.as_ref())?;
+        let settings = settings
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"));
+        let settings: Vec<String> = settings.collect();
+        (!settings.is_empty()).then(|| (name, settings.join(", ")))
+    });
+    let settings: Vec<(&str, String)> = settings.collect();
+    if settings.is_empty() {
+        return;
+    }
+    section.element("details", &[], |details| {
+        details.leaf("summary", &[], "Settings of the engines");
+        details.element("dl", &[("class", &"terms")], |list| {
+            for (engine, settings) in settings {
+                list.element("div", &[], |pair| {
+                    pair.leaf("dt", &[], engine);
+                    pair.leaf("dd", &[], settings);
+                });
+            }
+        });
+    });
+    section.end_line();
 }
 
 fn write_terms(main: &mut Markup) {

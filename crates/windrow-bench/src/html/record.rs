@@ -4,6 +4,8 @@
 //! missing or null, and fields that are not known here are passed over. A line that is no object, or
 //! a field of another type, is an error that names the line.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use windrow::{Error, Result};
@@ -64,6 +66,7 @@ pub struct Run {
 pub(super) struct LoadReport {
     pub(super) name: Option<String>,
     pub(super) engine: Option<String>,
+    pub(super) settings: Option<BTreeMap<String, String>>,
     pub(super) ops: Option<f64>,
     pub(super) seconds: Option<f64>,
     pub(super) ops_per_second: Option<f64>,

@@ -55,6 +55,7 @@ pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
     let mut report = json!({
         "name": load,
         "engine": engine,
+        "settings": { "cache": format!("64 of {engine}"), "version": "1.2.3" },
         "ops": 1_000_000,
         "seconds": 10.5,
         "settled_seconds": 12.5,
