@@ -1,10 +1,9 @@
 //! Loads in parts, as petabytes are simulated, tell about the same as in one piece: what is written, the
-//! room taken, the runs that a seek visits, and the memory of filters.
+//! room taken, the runs that a seek visits, the memory of filters, and what they let through.
 //!
 //!     cargo test --release -p windrow-sim --test large_loads -- --ignored --nocapture
 //!
-//! shows it at 100 GB, in minutes, for four presets; the other test for two of them at a sixty-fourth of all
-//! sizes.
+//! shows it at 100 GB, in minutes, for four presets; the other test does so at a sixty-fourth of all sizes.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(

@@ -11,6 +11,7 @@ use super::findings::{Findings, list, mean, short};
 use super::line::{Figures, Line, Results, Scale, Sizes};
 use crate::Report;
 use crate::experiment::{Check, Table};
+use crate::figures::per_given;
 
 pub(super) const EXPERIMENTS: [Plan; 10] = [
     Plan {
@@ -244,15 +245,11 @@ fn modelled(scale: Scale) -> impl Iterator<Item = (&'static str, f64, [Line; 2])
 /// Bytes that the log and background work write and read for each byte given. What gets and scans read is left
 /// out: in the page cache it is counted for blocks of tables at their first verification, and not for values.
 fn moved(report: &Report) -> f64 {
-    let given = report.written_bytes as f64 / report.write_amplification;
     let work = report.traffic.iter();
     let work = work.filter(|moved| moved.purpose != "gets and scans");
     let bytes: u64 = work.map(|it| it.written_bytes + it.read_bytes).sum();
-    if bytes == 0 {
-        0.0
-    } else {
-        bytes as f64 / given
-    }
+    let (written, amplification) = (report.written_bytes as f64, report.write_amplification);
+    per_given(bytes as f64, written, amplification).unwrap_or(0.0)
 }
 
 /// Bytes that collections of the log wrote.

@@ -31,7 +31,7 @@ pub struct Stats {
     pub manifest_bytes: u64,
     /// Bytes of tables written by flushes.
     pub flush_bytes: u64,
-    /// Bytes of new tables written by merges.
+    /// Bytes of new tables written by merges, and of runs in which they gather values.
     pub merge_bytes_written: u64,
     /// Bytes of tables read by merges.
     pub merge_bytes_read: u64,
@@ -47,7 +47,7 @@ pub struct Stats {
     pub run_bytes_written: u64,
     /// Bytes of large values written to value logs.
     pub value_log_bytes: u64,
-    /// Bytes of transient runs read by merges that put values in place.
+    /// Bytes of transient runs read by merges, to put values in place or to gather them.
     pub run_bytes_read: u64,
     /// Collections of value logs.
     pub collections: u64,
