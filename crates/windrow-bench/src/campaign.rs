@@ -13,16 +13,19 @@ use std::process::{Child, Command, Stdio};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use windrow::{Error, Result};
+use windrow::{Error, ErrorKind, Result};
+use xxhash_rust::xxh3::xxh3_64;
 
-use crate::Report;
 use crate::host::Host;
+use crate::{Report, exit_code};
 
 /// The first line of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
     /// What was asked for, as on the command line.
     pub command: String,
+    /// A digest of the program that ran it, as another build may do other things.
+    pub program: String,
     /// Where it ran.
     pub machine: Host,
     /// When it began, in the form of RFC 3339.
@@ -30,14 +33,30 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a campaign that begins here and now.
-    pub fn now(command: String) -> Self {
-        Self {
+    /// The header of a campaign that this program begins here and now.
+    ///
+    /// # Errors
+    /// `Io` where the program cannot be read.
+    pub fn now(command: String) -> Result<Self> {
+        Ok(Self {
             command,
+            program: digest_of_this_program()?,
             machine: Host::here(),
             began: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-        }
+        })
     }
+}
+
+/// XXH3 of the program's file, in hexadecimal digits.
+fn digest_of_this_program() -> Result<String> {
+    let path = program()?;
+    let bytes = std::fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
+    Ok(format!("{:016x}", xxh3_64(&bytes)))
+}
+
+/// The file of this program.
+fn program() -> Result<PathBuf> {
+    std::env::current_exe().map_err(|error| Error::io("find", Path::new("this program"), error))
 }
 
 /// A run that has ended.
@@ -99,8 +118,8 @@ impl Campaign {
     /// Goes on with the campaign in `file`, or begins it there; without a file it is nowhere but here.
     ///
     /// # Errors
-    /// `InvalidArgument` for a file that is no campaign, or that of another command; `Corruption` for a
-    /// line that cannot be read; what the file system reports.
+    /// `InvalidArgument` for a file that is no campaign, or that of another command or another build of this
+    /// program; `Corruption` for a line that cannot be read; what the file system reports.
     pub fn open(file: Option<&Path>, header: Header) -> Result<Self> {
         let mut campaign = Self {
             header,
@@ -125,6 +144,13 @@ impl Campaign {
                     "{} has the campaign of another command: {}",
                     path.display(),
                     header.command
+                )));
+            }
+            if header.program != campaign.header.program {
+                return Err(Error::invalid_argument(format!(
+                    "{} has a campaign that another build of this program began; what the two measure cannot be \
+                     compared",
+                    path.display(),
                 )));
             }
             campaign.header = header;
@@ -173,7 +199,7 @@ impl Campaign {
     /// unless it has been done; `each` gets every report as soon as it is there.
     ///
     /// # Errors
-    /// What stops the child; `InvalidArgument` where a run of this label had other settings.
+    /// What stops the child; `Corruption` where it has read what was not written; `InvalidArgument` where a run of this label had other settings.
     pub fn run(
         &mut self,
         order: &Order,
@@ -284,9 +310,8 @@ fn child(
     let mut arguments: Vec<OsString> = vec!["run".into(), "--json".into(), "--db".into()];
     arguments.push(folder.path().into());
     arguments.extend(order.arguments.iter().map(OsString::from));
-    let program = std::env::current_exe().map_err(failed)?;
     reports_of(
-        Command::new(program).args(arguments),
+        Command::new(program()?).args(arguments),
         &order.label,
         &mut each,
     )
@@ -322,6 +347,14 @@ fn reports_of(
         }
     }
     let status = child.0.wait().map_err(failed)?;
+    if status.code() == Some(i32::from(exit_code(ErrorKind::Corruption))) {
+        // It has said what it is itself.
+        return Err(Error::corruption(
+            label,
+            0,
+            "what was read is not what was written",
+        ));
+    }
     if !status.success() {
         return Err(failed(std::io::Error::other(status.to_string())));
     }
@@ -350,9 +383,12 @@ mod tests {
 
     #[test]
     fn a_child_that_fails_is_an_error_that_names_the_run() {
-        let mut command = Command::new("sh");
-        command.args(["-c", "exit 3"]);
-        let error = reports_of(&mut command, "a run", &mut |_| {}).unwrap_err();
-        assert!(error.to_string().contains("a run"), "{error}");
+        for (code, kind) in [("2", ErrorKind::Io), ("3", ErrorKind::Corruption)] {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("exit {code}")]);
+            let error = reports_of(&mut command, "a run", &mut |_| {}).unwrap_err();
+            assert!(error.to_string().contains("a run"), "{error}");
+            assert_eq!(error.kind(), kind);
+        }
     }
 }

@@ -10,7 +10,7 @@ use clap::{Parser, Subcommand};
 use windrow::Result;
 use windrow_bench::experiment::Verdict;
 use windrow_bench::html::{ReportArgs, report};
-use windrow_bench::paper::{PaperArgs, Progress, paper};
+use windrow_bench::paper::{PaperArgs, PaperProgress, paper};
 use windrow_bench::{
     BenchArgs, Report, WindrowEngine, exit_code, header, lines, print, print_object, run_loads,
 };
@@ -117,7 +117,7 @@ fn write_report(args: &ReportArgs) -> Result<ExitCode> {
 /// Tells a person who waits on a terminal what runs.
 struct Told;
 
-impl Progress for Told {
+impl PaperProgress for Told {
     fn begins(&mut self, number: usize, all: usize, command: &str) {
         if io::stderr().is_terminal() {
             drop(writeln!(io::stderr(), "[{number} of {all}] {command}"));

@@ -52,6 +52,8 @@ impl Rate {
 #[derive(Debug)]
 pub(crate) struct Pace {
     began: Instant,
+    /// When the last sleep ended, from the beginning: the sleeper, and no operation, was late until then.
+    woke: Duration,
     rate: Rate,
     /// Since when the rate holds, from the beginning.
     since: Duration,
@@ -66,30 +68,43 @@ impl Pace {
     pub(crate) fn new(rate: Rate) -> Self {
         Self {
             began: Instant::now(),
+            woke: Duration::ZERO,
             rate,
             since: Duration::ZERO,
             begun: 0,
         }
     }
 
-    /// Waits until `operations` more are due; where it has waited, sets `start` to now.
+    /// Waits until `operations` more are due, and sets `start` to when they begin: to now, or where those
+    /// before them took so long that they are late, to when they were due. The time in between is theirs, as
+    /// it is for whoever waits for an answer.
     #[inline]
     pub(crate) fn wait(&mut self, start: &mut Instant, operations: u64) {
         if matches!(self.rate, Rate::Free) {
             return;
         }
         let elapsed = self.began.elapsed();
-        if let Some(ahead) = self.ahead(elapsed, operations) {
-            thread::sleep(ahead);
-            *start = Instant::now();
-        }
+        let (due, nap) = self.next(elapsed, operations);
+        let begins = if nap.is_zero() {
+            self.begins(due, elapsed)
+        } else {
+            thread::sleep(nap);
+            self.woke = self.began.elapsed();
+            self.woke
+        };
+        *start = self.began + begins;
     }
 
-    /// How long to wait with the next operations, so long after the beginning.
-    fn ahead(&mut self, elapsed: Duration, operations: u64) -> Option<Duration> {
+    /// From when an operation is measured that was due at `due` and can begin at `now`.
+    fn begins(&self, due: Duration, now: Duration) -> Duration {
+        due.max(self.woke).min(now)
+    }
+
+    /// When the next operations are due, and how long to sleep until then, both so long after the beginning.
+    fn next(&mut self, elapsed: Duration, operations: u64) -> (Duration, Duration) {
         let mut nap_max = Duration::MAX;
         let rate = match self.rate {
-            Rate::Free => return None,
+            Rate::Free => return (elapsed, Duration::ZERO),
             Rate::Steady(rate) => rate,
             Rate::Wave(wave) => {
                 if elapsed.saturating_sub(self.since) >= wave.interval {
@@ -102,9 +117,13 @@ impl Pace {
         };
         let due = Duration::try_from_secs_f64(self.begun as f64 / rate).unwrap_or(Duration::MAX);
         self.begun += operations;
-        let ahead = self.since.saturating_add(due).saturating_sub(elapsed);
-        let ahead = ahead.min(nap_max);
-        (ahead > AHEAD_MAX).then_some(ahead)
+        let due = self.since.saturating_add(due);
+        let ahead = due.saturating_sub(elapsed);
+        if ahead > AHEAD_MAX {
+            (due, ahead.min(nap_max))
+        } else {
+            (due, Duration::ZERO)
+        }
     }
 }
 
@@ -112,25 +131,45 @@ impl Pace {
 mod tests {
     use super::*;
 
+    /// How long to sleep, where that is so.
+    fn nap(pace: &mut Pace, elapsed: Duration, operations: u64) -> Option<Duration> {
+        let (_, nap) = pace.next(elapsed, operations);
+        (!nap.is_zero()).then_some(nap)
+    }
+
     #[test]
     fn operations_are_due_one_by_one() {
         let mut pace = Pace::new(Rate::Steady(100.0));
         let (step, zero) = (Duration::from_millis(10), Duration::ZERO);
-        assert_eq!(pace.ahead(zero, 1), None);
-        assert_eq!(pace.ahead(zero, 1), Some(step));
-        assert_eq!(pace.ahead(step, 1), Some(step));
+        assert_eq!(nap(&mut pace, zero, 1), None);
+        assert_eq!(nap(&mut pace, zero, 1), Some(step));
+        assert_eq!(nap(&mut pace, step, 1), Some(step));
         // Who is late, or hardly early, goes on, and what was missed is made up for.
-        assert_eq!(pace.ahead((3 * step).saturating_sub(AHEAD_MAX), 1), None);
-        assert_eq!(pace.ahead(9 * step, 1), None);
-        assert_eq!(pace.ahead(zero, 1), Some(5 * step));
-        assert_eq!(Pace::new(Rate::Free).ahead(zero, 1), None);
+        let early = (3 * step).saturating_sub(AHEAD_MAX);
+        assert_eq!(nap(&mut pace, early, 1), None);
+        assert_eq!(pace.next(9 * step, 1), (4 * step, zero));
+        assert_eq!(nap(&mut pace, zero, 1), Some(5 * step));
+        assert_eq!(nap(&mut Pace::new(Rate::Free), zero, 1), None);
+    }
+
+    #[test]
+    fn who_is_held_up_by_those_before_is_measured_from_when_it_was_due() {
+        let millis = Duration::from_millis;
+        let mut pace = Pace::new(Rate::Steady(100.0));
+        pace.woke = millis(20);
+        // The one before lasted until 45.
+        assert_eq!(pace.begins(millis(30), millis(45)), millis(30));
+        // The sleeper was late itself; no operation was.
+        assert_eq!(pace.begins(millis(19), millis(25)), millis(20));
+        // It may begin a little early, and is measured from there.
+        assert_eq!(pace.begins(millis(30), millis(29)), millis(29));
     }
 
     #[test]
     fn a_batch_is_due_as_its_entries() {
         let mut pace = Pace::new(Rate::Steady(100.0));
-        assert_eq!(pace.ahead(Duration::ZERO, 10), None);
-        let ahead = pace.ahead(Duration::ZERO, 10);
+        assert_eq!(nap(&mut pace, Duration::ZERO, 10), None);
+        let ahead = nap(&mut pace, Duration::ZERO, 10);
         assert_eq!(ahead, Some(Duration::from_millis(100)));
     }
 
@@ -148,12 +187,12 @@ mod tests {
         let mut pace = Pace::new(Rate::Wave(wave).shared(2));
         let millis = Duration::from_millis;
         // 50 a second, then 75.
-        assert_eq!(pace.ahead(millis(0), 1), None);
-        assert_eq!(pace.ahead(millis(0), 10), Some(millis(20)));
-        assert_eq!(pace.ahead(millis(1000), 75), None);
-        let nearly = pace.ahead(millis(1000), 75).unwrap();
+        assert_eq!(nap(&mut pace, millis(0), 1), None);
+        assert_eq!(nap(&mut pace, millis(0), 10), Some(millis(20)));
+        assert_eq!(nap(&mut pace, millis(1000), 75), None);
+        let nearly = nap(&mut pace, millis(1000), 75).unwrap();
         assert!(nearly > millis(999) && nearly <= millis(1000));
         // Nobody sleeps beyond an interval.
-        assert!(pace.ahead(millis(1500), 1).unwrap() <= millis(500));
+        assert!(nap(&mut pace, millis(1500), 1).unwrap() <= millis(500));
     }
 }

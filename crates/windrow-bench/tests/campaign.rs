@@ -63,21 +63,21 @@ fn a_campaign_goes_on_where_it_stopped() {
 fn a_file_that_is_no_campaign_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("campaign");
-    let other = "{\"campaign\":{\"command\":\"windrow-bench paper LS-E1\",\"machine\":{\"processor\":\"\",\
-                 \"cores\":1,\"memory_bytes\":0,\"system\":\"\"},\"began\":\"\"}}\n";
+    judged(&repeat(&file));
+    let whole = fs::read_to_string(&file).unwrap();
+    let header = &whole[..=whole.find('\n').unwrap()];
+    let program = serde_json::from_str::<serde_json::Value>(header).unwrap();
+    let program = program["campaign"]["program"].as_str().unwrap();
     for (text, code, message) in [
         ("notes\n".to_owned(), 1, "not the file of a campaign"),
         ("notes".to_owned(), 1, "not the file of a campaign"),
         (
-            other.to_owned(),
+            header.replace("LS-E4", "LS-E1"),
             1,
             "of another command: windrow-bench paper LS-E1",
         ),
-        (
-            format!("{}{{}}\n", other.replace("LS-E1", "LS-E4 --scale 0.004")),
-            3,
-            "cannot be read",
-        ),
+        (header.replace(program, "0"), 1, "another build"),
+        (format!("{header}{{}}\n"), 3, "cannot be read"),
     ] {
         fs::write(&file, &text).unwrap();
         let output = repeat(&file);
@@ -130,7 +130,14 @@ fn every_experiment_is_judged() {
             !experiment["table"]["rows"].as_array().unwrap().is_empty(),
             "{id}"
         );
-        assert!(!experiment.to_string().contains("NaN"), "{experiment}");
+        for check in experiment["checks"].as_array().unwrap() {
+            // A figure that could not be computed is told as none.
+            let measured = check["measured"].as_str().unwrap();
+            assert!(
+                !measured.is_empty() && !measured.contains("none"),
+                "{check}"
+            );
+        }
         assert!(page.contains(id), "{id}");
     }
 }

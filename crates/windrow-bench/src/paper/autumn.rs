@@ -5,9 +5,9 @@
 use windrow::simulation::{Load, level_count, simulate};
 use windrow::{KeyspaceOptions, Preset, Result};
 
-use super::Plan;
 use super::findings::{Findings, falls, list, mean, short};
 use super::line::{Figures, Line, Results, Scale, Sizes};
+use super::{COUNTED, Plan, TIMED};
 use crate::experiment::{Check, Table};
 
 pub(super) const EXPERIMENTS: [Plan; 10] = [
@@ -15,6 +15,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "AU-E1",
         title: "Sequential and random filling, c = 0.8 beside leveling",
         setting: "T = 2, 2 million entries of 16 + 50, 100 and 200 bytes, no filters",
+        rounds: TIMED,
         lines: |scale| fills(scale).collect(),
         judge: judge_fills,
     },
@@ -22,6 +23,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "AU-E2",
         title: "Gets of random keys without filters",
         setting: "the trees of AU-E1, filled in random order; level 0 is empty when it is read",
+        rounds: COUNTED,
         lines: |scale| reads(scale).collect(),
         judge: judge_gets,
     },
@@ -29,6 +31,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "AU-E3",
         title: "Seeks, and seeks with 10 and 100 steps",
         setting: "the trees of AU-E2",
+        rounds: COUNTED,
         lines: |scale| reads(scale).collect(),
         judge: judge_seeks,
     },
@@ -37,6 +40,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         title: "c from 1 to 0.4 at T = 3 and 5",
         setting: "a quarter of the paper's 8.6 million entries of 16 + 100 bytes and of its memtables, \
                   files and level 1; no filters",
+        rounds: COUNTED,
         lines: |scale| sweep(scale).collect(),
         judge: judge_sweep,
     },
@@ -44,6 +48,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "AU-E5",
         title: "YCSB's load: throughput and stalls",
         setting: YCSB_SETTING,
+        rounds: TIMED,
         lines: |scale| ycsb(scale).collect(),
         judge: judge_load,
     },
@@ -51,6 +56,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "AU-E6",
         title: "YCSB A to F",
         setting: YCSB_SETTING,
+        rounds: TIMED,
         lines: |scale| ycsb(scale).collect(),
         judge: judge_ycsb,
     },
@@ -58,6 +64,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "AU-E7",
         title: "Latencies of reads and scans under YCSB",
         setting: YCSB_SETTING,
+        rounds: TIMED,
         lines: |scale| ycsb(scale).collect(),
         judge: judge_latencies,
     },
@@ -65,6 +72,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "AU-E8",
         title: "Space after a load",
         setting: YCSB_SETTING,
+        rounds: TIMED,
         lines: |scale| ycsb(scale).collect(),
         judge: judge_space,
     },
@@ -73,6 +81,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         title: "Trees that grow, with and without filters of 2 bits",
         setting: "T = 2, c = 0.8 beside leveling, entries of 16 + 100 bytes; a 128th of the paper's 15 to 60 \
                   GB, under memtables, files and a level 1 of an eighth",
+        rounds: COUNTED,
         lines: |scale| growth(scale).collect(),
         judge: judge_growth,
     },
@@ -80,6 +89,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "AU-E10",
         title: "The analysis: levels as the square root of the logarithm, bits for one useless read",
         setting: "nothing runs: the policy's own code, on numbers",
+        rounds: COUNTED,
         lines: |_| Vec::new(),
         judge: judge_analysis,
     },

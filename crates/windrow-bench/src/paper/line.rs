@@ -99,14 +99,14 @@ impl Line {
         format!("{} {}", self.loads.join(","), self.settings.join(" "))
     }
 
-    /// The run as a campaign takes it.
-    pub(crate) fn order(&self, group: &str) -> Order {
+    /// The run of a round as a campaign takes it.
+    pub(crate) fn order(&self, group: &str, round: u32) -> Order {
         let mut arguments = vec![self.loads.join(",")];
         arguments.extend(self.settings.iter().cloned());
         Order {
-            label: self.label(),
+            label: format!("{}{ROUND}{round}", self.label()),
             engine: "windrow".to_owned(),
-            round: 0,
+            round,
             group: group.to_owned(),
             program: "windrow-bench".to_owned(),
             arguments,
@@ -114,20 +114,33 @@ impl Line {
     }
 }
 
+/// Between a line and the number of a round in the name of a run.
+const ROUND: &str = ", round ";
+
 /// What came of all runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Results<'a>(pub(crate) &'a [Run]);
 
 impl<'a> Results<'a> {
-    /// The report of the first `load` of the run `line`.
+    /// The report of the first `load` of the run `line`, from the round with the median throughput.
     pub(crate) fn of(self, line: &Line, load: &str) -> Result<&'a Report> {
         let label = line.label();
-        let run = self.0.iter().find(|run| run.label == label);
-        run.and_then(|run| run.reports.iter().find(|report| report.name == load))
-            .ok_or_else(|| {
-                let message = format!("the run {label:?} has no report of {load}");
-                Error::new(ErrorKind::NotFound, message)
-            })
+        let is_of_line = |run: &&Run| {
+            let parts = run.label.split_once(ROUND);
+            parts.is_some_and(|(line, _)| line == label)
+        };
+        let rounds = self.0.iter().filter(is_of_line);
+        let mut reports: Vec<&Report> = rounds
+            .filter_map(|run| run.reports.iter().find(|report| report.name == load))
+            .collect();
+        reports.sort_by(|a, b| {
+            a.settled_ops_per_second
+                .total_cmp(&b.settled_ops_per_second)
+        });
+        reports.get(reports.len() / 2).copied().ok_or_else(|| {
+            let message = format!("the run {label:?} has no report of {load}");
+            Error::new(ErrorKind::NotFound, message)
+        })
     }
 }
 

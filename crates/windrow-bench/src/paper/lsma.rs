@@ -4,9 +4,9 @@
 
 use windrow::Result;
 
-use super::Plan;
 use super::findings::{Findings, list, short};
 use super::line::{Figures, Line, Results, Scale, Sizes};
+use super::{COUNTED, Plan, TIMED};
 use crate::experiment::{Check, Table};
 use crate::{MergeShape, Report};
 
@@ -15,6 +15,7 @@ pub(super) const EXPERIMENTS: [Plan; 7] = [
     experiment("LS-E2", "Bytes of merges", judge_bytes),
     experiment("LS-E3", "Time of merges", judge_times),
     Plan {
+        rounds: COUNTED,
         lines: |scale| PRESETS.map(|preset| in_sequence(scale, preset)).to_vec(),
         ..experiment("LS-E4", "Filling in sequence", judge_sequence)
     },
@@ -37,6 +38,7 @@ const fn experiment(
         title,
         setting: "2.5 million entries of 16 + 100 bytes, memtables of 2 MiB, files of 1 MiB, a level 1 of 5 MiB: \
                   four levels, as with twice as much of each; 4 bits per key, 8 MiB of cache",
+        rounds: TIMED,
         lines: |scale| PRESETS.map(|preset| at_random(scale, preset)).to_vec(),
         judge,
     }

@@ -3,7 +3,8 @@
 //! A plan says which runs it needs and judges what came of them. Runs are shared: what two
 //! experiments ask for is run once. Sizes of memtables, files and level 1 are scaled with the data, so
 //! that a tree has the shape that it has in the paper. Verdicts rest on counts (blocks, bytes, levels)
-//! wherever the paper's statement allows it; times are shown beside them.
+//! wherever the paper's statement allows it, and times are shown beside them; those that rest on time run three
+//! times in turn.
 
 mod autumn;
 mod findings;
@@ -57,15 +58,32 @@ struct Plan {
     title: &'static str,
     /// What is run, and how that follows from the paper's setting.
     setting: &'static str,
+    /// Times that each line runs; an odd number, of which the middle one is judged.
+    rounds: u32,
     lines: fn(Scale) -> Vec<Line>,
     judge: fn(Scale, Results<'_>) -> Result<Findings>,
 }
+
+/// Rounds where the verdict rests on time.
+const TIMED: u32 = 3;
+/// Rounds where it rests on counts.
+const COUNTED: u32 = 1;
 
 fn plans() -> impl Iterator<Item = &'static Plan> {
     autumn::EXPERIMENTS
         .iter()
         .chain(&parallax::EXPERIMENTS)
         .chain(&lsma::EXPERIMENTS)
+}
+
+impl Plan {
+    /// Its runs, the lines in turn in each round.
+    fn orders(&self, scale: Scale) -> impl Iterator<Item = Order> {
+        (0..self.rounds).flat_map(move |round| {
+            let lines = (self.lines)(scale).into_iter();
+            lines.map(move |line| line.order(self.id, round))
+        })
+    }
 }
 
 /// The experiments that `ids` name, each once, in the order of the papers.
@@ -90,7 +108,7 @@ fn chosen(ids: &[String]) -> Result<Vec<&'static Plan>> {
 }
 
 /// What is told while experiments run.
-pub trait Progress {
+pub trait PaperProgress {
     /// Run `number` of `all` begins.
     fn begins(&mut self, number: usize, all: usize, command: &str);
     /// A load of it has ended.
@@ -104,7 +122,7 @@ pub trait Progress {
 /// `InvalidArgument` for an unknown id or a scale that is none; what stops a run.
 pub fn paper(
     args: &PaperArgs,
-    progress: &mut impl Progress,
+    progress: &mut impl PaperProgress,
     mut each: impl FnMut(&Experiment) -> Result<()>,
 ) -> Result<()> {
     if !(args.scale > 0.0 && args.scale <= 1000.0) {
@@ -119,15 +137,11 @@ pub fn paper(
         args.ids.join(" "),
         args.scale
     );
-    let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(command))?;
-    let mut orders = Vec::new();
+    let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(command)?)?;
+    let mut orders: Vec<Order> = Vec::new();
     for experiment in &chosen {
-        for line in (experiment.lines)(scale) {
-            let order = line.order(experiment.id);
-            if !orders
-                .iter()
-                .any(|other: &Order| other.label == order.label)
-            {
+        for order in experiment.orders(scale) {
+            if !orders.iter().any(|other| other.label == order.label) {
                 orders.push(order);
             }
         }
@@ -136,17 +150,17 @@ pub fn paper(
     let mut experiments = Vec::new();
     let mut orders = orders.into_iter().enumerate().peekable();
     for experiment in chosen {
-        let lines = (experiment.lines)(scale);
-        let commands = lines.iter().map(|line| line.order(experiment.id).command());
-        let commands: Vec<String> = commands.collect();
+        let own: Vec<Order> = experiment.orders(scale).collect();
         while let Some((number, order)) =
-            orders.next_if(|(_, order)| commands.contains(&order.command()))
+            orders.next_if(|(_, order)| own.iter().any(|own| own.label == order.label))
         {
             if !campaign.has(&order.label) {
                 progress.begins(number + 1, all, &order.command());
             }
             run(&mut campaign, &order, args.folder.as_deref(), progress)?;
         }
+        let commands = (experiment.lines)(scale).into_iter();
+        let commands = commands.map(|line| line.order(experiment.id, 0).command());
         let findings = (experiment.judge)(scale, Results(campaign.runs()))?;
         let judged = Experiment {
             id: experiment.id.to_owned(),
@@ -156,7 +170,7 @@ pub fn paper(
             checks: findings.checks,
             table: findings.table,
             plot: findings.plot,
-            commands,
+            commands: commands.collect(),
         };
         each(&judged)?;
         experiments.push(judged);
@@ -175,7 +189,7 @@ fn run(
     campaign: &mut Campaign,
     order: &Order,
     folder: Option<&Path>,
-    progress: &mut impl Progress,
+    progress: &mut impl PaperProgress,
 ) -> Result<()> {
     campaign.run(order, folder, |report| progress.reports(report))?;
     Ok(())

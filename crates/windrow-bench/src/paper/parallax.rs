@@ -6,9 +6,9 @@
 
 use windrow::Result;
 
-use super::Plan;
 use super::findings::{Findings, list, mean, short};
 use super::line::{Figures, Line, Results, Scale, Sizes};
+use super::{COUNTED, Plan, TIMED};
 use crate::Report;
 use crate::experiment::{Check, Table};
 use crate::figures::per_given;
@@ -20,6 +20,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         setting: "1 million entries of 24 + 64 bytes, the smallest that Windrow separates (the paper has 33 bytes \
                   in all), loaded and updated by YCSB A; T = 4, c = 1, memtables of 2 MiB, files of 1 MiB, a \
                   level 1 of 5 MiB",
+        rounds: COUNTED,
         lines: |scale| {
             [Apart::InPlace, Apart::Log, Apart::LogUncollected]
                 .map(|apart| tiny(scale, apart))
@@ -31,6 +32,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "PX-E1",
         title: "YCSB B, C and D on SD and MD",
         setting: MIX_SETTING,
+        rounds: TIMED,
         lines: |scale| double(scale).collect(),
         judge: judge_points,
     },
@@ -38,6 +40,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "PX-E2",
         title: "YCSB E, scans",
         setting: MIX_SETTING,
+        rounds: TIMED,
         lines: |scale| scanned(scale).collect(),
         judge: judge_scans,
     },
@@ -45,6 +48,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "PX-E3",
         title: "YCSB's load in six mixes",
         setting: MIX_SETTING,
+        rounds: TIMED,
         lines: |scale| six(scale).collect(),
         judge: |scale, results| judge_mixes(scale, results, "ycsb-load"),
     },
@@ -52,6 +56,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "PX-E4",
         title: "YCSB A in six mixes",
         setting: MIX_SETTING,
+        rounds: TIMED,
         lines: |scale| six(scale).collect(),
         judge: |scale, results| judge_mixes(scale, results, "ycsb-a"),
     },
@@ -59,6 +64,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "PX-E5",
         title: "Two classes in place of three: mediums as smalls, or as larges",
         setting: MIX_SETTING,
+        rounds: COUNTED,
         lines: |scale| {
             variants(
                 scale,
@@ -76,6 +82,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "PX-E6",
         title: "In place in the last level, or from the one before it on",
         setting: "the mix M; T = 4 as in the paper, and otherwise as above",
+        rounds: COUNTED,
         lines: |scale| {
             [Apart::Hybrid, Apart::BeforeLast]
                 .map(|apart| updated(scale, "M", apart))
@@ -87,6 +94,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "PX-E7",
         title: "Transient runs sorted, or in the order of writing",
         setting: MIX_SETTING,
+        rounds: COUNTED,
         lines: |scale| variants(scale, &[Apart::Hybrid, Apart::Unsorted]).collect(),
         judge: judge_sorted,
     },
@@ -94,6 +102,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "PX-E8",
         title: "Mediums never put in place, the bound for the others",
         setting: MIX_SETTING,
+        rounds: COUNTED,
         lines: |scale| variants(scale, &[Apart::Hybrid, Apart::Never]).collect(),
         judge: judge_never,
     },
@@ -102,6 +111,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         title: "The model: gain of separation by the share of the keys",
         setting: "equations 1 to 4 beside the bytes of loads with all values in the log, and with all in place: L \
                   and M as in PX-E3, and the entries of PX-E0",
+        rounds: COUNTED,
         lines: |scale| modelled(scale).flat_map(|(_, _, lines)| lines).collect(),
         judge: judge_model,
     },

@@ -173,6 +173,7 @@ fn check(group: &Group, engine: EngineName) -> Result<()> {
 struct Failure {
     engine: EngineName,
     group: String,
+    kind: ErrorKind,
 }
 
 pub(crate) fn run(args: &CompareArgs) -> Result<()> {
@@ -183,7 +184,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
             check(group, engine)?;
         }
     }
-    let header = Header::now(args.command(&engines));
+    let header = Header::now(args.command(&engines))?;
     let mut campaign = Campaign::open(args.campaign.as_deref(), header)?;
     let mut failures = Vec::new();
     let mut agreed = Ok(());
@@ -201,7 +202,16 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
                 .iter()
                 .map(|failure| format!("{} in {:?}", failure.engine.name(), failure.group));
             let names = names.collect::<Vec<_>>().join(", ");
-            Err(Error::new(ErrorKind::Io, format!("failed: {names}")))
+            // Nothing that fails is as bad as a wrong answer.
+            let is_wrong = failures
+                .iter()
+                .any(|failure| failure.kind == ErrorKind::Corruption);
+            let kind = if is_wrong {
+                ErrorKind::Corruption
+            } else {
+                ErrorKind::Io
+            };
+            Err(Error::new(kind, format!("failed: {names}")))
         }
     }
 }
@@ -241,6 +251,7 @@ fn run_group(
                 failures.push(Failure {
                     engine,
                     group: group.name.clone(),
+                    kind: error.kind(),
                 });
             }
         }
