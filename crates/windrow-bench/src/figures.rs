@@ -3,6 +3,10 @@
 //!
 //! Numbers that are not finite are as good as missing. Pure functions.
 
+use clap::ValueEnum;
+
+use crate::Load;
+
 /// A figure over the rounds of an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
@@ -43,6 +47,15 @@ impl Spread {
     }
 }
 
+/// Of the two rates of the load called `load`, without the work that is left behind and with it, the one by
+/// which engines are compared: without it where the load's own threads only read.
+pub fn throughput(load: &str, alone: f64, settled: f64) -> f64 {
+    match Load::from_str(load, false) {
+        Ok(load) if load.only_reads() => alone,
+        _ => settled,
+    }
+}
+
 /// `bytes` for each byte that an engine was given, where it is known from a report that it has written
 /// `written_bytes` and that these are `write_amplification` for each byte given; `None` where nothing
 /// was given.
@@ -73,6 +86,20 @@ mod tests {
         assert_eq!(spread(6.0).times(&spread(2.0)), Some(3.0));
         assert_eq!(spread(6.0).times(&spread(0.0)), None);
         assert_eq!(spread(0.0).times(&spread(2.0)), Some(0.0));
+    }
+
+    #[test]
+    fn what_reads_leave_behind_does_not_count() {
+        for (load, rate) in [
+            ("readrandom", 2.0),
+            ("readwhilewriting", 2.0),
+            ("ycsb-c", 2.0),
+            ("ycsb-e", 1.0),
+            ("fillrandom", 1.0),
+            ("unknown", 1.0),
+        ] {
+            assert!((throughput(load, 2.0, 1.0) - rate).abs() < 1e-9, "{load}");
+        }
     }
 
     #[test]

@@ -149,7 +149,8 @@ impl<E: Engine> Job<'_, E> {
 
     /// Does some of the load beforehand, where that is asked for and changes nothing.
     fn warm_up(&self, task: &Task<'_>) -> Result<()> {
-        let Some(warm_up) = self.args.warm_up.filter(|_| self.load.only_reads()) else {
+        let changes_nothing = self.load.only_reads() && !self.load.writes_indexes();
+        let Some(warm_up) = self.args.warm_up.filter(|_| changes_nothing) else {
             return Ok(());
         };
         let bound = match warm_up {
@@ -182,7 +183,7 @@ impl<E: Engine> Job<'_, E> {
         thread::scope(|scope| {
             let watching = scope.spawn(|| watcher.run(&phase));
             let start = Instant::now();
-            let worked = self.work(task, bound, &gauges).and_then(|tally| {
+            let worked = self.work(task, bound, &gauges).and_then(|worked| {
                 let seconds = start.elapsed().as_secs_f64();
                 phase.settle(watching.thread());
                 let mut settled = start.elapsed();
@@ -190,13 +191,14 @@ impl<E: Engine> Job<'_, E> {
                     self.engine.settle()?;
                     settled = start.elapsed().saturating_sub(self.engine.idled());
                 }
-                Ok((tally, seconds, settled.as_secs_f64().max(seconds)))
+                Ok((worked, seconds, settled.as_secs_f64().max(seconds)))
             });
             phase.end(watching.thread());
             let series = joined(watching);
-            let (tally, seconds, settled_seconds) = worked?;
+            let ((tally, beside), seconds, settled_seconds) = worked?;
             Ok(Done {
                 tally,
+                beside,
                 seconds,
                 settled_seconds,
                 series: series?,
@@ -235,11 +237,17 @@ impl<E: Engine> Job<'_, E> {
         Ok(requests)
     }
 
-    /// Does the steps of the load.
-    fn work(&self, task: &Task<'_>, bound: &Bound, gauges: &[Gauge]) -> Result<Tally> {
+    /// Does the steps of the load, and what is done beside it. Tells what its own threads and what others
+    /// have done.
+    fn work(
+        &self,
+        task: &Task<'_>,
+        bound: &Bound,
+        gauges: &[Gauge],
+    ) -> Result<(Tally, Option<Tally>)> {
         let contents = task.contents;
         let total = bound.total.unwrap_or(STEPS_MAX);
-        match self.load.work() {
+        let alone = match self.load.work() {
             Work::Store(chore) => self.on_threads(bound, gauges, |lane| self.chore(chore, lane)),
             Work::Machine(machine) => {
                 let run = |lane: &Lane<'_>| machine::run(machine, self.data, lane);
@@ -254,7 +262,7 @@ impl<E: Engine> Job<'_, E> {
             }
             Work::Insert | Work::Records(_) => {
                 let Some(records) = &contents.records else {
-                    return Ok(Tally::default());
+                    return Ok((Tally::default(), None));
                 };
                 let records = RecordWorker {
                     engine: self.engine,
@@ -286,10 +294,14 @@ impl<E: Engine> Job<'_, E> {
                 let work = || self.on_threads(bound, gauges, |lane| worker.run(lane, total));
                 match self.load.companion() {
                     None => work(),
-                    Some(companion) => self.beside(companion, &worker, work),
+                    Some(companion) => {
+                        let (own, beside) = self.beside(companion, &worker, work)?;
+                        return Ok((own, Some(beside)));
+                    }
                 }
             }
-        }
+        };
+        Ok((alone?, None))
     }
 
     /// Does what is done once.
@@ -343,7 +355,7 @@ impl<E: Engine> Job<'_, E> {
         companion: Companion,
         worker: &Worker<'_, E>,
         work: impl FnOnce() -> Result<Tally>,
-    ) -> Result<Tally> {
+    ) -> Result<(Tally, Tally)> {
         let stop = AtomicBool::new(false);
         let rate = self.args.companion_rate(self.data);
         thread::scope(|scope| {
@@ -353,11 +365,11 @@ impl<E: Engine> Job<'_, E> {
             });
             let tally = work();
             stop.store(true, Ordering::Relaxed);
-            let written = joined(beside)?;
+            let beside = joined(beside)?;
             let mut tally = tally?;
-            tally.given_bytes += written.given_bytes;
-            tally.born_bytes += written.born_bytes;
-            Ok(tally)
+            tally.given_bytes += beside.given_bytes;
+            tally.born_bytes += beside.born_bytes;
+            Ok((tally, beside))
         })
     }
 }

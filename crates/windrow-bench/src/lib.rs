@@ -68,7 +68,7 @@ pub use report::{Report, header, lines};
 pub use run::run_loads;
 pub use series::SeriesPoint;
 pub use sizes::{Mix, ValueSizes};
-pub use tally::{CurvePoint, Operation, OperationReport, Percentiles};
+pub use tally::{BesideReport, CurvePoint, Operation, OperationReport, Percentiles};
 pub use trace::{Asked, Trace};
 pub use windrow::WindrowEngine;
 

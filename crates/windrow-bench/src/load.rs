@@ -377,8 +377,12 @@ impl Load {
         })
     }
 
-    /// Whether `args` bound the operations of the load, beside a duration.
+    /// Whether `args` bound the operations of the load, beside a duration. One beside a writer lasts as long
+    /// as is asked for, so that all engines read beside the same writes.
     pub(crate) fn is_bounded(self, args: &BenchArgs) -> bool {
+        if self.companion() == Some(Companion::Writer) {
+            return false;
+        }
         let own = match self.row().2 {
             Amount::Fill { .. } => return args.writes.is_some(),
             Amount::Writes => args.writes,

@@ -9,7 +9,7 @@ use crate::contents::Contents;
 use crate::job::Job;
 use crate::process::{ProcessIo, ProcessMemory, cpu_seconds};
 use crate::tally::Tally;
-use crate::{Counters, Engine, Report, SeriesPoint, TrafficShape};
+use crate::{BesideReport, Counters, Engine, Report, SeriesPoint, TrafficShape};
 
 /// What the engine and the system have counted at a moment.
 pub(crate) struct Totals {
@@ -33,6 +33,8 @@ impl Totals {
 /// What a load did, and how long it took.
 pub(crate) struct Done {
     pub(crate) tally: Tally,
+    /// What was done beside it.
+    pub(crate) beside: Option<Tally>,
     pub(crate) seconds: f64,
     pub(crate) settled_seconds: f64,
     pub(crate) series: Vec<SeriesPoint>,
@@ -66,6 +68,9 @@ impl<E: Engine> Job<'_, E> {
         };
         let block_reads = difference(|counters| counters.block_reads);
         let (latency, latency_curve, operations) = tally.latencies()?;
+        let beside = done
+            .beside
+            .map(|beside| self.beside_report(&beside, done.seconds));
         let ops = tally.ops.max(1) as f64;
         let cpu_seconds = after.cpu_seconds - before.cpu_seconds;
         Ok(Report {
@@ -86,6 +91,7 @@ impl<E: Engine> Job<'_, E> {
             latency,
             latency_curve,
             operations,
+            beside: beside.transpose()?.flatten(),
             found: tally.found,
             checksum: format!("{:016x}", tally.checksum),
             repeatable: self.is_repeatable(contents, is_cut),
@@ -119,6 +125,19 @@ impl<E: Engine> Job<'_, E> {
             levels: self.engine.levels()?,
             series: done.series,
         })
+    }
+}
+
+impl<E: Engine> Job<'_, E> {
+    /// What the thread beside the load has done in so many seconds, where it counts operations.
+    fn beside_report(&self, beside: &Tally, seconds: f64) -> Result<Option<BesideReport>> {
+        let (_, _, operations) = beside.latencies()?;
+        let asked_per_second = self.args.companion_rate(self.data) as f64;
+        Ok(operations.into_iter().next().map(|done| BesideReport {
+            per_second: done.ops as f64 / seconds.max(1e-9),
+            asked_per_second,
+            done,
+        }))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Operations at a rate: steady, or one that rises and falls.
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Operations in a second, at most.
@@ -24,11 +23,30 @@ pub(crate) struct Wave {
 }
 
 impl Wave {
-    fn at(&self, elapsed: Duration) -> f64 {
+    /// The rate in the interval of this number.
+    fn within(&self, interval: f64) -> f64 {
         // Where the wave is below nothing, hardly anything.
         const RATE_MIN: f64 = 1e-3;
-        let phase = self.b * elapsed.as_secs_f64() + self.c;
+        let phase = self.b * interval * self.interval.as_secs_f64() + self.c;
         (self.a * phase.sin() + self.d).max(RATE_MIN)
+    }
+
+    /// The second at which `operations` more are due after one that was due at the second `due`.
+    fn after(&self, due: f64, operations: f64) -> f64 {
+        let length = self.interval.as_secs_f64();
+        let mut number = (due / length).floor();
+        let (mut from, mut left) = (due, operations);
+        loop {
+            let rate = self.within(number);
+            number += 1.0;
+            let until = (number * length).max(from);
+            let fit = rate * (until - from);
+            if left <= fit {
+                return from + left / rate;
+            }
+            left -= fit;
+            from = until;
+        }
     }
 }
 
@@ -48,17 +66,25 @@ impl Rate {
     }
 }
 
-/// When the next operation of one thread is due.
+/// When the next operation of one thread is due. What could not begin in time stays due.
 #[derive(Debug)]
 pub(crate) struct Pace {
     began: Instant,
+    rate: Rate,
+    /// When the next operation is due, in seconds from the beginning.
+    due: f64,
     /// When the last sleep ended, from the beginning: the sleeper, and no operation, was late until then.
     woke: Duration,
-    rate: Rate,
-    /// Since when the rate holds, from the beginning.
-    since: Duration,
-    /// Operations since then.
-    begun: u64,
+}
+
+/// Whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// The next operations may begin. Those before them took so long that they are so late: a time that is
+    /// theirs, as it is for whoever waits for an answer.
+    Begin { late: Duration },
+    /// Nobody's for so long.
+    Sleep(Duration),
 }
 
 /// Who is ahead by less goes on: threads do not sleep for shorter.
@@ -68,61 +94,41 @@ impl Pace {
     pub(crate) fn new(rate: Rate) -> Self {
         Self {
             began: Instant::now(),
-            woke: Duration::ZERO,
             rate,
-            since: Duration::ZERO,
-            begun: 0,
+            due: 0.0,
+            woke: Duration::ZERO,
         }
     }
 
-    /// Waits until `operations` more are due, and sets `start` to when they begin: to now, or where those
-    /// before them took so long that they are late, to when they were due. The time in between is theirs, as
-    /// it is for whoever waits for an answer.
-    #[inline]
-    pub(crate) fn wait(&mut self, start: &mut Instant, operations: u64) {
-        if matches!(self.rate, Rate::Free) {
-            return;
-        }
-        let elapsed = self.began.elapsed();
-        let (due, nap) = self.next(elapsed, operations);
-        let begins = if nap.is_zero() {
-            self.begins(due, elapsed)
-        } else {
-            thread::sleep(nap);
-            self.woke = self.began.elapsed();
-            self.woke
-        };
-        *start = self.began + begins;
+    /// Whether operations are due at all.
+    pub(crate) fn is_free(&self) -> bool {
+        matches!(self.rate, Rate::Free)
     }
 
-    /// From when an operation is measured that was due at `due` and can begin at `now`.
-    fn begins(&self, due: Duration, now: Duration) -> Duration {
-        due.max(self.woke).min(now)
+    /// Whether the next `operations` may begin now.
+    pub(crate) fn turn(&mut self, operations: u64) -> Turn {
+        self.turn_at(self.began.elapsed(), operations)
     }
 
-    /// When the next operations are due, and how long to sleep until then, both so long after the beginning.
-    fn next(&mut self, elapsed: Duration, operations: u64) -> (Duration, Duration) {
-        let mut nap_max = Duration::MAX;
-        let rate = match self.rate {
-            Rate::Free => return (elapsed, Duration::ZERO),
-            Rate::Steady(rate) => rate,
-            Rate::Wave(wave) => {
-                if elapsed.saturating_sub(self.since) >= wave.interval {
-                    (self.since, self.begun) = (elapsed, 0);
-                }
-                // By then there is another rate.
-                nap_max = (self.since + wave.interval).saturating_sub(elapsed);
-                wave.at(self.since)
-            }
-        };
-        let due = Duration::try_from_secs_f64(self.begun as f64 / rate).unwrap_or(Duration::MAX);
-        self.begun += operations;
-        let due = self.since.saturating_add(due);
-        let ahead = due.saturating_sub(elapsed);
+    /// Notes that a sleep is over.
+    pub(crate) fn wake(&mut self) {
+        self.woke = self.began.elapsed();
+    }
+
+    fn turn_at(&mut self, now: Duration, operations: u64) -> Turn {
+        let due = Duration::try_from_secs_f64(self.due).unwrap_or(Duration::MAX);
+        let ahead = due.saturating_sub(now);
         if ahead > AHEAD_MAX {
-            (due, ahead.min(nap_max))
-        } else {
-            (due, Duration::ZERO)
+            return Turn::Sleep(ahead);
+        }
+        let operations = operations as f64;
+        match self.rate {
+            Rate::Free => {}
+            Rate::Steady(rate) => self.due += operations / rate,
+            Rate::Wave(wave) => self.due = wave.after(self.due, operations),
+        }
+        Turn::Begin {
+            late: now.saturating_sub(due.max(self.woke)),
         }
     }
 }
@@ -131,46 +137,47 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// How long to sleep, where that is so.
-    fn nap(pace: &mut Pace, elapsed: Duration, operations: u64) -> Option<Duration> {
-        let (_, nap) = pace.next(elapsed, operations);
-        (!nap.is_zero()).then_some(nap)
+    const MILLI: Duration = Duration::from_millis(1);
+
+    fn begin(late: Duration) -> Turn {
+        Turn::Begin { late }
     }
 
     #[test]
     fn operations_are_due_one_by_one() {
         let mut pace = Pace::new(Rate::Steady(100.0));
-        let (step, zero) = (Duration::from_millis(10), Duration::ZERO);
-        assert_eq!(nap(&mut pace, zero, 1), None);
-        assert_eq!(nap(&mut pace, zero, 1), Some(step));
-        assert_eq!(nap(&mut pace, step, 1), Some(step));
-        // Who is late, or hardly early, goes on, and what was missed is made up for.
-        let early = (3 * step).saturating_sub(AHEAD_MAX);
-        assert_eq!(nap(&mut pace, early, 1), None);
-        assert_eq!(pace.next(9 * step, 1), (4 * step, zero));
-        assert_eq!(nap(&mut pace, zero, 1), Some(5 * step));
-        assert_eq!(nap(&mut Pace::new(Rate::Free), zero, 1), None);
+        let (step, zero) = (10 * MILLI, Duration::ZERO);
+        assert_eq!(pace.turn_at(zero, 1), begin(zero));
+        assert_eq!(pace.turn_at(zero, 1), Turn::Sleep(step));
+        assert_eq!(pace.turn_at(step, 1), begin(zero));
+        // Who is hardly early goes on.
+        assert_eq!(
+            pace.turn_at((2 * step).saturating_sub(AHEAD_MAX), 1),
+            begin(zero)
+        );
+        assert_eq!(Pace::new(Rate::Free).turn_at(zero, 1), begin(zero));
     }
 
     #[test]
-    fn who_is_held_up_by_those_before_is_measured_from_when_it_was_due() {
-        let millis = Duration::from_millis;
+    fn who_is_held_up_is_late_and_makes_up_for_it() {
         let mut pace = Pace::new(Rate::Steady(100.0));
-        pace.woke = millis(20);
-        // The one before lasted until 45.
-        assert_eq!(pace.begins(millis(30), millis(45)), millis(30));
+        assert_eq!(pace.turn_at(Duration::ZERO, 1), begin(Duration::ZERO));
+        // The first lasted 35 ms: those of 10, 20 and 30 are late.
+        assert_eq!(pace.turn_at(35 * MILLI, 1), begin(25 * MILLI));
+        assert_eq!(pace.turn_at(35 * MILLI, 1), begin(15 * MILLI));
+        assert_eq!(pace.turn_at(35 * MILLI, 1), begin(5 * MILLI));
+        assert_eq!(pace.turn_at(35 * MILLI, 1), Turn::Sleep(5 * MILLI));
         // The sleeper was late itself; no operation was.
-        assert_eq!(pace.begins(millis(19), millis(25)), millis(20));
-        // It may begin a little early, and is measured from there.
-        assert_eq!(pace.begins(millis(30), millis(29)), millis(29));
+        pace.woke = 43 * MILLI;
+        assert_eq!(pace.turn_at(44 * MILLI, 1), begin(MILLI));
     }
 
     #[test]
     fn a_batch_is_due_as_its_entries() {
         let mut pace = Pace::new(Rate::Steady(100.0));
-        assert_eq!(nap(&mut pace, Duration::ZERO, 10), None);
-        let ahead = nap(&mut pace, Duration::ZERO, 10);
-        assert_eq!(ahead, Some(Duration::from_millis(100)));
+        assert_eq!(pace.turn_at(Duration::ZERO, 10), begin(Duration::ZERO));
+        let nap = pace.turn_at(Duration::ZERO, 10);
+        assert_eq!(nap, Turn::Sleep(100 * MILLI));
     }
 
     #[test]
@@ -182,17 +189,24 @@ mod tests {
             d: 100.0,
             interval: Duration::from_secs(1),
         };
-        let rates = [0, 1, 2, 3].map(|second| wave.at(Duration::from_secs(second)).round());
+        let rates = [0.0, 1.0, 2.0, 3.0].map(|interval| wave.within(interval).round());
         assert_eq!(format!("{rates:?}"), "[100.0, 150.0, 100.0, 50.0]");
-        let mut pace = Pace::new(Rate::Wave(wave).shared(2));
-        let millis = Duration::from_millis;
-        // 50 a second, then 75.
-        assert_eq!(nap(&mut pace, millis(0), 1), None);
-        assert_eq!(nap(&mut pace, millis(0), 10), Some(millis(20)));
-        assert_eq!(nap(&mut pace, millis(1000), 75), None);
-        let nearly = nap(&mut pace, millis(1000), 75).unwrap();
-        assert!(nearly > millis(999) && nearly <= millis(1000));
-        // Nobody sleeps beyond an interval.
-        assert!(nap(&mut pace, millis(1500), 1).unwrap() <= millis(500));
+        let at = |due, operations| (wave.after(due, operations) * 1e6).round();
+        assert_eq!(at(0.0, 1.0).to_string(), "10000");
+        // 100 in the first second, and then 75 at 150 a second.
+        assert_eq!(at(0.0, 175.0).to_string(), "1500000");
+        assert_eq!(at(0.5, 50.0 + 150.0 + 100.0 + 25.0).to_string(), "3500000");
+
+        // What a stall of three seconds has held up stays due: 350 of them, 50 a second by then.
+        let mut pace = Pace::new(Rate::Wave(wave));
+        let mut late = Vec::new();
+        while let Turn::Begin { late: one } = pace.turn_at(3000 * MILLI, 1) {
+            late.push(one);
+        }
+        assert_eq!(late.len(), 351);
+        assert_eq!(late[0], 3000 * MILLI);
+        let mut halved = Pace::new(Rate::Wave(wave).shared(2));
+        assert_eq!(halved.turn_at(Duration::ZERO, 1), begin(Duration::ZERO));
+        assert_eq!(halved.turn_at(Duration::ZERO, 1), Turn::Sleep(20 * MILLI));
     }
 }

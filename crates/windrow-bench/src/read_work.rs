@@ -284,6 +284,9 @@ impl<E: Engine> Worker<'_, E> {
             if !is_inside {
                 break;
             }
+            if untimed == 0 && !watch.goes_on(WALK_STEPS) {
+                break;
+            }
             self.account(scan.key(), scan.value()?, &mut watch.tally)?;
             watch.tally.found += 1;
             untimed += 1;

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::figures::throughput;
+
 use crate::{
-    BenchArgs, CurvePoint, LevelShape, MergeShape, OperationReport, Percentiles, SeriesPoint,
-    StallShape, TrafficShape, ValuesApart,
+    BenchArgs, BesideReport, CurvePoint, LevelShape, MergeShape, OperationReport, Percentiles,
+    SeriesPoint, StallShape, TrafficShape, ValuesApart,
 };
 
 /// The result of one load.
@@ -41,6 +43,8 @@ pub struct Report {
     pub latency_curve: Vec<CurvePoint>,
     /// The same for each kind of operation in the load.
     pub operations: Vec<OperationReport>,
+    /// What a thread beside the load's own did, where it counts operations.
+    pub beside: Option<BesideReport>,
     /// Gets that found a value, seeks that met their key, entries walked over.
     pub found: u64,
     /// Over every key and value read, in hexadecimal; equal for equal seeds and loads where
@@ -100,6 +104,15 @@ pub struct Report {
     pub levels: Vec<LevelShape>,
     /// From second to second; longer intervals in long loads.
     pub series: Vec<SeriesPoint>,
+}
+
+impl Report {
+    /// The operations per second by which engines are compared: with the work that is left behind where the
+    /// load's own threads write, and without it where they only read, since what little they leave was not
+    /// asked for and would weigh the more the shorter the load.
+    pub fn rate(&self) -> f64 {
+        throughput(&self.name, self.ops_per_second, self.settled_ops_per_second)
+    }
 }
 
 /// The heading over the [`lines`] of reports.
@@ -165,6 +178,16 @@ pub(crate) fn row(report: &Report) -> String {
                 latencies(&kind.latency)
             )
         }));
+    }
+    if let Some(beside) = &report.beside {
+        lines.push(format!(
+            "  beside: {:.0} {}s/s of {:.0} asked {:>10} {}",
+            beside.per_second,
+            beside.done.operation.name(),
+            beside.asked_per_second,
+            "",
+            latencies(&beside.done.latency)
+        ));
     }
     let apart = report.values_apart;
     if apart != ValuesApart::default() {

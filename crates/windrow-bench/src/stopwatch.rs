@@ -1,12 +1,13 @@
 //! What every inner loop of a load shares: its steps, its pace, its end, and its record.
 
 use std::ops::Range;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use windrow::Result;
 
 use crate::gauge::Gauge;
-use crate::pace::{Pace, Rate};
+use crate::pace::{Pace, Rate, Turn};
 use crate::tally::{Operation, Tally};
 
 /// The part of a load that one thread does.
@@ -41,7 +42,8 @@ impl Lane<'_> {
     }
 }
 
-/// Measures the operations of one thread, one after the other, with one look at the clock for each.
+/// Measures the operations of one thread, one after the other, with one look at the clock for each where
+/// they have no rate.
 #[derive(Debug)]
 pub(crate) struct Stopwatch<'a> {
     pub(crate) tally: Tally,
@@ -49,6 +51,8 @@ pub(crate) struct Stopwatch<'a> {
     deadline: Option<Instant>,
     pace: Pace,
     start: Instant,
+    /// How late those before them have made the operations that are being measured.
+    late: Duration,
 }
 
 impl<'a> Stopwatch<'a> {
@@ -59,23 +63,44 @@ impl<'a> Stopwatch<'a> {
             deadline: lane.deadline,
             pace: Pace::new(lane.rate),
             start: Instant::now(),
+            late: Duration::ZERO,
         }
     }
 
     /// Waits until the next `operations` are due; whether there is time for them.
     #[inline]
     pub(crate) fn goes_on(&mut self, operations: u64) -> bool {
-        if self.deadline.is_some_and(|deadline| self.start >= deadline) {
+        let ends = |at| self.deadline.is_some_and(|deadline| at >= deadline);
+        if ends(self.start) {
             return false;
         }
-        self.pace.wait(&mut self.start, operations);
-        true
+        if self.pace.is_free() {
+            return true;
+        }
+        loop {
+            match self.pace.turn(operations) {
+                Turn::Begin { late } => {
+                    (self.start, self.late) = (Instant::now(), late);
+                    return true;
+                }
+                Turn::Sleep(nap) => {
+                    let wakes = Instant::now().checked_add(nap);
+                    if wakes.is_none_or(ends) {
+                        return false;
+                    }
+                    thread::sleep(nap);
+                    self.pace.wake();
+                }
+            }
+        }
     }
 
     /// Counts `operations` of kind `kind` that are done by now.
     #[inline]
     pub(crate) fn done(&mut self, kind: Operation, operations: u64) -> Result<()> {
-        let nanos = self.tally.record(kind, &mut self.start, operations)?;
+        let nanos = self
+            .tally
+            .record(kind, &mut self.start, operations, self.late)?;
         self.gauge.record(nanos, operations);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! What the threads of a load count, and how long each kind of operation took.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -114,6 +114,18 @@ pub struct Percentiles {
     pub max_us: f64,
 }
 
+/// What a thread beside a load's own did.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct BesideReport {
+    /// The operations, and how long they took. One that could not begin when it was due is measured from then.
+    #[serde(flatten)]
+    pub done: OperationReport,
+    /// Operations per second of the load.
+    pub per_second: f64,
+    /// How many there should be.
+    pub asked_per_second: f64,
+}
+
 /// One kind of operation in a load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct OperationReport {
@@ -170,18 +182,21 @@ impl Tally {
         Ok(())
     }
 
-    /// Counts `operations` of kind `kind` since `start`, and starts anew. Returns the nanoseconds that
-    /// each took.
+    /// Counts `operations` of kind `kind` since `start`, each of which was so late then, and starts anew.
+    /// Returns the nanoseconds that each took: its share of the time since, and all by which it was late.
     #[inline]
     pub(crate) fn record(
         &mut self,
         kind: Operation,
         start: &mut Instant,
         operations: u64,
+        late: Duration,
     ) -> Result<u64> {
         let now = Instant::now();
-        let nanos = u64::try_from((now - *start).as_nanos()).unwrap_or(u64::MAX);
-        let each = (nanos / operations).clamp(1, LATENCY_MAX);
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let each = (nanos(now - *start) / operations)
+            .saturating_add(nanos(late))
+            .clamp(1, LATENCY_MAX);
         let latencies = match &mut self.latencies[kind as usize] {
             Some(latencies) => latencies,
             none @ None => none.insert(histogram()?),

@@ -12,6 +12,7 @@ use windrow::{Error, Result};
 
 use crate::contents::LiveSet;
 use crate::kinds::{Keys, Work};
+use crate::pace::{Pace, Rate, Turn};
 use crate::permutation::Permutation;
 use crate::stopwatch::{Lane, Stopwatch};
 use crate::tally::{Operation, Tally};
@@ -286,20 +287,26 @@ impl<E: Engine> Worker<'_, E> {
 
     /// Writes random keys at `rate` per second until `stop`.
     pub(crate) fn write_steadily(&self, rate: u64, stop: &AtomicBool) -> Result<Tally> {
+        // So long may the end of the load wait for this thread.
+        const NAP_MAX: Duration = Duration::from_micros(500);
         let mut room = Room::default();
         let mut tally = Tally::default();
-        let mut written = 0;
-        let start = Instant::now();
+        let mut pace = Pace::new(Rate::Steady(rate as f64));
         // Not the picks of the readers.
         let stream = !self.stream;
         while !stop.load(Ordering::Relaxed) {
-            let due = start.elapsed().as_micros() * u128::from(rate) / 1_000_000;
-            while u128::from(written) < due && !stop.load(Ordering::Relaxed) {
-                let index = self.data.random_index(stream, written);
-                self.put(index, None, &mut room, &mut tally)?;
-                written += 1;
+            match pace.turn(1) {
+                Turn::Begin { late } => {
+                    let mut start = Instant::now();
+                    let index = self.data.random_index(stream, tally.ops);
+                    self.put(index, None, &mut room, &mut tally)?;
+                    tally.record(Operation::Write, &mut start, 1, late)?;
+                }
+                Turn::Sleep(nap) => {
+                    thread::sleep(nap.min(NAP_MAX));
+                    pace.wake();
+                }
             }
-            thread::sleep(Duration::from_micros(500));
         }
         Ok(tally)
     }
