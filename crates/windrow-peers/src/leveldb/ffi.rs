@@ -10,6 +10,9 @@
 //!   which are neither `Send` nor `Sync` because they hold a raw pointer.
 //! - What an iterator's key and value point to lives until the iterator moves; the slices borrow
 //!   the iterator, and moving takes it mutably.
+//! - LevelDB demands that an iterator stands on an entry whose key or value is asked for, or from which
+//!   it steps. [`Iterator`] notes after each move whether it does, as LevelDB says: nothing but a move
+//!   of the same iterator changes that, and every move goes through `moved`.
 #![expect(unsafe_code, reason = "the C interface of LevelDB")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -105,6 +108,7 @@ unsafe extern "C" {
     fn leveldb_options_set_write_buffer_size(options: *mut Opaque, bytes: usize);
     fn leveldb_options_set_block_size(options: *mut Opaque, bytes: usize);
     fn leveldb_options_set_max_file_size(options: *mut Opaque, bytes: usize);
+    fn leveldb_options_set_max_open_files(options: *mut Opaque, files: c_int);
     fn leveldb_options_set_compression(options: *mut Opaque, compression: c_int);
     fn leveldb_options_set_cache(options: *mut Opaque, cache: *mut Opaque);
     fn leveldb_options_set_filter_policy(options: *mut Opaque, policy: *mut Opaque);
@@ -120,6 +124,8 @@ unsafe extern "C" {
 }
 
 const NO_COMPRESSION: c_int = 0;
+/// Tables that may stay open: the most that LevelDB takes.
+pub(super) const OPEN_FILES_MAX: c_int = 50_000;
 
 /// An open database and everything that must live as long as it.
 pub(super) struct Database {
@@ -140,11 +146,7 @@ unsafe impl Sync for Database {}
 
 impl Database {
     /// Opens or creates the database in `folder`.
-    pub(super) fn open(
-        folder: &Path,
-        settings: &Settings,
-        file_bytes: Option<u64>,
-    ) -> Result<Self> {
+    pub(super) fn open(folder: &Path, settings: &Settings, file_bytes: usize) -> Result<Self> {
         let name = CString::new(folder.as_os_str().as_encoded_bytes())
             .map_err(|_| Error::invalid_argument("a path cannot hold a zero byte"))?;
         let mut database = Self::unopened(settings, file_bytes);
@@ -156,7 +158,7 @@ impl Database {
     }
 
     #[expect(clippy::multiple_unsafe_ops_per_block, reason = "one list of settings")]
-    fn unopened(settings: &Settings, file_bytes: Option<u64>) -> Self {
+    fn unopened(settings: &Settings, file_bytes: usize) -> Self {
         let bits_per_key = settings.bloom_bits();
         // SAFETY: the setters get objects that were just created, and these live as long as the
         // options, for `Drop` destroys the options first.
@@ -168,9 +170,8 @@ impl Database {
             leveldb_options_set_block_size(options, BLOCK_BYTES);
             leveldb_options_set_compression(options, NO_COMPRESSION);
             leveldb_options_set_cache(options, cache);
-            if let Some(bytes) = file_bytes.and_then(|bytes| usize::try_from(bytes).ok()) {
-                leveldb_options_set_max_file_size(options, bytes);
-            }
+            leveldb_options_set_max_file_size(options, file_bytes);
+            leveldb_options_set_max_open_files(options, OPEN_FILES_MAX);
             let mut filter = ptr::null_mut();
             if bits_per_key > 0 {
                 filter = leveldb_filterpolicy_create_bloom(bits_per_key);
@@ -300,7 +301,8 @@ impl Database {
     pub(super) fn iterator(&self) -> Iterator<'_> {
         Iterator {
             // SAFETY: database and options are alive.
-            iterator: unsafe { leveldb_create_iterator(self.db, self.read_options) },
+            handle: unsafe { leveldb_create_iterator(self.db, self.read_options) },
+            is_on_entry: false,
             database: PhantomData,
         }
     }
@@ -365,66 +367,69 @@ impl Drop for Batch {
 
 /// A position in a database.
 pub(super) struct Iterator<'a> {
-    iterator: *mut Opaque,
+    handle: *mut Opaque,
+    /// Whether the last move ended on an entry; a new one stands nowhere.
+    is_on_entry: bool,
     database: PhantomData<&'a Database>,
 }
 
+/// Every move says whether it ended on an entry.
 impl Iterator<'_> {
-    pub(super) fn seek(&mut self, key: &[u8]) {
+    pub(super) fn seek(&mut self, key: &[u8]) -> Result<bool> {
         // SAFETY: the slice lives through the call.
-        unsafe { leveldb_iter_seek(self.iterator, key.as_ptr(), key.len()) };
+        unsafe { leveldb_iter_seek(self.handle, key.as_ptr(), key.len()) };
+        self.moved()
     }
 
     /// Moves on. The iterator must stand on an entry.
-    pub(super) fn next(&mut self) {
-        assert!(self.is_valid());
-        // SAFETY: LevelDB demands that the iterator stands on an entry.
-        unsafe { leveldb_iter_next(self.iterator) };
+    pub(super) fn next(&mut self) -> Result<bool> {
+        assert!(self.is_on_entry);
+        // SAFETY: the iterator stands on an entry, as LevelDB demands.
+        unsafe { leveldb_iter_next(self.handle) };
+        self.moved()
     }
 
     /// Moves back. The iterator must stand on an entry.
-    pub(super) fn prev(&mut self) {
-        assert!(self.is_valid());
-        // SAFETY: LevelDB demands that the iterator stands on an entry.
-        unsafe { leveldb_iter_prev(self.iterator) };
+    pub(super) fn prev(&mut self) -> Result<bool> {
+        assert!(self.is_on_entry);
+        // SAFETY: the iterator stands on an entry, as LevelDB demands.
+        unsafe { leveldb_iter_prev(self.handle) };
+        self.moved()
     }
 
-    pub(super) fn seek_to_last(&mut self) {
+    pub(super) fn seek_to_last(&mut self) -> Result<bool> {
         // SAFETY: the iterator is alive.
-        unsafe { leveldb_iter_seek_to_last(self.iterator) };
+        unsafe { leveldb_iter_seek_to_last(self.handle) };
+        self.moved()
     }
 
-    /// Whether the last move ended on an entry.
-    pub(super) fn landed(&self) -> Result<bool> {
-        let valid = self.is_valid();
-        if !valid {
+    /// Notes where the iterator stands after a move.
+    fn moved(&mut self) -> Result<bool> {
+        // SAFETY: the iterator is alive.
+        self.is_on_entry = unsafe { leveldb_iter_valid(self.handle) != 0 };
+        if !self.is_on_entry {
             let mut error = ptr::null_mut();
             // SAFETY: the error is null.
-            unsafe { leveldb_iter_get_error(self.iterator, &raw mut error) };
+            unsafe { leveldb_iter_get_error(self.handle, &raw mut error) };
             check(error)?;
         }
-        Ok(valid)
-    }
-
-    fn is_valid(&self) -> bool {
-        // SAFETY: the iterator is alive.
-        unsafe { leveldb_iter_valid(self.iterator) != 0 }
+        Ok(self.is_on_entry)
     }
 
     pub(super) fn key(&self) -> &[u8] {
-        assert!(self.is_valid());
+        assert!(self.is_on_entry);
         let mut length = 0;
         // SAFETY: the iterator stands on an entry.
-        let start = unsafe { leveldb_iter_key(self.iterator, &raw mut length) };
+        let start = unsafe { leveldb_iter_key(self.handle, &raw mut length) };
         // SAFETY: the bytes live until the iterator moves, and so does the borrow.
         unsafe { std::slice::from_raw_parts(start, length) }
     }
 
     pub(super) fn value(&self) -> &[u8] {
-        assert!(self.is_valid());
+        assert!(self.is_on_entry);
         let mut length = 0;
         // SAFETY: the iterator stands on an entry.
-        let start = unsafe { leveldb_iter_value(self.iterator, &raw mut length) };
+        let start = unsafe { leveldb_iter_value(self.handle, &raw mut length) };
         if length == 0 {
             return &[];
         }
@@ -436,7 +441,7 @@ impl Iterator<'_> {
 impl Drop for Iterator<'_> {
     fn drop(&mut self) {
         // SAFETY: owned, destroyed once, before its database.
-        unsafe { leveldb_iter_destroy(self.iterator) };
+        unsafe { leveldb_iter_destroy(self.handle) };
     }
 }
 
