@@ -15,7 +15,9 @@
 use std::marker::PhantomData;
 use std::path::Path;
 
-use rocksdb::{DB, DBRawIterator, Options, WaitForCompactOptions, WriteBatch, WriteOptions};
+use rocksdb::{
+    DB, DBRawIterator, Options, ReadOptions, WaitForCompactOptions, WriteBatch, WriteOptions,
+};
 use windrow::{Error, ErrorKind, Result};
 use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, Scan};
 
@@ -58,6 +60,8 @@ impl Kind for DirectBlobs {
 /// An open RocksDB.
 pub(crate) struct RocksDb<K> {
     db: DB,
+    /// For gets: without them the binding makes new ones for each.
+    read_options: ReadOptions,
     write_options: WriteOptions,
     settings: Told,
     kind: PhantomData<fn() -> K>,
@@ -81,6 +85,7 @@ impl<K: Kind> RocksDb<K> {
         let db = DB::open(&options, folder).map_err(failed)?;
         Ok(Self {
             db,
+            read_options: ReadOptions::default(),
             write_options,
             settings: told,
             kind: PhantomData,
@@ -177,7 +182,8 @@ impl<K: Kind> Engine for RocksDb<K> {
 
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        let found = self.db.get_pinned(key).map_err(failed)?;
+        let found = self.db.get_pinned_opt(key, &self.read_options);
+        let found = found.map_err(failed)?;
         if let Some(found) = &found {
             value.extend_from_slice(found);
         }
@@ -185,7 +191,8 @@ impl<K: Kind> Engine for RocksDb<K> {
     }
 
     fn multi_get(&self, keys: &[Vec<u8>], answers: &mut [Answer]) -> Result<()> {
-        for (answer, found) in answers.iter_mut().zip(self.db.multi_get(keys)) {
+        let found = self.db.multi_get_opt(keys, &self.read_options);
+        for (answer, found) in answers.iter_mut().zip(found) {
             let found = found.map_err(failed)?;
             answer.is_found = found.is_some();
             answer.value = found.unwrap_or_default();
@@ -194,6 +201,7 @@ impl<K: Kind> Engine for RocksDb<K> {
     }
 
     fn scan(&self) -> Result<RocksScan<'_>> {
+        // The binding wants options of its own for each, since they must outlive it.
         Ok(RocksScan(self.db.raw_iterator()))
     }
 
