@@ -2,7 +2,10 @@
 //!
 //! It has no write buffer, no cache of its own, no filters and no compression: its pages are the
 //! system's page cache, which counts as its resident memory and which no setting bounds. Each put is a
-//! transaction of its own, and so is each get, as it sees the latest puts in no other way. Without
+//! transaction of its own, and so is each get, as it sees the latest puts in no other way. LMDB could
+//! renew one transaction of a thread for all its gets, but the binding has no call for that: it
+//! allocates a small object for each. A thread keeps its place in the table of readers, so none of them
+//! takes a lock, and has one read transaction at a time: no get beside a scan of the same thread. Without
 //! `--sync` it never syncs (`MDB_NOSYNC`) but at the end of a load; after a crash of the system the
 //! whole store may then be damaged, where the other engines lose the latest writes alone. Pages that it
 //! reads are not among the bytes read, since they are mapped.
@@ -28,8 +31,8 @@ impl Lmdb {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub(crate) fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
         let settings = Settings::of(args, Self::NAME)?.uncompressed(Self::NAME)?;
-        // Each thread reads in one transaction for its scan and one for its gets.
-        let readers = u32::try_from(args.threads).unwrap_or(u32::MAX / 4) * 2 + 8;
+        // Each thread that reads has a place: those of a load, one beside them, and the one that waits.
+        let readers = u32::try_from(args.threads).unwrap_or(u32::MAX / 4) + 8;
         Ok(Self {
             store: Store::open(folder, MAP_BYTES, readers, settings.sync)?,
             settings: told(&[

@@ -6,11 +6,19 @@
 //!   made for this engine, with LMDB's own lock, once at a time.
 //! - `MDB_NOSYNC` keeps memory safe: it gives up what a crash of the system leaves in the file, and the
 //!   bench measures no crashes.
-//! - A [`Position`] holds a range together with the transaction that the range reads in. The range is
-//!   declared to live as long as anything, but it never leaves the position, it is dropped before the
-//!   transaction, and the transaction stands in a box, so it does not move. What the range yields is
-//!   part of the mapped file and stays as it is while the transaction is open, whichever range follows;
-//!   it is lent for no longer than the position is borrowed.
+//! - A [`Position`] holds a range together with the transaction that the range reads in: the range
+//!   borrows from a box in the same struct, and is declared to live as long as anything. That is sound,
+//!   for the range never leaves the position and is dropped before the transaction, and from the first
+//!   seek on nothing moves the transaction: a position that moves takes the box along and not what is
+//!   in it, and nobody empties the box or borrows it mutably. The binding's range holds no reference to
+//!   it besides, but a cursor of LMDB's, which points to memory that LMDB allocated and keeps until the
+//!   transaction ends.
+//! - What the range yields is part of the mapped file and stays as it is while the transaction is open,
+//!   whichever range follows; it is lent for no longer than the position is borrowed.
+//! - Read transactions use a place in LMDB's table of readers that belongs to their thread, and do not
+//!   leave it: their type is not `Send`. A thread that has one open gets an error for a second one. A
+//!   thread gives its place back when it ends, which touches the table while the environment is open:
+//!   the bench joins its threads before it closes a store.
 #![expect(
     unsafe_code,
     reason = "a mapped file, and a range beside its transaction"
@@ -22,20 +30,20 @@ use std::path::Path;
 
 use heed::types::Bytes;
 use heed::{
-    CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoRange, RoRevRange, RoTxn, WithoutTls,
+    CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoRange, RoRevRange, RoTxn, WithTls,
 };
 use windrow::{Error, ErrorKind, Result};
 use windrow_bench::{Answer, Entry, Scan};
 
 /// An open environment and its one database.
 pub(super) struct Store {
-    env: Env<WithoutTls>,
+    env: Env<WithTls>,
     database: Database<'static, Bytes, Bytes>,
 }
 
 impl Store {
     pub(super) fn open(folder: &Path, map_bytes: usize, readers: u32, sync: bool) -> Result<Self> {
-        let mut options = EnvOpenOptions::new().read_txn_without_tls();
+        let mut options = EnvOpenOptions::new().read_txn_with_tls();
         options.map_size(map_bytes).max_readers(readers);
         if !sync {
             // SAFETY: the safety argument above says why this is sound here.
@@ -126,7 +134,7 @@ pub(crate) struct Position<'a> {
     walk: Option<Walk>,
     /// The same for what it yielded last.
     entry: Option<(&'static [u8], &'static [u8])>,
-    transaction: Box<RoTxn<'a, WithoutTls>>,
+    transaction: Box<RoTxn<'a, WithTls>>,
     database: Database<'static, Bytes, Bytes>,
 }
 
