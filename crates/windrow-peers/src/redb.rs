@@ -2,9 +2,10 @@
 //!
 //! It has no write buffer, no filters and no compression: its cache gets the memory that other engines
 //! divide between write buffer and cache. It writes in transactions alone, so each put is one. Without
-//! `--sync` these are not durable, as the log of the other engines is not, and what other engines sync
-//! with a flush follows from time to time: one durable transaction for as many bytes as their write
-//! buffer holds. Reads are transactions, too; a get is one, as it sees the latest puts in no other way.
+//! `--sync` these are not durable, and what other engines sync with a flush follows from time to time:
+//! one durable transaction for as many bytes as their write buffer holds. This favours redb: what the
+//! others have written to their logs survives when the process ends, and a transaction of redb's that is
+//! not durable does not. Reads are transactions, too; a get is one, as it sees the latest puts in no other way.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
