@@ -14,7 +14,7 @@ type Figure = fn(&Report) -> Option<f64>;
 
 /// The figures that are compared, by their names in reports.
 const FIGURES: [(&str, Figure); 20] = [
-    ("ops_per_second", |report| Some(report.ops_per_second)),
+    (UNSETTLED, |report| Some(report.ops_per_second)),
     (SETTLED, |report| Some(report.settled_ops_per_second)),
     (CPU, |report| Some(report.cpu_us_per_op)),
     ("p50_us", |report| Some(report.latency.p50_us)),
@@ -52,6 +52,7 @@ const FIGURES: [(&str, Figure); 20] = [
     }),
 ];
 
+const UNSETTLED: &str = "ops_per_second";
 const SETTLED: &str = "settled_ops_per_second";
 const CPU: &str = "cpu_us_per_op";
 const P99: &str = "p99_us";
@@ -148,7 +149,8 @@ impl<'a> Comparison<'a> {
         json!({ "group": group, "load": self.load, "engines": engines.collect::<Vec<_>>() })
     }
 
-    /// The most important figures, a line for each engine, for people.
+    /// The most important figures, a line for each engine, for people. Range and ratio are those of the
+    /// rate with the settling.
     pub(super) fn lines(&self) -> String {
         let lines = self.engines.iter().enumerate().map(|(place, rounds)| {
             let load = if place == 0 { self.load } else { "" };
@@ -160,16 +162,19 @@ impl<'a> Comparison<'a> {
                 _ => shown(self.ratio(rounds, SETTLED), |ratio| format!("{ratio:.2}x")),
             };
             let settled = rounds.spread(SETTLED);
+            // One round has no range.
+            let range = settled.filter(|spread| spread.rounds > 1).map(|spread| {
+                format!("{} to {}", kilo(spread.least), kilo(spread.most))
+            });
             let median = |figure, show: fn(f64) -> String| {
                 shown(rounds.spread(figure).map(|spread| spread.median), show)
             };
             format!(
-                "{load:<22} {:<16} {:>10} {:>21} {ratio:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9}",
+                "{load:<22} {:<16} {:>10} {:>10} {:>21} {ratio:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9}",
                 rounds.engine,
-                shown(settled, |spread| kilo(spread.median)),
-                shown(settled, |spread| {
-                    format!("{} to {}", kilo(spread.least), kilo(spread.most))
-                }),
+                median(UNSETTLED, kilo),
+                median(SETTLED, kilo),
+                range.unwrap_or_default(),
                 median(CPU, |micros| format!("{micros:.2}")),
                 median(WRITTEN, |ratio| format!("{ratio:.2}x")),
                 median(OWN_WRITTEN, |ratio| format!("{ratio:.2}x")),
@@ -185,11 +190,12 @@ impl<'a> Comparison<'a> {
 /// The heading over [`Comparison::lines`].
 pub(super) fn heading() -> String {
     format!(
-        "{:<22} {:<16} {:>10} {:>21} {:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9}",
+        "{:<22} {:<16} {:>10} {:>10} {:>21} {:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9}",
         "load",
         "engine",
         "kops/s",
-        "min to max",
+        "settled",
+        "settled min to max",
         "ratio",
         "CPU us/op",
         "written",
@@ -266,7 +272,7 @@ mod tests {
         };
         let whole = json!({
             "name": "ycsb-a", "engine": engine, "ops": 1000, "seconds": 1.0,
-            "settled_seconds": 1.0, "ops_per_second": 1.0,
+            "settled_seconds": 1.0, "ops_per_second": f64::from(kops) * 2e3,
             "settled_ops_per_second": f64::from(kops) * 1e3,
             "cpu_seconds": 1.0, "cpu_us_per_op": 7.5,
             "p50_us": 1.0, "p95_us": 2.0, "p99_us": 3.0, "p999_us": 4.0, "max_us": 5.0,
@@ -337,11 +343,11 @@ mod tests {
         };
         assert_eq!(
             lines[0],
-            words("ycsb-a windrow 100.0 90.0 to 400.0 7.50 3.50x 3.00x 1.50x 3.0 64")
+            words("ycsb-a windrow 200.0 100.0 90.0 to 400.0 7.50 3.50x 3.00x 1.50x 3.0 64")
         );
         assert_eq!(
             lines[1],
-            words("rocksdb 50.0 50.0 to 50.0 2.00x 7.50 3.50x - - 3.0 64")
+            words("rocksdb 100.0 50.0 2.00x 7.50 3.50x - - 3.0 64")
         );
         assert_eq!(lines[2], words("broken failed"));
     }
