@@ -38,8 +38,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windrow::Result;
 use windrow_bench::{
-    BenchArgs, Engine, Report, WindrowEngine, exit_code, header, lines, parse_bytes, print,
-    print_object, run_loads,
+    BenchArgs, BlockSourceArg, Engine, Report, WindrowEngine, exit_code, header, lines,
+    parse_bytes, print, print_object, run_loads,
 };
 
 use crate::compare::CompareArgs;
@@ -59,7 +59,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run loads on one engine
-    #[command(after_help = RUN_EXAMPLES)]
+    #[command(after_help = RUN_EXAMPLES, args_override_self = true)]
     Run(Box<RunArgs>),
     /// Run the same loads on several engines and compare
     Compare(CompareArgs),
@@ -91,6 +91,8 @@ struct RunArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum EngineName {
     Windrow,
+    /// Windrow with blocks in its own cache, whatever --block-source says
+    WindrowBuffered,
     #[cfg(feature = "rocksdb")]
     Rocksdb,
     /// RocksDB with large values in files of their own
@@ -113,10 +115,14 @@ enum EngineName {
     Lmdb,
 }
 
+/// The name of Windrow with blocks in its own cache.
+const WINDROW_BUFFERED: &str = "windrow-buffered";
+
 impl EngineName {
     fn name(self) -> &'static str {
         match self {
             Self::Windrow => WindrowEngine::NAME,
+            Self::WindrowBuffered => WINDROW_BUFFERED,
             #[cfg(feature = "rocksdb")]
             Self::Rocksdb => rocksdb::RocksDb::<rocksdb::Plain>::NAME,
             #[cfg(feature = "rocksdb")]
@@ -193,13 +199,26 @@ fn measure(
     engine: EngineName,
     min_blob_bytes: u64,
     args: &BenchArgs,
-    show: impl FnMut(&Report) -> Result<()>,
+    mut show: impl FnMut(&Report) -> Result<()>,
 ) -> Result<()> {
     let progress = &*args.progress();
     match engine {
         EngineName::Windrow => {
             let open = |folder: &Path| WindrowEngine::open(folder, args);
             run_loads(args, open, progress, show)
+        }
+        EngineName::WindrowBuffered => {
+            let args = &BenchArgs {
+                block_source: Some(BlockSourceArg::Buffered),
+                ..args.clone()
+            };
+            let open = |folder: &Path| WindrowEngine::open(folder, args);
+            run_loads(args, open, progress, |report| {
+                show(&Report {
+                    engine: WINDROW_BUFFERED.to_owned(),
+                    ..report.clone()
+                })
+            })
         }
         #[cfg(feature = "rocksdb")]
         EngineName::Rocksdb => {
@@ -284,6 +303,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn buffered_windrow_reads_into_its_own_cache() {
+        let args = BenchArgs {
+            num: 100,
+            // It gets its own source all the same.
+            block_source: Some(BlockSourceArg::Mapped),
+            ..BenchArgs::new(vec![Load::FillSeq])
+        };
+        let source_of = |engine| {
+            let mut source = String::new();
+            measure(engine, 0, &args, |report| {
+                source.clone_from(&report.settings["block_source"]);
+                Ok(())
+            })
+            .unwrap();
+            source
+        };
+        assert_eq!(source_of(EngineName::Windrow), "Mapped");
+        assert_eq!(source_of(EngineName::WindrowBuffered), "Buffered");
+    }
+
+    #[test]
     fn every_engine_reads_what_windrow_reads() {
         let args = |loads: &[Load]| BenchArgs {
             num: 2000,
@@ -322,6 +362,7 @@ mod tests {
             let read_by = |engine: EngineName| {
                 let mut read = Vec::new();
                 measure(engine, 1000, &args, |report| {
+                    assert_eq!(report.engine, engine.name());
                     read.push((report.name.clone(), report.found, report.checksum.clone()));
                     assert!(report.disk_bytes > 0);
                     assert!(report.settings.contains_key("version"));

@@ -92,13 +92,11 @@ impl CompareArgs {
                 name: self.bench.join(" "),
                 rounds: self.rounds.unwrap_or(ROUNDS),
                 arguments: self.bench.clone(),
-                of_windrow: Vec::new(),
             }]);
         };
-        let mut groups = suite.groups(self.scale)?;
+        let mut groups = suite.groups(self.scale, &self.bench)?;
         for group in &mut groups {
             group.rounds = self.rounds.unwrap_or(group.rounds);
-            group.arguments.extend(self.bench.iter().cloned());
         }
         Ok(groups)
     }
@@ -126,16 +124,8 @@ impl Group {
     fn order(&self, engine: EngineName, round: u32) -> Order {
         let mut arguments = vec!["--engine".to_owned(), engine.name().to_owned()];
         arguments.extend(self.arguments.iter().cloned());
-        let mut label = format!("{} {}", engine.name(), self.arguments.join(" "));
-        if !self.of_windrow.is_empty() {
-            // Other engines do in such a group what they do in another, and are run for it, too.
-            label = format!("{label}, for Windrow {}", self.of_windrow.join(" "));
-        }
-        if engine == EngineName::Windrow {
-            arguments.extend(self.of_windrow.iter().cloned());
-        }
         Order {
-            label: format!("{label} {round}"),
+            label: format!("{} {} {round}", engine.name(), self.arguments.join(" ")),
             engine: engine.name().to_owned(),
             round,
             group: self.name.clone(),
@@ -147,21 +137,26 @@ impl Group {
 
 /// The command line of a run, to find what is wrong with it before anything runs.
 #[derive(Debug, Parser)]
-#[command(name = "run", disable_help_flag = true)]
+#[command(name = "run", disable_help_flag = true, args_override_self = true)]
 struct RunLine {
     #[command(flatten)]
     run: RunArgs,
 }
 
-fn check(group: &Group, engine: EngineName) -> Result<()> {
-    let order = group.order(engine, 0);
-    let words = std::iter::once("run".to_owned()).chain(order.arguments);
+/// What the child that does `order` will read from its command line.
+fn parsed_run(order: &Order) -> Result<RunArgs> {
+    let words = std::iter::once("run").chain(order.arguments.iter().map(String::as_str));
     let line = RunLine::try_parse_from(words).map_err(|error| {
         let message = error.to_string();
         let message = message.lines().next().unwrap_or_default().to_owned();
         Error::invalid_argument(message.trim_start_matches("error: ").to_owned())
     })?;
-    if line.run.bench.db.is_some() {
+    Ok(line.run)
+}
+
+fn check(group: &Group, engine: EngineName) -> Result<()> {
+    let run = parsed_run(&group.order(engine, 0))?;
+    if run.bench.db.is_some() {
         return Err(Error::invalid_argument(
             "each run has a folder of its own: give --folder before the loads, and no --db",
         ));
@@ -216,6 +211,14 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     }
 }
 
+/// The order of `engines` in `round`: each round begins with the next one, so that none always runs after
+/// the same other one, or when the machine is as another has left it.
+fn rotated(engines: &[EngineName], round: u32) -> impl Iterator<Item = EngineName> {
+    let first = round as usize % engines.len().max(1);
+    let (behind, ahead) = engines.split_at(first);
+    ahead.iter().chain(behind).copied()
+}
+
 /// Does the runs of `group` that the campaign does not have. An engine that failed in it does not run
 /// in it again.
 fn run_group(
@@ -226,7 +229,7 @@ fn run_group(
     failures: &mut Vec<Failure>,
 ) -> Result<()> {
     for round in 0..group.rounds {
-        for &engine in engines {
+        for engine in rotated(engines, round) {
             let failed =
                 |failure: &Failure| failure.engine == engine && failure.group == group.name;
             if failures.iter().any(failed) {
@@ -339,16 +342,25 @@ mod tests {
     }
 
     #[test]
-    fn what_windrow_alone_gets_reaches_no_other_engine() {
-        let groups = parsed(&["--suite", "standard"]).groups().unwrap();
-        let group = groups.iter().find(|group| !group.of_windrow.is_empty());
-        let group = group.unwrap();
-        for &engine in EngineName::value_variants() {
-            let order = group.order(engine, 0);
-            let is_there = order.arguments.contains(&"buffered".to_owned());
-            assert_eq!(is_there, engine == EngineName::Windrow);
+    fn each_round_begins_with_the_next_engine() {
+        let engines = [EngineName::Windrow, EngineName::WindrowBuffered];
+        let order = |round| rotated(&engines, round).collect::<Vec<_>>();
+        assert_eq!(order(0), engines);
+        assert_eq!(order(1), [engines[1], engines[0]]);
+        assert_eq!(order(2), engines);
+        let all = EngineName::value_variants();
+        for round in 0..2 * u32::try_from(all.len()).unwrap() {
+            let order: Vec<EngineName> = rotated(all, round).collect();
+            assert_eq!(order[0], all[round as usize % all.len()]);
+            assert!(all.iter().all(|engine| order.contains(engine)));
+            assert_eq!(order.len(), all.len());
         }
-        // Each run of a campaign has a label of its own.
+        assert_eq!(rotated(&[], 1).count(), 0);
+    }
+
+    #[test]
+    fn runs_of_a_suite_have_different_labels() {
+        let groups = parsed(&["--suite", "standard"]).groups().unwrap();
         let orders = groups.iter().flat_map(|group| {
             let engines = EngineName::value_variants().iter();
             engines.map(|&engine| group.order(engine, 0).label)
@@ -373,12 +385,21 @@ mod tests {
             assert!(groups.len() > 1);
             for group in &groups {
                 check(group, EngineName::Windrow).unwrap();
-                assert!(
-                    group
-                        .arguments
-                        .ends_with(&["--cache-bytes".into(), "8M".into()])
-                );
+                let given = group.arguments.join(" ");
+                assert!(given.contains("--cache-bytes 8M"));
             }
+            // A group that is about the cache keeps its own.
+            let caches = groups.iter().map(|group| {
+                let order = group.order(EngineName::WindrowBuffered, 0);
+                let bench = parsed_run(&order).unwrap().bench;
+                bench.windrow_options().unwrap();
+                (bench.cache_bytes, bench.memory_budget)
+            });
+            let mut caches: Vec<_> = caches.collect();
+            caches.sort_unstable();
+            let (largest, others) = caches.split_last().unwrap();
+            assert_eq!(*largest, (Some(2 << 30), Some(0)));
+            assert!(others.iter().all(|cache| *cache == (Some(8 << 20), None)));
         }
         assert!(
             parsed(&["--suite", "standard", "--scale", "0"])

@@ -7,7 +7,8 @@ use windrow::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Suite {
     /// `db_bench`'s loads on values of 100 bytes, three times, and of 1000 bytes, once; the reads of 100
-    /// bytes once more with Windrow's blocks in its own cache; YCSB A to F with the mixes SD and MD, once
+    /// bytes once more with caches of 2 GiB, which hold everything; YCSB A to F with the mixes SD and MD,
+    /// once
     Standard,
 }
 
@@ -18,10 +19,8 @@ pub(super) struct Group {
     pub(super) name: String,
     /// Times that every engine runs.
     pub(super) rounds: u32,
-    /// Loads and settings, without the engine.
+    /// Loads and settings, without the engine; of a setting that is given twice the last holds.
     pub(super) arguments: Vec<String>,
-    /// Settings that Windrow alone gets, behind these.
-    pub(super) of_windrow: Vec<String>,
 }
 
 /// What is written in full size, and how often what was written is read.
@@ -34,6 +33,15 @@ const SECONDS: &str = "20";
 const WRITES: &str = "fillseq,fillrandom,overwrite,readseq";
 const READS: &str =
     "filluniquerandom,readrandom,readmissing,seekrandom,seek10,seek100,readwhilewriting";
+/// The same, with a walk over everything in front, which fills the cache, whatever the number of reads,
+/// and a walk from there.
+const CACHED_READS: &str = "filluniquerandom,readtocache,readseq,readrandom,readmissing,seekrandom,\
+                            seek10,seek100,readwhilewriting";
+/// Entries per second that the writer beside readers puts, if it can.
+const WRITE_RATE: &str = "50000";
+/// A cache that holds whatever is read of 100-byte values at the scale of 1, and no bound for the memory
+/// of Windrow, which keeps its cache within one.
+const CACHE_OF_EVERYTHING: [&str; 4] = ["--cache-bytes", "2G", "--memory-budget", "0"];
 /// Inserts come last, as in YCSB's own order, and the scans after them.
 const YCSB: &str = "ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-f,ycsb-d,ycsb-e";
 
@@ -45,23 +53,24 @@ impl Suite {
         }
     }
 
-    /// Its groups, with `scale` times the data and operations that it is written down with.
+    /// Its groups, with `scale` times the data and operations that it is written down with, and with
+    /// `settings`, which go before its own but where a group is about one.
     ///
     /// # Errors
     /// `InvalidArgument` for a scale that is none.
-    pub(super) fn groups(self, scale: f64) -> Result<Vec<Group>> {
+    pub(super) fn groups(self, scale: f64, settings: &[String]) -> Result<Vec<Group>> {
         if !(scale > 0.0 && scale <= 1000.0) {
             return Err(Error::invalid_argument(
                 "the scale must be above 0 and at most 1000",
             ));
         }
         match self {
-            Self::Standard => Ok(standard(scale)),
+            Self::Standard => Ok(standard(scale, settings)),
         }
     }
 }
 
-fn standard(scale: f64) -> Vec<Group> {
+fn standard(scale: f64, settings: &[String]) -> Vec<Group> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -69,11 +78,13 @@ fn standard(scale: f64) -> Vec<Group> {
     )]
     let scaled = |count: u64| ((count as f64 * scale).round() as u64).max(1).to_string();
     let (entries, records, operations) = (scaled(ENTRIES), scaled(RECORDS), scaled(OPERATIONS));
-    let group = |name: String, rounds: u32, arguments: &[&str]| Group {
-        name,
-        rounds,
-        arguments: arguments.iter().map(|&word| word.to_owned()).collect(),
-        of_windrow: Vec::new(),
+    let group = |name: String, rounds: u32, arguments: &[&str]| {
+        let arguments = arguments.iter().map(|&word| word.to_owned());
+        Group {
+            name,
+            rounds,
+            arguments: arguments.chain(settings.iter().cloned()).collect(),
+        }
     };
     let mut groups = Vec::new();
     for (value_size, rounds) in [("100", 3), ("1000", 1)] {
@@ -83,28 +94,32 @@ fn standard(scale: f64) -> Vec<Group> {
             rounds,
             &writes,
         ));
-        let reads = [
-            READS,
-            "--num",
-            &entries,
-            "--reads",
-            &operations,
-            "--duration",
-            SECONDS,
-            "--value-size",
-            value_size,
-        ];
+        let reads = |loads| {
+            [
+                loads,
+                "--num",
+                &entries,
+                "--reads",
+                &operations,
+                "--duration",
+                SECONDS,
+                "--write-rate",
+                WRITE_RATE,
+                "--value-size",
+                value_size,
+            ]
+        };
         groups.push(group(
             format!("reads of {value_size}-byte values"),
             rounds,
-            &reads,
+            &reads(READS),
         ));
         if value_size == "100" {
-            let name = "reads of 100-byte values, Windrow's blocks in its own cache".to_owned();
-            groups.push(Group {
-                of_windrow: ["--block-source", "buffered"].map(str::to_owned).into(),
-                ..group(name, 1, &reads)
-            });
+            let name = "reads of 100-byte values, with caches of 2 GiB, which hold everything";
+            let mut cached = group(name.to_owned(), 1, &reads(CACHED_READS));
+            let cache = CACHE_OF_EVERYTHING.map(str::to_owned);
+            cached.arguments.extend(cache);
+            groups.push(cached);
         }
     }
     for mix in ["SD", "MD"] {

@@ -2,7 +2,7 @@
 //! may keep as many tables open as it can: with its default of 1000 it would open tables anew all the
 //! time in stores of more than 2 GB.
 //!
-//! On 64-bit systems it maps the first 1000 tables that it opens, and copies no block of a mapped table
+//! On 64-bit systems it maps up to 1000 tables at a time, and copies no block of a mapped table
 //! into its cache. The others it reads with system calls, through its cache.
 
 mod ffi;
