@@ -1,23 +1,29 @@
 //! A campaign: runs in child processes, each written down when it has ended, so that a campaign that
 //! was broken off goes on where it stopped.
 //!
-//! The file is JSON lines: first a [`Header`], then a [`Run`] a line. A run is known by its label; a
-//! campaign that is begun again leaves out what its file has. A last line that is not whole is what a
-//! killed campaign was writing, and is written anew.
+//! The file is JSON lines: first a [`Header`], then a [`Run`] or a [`Failure`] a line. A run is known by
+//! its label; a campaign that is begun again leaves out the runs that its file has, and tries again what
+//! failed. A last line that is not whole is what a killed campaign was writing, and is written anew.
+//!
+//! 1. All runs of a campaign are of one command, one build, one machine and one place.
+//! 2. What fails leaves a line, whatever a later try finds.
+//! 3. One process at a time goes on with a campaign.
 
-use std::ffi::OsString;
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, ErrorKind as IoErrorKind, Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+mod child;
+mod lines;
+
+use std::path::Path;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use windrow::{Error, ErrorKind, Result};
+use windrow::{Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
+pub use self::child::end_with_parent;
+
+use self::lines::Lines;
+use crate::Report;
 use crate::host::Host;
-use crate::{Report, exit_code};
 
 /// The first line of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -26,8 +32,14 @@ pub struct Header {
     pub command: String,
     /// A digest of the program that ran it, as another build may do other things.
     pub program: String,
+    /// The version that the program says it is.
+    #[serde(default)]
+    pub version: String,
     /// Where it ran.
     pub machine: Host,
+    /// The folder that the runs have theirs in; empty before the first.
+    #[serde(default)]
+    pub folder: String,
     /// When it began, in the form of RFC 3339.
     pub began: String,
 }
@@ -41,22 +53,43 @@ impl Header {
         Ok(Self {
             command,
             program: digest_of_this_program()?,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             machine: Host::here(),
+            folder: String::new(),
             began: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
         })
+    }
+
+    /// That the campaign in `path`, which has this header, can go on as one of `now`. // 1
+    fn check(&self, now: &Self, path: &Path) -> Result<()> {
+        let refused = |what: String| {
+            let path = path.display();
+            Err(Error::invalid_argument(format!("{path} has {what}")))
+        };
+        if self.command != now.command {
+            return refused(format!("the campaign of another command: {}", self.command));
+        }
+        if self.program != now.program {
+            return refused(
+                "a campaign that another build of this program began; what the two measure cannot be compared"
+                    .to_owned(),
+            );
+        }
+        if self.machine != now.machine {
+            return refused(format!(
+                "a campaign of another machine: that was {}, and this is {}",
+                self.machine, now.machine
+            ));
+        }
+        Ok(())
     }
 }
 
 /// XXH3 of the program's file, in hexadecimal digits.
 fn digest_of_this_program() -> Result<String> {
-    let path = program()?;
+    let path = child::program()?;
     let bytes = std::fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
     Ok(format!("{:016x}", xxh3_64(&bytes)))
-}
-
-/// The file of this program.
-fn program() -> Result<PathBuf> {
-    std::env::current_exe().map_err(|error| Error::io("find", Path::new("this program"), error))
 }
 
 /// A run that has ended.
@@ -74,6 +107,25 @@ pub struct Run {
     pub command: String,
     /// A report of each load.
     pub reports: Vec<Report>,
+}
+
+/// A run that failed. It may be there several times, and have passed later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// Its name in the campaign.
+    pub label: String,
+    /// The engine.
+    pub engine: String,
+    /// Which repetition it was, from 0.
+    pub round: u32,
+    /// Runs of the same settings belong together.
+    pub group: String,
+    /// The command line that does the same.
+    pub command: String,
+    /// What happened, and behind which load.
+    pub failed: String,
+    /// The exit code of the process, where it had one.
+    pub exit_code: Option<i32>,
 }
 
 /// A run that is wanted.
@@ -98,12 +150,43 @@ impl Order {
     pub fn command(&self) -> String {
         format!("{} run {}", self.program, self.arguments.join(" "))
     }
+
+    fn run(&self, reports: Vec<Report>) -> Run {
+        Run {
+            label: self.label.clone(),
+            engine: self.engine.clone(),
+            round: self.round,
+            group: self.group.clone(),
+            command: self.command(),
+            reports,
+        }
+    }
+
+    /// That `what` happened, behind the load of the report `last`.
+    fn failure(&self, what: &str, last: Option<&Report>, exit_code: Option<i32>) -> Failure {
+        let place = match last {
+            Some(report) => format!("after {}", report.name),
+            None => "before the first load ended".to_owned(),
+        };
+        Failure {
+            label: self.label.clone(),
+            engine: self.engine.clone(),
+            round: self.round,
+            group: self.group.clone(),
+            command: self.command(),
+            failed: format!("{what}, {place}"),
+            exit_code,
+        }
+    }
 }
 
-/// The first line, as it is written.
-#[derive(Debug, Serialize, Deserialize)]
-struct FirstLine {
-    campaign: Header,
+/// What has come of a run.
+#[derive(Debug)]
+pub enum Outcome<'a> {
+    /// It is whole.
+    Done(&'a Run),
+    /// It failed, as the campaign says from now on; others may go on.
+    Failed(Error),
 }
 
 /// A campaign under way.
@@ -111,73 +194,36 @@ struct FirstLine {
 pub struct Campaign {
     header: Header,
     runs: Vec<Run>,
-    file: Option<(PathBuf, File)>,
+    failures: Vec<Failure>,
+    lines: Option<Lines>,
 }
 
 impl Campaign {
-    /// Goes on with the campaign in `file`, or begins it there; without a file it is nowhere but here.
+    /// Goes on with the campaign in `file`, or begins it there with its first run; without a file it is
+    /// nowhere but here.
     ///
     /// # Errors
-    /// `InvalidArgument` for a file that is no campaign, or that of another command or another build of this
-    /// program; `Corruption` for a line that cannot be read; what the file system reports.
+    /// `InvalidArgument` for a file that is no campaign, or that of another command, another build of this
+    /// program or another machine; `Locked` where another process goes on with it; `Corruption` for a line
+    /// that cannot be read; what the file system reports.
     pub fn open(file: Option<&Path>, header: Header) -> Result<Self> {
         let mut campaign = Self {
             header,
             runs: Vec::new(),
-            file: None,
+            failures: Vec::new(),
+            lines: None,
         };
-        let Some(path) = file else {
-            return Ok(campaign);
-        };
-        let failed = |error| Error::io("open", path, error);
-        let options = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path);
-        let mut file = options.map_err(failed)?;
-        let read = Read::of(path, &file)?;
-        if let Some(header) = read.header {
-            if header.command != campaign.header.command {
-                return Err(Error::invalid_argument(format!(
-                    "{} has the campaign of another command: {}",
-                    path.display(),
-                    header.command
-                )));
+        if let Some(path) = file {
+            let (lines, contents) = Lines::open(path)?;
+            if let Some(header) = contents.header {
+                header.check(&campaign.header, path)?;
+                campaign.header = header;
             }
-            if header.program != campaign.header.program {
-                return Err(Error::invalid_argument(format!(
-                    "{} has a campaign that another build of this program began; what the two measure cannot be \
-                     compared",
-                    path.display(),
-                )));
-            }
-            campaign.header = header;
-        }
-        campaign.runs = read.runs;
-        // What was being written when the campaign was broken off goes.
-        file.set_len(read.whole).map_err(failed)?;
-        file.seek(SeekFrom::End(0)).map_err(failed)?;
-        campaign.file = Some((path.to_owned(), file));
-        if read.whole == 0 {
-            let campaign_line = FirstLine {
-                campaign: campaign.header.clone(),
-            };
-            campaign.write(&campaign_line)?;
+            campaign.runs = contents.runs;
+            campaign.failures = contents.failures;
+            campaign.lines = Some(lines);
         }
         Ok(campaign)
-    }
-
-    /// Reads the campaign in `path`, which may still be under way.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open); `InvalidArgument` for an empty file.
-    pub fn read(path: &Path) -> Result<(Header, Vec<Run>)> {
-        let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
-        let read = Read::of(path, &file)?;
-        let header = read.header.ok_or_else(|| no_campaign(path))?;
-        Ok((header, read.runs))
     }
 
     /// What it is.
@@ -185,9 +231,14 @@ impl Campaign {
         &self.header
     }
 
-    /// What has been run.
+    /// The runs that are whole.
     pub fn runs(&self) -> &[Run] {
         &self.runs
+    }
+
+    /// The runs that failed, each time that they did, also those that passed later.
+    pub fn failures(&self) -> &[Failure] {
+        &self.failures
     }
 
     /// Whether the run of this label has been done.
@@ -199,13 +250,33 @@ impl Campaign {
     /// unless it has been done; `each` gets every report as soon as it is there.
     ///
     /// # Errors
-    /// What stops the child; `Corruption` where it has read what was not written; `InvalidArgument` where a run of this label had other settings.
+    /// As [`attempt`](Self::attempt); what has failed in the run.
     pub fn run(
         &mut self,
         order: &Order,
         parent: Option<&Path>,
         each: impl FnMut(&Report),
     ) -> Result<&Run> {
+        match self.attempt(order, parent, each)? {
+            Outcome::Done(run) => Ok(run),
+            Outcome::Failed(error) => Err(error),
+        }
+    }
+
+    /// As [`run`](Self::run), but that the run fails is no error: a campaign can go on with others.
+    ///
+    /// # Errors
+    /// What no other run would pass, either. `InvalidArgument` where the campaign's runs were in another
+    /// folder or that of this label had other settings; what the file system reports.
+    pub fn attempt(
+        &mut self,
+        order: &Order,
+        parent: Option<&Path>,
+        each: impl FnMut(&Report),
+    ) -> Result<Outcome<'_>> {
+        let temporary = std::env::temp_dir();
+        let parent = parent.unwrap_or(&temporary);
+        self.stay_in(parent)?;
         if let Some(place) = self.runs.iter().position(|run| run.label == order.label) {
             let run = &self.runs[place];
             if run.command != order.command() {
@@ -214,181 +285,53 @@ impl Campaign {
                     run.label, run.command
                 )));
             }
-            return Ok(run);
+            return Ok(Outcome::Done(run));
         }
-        let run = Run {
-            label: order.label.clone(),
-            engine: order.engine.clone(),
-            round: order.round,
-            group: order.group.clone(),
-            command: order.command(),
-            reports: child(order, parent, each)?,
-        };
-        self.write(&run)?;
-        self.runs.push(run);
-        Ok(&self.runs[self.runs.len() - 1])
+        match child::run(order, parent, each)? {
+            Ok(reports) => {
+                let run = order.run(reports);
+                self.write(&run)?;
+                self.runs.push(run);
+                Ok(Outcome::Done(&self.runs[self.runs.len() - 1]))
+            }
+            Err((failure, error)) => {
+                self.write(&failure)?;
+                self.failures.push(failure);
+                Ok(Outcome::Failed(error))
+            }
+        }
+    }
+
+    /// That the runs are below `parent` is what the campaign begins with, and keeps to. // 1
+    fn stay_in(&mut self, parent: &Path) -> Result<()> {
+        let whole = std::fs::canonicalize(parent);
+        let whole = whole.map_err(|error| Error::io("find the folder", parent, error))?;
+        let folder = whole.display().to_string();
+        if self.header.folder.is_empty() && self.runs.is_empty() && self.failures.is_empty() {
+            let header = Header {
+                folder,
+                ..self.header.clone()
+            };
+            if let Some(lines) = &mut self.lines {
+                lines.begin(&header)?;
+            }
+            self.header = header;
+            return Ok(());
+        }
+        if self.header.folder != folder {
+            return Err(Error::invalid_argument(format!(
+                "the campaign's runs were in {}, and cannot go on in {folder}",
+                self.header.folder
+            )));
+        }
+        Ok(())
     }
 
     /// Adds a line to the file.
     fn write(&mut self, line: &impl Serialize) -> Result<()> {
-        let Some((path, file)) = &mut self.file else {
-            return Ok(());
-        };
-        let failed = |error| Error::io("write to", path, error);
-        let mut text = serde_json::to_string(line).map_err(|error| failed(error.into()))?;
-        text.push('\n');
-        file.write_all(text.as_bytes())
-            .and_then(|()| file.sync_data())
-            .map_err(failed)
-    }
-}
-
-/// What a file has.
-#[derive(Default)]
-struct Read {
-    header: Option<Header>,
-    runs: Vec<Run>,
-    /// Bytes of the lines that are whole.
-    whole: u64,
-}
-
-impl Read {
-    fn of(path: &Path, file: &File) -> Result<Self> {
-        let mut read = Self::default();
-        let mut reader = BufReader::new(file);
-        let mut line = String::new();
-        loop {
-            line.clear();
-            let length = match reader.read_line(&mut line) {
-                Ok(length) => length,
-                Err(error) if error.kind() == IoErrorKind::InvalidData => {
-                    return Err(no_campaign(path));
-                }
-                Err(error) => return Err(Error::io("read", path, error)),
-            };
-            if !line.ends_with('\n') {
-                // Only what begins as a campaign does may be cut.
-                if read.whole == 0 && length > 0 && !line.starts_with("{\"campaign\"") {
-                    return Err(no_campaign(path));
-                }
-                return Ok(read);
-            }
-            if read.header.is_none() {
-                let first = serde_json::from_str::<FirstLine>(&line);
-                read.header = Some(first.map_err(|_| no_campaign(path))?.campaign);
-            } else {
-                let run = serde_json::from_str(&line).map_err(|error| {
-                    let message = format!("a run of the campaign cannot be read: {error}");
-                    Error::corruption(&path.display().to_string(), read.whole, message)
-                })?;
-                read.runs.push(run);
-            }
-            read.whole += length as u64;
-        }
-    }
-}
-
-fn no_campaign(path: &Path) -> Error {
-    Error::invalid_argument(format!("{} is not the file of a campaign", path.display()))
-}
-
-/// Runs the loads of `order` in a process of its own, this program with `run`, and a new folder, which
-/// goes when the process is over.
-fn child(
-    order: &Order,
-    parent: Option<&Path>,
-    mut each: impl FnMut(&Report),
-) -> Result<Vec<Report>> {
-    let failed = |error| Error::io("run", Path::new(&order.label), error);
-    let mut maker = tempfile::Builder::new();
-    let folder = maker.prefix("windrow-campaign-");
-    let folder = match parent {
-        Some(parent) => folder.tempdir_in(parent),
-        None => folder.tempdir(),
-    };
-    let folder = folder.map_err(failed)?;
-    let mut arguments: Vec<OsString> = vec!["run".into(), "--json".into(), "--db".into()];
-    arguments.push(folder.path().into());
-    arguments.extend(order.arguments.iter().map(OsString::from));
-    reports_of(
-        Command::new(program()?).args(arguments),
-        &order.label,
-        &mut each,
-    )
-}
-
-/// A process that is over when this is dropped.
-struct Ended(Child);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // Where it has ended by itself, neither does anything.
-        drop(self.0.kill());
-        drop(self.0.wait());
-    }
-}
-
-/// Runs `command`, which writes a report a line. It is over when this returns, whatever the outcome.
-fn reports_of(
-    command: &mut Command,
-    label: &str,
-    each: &mut dyn FnMut(&Report),
-) -> Result<Vec<Report>> {
-    let failed = |error| Error::io("run", Path::new(label), error);
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = Ended(command.spawn().map_err(failed)?);
-    let mut reports = Vec::new();
-    if let Some(stdout) = child.0.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            let line = line.map_err(failed)?;
-            let report = serde_json::from_str(&line).map_err(|error| failed(error.into()))?;
-            each(&report);
-            reports.push(report);
-        }
-    }
-    let status = child.0.wait().map_err(failed)?;
-    if status.code() == Some(i32::from(exit_code(ErrorKind::Corruption))) {
-        // It has said what it is itself.
-        return Err(Error::corruption(
-            label,
-            0,
-            "what was read is not what was written",
-        ));
-    }
-    if !status.success() {
-        return Err(failed(std::io::Error::other(status.to_string())));
-    }
-    Ok(reports)
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn a_child_whose_line_cannot_be_read_is_over() {
-        let folder = tempfile::tempdir().unwrap();
-        let note = folder.path().join("process");
-        let mut command = Command::new("sh");
-        command
-            .args(["-c", "echo $$ > \"$0\"; echo nonsense; exec sleep 600"])
-            .arg(&note);
-        reports_of(&mut command, "a run", &mut |_| {}).unwrap_err();
-        let process = fs::read_to_string(&note).unwrap();
-        let entry = Path::new("/proc").join(process.trim());
-        assert!(!entry.exists(), "{}", entry.display());
-    }
-
-    #[test]
-    fn a_child_that_fails_is_an_error_that_names_the_run() {
-        for (code, kind) in [("2", ErrorKind::Io), ("3", ErrorKind::Corruption)] {
-            let mut command = Command::new("sh");
-            command.args(["-c", &format!("exit {code}")]);
-            let error = reports_of(&mut command, "a run", &mut |_| {}).unwrap_err();
-            assert!(error.to_string().contains("a run"), "{error}");
-            assert_eq!(error.kind(), kind);
+        match &mut self.lines {
+            Some(lines) => lines.add(line),
+            None => Ok(()),
         }
     }
 }

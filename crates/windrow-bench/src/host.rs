@@ -1,5 +1,6 @@
 //! What a reader of figures wants to know of the machine that they are from.
 
+use std::fmt::{self, Display};
 use std::fs;
 use std::thread;
 
@@ -34,6 +35,21 @@ impl Host {
                 None => std::env::consts::OS.to_owned(),
             },
         }
+    }
+}
+
+impl Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            processor,
+            cores,
+            memory_bytes,
+            system,
+        } = self;
+        write!(
+            f,
+            "{processor} with {cores} cores, {memory_bytes} bytes of memory and {system}"
+        )
     }
 }
 

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use windrow::Result;
+use windrow_bench::campaign::end_with_parent;
 use windrow_bench::experiment::Verdict;
 use windrow_bench::html::{ReportArgs, report};
 use windrow_bench::paper::{PaperArgs, PaperProgress, paper};
@@ -71,6 +72,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &BenchArgs, json: bool) -> Result<ExitCode> {
+    end_with_parent()?;
     let mut heading = Some(header());
     let open = |folder: &_| WindrowEngine::open(folder, args);
     run_loads::<WindrowEngine>(args, open, &*args.progress(), |report| {

@@ -1,29 +1,27 @@
-//! The program `windrow-bench`: campaigns go on where they stopped, and say what is wrong with their files.
+//! The program `windrow-bench`: campaigns go on where they stopped, tell what failed, and say what is
+//! wrong with their files.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(clippy::disallowed_methods, reason = "the test looks at files")]
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::Duration;
 
 fn bench(arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_windrow-bench");
     Command::new(program).args(arguments).output().unwrap()
 }
 
-/// Repeats LS-E4, two short runs, with the campaign in `file`.
+/// LS-E4, two short runs, with the campaign in the file that follows.
+const REPEAT: [&str; 6] = ["paper", "LS-E4", "--scale", "0.004", "--json", "--campaign"];
+
+/// Repeats LS-E4 with the campaign in `file`.
 fn repeat(file: &Path) -> Output {
-    let file = file.to_str().unwrap();
-    bench(&[
-        "paper",
-        "LS-E4",
-        "--scale",
-        "0.004",
-        "--json",
-        "--campaign",
-        file,
-    ])
+    bench(&[&REPEAT[..], &[file.to_str().unwrap()]].concat())
 }
 
 fn judged(output: &Output) -> serde_json::Value {
@@ -66,8 +64,13 @@ fn a_file_that_is_no_campaign_stays_as_it_is() {
     judged(&repeat(&file));
     let whole = fs::read_to_string(&file).unwrap();
     let header = &whole[..=whole.find('\n').unwrap()];
-    let program = serde_json::from_str::<serde_json::Value>(header).unwrap();
-    let program = program["campaign"]["program"].as_str().unwrap();
+    let fields = serde_json::from_str::<serde_json::Value>(header).unwrap();
+    let fields = &fields["campaign"];
+    let program = fields["program"].as_str().unwrap();
+    let place = fields["folder"].as_str().unwrap();
+    assert_eq!(fields["version"], env!("CARGO_PKG_VERSION"));
+    let cores = |cores: u64| format!("\"cores\":{cores},");
+    let own_cores = fields["machine"]["cores"].as_u64().unwrap();
     for (text, code, message) in [
         ("notes\n".to_owned(), 1, "not the file of a campaign"),
         ("notes".to_owned(), 1, "not the file of a campaign"),
@@ -77,6 +80,12 @@ fn a_file_that_is_no_campaign_stays_as_it_is() {
             "of another command: windrow-bench paper LS-E1",
         ),
         (header.replace(program, "0"), 1, "another build"),
+        (
+            header.replace(&cores(own_cores), &cores(own_cores + 1)),
+            1,
+            "of another machine",
+        ),
+        (header.replace(place, "/elsewhere"), 1, "were in /elsewhere"),
         (format!("{header}{{}}\n"), 3, "cannot be read"),
     ] {
         fs::write(&file, &text).unwrap();
@@ -86,6 +95,144 @@ fn a_file_that_is_no_campaign_stays_as_it_is() {
         assert!(said.contains(message), "{said}");
         assert_eq!(fs::read_to_string(&file).unwrap(), text);
     }
+}
+
+#[test]
+fn a_campaign_goes_on_in_its_folder_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("campaign");
+    judged(&repeat(&file));
+    let output = bench(
+        &[
+            &REPEAT[..],
+            &[
+                file.to_str().unwrap(),
+                "--folder",
+                folder.path().to_str().unwrap(),
+            ],
+        ]
+        .concat(),
+    );
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("cannot go on in"), "{said}");
+}
+
+/// [`repeat`] where no file can grow beyond so many units of 512 bytes, which is met as an error.
+#[cfg(unix)]
+fn repeat_within(units: u32, file: &Path) -> Output {
+    let script = format!("trap '' XFSZ; ulimit -f {units}; exec \"$0\" \"$@\"");
+    Command::new("sh")
+        .args(["-c", &script, env!("CARGO_BIN_EXE_windrow-bench")])
+        .args(REPEAT)
+        .arg(file)
+        .output()
+        .unwrap()
+}
+
+#[cfg(unix)]
+#[test]
+fn what_failed_is_told_and_tried_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("campaign");
+    let lines = || -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(&file).unwrap();
+        let lines = text.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    };
+    // Enough for the campaign's file, and not for a log.
+    for tries in 1..=2 {
+        let output = repeat_within(32, &file);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let lines = lines();
+        assert_eq!(lines.len(), 1 + tries);
+        let failure = &lines[tries];
+        assert_eq!(failure["exit_code"], 2);
+        let failed = failure["failed"].as_str().unwrap();
+        assert!(failed.contains("before the first load ended"), "{failed}");
+    }
+    judged(&repeat(&file));
+    let lines = lines();
+    let failed: Vec<bool> = lines
+        .iter()
+        .map(|line| line.get("failed").is_some())
+        .collect();
+    assert_eq!(failed, [false, true, true, false, false]);
+    assert_eq!(lines[3]["label"], lines[1]["label"]);
+    // A file with failures is read again.
+    judged(&repeat(&file));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_line_that_does_not_fit_is_not_there_in_part() {
+    const UNITS: u32 = 128 << 10;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("campaign");
+    judged(&repeat(&file));
+    let whole = fs::read_to_string(&file).unwrap();
+    let header = whole.lines().next().unwrap();
+    // So long that part of the next line fits, and that all other files do.
+    let padding = " ".repeat(UNITS as usize * 512 - 101 - header.len());
+    let long = format!("{header}{padding}\n");
+    fs::write(&file, &long).unwrap();
+    let output = repeat_within(UNITS, &file);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("could not write to"), "{said}");
+    assert!(fs::read_to_string(&file).unwrap() == long);
+    judged(&repeat(&file));
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 3);
+}
+
+#[test]
+fn a_run_ends_with_its_campaign() {
+    // Nothing but the end of its input ends this.
+    let mut run = Command::new(env!("CARGO_BIN_EXE_windrow-bench"));
+    let words = ["run", "xxh3", "--ops", "1000000000000000"];
+    run.args(words).env("WINDROW_CAMPAIGN", "1");
+    let mut run = run.stdin(Stdio::piped()).spawn().unwrap();
+    drop(run.stdin.take());
+    assert_eq!(run.wait().unwrap().code(), Some(2));
+}
+
+#[test]
+fn a_campaign_that_is_killed_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let databases = folder.path().join("databases");
+    fs::create_dir(&databases).unwrap();
+    let entries = || -> Vec<PathBuf> {
+        let entries = fs::read_dir(&databases).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let databases = databases.to_str().unwrap();
+    // Its run takes hours.
+    let mut campaign = Command::new(env!("CARGO_BIN_EXE_windrow-bench"))
+        .args(["paper", "LS-E4", "--scale", "900", "--folder", databases])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !entries()
+        .iter()
+        .any(|folder| folder.join("windrow").is_dir())
+    {
+        assert!(campaign.try_wait().unwrap().is_none());
+        thread::sleep(Duration::from_millis(10));
+    }
+    campaign.kill().unwrap();
+    campaign.wait().unwrap();
+    // The run has the same standard error, which ends with the last of them.
+    let mut said = String::new();
+    let mut stderr = campaign.stderr.take().unwrap();
+    stderr.read_to_string(&mut said).unwrap();
+    assert!(said.contains("has ended"), "{said}");
+    assert_eq!(entries().len(), 1);
+    let file = folder.path().join("campaign");
+    let words = [file.to_str().unwrap(), "--folder", databases];
+    judged(&bench(&[&REPEAT[..], &words].concat()));
+    assert!(entries().is_empty());
 }
 
 #[test]

@@ -37,6 +37,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windrow::Result;
+use windrow_bench::campaign::end_with_parent;
 use windrow_bench::{
     BenchArgs, BlockSourceArg, Engine, Report, WindrowEngine, exit_code, header, lines,
     parse_bytes, print, print_object, run_loads,
@@ -166,6 +167,7 @@ fn main() -> ExitCode {
 }
 
 fn run(args: &RunArgs) -> Result<()> {
+    end_with_parent()?;
     let mut is_first = true;
     measure(args.engine, args.min_blob_bytes, &args.bench, |report| {
         if args.json {

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::campaign::{Campaign, Header, Order, Run};
-use windrow_bench::{Report, print};
+use windrow_bench::campaign::{Campaign, Header, Order, Outcome, Run};
+use windrow_bench::{Report, print, print_object};
 
 use self::comparison::Comparison;
 use self::suite::{Group, Suite};
@@ -188,6 +188,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
         let runs = campaign.runs().iter();
         let runs: Vec<&Run> = runs.filter(|run| run.group == group.name).collect();
         agreed = agreed.and(show(group, &engines, &runs, args.json));
+        show_failures(group, &campaign, args.json)?;
     }
     agreed?;
     match failures.as_slice() {
@@ -244,8 +245,9 @@ fn run_group(
                     group.rounds
                 ));
             }
-            let done = campaign.run(&order, args.folder.as_deref(), progress);
-            if let Err(error) = done {
+            // What is wrong with the campaign itself is wrong for every run, and ends it.
+            let outcome = campaign.attempt(&order, args.folder.as_deref(), progress)?;
+            if let Outcome::Failed(error) = outcome {
                 // What is wrong with the request is wrong with all of it.
                 if !args.keep_going || error.kind() == ErrorKind::InvalidArgument {
                     return Err(error);
@@ -283,6 +285,27 @@ fn show(group: &Group, engines: &[EngineName], runs: &[&Run], json: bool) -> Res
         }
     }
     comparison::check_checksums(runs)
+}
+
+/// Prints what has failed in `group`, also where a later try has passed.
+fn show_failures(group: &Group, campaign: &Campaign, json: bool) -> Result<()> {
+    let failures = campaign.failures().iter();
+    for failure in failures.filter(|failure| failure.group == group.name) {
+        if json {
+            print_object(failure)?;
+            continue;
+        }
+        let then = if campaign.has(&failure.label) {
+            "; a later try passed"
+        } else {
+            ""
+        };
+        let (engine, round, failed) = (&failure.engine, failure.round + 1, &failure.failed);
+        print(&format!(
+            "failed: {engine} in round {round}: {failed}{then}"
+        ))?;
+    }
+    Ok(())
 }
 
 /// Tells a person who waits what was just measured.
