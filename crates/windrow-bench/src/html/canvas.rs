@@ -2,7 +2,7 @@
 //!
 //! Shapes have classes, and `plot.css` says what these look like, in light, in the dark and on
 //! paper. A series has a number; its color, mark, dashes and hatch follow from that
-//! ([`STYLES`] of them, then they begin anew). x grows to the right, y downwards.
+//! ([`STYLES`] of them, then they begin anew). Whoever sees no colors tells series by mark and hatch. x grows to the right, y downwards.
 
 use std::fmt::{self, Display, Write as _};
 
@@ -11,7 +11,10 @@ use super::markup::{Attributes, Markup};
 use super::picture::Picture;
 
 /// Series that look different.
-pub(super) const STYLES: usize = 8;
+pub(super) const STYLES: usize = 12;
+
+/// Dashes that lines have.
+const DASHES: usize = 6;
 
 /// The width of every picture.
 pub(super) const WIDTH: f64 = 640.0;
@@ -32,7 +35,33 @@ pub(super) const HATCHES: [Option<&str>; STYLES] = [
     Some("M0 0L8 8M8 0L0 8"),
     Some("M0 6L4 2L8 6"),
     Some("M0 4H8M4 0V8"),
+    Some("M0 2H8M0 6H8"),
+    Some("M2 1H6V5H2Z"),
+    Some("M0 8L4 0L8 8"),
+    Some("M1 0V8M3.4 0V8"),
 ];
+
+/// Marks, by number: paths from their middle.
+const MARKS: [&str; STYLES] = [
+    "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
+    "m-3.6-3.6h7.2v7.2h-7.2z",
+    "m0-4.8l4.7 8.2h-9.4z",
+    "m0-5.2l5.2 5.2l-5.2 5.2l-5.2-5.2z",
+    "m0 4.8l4.7-8.2h-9.4z",
+    "m-1.5-4.8h3v3.3h3.3v3h-3.3v3.3h-3v-3.3h-3.3v-3h3.3z",
+    "m0-5l4.7 3.4l-1.8 5.6h-5.8l-1.8-5.6z",
+    "m-4.5-4.5l4.5 2.2l4.5-2.2l-2.2 4.5l2.2 4.5l-4.5-2.2l-4.5 2.2l2.2-4.5z",
+    "m4.8 0l-8.2 4.7v-9.4z",
+    "m-4.8 0l8.2 4.7v-9.4z",
+    "m-5.2-2.2h10.4v4.4h-10.4z",
+    "m-4.6-4.4h9.2l-4.6 4.4l4.6 4.4h-9.2l4.6-4.4z",
+];
+
+/// The classes of a series' line: its color, and its dashes.
+pub(super) fn line_class(kind: &str, series: usize) -> String {
+    let style = series % STYLES;
+    format!("{kind} s{style} dash{}", style % DASHES)
+}
 
 /// A coordinate, to a tenth.
 pub(super) struct Px(pub(super) f64);
@@ -186,18 +215,10 @@ impl Canvas {
 
     /// The mark of a series.
     pub(super) fn mark(&mut self, series: usize, (x, y): (f64, f64)) {
-        let shape = match series % STYLES {
-            0 => "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
-            1 => "m-3.6-3.6h7.2v7.2h-7.2z",
-            2 => "m0-4.8l4.7 8.2h-9.4z",
-            3 => "m0-5.2l5.2 5.2l-5.2 5.2l-5.2-5.2z",
-            4 => "m0 4.8l4.7-8.2h-9.4z",
-            5 => "m-1.5-4.8h3v3.3h3.3v3h-3.3v3.3h-3v-3.3h-3.3v-3h3.3z",
-            6 => "m0-5l4.7 3.4l-1.8 5.6h-5.8l-1.8-5.6z",
-            _ => "m-4.5-4.5l4.5 2.2l4.5-2.2l-2.2 4.5l2.2 4.5l-4.5-2.2l-4.5 2.2l2.2-4.5z",
-        };
+        let style = series % STYLES;
+        let shape = MARKS[style];
         let path = format!("M{} {}{shape}", Px(x), Px(y));
-        self.path(&format!("mark s{}", series % STYLES), &path);
+        self.path(&format!("mark s{style}"), &path);
     }
 
     /// What several series are drawn with, and their names, beside each other, over as many lines as

@@ -1,10 +1,12 @@
 //! The plots of experiments of papers: lines or bars, over axes that the experiment names.
 
 use super::axis::Axis;
-use super::canvas::{Anchor, Area, Canvas, Drawn, LINE, WIDTH, names_width, text_width};
+use super::canvas::{
+    Anchor, Area, Canvas, Drawn, LINE, WIDTH, line_class, names_width, text_width,
+};
 use super::experiments::commands;
 use super::figure::{Figure, Table};
-use super::latency::{label_ends, line_class};
+use super::latency::label_ends;
 use super::number;
 use super::picture::Picture;
 use crate::experiment::{Experiment, Plot, PlotKind};

@@ -1,7 +1,7 @@
 //! The figure of latencies: how long the fastest share of the operations took at most.
 
 use super::axis::Axis;
-use super::canvas::{Anchor, Area, Canvas, LINE, STYLES, WIDTH, names_width};
+use super::canvas::{Anchor, Area, Canvas, LINE, STYLES, WIDTH, line_class, names_width};
 use super::digest::{EngineRounds, Load};
 use super::figure::{Figure, Table, commands};
 use super::number::{self, or_nothing};
@@ -69,11 +69,6 @@ pub(super) fn latency(load: &Load<'_>) -> Option<Figure> {
         commands: commands(&with_curves),
         tables: vec![percentile_table(load), curve_table(load, &curves)],
     })
-}
-
-/// The classes of a series' line: its color, and dashes of its own.
-pub(super) fn line_class(kind: &str, series: usize) -> String {
-    format!("{kind} s{} dash{}", series % STYLES, series % 4)
 }
 
 /// Names beside the ends of lines, moved apart where they would lie on each other.

@@ -597,3 +597,58 @@ fn colors_stand_out_from_what_they_are_on() {
         }
     }
 }
+
+// I3
+#[test]
+fn no_two_of_twelve_engines_look_alike() {
+    const ENGINES: usize = 12;
+    let style = include_str!("plot.css");
+    let rule = |class: &str| {
+        let rule = style.split_once(&format!(".{class} {{"));
+        rule.and_then(|(_, rest)| rest.split_once('}')).unwrap().0
+    };
+    let (mut marks, mut bars, mut lines) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for series in 0..ENGINES {
+        let area = canvas::Area {
+            left: 0.0,
+            top: 0.0,
+            width: 8.0,
+            height: 8.0,
+        };
+        // Without their colors, which not everybody sees.
+        let colorless = |draw: &dyn Fn(&mut canvas::Canvas)| {
+            let mut canvas = canvas::Canvas::default();
+            draw(&mut canvas);
+            let svg = canvas.finish("", "", 8.0).file();
+            let document = document(&svg);
+            let shapes = all(&document, "path").chain(all(&document, "rect"));
+            let drawn = shapes.filter(|node| {
+                let class = node.attribute("class").unwrap_or_default();
+                ["mark", "hatch"].iter().any(|kind| class.starts_with(kind)) && class != "hatching"
+            });
+            let drawn = drawn.map(|node| match node.attribute("d") {
+                Some(path) => path.to_owned(),
+                None => node.attribute("class").unwrap_or_default().to_owned(),
+            });
+            drawn.collect::<Vec<String>>()
+        };
+        marks.insert(colorless(&|canvas| canvas.mark(series, (0.0, 0.0))));
+        let hatch = colorless(&|canvas| canvas.bar(series, area));
+        bars.insert(hatch.first().map(|class| {
+            let style: usize = class.trim_start_matches("hatch").parse().unwrap();
+            assert!(rule(class).contains(&format!("url(#{class})")));
+            canvas::HATCHES[style].unwrap()
+        }));
+        let line = canvas::line_class("curve", series);
+        let classes: Vec<&str> = line.split(' ').skip(1).collect();
+        lines.insert(classes.iter().map(|class| rule(class)).collect::<Vec<_>>());
+    }
+    assert_eq!([marks.len(), bars.len(), lines.len()], [ENGINES; 3]);
+    for dark in [false, true] {
+        let colors = colors(dark).into_iter();
+        let of_series = |name: &str| name.starts_with('c') && name[1..].parse::<usize>().is_ok();
+        let colors = colors.filter(|(name, _)| of_series(name));
+        let different: BTreeSet<String> = colors.map(|(_, color)| format!("{color:?}")).collect();
+        assert_eq!(different.len(), ENGINES, "dark: {dark}");
+    }
+}
