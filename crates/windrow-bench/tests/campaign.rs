@@ -161,8 +161,18 @@ fn what_failed_is_told_and_tried_again() {
         .collect();
     assert_eq!(failed, [false, true, true, false, false]);
     assert_eq!(lines[3]["label"], lines[1]["label"]);
-    // A file with failures is read again.
+    // A file with failures is read again, and is a page.
     judged(&repeat(&file));
+    let page = folder.path().join("page.html");
+    let words = [
+        "report",
+        file.to_str().unwrap(),
+        "--output",
+        page.to_str().unwrap(),
+    ];
+    assert_eq!(bench(&words).status.code(), Some(0));
+    let page = fs::read_to_string(&page).unwrap();
+    assert!(page.contains("before the first load ended; a later try passed"));
 }
 
 #[cfg(unix)]

@@ -230,8 +230,8 @@ pub(super) fn amplification(load: &Load<'_>) -> Option<Figure> {
     let meanings: Vec<&str> = panels.iter().map(|(panel, _)| panel.meaning).collect();
     let caption = format!(
         "From left to right: {}. Background work is included; shorter is better. The kernel counts bytes \
-         written and read for all engines alike; reads through mappings, as LMDB's and those of \
-         Windrow's mapped tables, are not among them. What an engine counts itself stands in the table. \
+         written and read for all engines alike; reads through mappings, as LMDB's and those of mapped \
+         tables of LevelDB and Windrow, are not among them. What an engine counts itself stands in the table. \
          Thin lines show the rounds' range.",
         meanings.join("; ")
     );

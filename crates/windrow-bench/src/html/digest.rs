@@ -1,5 +1,6 @@
 //! The runs of a campaign set beside each other: groups of settings, in these loads, in these
-//! engines, in these rounds. All in the order in which the file has them first.
+//! engines, in these rounds. Engines are in the order that the campaign's command names them in; all
+//! else is in the order in which the file has it first.
 
 use super::record::{CampaignRecord, LoadReport, Run};
 use crate::figures::{Spread, per_given};
@@ -11,6 +12,16 @@ pub(super) struct Group<'a> {
     pub(super) name: &'a str,
     /// What was done with them.
     pub(super) loads: Vec<Load<'a>>,
+    /// The runs that failed, each time that they did.
+    pub(super) failures: Vec<Failed<'a>>,
+}
+
+/// A run that failed.
+#[derive(Debug)]
+pub(super) struct Failed<'a> {
+    pub(super) run: &'a Run,
+    /// Whether a later try passed.
+    pub(super) is_mended: bool,
 }
 
 /// One load, on each engine.
@@ -52,8 +63,17 @@ pub(super) fn digest(campaign: &CampaignRecord) -> Vec<Group<'_>> {
             || Group {
                 name: group,
                 loads: Vec::new(),
+                failures: Vec::new(),
             },
         );
+        if run.failed.is_some() {
+            let is_mended = run.label.is_some()
+                && campaign
+                    .runs
+                    .iter()
+                    .any(|other| other.failed.is_none() && other.label == run.label);
+            group.failures.push(Failed { run, is_mended });
+        }
         let engine = run.engine_name();
         let series = engines.iter().position(|&found| found == engine);
         let series = series.unwrap_or_default();
@@ -85,12 +105,21 @@ pub(super) fn digest(campaign: &CampaignRecord) -> Vec<Group<'_>> {
     groups
 }
 
-/// The engines of a campaign; ratios are those of the first to each other one.
+/// The engines of a campaign; ratios are those of the first to each other one, whatever has failed.
+///
+/// They are in the order in which the command names them, as in what the command itself prints. Others
+/// follow as the first round had them, also those whose run failed there: later rounds may begin with
+/// another engine.
 pub(super) fn engines(campaign: &CampaignRecord) -> Vec<&str> {
+    let mut words = campaign.command.split_whitespace();
+    let named = words.find(|&word| word == "--engines").and(words.next());
+    let named = named.into_iter().flat_map(|names| names.split(','));
+    let is_first = |run: &&Run| run.round.unwrap_or_default() == 0;
+    let first = campaign.runs.iter().filter(is_first);
+    let runs = first.chain(&campaign.runs).map(Run::engine_name);
     let mut engines = Vec::new();
-    for run in &campaign.runs {
-        let engine = run.engine_name();
-        if !engines.contains(&engine) {
+    for engine in named.chain(runs) {
+        if !engine.is_empty() && !engines.contains(&engine) {
             engines.push(engine);
         }
     }

@@ -13,7 +13,7 @@ use super::markup::{Attributes, Markup};
 use super::number;
 use super::overview::overview;
 use super::picture::{STYLE, hatches};
-use super::record::CampaignRecord;
+use super::record::{CampaignRecord, Run};
 use super::series::series;
 use super::summary::{TERMS, write_summary};
 
@@ -250,9 +250,11 @@ impl ShownGroup<'_> {
             section.leaf("h2", &[], &self.title);
             if self.loads.is_empty() {
                 section.leaf("p", &[], "These runs have no reports.");
+                write_failures(section, self.group);
                 return;
             }
             write_summary(section, self.group, first);
+            write_failures(section, self.group);
             write_settings(section, self.group, engines);
             if let Some(overview) = &self.overview {
                 overview.write(section, &format!("{}-{}", self.id, overview.kind));
@@ -309,15 +311,20 @@ fn write_header(header: &mut Markup, campaign: &CampaignRecord) {
     header.leaf("h1", &[], "Benchmark campaign");
     let machine = &campaign.machine;
     let engines = engines(campaign).join(", ");
-    let runs = campaign.runs.len();
+    let failed = |run: &&Run| run.failed.is_some();
+    let failures = campaign.runs.iter().filter(failed).count();
+    let runs = campaign.runs.len() - failures;
     let facts = [
         ("Began", Some(campaign.began.clone())),
+        ("Version", Some(campaign.version.clone())),
         ("Processor", machine.processor.clone()),
         ("Cores", machine.cores.map(|cores| cores.to_string())),
         ("Memory", machine.memory_bytes.map(number::bytes)),
         ("System", machine.system.clone()),
+        ("Folder", Some(campaign.folder.clone())),
         ("Engines", Some(engines)),
         ("Runs", (runs > 0).then(|| runs.to_string())),
+        ("Failed", (failures > 0).then(|| failures.to_string())),
     ];
     header.element("dl", &[("class", &"facts")], |list| {
         for (term, fact) in facts {
@@ -333,6 +340,32 @@ fn write_header(header: &mut Markup, campaign: &CampaignRecord) {
     if !campaign.command.is_empty() {
         write_command(header, "Command of the campaign", &campaign.command);
     }
+}
+
+/// What failed in the group, also where a later try passed.
+fn write_failures(section: &mut Markup, group: &Group<'_>) {
+    if group.failures.is_empty() {
+        return;
+    }
+    section.element("ul", &[("class", &"note")], |list| {
+        for failed in &group.failures {
+            let run = failed.run;
+            let round = run.round.unwrap_or_default();
+            let what = run.failed.as_deref().unwrap_or_default();
+            let then = if failed.is_mended {
+                "; a later try passed"
+            } else {
+                ""
+            };
+            let engine = run.engine_name();
+            list.leaf(
+                "li",
+                &[],
+                format_args!("Failed: {engine}, round {round}: {what}{then}"),
+            );
+        }
+    });
+    section.end_line();
 }
 
 /// What each engine was opened with, as its first report in the group tells.

@@ -20,11 +20,15 @@ pub struct CampaignRecord {
     pub command: String,
     /// When it began, as the file says.
     pub began: String,
+    /// The version of the program.
+    pub version: String,
     /// Where it ran.
     pub machine: Machine,
+    /// The folder that its databases were in.
+    pub folder: String,
     /// Experiments of papers that were repeated.
     pub experiments: Vec<Experiment>,
-    /// Every child, in the order of the file.
+    /// Every child, in the order of the file, those that failed among them.
     pub runs: Vec<Run>,
 }
 
@@ -56,6 +60,8 @@ pub struct Run {
     pub group: Option<String>,
     /// The command that ran it.
     pub command: Option<String>,
+    /// What happened, if it failed; it has no reports then.
+    pub failed: Option<String>,
     /// What each load found out.
     pub(super) reports: Vec<LoadReport>,
 }
@@ -156,6 +162,8 @@ struct FirstLine {
 struct HeaderRecord {
     command: Option<String>,
     began: Option<String>,
+    version: Option<String>,
+    folder: Option<String>,
     machine: Option<Machine>,
     experiments: Vec<Experiment>,
 }
@@ -167,6 +175,8 @@ impl CampaignRecord {
         Self {
             command: header.command.clone(),
             began: header.began.clone(),
+            version: header.version.clone(),
+            folder: header.folder.clone(),
             machine: Machine {
                 processor: Some(machine.processor.clone()),
                 cores: Some(machine.cores as u64),
@@ -214,6 +224,8 @@ impl CampaignRecord {
         Ok(Self {
             command: campaign.command.unwrap_or_default(),
             began: campaign.began.unwrap_or_default(),
+            version: campaign.version.unwrap_or_default(),
+            folder: campaign.folder.unwrap_or_default(),
             machine: campaign.machine.unwrap_or_default(),
             experiments: [campaign.experiments, experiments].concat(),
             runs: Vec::new(),

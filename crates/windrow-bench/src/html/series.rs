@@ -1,7 +1,8 @@
 //! The figure of the course of a load: operations per second over time, a strip for each engine.
 //!
 //! Strips share both axes, so that they can be compared. Intervals with stalls are shaded, and the
-//! time in which the engine settles stands apart.
+//! time in which the engine settles stands apart. Both end where the report says that
+//! they did: what passes until a settling is known to be over is in the series, but in no rate.
 
 use super::axis::Axis;
 use super::canvas::{Anchor, Area, Canvas, LINE, Px, STYLES, WIDTH, text_width};
@@ -152,10 +153,8 @@ fn write_strip(
     if let Some((begin, end)) = settled {
         let x = area.x(time, begin);
         canvas.line("room", (x, area.top - 4.0), (x, area.bottom()));
-        let text = format!(
-            "settled for {}",
-            number::short(&number::seconds(end - begin))
-        );
+        let seconds = number::short(&number::seconds(end - begin));
+        let text = format!("settled for {seconds}");
         let is_late = x + text_width(&text) > WIDTH;
         let anchor = if is_late { Anchor::End } else { Anchor::Start };
         canvas.text((x, area.top - 8.0), anchor, "tick", &text);
@@ -185,13 +184,21 @@ fn bands(extents: impl Iterator<Item = (f64, f64)>, area: Area) -> String {
 
 /// The intervals of the round in the middle.
 fn intervals(engine: &EngineRounds<'_>) -> Vec<Interval> {
-    let points = engine.middle().report.series.as_deref().unwrap_or_default();
+    let report = engine.middle().report;
+    let points = report.series.as_deref().unwrap_or_default();
     let mut begin = 0.0;
     let mut intervals = Vec::new();
     for point in points {
         let (Some(end), Some(rate)) = (point.seconds, point.ops_per_second) else {
             continue;
         };
+        let settles = point.settling.unwrap_or_default();
+        let last = if settles {
+            report.settled_seconds
+        } else {
+            report.seconds
+        };
+        let end = end.min(last.unwrap_or(f64::INFINITY));
         if !(end.is_finite() && rate.is_finite() && end > begin) {
             continue;
         }
@@ -200,7 +207,7 @@ fn intervals(engine: &EngineRounds<'_>) -> Vec<Interval> {
             end,
             rate: rate.max(0.0),
             stalled: point.stall_seconds.unwrap_or_default(),
-            settles: point.settling.unwrap_or_default(),
+            settles,
         });
         begin = end;
     }

@@ -5,6 +5,7 @@ use super::markup::{Attributes, Markup};
 use super::number::{self, Format, or_nothing};
 use super::overview::ratio;
 use super::record::LoadReport;
+use crate::figures::Spread;
 
 /// A column of medians.
 struct Column {
@@ -88,8 +89,8 @@ pub(super) const TERMS: [(&str, &str); 11] = [
         "written, read",
         "bytes that the process wrote and read by system calls for each byte that the engine was \
          given, settling included, as the kernel counts them for all engines alike; only for loads \
-         that write. Reads through mappings are not among them: LMDB's, and Windrow's of tables \
-         unless its block source is buffered",
+         that write. Reads through mappings are not among them: LMDB's, LevelDB's of up to 1000 \
+         tables, and Windrow's of tables unless its block source is buffered",
     ),
     (
         "read/op",
@@ -98,8 +99,10 @@ pub(super) const TERMS: [(&str, &str); 11] = [
     ),
     (
         "own written, own read, own read/op",
-        "the same as the engine counts them itself, mapped or not, where it does; to be compared \
-         between runs of one engine alone",
+        "the same as the engine counts them itself, where it does; to be compared between runs of \
+         one engine with one block source alone. Of a mapped table Windrow counts a block when it \
+         verifies it, which is at its first read and not at each, and values apart from their keys \
+         that gets and scans read it does not count at all",
     ),
     (
         "space",
@@ -110,7 +113,12 @@ pub(super) const TERMS: [(&str, &str); 11] = [
         "CPU/op",
         "time of all processors for each operation, background work included",
     ),
-    ("memory", "the most memory that the process has had"),
+    (
+        "memory",
+        "the most memory of the process that was resident at a time. Pages of mapped files count in \
+         it, as Windrow, LevelDB and LMDB have them; the system's page cache, through which the \
+         others read, does not",
+    ),
 ];
 
 /// Writes the table of `group`; figures that nobody tells have no column.
@@ -132,12 +140,7 @@ pub(super) fn write_summary(page: &mut Markup, group: &Group<'_>, first: &str) {
     ];
     page.element("div", attributes, |wide| {
         wide.element("table", &[("class", &"summary")], |table| {
-            let caption = if has_ratio {
-                "Medians over the rounds. Bold: the most settled operations per second."
-            } else {
-                "Medians over the rounds."
-            };
-            table.leaf("caption", &[], caption);
+            table.leaf("caption", &[], "Medians over the rounds.");
             table.element("thead", &[], |head| {
                 head.element("tr", &[], |row| {
                     for heading in headings {
@@ -163,7 +166,34 @@ pub(super) fn write_summary(page: &mut Markup, group: &Group<'_>, first: &str) {
             }
         });
     });
+    if group.loads.iter().any(|load| load.engines.len() > 1) {
+        page.leaf("p", &[("class", &"note")], BOLD);
+    }
     page.end_line();
+}
+
+/// What is bold, under the table.
+const BOLD: &str = "Bold: the slowest round was faster than the fastest of every other engine. Where \
+                    these overlap, or an engine has one round only, no engine is.";
+
+/// The engine that was faster in each of its rounds than every other in any, settling included. One
+/// round tells no range, so that it neither makes nor leaves a fastest.
+fn fastest(load: &Load<'_>) -> Option<usize> {
+    let spread = |engine: &EngineRounds<'_>| engine.spread(LoadReport::settled_rate);
+    let spreads: Vec<Spread> = load.engines.iter().map(spread).collect::<Option<_>>()?;
+    if spreads.len() < 2 || spreads.iter().any(|spread| spread.rounds < 2) {
+        return None;
+    }
+    let is_fastest = |own: usize| {
+        let others = spreads
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != own);
+        others
+            .map(|(_, spread)| spread.most)
+            .all(|most| most < spreads[own].least)
+    };
+    (0..spreads.len()).find(|&own| is_fastest(own))
 }
 
 /// Writes the names and the throughput of one engine.
@@ -175,12 +205,6 @@ fn write_engine(
     (has_range, has_ratio): (bool, bool),
 ) {
     let rate = |engine: &EngineRounds<'_>| engine.spread(LoadReport::settled_rate);
-    let most = load
-        .engines
-        .iter()
-        .filter_map(rate)
-        .map(|spread| spread.median);
-    let most = most.reduce(f64::max);
     let engine = &load.engines[position];
     if position == 0 {
         let span = load.engines.len();
@@ -193,7 +217,7 @@ fn write_engine(
     row.leaf("th", &[("scope", &"row")], engine.name);
     let spread = rate(engine);
     let median = spread.map(|spread| spread.median);
-    let is_best = load.engines.len() > 1 && median.is_some_and(|own| own > 0.0) && median == most;
+    let is_best = fastest(load) == Some(position);
     row.element("td", &[], |cell| {
         let text = or_nothing(median, number::quantity);
         cell.leaf(if is_best { "b" } else { "span" }, &[], text);

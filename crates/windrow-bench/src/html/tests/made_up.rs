@@ -25,6 +25,8 @@ pub(super) fn header(experiments: &Value) -> Value {
     json!({
         "campaign": {
             "command": "windrow-bench run fillrandom",
+            "version": "0.1.2",
+            "folder": "/databases",
             "machine": machine,
             "began": "2026-11-22T18:00:00Z",
             "experiments": experiments,

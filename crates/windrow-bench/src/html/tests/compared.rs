@@ -1,0 +1,173 @@
+//! What a page says of engines beside each other: which is the first, which the fastest, which failed.
+
+use serde_json::{Value, json};
+
+use super::made_up::{child, header, parse, whole_report};
+use super::{NOTHING, all, check_form, document, page, rows, text};
+
+/// The engine whose throughput is bold, if there is one, in a load of windrow and rocksdb with these.
+fn bold(windrow: &[f64], rocksdb: &[f64]) -> Option<String> {
+    let mut lines = vec![header(&json!([]))];
+    for (engine, rates) in [("windrow", windrow), ("rocksdb", rocksdb)] {
+        for (round, &rate) in (0..).zip(rates) {
+            let report = whole_report("fillrandom", engine, rate);
+            lines.push(child(engine, round, "g", &[report]));
+        }
+    }
+    let page = page(&parse(&lines));
+    assert!(page.contains("Bold: the slowest round was faster than the fastest of every other"));
+    let document = document(&page);
+    let row = all(&document, "tr").find(|row| {
+        let mut cells = row.children();
+        cells.any(|cell| {
+            cell.has_tag_name("td") && cell.children().any(|part| part.has_tag_name("b"))
+        })
+    });
+    let names = row?
+        .children()
+        .filter(|cell| cell.attribute("scope") == Some("row"));
+    Some(names.map(text).collect())
+}
+
+#[test]
+fn the_fastest_is_bold_where_ranges_are_apart() {
+    let windrow = Some("windrow".to_owned());
+    let rocksdb = Some("rocksdb".to_owned());
+    assert_eq!(bold(&[90e3, 100e3, 110e3], &[50e3, 60e3]), windrow);
+    assert_eq!(bold(&[50e3, 60e3], &[70e3, 80e3]), rocksdb);
+    assert_eq!(bold(&[90e3, 100e3, 110e3], &[50e3, 60e3, 90e3]), None);
+    // One round tells no range.
+    assert_eq!(bold(&[90e3], &[50e3]), None);
+    assert_eq!(bold(&[90e3, 100e3], &[50e3]), None);
+    assert_eq!(bold(&[0.0, 0.0], &[0.0, 0.0]), None);
+}
+
+#[test]
+fn a_settling_is_as_long_as_in_the_table() {
+    let settled_for = |settled_seconds: f64| {
+        let mut report = whole_report("fillrandom", "windrow", 1e5);
+        report["seconds"] = json!(2.0);
+        report["settled_seconds"] = json!(settled_seconds);
+        report["series"] = json!([
+            { "seconds": 1.0, "ops_per_second": 5 },
+            { "seconds": 2.001, "ops_per_second": 5 },
+            { "seconds": 3.0, "ops_per_second": 0, "settling": true },
+            { "seconds": 5.5, "ops_per_second": 0, "settling": true },
+        ]);
+        let lines = [header(&json!([])), child("windrow", 0, "g", &[report])];
+        let page = page(&parse(&lines));
+        let document = document(&page);
+        let texts = all(&document, "text").map(text);
+        let mut told = texts.filter(|text| text.starts_with("settled for"));
+        told.next().map(|text| text.replace('\u{a0}', " "))
+    };
+    // The last second went by when nothing was left to do.
+    assert_eq!(settled_for(4.5).as_deref(), Some("settled for 2.5 s"));
+    assert_eq!(settled_for(2.5).as_deref(), Some("settled for 500 ms"));
+    assert_eq!(settled_for(2.0), None);
+}
+
+/// The line of a child that failed.
+fn failed(engine: &str, round: u32, group: &str) -> Value {
+    let mut line = child(engine, round, group, &[]);
+    let fields = line.as_object_mut().unwrap();
+    fields.remove("reports");
+    fields.insert(
+        "failed".to_owned(),
+        json!("exit status: 2, after <fillseq>"),
+    );
+    fields.insert("exit_code".to_owned(), json!(2));
+    line
+}
+
+/// The engines of the first table, and the ratio of each.
+fn ratios(lines: &[Value]) -> Vec<[String; 2]> {
+    let rows = rows(&page(&parse(lines)), "summary");
+    let ratio = rows[0]
+        .iter()
+        .position(|heading| heading == "ratio")
+        .unwrap();
+    let rows = rows.iter().skip(1).enumerate();
+    // The first row has the name of the load, too.
+    let rows = rows.map(|(row, cells)| {
+        let less = usize::from(row > 0);
+        [1, ratio].map(|place| cells[place - less].clone())
+    });
+    rows.collect()
+}
+
+#[test]
+fn ratios_are_of_the_engine_that_was_named_first() {
+    let run = |engine: &str, round: u32| {
+        let rate = if engine == "windrow" { 100e3 } else { 50e3 };
+        child(
+            engine,
+            round,
+            "g",
+            &[whole_report("fillrandom", engine, rate)],
+        )
+    };
+    let expected =
+        [["windrow", NOTHING], ["rocksdb", "2.00\u{d7}"]].map(|row| row.map(str::to_owned));
+    // Its first run failed, and was done again; later rounds begin with another.
+    let without = header(&json!([]));
+    let first = failed("windrow", 0, "g");
+    let lines = [
+        without.clone(),
+        first,
+        run("rocksdb", 0),
+        run("rocksdb", 1),
+        run("windrow", 0),
+    ];
+    assert_eq!(ratios(&lines), expected);
+    let lines = [
+        without,
+        run("rocksdb", 1),
+        run("windrow", 0),
+        run("rocksdb", 0),
+    ];
+    assert_eq!(ratios(&lines), expected);
+    // A file that does not tell of failures has the command.
+    let mut named = header(&json!([]));
+    named["campaign"]["command"] =
+        json!("windrow-peers compare --engines windrow,rocksdb fillrandom");
+    let lines = [
+        named.clone(),
+        run("rocksdb", 0),
+        run("rocksdb", 1),
+        run("windrow", 1),
+    ];
+    assert_eq!(ratios(&lines), expected);
+    // Nobody takes the place of the first.
+    let lines = [named, run("rocksdb", 0)];
+    assert_eq!(ratios(&lines), [["rocksdb", NOTHING].map(str::to_owned)]);
+}
+
+#[test]
+fn what_failed_is_told_beside_what_passed() {
+    let report = |engine: &str| [whole_report("fillrandom", engine, 1e5)];
+    let lines = [
+        header(&json!([])),
+        failed("windrow", 0, "g"),
+        failed("rocksdb", 0, "g"),
+        child("windrow", 0, "g", &report("windrow")),
+        failed("rocksdb", 0, "only failures"),
+    ];
+    let campaign = parse(&lines);
+    check_form(&campaign);
+    let page = page(&campaign);
+    let document = document(&page);
+    let items = all(&document, "li").map(text);
+    let told: Vec<String> = items.filter(|item| item.starts_with("Failed")).collect();
+    assert_eq!(
+        told,
+        [
+            "Failed: windrow, round 0: exit status: 2, after <fillseq>; a later try passed",
+            "Failed: rocksdb, round 0: exit status: 2, after <fillseq>",
+            "Failed: rocksdb, round 0: exit status: 2, after <fillseq>",
+        ]
+    );
+    let facts = all(&document, "dl").next().map(text).unwrap();
+    assert!(facts.contains("Runs1Failed3"), "{facts}");
+    assert!(text(document.root_element()).contains("only failures"));
+}
