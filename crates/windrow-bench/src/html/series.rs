@@ -5,7 +5,7 @@
 //! they did: what passes until a settling is known to be over is in the series, but in no rate.
 
 use super::axis::Axis;
-use super::canvas::{Anchor, Area, Canvas, LINE, Px, STYLES, WIDTH, text_width};
+use super::canvas::{Anchor, Area, Canvas, LINE, Px, STYLES, WIDTH, cut, text_width};
 use super::digest::{EngineRounds, Load};
 use super::figure::{Figure, Table, commands};
 use super::number::{self, or_nothing};
@@ -81,13 +81,15 @@ pub(super) fn series(load: &Load<'_>) -> Option<Figure> {
         let name = (area.left + 12.0, area.top - 8.0);
         canvas.mark(engine.series, (area.left + 3.0, area.top - 12.0));
         canvas.name(name, Anchor::Start, engine.name);
+        let free_from = name.0 + text_width(&cut(engine.name)) + 8.0;
+        let course = (all.as_slice(), thinned.as_slice());
         write_strip(
             &mut canvas,
             area,
             (&time, &rate),
             engine.series,
-            all,
-            thinned,
+            course,
+            free_from,
         );
         area.top += STRIP + GAP;
     }
@@ -109,13 +111,14 @@ pub(super) fn series(load: &Load<'_>) -> Option<Figure> {
     })
 }
 
+/// Writes one engine's course; above it, text has room from `free_from` on.
 fn write_strip(
     canvas: &mut Canvas,
     area: Area,
     (time, rate): (&Axis, &Axis),
     series: usize,
-    all: &[Interval],
-    thinned: &[Interval],
+    (all, thinned): (&[Interval], &[Interval]),
+    free_from: f64,
 ) {
     let settling = all.iter().filter(|interval| interval.settles);
     let ends = settling.clone().map(|interval| interval.end);
@@ -156,8 +159,12 @@ fn write_strip(
         let seconds = number::short(&number::seconds(end - begin));
         let text = format!("settled for {seconds}");
         let is_late = x + text_width(&text) > WIDTH;
-        let anchor = if is_late { Anchor::End } else { Anchor::Start };
-        canvas.text((x, area.top - 8.0), anchor, "tick", &text);
+        let (at, anchor) = if is_late {
+            (x, Anchor::End)
+        } else {
+            (x.max(free_from), Anchor::Start)
+        };
+        canvas.text((at, area.top - 8.0), anchor, "tick", &text);
     }
     canvas.line(
         "base",

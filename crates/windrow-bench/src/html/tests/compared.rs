@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::made_up::{child, header, parse, whole_report};
-use super::{NOTHING, all, check_form, document, page, rows, text};
+use super::{NOTHING, all, canvas, check_form, document, page, plots, rows, text};
 
 /// The engine whose throughput is bold, if there is one, in a load of windrow and rocksdb with these.
 fn bold(windrow: &[f64], rocksdb: &[f64]) -> Option<String> {
@@ -65,6 +65,35 @@ fn a_settling_is_as_long_as_in_the_table() {
     assert_eq!(settled_for(4.5).as_deref(), Some("settled for 2.5 s"));
     assert_eq!(settled_for(2.5).as_deref(), Some("settled for 500 ms"));
     assert_eq!(settled_for(2.0), None);
+}
+
+#[test]
+fn a_short_course_leaves_its_engine_its_name() {
+    let name = "an-engine-of-many-letters";
+    let mut short = whole_report("fillrandom", name, 1e5);
+    short["series"] = json!([
+        { "seconds": 1.0, "ops_per_second": 5 },
+        { "seconds": 2.0, "ops_per_second": 0, "settling": true },
+    ]);
+    short["seconds"] = json!(1.0);
+    let mut long = whole_report("fillrandom", "rocksdb", 1e5);
+    long["series"] = json!([{ "seconds": 1000.0, "ops_per_second": 5 }]);
+    long["seconds"] = json!(1000.0);
+    let lines = [
+        header(&json!([])),
+        child(name, 0, "g", &[short]),
+        child("rocksdb", 0, "g", &[long]),
+    ];
+    let plots = plots(&parse(&lines));
+    let course = plots.iter().find(|plot| plot.name.ends_with("course.svg"));
+    let document = document(&course.unwrap().svg);
+    let place = |begin: &str| -> f64 {
+        let mut texts = all(&document, "text");
+        let found = texts.find(|node| text(*node).starts_with(begin)).unwrap();
+        found.attribute("x").unwrap().parse().unwrap()
+    };
+    let name_ends = place("an-engine") + canvas::text_width(&canvas::cut(name));
+    assert!(place("settled for") > name_ends);
 }
 
 /// The line of a child that failed.
