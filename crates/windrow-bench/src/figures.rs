@@ -50,10 +50,12 @@ impl Spread {
 /// Of the two rates of the load called `load`, without the work that is left behind and with it, the one by
 /// which engines are compared: without it where the load's own threads only read.
 pub fn throughput(load: &str, alone: f64, settled: f64) -> f64 {
-    match Load::from_str(load, false) {
-        Ok(load) if load.only_reads() => alone,
-        _ => settled,
-    }
+    if only_reads(load) { alone } else { settled }
+}
+
+/// Whether the own threads of the load called `load` only read.
+pub fn only_reads(load: &str) -> bool {
+    Load::from_str(load, false).is_ok_and(Load::only_reads)
 }
 
 /// `bytes` for each byte that an engine was given, where it is known from a report that it has written

@@ -6,7 +6,7 @@ use super::digest::{EngineRounds, Load};
 use super::figure::{Figure, Table, commands, rounds};
 use super::number::{self, Format, or_nothing};
 use super::record::LoadReport;
-use crate::figures::Spread;
+use crate::figures::{Spread, only_reads};
 
 /// The height of an engine's row, and of the bar in it.
 const ROW: f64 = 24.0;
@@ -18,7 +18,7 @@ const NUMBER: f64 = 62.0;
 /// Settled operations per second: bars to the median, lines from the slowest to the fastest round.
 pub(super) fn throughput(load: &Load<'_>) -> Option<Figure> {
     let engines: Vec<&EngineRounds<'_>> = load.engines.iter().collect();
-    let rate = |engine: &EngineRounds<'_>| engine.spread(LoadReport::settled_rate);
+    let rate = |engine: &EngineRounds<'_>| engine.spread(LoadReport::rate);
     let spreads: Vec<_> = engines.iter().map(|engine| rate(engine)).collect();
     // Loads that only look at the tree do no operations.
     if spreads.iter().flatten().all(|spread| spread.most <= 0.0) {
@@ -36,7 +36,7 @@ pub(super) fn throughput(load: &Load<'_>) -> Option<Figure> {
     let values = spreads.iter().flatten().map(|spread| spread.most);
     let axis = Axis::linear(values, 5, number::quantity);
     let series: Vec<usize> = engines.iter().map(|engine| engine.series).collect();
-    canvas.axis_below(area, &axis, "operations per second, settling included");
+    canvas.axis_below(area, &axis, "operations per second");
     write_bars(
         &mut canvas,
         area,
@@ -47,11 +47,16 @@ pub(super) fn throughput(load: &Load<'_>) -> Option<Figure> {
     );
     let title = format!("Throughput of {}", load.name);
     let rounds = rounds(&engines);
+    let counted = if only_reads(&load.name) {
+        "without what the engine does behind the load"
+    } else {
+        "until background work has settled"
+    };
     let caption = if rounds == "one round" {
-        "Operations per second in one round, settling included; longer is faster.".to_owned()
+        format!("Operations per second in one round, {counted}; longer is faster.")
     } else {
         format!(
-            "Operations per second, settling included; longer is faster. The bar ends at the median of \
+            "Operations per second, {counted}; longer is faster. The bar ends at the median of \
              {rounds}, and the thin line goes from the slowest round to the fastest."
         )
     };
@@ -67,7 +72,7 @@ pub(super) fn throughput(load: &Load<'_>) -> Option<Figure> {
 fn throughput_table(load: &Load<'_>, spreads: &[Option<Spread>]) -> Table {
     let columns = [
         "engine",
-        "median settled/s",
+        "median",
         "slowest",
         "fastest",
         "rounds",
@@ -100,7 +105,7 @@ fn rounds_table(load: &Load<'_>) -> Table {
         "seconds",
         "ops/s",
         "settled seconds",
-        "settled/s",
+        "compared",
     ];
     let rows = load.engines.iter().flat_map(|engine| {
         engine.rounds.iter().enumerate().map(|(position, round)| {
@@ -112,7 +117,7 @@ fn rounds_table(load: &Load<'_>) -> Table {
                 or_nothing(round.report.seconds, number::plain),
                 or_nothing(round.report.ops_per_second, number::count),
                 or_nothing(round.report.settled_seconds, number::plain),
-                or_nothing(round.report.settled_rate(), number::count),
+                or_nothing(round.report.rate(), number::count),
             ]
         })
     });

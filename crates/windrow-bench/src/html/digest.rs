@@ -3,7 +3,7 @@
 //! else is in the order in which the file has it first.
 
 use super::record::{CampaignRecord, LoadReport, Run};
-use crate::figures::{Spread, per_given};
+use crate::figures::{Spread, per_given, throughput};
 
 /// Runs with the same settings.
 #[derive(Debug)]
@@ -162,7 +162,7 @@ impl<'a> EngineRounds<'a> {
     /// that of this round.
     pub(super) fn middle(&self) -> Round<'a> {
         let mut rounds = self.rounds.clone();
-        let rate = |round: &Round<'_>| round.report.settled_rate().unwrap_or_default();
+        let rate = |round: &Round<'_>| round.report.rate().unwrap_or_default();
         rounds.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
         // An engine is here because it has a round.
         rounds[(rounds.len() - 1) / 2]
@@ -170,10 +170,13 @@ impl<'a> EngineRounds<'a> {
 }
 
 impl LoadReport {
-    /// Operations per second until background work had settled, by which engines are compared; without
-    /// the settling where that is all that the file has.
-    pub(super) fn settled_rate(&self) -> Option<f64> {
-        self.settled_ops_per_second.or(self.ops_per_second)
+    /// Operations per second by which engines are compared: until background work had settled, or without that
+    /// where the load only reads, or the file has no more.
+    pub(super) fn rate(&self) -> Option<f64> {
+        let settled = self.settled_ops_per_second.or(self.ops_per_second)?;
+        let name = self.name.as_deref().unwrap_or_default();
+        let alone = self.ops_per_second.unwrap_or(settled);
+        Some(throughput(name, alone, settled))
     }
 
     /// Bytes that the process wrote per byte given; only where something was given.

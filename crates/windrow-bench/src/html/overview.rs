@@ -67,7 +67,7 @@ pub(super) fn overview(group: &Group<'_>, first: &str, command: &str) -> Option<
     }
     let title = format!("Throughput of {first} beside the others");
     let caption = format!(
-        "Median operations per second of {first}, settling included, divided by those of each other \
+        "Median operations per second of {first}, with the settling where a load writes, divided by those of each other \
          engine, over a logarithmic axis. To the right of 1\u{d7}, {first} is faster."
     );
     Some(Figure {
@@ -96,7 +96,7 @@ fn ratios<'a, 'b>(load: &'b Load<'a>, first: &str) -> Vec<(&'b EngineRounds<'a>,
 
 /// The median settled throughput of `first` by that of `other`, where both have one above 0.
 pub(super) fn ratio(first: &EngineRounds<'_>, other: &EngineRounds<'_>) -> Option<f64> {
-    let rate = |engine: &EngineRounds<'_>| engine.spread(LoadReport::settled_rate);
+    let rate = |engine: &EngineRounds<'_>| engine.spread(LoadReport::rate);
     let ratio = rate(first)?.times(&rate(other)?);
     ratio.filter(|&ratio| ratio > 0.0)
 }

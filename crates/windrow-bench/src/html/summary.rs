@@ -75,16 +75,16 @@ const COLUMNS: [Column; 11] = [
 /// What the headings of the table mean.
 pub(super) const TERMS: [(&str, &str); 11] = [
     (
-        "settled/s",
+        "rate",
         "median over the rounds of the operations per second, the time until background work had \
-         settled included",
+         settled included where the load writes",
     ),
-    ("range", "settled/s of the slowest and of the fastest round"),
+    ("range", "rate of the slowest and of the fastest round"),
     (
         "ratio",
-        "the first engine's settled/s divided by this one's: above 1\u{d7}, the first is faster",
+        "the first engine's rate divided by this one's: above 1\u{d7}, the first is faster",
     ),
-    ("ops/s", "as settled/s, without the time of settling"),
+    ("ops/s", "without the time of settling in any load"),
     (
         "written, read",
         "bytes that the process wrote and read by system calls for each byte that the engine was \
@@ -128,7 +128,7 @@ pub(super) fn write_summary(page: &mut Markup, group: &Group<'_>, first: &str) {
     let columns: Vec<&Column> = COLUMNS.iter().filter(is_told).collect();
     let has_range = engines().any(|engine| engine.rounds.len() > 1);
     let has_ratio = engines().any(|engine| engine.name != first);
-    let mut headings = vec!["load", "engine", "settled/s"];
+    let mut headings = vec!["load", "engine", "rate"];
     headings.extend(has_range.then_some("range"));
     headings.extend(has_ratio.then_some("ratio"));
     headings.extend(columns.iter().map(|column| column.heading));
@@ -179,7 +179,7 @@ const BOLD: &str = "Bold: the slowest round was faster than the fastest of every
 /// The engine that was faster in each of its rounds than every other in any, settling included. One
 /// round tells no range, so that it neither makes nor leaves a fastest.
 fn fastest(load: &Load<'_>) -> Option<usize> {
-    let spread = |engine: &EngineRounds<'_>| engine.spread(LoadReport::settled_rate);
+    let spread = |engine: &EngineRounds<'_>| engine.spread(LoadReport::rate);
     let spreads: Vec<Spread> = load.engines.iter().map(spread).collect::<Option<_>>()?;
     if spreads.len() < 2 || spreads.iter().any(|spread| spread.rounds < 2) {
         return None;
@@ -204,7 +204,7 @@ fn write_engine(
     first: &str,
     (has_range, has_ratio): (bool, bool),
 ) {
-    let rate = |engine: &EngineRounds<'_>| engine.spread(LoadReport::settled_rate);
+    let rate = |engine: &EngineRounds<'_>| engine.spread(LoadReport::rate);
     let engine = &load.engines[position];
     if position == 0 {
         let span = load.engines.len();

@@ -209,7 +209,7 @@ fn the_summary_compares_medians() {
     let expected = [
         "load",
         "engine",
-        "settled/s",
+        "rate",
         "range",
         "ratio",
         "ops/s",

@@ -182,6 +182,7 @@ fn records(scale: Scale, scaling: f64) -> Line {
         .with("num", scale.count(80e9 / 1024.0 / 128.0))
         .with("ops", scale.count(1e5))
         .with("value-size", 1000)
+        .with("level0-runs", 1)
         .sized(Sizes::large(scale, 1.0 / 128.0))
 }
 
@@ -193,6 +194,7 @@ fn grown(scale: Scale, gigabytes: f64, scaling: f64, bits: f64) -> Line {
     tree(&["fillrandom", "readrandom", "seek10"], 2.0, scaling, bits)
         .with("num", scale.count(gigabytes * 1e9 / 116.0 / 128.0))
         .with("ops", scale.count(1e5))
+        .with("level0-runs", 1)
         .sized(Sizes::small(scale, 0.125))
 }
 
@@ -364,7 +366,7 @@ fn judge_seeks(scale: Scale, results: Results<'_>) -> Result<Findings> {
         .or_since(
             "how many levels c = 0.8 saves depends on how full the last one is at each size (AU-E2 has the levels), \
              and that outweighs what the size does to a long scan",
-            long_by_value.iter().all(|&ratio| ratio < 1.0),
+            long_by_value.windows(2).all(|pair| pair[1] > pair[0] * 0.8),
         ),
     ];
     Ok(Findings::new(checks, table))
@@ -414,7 +416,12 @@ fn judge_sweep(scale: Scale, results: Results<'_>) -> Result<Findings> {
                 ),
                 falls(&seeks, 0.05) && falls(&gets, 0.05) && seeks[SWEEP.len() - 1] < seeks[0],
             )
-            .or_since(YOUNG_LEVEL, falls(&seeks, 0.3) && falls(&gets, 0.3)),
+            .or_since(
+                YOUNG_LEVEL,
+                [&seeks, &gets]
+                    .iter()
+                    .all(|blocks| falls(blocks, 0.3) && blocks[SWEEP.len() - 1] < blocks[0]),
+            ),
         );
         checks.push(Check::new(
             &format!("T = {ratio}: writing costs more at the lowest c"),
@@ -428,6 +435,8 @@ fn judge_sweep(scale: Scale, results: Results<'_>) -> Result<Findings> {
         let mut pairs = by_ratio[0].iter().zip(&by_ratio[1]);
         pairs.all(|(three, five)| *five <= three * times)
     };
+    let pairs = by_ratio[0].iter().zip(&by_ratio[1]);
+    let ratios: Vec<f64> = pairs.map(|(three, five)| five / three).collect();
     checks.push(
         Check::new(
             "the higher T, the fewer blocks",
@@ -439,7 +448,7 @@ fn judge_sweep(scale: Scale, results: Results<'_>) -> Result<Findings> {
             ),
             higher(1.05),
         )
-        .or_since(YOUNG_LEVEL, higher(1.3)),
+        .or_since(YOUNG_LEVEL, higher(1.3) && mean(&ratios) < 1.0),
     );
     let series = RATIOS.iter().zip(&by_ratio).map(|(ratio, blocks)| {
         let points = SWEEP.iter().zip(blocks).map(|(&c, &blocks)| [c, blocks]);
@@ -458,7 +467,7 @@ fn judge_load(scale: Scale, results: Results<'_>) -> Result<Findings> {
         "stalls",
         "seconds of stalls",
     ]);
-    let (mut settled, mut stalls) = (Vec::new(), Vec::new());
+    let (mut settled, mut stalls, mut written) = (Vec::new(), Vec::new(), Vec::new());
     for scaling in YCSB {
         let report = results.of(&records(scale, scaling), "ycsb-load")?;
         table.row([
@@ -471,7 +480,18 @@ fn judge_load(scale: Scale, results: Results<'_>) -> Result<Findings> {
         ]);
         settled.push(1e3 / report.settled_micros());
         stalls.push(report.stall_seconds);
+        written.push(report.write_amplification);
     }
+    // What is stalled, and done, for each byte that is written.
+    let per_byte = |figures: &[f64]| -> Vec<f64> {
+        let pairs = figures.iter().zip(&written);
+        pairs.map(|(figure, written)| figure / written).collect()
+    };
+    let (stalled, worked) = (
+        per_byte(&stalls),
+        per_byte(&settled.iter().map(|rate| 1.0 / rate).collect::<Vec<_>>()),
+    );
+    let more_is_written = written[2] > written[0];
     let because = "a load that nothing holds back is bound by the bytes that merging moves, and those grow as c \
                    falls; the paper's stalls are those of RocksDB's triggers, which stop writers by the number \
                    of runs and by pending bytes, where Windrow slows them down by what is due";
@@ -482,14 +502,14 @@ fn judge_load(scale: Scale, results: Results<'_>) -> Result<Findings> {
             format!("seconds of stalls: {}", list(stalls.iter().copied())),
             falls(&stalls, 0.1) && stalls[2] < stalls[0],
         )
-        .or_since(because, falls(&stalls, 1.0)),
+        .or_since(because, more_is_written && falls(&stalled, 0.25)),
         Check::new(
             "the load is faster at c = 0.4",
             "15 % faster",
             format!("kops/s, settled: {}", list(settled.iter().copied())),
             settled[2] > settled[0],
         )
-        .or_since(because, settled[2] > 0.6 * settled[0]),
+        .or_since(because, more_is_written && worked[2] < 1.1 * worked[0]),
     ];
     Ok(Findings::new(checks, table))
 }
@@ -682,7 +702,10 @@ fn judge_growth(scale: Scale, results: Results<'_>) -> Result<Findings> {
             of(gets),
             mean(gets) < 1.0,
         )
-        .or_since(YOUNG_LEVEL, mean(gets) < 1.2),
+        .or_since(
+            YOUNG_LEVEL,
+            gets.iter().filter(|&&ratio| ratio > 1.0).count() <= 1,
+        ),
         Check::new(
             "filters close the gap",
             "the gap closes with filters",

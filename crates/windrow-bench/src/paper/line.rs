@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use serde_json::Value;
 use windrow::{Error, ErrorKind, Result};
 
 use crate::Report;
@@ -122,25 +123,55 @@ const ROUND: &str = ", round ";
 pub(crate) struct Results<'a>(pub(crate) &'a [Run]);
 
 impl<'a> Results<'a> {
-    /// The report of the first `load` of the run `line`, from the round with the median throughput.
-    pub(crate) fn of(self, line: &Line, load: &str) -> Result<&'a Report> {
+    /// The report of the first `load` of the line, each of its figures the median of the rounds.
+    pub(crate) fn of(self, line: &Line, load: &str) -> Result<Report> {
         let label = line.label();
         let is_of_line = |run: &&Run| {
             let parts = run.label.split_once(ROUND);
             parts.is_some_and(|(line, _)| line == label)
         };
         let rounds = self.0.iter().filter(is_of_line);
-        let mut reports: Vec<&Report> = rounds
-            .filter_map(|run| run.reports.iter().find(|report| report.name == load))
-            .collect();
-        reports.sort_by(|a, b| {
-            a.settled_ops_per_second
-                .total_cmp(&b.settled_ops_per_second)
-        });
-        reports.get(reports.len() / 2).copied().ok_or_else(|| {
+        let report = |run: &'a Run| run.reports.iter().find(|report| report.name == load);
+        let reports = rounds.filter_map(report).map(serde_json::to_value);
+        let reports: Option<Vec<Value>> = reports.map(std::result::Result::ok).collect();
+        let reports = reports.unwrap_or_default();
+        let median = medians(&reports.iter().collect::<Vec<_>>());
+        serde_json::from_value(median).map_err(|_| {
             let message = format!("the run {label:?} has no report of {load}");
             Error::new(ErrorKind::NotFound, message)
         })
+    }
+}
+
+/// The median of what each place holds in all of `rounds`; what is no number, and what only some have, as the
+/// first has it.
+fn medians(rounds: &[&Value]) -> Value {
+    let Some(&first) = rounds.first() else {
+        return Value::Null;
+    };
+    match first {
+        Value::Number(_) => {
+            let mut numbers: Vec<&Value> =
+                rounds.iter().filter(|it| it.is_number()).copied().collect();
+            let number = |value: &Value| value.as_f64().unwrap_or(f64::NAN);
+            numbers.sort_by(|a, b| number(a).total_cmp(&number(b)));
+            numbers[numbers.len() / 2].clone()
+        }
+        Value::Array(places) => {
+            let median = |(place, _)| {
+                let values = rounds.iter().filter_map(|round| round.get(place));
+                medians(&values.collect::<Vec<_>>())
+            };
+            places.iter().enumerate().map(median).collect()
+        }
+        Value::Object(fields) => {
+            let median = |(name, _): (&String, _)| {
+                let values = rounds.iter().filter_map(|round| round.get(name));
+                (name.clone(), medians(&values.collect::<Vec<_>>()))
+            };
+            Value::Object(fields.iter().map(median).collect())
+        }
+        other => other.clone(),
     }
 }
 

@@ -76,7 +76,7 @@ fn in_sequence(scale: Scale, preset: &str) -> Line {
 }
 
 /// The load in leveling, and with appends.
-fn both<'a>(scale: Scale, results: Results<'a>, load: &str) -> Result<[&'a Report; 2]> {
+fn both(scale: Scale, results: Results<'_>, load: &str) -> Result<[Report; 2]> {
     let [leveling, lsma] = PRESETS.map(|preset| results.of(&at_random(scale, preset), load));
     Ok([leveling?, lsma?])
 }
@@ -95,7 +95,7 @@ fn compared<const N: usize>(
     let mut table = Table::new(&["load", "", "leveling", "lsma", "ratio"]);
     let mut ratios = [const { Vec::new() }; N];
     for load in WRITES {
-        let [leveling, lsma] = both(scale, results, load)?.map(&figures);
+        let [leveling, lsma] = both(scale, results, load)?.each_ref().map(&figures);
         for place in 0..N {
             let ratio = lsma[place] / leveling[place];
             table.row([
@@ -187,7 +187,7 @@ fn judge_times(scale: Scale, results: Results<'_>) -> Result<Findings> {
         )
         .or_since(
             "a single merge, which any other programme on the machine can hold up",
-            all.iter().all(|&ratio| ratio < 1.0),
+            longest.iter().all(|&ratio| ratio < 3.0),
         ),
     ];
     Ok(Findings::new(checks, table))
@@ -203,10 +203,10 @@ fn judge_sequence(scale: Scale, results: Results<'_>) -> Result<Findings> {
             preset.to_owned(),
             short(report.kops()),
             short(report.write_amplification),
-            merges(report).merges.to_string(),
+            merges(&report).merges.to_string(),
         ]);
         written.push(report.write_amplification);
-        rewritten += merges(report).merges;
+        rewritten += merges(&report).merges;
     }
     let checks = vec![
         Check::new(
@@ -229,7 +229,7 @@ fn judge_writes(scale: Scale, results: Results<'_>, load: &str) -> Result<Findin
     let reports = both(scale, results, load)?;
     let mut table = Table::new(&["", "leveling", "lsma", "ratio"]);
     let mut row = |name: &str, figure: &dyn Fn(&Report) -> f64| {
-        let [leveling, lsma] = reports.map(figure);
+        let [leveling, lsma] = reports.each_ref().map(figure);
         table.row([
             name.to_owned(),
             short(leveling),
@@ -251,26 +251,30 @@ fn judge_writes(scale: Scale, results: Results<'_>, load: &str) -> Result<Findin
         ("above 1.5", 1.5)
     };
     let checks = vec![Check::new(
-        "faster by as much, with the work that is left behind",
+        "faster by as much",
         published,
-        format!("settled {}; without {}", short(settled), short(speed)),
-        settled > least,
+        format!(
+            "{}; with the work that is left behind {}",
+            short(speed),
+            short(settled)
+        ),
+        speed > least,
     )
     .or_since(
         "the page cache takes the bytes that are not moved, and the writer's own processor time counts, where the \
          authors' writers waited for a device",
-        settled > 1.05,
+        speed > 0.95 && settled > 1.05,
     )];
     Ok(Findings::new(checks, table))
 }
 
 fn judge_reads(scale: Scale, results: Results<'_>) -> Result<Findings> {
     let mut table = Table::new(&["load", "", "leveling", "lsma", "ratio"]);
-    let mut speeds = Vec::new();
+    let (mut speeds, mut asked) = (Vec::new(), Vec::new());
     for load in READS {
         let reports = both(scale, results, load)?;
         let mut row = |name: &str, figure: &dyn Fn(&Report) -> f64| {
-            let [leveling, lsma] = reports.map(figure);
+            let [leveling, lsma] = reports.each_ref().map(figure);
             table.row([
                 load.to_owned(),
                 name.to_owned(),
@@ -282,9 +286,9 @@ fn judge_reads(scale: Scale, results: Results<'_>) -> Result<Findings> {
         };
         speeds.push(row("kops/s", &|report| report.kops()));
         if load != "readseq" {
-            row("filters asked", &|report| {
+            asked.push(row("filters asked", &|report| {
                 report.filter_probes.unwrap_or_default() as f64 / report.ops.max(1) as f64
-            });
+            }));
             row("blocks", &|report| report.blocks());
         }
     }
@@ -298,7 +302,8 @@ fn judge_reads(scale: Scale, results: Results<'_>) -> Result<Findings> {
         .or_since(
             "all is in memory, where a dozen segments with 4 bits each are not hidden behind a device; that is why \
              `balanced` limits segments by level and deals bits by segment",
-            speeds.iter().all(|ratio| (0.25..1.0).contains(ratio)),
+            asked.iter().all(|&ratio| ratio > 1.5)
+                && speeds.iter().all(|ratio| (0.25..1.06).contains(ratio)),
         ),
     ];
     Ok(Findings::new(checks, table))

@@ -58,7 +58,7 @@ struct Plan {
     title: &'static str,
     /// What is run, and how that follows from the paper's setting.
     setting: &'static str,
-    /// Times that each line runs; an odd number, of which the middle one is judged.
+    /// Times that each line runs; an odd number, of whose figures the medians are judged.
     rounds: u32,
     lines: fn(Scale) -> Vec<Line>,
     judge: fn(Scale, Results<'_>) -> Result<Findings>,

@@ -277,11 +277,11 @@ fn efficiency(report: &Report) -> f64 {
 }
 
 /// A table of lines with one load each.
-fn compared<'a>(
-    results: Results<'a>,
+fn compared(
+    results: Results<'_>,
     lines: &[(String, Line)],
     load: &str,
-) -> Result<(Table, Vec<&'a Report>)> {
+) -> Result<(Table, Vec<Report>)> {
     let mut table = Table::new(&[
         "",
         "kops/s",
@@ -297,9 +297,9 @@ fn compared<'a>(
             name.clone(),
             short(report.kops()),
             short(report.write_amplification),
-            short(moved(report)),
-            short(efficiency(report)),
-            short(space(report)),
+            short(moved(&report)),
+            short(efficiency(&report)),
+            short(space(&report)),
         ]);
         reports.push(report);
     }
@@ -314,8 +314,8 @@ fn judge_tiny(scale: Scale, results: Results<'_>) -> Result<Findings> {
     ];
     let lines = named.map(|(name, apart)| (name.to_owned(), tiny(scale, apart)));
     let (table, reports) = compared(results, &lines, "ycsb-a")?;
-    let space: Vec<f64> = reports.iter().map(|report| space(report)).collect();
-    let moved: Vec<f64> = reports.iter().map(|report| moved(report)).collect();
+    let space: Vec<f64> = reports.iter().map(space).collect();
+    let moved: Vec<f64> = reports.iter().map(moved).collect();
     let checks = vec![
         Check::new(
             "collection moves more than none",
@@ -324,7 +324,7 @@ fn judge_tiny(scale: Scale, results: Results<'_>) -> Result<Findings> {
                 "moved, in place, collected, not: {}",
                 list(moved.iter().copied())
             ),
-            moved[1] > moved[2] && collected(reports[1]) > 0,
+            moved[1] > 1.2 * moved[2] && collected(&reports[1]) > 0,
         ),
         Check::new(
             "separation of small values does not pay",
@@ -369,15 +369,15 @@ fn judge_points(scale: Scale, results: Results<'_>) -> Result<Findings> {
                     format!("{mix}, {name}"),
                     load.to_owned(),
                     short(report.kops()),
-                    short(efficiency(report)),
-                    short(moved(report)),
+                    short(efficiency(&report)),
+                    short(moved(&report)),
                     short(report.blocks()),
                 ]);
                 reports.push(report);
             }
             speeds.push(reports[0].kops() / reports[1].kops());
             if load != "ycsb-c" {
-                saved.push(moved(reports[1]) / moved(reports[0]));
+                saved.push(moved(&reports[1]) / moved(&reports[0]));
             }
         }
         checks.push(Check::new(
@@ -461,7 +461,7 @@ fn judge_mixes(scale: Scale, results: Results<'_>, load: &str) -> Result<Finding
     let (table, reports) = compared(results, &lines, load)?;
     let gains: Vec<f64> = reports
         .chunks(2)
-        .map(|two| moved(two[1]) / moved(two[0]))
+        .map(|two| moved(&two[1]) / moved(&two[0]))
         .collect();
     let published = if load == "ycsb-a" {
         "up to 27 times less than RocksDB"
@@ -514,7 +514,7 @@ fn in_variants(
     results: Results<'_>,
     load: &str,
     named: &[(&str, Apart)],
-) -> Result<(Table, Vec<f64>)> {
+) -> Result<(Table, Vec<Report>)> {
     let lines: Vec<(String, Line)> = ["M", "MD"]
         .iter()
         .flat_map(|mix| {
@@ -523,8 +523,7 @@ fn in_variants(
                 .map(move |(name, apart)| (format!("{mix}, {name}"), updated(scale, mix, *apart)))
         })
         .collect();
-    let (table, reports) = compared(results, &lines, load)?;
-    Ok((table, reports.into_iter().map(moved).collect()))
+    compared(results, &lines, load)
 }
 
 fn judge_classes(scale: Scale, results: Results<'_>) -> Result<Findings> {
@@ -533,25 +532,32 @@ fn judge_classes(scale: Scale, results: Results<'_>) -> Result<Findings> {
         ("mediums as smalls", Apart::MediumsAsSmalls),
         ("mediums as larges", Apart::MediumsAsLarges),
     ];
-    let (table, moved) = in_variants(scale, results, "ycsb-a", &named)?;
-    let over = |place: usize| moved.chunks(3).map(move |three| three[place] / three[0]);
+    let (table, reports) = in_variants(scale, results, "ycsb-a", &named)?;
+    let over = |figure: fn(&Report) -> f64, place: usize| {
+        let classes = reports.chunks(3);
+        classes.map(move |three| figure(&three[place]) / figure(&three[0]))
+    };
     let checks = vec![
         Check::new(
             "mediums as smalls move more",
             "2.43 times",
-            format!("M, MD: {}", list(over(1))),
-            over(1).all(|ratio| ratio > 1.0),
+            format!("M, MD: {}", list(over(moved, 1))),
+            over(moved, 1).all(|ratio| ratio > 1.0),
         ),
         Check::new(
             "mediums as larges move more",
             "2 times",
-            format!("M, MD: {}", list(over(2))),
-            over(2).all(|ratio| ratio > 1.0),
+            format!(
+                "M, MD: {}; space {}",
+                list(over(moved, 2)),
+                list(over(space, 2))
+            ),
+            over(moved, 2).all(|ratio| ratio > 1.0),
         )
         .or_since(
             "a collection here looks nothing up, and `max_space_amp` gives it room, so that it moves less than \
              merging in place, for more room and slower scans (PX-E2)",
-            over(2).all(|ratio| ratio > 0.4),
+            over(space, 2).all(|ratio| ratio > 1.1) && over(moved, 2).all(|ratio| ratio > 0.4),
         ),
     ];
     Ok(Findings::new(checks, table))
@@ -568,14 +574,14 @@ fn judge_last(scale: Scale, results: Results<'_>) -> Result<Findings> {
         Check::new(
             "later in place, less is moved",
             "6.8 and 9.6",
-            list([moved(reports[0]), moved(reports[1])]),
-            moved(reports[0]) < moved(reports[1]),
+            list([moved(&reports[0]), moved(&reports[1])]),
+            moved(&reports[0]) < moved(&reports[1]),
         ),
         Check::new(
             "and more room is taken",
             "25 % and 6 % of the log",
-            list([space(reports[0]), space(reports[1])]),
-            space(reports[0]) > space(reports[1]) * 1.01,
+            list([space(&reports[0]), space(&reports[1])]),
+            space(&reports[0]) > space(&reports[1]) * 1.01,
         ),
     ];
     Ok(Findings::new(checks, table))
@@ -583,7 +589,8 @@ fn judge_last(scale: Scale, results: Results<'_>) -> Result<Findings> {
 
 fn judge_sorted(scale: Scale, results: Results<'_>) -> Result<Findings> {
     let named = [("sorted", Apart::Hybrid), ("as written", Apart::Unsorted)];
-    let (table, moved) = in_variants(scale, results, "ycsb-load", &named)?;
+    let (table, reports) = in_variants(scale, results, "ycsb-load", &named)?;
+    let moved: Vec<f64> = reports.iter().map(moved).collect();
     let checks = vec![Check::new(
         "sorting saves most of what merges move",
         "6.8 in place of 25.8 for M (3.8 times); MD 2.17 times",
@@ -601,7 +608,8 @@ fn judge_never(scale: Scale, results: Results<'_>) -> Result<Findings> {
         ("in the last level", Apart::Hybrid),
         ("never in place", Apart::Never),
     ];
-    let (table, moved) = in_variants(scale, results, "ycsb-load", &named)?;
+    let (table, reports) = in_variants(scale, results, "ycsb-load", &named)?;
+    let moved: Vec<f64> = reports.iter().map(moved).collect();
     let checks = vec![Check::new(
         "it moves least",
         "the bound",
@@ -630,7 +638,10 @@ fn judge_model(scale: Scale, results: Results<'_>) -> Result<Findings> {
     let mut table = Table::new(&["keys over values", "model, N = 3, f = 4", "measured"]);
     let mut pairs = Vec::new();
     for (name, share, lines) in modelled(scale) {
-        let [log, in_place] = lines.map(|line| results.of(&line, "ycsb-load").map(moved));
+        let [log, in_place] = lines.map(|line| {
+            let report = results.of(&line, "ycsb-load");
+            report.map(|report| moved(&report))
+        });
         let measured = in_place? / log?;
         let model = gain(3.0, 4.0, share);
         table.row([

@@ -1,6 +1,10 @@
 //! Which experiments there are, and that each of their runs is one that the bench takes.
 
+use serde_json::json;
+
 use super::*;
+use crate::campaign::Run;
+use crate::data::mix;
 
 #[test]
 fn experiments_are_chosen_by_id_by_paper_and_all_together() {
@@ -42,45 +46,156 @@ fn every_run_is_one_that_the_bench_takes() {
     }
 }
 
-/// A run of `line` in a round, with one load that had this rate.
-fn run(line: &Line, round: u32, rate: f64) -> crate::campaign::Run {
-    let report = serde_json::json!({
-        "name": "fillseq", "engine": "windrow", "ops": 1, "seconds": 1.0, "settled_seconds": 1.0,
-        "ops_per_second": 1.0, "settled_ops_per_second": rate, "cpu_seconds": 1.0, "cpu_us_per_op": 1.0,
-        "p50_us": 1.0, "p95_us": 1.0, "p99_us": 1.0, "p999_us": 1.0, "max_us": 1.0,
-        "latency_curve": [], "operations": [], "found": 1, "checksum": "a", "repeatable": true,
-        "write_amplification": 1.0, "io_amplification": 1.0,
-        "values_apart": { "run_reads": 0, "log_reads": 0, "asked_ahead": 0 },
-        "read_bytes": 1, "written_bytes": 1, "traffic": [], "stall_seconds": 0.0,
-        "stalls_by_cause": [], "disk_bytes": 1, "levels": [], "series": [],
+/// A report of `load` with figures that `draw` makes up.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "figures are positive and small"
+)]
+fn made_up(load: &str, draw: &mut impl FnMut() -> f64) -> Report {
+    let mut count = || draw().round() + 1.0;
+    let latency = |count: &mut dyn FnMut() -> f64| {
+        json!({
+            "p50_us": count(), "p95_us": count(), "p99_us": count(), "p999_us": count(), "max_us": count(),
+        })
+    };
+    let mut report = latency(&mut count);
+    let kinds = ["read", "scan", "update"].map(|kind| {
+        let mut of_kind = latency(&mut count);
+        of_kind["operation"] = json!(kind);
+        of_kind["ops"] = json!(1);
+        of_kind
     });
-    let order = line.order("XX-E1", round);
-    crate::campaign::Run {
+    let purposes = [
+        "write-ahead log",
+        "merges",
+        "appends",
+        "squeezes",
+        "collections",
+    ];
+    let traffic = purposes.map(|purpose| {
+        json!({
+            "purpose": purpose, "written_bytes": count() as u64, "read_bytes": count() as u64,
+        })
+    });
+    let depth = (count() as u64) % 6 + 1;
+    let level = |level: u64| {
+        let mut shape = json!({ "level": level });
+        for field in [
+            "files",
+            "segments",
+            "bytes",
+            "capacity",
+            "entries",
+            "flushed_bytes",
+            "appended_bytes",
+            "rewritten_bytes",
+            "squeezed_bytes",
+            "redirected_bytes",
+            "run_bytes",
+            "read_bytes",
+            "squeeze_read_bytes",
+            "redirect_read_bytes",
+            "run_read_bytes",
+        ] {
+            shape[field] = json!(1);
+        }
+        shape
+    };
+    let rest = json!({
+        "name": load, "engine": "windrow", "ops": 1000, "seconds": count(),
+        "settled_seconds": count(), "ops_per_second": count(), "settled_ops_per_second": count(),
+        "cpu_seconds": count(), "cpu_us_per_op": count(), "latency_curve": [], "operations": kinds,
+        "found": 1, "checksum": "a", "repeatable": true, "write_amplification": count(),
+        "io_amplification": count(), "block_reads_per_op": count(), "filter_probes": count() as u64,
+        "values_apart": { "run_reads": 0, "log_reads": 0, "asked_ahead": 0 },
+        "read_bytes": count() as u64, "written_bytes": count() as u64, "traffic": traffic,
+        "merges": {
+            "merges": count() as u64, "seconds": count(), "shortest_ms": count(), "longest_ms": count(),
+        },
+        "stalls": count() as u64, "stall_seconds": count(), "stalls_by_cause": [],
+        "disk_bytes": count() as u64, "space_amplification": count(),
+        "levels": (0..=depth).map(level).collect::<Vec<_>>(), "series": [],
+    });
+    if let (Some(all), Some(rest)) = (report.as_object_mut(), rest.as_object()) {
+        all.extend(rest.clone());
+    }
+    serde_json::from_value(report).unwrap()
+}
+
+/// The run of `order`, whose loads have the reports that `report` makes.
+fn run(order: Order, mut report: impl FnMut(&str) -> Report) -> Run {
+    let loads = order.arguments[0].split(',');
+    Run {
+        reports: loads.map(&mut report).collect(),
         command: order.command(),
         label: order.label,
         engine: order.engine,
-        round,
+        round: order.round,
         group: order.group,
-        reports: vec![serde_json::from_value(report).unwrap()],
     }
 }
 
 #[test]
-fn the_round_with_the_median_throughput_is_judged() {
+fn each_figure_is_the_median_of_the_rounds() {
     let line = |num: u64| Line::new(&["fillseq"]).with("num", num);
-    let runs = [
-        run(&line(1), 0, 30.0),
-        run(&line(10), 0, 7.0),
-        run(&line(1), 1, 10.0),
-        run(&line(1), 2, 20.0),
-    ];
-    let rate = |num| {
-        let report = Results(&runs).of(&line(num), "fillseq");
-        report.map(|report| report.settled_ops_per_second.to_string())
+    let made = |num, round, rate: f64, written: f64| {
+        run(line(num).order("XX-E1", round), |load| {
+            let mut report = made_up(load, &mut || 1.0);
+            (report.ops_per_second, report.write_amplification) = (rate, written);
+            report
+        })
     };
-    assert_eq!(rate(1).unwrap(), "20");
-    assert_eq!(rate(10).unwrap(), "7");
-    assert!(rate(100).is_err());
+    let runs = [
+        made(1, 0, 30.0, 1.0),
+        made(10, 0, 7.0, 7.0),
+        made(1, 1, 10.0, 3.0),
+        made(1, 2, 20.0, 2.5),
+    ];
+    let figures = |num| {
+        let report = Results(&runs).of(&line(num), "fillseq");
+        report.map(|report| format!("{}, {}", report.ops_per_second, report.write_amplification))
+    };
+    assert_eq!(figures(1).unwrap(), "20, 2.5");
+    assert_eq!(figures(10).unwrap(), "7, 7");
+    assert!(figures(100).is_err());
+    assert!(Results(&runs).of(&line(1), "fillrandom").is_err());
+}
+
+/// Of figures that have nothing to do with each other, some differ from each shape with no explanation: so no
+/// check holds, nor is excused, whatever is measured.
+#[test]
+fn every_check_can_fail() {
+    const TRIES: u64 = 80;
+    let scale = Scale(1.0);
+    // What rests on equations alone.
+    let by_equations = ["AU-E10", "PX-E9"];
+    for plan in plans().filter(|plan| !by_equations.contains(&plan.id)) {
+        let mut failed: Vec<(String, bool)> = Vec::new();
+        for seed in 0..TRIES {
+            // From nearly equal figures to some of all sizes.
+            let spread = [1.02, 1.3, 4.0, 100.0][(seed % 4) as usize];
+            let mut step = 0;
+            let mut draw = || {
+                step += 1;
+                let random = mix(seed << 32 | step) as f64 / u64::MAX as f64;
+                1e4 * f64::powf(spread, 2.0 * random - 1.0)
+            };
+            let orders = plan.orders(scale).filter(|order| order.round == 0);
+            let runs: Vec<Run> = orders
+                .map(|order| run(order, |load| made_up(load, &mut draw)))
+                .collect();
+            let findings = (plan.judge)(scale, Results(&runs)).unwrap();
+            failed.resize(findings.checks.len(), <_>::default());
+            for ((shape, has_failed), check) in failed.iter_mut().zip(findings.checks) {
+                *has_failed |= !check.holds && check.explanation.is_none();
+                *shape = check.shape;
+            }
+        }
+        for (shape, has_failed) in failed {
+            assert!(has_failed, "{}: {shape}", plan.id);
+        }
+    }
 }
 
 #[test]

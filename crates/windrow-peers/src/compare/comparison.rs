@@ -13,9 +13,10 @@ use windrow_bench::figures::{self, Spread};
 type Figure = fn(&Report) -> Option<f64>;
 
 /// The figures that are compared, by their names in reports.
-const FIGURES: [(&str, Figure); 20] = [
+const FIGURES: [(&str, Figure); 21] = [
     (UNSETTLED, |report| Some(report.ops_per_second)),
     (SETTLED, |report| Some(report.settled_ops_per_second)),
+    (RATE, |report| Some(report.rate())),
     (CPU, |report| Some(report.cpu_us_per_op)),
     ("p50_us", |report| Some(report.latency.p50_us)),
     ("p95_us", |report| Some(report.latency.p95_us)),
@@ -54,6 +55,8 @@ const FIGURES: [(&str, Figure); 20] = [
 
 const UNSETTLED: &str = "ops_per_second";
 const SETTLED: &str = "settled_ops_per_second";
+/// The one of the two by which engines are compared ([`Report::rate`]).
+const RATE: &str = "rate";
 const CPU: &str = "cpu_us_per_op";
 const P99: &str = "p99_us";
 const WRITTEN: &str = "process_written_per_given";
@@ -150,7 +153,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// The most important figures, a line for each engine, for people. Range and ratio are those of the
-    /// rate with the settling.
+    /// rate with the settling, or without it where the load only reads.
     pub(super) fn lines(&self) -> String {
         let lines = self.engines.iter().enumerate().map(|(place, rounds)| {
             let load = if place == 0 { self.load } else { "" };
@@ -159,11 +162,11 @@ impl<'a> Comparison<'a> {
             }
             let ratio = match place {
                 0 => String::new(),
-                _ => shown(self.ratio(rounds, SETTLED), |ratio| format!("{ratio:.2}x")),
+                _ => shown(self.ratio(rounds, RATE), |ratio| format!("{ratio:.2}x")),
             };
-            let settled = rounds.spread(SETTLED);
+            let rate = rounds.spread(RATE);
             // One round has no range.
-            let range = settled.filter(|spread| spread.rounds > 1).map(|spread| {
+            let range = rate.filter(|spread| spread.rounds > 1).map(|spread| {
                 format!("{} to {}", kilo(spread.least), kilo(spread.most))
             });
             let median = |figure, show: fn(f64) -> String| {
@@ -195,7 +198,7 @@ pub(super) fn heading() -> String {
         "engine",
         "kops/s",
         "settled",
-        "settled min to max",
+        "min to max",
         "ratio",
         "CPU us/op",
         "written",
