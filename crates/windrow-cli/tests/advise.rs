@@ -96,6 +96,25 @@ fn a_described_load_gets_a_frontier_and_files_that_bench_takes() {
 }
 
 #[test]
+fn bench_has_the_compression_of_a_file_of_options_unless_it_is_told_another() {
+    let folder = TempDir::new().unwrap();
+    let file = path(&folder, "compressed.options");
+    fs::write(&file, "compression = lz4\n").unwrap();
+    let bench = ["bench", "fillrandom", "--num", "100"];
+    let told = |more: &[&str]| {
+        let report = object(&[&bench[..], more].concat());
+        report["settings"]["compression"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(told(&["--options", &file]), "Lz4");
+    assert_eq!(told(&["--options", &file, "--compression", "none"]), "None");
+    assert_eq!(told(&[]), "None");
+    assert_eq!(told(&["--compression", "lz4"]), "Lz4");
+}
+
+#[test]
 fn people_are_told_what_to_do_and_what_it_costs() {
     let output = windrow(&[&["advise"], &LOAD[..], &SMALL].concat());
     let text = str::from_utf8(&output.stdout).unwrap();

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-use windrow::{Error, Options, Result};
-use windrow_bench::{BenchArgs, CompressionArg};
+use windrow::{Compression, Error, Options, Result};
+use windrow_bench::BenchArgs;
 
 /// Bytes of a data block, in every engine that has blocks.
 #[cfg(any(feature = "fjall", feature = "leveldb", feature = "rocksdb"))]
@@ -36,10 +36,10 @@ impl Settings {
             memtable_bytes: options.keyspace.memtable_bytes,
             cache_bytes,
             bits_per_key: options.keyspace.bits_per_key,
-            compressed: match args.compression {
-                CompressionArg::None => false,
-                CompressionArg::Lz4 => true,
-                CompressionArg::Zstd => {
+            compressed: match options.keyspace.compression {
+                Compression::None => false,
+                Compression::Lz4 => true,
+                Compression::Zstd => {
                     let message = format!("{peer} is built here without zstd");
                     return Err(Error::invalid_argument(message));
                 }

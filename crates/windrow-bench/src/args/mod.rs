@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use windrow::{BlockSource, Durability, Error, Options, Result};
+use windrow::{BlockSource, Compression, Durability, Error, Options, Result};
 
 pub use self::mixgraph::{MixModel, MixgraphArgs};
 pub use self::policy::PolicyArgs;
@@ -113,9 +113,9 @@ pub struct BenchArgs {
     #[arg(long, aliases = ["max-background-jobs", "max_background_jobs"], value_name = "N")]
     pub background_threads: Option<usize>,
 
-    /// Compression of data blocks
-    #[arg(long, aliases = ["compression-type", "compression_type"], value_enum, default_value_t = CompressionArg::None)]
-    pub compression: CompressionArg,
+    /// Compression of data blocks [default: that of the file of --options, or none]
+    #[arg(long, aliases = ["compression-type", "compression_type"], value_enum)]
+    pub compression: Option<CompressionArg>,
 
     /// Where reads take blocks from
     #[arg(long, value_enum)]
@@ -239,7 +239,7 @@ impl BenchArgs {
             cache_bytes: None,
             memory_budget: None,
             background_threads: None,
-            compression: CompressionArg::None,
+            compression: None,
             block_source: None,
             sync: false,
             batch_size: 1,
@@ -285,7 +285,7 @@ impl BenchArgs {
                 Some(path) if *load == Load::Replay => drop(Trace::open(path)?),
                 _ => {}
             }
-            if *load == Load::Compress && self.compression == CompressionArg::Zstd {
+            if *load == Load::Compress && self.compression == Some(CompressionArg::Zstd) {
                 return refuse("compress measures LZ4 only".to_owned());
             }
         }
@@ -344,7 +344,10 @@ impl BenchArgs {
     /// `InvalidArgument` that lists everything contradictory.
     pub fn windrow_options(&self) -> Result<Options> {
         let mut options = self.policy.options()?;
-        options.keyspace.compression = self.compression.into();
+        set(
+            &mut options.keyspace.compression,
+            self.compression.map(Compression::from),
+        );
         set(&mut options.cache_bytes, self.cache_bytes);
         set(
             &mut options.block_source,
