@@ -157,16 +157,19 @@ fn statistics_of_a_store_at_work_are_a_load() {
             "gets_answered": answered,
         })
     };
+    let no_files = serde_json::json!({"live_bytes": 0});
     let options = serde_json::json!({
         "memtable_bytes": 65536, "file_bytes": 16384, "base_bytes": 262_144, "size_ratio": 8.0,
         "segment_limit": "4", "medium_from": u64::MAX, "large_from": u64::MAX, "max_space_amp": 1.6,
+        "filter_allocation": "uniform", "medium_order": "written",
     });
     let all = serde_json::json!({
         "user_bytes": 4_640_000, "user_writes": 40_000, "gets": 50_000, "seeks": 10_000,
         "sequence": 40_000,
         "keyspaces": [
-            {"name": "main", "options": options, "gets_answered_by_memtables": 1000,
-             "levels": [level(0, 500, 4000), level(1, 19_500, 40_000)]},
+            {"name": "main", "options": options, "gets_answered_by_memtables": 1000, "memtable_bytes": 0,
+             "runs": no_files, "value_logs": no_files,
+             "levels": [level(0, 2000, 4000), level(1, 19_000, 40_000)]},
         ],
     });
     fs::write(&stats, all.to_string()).unwrap();
@@ -187,11 +190,20 @@ fn statistics_of_a_store_at_work_are_a_load() {
             "{kind}"
         );
     }
+    assert!(advice["demand"]["notes"].as_array().unwrap().is_empty());
     // What the store has now stands beside the default, which has its memtable.
     assert_eq!(advice["now"]["options"]["size_ratio"], 8.0);
     assert_eq!(advice["now"]["options"]["segment_limit"], "4");
     assert_eq!(advice["default"]["options"]["size_ratio"], 5.0);
     assert_eq!(advice["default"]["options"]["memtable_bytes"], 65536);
+    // So has it all that is not searched.
+    for (name, own) in [
+        ("filter_allocation", "uniform"),
+        ("medium_order", "written"),
+    ] {
+        assert_eq!(advice["default"]["options"][name], own);
+        assert_eq!(advice["recommended"]["options"][name], own);
+    }
 
     // What is given holds for the default, the rest is the store's.
     let given = [
@@ -232,14 +244,18 @@ fn one_keyspace_of_statistics_has_the_shares_of_all() {
     };
     let options =
         |memtable: u64| serde_json::json!({"memtable_bytes": memtable, "file_bytes": 16384});
+    let no_files = serde_json::json!({"live_bytes": 0});
+    let no_level = level(0, 0, 0, 0);
     let all = serde_json::json!({
         "user_bytes": 40_000_000, "user_writes": 100_000, "gets": 100_000, "seeks": 0,
         "sequence": 100_000,
         "keyspaces": [
             {"name": "small", "options": options(65536), "gets_answered_by_memtables": 10_000,
-             "levels": [level(20_000, 0, 20_000 * 116, 20_000)]},
+             "memtable_bytes": 0, "runs": no_files, "value_logs": no_files,
+             "levels": [no_level, level(20_000, 0, 20_000 * 116, 20_000)]},
             {"name": "other", "options": options(131_072), "gets_answered_by_memtables": 0,
-             "levels": [level(40_000, 10_000, 40_000 * 816, 50_000)]},
+             "memtable_bytes": 0, "runs": no_files, "value_logs": no_files,
+             "levels": [no_level, level(40_000, 10_000, 30_000 * 816 + 10_000 * 16, 50_000)]},
         ],
     });
     fs::write(&stats, all.to_string()).unwrap();
@@ -251,12 +267,13 @@ fn one_keyspace_of_statistics_has_the_shares_of_all() {
     assert_eq!(small["now"]["options"]["memtable_bytes"], 65536);
     assert_eq!(other["demand"]["values"][0]["bytes"], 800);
     assert_eq!(other["now"]["options"]["memtable_bytes"], 131_072);
-    // Of 100,000 writes 40,000 are keys; of 60,000 entries 10,000 are tombstones; of 100,000 gets 80,000 found.
+    // Of 100,000 writes 40,000 are keys; of 60,000 entries 10,000 are tombstones, and as many keys were
+    // written again; of 100,000 gets 80,000 found.
     let deleted = 10.0 / 60.0;
     for (kind, share) in [
-        ("inserts", 0.4 / 2.0),
+        ("inserts", 0.2 + deleted / 2.0),
         ("deletes", deleted / 2.0),
-        ("updates", (0.6 - deleted) / 2.0),
+        ("updates", (0.6 - 2.0 * deleted) / 2.0),
         ("gets", 0.4),
         ("missing", 0.1),
     ] {
@@ -342,6 +359,16 @@ fn what_cannot_be_advised_on_is_refused() {
         &["--keys", "1000", "--value-size", "9", "--gets=-1"],
         "not negative",
     );
+    let weights = ["--keys", "1000", "--value-size", "9"];
+    let large = ["--updates", "1e308", "--gets", "1e308"];
+    let output = windrow(&[&["advise"], &weights[..], &large].concat());
+    let problem = str::from_utf8(&output.stderr).unwrap();
+    assert!(
+        !output.status.success() && problem.contains("to 1e12"),
+        "{problem}"
+    );
+    let deletes = ["--inserts", "45", "--deletes", "55"];
+    refused(&[&weights[..], &deletes].concat(), "more deletes than");
     refused(&[&LOAD[..], &["--device", "nvme"]].concat(), "--memory");
     refused(
         &[&LOAD[..], &["--memory", "1M"]].concat(),
@@ -355,6 +382,8 @@ fn what_cannot_be_advised_on_is_refused() {
     refused(&["--stats", &nowhere], "is no JSON");
     fs::write(&nowhere, "{}").unwrap();
     refused(&["--stats", &nowhere], "no keyspaces");
+    fs::write(&nowhere, r#"{"keyspaces": []}"#).unwrap();
+    refused(&["--stats", &nowhere], "has no keyspaces");
     // Options of a store are looked at before anything is simulated.
     let options = serde_json::json!({"size_ratio": 0.5});
     let stats = serde_json::json!({"keyspaces": [{"name": "main", "options": options}]});

@@ -1,16 +1,18 @@
 //! `simulate`: what a load costs, before there is a disk for it.
 
+pub(super) mod distribution;
 mod plot;
 mod quantities;
 mod report;
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
-use windrow::simulation::{KeyDistribution, Load, ValueSize, simulate_large};
+use clap::Args;
+use windrow::simulation::{Load, ValueSize, simulate_large};
 use windrow::{Error, Result};
 use windrow_bench::{Mix, PolicyArgs, parse_bytes};
 
+use self::distribution::DistributionArgs;
 use self::quantities::{Updates, parse_updates};
 use self::report::Report;
 use crate::amounts::{MIX_KEY_BYTES, mix_sizes, whole};
@@ -67,13 +69,8 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_enum, ignore_case = true)]
     mix: Option<Mix>,
 
-    /// Which keys updates draw. In sequential order are only the inserts
-    #[arg(long, value_enum, default_value_t = DistributionArg::Uniform)]
-    distribution: DistributionArg,
-
-    /// Exponent of the zipfian distribution, 0.99 unless given
-    #[arg(long, value_name = "E")]
-    exponent: Option<f64>,
+    #[command(flatten)]
+    distribution: DistributionArgs,
 
     /// Updates that follow the inserts: for each of them so many (0.5, 3), or bytes (500GB)
     #[arg(long, value_name = "RATIO|BYTES", value_parser = parse_updates, default_value = "0")]
@@ -101,14 +98,6 @@ pub(crate) struct SimulateArgs {
     /// Draw what is written, the levels and the room over the size of the load
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
-}
-
-/// [`KeyDistribution`] on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum DistributionArg {
-    Uniform,
-    Zipfian,
-    Sequential,
 }
 
 pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Outcome> {
@@ -150,7 +139,7 @@ impl SimulateArgs {
         load.shared_key_bytes = self.shared_key_bytes;
         load.deletes = self.deletes;
         load.seeks_per_write = self.seeks_per_write;
-        load.distribution = self.distribution()?;
+        load.distribution = self.distribution.chosen()?.unwrap_or_default();
         load.filters = load.options.bits_per_key > 0.0;
         let written = (load.inserts as f64 + load.draws as f64) * load.entry_bytes();
         if self.exact || written <= BYTES_IN_ONE_PIECE {
@@ -180,18 +169,5 @@ impl SimulateArgs {
             })?,
         };
         Ok((key, ValueSize::same(value)))
-    }
-
-    fn distribution(&self) -> Result<KeyDistribution> {
-        match (self.distribution, self.exponent) {
-            (DistributionArg::Zipfian, exponent) => Ok(KeyDistribution::Zipfian {
-                exponent: exponent.unwrap_or(0.99),
-            }),
-            (_, Some(_)) => Err(Error::invalid_argument(
-                "--exponent goes with --distribution zipfian",
-            )),
-            (DistributionArg::Uniform, None) => Ok(KeyDistribution::Uniform),
-            (DistributionArg::Sequential, None) => Ok(KeyDistribution::Sequential),
-        }
     }
 }

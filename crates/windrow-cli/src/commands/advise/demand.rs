@@ -3,7 +3,7 @@
 //! A demand is put together from what a source knows (flags alone, the statistics of a store, a trace) and from
 //! flags, which go before the source. What neither says, and what cannot be guessed, is asked for.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 use windrow::simulation::{KeyDistribution, Load, ValueClass, ValueSize, value_class};
 use windrow::{Error, KeyspaceOptions, Result};
@@ -11,12 +11,16 @@ use windrow_bench::{Mix, parse_bytes};
 
 use super::device::Device;
 use crate::amounts::{MIX_KEY_BYTES, mix_sizes, whole};
+use crate::commands::simulate::distribution::DistributionArgs;
 
 /// Bytes of a key where nothing says otherwise.
 const KEY_BYTES: u64 = 16;
 
-/// Exponent of the zipfian distribution where none is given.
-const EXPONENT: f64 = 0.99;
+/// What a weight may be beside 0, so that nothing that is reckoned from weights overflows.
+const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-9..=1e12;
+
+/// So many draws for each key bring a tree into its balance, and are all that is simulated of them.
+const DRAWS_MAX: f64 = 2.0;
 
 /// How many keys a load must have for its tree to say anything.
 const KEYS_MIN: u64 = 2;
@@ -77,13 +81,8 @@ pub(super) struct DemandArgs {
     #[arg(long, value_name = "N", value_parser = parse_weight)]
     pub(super) scan_length: Option<f64>,
 
-    /// Which keys are updated and read
-    #[arg(long, value_enum)]
-    pub(super) distribution: Option<DistributionArg>,
-
-    /// Exponent of the zipfian distribution, 0.99 unless given
-    #[arg(long, value_name = "E")]
-    pub(super) exponent: Option<f64>,
+    #[command(flatten)]
+    pub(super) distribution: DistributionArgs,
 
     /// Memory for memtables, filters, indexes and the page cache of the store's files [default: for all of
     /// them]
@@ -93,15 +92,6 @@ pub(super) struct DemandArgs {
     /// What files are on
     #[arg(long, value_enum, default_value_t = Device::Memory)]
     pub(super) device: Device,
-}
-
-/// [`KeyDistribution`] on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum DistributionArg {
-    /// Each as likely as any other
-    Uniform,
-    /// A few far more often than the others
-    Zipfian,
 }
 
 /// How often operations of each kind are.
@@ -150,13 +140,48 @@ pub(super) struct Known {
     pub(super) keys: Option<u64>,
     pub(super) key_bytes: Option<u64>,
     /// Key and value together, where only that is known.
-    pub(super) entry_bytes: Option<f64>,
+    pub(super) entry_bytes: Option<EntryBytes>,
     pub(super) values: Vec<ValueSize>,
+    /// The least that values of each of these sizes have, where they are means.
+    pub(super) values_from: Vec<u64>,
     pub(super) weights: Option<Shares>,
     pub(super) scan_length: Option<f64>,
     pub(super) distribution: Option<KeyDistribution>,
     /// The options that the store has.
     pub(super) options: Option<KeyspaceOptions>,
+    /// What is to be said where the weights are taken from here, and where the sizes of entries are.
+    pub(super) weights_note: Option<String>,
+    pub(super) entry_note: Option<String>,
+}
+
+/// Bytes of an entry where keys and values are not told apart.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct EntryBytes {
+    /// The mean of all entries.
+    pub(super) mean: f64,
+    /// The part of them that are deletes, which have no value.
+    pub(super) deletes: f64,
+}
+
+impl EntryBytes {
+    /// The mean of those that have a value.
+    fn with_value(self, key_bytes: u64) -> f64 {
+        let values = 1.0 - self.deletes;
+        if values <= 0.0 {
+            return key_bytes as f64;
+        }
+        (self.mean - self.deletes * key_bytes as f64) / values
+    }
+}
+
+/// What is known of the sizes of entries.
+#[derive(Debug, Clone, PartialEq)]
+struct Sizes {
+    key_bytes: u64,
+    values: Vec<ValueSize>,
+    values_from: Vec<u64>,
+    /// Whether only the mean of keys and values together tells them.
+    is_mean: bool,
 }
 
 /// What a load asks of a store.
@@ -166,6 +191,9 @@ pub(super) struct Demand {
     pub(super) key_bytes: u64,
     pub(super) shared_key_bytes: u64,
     pub(super) values: Vec<ValueSize>,
+    /// The least that values of each size have: thresholds that tell sizes apart lie there.
+    #[serde(skip)]
+    pub(super) values_from: Vec<u64>,
     pub(super) distribution: KeyDistribution,
     /// These add up to 1.
     pub(super) shares: Shares,
@@ -174,6 +202,19 @@ pub(super) struct Demand {
     /// `None` for as much as everything takes.
     pub(super) memory: Option<u64>,
     pub(super) device: Device,
+    /// What is to be known of where all this comes from.
+    pub(super) notes: Vec<String>,
+}
+
+/// How a store grows and changes: parts of all writes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Course {
+    /// Writes by which there are more keys than before.
+    growth: f64,
+    /// Writes of keys that are drawn: updates, deletes, and inserts of what was deleted.
+    draws: f64,
+    /// The part of the draws that are deletes, at most a half.
+    deletes: f64,
 }
 
 impl Demand {
@@ -182,18 +223,27 @@ impl Demand {
     /// # Errors
     /// `InvalidArgument` for what is missing, or cannot be.
     pub(super) fn new(args: &DemandArgs, known: &Known) -> Result<Self> {
-        let shares = shares(args, known)?;
-        let (key_bytes, values) = sizes(args, known)?;
+        let (shares, shares_note) = shares(args, known)?;
+        let sizes = sizes(args, known)?;
+        let entry_note = known.entry_note.clone().filter(|_| sizes.is_mean);
+        let weights_note = known.weights_note.clone();
+        let weights_note = weights_note.filter(|_| typed(args).sum() == 0.0);
+        let notes = [weights_note, shares_note, entry_note]
+            .into_iter()
+            .flatten();
+        let distribution = args.distribution.chosen()?.or(known.distribution);
         let mut demand = Self {
             keys: KEYS_MIN,
-            key_bytes,
+            key_bytes: sizes.key_bytes,
             shared_key_bytes: args.shared_key_bytes,
-            values,
-            distribution: distribution(args, known)?,
+            values: sizes.values,
+            values_from: sizes.values_from,
+            distribution: distribution.unwrap_or_default(),
             shares,
             scan_length: args.scan_length.or(known.scan_length).unwrap_or(0.0),
             memory: args.memory,
             device: args.device,
+            notes: notes.collect(),
         };
         // First what an entry is, by which bytes become keys; then all of them.
         let options = KeyspaceOptions::default();
@@ -233,39 +283,62 @@ impl Demand {
         value_class(bytes(self.key_bytes), bytes(value_bytes), options)
     }
 
-    /// How many draws of keys follow the inserts of all, and how many of the last writes count.
+    /// How the writes change the store.
     ///
-    /// Where most writes are of new keys, the second half of the inserts counts, with its part of updates: at
-    /// about this size most of the tree's life is spent. Where most are updates, half as many as there are
-    /// keys bring the tree into its balance, and as many as there are keys count.
-    pub(super) fn writes(&self) -> (u64, u64) {
-        let keys = self.keys as f64;
-        let draws = self.shares.updates + self.shares.deletes;
-        if draws > self.shares.inserts {
-            return (whole(keys * 1.5), self.keys);
+    /// Each delete is beside another write that puts a key there again: inserts first, which then add nothing to
+    /// what is stored, and updates where there are fewer inserts than deletes.
+    pub(super) fn course(&self) -> Course {
+        let shares = self.shares;
+        let all = shares.writes();
+        if all == 0.0 {
+            return Course {
+                growth: 1.0,
+                draws: 0.0,
+                deletes: 0.0,
+            };
         }
-        let times = if draws > 0.0 {
-            draws / self.shares.inserts
+        let growth = (shares.inserts - shares.deletes).max(0.0) / all;
+        let draws = 1.0 - growth;
+        let deletes = if draws > 0.0 {
+            (shares.deletes / all / draws).min(0.5)
         } else {
             0.0
         };
-        let draws = keys / 2.0 * times;
-        (whole(draws), whole(keys / 2.0 + draws).max(1))
+        Course {
+            growth,
+            draws,
+            deletes,
+        }
+    }
+
+    /// How many draws of keys follow the inserts of all, and how many of the last writes count.
+    ///
+    /// The second half of the inserts counts, with its part of draws: at about this size most of the tree's life
+    /// is spent. Where these would be more than so many draws for each key, so many are enough, with fewer inserts
+    /// before them.
+    pub(super) fn writes(&self) -> (u64, u64) {
+        let keys = self.keys as f64;
+        let course = self.course();
+        if keys / 2.0 * course.draws <= DRAWS_MAX * keys * course.growth {
+            let draws = keys / 2.0 * (course.draws / course.growth);
+            return (whole(draws), whole(keys / 2.0 + draws).max(1));
+        }
+        let draws = DRAWS_MAX * keys;
+        (whole(draws), whole(draws / course.draws).max(1))
     }
 
     /// The load that is simulated.
+    ///
+    /// A part of the keys that are drawn is not there, since their last draw was a delete: it is as large as the part
+    /// of the deletes, so that as many are there from the first draw to the last as are inserted.
     pub(super) fn load(&self, options: &KeyspaceOptions) -> Load {
         let shares = self.shares;
         let mut load = Load::inserts(1, options.clone());
-        load.keys = self.keys;
+        load.deletes = self.course().deletes;
         load.inserts = self.keys;
+        let universe = self.keys as f64 / (1.0 - load.deletes);
+        load.keys = whole(universe.round()).max(self.keys);
         load.draws = self.writes().0;
-        let drawn = shares.updates + shares.deletes;
-        load.deletes = if drawn > 0.0 {
-            shares.deletes / drawn
-        } else {
-            0.0
-        };
         load.distribution = self.distribution;
         load.key_bytes = self.key_bytes;
         load.shared_key_bytes = self.shared_key_bytes;
@@ -277,50 +350,93 @@ impl Demand {
     }
 }
 
-fn shares(args: &DemandArgs, known: &Known) -> Result<Shares> {
-    let typed = Shares {
+/// The weights that flags give.
+fn typed(args: &DemandArgs) -> Shares {
+    Shares {
         inserts: args.inserts.unwrap_or(0.0),
         updates: args.updates.unwrap_or(0.0),
         deletes: args.deletes.unwrap_or(0.0),
         gets: args.gets.unwrap_or(0.0),
         missing: args.missing.unwrap_or(0.0),
         scans: args.scans.unwrap_or(0.0),
-    };
-    let weights = match known.weights {
-        _ if typed.sum() > 0.0 => typed,
-        Some(weights) if weights.sum() > 0.0 => weights,
-        _ => {
-            return Err(missing(
-                known,
-                "how often operations of each kind are",
-                "at least one of --inserts, --updates, --deletes, --gets, --missing and --scans above 0",
-            ));
-        }
-    };
-    Ok(weights.of_one())
+    }
 }
 
-fn sizes(args: &DemandArgs, known: &Known) -> Result<(u64, Vec<ValueSize>)> {
+/// How often operations of each kind are, and what is to be said of that.
+///
+/// More deletes than inserts and updates together leave nothing of a store. Where somebody asks for that it is
+/// refused; what was done for a while may be so, and deletes count as far as they can go on.
+fn shares(args: &DemandArgs, known: &Known) -> Result<(Shares, Option<String>)> {
+    let typed = typed(args);
+    let is_typed = typed.sum() > 0.0;
+    let mut weights = match known.weights {
+        Some(weights) if !is_typed => weights,
+        _ => typed,
+    };
+    let kept = weights.inserts + weights.updates;
+    let mut note = None;
+    // A little more comes of rounding.
+    if weights.deletes > kept * (1.0 + 1e-9) {
+        if is_typed {
+            return Err(Error::invalid_argument(
+                "there are more deletes than inserts and updates together, which leaves nothing of what is stored: \
+                 give --deletes that are at most as many as --inserts and --updates",
+            ));
+        }
+        note = Some(format!(
+            "{} has more deletes than inserts and updates together, which leaves nothing in the long run: as many \
+             deletes count as inserts and updates",
+            known.source
+        ));
+        weights.deletes = kept;
+    }
+    if weights.sum() > 0.0 {
+        return Ok((weights.of_one(), note));
+    }
+    Err(missing(
+        known,
+        "how often operations of each kind are",
+        "at least one of --inserts, --updates, --deletes, --gets, --missing and --scans above 0",
+    ))
+}
+
+fn sizes(args: &DemandArgs, known: &Known) -> Result<Sizes> {
+    let exact = |key_bytes, values: Vec<ValueSize>| Sizes {
+        key_bytes,
+        values_from: values.iter().map(|size| size.bytes).collect(),
+        values,
+        is_mean: false,
+    };
     if let Some(mix) = args.mix {
-        return Ok((args.key_size.unwrap_or(MIX_KEY_BYTES), mix_sizes(mix)));
+        let key = args.key_size.unwrap_or(MIX_KEY_BYTES);
+        return Ok(exact(key, mix_sizes(mix)));
     }
     let key = args.key_size.or(known.key_bytes).unwrap_or(KEY_BYTES);
     if !args.value_size.is_empty() {
-        return Ok((key, args.value_size.clone()));
+        return Ok(exact(key, args.value_size.clone()));
     }
     if !known.values.is_empty() {
-        return Ok((key, known.values.clone()));
+        return Ok(Sizes {
+            values_from: known.values_from.clone(),
+            ..exact(key, known.values.clone())
+        });
     }
-    match known.entry_bytes {
-        Some(entry) if entry.round() >= key as f64 => {
-            let value = whole((entry - key as f64).round());
-            Ok((key, ValueSize::same(value)))
-        }
-        Some(entry) => Err(Error::invalid_argument(format!(
+    let Some(entry) = known.entry_bytes else {
+        return Err(missing(known, "how large values are", "--value-size"));
+    };
+    let entry = entry.with_value(key).round();
+    if entry < key as f64 {
+        return Err(Error::invalid_argument(format!(
             "an entry of {entry:.0} bytes cannot have a key of {key}: give a smaller --key-size"
-        ))),
-        None => Err(missing(known, "how large values are", "--value-size")),
+        )));
     }
+    let value = entry - key as f64;
+    Ok(Sizes {
+        // Values are on both sides of their mean.
+        values_from: vec![whole(value / std::f64::consts::SQRT_2)],
+        is_mean: true,
+        ..exact(key, ValueSize::same(whole(value)))
+    })
 }
 
 fn keys(args: &DemandArgs, known: &Known, entry_bytes: f64) -> Result<u64> {
@@ -335,18 +451,6 @@ fn keys(args: &DemandArgs, known: &Known, entry_bytes: f64) -> Result<u64> {
     }
 }
 
-fn distribution(args: &DemandArgs, known: &Known) -> Result<KeyDistribution> {
-    let zipfian = |exponent| KeyDistribution::Zipfian { exponent };
-    match (args.distribution, args.exponent) {
-        (Some(DistributionArg::Zipfian), exponent) => Ok(zipfian(exponent.unwrap_or(EXPONENT))),
-        (_, Some(_)) => Err(Error::invalid_argument(
-            "--exponent goes with --distribution zipfian",
-        )),
-        (Some(DistributionArg::Uniform), None) => Ok(KeyDistribution::Uniform),
-        (None, None) => Ok(known.distribution.unwrap_or_default()),
-    }
-}
-
 /// What is to be said where nothing tells `what`, which `flags` would.
 fn missing(known: &Known, what: &str, flags: &str) -> Error {
     let source = match known.source.as_str() {
@@ -356,11 +460,15 @@ fn missing(known: &Known, what: &str, flags: &str) -> Error {
     Error::invalid_argument(format!("{source} {what}: give {flags}"))
 }
 
-/// A number of at least 0.
+/// 0, or one of [`WEIGHTS`].
 fn parse_weight(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(weight) if weight >= 0.0 && weight.is_finite() => Ok(weight),
-        _ => Err("expected a number that is not negative".to_owned()),
+        Ok(weight) if weight == 0.0 || WEIGHTS.contains(&weight) => Ok(weight.abs()),
+        _ => Err(format!(
+            "expected a number that is not negative: 0, or from {:e} to {:e}",
+            WEIGHTS.start(),
+            WEIGHTS.end()
+        )),
     }
 }
 
@@ -405,7 +513,10 @@ mod tests {
         let known = Known {
             keys: Some(7),
             key_bytes: Some(8),
-            entry_bytes: Some(40.0),
+            entry_bytes: Some(EntryBytes {
+                mean: 36.0,
+                deletes: 0.125,
+            }),
             weights: Some(Shares {
                 scans: 1.0,
                 ..Shares::default()
@@ -418,7 +529,9 @@ mod tests {
         assert!(demand.shares.scans.abs() < 1e-9);
         let alone = Demand::new(&DemandArgs::default(), &known).unwrap();
         assert_eq!(alone.keys, 7);
+        // One in eight has a key of 8 bytes alone.
         assert_eq!(alone.values, ValueSize::same(32));
+        assert_eq!(alone.values_from, [22]);
         assert!((alone.shares.scans - 1.0).abs() < 1e-9);
     }
 
@@ -439,7 +552,8 @@ mod tests {
         assert!(without(|args| args.value_size.clear()).contains("--value-size"));
         assert!(without(|args| args.scans = Some(1.0)).contains("--scan-length"));
         assert!(without(|args| args.device = Device::Nvme).contains("--memory"));
-        assert!(without(|args| args.exponent = Some(0.9)).contains("--distribution"));
+        assert!(without(|args| args.distribution.exponent = Some(0.9)).contains("--distribution"));
+        assert!(without(|args| args.deletes = Some(3.1)).contains("more deletes than"));
         let no_operation = without(|args| (args.updates, args.gets) = (None, None));
         assert!(no_operation.contains("--inserts"));
     }
@@ -450,25 +564,152 @@ mod tests {
         assert_eq!(size.bytes, 4096);
         assert!((size.share - 2.5).abs() < 1e-9);
         assert!((parse_size("7").unwrap().share - 1.0).abs() < 1e-9);
-        for text in ["", ":1", "7:", "7:0", "7:-1", "7:x", "7:inf"] {
+        for text in ["", ":1", "7:", "7:0", "7:-1", "7:x", "7:inf", "7:1e308"] {
             parse_size(text).unwrap_err();
         }
     }
 
     #[test]
-    fn writes_that_count_are_those_of_a_tree_of_this_size() {
-        let demand = |inserts, updates| {
-            let args = DemandArgs {
-                inserts: Some(inserts),
-                updates: Some(updates),
-                ..described()
-            };
-            Demand::new(&args, &Known::default()).unwrap()
+    fn weights_are_so_small_and_so_few_that_their_sums_are_numbers() {
+        for text in ["1e308", "1e13", "1e-300", "-1", "-1e-9", "nan", "inf", ""] {
+            let error = parse_weight(text).unwrap_err();
+            assert!(error.contains("from 1e-9 to 1e12"), "{error}");
+        }
+        for text in ["0", "-0", "1e-9", "95", "0.5", "1e12"] {
+            assert!(parse_weight(text).unwrap().is_sign_positive());
+        }
+        let far = DemandArgs {
+            updates: Some(*WEIGHTS.start()),
+            scans: Some(*WEIGHTS.end()),
+            scan_length: Some(*WEIGHTS.end()),
+            ..described()
         };
-        assert_eq!(demand(1.0, 0.0).writes(), (0, 500));
-        assert_eq!(demand(1.0, 1.0).writes(), (500, 1000));
-        assert_eq!(demand(0.0, 1.0).writes(), (1500, 1000));
+        let demand = Demand::new(&far, &Known::default()).unwrap();
+        assert!(demand.shares.updates > 0.0);
+        assert!((demand.shares.sum() - 1.0).abs() < 1e-9);
+    }
+
+    /// 1000 keys under so many inserts, updates and deletes.
+    fn writing([inserts, updates, deletes]: [f64; 3]) -> Demand {
+        let args = DemandArgs {
+            inserts: Some(inserts),
+            updates: Some(updates),
+            deletes: Some(deletes),
+            ..described()
+        };
+        Demand::new(&args, &Known::default()).unwrap()
+    }
+
+    #[test]
+    fn writes_that_count_are_those_of_a_tree_of_this_size() {
+        let writes = |of| writing(of).writes();
+        assert_eq!(writes([1.0, 0.0, 0.0]), (0, 500));
+        assert_eq!(writes([1.0, 1.0, 0.0]), (500, 1000));
+        // A fifth of what counts are inserts, then less of fewer.
+        assert_eq!(writes([1.0, 4.0, 0.0]), (2000, 2500));
+        assert_eq!(writes([1.0, 9.0, 0.0]), (2000, 2222));
+        assert_eq!(writes([0.0, 1.0, 0.0]), (2000, 2000));
         // Only reads: the tree as the inserts leave it.
-        assert_eq!(demand(0.0, 0.0).writes(), (0, 500));
+        assert_eq!(writes([0.0, 0.0, 0.0]), (0, 500));
+    }
+
+    #[test]
+    fn sources_with_too_many_deletes_count_as_many_as_can_go_on() {
+        let known = Known {
+            source: "trace".to_owned(),
+            weights: Some(Shares {
+                inserts: 1.0,
+                updates: 2.0,
+                deletes: 5.0,
+                gets: 4.0,
+                ..Shares::default()
+            }),
+            ..Known::default()
+        };
+        let args = DemandArgs {
+            updates: None,
+            gets: None,
+            ..described()
+        };
+        let demand = Demand::new(&args, &known).unwrap();
+        assert!((demand.shares.deletes - 0.3).abs() < 1e-9);
+        assert!((demand.course().deletes - 0.5).abs() < 1e-9);
+        assert!(demand.notes[0].contains("more deletes than"));
+        // Where weights are given, the source has no part in it.
+        let demand = Demand::new(&described(), &known).unwrap();
+        assert!(demand.notes.is_empty() && demand.shares.deletes.abs() < 1e-9);
+    }
+
+    #[test]
+    fn deletes_leave_as_many_keys_as_are_stored() {
+        let options = KeyspaceOptions::default();
+        let filled = writing([1.0, 0.0, 0.0]).load(&options);
+        let filled = windrow::simulation::simulate(&filled).unwrap();
+        let stored = filled.samples.last().unwrap().live_bytes;
+        for (of, deletes, keys) in [
+            // Inserts write again what is deleted, and no tree shrinks.
+            ([50.0, 0.0, 50.0], 0.5, 2000),
+            ([0.0, 50.0, 50.0], 0.5, 2000),
+            ([25.0, 25.0, 50.0], 0.5, 2000),
+            ([20.0, 60.0, 20.0], 0.2, 1250),
+            ([0.0, 80.0, 20.0], 0.2, 1250),
+            // Of the draws a third are deletes, and the other inserts are of new keys.
+            ([60.0, 20.0, 20.0], 1.0 / 3.0, 1500),
+            ([100.0, 0.0, 0.0], 0.0, 1000),
+        ] {
+            let load = writing(of).load(&options);
+            assert!((load.deletes - deletes).abs() < 1e-9, "{of:?}");
+            assert_eq!((load.keys, load.inserts), (keys, 1000), "{of:?}");
+            let outcome = windrow::simulation::simulate(&load).unwrap();
+            let live = outcome.samples.last().unwrap().live_bytes;
+            let apart = live.abs_diff(stored);
+            assert!(apart * 1000 < stored, "{of:?}: {live} {stored}");
+        }
+    }
+
+    // A little more of one kind of operation changes what is simulated by a little.
+    #[test]
+    fn what_is_simulated_has_no_jumps() {
+        let options = KeyspaceOptions::default();
+        let of = |weights: [f64; 3]| {
+            let demand = Demand {
+                keys: 1_000_000_000,
+                ..writing(weights)
+            };
+            let (load, (draws, counted)) = (demand.load(&options), demand.writes());
+            let (draws, counted) = (draws as f64 / 1e9, counted as f64 / 1e9);
+            // What is drawn, and deleted, and how often a key is.
+            [
+                draws,
+                counted,
+                draws * load.deletes,
+                draws / load.keys as f64 * 1e9,
+            ]
+        };
+        let mut points = 0;
+        for first in 0..=100_u32 {
+            for second in 0..=100 - first {
+                let (inserts, updates) = (f64::from(first), f64::from(second));
+                let deletes = 100.0 - inserts - updates;
+                if deletes > inserts + updates {
+                    continue;
+                }
+                let here = of([inserts, updates, deletes]);
+                for step in [[0.01, 0.0, 0.0], [0.0, 0.01, 0.0], [0.01, 0.01, 0.01]] {
+                    let there = of([inserts + step[0], updates + step[1], deletes + step[2]]);
+                    let apart = here
+                        .iter()
+                        .zip(there)
+                        .map(|(one, other)| (one - other).abs());
+                    let most = apart.fold(0.0, f64::max);
+                    assert!(
+                        most < 0.005,
+                        "{inserts} {updates} {deletes}: {here:?} {there:?}"
+                    );
+                }
+                points += 1;
+            }
+        }
+        assert!(points > 3000);
     }
 }

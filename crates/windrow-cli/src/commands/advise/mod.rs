@@ -124,11 +124,9 @@ impl AdviseArgs {
             of_store.scaling = base.scaling;
             of_store.segment_limit = base.segment_limit;
             of_store.bits_per_key = base.bits_per_key;
-            of_store.filter_allocation = base.filter_allocation;
             of_store.medium_from = base.medium_from;
             of_store.large_from = base.large_from;
             of_store.medium_in_place = base.medium_in_place;
-            of_store.medium_order = base.medium_order;
             tree.change(&mut of_store)?;
             base = of_store;
         }

@@ -310,6 +310,9 @@ impl fmt::Display for Report {
                 human_count(advice.compared as u64),
             )?;
         }
+        for note in &self.demand.notes {
+            writeln!(formatter, "note: {note}\n")?;
+        }
         write!(formatter, "{}", self.verdict())
     }
 }

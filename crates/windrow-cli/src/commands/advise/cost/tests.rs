@@ -14,6 +14,7 @@ fn demand() -> Demand {
         key_bytes: 16,
         shared_key_bytes: 0,
         values: ValueSize::same(100),
+        values_from: vec![100],
         distribution: KeyDistribution::Uniform,
         shares: Shares {
             updates: 0.5,
@@ -25,6 +26,7 @@ fn demand() -> Demand {
         scan_length: 20.0,
         memory: Some(600 << 20),
         device: Device::Nvme,
+        notes: Vec::new(),
     }
 }
 

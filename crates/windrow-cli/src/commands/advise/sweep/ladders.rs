@@ -227,12 +227,13 @@ impl Ladders {
 }
 
 /// The placements that differ for these sizes of values, those with fewer bytes in place behind. Thresholds are
-/// those of `base` wherever these do the same.
+/// those of `base` wherever these do the same, and lie where the values of a size begin, so that none of them is on
+/// the other side.
 pub(super) fn placements(demand: &Demand, base: &KeyspaceOptions) -> Vec<Placement> {
     let mut sizes: Vec<u64> = demand
-        .values
+        .values_from
         .iter()
-        .map(|size| demand.key_bytes + size.bytes)
+        .map(|from| demand.key_bytes + from)
         .collect();
     sizes.sort_unstable();
     sizes.dedup();

@@ -1,10 +1,12 @@
 //! Searches over small trees: what is recommended, and what is left out.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use windrow::simulation::{KeyDistribution, ValueSize};
 
 use super::candidate::MOMENT;
 use super::conclude::FINALISTS;
-use super::ladders::{BITS, Placement, SCALINGS, placements, with};
+use super::ladders::{BITS, Placement, SCALINGS, placements, with, without_bits};
 use super::*;
 use crate::commands::advise::cost::{Level, Shape};
 use crate::commands::advise::demand::Shares;
@@ -16,12 +18,22 @@ fn demand(shares: Shares) -> Demand {
         key_bytes: 16,
         shared_key_bytes: 0,
         values: ValueSize::same(100),
+        values_from: vec![100],
         distribution: KeyDistribution::Uniform,
         shares,
         scan_length: 10.0,
         memory: None,
         device: Device::Memory,
+        notes: Vec::new(),
     }
+}
+
+/// The same with values of these sizes.
+fn with_values(mut demand: Demand, bytes: &[u64]) -> Demand {
+    let size = |&bytes: &u64| ValueSize { share: 1.0, bytes };
+    demand.values = bytes.iter().map(size).collect();
+    demand.values_from = bytes.to_vec();
+    demand
 }
 
 fn writes(writes: f64) -> Shares {
@@ -121,9 +133,37 @@ fn a_store_of_many_memtables_is_searched_for_with_a_part() {
     base.base_bytes = 64 << 10;
     let demand = demand(writes(0.7));
     assert!(demand.bytes() > SEARCHED_MEMTABLES * base.memtable_bytes as f64);
-    let free = advice(&demand, &base, Bounds::default()).unwrap();
-    assert!(free.frontier.len() <= FINALISTS * BITS.len());
-    assert!(free.compared > free.frontier.len());
+    let simulated = AtomicUsize::new(0);
+    let request = Request {
+        demand: &demand,
+        base: &base,
+        now: None,
+        free: Free::ALL,
+        bounds: Bounds::default(),
+        wants_neighbours: false,
+    };
+    let free = advise(&request, &|| {
+        simulated.fetch_add(1, Ordering::Relaxed);
+    });
+    let free = free.unwrap();
+    // Only those that come into question have all entries, and all that is on the frontier has.
+    let whole = simulated.into_inner() - free.compared / BITS.len();
+    assert!((2..=FINALISTS).contains(&whole), "{whole}");
+    let mut trees: Vec<_> = free
+        .frontier
+        .iter()
+        .map(|it| without_bits(&it.choice))
+        .collect();
+    trees.sort_unstable();
+    trees.dedup();
+    assert!(trees.len() <= whole);
+    let ladders = Ladders::new(&demand, &base, Free::ALL);
+    let mut alone = Trees::new(&demand, demand.keys, &ladders, &|| {});
+    alone.simulate(&trees).unwrap();
+    for candidate in &free.frontier {
+        let told = alone.candidate(&candidate.choice).unwrap();
+        assert_eq!(told.costs, candidate.costs);
+    }
     assert_eq!(free.default.options, base);
     // Nobody has asked for what is one step away.
     assert!(free.neighbours.is_empty());
@@ -215,19 +255,24 @@ fn what_is_chosen_already_is_not_searched() {
 
 #[test]
 fn placements_differ_in_what_they_do() {
-    let mut demand = demand(writes(1.0));
+    let of = |bytes: &[u64]| with_values(demand(writes(1.0)), bytes);
     // Below 64 bytes a value stays where it is, under all thresholds.
-    demand.values = ValueSize::same(63);
-    assert_eq!(placements(&demand, &small()).len(), 1);
+    assert_eq!(placements(&of(&[63]), &small()).len(), 1);
     // All in place, all in the log, and in runs with two places to come back.
-    demand.values = ValueSize::same(400);
-    let one = placements(&demand, &small());
+    let one = placements(&of(&[400]), &small());
     assert_eq!(one.len(), 4);
     assert!(one.contains(&Placement::of(&small())));
+    // Where values have about a size, they are all on one side of a threshold.
+    let mut about = of(&[400]);
+    about.values_from = vec![362];
+    for placement in placements(&about, &small()) {
+        let mut options = small();
+        placement.apply(&mut options);
+        let classes = [362, 400, 511].map(|bytes| about.class(bytes, &options));
+        assert!(classes.iter().all(|it| *it == classes[0]), "{placement:?}");
+    }
     // Neither thresholds nor options are ever contradictory.
-    demand.values = [9, 104, 1004, 5000, 70_000]
-        .map(|bytes| ValueSize { share: 1.0, bytes })
-        .to_vec();
+    let demand = of(&[9, 104, 1004, 5000, 70_000]);
     let many = placements(&demand, &small());
     assert!(many.len() > 8 && many.len() < 60, "{}", many.len());
     for placement in many {
@@ -311,10 +356,7 @@ fn what_decides_is_held_to_what_the_default_takes_with_all_entries() {
     let mut base = small();
     base.memtable_bytes = 16 << 10;
     base.max_space_amp = 1.06;
-    let demand = Demand {
-        values: ValueSize::same(400),
-        ..demand(writes(0.9))
-    };
+    let demand = with_values(demand(writes(0.9)), &[400]);
     let free = Free {
         placement: true,
         ..Free::default()
