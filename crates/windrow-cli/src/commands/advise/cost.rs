@@ -338,7 +338,11 @@ impl Costs {
         let memory_bytes = memtables + filter_bytes + blocks * INDEX_BYTES;
         let misses = Misses::new(shape, demand, &filters, memory_bytes);
         let device = demand.device.cost();
-        let wait = |reads: f64| reads * device.random_read;
+        let passed = shape.table_bytes() / shape.entries().max(1.0);
+        let block = passed.max(options.block_bytes as f64);
+        let wait = |blocks: f64| blocks * (device.random_read + block * device.byte_read);
+        let wait_for_values =
+            misses.values * device.random_read + misses.value_bytes * device.byte_read;
 
         let write = cpu::WRITE
             + shape.moved.cpu(options.bits_per_key)
@@ -353,14 +357,14 @@ impl Costs {
             + (1.0 + useless.found) * cpu::BLOCK_SEARCHED
             + follow
             + demand.value_bytes() * cpu::BYTE_RETURNED
-            + wait(misses.found + misses.values);
+            + wait(misses.found)
+            + wait_for_values;
         let runs = shape.runs_per_seek();
         let missing = cpu::GET
             + runs * cpu::RUN_ASKED
             + useless.missing * cpu::BLOCK_SEARCHED
             + wait(misses.useless);
 
-        let passed = shape.table_bytes() / shape.entries().max(1.0);
         let returned = logs.share * logs.value_bytes + in_runs.share * in_runs.value_bytes;
         let step = cpu::STEP
             + (runs - 1.0).max(0.0) * cpu::STEP_PER_RUN
@@ -368,7 +372,7 @@ impl Costs {
             + follow
             + returned * cpu::BYTE_RETURNED
             + passed * misses.tables * device.byte_read
-            + wait(misses.values);
+            + wait_for_values;
         let scan =
             cpu::SCAN + runs * cpu::RUN_OPENED + demand.scan_length * step + wait(misses.opened);
 
@@ -492,8 +496,9 @@ struct Misses {
     useless: f64,
     /// Blocks with which a scan begins.
     opened: f64,
-    /// Values apart, of one entry.
+    /// Values apart, of one entry, and their bytes.
     values: f64,
+    value_bytes: f64,
     /// The part of the tables that is not in memory.
     tables: f64,
     hit_share: f64,
@@ -533,10 +538,8 @@ impl Misses {
                 .sum()
         };
         let bytes = shape.table_bytes().max(1.0);
-        let pages = |apart: &Apart| (apart.value_bytes / PAGE_BYTES).max(1.0).log2() * 0.1 + 1.0;
-        let (logs, runs) = (shape.logs, shape.runs);
-        let values =
-            logs.share * pages(&logs) * miss(levels) + runs.share * pages(&runs) * miss(levels + 1);
+        let in_logs = shape.logs.share * miss(levels);
+        let in_runs = shape.runs.share * miss(levels + 1);
         let all: f64 = places.iter().map(|place| place.reads).sum();
         let answered: f64 = places
             .iter()
@@ -547,7 +550,8 @@ impl Misses {
             found: over_levels(&|level, useless| level.entries / entries + useless.found),
             useless: over_levels(&|_, useless| useless.missing),
             opened: over_levels(&|level, _| level.runs),
-            values,
+            values: in_logs + in_runs,
+            value_bytes: in_logs * shape.logs.value_bytes + in_runs * shape.runs.value_bytes,
             tables: over_levels(&|level, _| level.bytes / bytes),
             hit_share: if all > 0.0 { answered / all } else { 1.0 },
         }

@@ -278,3 +278,39 @@ fn values_apart_cost_scans_more_than_gets() {
     assert_not_cheaper(apart, near);
     assert!(apart[3] - near[3] > 10.0 * (apart[1] - near[1]));
 }
+
+#[test]
+fn large_values_take_the_bandwidth_of_the_device() {
+    let options = KeyspaceOptions::default();
+    let with = |device, in_runs: bool, value_bytes: f64| {
+        let mut shape = shape();
+        let apart = Apart {
+            share: 0.5,
+            bytes: 1e12,
+            value_bytes,
+        };
+        *(if in_runs {
+            &mut shape.runs
+        } else {
+            &mut shape.logs
+        }) = apart;
+        // Memory for none of them.
+        let demand = Demand {
+            memory: Some(0),
+            device,
+            ..demand()
+        };
+        costs(&shape, &demand, &options)
+    };
+    for device in [Device::Nvme, Device::Ssd, Device::Disk] {
+        for in_runs in [false, true] {
+            let (large, small) = (with(device, in_runs, 1e6), with(device, in_runs, 1e3));
+            let more = 0.5 * (1e6 - 1e3) * device.cost().byte_read;
+            assert!((large[1] - small[1] - more).abs() < 1e-6, "a get");
+            // Those of scans are returned, too, which takes the processor.
+            let processor = 0.5 * (1e6 - 1e3) * cpu::BYTE_RETURNED;
+            let step = (large[3] - small[3]) / demand().scan_length;
+            assert!((step - more - processor).abs() < 1e-6, "a step of a scan");
+        }
+    }
+}
