@@ -5,7 +5,7 @@
 //! Concurrency: none.
 
 use serde::Serialize;
-use windrow::{Error, KeyspaceOptions, Result};
+use windrow::{Error, KeyspaceOptions};
 
 use super::ladders::Choice;
 use crate::amounts::whole;
@@ -101,15 +101,9 @@ impl Bounds {
         }
     }
 
-    /// Those of `all` that keep to the bounds, the cheapest first. What nobody has asked for leaves something.
-    ///
-    /// # Errors
-    /// `InvalidArgument` where none keeps to what was asked, with the least there is.
-    pub(super) fn allowed(
-        &self,
-        all: &[Candidate],
-        default: Option<&Candidate>,
-    ) -> Result<Vec<Candidate>> {
+    /// Those of `all` that keep to the bounds, the cheapest first. What nobody has asked for leaves something;
+    /// where none keeps to what was asked, none is left.
+    pub(super) fn allowed(&self, all: &[Candidate], default: Option<&Candidate>) -> Vec<Candidate> {
         let kept = |limits: Limits| -> Vec<Candidate> {
             let kept = all.iter().filter(|it| limits.are_kept_by(it));
             kept.cloned().collect()
@@ -118,11 +112,16 @@ impl Bounds {
         if allowed.is_empty() {
             allowed = kept(self.limits(None));
         }
-        if allowed.is_empty() {
-            return Err(self.refused(all));
-        }
         allowed.sort_by(|one, other| one.costs.operation.total_cmp(&other.costs.operation));
-        Ok(allowed)
+        allowed
+    }
+
+    /// All of `all`, those first that are farthest from what was asked not to be passed.
+    pub(super) fn safest(&self, all: &[Candidate]) -> Vec<Candidate> {
+        let limits = self.limits(None);
+        let mut safest = all.to_vec();
+        safest.sort_by(|one, other| limits.taken_by(one).total_cmp(&limits.taken_by(other)));
+        safest
     }
 
     /// Why nothing is left.
@@ -157,6 +156,20 @@ pub(super) struct Limits {
 }
 
 impl Limits {
+    /// The part of what it may take that a candidate takes, of disk or of memory, whichever is more.
+    fn taken_by(&self, candidate: &Candidate) -> f64 {
+        let space = candidate.space_amplification_most / self.space_amplification;
+        space.max(candidate.costs.memory_bytes / self.memory.max(1.0))
+    }
+
+    /// How far a candidate is beyond what it may take: 0 where it keeps to the limits.
+    pub(super) fn passed_by(&self, candidate: &Candidate) -> f64 {
+        if self.are_kept_by(candidate) {
+            return 0.0;
+        }
+        self.taken_by(candidate)
+    }
+
     pub(super) fn are_kept_by(&self, candidate: &Candidate) -> bool {
         candidate.space_amplification_most <= self.space_amplification
             && candidate.costs.memory_bytes <= self.memory

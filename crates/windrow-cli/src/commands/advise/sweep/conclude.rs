@@ -1,6 +1,8 @@
 //! What decides: the trees that come into question, with all entries.
 //!
 //! I1. The default is among them, and so is what the search found best.
+//! I2. Nothing is refused for what a part of the entries takes: a small tree takes more of the disk and of memory
+//!     for its size.
 //!
 //! Concurrency: that of [`Trees`].
 
@@ -23,6 +25,9 @@ pub(super) const FINALISTS: usize = 10;
 const FINALISTS_OF_LARGE: usize = 3;
 const LARGE_TIMES: u64 = 30;
 
+/// So many times as many more trees are simulated where all of these break the bounds.
+const ROUNDS_MAX: usize = 3;
+
 /// What is to be concluded from.
 pub(super) struct Conclusion<'a> {
     pub(super) request: &'a Request<'a>,
@@ -34,16 +39,20 @@ impl<'a> Conclusion<'a> {
     /// The advice, where `searched` are the trees of the search.
     pub(super) fn advice(&self, searched: Trees<'a>) -> Result<Advice> {
         let (bounds, start) = (self.request.bounds, self.ladders.start());
-        let all = searched.candidates();
-        let compared = all.len();
-        let allowed = bounds.allowed(&all, searched.candidate(&start).as_ref())?;
-        let left_out = compared - allowed.len();
-        let mut whole = self.whole(searched, &allowed)?;
+        let found = searched.candidates();
+        let fitting = bounds.allowed(&found, searched.candidate(&start).as_ref());
+        let mut whole = self.whole(searched, &found, &fitting)?;
         let all = whole.candidates();
         let default = whole.candidate(&start);
-        let allowed = bounds.allowed(&all, default.as_ref())?;
+        let allowed = bounds.allowed(&all, default.as_ref());
         let (Some(default), Some(best)) = (default, allowed.first()) else {
             return Err(bounds.refused(&all));
+        };
+        // Where the part says nothing of the bounds, the trees with all entries are what was compared.
+        let (compared, left_out) = if fitting.is_empty() {
+            (all.len(), all.len() - allowed.len())
+        } else {
+            (found.len(), found.len() - fitting.len())
         };
         let simplest = self.simplified(best, &allowed);
         let default_is_allowed = bounds.limits(None).are_kept_by(&default);
@@ -86,11 +95,19 @@ impl<'a> Conclusion<'a> {
     }
 
     /// The trees that come into question, with all entries; those of the search where these have them.
-    fn whole(&self, searched: Trees<'a>, allowed: &[Candidate]) -> Result<Trees<'a>> {
+    ///
+    /// Where none of them keeps to the bounds, others of the search are simulated, too, before that is said. I2
+    fn whole(
+        &self,
+        searched: Trees<'a>,
+        found: &[Candidate],
+        fitting: &[Candidate],
+    ) -> Result<Trees<'a>> {
         let demand = self.request.demand;
         if searched.are_whole() {
             return Ok(searched);
         }
+        let bounds = self.request.bounds;
         let mut whole = Trees::new(demand, demand.keys, self.ladders, self.tick);
         let is_large = demand.keys / searched.keys() >= LARGE_TIMES;
         let most = if is_large {
@@ -98,7 +115,19 @@ impl<'a> Conclusion<'a> {
         } else {
             FINALISTS
         };
-        whole.simulate(&self.finalists(allowed, most))?;
+        whole.simulate(&self.finalists(fitting, most))?;
+        let safest = bounds.safest(found);
+        for _ in 0..ROUNDS_MAX {
+            let default = whole.candidate(&self.ladders.start());
+            if !bounds
+                .allowed(&whole.candidates(), default.as_ref())
+                .is_empty()
+            {
+                break;
+            }
+            let more = further(&whole, fitting, &safest, most);
+            whole.simulate(&more)?;
+        }
         Ok(whole)
     }
 
@@ -163,4 +192,23 @@ impl<'a> Conclusion<'a> {
             .filter_map(|(name, choice)| Some((name, trees.candidate(&choice)?)))
             .collect())
     }
+}
+
+/// Trees that were not simulated with all entries yet: of the cheapest, and of those that are farthest from the bounds.
+fn further(
+    whole: &Trees<'_>,
+    fitting: &[Candidate],
+    safest: &[Candidate],
+    most: usize,
+) -> Vec<Choice> {
+    let mut trees = Vec::new();
+    for (candidates, most) in [(safest, most.div_ceil(2)), (fitting, most), (safest, most)] {
+        for candidate in candidates {
+            let tree = without_bits(&candidate.choice);
+            if trees.len() < most && !whole.have(&tree) && !trees.contains(&tree) {
+                trees.push(tree);
+            }
+        }
+    }
+    trees
 }

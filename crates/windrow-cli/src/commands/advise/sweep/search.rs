@@ -1,6 +1,6 @@
 //! The search itself: down one ladder after the other.
 //!
-//! I1. A step is made only to what costs less.
+//! I1. A step is made only to what costs less, or is nearer to the limits where these are passed.
 //!
 //! Concurrency: that of [`Trees`].
 
@@ -55,20 +55,21 @@ impl Search<'_, '_> {
         })
     }
 
-    /// What a choice costs; more than anything where it breaks a limit.
-    fn cost(&self, choice: &Choice) -> (bool, f64) {
+    /// How far a choice is beyond the limits, which goes before all, and what it costs.
+    fn cost(&self, choice: &Choice) -> (f64, f64) {
         let candidate = self.trees.candidate(choice);
-        candidate.map_or((true, f64::INFINITY), |candidate| {
-            let is_out = !self.limits.are_kept_by(&candidate);
-            (is_out, candidate.costs.operation)
+        candidate.map_or((f64::INFINITY, f64::INFINITY), |candidate| {
+            let passed = self.limits.passed_by(&candidate);
+            (passed, candidate.costs.operation)
         })
     }
 
     /// The cheapest of `choices`, the first of those that cost the same.
     fn cheapest(&self, choices: &[Choice]) -> Option<Choice> {
         let cost = |choice: &&Choice| self.cost(choice);
-        let order = |one: &(bool, f64), other: &(bool, f64)| {
-            one.0.cmp(&other.0).then(one.1.total_cmp(&other.1))
+        let order = |one: &(f64, f64), other: &(f64, f64)| {
+            let passed = one.0.total_cmp(&other.0);
+            passed.then(one.1.total_cmp(&other.1))
         };
         choices
             .iter()

@@ -6,7 +6,7 @@ use windrow::simulation::{KeyDistribution, ValueSize};
 
 use super::candidate::MOMENT;
 use super::conclude::FINALISTS;
-use super::ladders::{BITS, Placement, SCALINGS, placements, with, without_bits};
+use super::ladders::{BITS, Choice, Placement, SCALINGS, placements, with, without_bits};
 use super::*;
 use crate::commands::advise::cost::{Level, Shape};
 use crate::commands::advise::demand::Shares;
@@ -313,7 +313,7 @@ fn a_bound_that_nobody_has_set_leaves_something() {
     let all = [1.2, 2.7, 2.9].map(|space| made_up(space, 10.0));
     let kept = |bounds: Bounds, default: f64| {
         let default = made_up(default, 10.0);
-        spaces(bounds.allowed(&all, Some(&default)).unwrap())
+        spaces(bounds.allowed(&all, Some(&default)))
     };
     let free = Bounds::default();
     // The default is within what it takes itself, to the last bit, and nothing need be below what is aimed at.
@@ -322,17 +322,15 @@ fn a_bound_that_nobody_has_set_leaves_something() {
     // Where that leaves nothing, it was not asked for.
     let larger = [made_up(2.9, 10.0), made_up(3.3, 10.0)];
     let default = made_up(2.7, 10.0);
-    assert_eq!(
-        spaces(free.allowed(&larger, Some(&default)).unwrap()),
-        [2.9, 3.3]
-    );
+    assert_eq!(spaces(free.allowed(&larger, Some(&default))), [2.9, 3.3]);
     // What was asked for holds, also for the default.
     let asked = Bounds {
         space_amplification: Some(2.0),
         memory: None,
     };
     assert_eq!(kept(asked, 2.7), [1.2]);
-    let error = asked.allowed(&larger, Some(&default)).unwrap_err();
+    assert!(asked.allowed(&larger, Some(&default)).is_empty());
+    let error = asked.refused(&larger);
     assert!(error.to_string().contains("the least is 2.90"), "{error}");
 }
 
@@ -346,7 +344,7 @@ fn memory_holds_where_the_default_alone_keeps_to_its_disk() {
     };
     assert!(lean.costs.memory_bytes < default.costs.memory_bytes);
     let all = [default.clone(), lean];
-    let allowed = bounds.allowed(&all, Some(&default)).unwrap();
+    let allowed = bounds.allowed(&all, Some(&default));
     assert_eq!(allowed.len(), 1);
     assert!((allowed[0].space_amplification_most - 2.9).abs() < 1e-9);
 }
@@ -395,4 +393,75 @@ fn what_decides_is_held_to_what_the_default_takes_with_all_entries() {
     for candidate in &advice.frontier {
         assert!(candidate.space_amplification_most <= limit);
     }
+}
+
+// I2 of what decides.
+#[test]
+fn only_trees_with_all_entries_are_refused_and_others_are_tried_first() {
+    let mut base = small();
+    base.memtable_bytes = 16 << 10;
+    let demand = demand(writes(0.9));
+    let free = Free {
+        size_ratio: true,
+        segment_limit: true,
+        ..Free::default()
+    };
+    let ladders = Ladders::new(&demand, &base, free);
+    let all: Vec<Choice> = (0..ladders.length(0))
+        .flat_map(|segments| (0..ladders.length(1)).map(move |ratio| (segments, ratio)))
+        .map(|(segments, ratio)| with(with(ladders.start(), 0, segments), 1, ratio))
+        .collect();
+    let mut whole = Trees::new(&demand, demand.keys, &ladders, &|| {});
+    whole.simulate(&all).unwrap();
+    let most = |trees: &Trees<'_>| -> Vec<f64> {
+        let all = trees.candidates().into_iter();
+        let mut most: Vec<f64> = all.map(|it| it.space_amplification_most).collect();
+        most.sort_by(f64::total_cmp);
+        most.dedup();
+        most
+    };
+    let least = most(&whole)[0];
+    let bounds = Bounds {
+        space_amplification: Some(least / MOMENT * (1.0 + 1e-9)),
+        memory: None,
+    };
+    let request = Request {
+        demand: &demand,
+        base: &base,
+        now: None,
+        free,
+        bounds,
+        wants_neighbours: false,
+    };
+    let conclude = |keys: u64, bounds: Bounds| {
+        let simulated = AtomicUsize::new(0);
+        let tick = || {
+            simulated.fetch_add(1, Ordering::Relaxed);
+        };
+        let mut part = Trees::new(&demand, keys, &ladders, &|| {});
+        part.simulate(&all).unwrap();
+        let is_within = most(&part)[0] <= least;
+        let request = Request { bounds, ..request };
+        let conclusion = Conclusion {
+            request: &request,
+            ladders: &ladders,
+            tick: &tick,
+        };
+        let advice = conclusion.advice(part);
+        (advice, is_within, simulated.into_inner())
+    };
+    // The part alone would leave nothing; of so many trees with all entries, some do.
+    let (advice, is_within, simulated) = conclude(400, bounds);
+    let advice = advice.unwrap();
+    assert!(!is_within && simulated > 3, "{is_within} {simulated}");
+    assert!(advice.recommended.space_amplification_most <= least * (1.0 + 1e-6));
+    // What nothing keeps to is refused in the end, after so many trees and no more.
+    let none = Bounds {
+        space_amplification: Some(1.0 / MOMENT),
+        memory: None,
+    };
+    let (advice, _, simulated) = conclude(400, none);
+    let error = advice.unwrap_err().to_string();
+    assert!(error.contains("settings keeps to disk"), "{error}");
+    assert!((4..=12).contains(&simulated), "{simulated}");
 }

@@ -61,6 +61,11 @@ impl<'a> Trees<'a> {
         self.keys == self.demand.keys
     }
 
+    /// Whether the tree of this choice was simulated.
+    pub(super) fn have(&self, choice: &Choice) -> bool {
+        self.shapes.contains_key(&without_bits(choice))
+    }
+
     /// Simulates what of `choices` is not yet known.
     pub(super) fn simulate(&mut self, choices: &[Choice]) -> Result<()> {
         let mut missing: Vec<Choice> = choices.iter().map(without_bits).collect();
