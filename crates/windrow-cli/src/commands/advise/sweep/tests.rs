@@ -134,22 +134,28 @@ fn a_store_of_many_memtables_is_searched_for_with_a_part() {
     let demand = demand(writes(0.7));
     assert!(demand.bytes() > SEARCHED_MEMTABLES * base.memtable_bytes as f64);
     let simulated = AtomicUsize::new(0);
+    let free = Free {
+        size_ratio: true,
+        segment_limit: true,
+        bits_per_key: true,
+        ..Free::default()
+    };
     let request = Request {
         demand: &demand,
         base: &base,
         now: None,
-        free: Free::ALL,
+        free,
         bounds: Bounds::default(),
         wants_neighbours: false,
     };
-    let free = advise(&request, &|| {
+    let advice = advise(&request, &|| {
         simulated.fetch_add(1, Ordering::Relaxed);
     });
-    let free = free.unwrap();
+    let advice = advice.unwrap();
     // Only those that come into question have all entries, and all that is on the frontier has.
-    let whole = simulated.into_inner() - free.compared / BITS.len();
+    let whole = simulated.into_inner() - advice.compared / BITS.len();
     assert!((2..=FINALISTS).contains(&whole), "{whole}");
-    let mut trees: Vec<_> = free
+    let mut trees: Vec<_> = advice
         .frontier
         .iter()
         .map(|it| without_bits(&it.choice))
@@ -157,16 +163,16 @@ fn a_store_of_many_memtables_is_searched_for_with_a_part() {
     trees.sort_unstable();
     trees.dedup();
     assert!(trees.len() <= whole);
-    let ladders = Ladders::new(&demand, &base, Free::ALL);
+    let ladders = Ladders::new(&demand, &base, free);
     let mut alone = Trees::new(&demand, demand.keys, &ladders, &|| {});
     alone.simulate(&trees).unwrap();
-    for candidate in &free.frontier {
+    for candidate in &advice.frontier {
         let told = alone.candidate(&candidate.choice).unwrap();
         assert_eq!(told.costs, candidate.costs);
     }
-    assert_eq!(free.default.options, base);
+    assert_eq!(advice.default.options, base);
     // Nobody has asked for what is one step away.
-    assert!(free.neighbours.is_empty());
+    assert!(advice.neighbours.is_empty());
 }
 
 #[test]
