@@ -26,6 +26,9 @@ const SHARED_OF_24: &str = "13";
 /// What is this part of all that is written, or less, is little.
 const LITTLE: f64 = 0.04;
 
+/// So many files of a level come and go with one merge.
+const FEW: u64 = 16;
+
 /// Nothing is collected, and no memtable is full for the values behind it, which would cut the loads of the
 /// bench elsewhere than the flushes of the simulation.
 const ROOMY: [&str; 2] = ["--max-space-amp", "inf"];
@@ -137,6 +140,13 @@ impl Case<'_> {
                 let other = other.map_or(0, |level| number(&level["traffic"][told]));
                 check(&format!("{told} in level {level}"), own, other);
             }
+            // Cut to the same sizes, or merges read and write other bytes as soon as the tree grows.
+            let files = |level: Option<&Value>| level.map_or(0, |level| number(&level["files"]));
+            let (own, other) = (files(levels.get(level)), files(tree.get(level)));
+            assert!(
+                own.max(other) <= 2 * own.min(other) || own.max(other) <= FEW,
+                "level {level} has {own} files, and {other} were told"
+            );
         }
     }
 }

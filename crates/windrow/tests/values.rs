@@ -979,3 +979,43 @@ fn lists_of_dead_values_do_not_pile_up() {
     check(&map, &model, 100);
     assert!(db.verify().unwrap().is_sound());
 }
+
+/// A table of pointers is no shorter for being cut by another count than the one that its merge was planned by:
+/// each level down would make shorter ones of it.
+#[test]
+fn tables_that_refer_to_runs_are_cut_to_one_size_in_all_levels() {
+    const FILE_BYTES: u64 = 16 << 10;
+    const VALUE_BYTES: u64 = 400;
+    const KEYS: u64 = 30_000;
+    let directory = tempfile::tempdir().unwrap();
+    let mut options = Options::default();
+    let keyspace = &mut options.keyspace;
+    keyspace.memtable_bytes = 64 << 10;
+    keyspace.base_bytes = 128 << 10;
+    keyspace.file_bytes = FILE_BYTES;
+    keyspace.medium_from = 120;
+    keyspace.medium_in_place = MediumInPlace::Never;
+    let db = Db::open(directory.path(), options).unwrap();
+    let map = db.keyspace("map").unwrap();
+    for step in 0..KEYS {
+        let key = format!("{:016}", step * 7919 % KEYS);
+        map.insert(key.as_bytes(), [7; 400]).unwrap();
+    }
+    db.flush().unwrap();
+    db.wait_idle().unwrap();
+    let stats = db.stats();
+    let levels = &stats.keyspaces[0].levels[2..];
+    let long = levels.iter().filter(|level| level.files >= 8);
+    let lengths: Vec<u64> = long
+        .map(|level| {
+            let values = level.entries * VALUE_BYTES;
+            assert!(level.bytes < values / 4, "they are not apart: {level:?}");
+            (level.bytes + values / 4) / level.files as u64
+        })
+        .collect();
+    assert!(!lengths.is_empty());
+    assert!(
+        lengths.iter().all(|&length| length > FILE_BYTES / 2),
+        "{lengths:?}"
+    );
+}

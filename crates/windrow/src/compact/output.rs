@@ -19,7 +19,7 @@ use crate::base::{
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::FileHandle;
 use crate::manifest::names::FileName;
-use crate::policy::OutputCutter;
+use crate::policy::{OutputCutter, cut_bytes};
 use crate::table::{FileMeta, OpenTables, TableOptions, TableWriter, cut_back};
 use crate::value::{DeadList, DeadListWriter, ValueFileMeta, ValuePointer};
 use crate::vfs::Vfs;
@@ -160,8 +160,9 @@ impl<'a, 'keys> Output<'a, 'keys> {
         let Some(cutter) = &mut self.cutter else {
             return Ok(());
         };
-        // What a table refers to counts, or one of pointers would stand for many times its bytes.
-        let held = |writer: &TableWriter| writer.bytes_written_so_far() + writer.transient_bytes();
+        let held = |writer: &TableWriter| {
+            cut_bytes(writer.bytes_written_so_far(), writer.transient_bytes())
+        };
         let place = cutter.place(key, self.writer.as_ref().map_or(0, held));
         if place.begins {
             self.close_file()?;

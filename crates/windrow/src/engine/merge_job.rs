@@ -522,12 +522,19 @@ impl Engine {
         target: usize,
         file_bytes: u64,
     ) -> Result<Zones<&'k [u8]>> {
-        let tables = inputs.upper.iter();
-        let tables = tables.map(|file| self.tables.get(file.slot(), &file.meta));
+        let tables = inputs.upper.iter().map(|file| {
+            let table = self.tables.get(file.slot(), &file.meta)?;
+            // What it has in runs is taken to lie as its entries do.
+            let bytes = file.meta.bytes().max(1);
+            let counted = policy::cut_bytes(bytes, file.meta.transient_bytes());
+            Ok((table, counted as f64 / bytes as f64))
+        });
         let tables = tables.collect::<Result<Vec<_>>>()?;
         let bytes = |from: Option<&&[u8]>, to: Option<&&[u8]>| {
-            let between = |table: &OpenTable| table.bytes_between(from.copied(), to.copied());
-            tables.iter().map(between).sum()
+            let between = |(table, counted): &(OpenTable, f64)| {
+                table.bytes_between(from.copied(), to.copied()) as f64 * counted
+            };
+            policy::whole(tables.iter().map(between).sum())
         };
         let numbers = [inputs.numbers(), inputs.target_numbers()].concat();
         let is_lower =

@@ -121,7 +121,7 @@ impl Appends<'_> {
             && piece <= bytes_max;
         let limit = self.limit_now(tree, level);
         let has_room = |file: &FileSummary<K>| {
-            !file.sealed && file.segments.len() < limit && file.bytes < bytes_max // I1
+            !file.sealed && file.segments.len() < limit && file.cut_bytes() < bytes_max // I1
         };
         let appends = lower.iter().map(|file| is_worth_it && has_room(file));
         appends.collect()
@@ -147,7 +147,7 @@ struct Zone<K> {
     begins: Begin<K>,
     /// The file that it is appended to; new files where absent.
     target: Option<FileNumber>,
-    /// Bytes of the lower files that are written anew in it; then those of a file that is to be written.
+    /// Cut bytes of the lower files that are written anew in it; then those of a file that is to be written.
     bytes: u64,
 }
 
@@ -179,8 +179,8 @@ pub(crate) struct Zones<K> {
 
 impl<K: Ord + Clone> Zones<K> {
     /// For a merge into a level among whose files are `lower`, sorted, all that it overlaps; it appends to
-    /// those in `targets`. `upper_bytes` tells about how much of its uppers lies between two keys, or from
-    /// an end on; a usual file of the level has `file_bytes`.
+    /// those in `targets`. `upper_bytes` tells about how many of the [cut bytes](FileSummary::cut_bytes) of its
+    /// uppers lie between two keys, or from an end on; a usual file of the level has `file_bytes` of them.
     pub(crate) fn new(
         lower: &[&FileSummary<K>],
         targets: &[FileNumber],
@@ -217,7 +217,7 @@ impl<K: Ord + Clone> Zones<K> {
                 zones.push(zone(Begin::At(file.smallest.clone()), own));
             }
             if let Some(zone) = zones.last_mut() {
-                zone.bytes = zone.bytes.saturating_add(file.bytes);
+                zone.bytes = zone.bytes.saturating_add(file.cut_bytes());
             }
             before = Some(file);
         }

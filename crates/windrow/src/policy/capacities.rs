@@ -19,7 +19,7 @@
 //! and together they would stop writers. So each level is first *allowed* what it holds, and from the
 //! bottom up one after the other has to shrink.
 
-use super::summary::{FileSummary, TreeSummary, bytes, held_bytes, kept_bytes};
+use super::summary::{FileSummary, TreeSummary, held_bytes, kept_bytes};
 use crate::base::limits::LEVELS_MAX;
 use crate::options::KeyspaceOptions;
 
@@ -54,7 +54,8 @@ pub(crate) fn target_file_bytes<K>(
     options: &KeyspaceOptions,
     level: usize,
 ) -> u64 {
-    let held: u64 = tree.levels.iter().map(|files| bytes(files)).sum();
+    let files = tree.levels.iter().flatten();
+    let held: u64 = files.map(FileSummary::cut_bytes).sum();
     let capacity = capacities(options, tree.level_count.max(level))[level];
     let grown = (held / tree.files_max.max(1)).min(capacity / LEVEL_FILES);
     options.file_bytes.max(grown)

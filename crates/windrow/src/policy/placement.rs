@@ -95,9 +95,13 @@ impl MetRun {
     }
 }
 
+/// Slices of runs are at most so many times thinner than `file_bytes`, about: 32 KiB with the default, which is as
+/// much as a merge reads of a run at a time.
+const SLICES_MAX: u64 = 512;
+
 /// What tables of `file_bytes` should have at least, on average, of each file of a run that they refer to.
 fn slice_bytes_min(file_bytes: u64) -> u64 {
-    file_bytes / 64
+    file_bytes / SLICES_MAX
 }
 
 /// How long a value log is, in bytes, when another is begun.

@@ -30,8 +30,10 @@ pub(crate) fn part_ends<K: Ord + Clone>(
     };
     let files: Vec<&FileSummary<K>> = tree.level(deepest).iter().filter(takes_part).collect();
     let above = tree.levels[..deepest].iter().flatten().filter(takes_part);
-    let each = above.map(|file| file.bytes).sum::<u64>() / (files.len() as u64).max(1);
-    let own = |file: &FileSummary<K>| if is_target(file) { 0 } else { file.bytes };
+    let each = above.map(FileSummary::cut_bytes).sum::<u64>() / (files.len() as u64).max(1);
+    let own = |file: &FileSummary<K>| {
+        if is_target(file) { 0 } else { file.cut_bytes() }
+    };
     let bytes: u64 = files.iter().map(|file| own(file) + each).sum();
     let worth = bytes / file_bytes.saturating_mul(PART_FILES).max(1);
     let parts = worth.min(parts_max as u64);

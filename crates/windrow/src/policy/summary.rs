@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::collect::LogSummary;
+use super::cut::cut_bytes;
 use crate::base::{FileNumber, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
 
@@ -62,6 +63,13 @@ pub(crate) struct FileSummary<K> {
     pub(crate) sealed: bool,
     /// Whether a running job has it as an input.
     pub(crate) busy: bool,
+}
+
+impl<K> FileSummary<K> {
+    /// What counts of it where files are cut to a size.
+    pub(crate) fn cut_bytes(&self) -> u64 {
+        cut_bytes(self.bytes, self.transient_bytes)
+    }
 }
 
 /// A segment of a table file.

@@ -7,7 +7,7 @@
 use super::contents::{Count, Mass, Segment, Span, Universe};
 use super::values::{Carried, References};
 use crate::base::FileNumber;
-use crate::policy::{DeeperLevels, OutputCutter};
+use crate::policy::{DeeperLevels, OutputCutter, TRANSIENT_PARTS};
 
 /// Less than so many entries are none.
 const ENTRIES_MIN: f64 = 0.5;
@@ -26,6 +26,8 @@ pub(super) struct EntrySizes {
     pub(super) tombstone: f64,
     /// What an entry takes less while its value is in a run.
     pub(super) saved_by_run: f64,
+    /// What the value takes in the run.
+    pub(super) in_run: f64,
     /// Which part of the values can be in runs.
     pub(super) medium_share: f64,
 }
@@ -33,10 +35,20 @@ pub(super) struct EntrySizes {
 impl EntrySizes {
     pub(super) fn bytes(self, count: Count) -> f64 {
         let values = count.entries - count.tombstones;
-        // References are taken to lie evenly between the ends of their run, so that in one place they can come to
-        // more than there is.
-        let in_runs = count.in_runs.min(values * self.medium_share);
-        values * self.value + count.tombstones * self.tombstone - in_runs * self.saved_by_run
+        values * self.value + count.tombstones * self.tombstone
+            - self.in_runs(count) * self.saved_by_run
+    }
+
+    /// What counts of them where files are cut to a size.
+    pub(super) fn cut_bytes(self, count: Count) -> f64 {
+        self.bytes(count) + self.in_runs(count) * self.in_run / TRANSIENT_PARTS as f64
+    }
+
+    /// The entries whose values are in runs. References are taken to lie evenly between the ends of their run, so
+    /// that in one place they can come to more than there is.
+    fn in_runs(self, count: Count) -> f64 {
+        let values = count.entries - count.tombstones;
+        count.in_runs.min(values * self.medium_share)
     }
 }
 
@@ -113,10 +125,10 @@ impl<'a> Merge<'a> {
 
     /// Writes a cell.
     fn write(&mut self, span: Span, masses: &[Mass], count: Count) {
-        let (width, bytes) = (span.width(), self.sizes.bytes(count));
+        let (width, bytes) = (span.width(), self.sizes.cut_bytes(count));
         let mut smallest = span.smallest;
         loop {
-            let held = self.sizes.bytes(self.present.segment.count);
+            let held = self.sizes.cut_bytes(self.present.segment.count);
             let place = self
                 .cutter
                 .place(&smallest, crate::policy::whole(held.round()));
@@ -124,7 +136,7 @@ impl<'a> Merge<'a> {
                 self.close(place.target);
             }
             self.present.target = place.target;
-            let held = self.sizes.bytes(self.present.segment.count);
+            let held = self.sizes.cut_bytes(self.present.segment.count);
             let room = (self.cutter.file_bytes() as f64 - held).max(1.0);
             let rest = Span {
                 smallest,

@@ -121,6 +121,7 @@ impl<'a> Tree<'a> {
                 value: placing.in_table() + overhead,
                 tombstone: key + overhead,
                 saved_by_run: placing.saved_by_run(),
+                in_run: placing.run_record(),
                 medium_share: placing.medium_share(),
             },
             logical: EntrySizes {
@@ -128,6 +129,7 @@ impl<'a> Tree<'a> {
                 value: placing.in_table(),
                 tombstone: key,
                 saved_by_run: 0.0,
+                in_run: 0.0,
                 medium_share: 0.0,
             },
             placing,
@@ -424,7 +426,7 @@ impl<'a> Tree<'a> {
                     smallest: first,
                     largest: last,
                 };
-                self.sizes.bytes(segment.count) * (inside.width() / segment.span.width())
+                self.sizes.cut_bytes(segment.count) * (inside.width() / segment.span.width())
             });
             whole(parts.sum())
         };

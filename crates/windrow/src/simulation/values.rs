@@ -115,7 +115,8 @@ impl Placing {
         self.large.share * self.log_record()
     }
 
-    fn run_record(&self) -> f64 {
+    /// What a medium value takes in a run.
+    pub(super) fn run_record(&self) -> f64 {
         self.medium.bytes + RECORD_BYTES
     }
 

@@ -185,16 +185,16 @@ fn runs_move_on_where_little_is_left_or_slices_are_thin() {
         ("all of it is met", run(whole, whole, whole, 1), false),
         (
             "a quarter is dead",
-            run(whole, whole / 4 * 3, 1 << 20, 1),
+            run(whole, whole / 4 * 3, 256 * KIB, 1),
             false,
         ),
-        ("more is", run(whole, whole / 4 * 3 - 1, 1 << 20, 1), true),
-        ("a slice is thick", run(whole, whole, 256 * KIB, 1), false),
-        ("it is thin", run(whole, whole, 256 * KIB - 1, 1), true),
-        ("two of as much are", run(whole, whole, 256 * KIB, 2), true),
+        ("more is", run(whole, whole / 4 * 3 - 1, 256 * KIB, 1), true),
+        ("a slice is thick", run(whole, whole, 32 * KIB, 1), false),
+        ("it is thin", run(whole, whole, 32 * KIB - 1, 1), true),
+        ("two of as much are", run(whole, whole, 32 * KIB, 2), true),
         (
             "together they are thick",
-            run(whole, whole, 512 * KIB, 2),
+            run(whole, whole, 64 * KIB, 2),
             false,
         ),
     ] {
@@ -206,5 +206,5 @@ fn runs_move_on_where_little_is_left_or_slices_are_thin() {
         assert_eq!(written, is_sparse, "{name}, as written");
     }
     // Larger tables want thicker slices, so that they do not refer to more files.
-    assert!(run(whole, whole, 256 * KIB, 1).moves_on(MediumOrder::Sorted, 2 * FILE_BYTES));
+    assert!(run(whole, whole, 32 * KIB, 1).moves_on(MediumOrder::Sorted, 2 * FILE_BYTES));
 }
