@@ -5,7 +5,8 @@
 //! its label; a campaign that is begun again leaves out the runs that its file has, and tries again what
 //! failed. A last line that is not whole is what a killed campaign was writing, and is written anew.
 //!
-//! 1. All runs of a campaign are of one command, one build, one machine and one place.
+//! 1. All runs of a campaign are of one command, one build, one machine and one place. What is whole, any build
+//!    may look at.
 //! 2. What fails leaves a line, whatever a later try finds.
 //! 3. One process at a time goes on with a campaign.
 
@@ -60,25 +61,26 @@ impl Header {
         })
     }
 
-    /// That the campaign in `path`, which has this header, can go on as one of `now`. // 1
-    fn check(&self, now: &Self, path: &Path) -> Result<()> {
+    /// That runs of `now` may be added to a campaign with this header. // 1
+    fn check(&self, now: &Self) -> Result<()> {
         let refused = |what: String| {
-            let path = path.display();
-            Err(Error::invalid_argument(format!("{path} has {what}")))
+            Err(Error::invalid_argument(format!(
+                "the campaign cannot go on: {what}, and what the two measure cannot be compared"
+            )))
         };
-        if self.command != now.command {
-            return refused(format!("the campaign of another command: {}", self.command));
-        }
         if self.program != now.program {
-            return refused(
-                "a campaign that another build of this program began; what the two measure cannot be compared"
-                    .to_owned(),
-            );
+            return refused("another build of this program began it".to_owned());
         }
         if self.machine != now.machine {
             return refused(format!(
-                "a campaign of another machine: that was {}, and this is {}",
+                "it began on another machine: that was {}, and this is {}",
                 self.machine, now.machine
+            ));
+        }
+        if self.folder != now.folder {
+            return refused(format!(
+                "its runs were in {}, and not in {}",
+                self.folder, now.folder
             ));
         }
         Ok(())
@@ -193,6 +195,8 @@ pub enum Outcome<'a> {
 #[derive(Debug)]
 pub struct Campaign {
     header: Header,
+    /// What further runs would be of.
+    now: Header,
     runs: Vec<Run>,
     failures: Vec<Failure>,
     lines: Option<Lines>,
@@ -203,11 +207,11 @@ impl Campaign {
     /// nowhere but here.
     ///
     /// # Errors
-    /// `InvalidArgument` for a file that is no campaign, or that of another command, another build of this
-    /// program or another machine; `Locked` where another process goes on with it; `Corruption` for a line
-    /// that cannot be read; what the file system reports.
+    /// `InvalidArgument` for a file that is no campaign, or that of another command; `Locked` where another
+    /// process goes on with it; `Corruption` for a line that cannot be read; what the file system reports.
     pub fn open(file: Option<&Path>, header: Header) -> Result<Self> {
         let mut campaign = Self {
+            now: header.clone(),
             header,
             runs: Vec::new(),
             failures: Vec::new(),
@@ -216,7 +220,13 @@ impl Campaign {
         if let Some(path) = file {
             let (lines, contents) = Lines::open(path)?;
             if let Some(header) = contents.header {
-                header.check(&campaign.header, path)?;
+                if header.command != campaign.now.command {
+                    return Err(Error::invalid_argument(format!(
+                        "{} has the campaign of another command: {}",
+                        path.display(),
+                        header.command
+                    )));
+                }
                 campaign.header = header;
             }
             campaign.runs = contents.runs;
@@ -266,17 +276,15 @@ impl Campaign {
     /// As [`run`](Self::run), but that the run fails is no error: a campaign can go on with others.
     ///
     /// # Errors
-    /// What no other run would pass, either. `InvalidArgument` where the campaign's runs were in another
-    /// folder or that of this label had other settings; what the file system reports.
+    /// What no other run would pass, either. `InvalidArgument` where the campaign's runs were of another build of
+    /// this program, on another machine or in another folder, or that of this label had other settings; what the
+    /// file system reports.
     pub fn attempt(
         &mut self,
         order: &Order,
         parent: Option<&Path>,
         each: impl FnMut(&Report),
     ) -> Result<Outcome<'_>> {
-        let temporary = std::env::temp_dir();
-        let parent = parent.unwrap_or(&temporary);
-        self.stay_in(parent)?;
         if let Some(place) = self.runs.iter().position(|run| run.label == order.label) {
             let run = &self.runs[place];
             if run.command != order.command() {
@@ -287,6 +295,9 @@ impl Campaign {
             }
             return Ok(Outcome::Done(run));
         }
+        let temporary = std::env::temp_dir();
+        let parent = parent.unwrap_or(&temporary);
+        self.go_on_in(parent)?;
         match child::run(order, parent, each)? {
             Ok(reports) => {
                 let run = order.run(reports);
@@ -302,28 +313,18 @@ impl Campaign {
         }
     }
 
-    /// That the runs are below `parent` is what the campaign begins with, and keeps to. // 1
-    fn stay_in(&mut self, parent: &Path) -> Result<()> {
+    /// Gets ready for a run below `parent`: the first one settles what all are of. // 1
+    fn go_on_in(&mut self, parent: &Path) -> Result<()> {
         let whole = std::fs::canonicalize(parent);
         let whole = whole.map_err(|error| Error::io("find the folder", parent, error))?;
-        let folder = whole.display().to_string();
-        if self.header.folder.is_empty() && self.runs.is_empty() && self.failures.is_empty() {
-            let header = Header {
-                folder,
-                ..self.header.clone()
-            };
-            if let Some(lines) = &mut self.lines {
-                lines.begin(&header)?;
-            }
-            self.header = header;
-            return Ok(());
+        self.now.folder = whole.display().to_string();
+        if !self.header.folder.is_empty() || !self.runs.is_empty() || !self.failures.is_empty() {
+            return self.header.check(&self.now);
         }
-        if self.header.folder != folder {
-            return Err(Error::invalid_argument(format!(
-                "the campaign's runs were in {}, and cannot go on in {folder}",
-                self.header.folder
-            )));
+        if let Some(lines) = &mut self.lines {
+            lines.begin(&self.now)?;
         }
+        self.header = self.now.clone();
         Ok(())
     }
 

@@ -287,4 +287,18 @@ mod tests {
         latencies.record_n(1000, 100_000_000).unwrap();
         assert!(curve(&latencies).len() <= 64);
     }
+    #[test]
+    fn operations_of_a_batch_share_its_time_and_are_each_as_late_as_all() {
+        let mut tally = Tally::default();
+        let mut start = Instant::now();
+        let late = Duration::from_secs(1000);
+        let each = tally.record(Operation::BatchWrite, &mut start, 10, late);
+        let each = Duration::from_nanos(each.unwrap());
+        assert!(each >= late && each < 2 * late, "{each:?}");
+        assert_eq!(tally.ops, 10);
+        let (all, _, operations) = tally.latencies().unwrap();
+        assert_eq!(operations.len(), 1);
+        assert_eq!(operations[0].ops, 10);
+        assert!(all.p50_us >= 999e6, "{}", all.p50_us);
+    }
 }

@@ -83,7 +83,7 @@ fn a_file_that_is_no_campaign_stays_as_it_is() {
         (
             header.replace(&cores(own_cores), &cores(own_cores + 1)),
             1,
-            "of another machine",
+            "began on another machine",
         ),
         (header.replace(place, "/elsewhere"), 1, "were in /elsewhere"),
         (format!("{header}{{}}\n"), 3, "cannot be read"),
@@ -101,21 +101,20 @@ fn a_file_that_is_no_campaign_stays_as_it_is() {
 fn a_campaign_goes_on_in_its_folder_alone() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("campaign");
-    judged(&repeat(&file));
-    let output = bench(
-        &[
-            &REPEAT[..],
-            &[
-                file.to_str().unwrap(),
-                "--folder",
-                folder.path().to_str().unwrap(),
-            ],
-        ]
-        .concat(),
-    );
+    let first = judged(&repeat(&file));
+    let databases = folder.path().to_str().unwrap();
+    let elsewhere = [file.to_str().unwrap(), "--folder", databases];
+    let repeat_elsewhere = || bench(&[&REPEAT[..], &elsewhere].concat());
+    // A whole campaign is judged wherever it ran.
+    assert_eq!(judged(&repeat_elsewhere()), first);
+    let whole = fs::read_to_string(&file).unwrap();
+    let last_line = whole.trim_end().rfind('\n').unwrap() + 1;
+    fs::write(&file, &whole[..last_line]).unwrap();
+    let output = repeat_elsewhere();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("cannot go on in"), "{said}");
+    assert!(said.contains("and not in"), "{said}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), whole[..last_line]);
 }
 
 /// [`repeat`] where no file can grow beyond so many units of 512 bytes, which is met as an error.

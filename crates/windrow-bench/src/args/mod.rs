@@ -168,8 +168,8 @@ pub struct BenchArgs {
           value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
 
-    /// Operations per second of each load but walks, all threads together, without the writer beside
-    /// them [default: as many as can be done]
+    /// Operations per second of each load, all threads together, without the writer beside them
+    /// [default: as many as can be done]
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u64).range(1..))]
     pub rate: Option<u64>,
 

@@ -388,29 +388,28 @@ fn write_settings(section: &mut Markup, group: &Group<'_>, engines: &[&str]) {
     }
     section.element("details", &[], |details| {
         details.leaf("summary", &[], "Settings of the engines");
-        details.element("dl", &[("class", &"terms")], |list| {
-            for (engine, settings) in settings {
-                list.element("div", &[], |pair| {
-                    pair.leaf("dt", &[], engine);
-                    pair.leaf("dd", &[], settings);
-                });
-            }
-        });
+        let settings = settings.iter();
+        write_list(details, settings.map(|(name, text)| (*name, text.as_str())));
     });
     section.end_line();
+}
+
+/// Names, and what each of them is.
+fn write_list<'t>(parent: &mut Markup, pairs: impl Iterator<Item = (&'t str, &'t str)>) {
+    parent.element("dl", &[("class", &"terms")], |list| {
+        for (name, text) in pairs {
+            list.element("div", &[], |pair| {
+                pair.leaf("dt", &[], name);
+                pair.leaf("dd", &[], text);
+            });
+        }
+    });
 }
 
 fn write_terms(main: &mut Markup) {
     main.element("section", &[("id", &"terms")], |section| {
         section.leaf("h2", &[], "Terms");
-        section.element("dl", &[("class", &"terms")], |list| {
-            for (term, meaning) in TERMS {
-                list.element("div", &[], |pair| {
-                    pair.leaf("dt", &[], term);
-                    pair.leaf("dd", &[], meaning);
-                });
-            }
-        });
+        write_list(section, TERMS.into_iter());
     });
     main.end_line();
 }

@@ -80,7 +80,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
         id: "AU-E9",
         title: "Trees that grow, with and without filters of 2 bits",
         setting: "T = 2, c = 0.8 beside leveling, entries of 16 + 100 bytes; a 128th of the paper's 15 to 60 \
-                  GB, under memtables, files and a level 1 of an eighth",
+                  GB, under memtables, files and a level 1 of an eighth; level 0 is empty when it is read",
         rounds: COUNTED,
         lines: |scale| growth(scale).collect(),
         judge: judge_growth,
@@ -96,7 +96,8 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
 ];
 
 const YCSB_SETTING: &str = "a 128th of the paper's 80 GB of records with 1,000 bytes, and of its memtables, files \
-                            and level 1 (512 KiB, 512 KiB, 2 MiB); T = 5, no filters, no compression";
+                            and level 1 (512 KiB, 512 KiB, 2 MiB); T = 5, no filters, no compression; level 0 is \
+                            empty when it is read";
 
 const VALUES: [u64; 3] = [50, 100, 200];
 const SWEEP: [f64; 4] = [1.0, 0.8, 0.6, 0.4];

@@ -189,6 +189,17 @@ fn loads_end_by_the_clock() {
 }
 
 #[test]
+fn readers_beside_a_writer_go_on_as_long_as_is_asked() {
+    let line = "fillseq,readwhilewriting --num 500 --reads 10";
+    let timed = &reports(&format!("{line} --duration 0.2"))[1];
+    assert!(timed.ops > 10 && timed.beside.is_some());
+    assert!(timed.seconds >= 0.2);
+    // A warm-up would write, and there is none.
+    let cold = reports(&format!("{line} --warm-up 86400s"));
+    assert_eq!(cold[1].ops, 10);
+}
+
+#[test]
 fn what_is_done_before_the_deadline_is_repeatable() {
     let loads =
         "fillseq,readrandom,overwrite,seek10,multireadrandom --num 500 --ops 70 --batch-size 7";

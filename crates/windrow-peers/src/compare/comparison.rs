@@ -13,7 +13,7 @@ use windrow_bench::figures::{self, Spread};
 type Figure = fn(&Report) -> Option<f64>;
 
 /// The figures that are compared, by their names in reports.
-const FIGURES: [(&str, Figure); 21] = [
+const FIGURES: [(&str, Figure); 22] = [
     (UNSETTLED, |report| Some(report.ops_per_second)),
     (SETTLED, |report| Some(report.settled_ops_per_second)),
     (RATE, |report| Some(report.rate())),
@@ -46,6 +46,9 @@ const FIGURES: [(&str, Figure); 21] = [
     }),
     ("process_written_bytes", |report| {
         report.process_written_bytes.map(|bytes| bytes as f64)
+    }),
+    ("beside_per_second", |report| {
+        report.beside.as_ref().map(|beside| beside.per_second)
     }),
     ("disk_bytes", |report| Some(report.disk_bytes as f64)),
     (MEMORY, |report| {

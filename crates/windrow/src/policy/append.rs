@@ -82,6 +82,24 @@ fn rounded(limit: f64) -> usize {
     limit.map_or(SEGMENTS_MAX, |limit| limit.clamp(1, SEGMENTS_MAX))
 }
 
+/// What a merge brings into a level.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Brought {
+    /// Bytes of its upper files.
+    pub(super) bytes: u64,
+    /// [What counts of them](FileSummary::cut_bytes) where files are cut to a size.
+    pub(super) cut_bytes: u64,
+}
+
+impl Brought {
+    pub(super) fn by<'k, K: 'k>(upper: impl Iterator<Item = &'k FileSummary<K>>) -> Self {
+        upper.fold(Self::default(), |all, file| Self {
+            bytes: all.bytes.saturating_add(file.bytes),
+            cut_bytes: all.cut_bytes.saturating_add(file.cut_bytes()),
+        })
+    }
+}
+
 /// What may be appended in one tree.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Appends<'a> {
@@ -106,19 +124,19 @@ impl Appends<'_> {
         rounded(1.0 + (limit - 1) as f64 * free)
     }
 
-    /// To which of the files `lower`, neighbours in `level`, a merge of `upper_bytes` into it appends.
+    /// To which of the files `lower`, neighbours in `level`, a merge that brings `upper` into it appends.
     pub(super) fn to<K>(
         self,
         tree: &TreeSummary<K>,
         level: usize,
         lower: &[FileSummary<K>],
-        upper_bytes: u64,
+        upper: Brought,
     ) -> Vec<bool> {
         let file_bytes = target_file_bytes(tree, self.options, level);
-        let piece = upper_bytes / (lower.len() as u64).max(1);
+        let piece = |upper: u64| upper / (lower.len() as u64).max(1);
         let bytes_max = file_bytes.saturating_mul(FILE_PARTS_MAX);
-        let is_worth_it = PIECE_BYTES_MIN.min(file_bytes / PIECE_PART_MIN) <= piece // I2
-            && piece <= bytes_max;
+        let is_worth_it = PIECE_BYTES_MIN.min(file_bytes / PIECE_PART_MIN) <= piece(upper.bytes) // I2
+            && piece(upper.cut_bytes) <= bytes_max;
         let limit = self.limit_now(tree, level);
         let has_room = |file: &FileSummary<K>| {
             !file.sealed && file.segments.len() < limit && file.cut_bytes() < bytes_max // I1
@@ -133,9 +151,9 @@ impl Appends<'_> {
         tree: &TreeSummary<K>,
         level: usize,
         lower: &[FileSummary<K>],
-        upper_bytes: u64,
+        upper: Brought,
     ) -> u64 {
-        let appended = self.to(tree, level, lower, upper_bytes);
+        let appended = self.to(tree, level, lower, upper);
         let rewritten = lower.iter().zip(appended).filter(|(_, it)| !it);
         rewritten.map(|(file, _)| file.bytes).sum()
     }

@@ -46,7 +46,7 @@ pub(crate) fn capacities(options: &KeyspaceOptions, level_count: usize) -> Vec<u
 
 /// The size at which a merge into `level` closes a file: the option, or more where the tree would otherwise
 /// have more files than it may. In all large levels it is the same, so that a file overlaps as many in the
-/// level below as the ratio to it says.
+/// level below as the ratio to it says. What counts of a file are its [cut bytes](super::cut_bytes).
 ///
 /// Files are at least half full on average: there are at most twice as many, and those of small levels.
 pub(crate) fn target_file_bytes<K>(

@@ -11,19 +11,6 @@ use super::append::Zones;
 use super::summary::{Claim, TreeSummary, overlapping};
 use crate::base::FileNumber;
 
-/// What counts of a file that has `table` bytes itself and refers to `transient` bytes in runs, where files are cut
-/// to a size: of the latter a quarter.
-///
-/// All of them, and merges of files with little but pointers would be small, but so would their slices of runs,
-/// which had to be gathered over and over; none, and one such file would stand for many times its bytes, and be
-/// merged with as many times more. `docs/simulation.md` has what comes of each.
-pub(crate) fn cut_bytes(table: u64, transient: u64) -> u64 {
-    table.saturating_add(transient / TRANSIENT_PARTS)
-}
-
-/// One of so many bytes in a transient run counts.
-pub(crate) const TRANSIENT_PARTS: u64 = 4;
-
 /// Decides, key by key, where the output of one merge is cut.
 #[derive(Debug)]
 pub(crate) struct OutputCutter<K> {
@@ -51,12 +38,12 @@ impl<K: Ord + Clone> OutputCutter<K> {
         &self.ends
     }
 
-    /// How long a new file becomes, in [cut bytes](cut_bytes), where the last key asked is.
+    /// How long a new file becomes, in [cut bytes](super::cut_bytes), where the last key asked is.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.zones.file_bytes()
     }
 
-    /// Where `key` goes, before which the output holds `bytes` of one file, as [`cut_bytes`] counts them.
+    /// Where `key` goes, before which the output holds `bytes` of one file, as [`cut_bytes`](super::cut_bytes) counts them.
     ///
     /// To be asked once for every user key, in ascending order and before its first version is
     /// added, so that one user key never spans two files.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::append::Appends;
+use super::append::{Appends, Brought};
 use super::pick::{Plan, Purpose};
 use super::summary::{Claim, TreeSummary, overlapping};
 
@@ -68,9 +68,8 @@ impl<K: Ord + Clone> Inputs<K> {
         upper: &[usize],
     ) -> Plan<K> {
         let files = upper.iter().map(|&file| &tree.level(level)[file]);
-        let upper_bytes = files.clone().map(|file| file.bytes).sum();
         let lower = &tree.level(self.claim.level)[self.lower];
-        let appended = appends.to(tree, self.claim.level, lower, upper_bytes);
+        let appended = appends.to(tree, self.claim.level, lower, Brought::by(files.clone()));
         let of = |appends: bool| {
             let chosen = lower.iter().zip(&appended);
             let chosen = chosen.filter(|(_, appended)| **appended == appends);

@@ -41,7 +41,7 @@ pub(crate) use capacities::{
 pub(crate) use collect::{
     LogSummary, VICTIMS_MAX, garbage_excess, values_behind_max, victims, wants_seal,
 };
-pub(crate) use cut::{OutputCutter, TRANSIENT_PARTS, cut_bytes};
+pub(crate) use cut::OutputCutter;
 pub(crate) use filters::{filter_units, flush_share, grant_filters, output_shares, price_alone};
 pub(crate) use pick::{Plan, Purpose, Wanted, plan, plan_range};
 pub use placement::{Class, class};
@@ -57,7 +57,9 @@ pub(crate) use pressure::{
 pub(crate) use retention::{DeeperLevels, ReadPoints, Verdict, keep};
 pub(crate) use scores::pending_bytes;
 pub(crate) use split::part_ends;
-pub(crate) use summary::{Claim, FileSummary, SegmentSummary, TreeSummary};
+pub(crate) use summary::{
+    Claim, FileSummary, SegmentSummary, TRANSIENT_PARTS, TreeSummary, cut_bytes,
+};
 
 #[cfg(test)]
 mod tests;

@@ -37,7 +37,7 @@
 
 use std::ops::Range;
 
-use super::append::{Appends, segment_limits};
+use super::append::{Appends, Brought, segment_limits};
 use super::capacities::capacities;
 use super::debt::debtors;
 use super::inputs::Inputs;
@@ -283,12 +283,12 @@ fn fold<K: Ord + Clone>(
 ) -> Option<Plan<K>> {
     let pays = |heap: &&Heap<K>| {
         let runs = || heap.runs.iter().map(|&run| &tree.level(0)[run]);
-        let upper: u64 = runs().map(|run| run.bytes).sum();
+        let upper = Brought::by(runs());
         let visits: u64 = runs().map(|run| run.visits).sum();
         let below = tree.level(1);
         let lower = &below[overlapping(below, &heap.smallest, &heap.largest)];
         let rewritten = rules.appends.rewritten_bytes(tree, 1, lower, upper);
-        visits > 0 && visits.saturating_mul(rules.visit_bytes) >= upper + rewritten
+        visits > 0 && visits.saturating_mul(rules.visit_bytes) >= upper.bytes + rewritten
     };
     let mut paying = heaps.iter().filter(pays);
     paying.find_map(|heap| merge_heap(tree, rules, heap, heaps))

@@ -86,7 +86,7 @@ impl MetRun {
     /// written again for each that has died. And where tables have but thin slices of it: each level
     /// down cuts slices as many times thinner as the ratio to it is, while the runs of a level grow in
     /// number with it, so that without this a table of a large tree would refer to thousands of files,
-    /// with a few values in each. A value is written once more for two or three levels that it passes.
+    /// with a few values in each. A value is written once more for some of the levels that it passes.
     /// Values that runs have in the `order` of their writes stay so (PX-E7): every slice of these is thin.
     pub(crate) fn moves_on(self, order: MediumOrder, file_bytes: u64) -> bool {
         let is_sparse = self.referred_bytes < self.length / 4 * 3;

@@ -4,7 +4,6 @@
 use std::ops::Range;
 
 use super::collect::LogSummary;
-use super::cut::cut_bytes;
 use crate::base::{FileNumber, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
 
@@ -71,6 +70,19 @@ impl<K> FileSummary<K> {
         cut_bytes(self.bytes, self.transient_bytes)
     }
 }
+
+/// What counts of a file that has `table` bytes itself and refers to `transient` bytes in runs, where files are cut
+/// to a size: of the latter a quarter.
+///
+/// All of them, and merges of files with little but pointers would be small, but so would their slices of runs,
+/// which had to be gathered over and over; none, and one such file would stand for many times its bytes, and be
+/// merged with as many times more. `docs/simulation.md` has what comes of each.
+pub(crate) fn cut_bytes(table: u64, transient: u64) -> u64 {
+    table.saturating_add(transient / TRANSIENT_PARTS)
+}
+
+/// One of so many bytes in a transient run counts.
+pub(crate) const TRANSIENT_PARTS: u64 = 4;
 
 /// A segment of a table file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

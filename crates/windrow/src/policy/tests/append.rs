@@ -6,7 +6,7 @@ use super::model::everything;
 use super::tables::{claim, file, merges, tree};
 use crate::base::{FileNumber, SequenceNumber};
 use crate::options::{KeyspaceOptions, Preset, SegmentLimit};
-use crate::policy::append::{Appends, segment_limits};
+use crate::policy::append::{Appends, Brought, segment_limits};
 use crate::policy::capacities::space_pressure;
 use crate::policy::{
     DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, SegmentSummary, TreeSummary, Wanted,
@@ -24,6 +24,14 @@ fn options(segment_limit: SegmentLimit) -> KeyspaceOptions {
         level0_runs: 2,
         segment_limit,
         ..KeyspaceOptions::preset(Preset::Leveling)
+    }
+}
+
+/// Files of so many bytes, with all values in place.
+fn brought(bytes: u64) -> Brought {
+    Brought {
+        bytes,
+        cut_bytes: bytes,
     }
 }
 
@@ -147,7 +155,7 @@ fn room_limits_what_is_appended() {
             .map(|count| segments(file(10, count, count, 1), count.into()))
             .collect();
         let most = |level: usize| {
-            let appended = appends.to(&tree, level, &files, 20 * KIB);
+            let appended = appends.to(&tree, level, &files, brought(20 * KIB));
             let most = appended.iter().filter(|appended| **appended).count();
             assert!(appended.iter().rev().is_sorted(), "fewer go first");
             most + 1
@@ -272,7 +280,7 @@ fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
             options: &options,
         };
         let tree = tree(2, vec![Vec::new(); 3]);
-        let told = appends.to(&tree, level, &lower, upper_bytes);
+        let told = appends.to(&tree, level, &lower, brought(upper_bytes));
         assert_eq!(told, expected, "{name}");
         let rewritten = lower
             .iter()
@@ -280,10 +288,34 @@ fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
             .filter(|(_, appended)| !**appended);
         let rewritten: u64 = rewritten.map(|(file, _)| file.bytes).sum();
         assert_eq!(
-            appends.rewritten_bytes(&tree, level, &lower, upper_bytes),
+            appends.rewritten_bytes(&tree, level, &lower, brought(upper_bytes)),
             rewritten,
             "{name}"
         );
+    }
+}
+
+/// What has its values in runs is as long as its pointers and a quarter of these values, not as the pointers alone.
+#[test]
+fn pieces_of_pointers_are_as_long_as_they_count() {
+    let options = KeyspaceOptions {
+        file_bytes: 32 * KIB,
+        ..options(SegmentLimit::Fixed(3))
+    };
+    let appends = Appends {
+        limits: &[1, 3],
+        options: &options,
+    };
+    let tree = tree(2, vec![Vec::new(); 3]);
+    for (transient_bytes, is_appended) in [(4 * 127 * KIB, true), (4 * 127 * KIB + 4, false)] {
+        let upper = FileSummary {
+            bytes: KIB,
+            transient_bytes,
+            ..file(1, 0, 9, 1)
+        };
+        let upper = Brought::by([&upper].into_iter());
+        let told = appends.to(&tree, 1, &[file(2, 0, 9, 1)], upper);
+        assert_eq!(told, [is_appended]);
     }
 }
 

@@ -127,10 +127,18 @@ fn keyspaces(stats: &Value) -> std::result::Result<&[Value], Fault> {
     }
 }
 
+/// No counter comes to as much; sums of those below it are below 2^64.
+const COUNTER_MAX: u64 = 1 << 53;
+
+/// A whole number that a counter can be.
+fn number(value: &Value) -> Option<u64> {
+    value.as_u64().filter(|&number| number <= COUNTER_MAX)
+}
+
 /// A counter, which is a whole number. I1
 fn counter(of: &Value, name: &str) -> std::result::Result<u64, Fault> {
-    let number = name.split('.').fold(of, |of, part| &of[part]).as_u64();
-    number.ok_or_else(|| match of["name"].as_str() {
+    let value = name.split('.').fold(of, |of, part| &of[part]);
+    number(value).ok_or_else(|| match of["name"].as_str() {
         Some(keyspace) => format!("has no counter {name} of the keyspace {keyspace}"),
         None => format!("has no counter {name}"),
     })
@@ -171,8 +179,8 @@ impl Stored {
             return Err("has a keyspace without levels".to_owned());
         }
         let of = |level: usize, name: &str| {
-            let number = keyspace["levels"][level][name].as_u64();
-            number.ok_or_else(|| format!("has no counter {name} of a level"))
+            let value = &keyspace["levels"][level][name];
+            number(value).ok_or_else(|| format!("has no counter {name} of a level"))
         };
         let mut last = 0;
         for level in 0..count {

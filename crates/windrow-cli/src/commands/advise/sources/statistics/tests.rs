@@ -171,7 +171,7 @@ fn counters_that_are_not_there_are_refused_by_name() {
         "/keyspaces/0/levels/1/gets_answered",
     ] {
         let name = place.rsplit('/').next().unwrap();
-        for other in [Value::Null, json!(1.5), json!("7")] {
+        for other in [Value::Null, json!(1.5), json!("7"), json!(u64::MAX)] {
             let mut broken = whole.clone();
             *broken.pointer_mut(place).unwrap() = other;
             let fault = told(&[broken.clone()], None).unwrap_err();
