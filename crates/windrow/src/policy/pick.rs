@@ -540,8 +540,13 @@ fn merge_cheapest<K: Ord + Clone>(
     merge_file(tree, rules, level, file)
 }
 
+/// So many times as much as files of its level do on average a neighbour that a merge takes along may have
+/// rewritten for its bytes. A dearer one has few entries for its keys, and more come to it from above.
+const NEIGHBOUR_COST_MAX: f64 = 1.5;
+
 /// Merges one file of `level` down, with it the neighbours that come at no further cost, and, where
-/// values are written in place, more until the slices of runs are [wide](is_wide).
+/// values are written in place, more until the slices of runs are [wide](is_wide): the cheaper neighbour
+/// each time, and none that is [dear](NEIGHBOUR_COST_MAX).
 fn merge_file<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     rules: Rules<'_>,
@@ -556,6 +561,9 @@ fn merge_file<K: Ord + Clone>(
     if files[position].busy {
         return None;
     }
+    let below = tree.level(level + 1);
+    let usual_cost = bytes(below) as f64 / logical_bytes(files).max(1) as f64;
+    let cost_max = NEIGHBOUR_COST_MAX * usual_cost;
     let mut taken = position..position + 1;
     let mut inputs = over(&taken)?;
     loop {
@@ -563,13 +571,19 @@ fn merge_file<K: Ord + Clone>(
         if !rules.placement.merges_in_place(level + 1) || is_wide(&files[taken.clone()]) {
             break;
         }
-        let wider = neighbours(files, &taken).find_map(|(neighbour, wider)| {
-            let is_busy = files[neighbour].busy;
-            let inputs = if is_busy { None } else { over(&wider) };
-            inputs.map(|inputs| (inputs, wider))
+        let present = bytes(&below[inputs.lower.clone()]);
+        let wider = neighbours(files, &taken).filter_map(|(neighbour, wider)| {
+            let file = &files[neighbour];
+            let inputs = if file.busy { None } else { over(&wider) }?;
+            let further = bytes(&below[inputs.lower.clone()]) - present;
+            let cost = further as f64 / file.logical_bytes.max(1) as f64;
+            (cost <= cost_max).then_some((cost, inputs, wider))
         });
-        let Some(wider) = wider else { break };
-        (inputs, taken) = wider;
+        let cheapest = wider.min_by(|(left, ..), (right, ..)| left.total_cmp(right));
+        let Some((_, widened, wider)) = cheapest else {
+            break;
+        };
+        (inputs, taken) = (widened, wider);
     }
     let upper: Vec<usize> = taken.collect();
     Some(inputs.into_merge(tree, rules.appends, level, &upper))

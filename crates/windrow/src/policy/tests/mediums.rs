@@ -237,13 +237,58 @@ fn plans() {
                     vec![
                         apart(file(1, 0, 9, 4), 1, 1),
                         apart(file(2, 10, 19, 4), 1, 1),
+                        apart(file(3, 20, 29, 12), 7, 1),
+                        busy(file(4, 30, 39, 4)),
+                    ],
+                    vec![
+                        file(5, 0, 5, 2),
+                        file(6, 10, 15, 2),
+                        file(7, 21, 26, 15),
+                        bottom(),
+                    ],
+                ],
+            ),
+            merges(1, &[1, 2, 3], &[5, 6, 7], 0, 29),
+        ),
+        (
+            "but none that costs much more than the files of the level on average",
+            LastLevel,
+            tree(
+                2,
+                vec![
+                    vec![],
+                    vec![
+                        apart(file(1, 0, 9, 4), 1, 1),
+                        apart(file(2, 10, 19, 4), 1, 1),
                         apart(file(3, 20, 29, 4), 3, 1),
                         busy(file(4, 30, 39, 4)),
                     ],
                     vec![file(5, 0, 5, 2), file(6, 10, 15, 2), file(9, 21, 26, 50)],
                 ],
             ),
-            merges(1, &[1, 2, 3], &[5, 6, 9], 0, 29),
+            merges(1, &[1, 2], &[5, 6], 0, 19),
+        ),
+        (
+            "the cheaper one first",
+            LastLevel,
+            tree(
+                2,
+                vec![
+                    vec![],
+                    vec![
+                        apart(file(1, 0, 9, 16), 15, 1),
+                        apart(file(2, 10, 19, 16), 15, 1),
+                        apart(file(3, 20, 29, 16), 15, 1),
+                    ],
+                    vec![
+                        file(5, 0, 5, 4),
+                        file(6, 10, 15, 1),
+                        file(7, 21, 26, 6),
+                        bottom(),
+                    ],
+                ],
+            ),
+            merges(1, &[1, 2], &[5, 6], 0, 19),
         ),
     ];
     for (name, medium_in_place, tree, expected) in cases {
