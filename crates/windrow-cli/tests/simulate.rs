@@ -19,6 +19,17 @@ use self::common::{SMALL, objects, windrow};
 /// Everything beside its key.
 const IN_PLACE: [&str; 4] = ["--medium-from", "never", "--large-from", "never"];
 
+/// As [`SMALL`], for a load of which three memtables of pointers just fill four such files, so that a byte would
+/// decide whether they are appended or rewritten.
+const LONGER: [&str; 6] = [
+    "--memtable-bytes",
+    "64K",
+    "--file-bytes",
+    "24K",
+    "--base-bytes",
+    "256K",
+];
+
 /// What keys of 16 bytes have in common, and those of 24.
 const SHARED: &str = "9";
 const SHARED_OF_24: &str = "13";
@@ -45,6 +56,7 @@ struct Case<'a> {
     /// Writes of each load of the bench, a little less than fill a memtable, and how many loads there are.
     writes: u64,
     loads: usize,
+    tree: [&'a str; 6],
     options: &'a [&'a str],
 }
 
@@ -54,7 +66,7 @@ impl Case<'_> {
         let (keys, writes) = (self.keys.to_string(), self.writes.to_string());
         let load = ["bench", &loads, "--num", &keys, "--ops", &writes];
         let load = [&load[..], &["--background-threads", "1"]].concat();
-        objects(&[&load, self.sizes, &SMALL, self.options].concat())
+        objects(&[&load, self.sizes, &self.tree, self.options].concat())
     }
 
     fn told(&self) -> Value {
@@ -72,7 +84,7 @@ impl Case<'_> {
             "--updates",
             &updates,
         ];
-        let mut objects = objects(&[&load, self.sizes, &SMALL, self.options].concat());
+        let mut objects = objects(&[&load, self.sizes, &self.tree, self.options].concat());
         assert_eq!(objects.len(), 1);
         objects.remove(0)
     }
@@ -165,6 +177,7 @@ fn in_place(keys: u64, options: &[&str]) {
         shared: SHARED,
         writes: 385,
         loads: 130,
+        tree: SMALL,
         options: &[&IN_PLACE, options].concat(),
     }
     .check();
@@ -214,6 +227,7 @@ fn mostly_new_keys() {
         shared: SHARED,
         writes: 385,
         loads: 120,
+        tree: SMALL,
         options: &IN_PLACE,
     }
     .check();
@@ -228,6 +242,7 @@ fn longer_entries() {
         shared: SHARED_OF_24,
         writes: 137,
         loads: 130,
+        tree: SMALL,
         options: &IN_PLACE,
     }
     .check();
@@ -242,6 +257,7 @@ fn in_runs(options: &[&str]) {
         shared: SHARED_OF_24,
         writes: 174,
         loads: 130,
+        tree: SMALL,
         options,
     }
     .check();
@@ -268,12 +284,13 @@ fn logs() {
         shared: SHARED_OF_24,
         writes: 770,
         loads: 65,
+        tree: SMALL,
         options: &ROOMY,
     }
     .check();
 }
 
-fn mixed(mix: &str, entry_bytes: f64, writes: u64, options: &[&str]) {
+fn mixed(mix: &str, entry_bytes: f64, writes: u64, tree: [&str; 6], options: &[&str]) {
     Case {
         sizes: &["--mix", mix],
         entry_bytes,
@@ -282,6 +299,7 @@ fn mixed(mix: &str, entry_bytes: f64, writes: u64, options: &[&str]) {
         writes,
         // Level 1 is a file or two, so that a level below is few merges, and only many loads even out.
         loads: 200,
+        tree,
         options,
     }
     .check();
@@ -289,17 +307,17 @@ fn mixed(mix: &str, entry_bytes: f64, writes: u64, options: &[&str]) {
 
 #[test]
 fn mostly_small() {
-    mixed("SD", 251.0, 600, &[]);
+    mixed("SD", 251.0, 600, LONGER, &[]);
 }
 
 #[test]
 fn mostly_medium() {
-    mixed("MD", 289.0, 440, &ROOMY);
+    mixed("MD", 289.0, 440, SMALL, &ROOMY);
 }
 
 #[test]
 fn mostly_large() {
-    mixed("LD", 649.0, 600, &ROOMY);
+    mixed("LD", 649.0, 600, SMALL, &ROOMY);
 }
 
 #[test]
@@ -318,6 +336,12 @@ fn what_cannot_be_simulated_is_refused() {
             "cannot be used with",
         ),
         (&["--bytes", "1GB", "--deletes", "2"], "part of deletes"),
+        (&["--bytes", "1GB", "--deletes", "0.5"], "there are none"),
+        (
+            &["--bytes", "1GB", "--distribution", "zipfian"],
+            "there are none",
+        ),
+        (&["--bytes", "33PiB"], "less than 32 PiB"),
         (&["--bytes", "1GB", "--updates=-1"], "not negative"),
         (
             &["--bytes", "1GB", "--exponent", "1"],

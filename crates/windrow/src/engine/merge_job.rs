@@ -557,7 +557,8 @@ impl Engine {
         if !in_place {
             met.retain(|_, run| run.moves_on(options.medium_order, file_bytes));
         }
-        let windows = self.value_windows().over(met.len());
+        let slices = met.iter().map(|(&file, run)| (file, run.met_bytes));
+        let windows = self.value_windows().over_slices(slices.collect());
         let in_runs = if in_place {
             InRuns::ComeBack
         } else {

@@ -1,4 +1,4 @@
-//! What merges write at most, as one formula (facts D0 of the design), where pieces are worth a sync and
+//! What merges write at most, as one formula (D0), where pieces are worth a sync and
 //! appends are not held back for lack of room.
 //!
 //! In one cycle a file of size S that may have m segments receives m pieces of `S/r`; all but the last are

@@ -12,9 +12,9 @@
 
 use std::collections::BTreeMap;
 
+use super::carry_out;
 use super::load::Load;
 use super::outcome::{Course, LevelShape, Outcome, Sample};
-use super::simulate;
 use super::values::Placing;
 use crate::base::LevelTraffic;
 use crate::options::{FilterAllocation, KeyspaceOptions};
@@ -83,15 +83,15 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Estimate> {
     let measured = measured.clamp(1, load.writes());
     let before = load.writes() - measured;
     let above = levels_apart(load);
-    let outcome = simulate(&Load {
+    let outcome = carry_out(&Load {
         part: Part { above },
         ..load.clone()
-    })?;
+    });
     let samples = if above == 0 {
         outcome.samples
     } else {
-        let samples = completed(load, above, &outcome.samples)?;
-        with_beginning(load, samples)?
+        let samples = completed(load, above, &outcome.samples);
+        with_beginning(load, samples)
     };
     let outcome = Outcome { samples, ..outcome };
     Ok(Estimate {
@@ -103,23 +103,23 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Estimate> {
 
 /// The same `samples`, in which what comes first, as far as there are not too many flushes, is simulated in one
 /// piece: while the tree is young, it is not yet what parts take it for.
-fn with_beginning(load: &Load, samples: Vec<Sample>) -> crate::Result<Vec<Sample>> {
+fn with_beginning(load: &Load, samples: Vec<Sample>) -> Vec<Sample> {
     let per_flush = load.options.memtable_bytes as f64 / logical_bytes(load);
     let most = whole(per_flush * load.flushes_max as f64);
     let is_early = |sample: &Sample| (1..=most).contains(&sample.writes);
     let Some(end) = samples.iter().rposition(is_early) else {
-        return Ok(samples);
+        return samples;
     };
     let then = samples[end].clone();
     let inserts = load.inserts.min(then.writes);
-    let beginning = simulate(&Load {
+    let beginning = carry_out(&Load {
         inserts,
         draws: then.writes - inserts,
         ..load.clone()
-    })?;
+    });
     let mut joined = beginning.samples;
     let Some(last) = joined.last().cloned() else {
-        return Ok(samples);
+        return samples;
     };
     for mut sample in samples.into_iter().skip(end + 1) {
         sample.traffic = last.traffic.and(&sample.traffic.since(&then.traffic));
@@ -134,11 +134,11 @@ fn with_beginning(load: &Load, samples: Vec<Sample>) -> crate::Result<Vec<Sample
         sample.flushes = last.flushes + whole(flushes.round());
         joined.push(sample);
     }
-    Ok(joined)
+    joined
 }
 
 /// The samples of the lowest part, with the levels above it.
-fn completed(load: &Load, above: usize, samples: &[Sample]) -> crate::Result<Vec<Sample>> {
+fn completed(load: &Load, above: usize, samples: &[Sample]) -> Vec<Sample> {
     let mut counts: Vec<usize> = samples.iter().map(|sample| sample.level_count).collect();
     counts.sort_unstable();
     counts.dedup();
@@ -156,7 +156,7 @@ fn completed(load: &Load, above: usize, samples: &[Sample]) -> crate::Result<Vec
             from: writes(first.checked_sub(1).and_then(|before| samples.get(before))),
             to: writes(samples.iter().rfind(is_in)),
         };
-        uppers.insert(count, Uppers::new(load, &phase, above)?);
+        uppers.insert(count, Uppers::new(load, &phase, above));
     }
     let mut completed: Vec<Sample> = Vec::new();
     let none = Sample::default();
@@ -168,7 +168,7 @@ fn completed(load: &Load, above: usize, samples: &[Sample]) -> crate::Result<Vec
         let next = uppers[&sample.level_count].complete(sample, before, done);
         completed.push(next);
     }
-    Ok(completed)
+    completed
 }
 
 /// The time for which a tree has so many levels.
@@ -248,10 +248,10 @@ struct Uppers {
 }
 
 impl Uppers {
-    fn new(load: &Load, phase: &Phase, above: usize) -> crate::Result<Self> {
+    fn new(load: &Load, phase: &Phase, above: usize) -> Self {
         let mut levels = vec![Upper::default(); above + 2];
         for first in 0..above {
-            let window = window(load, phase, first)?;
+            let window = window(load, phase, first);
             let course = &window.course;
             let counts = if first == 0 { 0..=2 } else { 2..=2 };
             for own in counts {
@@ -266,11 +266,11 @@ impl Uppers {
                 };
             }
         }
-        Ok(Self {
+        Self {
             level_count: phase.level_count - above,
             has_uniform_filters: load.options.filter_allocation == FilterAllocation::Uniform,
             levels,
-        })
+        }
     }
 
     /// `sample` with these levels in place of its first two, which stand for them; `before` is the one before
@@ -344,7 +344,7 @@ struct Window {
 /// The levels behind `first` of a tree, three of them, while the middle one is filled. Where the third is the
 /// last of the tree and has not been there for long, what is merged into the middle one is less, and counts as
 /// long as it was so.
-fn window(load: &Load, phase: &Phase, first: usize) -> crate::Result<Window> {
+fn window(load: &Load, phase: &Phase, first: usize) -> Window {
     let level_count = phase.level_count;
     let kept = (first + 3).min(level_count);
     let mut options = upper(&load.options, level_count, kept);
@@ -375,7 +375,7 @@ fn window(load: &Load, phase: &Phase, first: usize) -> crate::Result<Window> {
         filters: false,
         ..load.clone()
     };
-    let outcome = simulate(&load)?;
+    let outcome = carry_out(&load);
     let samples = outcome.samples.iter();
     let late: Vec<&Sample> = samples.filter(|it| it.writes > from).collect();
     let shape = |level: usize| {
@@ -394,8 +394,8 @@ fn window(load: &Load, phase: &Phase, first: usize) -> crate::Result<Window> {
             ..last.copied().unwrap_or_default()
         }
     };
-    Ok(Window {
+    Window {
         course: outcome.course_from(from),
         shapes: (0..=3).map(shape).collect(),
-    })
+    }
 }

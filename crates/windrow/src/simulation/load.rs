@@ -6,6 +6,9 @@ use crate::base::limits::{KEY_BYTES_MAX, TABLE_FILES_MAX, VALUE_BYTES_MAX};
 use crate::base::{Error, Result};
 use crate::options::KeyspaceOptions;
 
+/// So many bytes can be written, and many times as many be moved for it, before a count of them overflows.
+const BYTES_MAX: f64 = (1_u64 << 55) as f64;
+
 /// How the keys of a load are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -112,7 +115,7 @@ impl Load {
     /// `InvalidArgument` for what cannot be carried out, with what is wrong.
     pub fn validate(&self) -> Result<()> {
         let entry_bytes = self.entry_bytes();
-        let is_bounded = |count: f64| entry_bytes * count < 2.0_f64.powi(64);
+        let is_bounded = |count: f64| entry_bytes * count < BYTES_MAX;
         let writes = self.inserts.checked_add(self.draws);
         let is_share = |size: &ValueSize| size.share > 0.0 && size.share.is_finite();
         let (key_max, value_max) = (KEY_BYTES_MAX as u64, VALUE_BYTES_MAX as u64);
@@ -143,7 +146,7 @@ impl Load {
             (
                 writes.is_none_or(|writes| !is_bounded(writes as f64))
                     || !is_bounded(self.keys as f64 * 2.0),
-                "all entries together must have less than 2^64 bytes",
+                "all entries together must have less than 32 PiB",
             ),
             (
                 !(0.0..=1.0).contains(&self.deletes),

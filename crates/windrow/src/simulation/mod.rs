@@ -42,21 +42,28 @@ const WAL_ENTRY_BYTES: u64 = 12;
 /// `InvalidArgument` where the [load](Load::validate) or its options are not valid.
 pub fn simulate(load: &Load) -> crate::Result<Outcome> {
     load.validate()?;
+    Ok(carry_out(load))
+}
+
+/// The same of what is valid, or part of it, whose ratios may be larger than those of any tree.
+fn carry_out(load: &Load) -> Outcome {
     let mut run = Run::new(load);
     while run.written < load.inserts {
         run.insert(run.per_flush().min(load.inserts - run.written));
     }
-    run.sample();
+    if load.inserts > 0 {
+        run.sample();
+    }
     while run.written < load.writes() {
         run.draw(run.per_flush().min(load.writes() - run.written));
     }
     if load.draws > 0 {
         run.sample();
     }
-    Ok(Outcome {
+    Outcome {
         options: load.options.clone(),
         samples: run.samples,
-    })
+    }
 }
 
 /// A load under way.

@@ -29,6 +29,9 @@ const MOVE_BYTES: f64 = 12.05;
 /// What is read of such a table at most to lead one pointer on: a block.
 const MOVES_BLOCK_BYTES: f64 = 4095.0;
 
+/// How much of such tables a merge keeps in memory.
+const MOVES_KEPT_BYTES: f64 = (8 << 20) as f64;
+
 /// Bytes of the lists that name a dead value; a collection reads all lists that speak of its logs, and those
 /// of values that die at random speak of every log.
 const DEAD_BYTES: f64 = 5.0;
@@ -726,8 +729,30 @@ struct Reference {
     position: usize,
     /// In `met`.
     place: usize,
-    /// The bytes that are read to lead one on.
-    leads: f64,
+    /// In `led`, where a table leads on.
+    leads: Option<usize>,
+}
+
+/// A relocation table, and how many pointers it leads on.
+#[derive(Debug, Clone, Copy)]
+struct Led {
+    table_bytes: f64,
+    pointers: f64,
+}
+
+impl Led {
+    /// Bytes that are read of the table: of each block that is met once, where blocks are kept, or one for each
+    /// pointer.
+    fn read_bytes(&self, are_kept: bool) -> f64 {
+        let block_bytes = MOVES_BLOCK_BYTES.min(self.table_bytes);
+        let blocks = self.table_bytes / block_bytes;
+        let met = if are_kept {
+            blocks * -(-self.pointers / blocks).exp_m1()
+        } else {
+            self.pointers
+        };
+        met * block_bytes
+    }
 }
 
 impl Reach {
@@ -759,7 +784,8 @@ pub(super) struct Carried {
     pub(super) met: Vec<Met>,
     /// What each source refers to.
     sources: Vec<Reach>,
-    led_bytes: f64,
+    /// The tables that lead on what the sources refer to.
+    led: Vec<Led>,
     /// What the present cell has of each file and class, and what the piece that is being written has.
     cell: Sums,
     piece: Sums,
@@ -786,16 +812,20 @@ impl Carried {
         };
         let met = files.runs_met(sources);
         let moves_on = |run: &MetRun| run.moves_on(order, file_bytes);
-        let mut known = HashMap::new();
+        let (mut known, mut led) = (HashMap::new(), HashMap::new());
         for source in sources {
             let mut references = Vec::with_capacity(source.references.files.len());
             for (position, &origin) in source.references.files.iter().enumerate() {
                 let file = files.resolve(origin);
-                let leads = if file == origin {
-                    0.0
-                } else {
-                    MOVES_BLOCK_BYTES.min(files.file(origin).moves * MOVE_BYTES)
-                };
+                let leads = (file != origin).then(|| {
+                    *led.entry(origin).or_insert_with(|| {
+                        carried.led.push(Led {
+                            table_bytes: files.file(origin).moves.max(1.0) * MOVE_BYTES,
+                            pointers: 0.0,
+                        });
+                        carried.led.len() - 1
+                    })
+                });
                 let place = *known.entry(file).or_insert_with(|| {
                     let value = files.file(file);
                     let fate = if value.is_log {
@@ -856,7 +886,9 @@ impl Carried {
             for ((sum, entries), untouched) in own.iter_mut().zip(entries).zip(untouched) {
                 let kept = entries * part * untouched;
                 *sum += kept;
-                self.led_bytes += kept * reference.leads;
+                if let Some(led) = reference.leads {
+                    self.led[led].pointers += kept;
+                }
             }
         }
     }
@@ -944,7 +976,12 @@ impl Carried {
             let length = met.file.map_or(0.0, |file| files.file(file).bytes());
             length * part_of(span, met.span, met.span)
         };
-        whole(self.met.iter().filter(read).map(bytes).sum::<f64>() + self.led_bytes)
+        let tables: f64 = self.led.iter().map(|led| led.table_bytes).sum();
+        let led = self.led.iter();
+        let led: f64 = led
+            .map(|led| led.read_bytes(tables <= MOVES_KEPT_BYTES))
+            .sum();
+        whole(self.met.iter().filter(read).map(bytes).sum::<f64>() + led)
     }
 }
 

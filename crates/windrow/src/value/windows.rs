@@ -6,11 +6,13 @@
 //! Invariants:
 //! - I1. Where the pointers into a file ascend and its window stays, no byte of it is read twice.
 //! - I2. Memory is [`WINDOWS_BYTES`] in as many windows as files are to be read, which are of at most
-//!   [`WINDOW_BYTES`] and at least [`SMALL_WINDOW_BYTES`] each and at most [`WINDOWS_MAX`]; one record
+//!   [`WINDOW_BYTES`] and at least [`SMALL_WINDOW_BYTES`] each and at most [`WINDOWS_MAX`], and of no more
+//!   than is to be read of their file where that is known: what lies behind it is not read; one record
 //!   that is longer than a window, and one value that was compressed; all are on the account. The
 //!   least recently used window goes. Where the account is used up, a new window is of
 //!   [`SMALL_WINDOW_BYTES`], or of one record; so is that of a file whose pointers were seen not to
 //!   ascend, of which what follows a record is not what is read next.
+//!   Blocks of relocation tables take [`BLOCKS_BYTES`] beside that, and nothing where the account is used up.
 //! - I3. No value leaves that did not pass the checks of its record in the same call.
 //! - I4. At most [`FILES_OPEN_MAX`] files are open.
 //!
@@ -47,6 +49,10 @@ pub(super) const WINDOWS_MAX: usize = 4096;
 /// The most files that are open: a process may not have many more.
 pub(super) const FILES_OPEN_MAX: usize = 128;
 
+/// How much of relocation tables is held at most: pointers come in the order of keys, and tables have them in
+/// that of the log, so that each block is asked for again and again.
+pub(super) const BLOCKS_BYTES: u64 = 8 << 20;
+
 /// Windows over value files.
 #[derive(Debug)]
 pub(crate) struct ValueWindows {
@@ -59,9 +65,12 @@ pub(crate) struct ValueWindows {
     /// How many there may be, and how much of a file each may hold.
     windows_max: usize,
     window_bytes: usize,
+    /// How many bytes are to be read of files, where that is known.
+    slices: BTreeMap<FileNumber, u64>,
     /// The number of reads, which tells the least recently used window.
     reads: u64,
     bytes_read: u64,
+    blocks: Blocks,
     /// A record that is longer than a window.
     alone: Buffer,
     /// A value that was compressed.
@@ -81,6 +90,28 @@ struct Window {
     /// Whether pointers into the file were seen not to ascend.
     is_unsorted: bool,
     last_read: u64,
+}
+
+/// Blocks of relocation tables, by their files and where they are there.
+#[derive(Debug)]
+struct Blocks {
+    bytes: BTreeMap<(FileNumber, u64), Box<[u8]>>,
+    held: Held,
+}
+
+impl Blocks {
+    /// Keeps a block where there is `room` for it; where blocks take all that they may, all others go.
+    fn keep(&mut self, place: (FileNumber, u64), block: &[u8], room: u64) {
+        let length = block.len() as u64;
+        if self.held.bytes() + length > BLOCKS_BYTES || length > room {
+            self.bytes.clear();
+            self.held.set(0);
+        }
+        if length <= room {
+            self.bytes.insert(place, block.into());
+            self.held.set(self.held.bytes() + length);
+        }
+    }
 }
 
 /// Bytes that are on an account.
@@ -128,8 +159,13 @@ impl ValueWindows {
             windows: BTreeMap::new(),
             windows_max: WINDOWS_BYTES / WINDOW_BYTES,
             window_bytes: WINDOW_BYTES,
+            slices: BTreeMap::new(),
             reads: 0,
             bytes_read: 0,
+            blocks: Blocks {
+                bytes: BTreeMap::new(),
+                held: Held::new(account, 0),
+            },
             alone: Buffer::new(account),
             unpacked: Buffer::new(account),
         }
@@ -140,6 +176,20 @@ impl ValueWindows {
         self.windows_max = files.clamp(self.windows_max, WINDOWS_MAX);
         self.window_bytes = (WINDOWS_BYTES / self.windows_max).max(SMALL_WINDOW_BYTES);
         self
+    }
+
+    /// With a window for each of the files in `slices`, of which so many bytes are to be read.
+    pub(crate) fn over_slices(mut self, slices: BTreeMap<FileNumber, u64>) -> Self {
+        let files = slices.len();
+        self.slices = slices;
+        self.over(files)
+    }
+
+    /// How much of `file` is held.
+    fn window_bytes_of(&self, file: FileNumber) -> usize {
+        let slice = self.slices.get(&file).copied().unwrap_or(u64::MAX);
+        let slice = usize::try_from(slice).unwrap_or(usize::MAX);
+        slice.clamp(SMALL_WINDOW_BYTES, self.window_bytes)
     }
 
     #[cfg(test)]
@@ -165,13 +215,14 @@ impl ValueWindows {
         let is_at_hand =
             known.is_some_and(|window| window.bytes_from(pointer.offset).len() >= length);
         self.open(meta, !is_at_hand)?;
+        let window_bytes = self.window_bytes_of(meta.number).max(length);
         let Some(window) = self.windows.get_mut(&meta.number) else {
             unreachable!("a window was opened just now")
         };
         window.check(pointer.check_within(meta), pointer)?;
         let record = if length <= self.window_bytes && !meta.is_growing() {
             let room = || self.account_max.saturating_sub(self.account.bytes());
-            let read = window.go_to(pointer.offset, length, self.window_bytes, room)?;
+            let read = window.go_to(pointer.offset, length, window_bytes, room)?;
             self.bytes_read += read as u64;
             window.bytes_from(pointer.offset).get(..length)
         } else {
@@ -201,14 +252,20 @@ impl ValueWindows {
         let Some(window) = self.windows.get(&meta.number) else {
             unreachable!("a window was opened just now")
         };
-        let mut bytes_read = 0;
-        let moved = table.relocate(pointer, &window.name, |buffer, offset| {
-            bytes_read += buffer.len() as u64;
+        let (blocks, bytes_read) = (&mut self.blocks, &mut self.bytes_read);
+        table.relocate(pointer, &window.name, |buffer, offset| {
+            let place = (meta.number, offset);
+            if let Some(known) = blocks.bytes.get(&place) {
+                buffer.copy_from_slice(known);
+                return Ok(());
+            }
+            *bytes_read += buffer.len() as u64;
             read_at(window.file.as_deref(), buffer, offset)
-                .map_err(|error| Error::read(&window.name, offset, error))
-        });
-        self.bytes_read += bytes_read;
-        moved
+                .map_err(|error| Error::read(&window.name, offset, error))?;
+            let room = self.account_max.saturating_sub(self.account.bytes());
+            blocks.keep(place, buffer, room);
+            Ok(())
+        })
     }
 
     /// Makes sure that the file that `meta` describes has a window, which now is the last used, and is

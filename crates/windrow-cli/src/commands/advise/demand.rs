@@ -548,7 +548,7 @@ mod tests {
         };
         assert!(without(|args| args.keys = None).contains("--bytes"));
         assert!(without(|args| args.keys = Some(1)).contains("two entries"));
-        assert!(without(|args| args.keys = Some(1 << 60)).contains("2^64 bytes"));
+        assert!(without(|args| args.keys = Some(1 << 60)).contains("32 PiB"));
         assert!(without(|args| args.value_size.clear()).contains("--value-size"));
         assert!(without(|args| args.scans = Some(1.0)).contains("--scan-length"));
         assert!(without(|args| args.device = Device::Nvme).contains("--memory"));

@@ -6,11 +6,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ErrorKind;
-use crate::base::Error;
+use crate::base::{Account, Error};
 use crate::value::relocation::{BLOCK_ENTRIES, find_moves};
 use crate::value::{
-    DeadList, DeadListWriter, Move, RecordWalk, RelocationTable, SuccessorWriter, dead_list_name,
-    read_dead_list,
+    DeadList, DeadListWriter, Move, RecordWalk, RelocationTable, SuccessorWriter, ValueWindows,
+    dead_list_name, read_dead_list,
 };
 use crate::vfs::{OpenMode, Vfs};
 
@@ -154,6 +154,29 @@ proptest! {
                 prop_assert_eq!(found.unwrap_err().kind(), ErrorKind::Corruption);
             }
         }
+    }
+}
+
+/// I2 of the windows: blocks are read once while there is memory to keep them, and found without.
+#[test]
+fn windows_keep_blocks_of_tables() {
+    let moves: Vec<Move> = (1..20_000).map(|at| (at * 100, at * 31)).collect();
+    let vfs = Arc::new(MemoryVfs::default());
+    let (meta, table) = with_table(&vfs, &moves);
+    for account_max in [u64::MAX, 0] {
+        let account: Arc<Account> = Arc::default();
+        let dynamic = Arc::clone(&vfs) as Arc<dyn Vfs>;
+        let mut windows = ValueWindows::new(dynamic, "".into(), &account, account_max);
+        for step in (0..moves.len()).map(|step| step * 7919 % moves.len()) {
+            let (old, new) = moves[step];
+            let found = windows
+                .relocate(&meta, &table, &pointer(ORIGIN, old))
+                .unwrap();
+            assert_eq!(found, pointer(NUMBER, new));
+            assert!(account.bytes() <= account_max.min(table.bytes()));
+        }
+        let is_kept = windows.bytes_read() == table.bytes();
+        assert_eq!(is_kept, account_max > 0);
     }
 }
 

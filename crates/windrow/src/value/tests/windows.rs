@@ -200,6 +200,26 @@ fn many_files_have_smaller_windows() {
 
 // I2
 #[test]
+fn of_a_slice_little_more_is_read_than_what_is_wanted() {
+    let fixture = fixture(&[vec![700; 300], vec![700; 300]]);
+    for wanted in [1, 20, 40] {
+        let record = fixture.places[0].2.record_bytes;
+        let slice = wanted * record;
+        let number = |file: usize| fixture.files[file].number;
+        let slices = [(number(0), slice), (number(1), slice)].into();
+        let mut windows = fixture.windows(&Arc::default()).over_slices(slices);
+        for entry in (0..wanted).map(|entry| usize::try_from(entry).unwrap()) {
+            fixture.read(&mut windows, 100 + entry);
+            fixture.read(&mut windows, 300 + entry);
+        }
+        let read = windows.bytes_read();
+        let most = 2 * slice.max(SMALL_WINDOW_BYTES as u64);
+        assert!(read <= most, "{read} of {most} for {wanted}");
+    }
+}
+
+// I2
+#[test]
 fn windows_are_small_where_memory_is_used_up() {
     let fixture = fixture(&vec![vec![700; 100]; FEW]);
     let account: Arc<Account> = Arc::default();
