@@ -38,7 +38,7 @@ pub enum Event {
         level: usize,
         /// Bytes of tables read.
         bytes_read: u64,
-        /// Bytes of tables written.
+        /// Bytes of tables written, and of runs in which values were gathered.
         bytes_written: u64,
         /// Those of them that were appended to tables.
         bytes_appended: u64,

@@ -134,7 +134,7 @@ fn absent_keys_cost_what_the_rates_say_and_less_than_with_one_rate() {
         assert_eq!(monkey.levels, uniform.levels);
         assert!(monkey.levels > 2);
         assert!(monkey.measured < uniform.measured, "{bits} bits");
-        // Segments share bits by their entries: about half a bit per key makes up for them (facts D2).
+        // Segments share bits by their entries: about half a bit per key makes up for them (D2).
         let segments = loaded(bits, FilterAllocation::Monkey, SegmentLimit::Scaled);
         segments.check(&format!("segments, {bits} bits"), bits);
         assert!(

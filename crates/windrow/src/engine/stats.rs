@@ -39,7 +39,8 @@ pub struct Stats {
     pub appends: u64,
     /// Bytes of these segments.
     pub append_bytes_written: u64,
-    /// Bytes of tables written by squeezes: merges of what is in one file, for reads to visit less.
+    /// Bytes written by squeezes, merges of what is in one file for reads to visit less: of tables, and of
+    /// runs in which they gather values.
     pub squeeze_bytes_written: u64,
     /// Bytes of tables read by squeezes.
     pub squeeze_bytes_read: u64,
@@ -54,7 +55,7 @@ pub struct Stats {
     /// Bytes read by collections, and by merges for no other purpose than to lead pointers where
     /// collections have moved values.
     pub collection_bytes_read: u64,
-    /// Bytes written by both.
+    /// Bytes written by both: of values, tables, and runs in which such merges gather values.
     pub collection_bytes_written: u64,
     /// Dead values that collections have left behind.
     pub values_collected: u64,

@@ -3,12 +3,12 @@
 //! A merge into a level reads its upper files; of the files below, those with room for one more segment
 //! get what falls to them *appended*, without being read (LS-M1), and the others are merged and written
 //! anew (LS-M6). Per byte that comes into level i, with files of at most m segments, that writes
-//! `2 - 1/m + r_i/m` bytes in place of `1 + r_i`, and costs readers m segments in place of one (facts D0).
+//! `2 - 1/m + r_i/m` bytes in place of `1 + r_i`, and costs readers m segments in place of one (D0).
 //! To minimise the sum of all `r_i/m_i` at a given sum of segments, m is proportional to the root of r
-//! (facts D1): the shallow levels, whose ratios Garnering makes large and which are a small part of the
+//! (D1): the shallow levels, whose ratios Garnering makes large and which are a small part of the
 //! data, take most.
 //!
-//! From the effective last level down, where nearly all data is, files have one segment (facts D1): there
+//! From the effective last level down, where nearly all data is, files have one segment (D1): there
 //! appends would save least for the runs that they cost, and what older segments hold of superseded entries
 //! would take most room. A limit that is given for all levels holds there, too, but shrinks as the tree comes
 //! near `max_space_amp`; how much is superseded, filters tell when a segment is appended
@@ -44,8 +44,8 @@ const PIECE_PART_MIN: u64 = 32;
 /// than twice as many, but for keys that come unevenly.
 const FILE_PARTS_MAX: u64 = 4;
 
-/// What scales the root of a ratio to a number of segments. Facts D1 has 1.3; `docs/simulation.md` says what
-/// more of them save and cost.
+/// What scales the root of a ratio to a number of segments; `docs/simulation.md` says what more of them save
+/// and cost.
 const SEGMENTS_SCALE: f64 = 1.7;
 
 /// So many segments files of level 1 may have at least.
@@ -85,17 +85,29 @@ fn rounded(limit: f64) -> usize {
 /// What a merge brings into a level.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Brought {
-    /// Bytes of its upper files.
+    /// Bytes that it writes there of its upper files.
     pub(super) bytes: u64,
-    /// [What counts of them](FileSummary::cut_bytes) where files are cut to a size.
+    /// What counts of them where files are cut to a size.
     pub(super) cut_bytes: u64,
 }
 
 impl Brought {
-    pub(super) fn by<'k, K: 'k>(upper: impl Iterator<Item = &'k FileSummary<K>>) -> Self {
-        upper.fold(Self::default(), |all, file| Self {
-            bytes: all.bytes.saturating_add(file.bytes),
-            cut_bytes: all.cut_bytes.saturating_add(file.cut_bytes()),
+    /// By the files `upper`, where values in runs are put in place or [stay there](FileSummary::cut_bytes).
+    pub(super) fn by<'k, K: 'k>(
+        upper: impl Iterator<Item = &'k FileSummary<K>>,
+        is_in_place: bool,
+    ) -> Self {
+        upper.fold(Self::default(), |all, file| {
+            let (bytes, cut_bytes) = if is_in_place {
+                let whole = file.bytes.saturating_add(file.transient_bytes);
+                (whole, whole)
+            } else {
+                (file.bytes, file.cut_bytes())
+            };
+            Self {
+                bytes: all.bytes.saturating_add(bytes),
+                cut_bytes: all.cut_bytes.saturating_add(cut_bytes),
+            }
         })
     }
 }

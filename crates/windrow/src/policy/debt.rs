@@ -1,6 +1,6 @@
 //! Which files give up what they have in transient runs, though no level is due.
 //!
-//! Merges by capacity alone would leave stragglers in runs for ever (facts D6). Debt is what the
+//! Merges by capacity alone would leave stragglers in runs for ever (D6). Debt is what the
 //! files of levels from 1 on keep of runs: of each run file the part that they have of all references
 //! to it, so that its dead values are owed, too, by the stragglers that keep them. Level 0 does not
 //! count: how many runs it holds is bounded, and it goes down whole; counted, the first flushes into

@@ -9,7 +9,7 @@
 //! rate of a file = price * s / ln^2 2        bits per key = -ln(rate) / ln^2 2
 //! ```
 //!
-//! which is Monkey's "rate proportional to the entries of the run" (AU-M4, facts D2), said of
+//! which is Monkey's "rate proportional to the entries of the run" (AU-M4, D2), said of
 //! ranges: it needs no notion of a last level, and a file that overlaps nothing is filtered like one
 //! there, whatever level it has been moved to. The price is what makes all files together use the
 //! budget, `bits_per_key` for each entry. Actual entries count, never nominal capacities.
@@ -36,8 +36,8 @@ const BITS_MAX: f64 = 24.0;
 const RESERVE_BITS: f64 = 4.0;
 
 /// Fewer bits per key are not worth a unit or a probe: they pass more than 0.62 of what they are asked.
-/// Facts D2 draws the line at 0.5; with 2 bits per key that would leave the last level without a
-/// filter and cost 1.1 reads per absent key instead of 0.7.
+/// A line at 0.5 would leave the last level without a filter where there are 2 bits per key, which costs 1.1
+/// reads per absent key instead of 0.7.
 const UNIT_BITS_MIN: f64 = 1.0;
 
 /// The part of the budget that new files are written for, since lines and blocks round up.

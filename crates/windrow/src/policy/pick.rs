@@ -4,7 +4,7 @@
 //!
 //! 1. *Grow*: the last level is over its capacity, so L grows by one and nothing moves (AU-M3).
 //!    *Shrink*: the last level is empty and the others fit in half of the smaller capacities that
-//!    they would have; half, so that a tree at the border does not go back and forth (facts D4).
+//!    they would have; half, so that a tree at the border does not go back and forth (D4).
 //! 2. *Move*: a run of level 0, or a file of a level that is due, overlaps nothing in the level
 //!    below and goes down without being rewritten. Moves cost nothing and come first because they
 //!    also take away what a merge from above would have to rewrite.
@@ -29,8 +29,9 @@
 //!
 //! A merge [appends](super::append) to those of its lower files that have room for one more segment.
 //!
-//! A file that refers to runs is merged, not moved, into a level where values are in place (facts
-//! D8). Such a merge reads a slice of each run, so it takes neighbours until the slices are wide.
+//! A file that refers to runs is merged, not moved, into a level where values are in place (D8).
+//! Such a merge reads a slice of each run, so it takes neighbours, as long as they are not dear, until the
+//! slices are wide.
 //!
 //! A level 0 that is due but blocked by running jobs keeps level 1 quiet: jobs of lower score do
 //! not take files from level 1, or level 0 would never find all it overlaps free at one time.
@@ -106,6 +107,9 @@ struct Rules<'a> {
     appends: Appends<'a>,
     /// What a range read reads of one more run.
     visit_bytes: u64,
+    /// So many times as much as files of its level do on average a neighbour that a merge takes along may have
+    /// rewritten for its bytes.
+    neighbour_cost_max: f64,
 }
 
 impl<'a> Rules<'a> {
@@ -114,6 +118,7 @@ impl<'a> Rules<'a> {
             placement: Placement::of(tree, options),
             appends: Appends { limits, options },
             visit_bytes: options.block_bytes as u64,
+            neighbour_cost_max: NEIGHBOUR_COST_MAX,
         }
     }
 
@@ -283,8 +288,8 @@ fn fold<K: Ord + Clone>(
 ) -> Option<Plan<K>> {
     let pays = |heap: &&Heap<K>| {
         let runs = || heap.runs.iter().map(|&run| &tree.level(0)[run]);
-        let upper = Brought::by(runs());
-        let visits: u64 = runs().map(|run| run.visits).sum();
+        let upper = Brought::by(runs(), rules.placement.merges_in_place(1));
+        let visits = runs().fold(0, |all: u64, run| all.saturating_add(run.visits));
         let below = tree.level(1);
         let lower = &below[overlapping(below, &heap.smallest, &heap.largest)];
         let rewritten = rules.appends.rewritten_bytes(tree, 1, lower, upper);
@@ -352,7 +357,11 @@ pub(crate) fn plan_range<K: Ord + Clone>(
     wanted: &Wanted<'_, K>,
 ) -> Plan<K> {
     let limits = segment_limits(tree, options);
-    let rules = Rules::of(tree, options, &limits).appending_above(tree.deepest_level());
+    let rules = Rules {
+        // What is beside a file comes down, too.
+        neighbour_cost_max: f64::MAX,
+        ..Rules::of(tree, options, &limits).appending_above(tree.deepest_level())
+    };
     let heaps = heaps(tree);
     let heap = heaps
         .iter()
@@ -511,7 +520,7 @@ fn merge_heap<K: Ord + Clone>(
         }
     }
     upper.sort_unstable();
-    Some(inputs.into_merge(tree, rules.appends, 0, &upper))
+    Some(inputs.into_merge(tree, rules.appends, rules.placement, 0, &upper))
 }
 
 /// Merges the file of `level` that costs least per byte; of a level that is mostly in transient runs
@@ -540,13 +549,12 @@ fn merge_cheapest<K: Ord + Clone>(
     merge_file(tree, rules, level, file)
 }
 
-/// So many times as much as files of its level do on average a neighbour that a merge takes along may have
-/// rewritten for its bytes. A dearer one has few entries for its keys, and more come to it from above.
+/// A dearer neighbour has few entries for its keys, and more come to it from above.
 const NEIGHBOUR_COST_MAX: f64 = 1.5;
 
 /// Merges one file of `level` down, with it the neighbours that come at no further cost, and, where
 /// values are written in place, more until the slices of runs are [wide](is_wide): the cheaper neighbour
-/// each time, and none that is [dear](NEIGHBOUR_COST_MAX).
+/// each time, and none that is [dear](Rules::neighbour_cost_max).
 fn merge_file<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     rules: Rules<'_>,
@@ -562,8 +570,8 @@ fn merge_file<K: Ord + Clone>(
         return None;
     }
     let below = tree.level(level + 1);
-    let usual_cost = bytes(below) as f64 / logical_bytes(files).max(1) as f64;
-    let cost_max = NEIGHBOUR_COST_MAX * usual_cost;
+    let usual_cost = || bytes(below) as f64 / logical_bytes(files).max(1) as f64;
+    let mut cost_max = None;
     let mut taken = position..position + 1;
     let mut inputs = over(&taken)?;
     loop {
@@ -571,6 +579,7 @@ fn merge_file<K: Ord + Clone>(
         if !rules.placement.merges_in_place(level + 1) || is_wide(&files[taken.clone()]) {
             break;
         }
+        let cost_max = *cost_max.get_or_insert_with(|| rules.neighbour_cost_max * usual_cost());
         let present = bytes(&below[inputs.lower.clone()]);
         let wider = neighbours(files, &taken).filter_map(|(neighbour, wider)| {
             let file = &files[neighbour];
@@ -586,7 +595,7 @@ fn merge_file<K: Ord + Clone>(
         (inputs, taken) = (widened, wider);
     }
     let upper: Vec<usize> = taken.collect();
-    Some(inputs.into_merge(tree, rules.appends, level, &upper))
+    Some(inputs.into_merge(tree, rules.appends, rules.placement, level, &upper))
 }
 
 /// The files at `taken` and the neighbours on both sides that come at no further cost.
@@ -606,7 +615,7 @@ fn join_free<K: Ord + Clone>(
     taken.start - before..taken.end + after
 }
 
-/// What a merge that writes values in place should read of each run at least (facts D6).
+/// What a merge that writes values in place should read of each run at least (D6).
 const SLICE_BYTES_MIN: u64 = 32 << 10;
 
 /// Whether a merge of `uppers`, neighbours in their level, reads enough of each run that they refer to.

@@ -1,8 +1,8 @@
 //! Where a value stands: beside its key, in a transient run, or in the value log (hybrid placement).
 //!
 //! A value's class follows from the bytes of key and value together (PX-M1). Small ones stay with
-//! their keys. Medium ones are written once to a *transient run*, when the memtable is flushed (facts
-//! D5); merges hand on where they stand, until one writes into a level that is deep enough and puts
+//! their keys. Medium ones are written once to a *transient run*, when the memtable is flushed
+//! (D5); merges hand on where they stand, until one writes into a level that is deep enough and puts
 //! them *in place* (PX-M4). Large ones are written to a value log when they are committed (PX-M3).
 //!
 //! I1. What is in place stays there: nothing turns a value in place into one in a run.
@@ -60,7 +60,7 @@ pub(crate) fn place_at_flush(
 }
 
 /// How long a file of a transient run is, in bytes, beside tables of `file_bytes`: so short that most of it
-/// is freed soon after the merges that put its values in place have passed (facts D6), so long that there
+/// is freed soon after the merges that put its values in place have passed (D6), so long that there
 /// are not too many.
 pub(crate) fn run_file_bytes(file_bytes: u64) -> u64 {
     file_bytes / 4
@@ -82,7 +82,7 @@ pub(crate) struct MetRun {
 impl MetRun {
     /// Whether a merge that writes tables of `file_bytes` writes what it meets of the file to a new run.
     ///
-    /// So it does where little else of the file is referred to (facts D6): at most three bytes are
+    /// So it does where little else of the file is referred to (D6): at most three bytes are
     /// written again for each that has died. And where tables have but thin slices of it: each level
     /// down cuts slices as many times thinner as the ratio to it is, while the runs of a level grow in
     /// number with it, so that without this a table of a large tree would refer to thousands of files,
@@ -125,7 +125,7 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// For a tree whose effective last level is `effective_last` (facts D7).
+    /// For a tree whose effective last level is `effective_last` (D7).
     pub(crate) fn new(effective_last: usize, options: &KeyspaceOptions) -> Self {
         let first = match options.medium_in_place {
             MediumInPlace::LastLevel => Some(effective_last),

@@ -130,7 +130,7 @@ impl<K> TreeSummary<K> {
     }
 
     /// The *effective* last level: the deepest that really holds data, which means at least
-    /// `1 / 2T` of all bytes. The nominal last level may be empty or hold a few files (facts D3).
+    /// `1 / 2T` of all bytes. The nominal last level may be empty or hold a few files (D3).
     pub(crate) fn effective_last_level(&self, size_ratio: f64) -> usize {
         let total: u64 = self.levels.iter().map(|files| held_bytes(files)).sum();
         let counts = |level: &usize| {

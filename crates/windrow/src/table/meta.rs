@@ -72,7 +72,7 @@ impl References {
         referred.is_log = trailer.kind() == Kind::LogPointer;
         referred.entries = referred.entries.saturating_add(1);
         referred.bytes = referred.bytes.saturating_add(pointer.record_bytes);
-        // What stands in a log is never merged: the level holds its pointer (facts D13).
+        // What stands in a log is never merged: the level holds its pointer (D13).
         if referred.is_log {
             return Ok(value.len() as u64);
         }

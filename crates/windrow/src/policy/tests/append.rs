@@ -313,9 +313,12 @@ fn pieces_of_pointers_are_as_long_as_they_count() {
             transient_bytes,
             ..file(1, 0, 9, 1)
         };
-        let upper = Brought::by([&upper].into_iter());
-        let told = appends.to(&tree, 1, &[file(2, 0, 9, 1)], upper);
+        let brought = |is_in_place| Brought::by([&upper].into_iter(), is_in_place);
+        let told = appends.to(&tree, 1, &[file(2, 0, 9, 1)], brought(false));
         assert_eq!(told, [is_appended]);
+        // In place the values are as long as they are.
+        let told = appends.to(&tree, 1, &[file(2, 0, 9, 1)], brought(true));
+        assert_eq!(told, [false]);
     }
 }
 

@@ -58,7 +58,7 @@ fn granted(tree: &TreeSummary<u32>, options: &KeyspaceOptions) -> (Vec<f64>, u64
     (rates.collect(), bits)
 }
 
-/// Facts D2: what an absent key costs with T = 5 and 80 GB, by Monkey and with the same filter for
+/// D2: what an absent key costs with T = 5 and 80 GB, by Monkey and with the same filter for
 /// every level.
 #[test]
 fn published_rates() {
