@@ -49,6 +49,7 @@ struct Bound {
 }
 
 /// What a load needs to know.
+#[derive(Clone, Copy)]
 struct Task<'a> {
     contents: &'a Contents,
     requests: Option<&'a Requests<'a>>,
@@ -104,7 +105,7 @@ impl<E: Engine> Job<'_, E> {
             changes && (is_cut || is_ordered) || self.load.companion() == Some(Companion::Writer);
         contents.live_bytes = contents
             .live_bytes
-            .map(|bytes| bytes + tally.born_bytes - tally.dead_bytes);
+            .and_then(|bytes| (bytes + tally.born_bytes).checked_sub(tally.dead_bytes));
         let has_one_size = self.data.has_one_size() && contents.sizes_are_known;
         if self.load.overwrites_indexes() && !has_one_size {
             // What was overwritten or deleted may have had any size.
@@ -167,7 +168,17 @@ impl<E: Engine> Job<'_, E> {
             stream: mix(self.stream),
             ..*self
         };
-        job.work(task, &bound, &Gauge::of(self.threads())).map(drop)
+        // Of other records than those that are measured.
+        let records = self.load.workload().zip(task.contents.records.as_ref());
+        let requests = records.map(|(workload, records)| {
+            Requests::new(self.data, workload, job.stream, records.present())
+        });
+        let task = Task {
+            requests: requests.as_ref(),
+            ..*task
+        };
+        job.work(&task, &bound, &Gauge::of(self.threads()))
+            .map(drop)
     }
 
     /// Does the load while a thread beside it watches.

@@ -7,6 +7,7 @@ use windrow::{Error, Result};
 
 use crate::contents::Contents;
 use crate::job::Job;
+use crate::kinds::Companion;
 use crate::process::{ProcessIo, ProcessMemory, cpu_seconds};
 use crate::tally::Tally;
 use crate::{BesideReport, Counters, Engine, Report, SeriesPoint, TrafficShape};
@@ -98,7 +99,10 @@ impl<E: Engine> Job<'_, E> {
             write_amplification: per_given(written_bytes),
             io_amplification: per_given(written_bytes + read_bytes),
             block_reads,
-            block_reads_per_op: block_reads.map(|blocks| blocks as f64 / ops),
+            // Those of a walk beside the load are nobody's.
+            block_reads_per_op: block_reads
+                .filter(|_| self.load.companion() != Some(Companion::Scanner))
+                .map(|blocks| blocks as f64 / ops),
             runs_per_seek: difference(|counters| counters.seeks)
                 .filter(|&seeks| seeks > 0)
                 .zip(difference(|counters| counters.runs_visited))

@@ -71,12 +71,13 @@ pub(crate) fn run(
     let mut generation = 0_u16;
     let mut watch = Stopwatch::new(lane);
     for _ in lane.steps.clone() {
-        if !watch.goes_on(1) {
-            break;
-        }
         let Some((asked, key)) = trace.next()? else {
             break;
         };
+        watch.begin_anew();
+        if !watch.goes_on(1) {
+            break;
+        }
         let tally = &mut watch.tally;
         let kind = match asked {
             Asked::Get => {

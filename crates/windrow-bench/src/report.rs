@@ -145,7 +145,7 @@ pub(crate) fn row(report: &Report) -> String {
         .collect();
     let stalls = report.stalls.map(|stalls| stalls.to_string());
     let mut lines = vec![format!(
-        "{:<22} {:>11} {:>11.0} {:>11.0} {:>8.2} {} {:>11} {:>7.2}x {:>6} {:>9} {:>7} {:>9.3}  {}",
+        "{:<22} {:>11} {:>11.0} {:>11.0} {:>8.2} {} {:>11} {:>7.2}x {:>6} {:>9} {:>7} {:>9}  {}",
         report.name,
         report.ops,
         report.ops_per_second,
@@ -165,7 +165,11 @@ pub(crate) fn row(report: &Report) -> String {
                 .map(|blocks| format!("{blocks:.3}"))
         ),
         or_dash(stalls),
-        report.stall_seconds,
+        or_dash(
+            report
+                .stalls
+                .map(|_| format!("{:.3}", report.stall_seconds))
+        ),
         levels.join(" ")
     )];
     if report.operations.len() > 1 {

@@ -194,7 +194,7 @@ impl<'a, E: Engine> Watcher<'a, E> {
             }
             let now = phase.0.load(Ordering::Acquire);
             let settling = before == Phase::SETTLING;
-            if self.progress.is_shown() {
+            if self.progress.is_shown() && !(settling && E::SETTLES_BY_QUIET) {
                 self.show(settling);
             }
             // What is left of a settling that took no time says nothing.

@@ -67,6 +67,11 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
+    /// What was done since the last operation is no part of the next.
+    pub(crate) fn begin_anew(&mut self) {
+        self.start = Instant::now();
+    }
+
     /// Waits until the next `operations` are due; whether there is time for them.
     #[inline]
     pub(crate) fn goes_on(&mut self, operations: u64) -> bool {

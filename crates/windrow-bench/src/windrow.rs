@@ -57,6 +57,7 @@ impl WindrowEngine {
 fn settings(options: &Options) -> BTreeMap<String, String> {
     let keyspace = &options.keyspace;
     let settings = [
+        ("background_threads", options.background_threads.to_string()),
         ("base_bytes", keyspace.base_bytes.to_string()),
         ("bits_per_key", keyspace.bits_per_key.to_string()),
         ("block_bytes", keyspace.block_bytes.to_string()),
@@ -65,8 +66,17 @@ fn settings(options: &Options) -> BTreeMap<String, String> {
         ("compression", format!("{:?}", keyspace.compression)),
         ("durability", format!("{:?}", options.durability)),
         ("file_bytes", keyspace.file_bytes.to_string()),
+        (
+            "filter_allocation",
+            format!("{:?}", keyspace.filter_allocation),
+        ),
         ("large_from", keyspace.large_from.to_string()),
+        ("level0_runs", keyspace.level0_runs.to_string()),
+        ("max_space_amp", keyspace.max_space_amp.to_string()),
+        ("max_wal_bytes", options.max_wal_bytes.to_string()),
         ("medium_from", keyspace.medium_from.to_string()),
+        ("medium_in_place", format!("{:?}", keyspace.medium_in_place)),
+        ("medium_order", format!("{:?}", keyspace.medium_order)),
         ("memory_budget", options.memory_budget.to_string()),
         ("memtable_bytes", keyspace.memtable_bytes.to_string()),
         ("scaling", keyspace.scaling.to_string()),

@@ -19,7 +19,7 @@ use crate::tally::{Operation, Tally};
 use crate::{BenchArgs, DataSet, Engine, Entry, Load, Mixture};
 
 /// Bytes of the values of fill100K.
-const LARGE_VALUE_BYTES: usize = 100_000;
+pub(crate) const LARGE_VALUE_BYTES: usize = 100_000;
 /// Values that loads append to grow to about this.
 const APPENDED_BYTES_MAX: usize = 1 << 20;
 /// Entries in a batch of fillbatch.
@@ -247,7 +247,7 @@ impl<E: Engine> Worker<'_, E> {
     }
 
     fn delete(&self, lane: &Lane<'_>, keys: Keys) -> Result<Tally> {
-        let Room { mut key, mut value } = Room::default();
+        let mut key = Vec::new();
         lane.each(Operation::Delete, |step, tally| {
             let index = match keys {
                 Keys::InOrder => step % self.data.num(),
@@ -256,8 +256,8 @@ impl<E: Engine> Worker<'_, E> {
             self.data.key(index, &mut key);
             tally.given_bytes += key.len() as u64;
             if self.live.is_some_and(|live| live.remove(index)) {
-                self.data.value(&key, self.generation, &mut value);
-                tally.dead_bytes += (key.len() + value.len()) as u64;
+                let value = self.data.value_size(&key, self.generation);
+                tally.dead_bytes += (key.len() + value) as u64;
             }
             self.engine.delete(&key)
         })

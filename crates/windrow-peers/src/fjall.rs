@@ -171,6 +171,8 @@ impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
         })
     }
 
+    const SETTLES_BY_QUIET: bool = true;
+
     fn settle(&self) -> Result<()> {
         self.keyspace.rotate_memtable_and_wait().map_err(failed)?;
         let idled = wait_until_quiet(|| {

@@ -44,6 +44,14 @@ use windrow_bench::{
 };
 
 use crate::compare::CompareArgs;
+#[cfg(any(
+    feature = "fjall",
+    feature = "leveldb",
+    feature = "lmdb",
+    feature = "redb",
+    feature = "rocksdb"
+))]
+use crate::settings::Settings;
 
 const RUN_EXAMPLES: &str = "\
 Example:
@@ -120,6 +128,37 @@ enum EngineName {
 const WINDROW_BUFFERED: &str = "windrow-buffered";
 
 impl EngineName {
+    /// Refuses what the engine does not have.
+    #[cfg_attr(
+        not(any(
+            feature = "fjall",
+            feature = "leveldb",
+            feature = "lmdb",
+            feature = "redb",
+            feature = "rocksdb"
+        )),
+        expect(unused_variables, reason = "Windrow has all there is")
+    )]
+    fn check(self, args: &BenchArgs) -> Result<()> {
+        match self {
+            Self::Windrow | Self::WindrowBuffered => Ok(()),
+            #[cfg(feature = "leveldb")]
+            Self::Leveldb => Settings::of(args, self.name())?
+                .uncompressed(self.name())
+                .map(drop),
+            #[cfg(feature = "redb")]
+            Self::Redb => Settings::of(args, self.name())?
+                .uncompressed(self.name())
+                .map(drop),
+            #[cfg(feature = "lmdb")]
+            Self::Lmdb => Settings::of(args, self.name())?
+                .uncompressed(self.name())
+                .map(drop),
+            #[cfg(any(feature = "fjall", feature = "rocksdb"))]
+            _ => Settings::of(args, self.name()).map(drop),
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Windrow => WindrowEngine::NAME,
@@ -323,6 +362,17 @@ mod tests {
         };
         assert_eq!(source_of(EngineName::Windrow), "Mapped");
         assert_eq!(source_of(EngineName::WindrowBuffered), "Buffered");
+    }
+
+    #[cfg(feature = "fjall")]
+    #[test]
+    fn what_is_shown_does_not_keep_an_engine_from_settling() {
+        let args = BenchArgs {
+            num: 100,
+            stats_interval_seconds: Some(0.1),
+            ..BenchArgs::new(vec![Load::FillSeq])
+        };
+        measure(EngineName::Fjall, 0, &args, |_| Ok(())).unwrap();
     }
 
     #[test]

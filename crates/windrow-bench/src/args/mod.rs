@@ -18,8 +18,10 @@ pub use self::values::{
     PresetArg, WarmUp, parse_bytes, parse_threshold,
 };
 use self::values::{parse_seconds, parse_warm_up};
+use crate::kinds::Work;
 use crate::pace::Rate;
 use crate::trace::Trace;
+use crate::work::LARGE_VALUE_BYTES;
 use crate::{DataSet, Load, Mix, ValueSizes};
 
 /// Defaults of the arguments that always have a value.
@@ -160,7 +162,7 @@ pub struct BenchArgs {
 
     /// The trace that replay plays: an operation a line, `KEY OPERATION SIZE`, plain or compressed
     /// (gzip, zstd, LZ4)
-    #[arg(long, alias = "trace_file", value_name = "FILE")]
+    #[arg(long, aliases = ["trace-file", "trace_file"], value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
     /// Threads that share the operations of each load
@@ -285,6 +287,21 @@ impl BenchArgs {
                 Some(path) if *load == Load::Replay => drop(Trace::open(path)?),
                 _ => {}
             }
+            let is_mixed = matches!(
+                load.work(),
+                Work::ReadOrWrite | Work::MixGraph | Work::Replay | Work::Records(_)
+            );
+            if is_mixed
+                && load.changes()
+                && self
+                    .benchmark_write_rate_limit
+                    .is_some_and(|bytes| bytes > 0)
+            {
+                return refuse(format!(
+                    "--benchmark-write-rate-limit bounds what only writes, and {} reads, too: give --rate",
+                    load.name()
+                ));
+            }
             if *load == Load::Compress && self.compression == Some(CompressionArg::Zstd) {
                 return refuse("compress measures LZ4 only".to_owned());
             }
@@ -299,7 +316,12 @@ impl BenchArgs {
             return Rate::Wave(wave);
         }
         let rate = self.rate.map(|rate| rate as f64);
-        let writes = self.write_limit(data).filter(|_| load.changes());
+        let entry_bytes = match load {
+            // Beside which a key is nothing.
+            Load::Fill100K => LARGE_VALUE_BYTES as u64,
+            _ => data.entry_bytes(),
+        };
+        let writes = self.write_limit(entry_bytes).filter(|_| load.changes());
         match (rate, writes) {
             (None, None) => Rate::Free,
             (Some(rate), Some(writes)) => Rate::Steady(rate.min(writes)),
@@ -314,14 +336,14 @@ impl BenchArgs {
         reason = "a rate of writes is no huge number"
     )]
     pub(crate) fn companion_rate(&self, data: &DataSet) -> u64 {
-        self.write_limit(data)
+        self.write_limit(data.entry_bytes())
             .map_or(self.write_rate, |rate| rate.ceil() as u64)
     }
 
-    /// Entries per second that are as many bytes as may be written.
-    fn write_limit(&self, data: &DataSet) -> Option<f64> {
+    /// Entries of `entry_bytes` per second that are as many bytes as may be written.
+    fn write_limit(&self, entry_bytes: u64) -> Option<f64> {
         let bytes = self.benchmark_write_rate_limit.filter(|&bytes| bytes > 0)?;
-        Some(bytes as f64 / data.entry_bytes().max(1) as f64)
+        Some(bytes as f64 / entry_bytes.max(1) as f64)
     }
 
     /// The keys and values for these arguments.

@@ -205,7 +205,12 @@ impl CampaignRecord {
             match &mut record {
                 None => record = Some(Self::begin(line).map_err(broken)?),
                 Some(_) if line.trim().is_empty() => {}
-                Some(record) => record.runs.push(object(line).map_err(broken)?),
+                Some(record) => match object(line) {
+                    Ok(run) => record.runs.push(run),
+                    // What a campaign that goes on, or was killed, is writing.
+                    Err(_) if !line.ends_with('\n') => {}
+                    Err(error) => return Err(broken(error)),
+                },
             }
             offset += line.len() as u64;
         }

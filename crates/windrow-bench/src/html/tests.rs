@@ -369,16 +369,16 @@ fn a_broken_line_is_named() {
         ("not JSON".to_owned(), "line 1"),
         (r#"{"label": "a run comes first"}"#.to_owned(), "line 1"),
         (
-            format!("{first}\n{{\"reports\": []}}\n{{\"reports\": [{{\"na"),
+            format!("{first}\n{{\"reports\": []}}\n{{\"reports\": [{{\"na\n"),
             "line 3",
         ),
-        (format!("{first}\n\n[]"), "line 3"),
+        (format!("{first}\n\n[]\n"), "line 3"),
         (
-            format!("{first}\n{{\"reports\": [{{\"ops_per_second\": \"many\"}}]}}"),
+            format!("{first}\n{{\"reports\": [{{\"ops_per_second\": \"many\"}}]}}\n"),
             "line 2",
         ),
         (
-            format!("{first}\n{{\"reports\": [{{\"seconds\": 1e999}}]}}"),
+            format!("{first}\n{{\"reports\": [{{\"seconds\": 1e999}}]}}\n"),
             "line 2",
         ),
     ];
@@ -391,7 +391,10 @@ fn a_broken_line_is_named() {
             "{message}"
         );
     }
-    assert!(CampaignRecord::parse("x", &format!("{first}\n\n")).is_ok());
+    for ends in ["\n\n", "\n{\"reports\": [{\"na"] {
+        let record = CampaignRecord::parse("x", &format!("{first}{ends}")).unwrap();
+        assert!(record.runs.is_empty());
+    }
 }
 
 // I4

@@ -138,6 +138,11 @@ pub fn paper(
         args.scale
     );
     let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(command)?)?;
+    if let Some(path) = &args.output {
+        // Better now than behind an hour of runs.
+        let file = fs::OpenOptions::new().create(true).append(true).open(path);
+        drop(file.map_err(|error| Error::io("write", path, error))?);
+    }
     let mut orders: Vec<Order> = Vec::new();
     for experiment in &chosen {
         for order in experiment.orders(scale) {

@@ -651,23 +651,24 @@ fn judge_model(scale: Scale, results: Results<'_>) -> Result<Findings> {
         ]);
         pairs.push((model, measured));
     }
-    let published = [0.02, 0.2, 1.0].map(|share| gain(4.0, 8.0, share));
-    let checks = vec![
-        Check::new(
-            "the equations as published",
-            "20.8, 5.1, 1.9 at 0.02, 0.2, 1",
-            list(published),
-            published
-                .iter()
-                .zip([20.8, 5.1, 1.9])
-                .all(|(ours, theirs)| (ours - theirs).abs() < 0.06),
-        ),
-        Check::new(
-            "the measured gains are in the order of the model",
-            "the gain falls with the share of the keys",
-            list(pairs.iter().map(|(_, measured)| *measured)),
-            pairs.windows(2).all(|two| two[1].1 <= two[0].1),
-        ),
-    ];
+    let checks = vec![Check::new(
+        "the measured gains are in the order of the model",
+        "the gain falls with the share of the keys",
+        list(pairs.iter().map(|(_, measured)| *measured)),
+        pairs.windows(2).all(|two| two[1].1 <= two[0].1),
+    )];
     Ok(Findings::new(checks, table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::gain;
+
+    /// Figure 4 of the paper: levels of 4 and a factor of 8.
+    #[test]
+    fn the_equations_are_those_that_are_published() {
+        for (share, published) in [(0.02, 20.8), (0.2, 5.1), (1.0, 1.9)] {
+            assert!((gain(4.0, 8.0, share) - published).abs() < 0.06, "{share}");
+        }
+    }
 }

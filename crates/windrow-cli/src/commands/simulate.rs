@@ -8,7 +8,7 @@ mod report;
 use std::path::PathBuf;
 
 use clap::Args;
-use windrow::simulation::{Load, ValueSize, simulate_large};
+use windrow::simulation::{KeyDistribution, Load, ValueSize, simulate_large};
 use windrow::{Error, Result};
 use windrow_bench::{Mix, PolicyArgs, parse_bytes};
 
@@ -151,6 +151,12 @@ impl SimulateArgs {
             load.files_max = FILES_MAX;
         }
         load.validate()?;
+        let is_ranked = matches!(load.distribution, KeyDistribution::Zipfian { .. });
+        if load.draws == 0 && (load.deletes > 0.0 || is_ranked) {
+            return Err(Error::invalid_argument(
+                "deletes and ranks are of updates, and there are none: give --updates",
+            ));
+        }
         Ok(load)
     }
 

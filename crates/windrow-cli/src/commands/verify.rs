@@ -17,8 +17,8 @@ use crate::text::{human_bytes, human_count};
 #[command(after_help = "\
 Opens the database for reading only, which checks the manifest and every record of the logs as it replays them: the
 first damage there ends the command. Then reads every block of every table, checks checksums, order,
-filters and counts, and every value in a transient run that a table refers to, and lists all damage that
-it finds, with file and offset. The counts are those of the tables and of these values. Ends with exit code 3 where there is any damage.
+filters and counts, and every value in a run or a value log that a table refers to, and lists all
+damage that it finds, with file and offset. The counts are those of the tables and of these values. Ends with exit code 3 where there is any damage.
 
 Example:
   windrow verify shop.db")]
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &VerifyArgs, output: &mut Output) -> Result<Outcome> {
         output.line(sentence)?;
     }
     output.line(format_args!(
-        "{}: {} entries in {} blocks of {} tables, {}; {} values in transient runs; the logs were \
+        "{}: {} entries in {} blocks of {} tables, {}; {} values in value files; the logs were \
          checked as they were replayed",
         if report.is_sound() {
             "sound"

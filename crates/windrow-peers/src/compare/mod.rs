@@ -156,6 +156,7 @@ fn parsed_run(order: &Order) -> Result<RunArgs> {
 
 fn check(group: &Group, engine: EngineName) -> Result<()> {
     let run = parsed_run(&group.order(engine, 0))?;
+    engine.check(&run.bench)?;
     if run.bench.db.is_some() {
         return Err(Error::invalid_argument(
             "each run has a folder of its own: give --folder before the loads, and no --db",
@@ -182,15 +183,21 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     let header = Header::now(args.command(&engines))?;
     let mut campaign = Campaign::open(args.campaign.as_deref(), header)?;
     let mut failures = Vec::new();
-    let mut agreed = Ok(());
+    let (mut ran, mut agreed) = (Ok(()), Ok(()));
     for group in &groups {
-        run_group(group, &engines, args, &mut campaign, &mut failures)?;
+        if ran.is_ok() {
+            ran = run_group(group, &engines, args, &mut campaign, &mut failures);
+        }
+        // What was measured is shown whatever ended the rest.
         let runs = campaign.runs().iter();
         let runs: Vec<&Run> = runs.filter(|run| run.group == group.name).collect();
-        agreed = agreed.and(show(group, &engines, &runs, args.json));
+        if ran.is_ok() || !runs.is_empty() {
+            agreed = agreed.and(show(group, &engines, &runs, args.json));
+        }
         show_failures(group, &campaign, args.json)?;
     }
     agreed?;
+    ran?;
     match failures.as_slice() {
         [] => Ok(()),
         failures => {
@@ -362,6 +369,13 @@ mod tests {
         assert!(wrong(&["fillseq", "--nmu", "10"]).is_err());
         assert!(wrong(&["nothing"]).is_err());
         assert!(wrong(&["fillseq", "--db", "here"]).is_err());
+        let args = parsed(&["fillseq", "--compression", "lz4"]);
+        for engine in EngineName::value_variants() {
+            let refused = check(&args.groups().unwrap()[0], *engine).err();
+            let has_none = ["leveldb", "redb", "lmdb"].contains(&engine.name());
+            let says = refused.is_some_and(|error| error.to_string().contains("no LZ4"));
+            assert_eq!(says, has_none, "{}", engine.name());
+        }
     }
 
     #[test]

@@ -96,6 +96,8 @@ impl Engine for LevelDb {
         Ok(LevelScan(self.database.iterator()))
     }
 
+    const SETTLES_BY_QUIET: bool = true;
+
     fn settle(&self) -> Result<()> {
         self.database.flush();
         self.idled.set(wait_until_quiet(|| true)?);

@@ -32,7 +32,7 @@ Statistics of a store at work tell most: a program writes its `Db::stats` as JSO
 
 Examples:
   windrow advise --bytes 500GB --value-size 100 --updates 90 --gets 10
-  windrow advise --keys 50M --mix MD --gets 95 --updates 5 --distribution zipfian --device nvme --memory 8G
+  windrow advise --keys 50000000 --mix MD --gets 95 --updates 5 --distribution zipfian --device nvme --memory 8G
   windrow advise --bytes 2TB --value-size 100:9,4000:1 --inserts 5 --scans 95 --scan-length 50
   windrow advise --stats stats.json --scan-length 20 --output store.options
   windrow advise --trace requests.csv.gz --json

@@ -191,7 +191,7 @@ impl Report {
             ("memory of filters", true, |it| {
                 human_bytes(whole(it.costs.filter_bytes))
             }),
-            ("disk for each live byte", true, |it| {
+            ("disk / live entries alone", true, |it| {
                 format!("{:.2}", it.space_amplification)
             }),
             (

@@ -146,7 +146,7 @@ impl Report {
             ),
             ("  and read, too", format!("{:.2}", self.io_amplification)),
             (
-                "disk for each live byte",
+                "disk / live entries alone",
                 format!("{:.2}", self.space_amplification),
             ),
             ("  at most", format!("{:.2}", self.space_amplification_most)),
