@@ -12,6 +12,10 @@ use crate::process::ProcessIo;
 pub trait Engine: Sync + Sized {
     /// Name in reports, and of the folder below the bench's own.
     const NAME: &'static str;
+
+    /// Whether settling ends once the process has [written nothing](crate::wait_until_quiet) for a while. What
+    /// is shown is written, too, so nothing is shown meanwhile.
+    const SETTLES_BY_QUIET: bool = false;
     /// A file that the folder of each of its stores holds.
     const MARKER: &'static str = "CURRENT";
 
@@ -51,9 +55,6 @@ pub trait Engine: Sync + Sized {
     /// Writes what is in memory to tables and waits until background work has nothing left to do, so
     /// that the next load pays for nothing of this one.
     fn settle(&self) -> Result<()>;
-    /// Whether settling ends once the process has [written nothing](crate::wait_until_quiet) for a while. What
-    /// is shown is written, too, so nothing is shown meanwhile.
-    const SETTLES_BY_QUIET: bool = false;
     /// How much of the last settling went by when nothing was left to do: what it took to find that out
     /// where the engine does not tell. It does not count.
     fn idled(&self) -> Duration {

@@ -126,6 +126,7 @@ impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
     } else {
         "fjall"
     };
+    const SETTLES_BY_QUIET: bool = true;
     const MARKER: &'static str = "version";
     type Scan<'a> = FjallScan<'a>;
 
@@ -170,8 +171,6 @@ impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
             is_backward: false,
         })
     }
-
-    const SETTLES_BY_QUIET: bool = true;
 
     fn settle(&self) -> Result<()> {
         self.keyspace.rotate_memtable_and_wait().map_err(failed)?;

@@ -44,14 +44,6 @@ use windrow_bench::{
 };
 
 use crate::compare::CompareArgs;
-#[cfg(any(
-    feature = "fjall",
-    feature = "leveldb",
-    feature = "lmdb",
-    feature = "redb",
-    feature = "rocksdb"
-))]
-use crate::settings::Settings;
 
 const RUN_EXAMPLES: &str = "\
 Example:
@@ -143,19 +135,19 @@ impl EngineName {
         match self {
             Self::Windrow | Self::WindrowBuffered => Ok(()),
             #[cfg(feature = "leveldb")]
-            Self::Leveldb => Settings::of(args, self.name())?
+            Self::Leveldb => settings::Settings::of(args, self.name())?
                 .uncompressed(self.name())
                 .map(drop),
             #[cfg(feature = "redb")]
-            Self::Redb => Settings::of(args, self.name())?
+            Self::Redb => settings::Settings::of(args, self.name())?
                 .uncompressed(self.name())
                 .map(drop),
             #[cfg(feature = "lmdb")]
-            Self::Lmdb => Settings::of(args, self.name())?
+            Self::Lmdb => settings::Settings::of(args, self.name())?
                 .uncompressed(self.name())
                 .map(drop),
             #[cfg(any(feature = "fjall", feature = "rocksdb"))]
-            _ => Settings::of(args, self.name()).map(drop),
+            _ => settings::Settings::of(args, self.name()).map(drop),
         }
     }
 

@@ -291,12 +291,7 @@ impl BenchArgs {
                 load.work(),
                 Work::ReadOrWrite | Work::MixGraph | Work::Replay | Work::Records(_)
             );
-            if is_mixed
-                && load.changes()
-                && self
-                    .benchmark_write_rate_limit
-                    .is_some_and(|bytes| bytes > 0)
-            {
+            if is_mixed && load.changes() && self.write_limit(1).is_some() {
                 return refuse(format!(
                     "--benchmark-write-rate-limit bounds what only writes, and {} reads, too: give --rate",
                     load.name()

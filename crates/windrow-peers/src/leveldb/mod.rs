@@ -66,6 +66,7 @@ fn file_bytes(args: &BenchArgs) -> usize {
 
 impl Engine for LevelDb {
     const NAME: &'static str = "leveldb";
+    const SETTLES_BY_QUIET: bool = true;
     type Scan<'a> = LevelScan<'a>;
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -95,8 +96,6 @@ impl Engine for LevelDb {
     fn scan(&self) -> Result<LevelScan<'_>> {
         Ok(LevelScan(self.database.iterator()))
     }
-
-    const SETTLES_BY_QUIET: bool = true;
 
     fn settle(&self) -> Result<()> {
         self.database.flush();

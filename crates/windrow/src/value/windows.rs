@@ -12,7 +12,8 @@
 //!   least recently used window goes. Where the account is used up, a new window is of
 //!   [`SMALL_WINDOW_BYTES`], or of one record; so is that of a file whose pointers were seen not to
 //!   ascend, of which what follows a record is not what is read next.
-//!   Blocks of relocation tables take [`BLOCKS_BYTES`] beside that, and nothing where the account is used up.
+//!   Blocks of relocation tables take [`BLOCKS_BYTES`] beside that, but no more than an eighth of the account,
+//!   and nothing where that is used up.
 //! - I3. No value leaves that did not pass the checks of its record in the same call.
 //! - I4. At most [`FILES_OPEN_MAX`] files are open.
 //!
@@ -51,7 +52,10 @@ pub(super) const FILES_OPEN_MAX: usize = 128;
 
 /// How much of relocation tables is held at most: pointers come in the order of keys, and tables have them in
 /// that of the log, so that each block is asked for again and again.
-pub(super) const BLOCKS_BYTES: u64 = 8 << 20;
+const BLOCKS_BYTES: u64 = 8 << 20;
+
+/// And one of so many parts of the account: the rest is for what jobs cannot do without.
+const BLOCKS_PARTS: u64 = 8;
 
 /// Windows over value files.
 #[derive(Debug)]
@@ -96,6 +100,7 @@ struct Window {
 #[derive(Debug)]
 struct Blocks {
     bytes: BTreeMap<(FileNumber, u64), Box<[u8]>>,
+    bytes_max: u64,
     held: Held,
 }
 
@@ -103,11 +108,11 @@ impl Blocks {
     /// Keeps a block where there is `room` for it; where blocks take all that they may, all others go.
     fn keep(&mut self, place: (FileNumber, u64), block: &[u8], room: u64) {
         let length = block.len() as u64;
-        if self.held.bytes() + length > BLOCKS_BYTES || length > room {
+        if self.held.bytes() + length > self.bytes_max || length > room {
             self.bytes.clear();
             self.held.set(0);
         }
-        if length <= room {
+        if length <= room.min(self.bytes_max) {
             self.bytes.insert(place, block.into());
             self.held.set(self.held.bytes() + length);
         }
@@ -164,6 +169,7 @@ impl ValueWindows {
             bytes_read: 0,
             blocks: Blocks {
                 bytes: BTreeMap::new(),
+                bytes_max: BLOCKS_BYTES.min(account_max / BLOCKS_PARTS),
                 held: Held::new(account, 0),
             },
             alone: Buffer::new(account),
