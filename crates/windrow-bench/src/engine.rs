@@ -1,4 +1,7 @@
 //! What a load needs of an engine.
+//!
+//! Loads know an engine by this trait alone, so that they do the same to each. What an engine cannot tell is
+//! absent in its [`Counters`], never 0.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

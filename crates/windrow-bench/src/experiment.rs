@@ -1,4 +1,7 @@
 //! What came of an experiment of a paper: the checks of its shape, the figures, and a picture of them.
+//!
+//! A check says what should hold on any machine, what was published, and what was measured. One that does not
+//! hold is excused only within the range in which that was found and explained.
 
 use serde::{Deserialize, Deserializer, Serialize};
 

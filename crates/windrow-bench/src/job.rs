@@ -1,4 +1,11 @@
 //! One load on an open engine: its threads, and what is measured around them.
+//!
+//! Owns the order of things: warm-up, totals before, the load, the settling, totals after. What the warm-up
+//! does is in no figure.
+//!
+//! Concurrency: each thread has its share of the steps and a [`Tally`] of its own, which are added up once
+//! all have ended, so nothing is locked while an operation is timed. A thread beside them watches gauges that
+//! they set, and a companion, where the load has one, is told to stop. All end before `run` returns.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,7 @@
 //! The loads: their names, and what sets them apart.
+//!
+//! A [`Load`] holds no state. Whatever differs between loads is a question that it answers, so a new one is
+//! a name here and a line in each answer; the loops that do the work are in `work` and `record_work`.
 
 use clap::ValueEnum;
 

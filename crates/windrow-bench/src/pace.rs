@@ -1,4 +1,7 @@
 //! Operations at a rate: steady, or one that rises and falls.
+//!
+//! What is due is due by the clock, not by the end of what went before: an engine that stalls does not put the
+//! next operations off, and how late they begin counts as theirs. A [`Pace`] belongs to one thread.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,7 @@
 //! What a load found out, for programs and for people.
+//!
+//! Field names are the format of JSON lines and of campaigns: a file of today is read tomorrow, so a new field
+//! has a default.
 
 use std::collections::BTreeMap;
 

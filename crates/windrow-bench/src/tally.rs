@@ -1,4 +1,7 @@
 //! What the threads of a load count, and how long each kind of operation took.
+//!
+//! A [`Tally`] belongs to one thread. Sums do not depend on the order in which tallies are added, so a load of
+//! several threads has the same checksum each time.
 
 use std::time::{Duration, Instant};
 

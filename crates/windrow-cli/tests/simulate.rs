@@ -383,4 +383,6 @@ fn a_person_gets_tables_and_a_plot() {
         "/no/such/folder/tree.svg",
     ]);
     assert_eq!(output.status.code(), Some(2));
+    let text = str::from_utf8(&output.stdout).unwrap();
+    assert!(text.contains("written for each byte given"), "{text}");
 }

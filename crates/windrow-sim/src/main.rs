@@ -1,4 +1,7 @@
 //! Runs the programmes.
+//!
+//! Each programme is a function of its plan, which tests call with a small one. It ends with 0 only where it
+//! found nothing.
 
 #![expect(clippy::print_stdout, reason = "reports are for people")]
 

@@ -1,4 +1,10 @@
 //! A database on a simulated disk, and the model of what it must contain, side by side.
+//!
+//! Each operation is done to both, and what the database answers is held against the model at once. After a
+//! crash, a fault or a reopening the model says between which bounds the contents must lie.
+//!
+//! Concurrency: background work is stepped by hand from a seed; only the model is shared, with an observer of the
+//! disk that looks at it in the middle of an operation.
 
 use crate::history::Operation;
 use crate::model::{Bounds, Change, Contents, Status, differences};

@@ -106,11 +106,11 @@ pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Outcome> {
     let estimate = simulate_large(&load, load.writes());
     bar.finish_and_clear();
     let report = Report::new(&load, &estimate?)?;
+    output.object(&report)?;
+    output.line(&report)?;
     if let Some(path) = &args.plot {
         plot::write(path, &report)?;
     }
-    output.object(&report)?;
-    output.line(&report)?;
     Ok(Outcome::Done)
 }
 

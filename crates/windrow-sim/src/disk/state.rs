@@ -1,4 +1,7 @@
 //! What a simulated disk knows besides its image: counters, plans, handles and rules.
+//!
+//! All of it is under the one lock of the disk. Names and bytes are in the image alone, so that a copy of that is
+//! a copy of the disk.
 
 use super::bytes::SECTOR_BYTES;
 use super::faults::{AfterFailedSync, Fault, OperationKind};

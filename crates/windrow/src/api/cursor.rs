@@ -1,4 +1,9 @@
 //! Cursors that lend and iterators that own.
+//!
+//! Invariant: the database stays open for as long as a cursor lives, and the files that it reads stay, whatever
+//! merges and collections do meanwhile. So a cursor that is kept keeps disk space.
+//!
+//! Concurrency: a cursor belongs to one thread at a time; what it sees does not change.
 
 use std::fmt;
 use std::sync::Arc;

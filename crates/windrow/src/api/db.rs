@@ -1,4 +1,9 @@
 //! A database and its life.
+//!
+//! Owns nothing but a share of the open database, which [`Db`], keyspaces, snapshots and cursors keep alive
+//! together. Every call passes on to `engine`; options are checked there, keys and values here.
+//!
+//! Concurrency: a [`Db`] and its clones may be used from any thread at any time.
 
 use std::fmt;
 use std::path::Path;

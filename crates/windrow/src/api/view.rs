@@ -1,4 +1,8 @@
 //! Reading: point reads and cursors over one keyspace at one moment.
+//!
+//! A view of the newest state looks anew at each call; one at a snapshot sees that moment for ever.
+//!
+//! Concurrency: readers take no lock and wait for nobody.
 
 use std::fmt;
 use std::ops::RangeBounds;

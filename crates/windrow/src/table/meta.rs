@@ -1,4 +1,7 @@
 //! What the manifest records of table files.
+//!
+//! Invariant: what is said here of a segment is what its bytes hold; `verify` counts again. References are sums
+//! over entries, so that the manifest knows when a value file has no reader left without reading a table.
 
 use std::collections::BTreeMap;
 

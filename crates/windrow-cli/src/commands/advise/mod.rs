@@ -84,14 +84,14 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Outcome> {
     let advice = sweep::advise(&request, &tick);
     bar.finish_and_clear();
     let report = Report::new(demand, advice?);
+    output.object(&report)?;
+    output.line(&report)?;
     if let Some(path) = &args.output {
         report.write(path)?;
     }
     if let Some(folder) = &args.neighbours {
         report.write_neighbours(folder)?;
     }
-    output.object(&report)?;
-    output.line(&report)?;
     Ok(Outcome::Done)
 }
 

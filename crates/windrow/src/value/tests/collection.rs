@@ -105,9 +105,19 @@ fn a_damaged_list_is_found() {
 
 /// A successor without records and a table of `moves`.
 fn with_table(vfs: &MemoryVfs, moves: &[Move]) -> (ValueFileMeta, RelocationTable) {
-    let mut writer = SuccessorWriter::create(vfs, Path::new(""), NUMBER).unwrap();
+    with_table_of(vfs, NUMBER, ORIGIN, moves)
+}
+
+/// The same for any successor and origin.
+fn with_table_of(
+    vfs: &MemoryVfs,
+    successor: FileNumber,
+    origin: FileNumber,
+    moves: &[Move],
+) -> (ValueFileMeta, RelocationTable) {
+    let mut writer = SuccessorWriter::create(vfs, Path::new(""), successor).unwrap();
     let origin_bytes = moves.last().unwrap().0 + 100;
-    writer.add_table(ORIGIN, origin_bytes, moves).unwrap();
+    writer.add_table(origin, origin_bytes, moves).unwrap();
     let (meta, tables) = writer.finish().unwrap();
     assert_eq!(tables.len(), 1);
     assert_eq!((meta.length, meta.end), (0, tables[0].end().unwrap()));
@@ -160,23 +170,29 @@ proptest! {
 /// I2 of the windows: blocks are read once while there is memory to keep them, and found without.
 #[test]
 fn windows_keep_blocks_of_tables() {
+    const OTHER: FileNumber = FileNumber(16);
+    const OTHER_ORIGIN: FileNumber = FileNumber(8);
     let moves: Vec<Move> = (1..20_000).map(|at| (at * 100, at * 31)).collect();
     let vfs = Arc::new(MemoryVfs::default());
     let (meta, table) = with_table(&vfs, &moves);
-    for account_max in [u64::MAX, 0] {
+    // Its blocks are in the same places.
+    let (other_meta, other) = with_table_of(&vfs, OTHER, OTHER_ORIGIN, &moves);
+    let all = table.bytes() + other.bytes();
+    for (account_max, blocks_max) in [(u64::MAX, all), (2 * all, all / 4), (0, 0)] {
         let account: Arc<Account> = Arc::default();
         let dynamic = Arc::clone(&vfs) as Arc<dyn Vfs>;
         let mut windows = ValueWindows::new(dynamic, "".into(), &account, account_max);
         for step in (0..moves.len()).map(|step| step * 7919 % moves.len()) {
             let (old, new) = moves[step];
-            let found = windows
-                .relocate(&meta, &table, &pointer(ORIGIN, old))
-                .unwrap();
-            assert_eq!(found, pointer(NUMBER, new));
-            assert!(account.bytes() <= account_max.min(table.bytes()));
+            let mut lead = |meta, table, origin| {
+                let found = windows.relocate(meta, table, &pointer(origin, old));
+                assert!(account.bytes() <= blocks_max);
+                found.unwrap()
+            };
+            assert_eq!(lead(&meta, &table, ORIGIN), pointer(NUMBER, new));
+            assert_eq!(lead(&other_meta, &other, OTHER_ORIGIN), pointer(OTHER, new));
         }
-        let is_kept = windows.bytes_read() == table.bytes();
-        assert_eq!(is_kept, account_max > 0);
+        assert_eq!(windows.bytes_read() == all, blocks_max == all);
     }
 }
 
