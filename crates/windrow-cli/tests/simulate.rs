@@ -342,6 +342,7 @@ fn what_cannot_be_simulated_is_refused() {
             "there are none",
         ),
         (&["--bytes", "33PiB"], "less than 32 PiB"),
+        (&["--bytes", "20PiB"], "less than 16 PiB"),
         (&["--bytes", "1GB", "--updates=-1"], "not negative"),
         (
             &["--bytes", "1GB", "--exponent", "1"],

@@ -135,8 +135,8 @@ pub enum MediumInPlace {
     /// The one before it (N-2), but never level 0: less room for runs, more rewriting.
     #[cfg_attr(feature = "serde", serde(rename = "before-last"))]
     LevelBeforeLast,
-    /// None: a run goes with the last pointer into it, and what is referred to in thin slices only moves to
-    /// another run. The bound of what placement can save, for measurements (`NoMerge`).
+    /// None: a run goes with the last pointer into it, and what is left in sparse files or in thin slices only
+    /// moves to another run. The bound of what placement can save, for measurements (`NoMerge`).
     Never,
 }
 

@@ -19,7 +19,7 @@ pub(crate) struct Merged<'a> {
     pub(crate) written: Written<'a>,
     /// Entries that were read.
     pub(crate) entries: u64,
-    /// Bytes of transient runs that were read.
+    /// Bytes of transient runs, and of tables that lead pointers on, that were read.
     pub(crate) run_bytes_read: u64,
 }
 

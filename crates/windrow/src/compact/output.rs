@@ -236,7 +236,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
         self.entries
     }
 
-    /// Bytes of transient runs that were read for values.
+    /// Bytes of transient runs that were read for values, and of the tables that lead pointers on.
     pub(crate) fn run_bytes_read(&self) -> u64 {
         self.values.bytes_read()
     }

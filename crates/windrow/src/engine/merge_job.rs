@@ -462,7 +462,9 @@ impl Engine {
         let tree = summary(&inputs.version, &inputs.work);
         let file_bytes = policy::target_file_bytes(&tree, &keyspace.options(), claim.level);
         let (files, targets) = (inputs.numbers(), inputs.target_numbers());
-        let ends = policy::part_ends(&tree, &files, &targets, file_bytes, self.merges_max());
+        let is_in_place = Placement::of(&tree, &keyspace.options()).merges_in_place(claim.level);
+        let into = (file_bytes, is_in_place);
+        let ends = policy::part_ends(&tree, &files, &targets, into, self.merges_max());
         ends.into_iter().map(Box::from).collect()
     }
 
@@ -480,7 +482,8 @@ impl Engine {
         let claim = claim.borrowed();
         let target_bytes = policy::target_file_bytes(&tree, &options, claim.level);
         let targets = inputs.target_numbers();
-        let zones = self.zones(&tree, inputs, claim.level, target_bytes)?;
+        let is_in_place = Placement::of(&tree, &options).merges_in_place(claim.level);
+        let zones = self.zones(&tree, inputs, claim.level, (target_bytes, is_in_place))?;
         let cutter = OutputCutter::new(&tree, &claim, zones);
         let mut deeper = DeeperLevels::new(&tree, &claim, &targets);
         let shares = policy::output_shares(&tree, &claim, &inputs.numbers(), &targets);
@@ -497,7 +500,7 @@ impl Engine {
             tables: &self.tables,
             filter_units: units(shares.appended),
         };
-        let values = self.values_of_merge(&tree, inputs, (claim.level, target_bytes), &options);
+        let values = self.values_of_merge(inputs, (target_bytes, is_in_place), &options);
         let output = Output::new(self, &wanted, class, table_options, values, Some(cutter))
             .appending_to(targets);
         let cursors = inputs
@@ -520,13 +523,14 @@ impl Engine {
         tree: &TreeSummary<&'k [u8]>,
         inputs: &Inputs,
         target: usize,
-        file_bytes: u64,
+        (file_bytes, is_in_place): (u64, bool),
     ) -> Result<Zones<&'k [u8]>> {
         let tables = inputs.upper.iter().map(|file| {
             let table = self.tables.get(file.slot(), &file.meta)?;
             // What it has in runs is taken to lie as its entries do.
             let bytes = file.meta.bytes().max(1);
-            let counted = policy::cut_bytes(bytes, file.meta.transient_bytes());
+            let transient = file.meta.transient_bytes();
+            let counted = policy::merged_cut_bytes(bytes, transient, is_in_place);
             Ok((table, counted as f64 / bytes as f64))
         });
         let tables = tables.collect::<Result<Vec<_>>>()?;
@@ -541,25 +545,25 @@ impl Engine {
             |file: &&FileSummary<&[u8]>| target > inputs.level && numbers.contains(&file.number);
         let lower: Vec<_> = tree.level(target).iter().filter(is_lower).collect();
         let targets = inputs.target_numbers();
-        Ok(Zones::new(&lower, &targets, file_bytes, bytes))
+        let into = (file_bytes, is_in_place);
+        Ok(Zones::new(&lower, &targets, into, bytes))
     }
 
-    /// What a merge of `inputs` into level `target` of `tree`, into tables of `file_bytes`, does with values.
+    /// What a merge of `inputs` into tables of `file_bytes` does with values: puts those in runs in place, or
+    /// leaves them there.
     fn values_of_merge(
         &self,
-        tree: &TreeSummary<&[u8]>,
         inputs: &Inputs,
-        (target, file_bytes): (usize, u64),
+        (file_bytes, is_in_place): (u64, bool),
         options: &Shared<KeyspaceOptions>,
     ) -> Values {
         let mut met = inputs.runs_met();
-        let in_place = Placement::of(tree, options).merges_in_place(target);
-        if !in_place {
+        if !is_in_place {
             met.retain(|_, run| run.moves_on(options.medium_order, file_bytes));
         }
         let slices = met.iter().map(|(&file, run)| (file, run.met_bytes));
         let windows = self.value_windows().over_slices(slices.collect());
-        let in_runs = if in_place {
+        let in_runs = if is_in_place {
             InRuns::ComeBack
         } else {
             InRuns::Stay(MovingOn {

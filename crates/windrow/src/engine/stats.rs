@@ -48,11 +48,12 @@ pub struct Stats {
     pub run_bytes_written: u64,
     /// Bytes of large values written to value logs.
     pub value_log_bytes: u64,
-    /// Bytes of transient runs read by merges, to put values in place or to gather them.
+    /// Bytes of transient runs read by merges, to put values in place or to gather them, and of the tables that
+    /// led them where collections have moved values.
     pub run_bytes_read: u64,
     /// Collections of value logs.
     pub collections: u64,
-    /// Bytes read by collections, and by merges for no other purpose than to lead pointers where
+    /// Bytes read by collections, and of tables by merges for no other purpose than to lead pointers where
     /// collections have moved values.
     pub collection_bytes_read: u64,
     /// Bytes written by both: of values, tables, and runs in which such merges gather values.

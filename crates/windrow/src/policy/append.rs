@@ -87,23 +87,20 @@ fn rounded(limit: f64) -> usize {
 pub(super) struct Brought {
     /// Bytes that it writes there of its upper files.
     pub(super) bytes: u64,
-    /// What counts of them where files are cut to a size.
+    /// What counts of that where files are cut to a size.
     pub(super) cut_bytes: u64,
 }
 
 impl Brought {
-    /// By the files `upper`, where values in runs are put in place or [stay there](FileSummary::cut_bytes).
+    /// By the files `upper`, where values in runs are put in place or stay there.
     pub(super) fn by<'k, K: 'k>(
         upper: impl Iterator<Item = &'k FileSummary<K>>,
         is_in_place: bool,
     ) -> Self {
         upper.fold(Self::default(), |all, file| {
-            let (bytes, cut_bytes) = if is_in_place {
-                let whole = file.bytes.saturating_add(file.transient_bytes);
-                (whole, whole)
-            } else {
-                (file.bytes, file.cut_bytes())
-            };
+            let in_place = if is_in_place { file.transient_bytes } else { 0 };
+            let bytes = file.bytes.saturating_add(in_place);
+            let cut_bytes = file.merged_cut_bytes(is_in_place);
             Self {
                 bytes: all.bytes.saturating_add(bytes),
                 cut_bytes: all.cut_bytes.saturating_add(cut_bytes),
@@ -209,12 +206,13 @@ pub(crate) struct Zones<K> {
 
 impl<K: Ord + Clone> Zones<K> {
     /// For a merge into a level among whose files are `lower`, sorted, all that it overlaps; it appends to
-    /// those in `targets`. `upper_bytes` tells about how many of the [cut bytes](FileSummary::cut_bytes) of its
-    /// uppers lie between two keys, or from an end on; a usual file of the level has `file_bytes` of them.
+    /// those in `targets`, and puts values in runs in place or leaves them there. `upper_bytes` tells about how many
+    /// of the [cut bytes](FileSummary::merged_cut_bytes) of its uppers lie between two keys, or from an end on; a
+    /// usual file of the level has `file_bytes` of them.
     pub(crate) fn new(
         lower: &[&FileSummary<K>],
         targets: &[FileNumber],
-        file_bytes: u64,
+        (file_bytes, is_in_place): (u64, bool),
         upper_bytes: impl Fn(Option<&K>, Option<&K>) -> u64,
     ) -> Self {
         let is_wide = |from, to| upper_bytes(from, to) >= file_bytes / GAP_PART_MIN;
@@ -247,7 +245,9 @@ impl<K: Ord + Clone> Zones<K> {
                 zones.push(zone(Begin::At(file.smallest.clone()), own));
             }
             if let Some(zone) = zones.last_mut() {
-                zone.bytes = zone.bytes.saturating_add(file.cut_bytes());
+                zone.bytes = zone
+                    .bytes
+                    .saturating_add(file.merged_cut_bytes(is_in_place));
             }
             before = Some(file);
         }

@@ -5,9 +5,8 @@
 
 use std::ops::Range;
 
-use super::append::{Appends, Brought};
-use super::pick::{Plan, Purpose};
-use super::placement::Placement;
+use super::append::Brought;
+use super::pick::{Plan, Purpose, Rules};
 use super::summary::{Claim, TreeSummary, overlapping};
 
 /// What a job into one level takes from that level, and the keys that it may write there.
@@ -64,16 +63,15 @@ impl<K: Ord + Clone> Inputs<K> {
     pub(super) fn into_merge(
         self,
         tree: &TreeSummary<K>,
-        appends: Appends<'_>,
-        placement: Placement,
+        rules: Rules<'_>,
         level: usize,
         upper: &[usize],
     ) -> Plan<K> {
         let files = upper.iter().map(|&file| &tree.level(level)[file]);
         let lower = &tree.level(self.claim.level)[self.lower];
-        let is_in_place = placement.merges_in_place(self.claim.level);
+        let is_in_place = rules.placement.merges_in_place(self.claim.level);
         let brought = Brought::by(files.clone(), is_in_place);
-        let appended = appends.to(tree, self.claim.level, lower, brought);
+        let appended = rules.appends.to(tree, self.claim.level, lower, brought);
         let of = |appends: bool| {
             let chosen = lower.iter().zip(&appended);
             let chosen = chosen.filter(|(_, appended)| **appended == appends);

@@ -58,7 +58,7 @@ pub(crate) use retention::{DeeperLevels, ReadPoints, Verdict, keep};
 pub(crate) use scores::pending_bytes;
 pub(crate) use split::part_ends;
 pub(crate) use summary::{
-    Claim, FileSummary, SegmentSummary, TRANSIENT_PARTS, TreeSummary, cut_bytes,
+    Claim, FileSummary, SegmentSummary, TRANSIENT_PARTS, TreeSummary, cut_bytes, merged_cut_bytes,
 };
 
 #[cfg(test)]

@@ -102,14 +102,11 @@ impl Purpose {
 
 /// How things are done in one tree, under its options.
 #[derive(Debug, Clone, Copy)]
-struct Rules<'a> {
-    placement: Placement,
-    appends: Appends<'a>,
+pub(super) struct Rules<'a> {
+    pub(super) placement: Placement,
+    pub(super) appends: Appends<'a>,
     /// What a range read reads of one more run.
     visit_bytes: u64,
-    /// So many times as much as files of its level do on average a neighbour that a merge takes along may have
-    /// rewritten for its bytes.
-    neighbour_cost_max: f64,
 }
 
 impl<'a> Rules<'a> {
@@ -118,7 +115,6 @@ impl<'a> Rules<'a> {
             placement: Placement::of(tree, options),
             appends: Appends { limits, options },
             visit_bytes: options.block_bytes as u64,
-            neighbour_cost_max: NEIGHBOUR_COST_MAX,
         }
     }
 
@@ -293,7 +289,8 @@ fn fold<K: Ord + Clone>(
         let below = tree.level(1);
         let lower = &below[overlapping(below, &heap.smallest, &heap.largest)];
         let rewritten = rules.appends.rewritten_bytes(tree, 1, lower, upper);
-        visits > 0 && visits.saturating_mul(rules.visit_bytes) >= upper.bytes + rewritten
+        visits > 0
+            && visits.saturating_mul(rules.visit_bytes) >= upper.bytes.saturating_add(rewritten)
     };
     let mut paying = heaps.iter().filter(pays);
     paying.find_map(|heap| merge_heap(tree, rules, heap, heaps))
@@ -357,11 +354,7 @@ pub(crate) fn plan_range<K: Ord + Clone>(
     wanted: &Wanted<'_, K>,
 ) -> Plan<K> {
     let limits = segment_limits(tree, options);
-    let rules = Rules {
-        // What is beside a file comes down, too.
-        neighbour_cost_max: f64::MAX,
-        ..Rules::of(tree, options, &limits).appending_above(tree.deepest_level())
-    };
+    let rules = Rules::of(tree, options, &limits).appending_above(tree.deepest_level());
     let heaps = heaps(tree);
     let heap = heaps
         .iter()
@@ -371,11 +364,12 @@ pub(crate) fn plan_range<K: Ord + Clone>(
         })
         .find_map(|heap| merge_heap(tree, rules, heap, &heaps));
     let file = || {
+        let comes_anyway = |file: &FileSummary<K>| wanted.is_in(file);
         (1..tree.deepest_level()).find_map(|level| {
             let files = tree.level(level);
             (0..files.len())
-                .filter(|&file| wanted.is_in(&files[file]))
-                .find_map(|file| merge_file(tree, rules, level, file))
+                .filter(|&file| comes_anyway(&files[file]))
+                .find_map(|file| merge_file(tree, rules, (level, file), comes_anyway))
         })
     };
     let rewrite = || {
@@ -477,7 +471,7 @@ fn bring_down<K: Ord + Clone>(
     position: usize,
 ) -> Option<Plan<K>> {
     move_down(tree, rules, level, &tree.level(level)[position])
-        .or_else(|| merge_file(tree, rules, level, position))
+        .or_else(|| merge_file(tree, rules, (level, position), |_| false))
 }
 
 /// Moves `file` of `level` down if it overlaps nothing there and no job is in the way.
@@ -520,7 +514,7 @@ fn merge_heap<K: Ord + Clone>(
         }
     }
     upper.sort_unstable();
-    Some(inputs.into_merge(tree, rules.appends, rules.placement, 0, &upper))
+    Some(inputs.into_merge(tree, rules, 0, &upper))
 }
 
 /// Merges the file of `level` that costs least per byte; of a level that is mostly in transient runs
@@ -534,68 +528,95 @@ fn merge_cheapest<K: Ord + Clone>(
 ) -> Option<Plan<K>> {
     let files = tree.level(level);
     let is_in_runs = kept_bytes(files) > 2 * bytes(files);
-    let cost = |file: &usize| {
-        let file = &files[*file];
+    let cost_per_byte = |position: usize| {
+        let file = &files[position];
         let inputs = Inputs::over(tree, level + 1, &file.smallest, &file.largest)?;
         let lower = &tree.level(level + 1)[inputs.lower];
         (!file.busy).then(|| bytes(lower) as f64 / file.bytes.max(1) as f64)
     };
-    let mut costs = behind(files, cursor).filter_map(|file| cost(&file).map(|cost| (file, cost)));
+    let mut costs =
+        behind(files, cursor).filter_map(|file| cost_per_byte(file).map(|cost| (file, cost)));
     let (file, _) = if is_in_runs {
         costs.next()?
     } else {
         costs.min_by(|(_, left), (_, right)| left.total_cmp(right))?
     };
-    merge_file(tree, rules, level, file)
+    merge_file(tree, rules, (level, file), |_| false)
 }
 
-/// A dearer neighbour has few entries for its keys, and more come to it from above.
-const NEIGHBOUR_COST_MAX: f64 = 1.5;
-
-/// Merges one file of `level` down, with it the neighbours that come at no further cost, and, where
-/// values are written in place, more until the slices of runs are [wide](is_wide): the cheaper neighbour
-/// each time, and none that is [dear](Rules::neighbour_cost_max).
+/// Merges the file at `position` of `level` down, with it the neighbours that come at no further cost, and, where
+/// values are written in place, [more](widen).
 fn merge_file<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     rules: Rules<'_>,
-    level: usize,
-    position: usize,
+    (level, position): (usize, usize),
+    comes_anyway: impl Fn(&FileSummary<K>) -> bool,
 ) -> Option<Plan<K>> {
-    let files = tree.level(level);
-    let over = |taken: &Range<usize>| {
-        let (first, last) = (&files[taken.start], &files[taken.end - 1]);
-        Inputs::over(tree, level + 1, &first.smallest, &last.largest)
-    };
-    if files[position].busy {
+    let file = &tree.level(level)[position];
+    if file.busy {
         return None;
     }
-    let below = tree.level(level + 1);
-    let usual_cost = || bytes(below) as f64 / logical_bytes(files).max(1) as f64;
-    let mut cost_max = None;
-    let mut taken = position..position + 1;
-    let mut inputs = over(&taken)?;
-    loop {
-        taken = join_free(tree, level, &mut inputs, taken);
-        if !rules.placement.merges_in_place(level + 1) || is_wide(&files[taken.clone()]) {
-            break;
-        }
-        let cost_max = *cost_max.get_or_insert_with(|| rules.neighbour_cost_max * usual_cost());
+    let mut inputs = Inputs::over(tree, level + 1, &file.smallest, &file.largest)?;
+    let mut taken = join_free(tree, level, &mut inputs, position..position + 1);
+    if rules.placement.merges_in_place(level + 1) {
+        (inputs, taken) = widen(tree, level, (inputs, taken), comes_anyway);
+    }
+    let upper: Vec<usize> = taken.collect();
+    Some(inputs.into_merge(tree, rules, level, &upper))
+}
+
+/// So many times as much as is [usual](usual_cost) a neighbour that is taken along may have rewritten for its bytes.
+/// A dearer one has few entries for its keys, and more come to it from above.
+const NEIGHBOUR_COST_MAX: f64 = 1.5;
+
+/// Takes neighbours of the files at `taken` of `level` along until the slices of runs are [wide](is_wide): the
+/// cheaper one each time, and none that is dear, unless it comes down anyway.
+fn widen<K: Ord + Clone>(
+    tree: &TreeSummary<K>,
+    level: usize,
+    (mut inputs, mut taken): (Inputs<K>, Range<usize>),
+    comes_anyway: impl Fn(&FileSummary<K>) -> bool,
+) -> (Inputs<K>, Range<usize>) {
+    let (files, below) = (tree.level(level), tree.level(level + 1));
+    if is_wide(&files[taken.clone()]) {
+        return (inputs, taken);
+    }
+    let cost_max = NEIGHBOUR_COST_MAX * usual_cost(files, below);
+    while !is_wide(&files[taken.clone()]) {
         let present = bytes(&below[inputs.lower.clone()]);
         let wider = neighbours(files, &taken).filter_map(|(neighbour, wider)| {
             let file = &files[neighbour];
-            let inputs = if file.busy { None } else { over(&wider) }?;
+            let (first, last) = (&files[wider.start], &files[wider.end - 1]);
+            let is_free = !file.busy;
+            let over = || Inputs::over(tree, level + 1, &first.smallest, &last.largest);
+            let inputs = is_free.then(over).flatten()?;
             let further = bytes(&below[inputs.lower.clone()]) - present;
             let cost = further as f64 / file.logical_bytes.max(1) as f64;
-            (cost <= cost_max).then_some((cost, inputs, wider))
+            (cost <= cost_max || comes_anyway(file)).then_some((cost, inputs, wider))
         });
         let cheapest = wider.min_by(|(left, ..), (right, ..)| left.total_cmp(right));
         let Some((_, widened, wider)) = cheapest else {
             break;
         };
-        (inputs, taken) = (widened, wider);
+        inputs = widened;
+        taken = join_free(tree, level, &mut inputs, wider);
     }
-    let upper: Vec<usize> = taken.collect();
-    Some(inputs.into_merge(tree, rules.appends, rules.placement, level, &upper))
+    (inputs, taken)
+}
+
+/// What `files` that overlap any of `below` have rewritten there, all together, for each of their bytes, values
+/// in runs included.
+fn usual_cost<K: Ord>(files: &[FileSummary<K>], below: &[FileSummary<K>]) -> f64 {
+    let (mut rewritten, mut brought, mut seen) = (0, 0, 0);
+    for file in files {
+        let lower = overlapping(below, &file.smallest, &file.largest);
+        if !lower.is_empty() {
+            brought += file.logical_bytes;
+            rewritten += bytes(&below[lower.start.max(seen).min(lower.end)..lower.end]);
+            seen = lower.end;
+        }
+    }
+    rewritten as f64 / brought.max(1) as f64
 }
 
 /// The files at `taken` and the neighbours on both sides that come at no further cost.

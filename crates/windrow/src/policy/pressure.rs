@@ -8,6 +8,7 @@
 
 use std::time::Duration;
 
+use super::placement::value_log_bytes;
 use crate::options::KeyspaceOptions;
 
 /// Why a writer had to wait.
@@ -132,9 +133,9 @@ const LEVEL0_RUNS: (f64, f64) = (3.0, 8.0);
 const MEMTABLES: (f64, f64) = (2.5, 4.0);
 /// Pending bytes, as multiples of `base_bytes`, from which writers are slowed and stopped.
 const PENDING_BASES: (f64, f64) = (32.0, 128.0);
-/// Bytes of dead values that take more room than they may, as multiples of `base_bytes`, from which
-/// writers are slowed, and held to the least.
-const GARBAGE_BASES: (f64, f64) = (0.0625, 0.5);
+/// Bytes of dead values that take more room than they may, as multiples of a full value log, from which
+/// writers are slowed, and held to the least. It is in logs that collections take them away.
+const GARBAGE_LOGS: (f64, f64) = (0.25, 2.0);
 const GARBAGE_FRACTION_MAX: f64 = 0.95;
 /// Parts of the share of all memtables from which writers are slowed and stopped.
 const MEMORY: (f64, f64) = (0.75, 1.0);
@@ -169,7 +170,7 @@ pub(crate) fn pressure(backlog: Backlog, options: &KeyspaceOptions) -> Pressure 
     let garbage = Pressure::of(
         StallCause::DeadValues,
         backlog.garbage_bytes as f64,
-        times(GARBAGE_BASES, options.base_bytes as f64),
+        times(GARBAGE_LOGS, value_log_bytes(options) as f64),
     );
     // It never stops writers: they can do without a collection.
     let garbage = Pressure {

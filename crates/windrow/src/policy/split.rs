@@ -8,7 +8,8 @@ const PART_FILES: u64 = 4;
 
 /// Where the parts of the merge of `inputs` into files of which it appends to `targets` end, but for the
 /// last, as the keys with which the next ones begin, ascending: at most `parts_max` parts of about the same
-/// size; none for a merge that is better done in one piece.
+/// size; none for a merge that is better done in one piece. It writes files of `file_bytes`, and puts values in
+/// runs in place or leaves them there.
 ///
 /// The ends lie where files of the deepest level that takes part begin, since those are sorted and disjoint;
 /// the uppers are taken to lie evenly over them. None lies behind a file that is appended to and before one
@@ -17,7 +18,7 @@ pub(crate) fn part_ends<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     inputs: &[FileNumber],
     targets: &[FileNumber],
-    file_bytes: u64,
+    (file_bytes, is_in_place): (u64, bool),
     parts_max: usize,
 ) -> Vec<K> {
     let is_target = |file: &FileSummary<K>| targets.contains(&file.number);
@@ -30,10 +31,9 @@ pub(crate) fn part_ends<K: Ord + Clone>(
     };
     let files: Vec<&FileSummary<K>> = tree.level(deepest).iter().filter(takes_part).collect();
     let above = tree.levels[..deepest].iter().flatten().filter(takes_part);
-    let each = above.map(FileSummary::cut_bytes).sum::<u64>() / (files.len() as u64).max(1);
-    let own = |file: &FileSummary<K>| {
-        if is_target(file) { 0 } else { file.cut_bytes() }
-    };
+    let merged = |file: &FileSummary<K>| file.merged_cut_bytes(is_in_place);
+    let each = above.map(merged).sum::<u64>() / (files.len() as u64).max(1);
+    let own = |file: &FileSummary<K>| if is_target(file) { 0 } else { merged(file) };
     let bytes: u64 = files.iter().map(|file| own(file) + each).sum();
     let worth = bytes / file_bytes.saturating_mul(PART_FILES).max(1);
     let parts = worth.min(parts_max as u64);
@@ -68,7 +68,7 @@ mod tests {
         let beside = file(5, 5000, 6000, 99);
         let level: Vec<_> = lower.into_iter().chain([beside]).collect();
         let tree = tree(1, vec![vec![file(1, 0, 5000, 0)], level]);
-        part_ends(&tree, &inputs, &[], 1 << 10, parts_max)
+        part_ends(&tree, &inputs, &[], (1 << 10, false), parts_max)
     }
 
     #[test]

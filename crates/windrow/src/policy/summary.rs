@@ -69,6 +69,11 @@ impl<K> FileSummary<K> {
     pub(crate) fn cut_bytes(&self) -> u64 {
         cut_bytes(self.bytes, self.transient_bytes)
     }
+
+    /// The same of what a merge of it writes.
+    pub(crate) fn merged_cut_bytes(&self, is_in_place: bool) -> u64 {
+        merged_cut_bytes(self.bytes, self.transient_bytes, is_in_place)
+    }
 }
 
 /// What counts of a file that has `table` bytes itself and refers to `transient` bytes in runs, where files are cut
@@ -79,6 +84,15 @@ impl<K> FileSummary<K> {
 /// merged with as many times more. `docs/simulation.md` has what comes of each.
 pub(crate) fn cut_bytes(table: u64, transient: u64) -> u64 {
     table.saturating_add(transient / TRANSIENT_PARTS)
+}
+
+/// The same of what a merge of it writes, which puts values in runs in place or leaves them there.
+pub(crate) fn merged_cut_bytes(table: u64, transient: u64, is_in_place: bool) -> u64 {
+    if is_in_place {
+        table.saturating_add(transient)
+    } else {
+        cut_bytes(table, transient)
+    }
 }
 
 /// One of so many bytes in a transient run counts.

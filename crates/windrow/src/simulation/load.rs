@@ -146,7 +146,7 @@ impl Load {
             (
                 writes.is_none_or(|writes| !is_bounded(writes as f64))
                     || !is_bounded(self.keys as f64 * 2.0),
-                "all entries together must have less than 32 PiB",
+                "all entries together must have less than 16 PiB, and all that is written less than 32 PiB",
             ),
             (
                 !(0.0..=1.0).contains(&self.deletes),

@@ -41,7 +41,13 @@ impl EntrySizes {
 
     /// What counts of them where files are cut to a size.
     pub(super) fn cut_bytes(self, count: Count) -> f64 {
-        self.bytes(count) + self.in_runs(count) * self.in_run / TRANSIENT_PARTS as f64
+        self.merged_cut_bytes(count, false)
+    }
+
+    /// The same of what a merge of them writes, which puts values in runs in place or leaves them there.
+    pub(super) fn merged_cut_bytes(self, count: Count, is_in_place: bool) -> f64 {
+        let parts = if is_in_place { 1 } else { TRANSIENT_PARTS };
+        self.bytes(count) + self.in_runs(count) * self.in_run / parts as f64
     }
 
     /// The entries whose values are in runs. References are taken to lie evenly between the ends of their run, so

@@ -2,7 +2,7 @@
 //!
 //! The very code that decides for a database decides here, on expectations in place of entries: a memtable
 //! is full, it is flushed, and jobs run until none is due ([`simulate`]). What would take too many flushes
-//! is simulated in parts ([`simulate_large`]); a petabyte takes seconds.
+//! is simulated in parts ([`simulate_large`]); a petabyte takes half a minute under the default options.
 //!
 //! Owns what a [`Load`] is and what an [`Outcome`] tells. No I/O, no randomness: a load has one outcome.
 //!

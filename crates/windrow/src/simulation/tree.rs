@@ -413,6 +413,7 @@ impl<'a> Tree<'a> {
         let newest_first =
             |file: &&FileSummary<u64>| self.contents[&file.number].segments.iter().rev();
         let uppers: Vec<&Segment> = upper.iter().flat_map(newest_first).collect();
+        let in_place = Placement::of(&self.summary, &self.options).merges_in_place(target);
         let bytes = |from: Option<&u64>, to: Option<&u64>| {
             let from = from.copied().unwrap_or(0);
             let to = to.copied().unwrap_or(u64::MAX);
@@ -426,12 +427,13 @@ impl<'a> Tree<'a> {
                     smallest: first,
                     largest: last,
                 };
-                self.sizes.cut_bytes(segment.count) * (inside.width() / segment.span.width())
+                let bytes = self.sizes.merged_cut_bytes(segment.count, in_place);
+                bytes * (inside.width() / segment.span.width())
             });
             whole(parts.sum())
         };
         let file_bytes = target_file_bytes(&self.summary, &self.options, target);
-        let zones = Zones::new(&lower, &job.targets, file_bytes, bytes);
+        let zones = Zones::new(&lower, &job.targets, (file_bytes, in_place), bytes);
         let cutter = OutputCutter::new(&self.summary, &job.claim, zones);
         let deeper = DeeperLevels::new(&self.summary, &job.claim, &job.targets);
         let mut begins = cutter
@@ -451,7 +453,6 @@ impl<'a> Tree<'a> {
             .copied()
             .chain(rewritten.flat_map(newest_first))
             .collect();
-        let in_place = Placement::of(&self.summary, &self.options).merges_in_place(target);
         let carried = Carried::new(
             &self.values,
             &sources,

@@ -741,17 +741,13 @@ struct Led {
 }
 
 impl Led {
-    /// Bytes that are read of the table: of each block that is met once, where blocks are kept, or one for each
-    /// pointer.
-    fn read_bytes(&self, are_kept: bool) -> f64 {
+    /// Bytes that are read of the table: of each block that is met once, where `kept` of the blocks are, and a
+    /// block for each pointer into the others.
+    fn read_bytes(&self, kept: f64) -> f64 {
         let block_bytes = MOVES_BLOCK_BYTES.min(self.table_bytes);
         let blocks = self.table_bytes / block_bytes;
-        let met = if are_kept {
-            blocks * -(-self.pointers / blocks).exp_m1()
-        } else {
-            self.pointers
-        };
-        met * block_bytes
+        let met = blocks * -(-self.pointers / blocks).exp_m1();
+        (kept * met + (1.0 - kept) * self.pointers) * block_bytes
     }
 }
 
@@ -977,10 +973,8 @@ impl Carried {
             length * part_of(span, met.span, met.span)
         };
         let tables: f64 = self.led.iter().map(|led| led.table_bytes).sum();
-        let led = self.led.iter();
-        let led: f64 = led
-            .map(|led| led.read_bytes(tables <= MOVES_KEPT_BYTES))
-            .sum();
+        let kept = (MOVES_KEPT_BYTES / tables.max(1.0)).min(1.0);
+        let led: f64 = self.led.iter().map(|led| led.read_bytes(kept)).sum();
         whole(self.met.iter().filter(read).map(bytes).sum::<f64>() + led)
     }
 }

@@ -154,7 +154,7 @@ impl ValueFile {
             None => read_exact_at(&*self.file, buffer, offset)
                 .map_err(|error| Error::read(&self.name, offset, error)),
         };
-        table.relocate(pointer, &self.name, read)
+        table.relocate(pointer, read)
     }
 
     fn copy(

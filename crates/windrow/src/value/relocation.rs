@@ -13,6 +13,7 @@ use crate::codec::Reader;
 use crate::codec::checksum::{checksum, seed};
 use crate::codec::reader::DecodeError;
 
+use super::file_name;
 use super::pointer::ValuePointer;
 
 /// Where a table is, and for whose pointers.
@@ -88,12 +89,7 @@ impl RelocationTable {
     /// successor.
     ///
     /// Offsets are spread evenly, so the first guess goes by proportion; every other one halves.
-    fn find(
-        &self,
-        old: u64,
-        name: &str,
-        mut read: impl FnMut(&mut [u8], u64) -> Result<()>,
-    ) -> Result<u64> {
+    fn find(&self, old: u64, mut read: impl FnMut(&mut [u8], u64) -> Result<()>) -> Result<u64> {
         let mut buffer = [0; BLOCK_BYTES];
         let (mut first, mut end) = (0, self.blocks());
         let (mut low, mut high) = (0, self.origin_bytes);
@@ -109,42 +105,40 @@ impl RelocationTable {
             let (entries, offset) = self.block(index);
             let bytes = &mut buffer[..HEADER_BYTES + entries * ENTRY_BYTES];
             read(bytes, offset)?;
-            let block =
-                Block::open(bytes, self, offset).map_err(|error| error.in_file(name, offset))?;
+            let block = self.open(bytes, offset)?;
             if old < block.old(0) {
                 (end, high) = (index, block.old(0));
             } else if block.old(entries - 1) < old {
                 (first, low) = (index + 1, block.old(entries - 1));
             } else {
-                return block.find(old).ok_or_else(|| self.missing(name, offset));
+                return block.find(old).ok_or_else(|| self.missing(offset));
             }
         }
-        Err(self.missing(name, self.offset))
+        Err(self.missing(self.offset))
     }
 
     #[cold]
-    fn missing(&self, name: &str, offset: u64) -> Error {
+    fn missing(&self, offset: u64) -> Error {
         let what = format!(
             "a pointer leads to a record of value file {} that was not there when it was collected",
             self.origin
         );
-        Error::corruption(name, offset, what)
+        Error::corruption(&file_name(self.successor), offset, what)
     }
 
     /// Where the value is now that `pointer` leads to. `read` fills a buffer from an offset of the
-    /// successor, whose name is `name`.
+    /// successor.
     ///
     /// # Errors
     /// `Corruption` of the table (I2); those of `read`.
     pub(super) fn relocate(
         &self,
         pointer: &ValuePointer,
-        name: &str,
         read: impl FnMut(&mut [u8], u64) -> Result<()>,
     ) -> Result<ValuePointer> {
         Ok(ValuePointer {
             file: self.successor,
-            offset: self.find(pointer.offset, name, read)?,
+            offset: self.find(pointer.offset, read)?,
             ..*pointer
         })
     }
@@ -152,7 +146,6 @@ impl RelocationTable {
     /// Hands every entry to `take`, ascending. `read` as for [`relocate`](Self::relocate).
     pub(crate) fn each(
         &self,
-        name: &str,
         mut read: impl FnMut(&mut [u8], u64) -> Result<()>,
         mut take: impl FnMut(Move),
     ) -> Result<()> {
@@ -161,11 +154,16 @@ impl RelocationTable {
             let (entries, offset) = self.block(index);
             let bytes = &mut buffer[..HEADER_BYTES + entries * ENTRY_BYTES];
             read(bytes, offset)?;
-            let block =
-                Block::open(bytes, self, offset).map_err(|error| error.in_file(name, offset))?;
+            let block = self.open(bytes, offset)?;
             block.iter().for_each(&mut take);
         }
         Ok(())
+    }
+
+    /// The block of the table that `bytes` are, at `offset` of the successor (I2).
+    fn open<'a>(&self, bytes: &'a [u8], offset: u64) -> Result<Block<'a>> {
+        Block::open(bytes, self, offset)
+            .map_err(|error| error.in_file(&file_name(self.successor), offset))
     }
 }
 

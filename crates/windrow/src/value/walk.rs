@@ -81,7 +81,7 @@ impl RecordWalk {
             read_exact_at(&*self.file, buffer, offset)
                 .map_err(|error| Error::read(&self.name, offset, error))
         };
-        table.each(&self.name, read, take)
+        table.each(read, take)
     }
 
     /// The next record: its key, and what a pointer to it holds. `None` behind the last.

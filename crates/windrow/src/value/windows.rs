@@ -1,21 +1,24 @@
-//! Reads values one after the other, for merges.
+//! Reads values in the order of their keys, for merges, verification and recovery.
 //!
-//! Each file has a window, which goes on over it as pointers ascend. The mapping is never used, so
-//! that a failed read is an error here.
+//! Each file has a window, which goes on over it as pointers ascend. Pointers that lead where a collection has
+//! moved values come in another order than their tables have them, so blocks of relocation tables are kept. The
+//! mapping is never used, so that a failed read is an error here.
 //!
 //! Invariants:
 //! - I1. Where the pointers into a file ascend and its window stays, no byte of it is read twice.
 //! - I2. Memory is [`WINDOWS_BYTES`] in as many windows as files are to be read, which are of at most
-//!   [`WINDOW_BYTES`] and at least [`SMALL_WINDOW_BYTES`] each and at most [`WINDOWS_MAX`], and of no more
-//!   than is to be read of their file where that is known: what lies behind it is not read; one record
+//!   [`WINDOW_BYTES`] and at least [`SMALL_WINDOW_BYTES`] each and at most [`WINDOWS_MAX`]; one record
 //!   that is longer than a window, and one value that was compressed; all are on the account. The
 //!   least recently used window goes. Where the account is used up, a new window is of
 //!   [`SMALL_WINDOW_BYTES`], or of one record; so is that of a file whose pointers were seen not to
 //!   ascend, of which what follows a record is not what is read next.
-//!   Blocks of relocation tables take [`BLOCKS_BYTES`] beside that, but no more than an eighth of the account,
-//!   and nothing where that is used up.
 //! - I3. No value leaves that did not pass the checks of its record in the same call.
 //! - I4. At most [`FILES_OPEN_MAX`] files are open.
+//! - I5. Where it is known how much is to be read of a file, its window is of no more than is left of that, but of
+//!   [`SMALL_WINDOW_BYTES`]: what lies behind is not read.
+//! - I6. Blocks of relocation tables take [`BLOCKS_BYTES`] at most, and only while less than half of the account
+//!   is used, so that all jobs together keep room for what they cannot do without. None is kept that a check
+//!   has failed on.
 //!
 //! Concurrency: none; it belongs to one job.
 
@@ -54,9 +57,6 @@ pub(super) const FILES_OPEN_MAX: usize = 128;
 /// that of the log, so that each block is asked for again and again.
 const BLOCKS_BYTES: u64 = 8 << 20;
 
-/// And one of so many parts of the account: the rest is for what jobs cannot do without.
-const BLOCKS_PARTS: u64 = 8;
-
 /// Windows over value files.
 #[derive(Debug)]
 pub(crate) struct ValueWindows {
@@ -69,7 +69,7 @@ pub(crate) struct ValueWindows {
     /// How many there may be, and how much of a file each may hold.
     windows_max: usize,
     window_bytes: usize,
-    /// How many bytes are to be read of files, where that is known.
+    /// How many bytes are still to be read of files, where that is known.
     slices: BTreeMap<FileNumber, u64>,
     /// The number of reads, which tells the least recently used window.
     reads: u64,
@@ -96,26 +96,35 @@ struct Window {
     last_read: u64,
 }
 
-/// Blocks of relocation tables, by their files and where they are there.
+/// A file, where in it, and how many bytes.
+type Place = (FileNumber, u64, usize);
+
+/// Blocks of relocation tables.
 #[derive(Debug)]
 struct Blocks {
-    bytes: BTreeMap<(FileNumber, u64), Box<[u8]>>,
-    bytes_max: u64,
+    kept: BTreeMap<Place, Box<[u8]>>,
     held: Held,
 }
 
 impl Blocks {
-    /// Keeps a block where there is `room` for it; where blocks take all that they may, all others go.
-    fn keep(&mut self, place: (FileNumber, u64), block: &[u8], room: u64) {
-        let length = block.len() as u64;
-        if self.held.bytes() + length > self.bytes_max || length > room {
-            self.bytes.clear();
-            self.held.set(0);
+    /// Keeps a block, and of the others as many as there is `room` for beside what they take.
+    ///
+    /// Always the first goes. Pointers come in any order here, so one is as good as another, as long as most stay.
+    fn keep(&mut self, place: Place, block: &[u8], room: u64) {
+        let most = BLOCKS_BYTES.min(self.held.bytes() + room);
+        while self.held.bytes() + block.len() as u64 > most {
+            let Some((_, gone)) = self.kept.pop_first() else {
+                return;
+            };
+            self.held.set(self.held.bytes() - gone.len() as u64);
         }
-        if length <= room.min(self.bytes_max) {
-            self.bytes.insert(place, block.into());
-            self.held.set(self.held.bytes() + length);
-        }
+        self.held.set(self.held.bytes() + block.len() as u64);
+        self.kept.insert(place, block.into());
+    }
+
+    fn clear(&mut self) {
+        self.kept.clear();
+        self.held.set(0);
     }
 }
 
@@ -168,8 +177,7 @@ impl ValueWindows {
             reads: 0,
             bytes_read: 0,
             blocks: Blocks {
-                bytes: BTreeMap::new(),
-                bytes_max: BLOCKS_BYTES.min(account_max / BLOCKS_PARTS),
+                kept: BTreeMap::new(),
                 held: Held::new(account, 0),
             },
             alone: Buffer::new(account),
@@ -191,11 +199,16 @@ impl ValueWindows {
         self.over(files)
     }
 
-    /// How much of `file` is held.
-    fn window_bytes_of(&self, file: FileNumber) -> usize {
-        let slice = self.slices.get(&file).copied().unwrap_or(u64::MAX);
-        let slice = usize::try_from(slice).unwrap_or(usize::MAX);
-        slice.clamp(SMALL_WINDOW_BYTES, self.window_bytes)
+    /// How much of `file` is held where a record of `length` bytes is read of it, which then counts as read.
+    fn window_for(&mut self, file: FileNumber, length: usize) -> usize {
+        let Some(left) = self.slices.get_mut(&file) else {
+            return self.window_bytes.max(length);
+        };
+        let window = usize::try_from(*left).unwrap_or(usize::MAX);
+        *left = left.saturating_sub(length as u64);
+        window
+            .clamp(SMALL_WINDOW_BYTES, self.window_bytes)
+            .max(length)
     }
 
     #[cfg(test)]
@@ -221,7 +234,7 @@ impl ValueWindows {
         let is_at_hand =
             known.is_some_and(|window| window.bytes_from(pointer.offset).len() >= length);
         self.open(meta, !is_at_hand)?;
-        let window_bytes = self.window_bytes_of(meta.number).max(length);
+        let window_bytes = self.window_for(meta.number, length);
         let Some(window) = self.windows.get_mut(&meta.number) else {
             unreachable!("a window was opened just now")
         };
@@ -254,24 +267,24 @@ impl ValueWindows {
         table: &RelocationTable,
         pointer: &ValuePointer,
     ) -> Result<ValuePointer> {
-        self.open(meta, true)?;
-        let Some(window) = self.windows.get(&meta.number) else {
-            unreachable!("a window was opened just now")
-        };
-        let (blocks, bytes_read) = (&mut self.blocks, &mut self.bytes_read);
-        table.relocate(pointer, &window.name, |buffer, offset| {
-            let place = (meta.number, offset);
-            if let Some(known) = blocks.bytes.get(&place) {
+        let moved = table.relocate(pointer, |buffer, offset| {
+            let place = (meta.number, offset, buffer.len());
+            if let Some(known) = self.blocks.kept.get(&place) {
                 buffer.copy_from_slice(known);
                 return Ok(());
             }
-            *bytes_read += buffer.len() as u64;
+            self.open(meta, true)?;
+            let Some(window) = self.windows.get(&meta.number) else {
+                unreachable!("a window was opened just now")
+            };
+            self.bytes_read += buffer.len() as u64;
             read_at(window.file.as_deref(), buffer, offset)
                 .map_err(|error| Error::read(&window.name, offset, error))?;
-            let room = self.account_max.saturating_sub(self.account.bytes());
-            blocks.keep(place, buffer, room);
+            let room = (self.account_max / 2).saturating_sub(self.account.bytes());
+            self.blocks.keep(place, buffer, room);
             Ok(())
-        })
+        });
+        moved.inspect_err(|_| self.blocks.clear())
     }
 
     /// Makes sure that the file that `meta` describes has a window, which now is the last used, and is

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::model::everything;
 use super::tables::{claim, file, merges, tree};
 use crate::base::{FileNumber, SequenceNumber};
-use crate::options::{KeyspaceOptions, Preset, SegmentLimit};
+use crate::options::{KeyspaceOptions, MediumInPlace, Preset, SegmentLimit};
 use crate::policy::append::{Appends, Brought, segment_limits};
 use crate::policy::capacities::space_pressure;
 use crate::policy::{
@@ -322,6 +322,44 @@ fn pieces_of_pointers_are_as_long_as_they_count() {
     }
 }
 
+/// Merges are planned by what they write: values that stay in runs, or come back.
+#[test]
+fn values_that_come_back_are_as_long_as_they_are() {
+    let upper = FileSummary {
+        bytes: KIB,
+        transient_bytes: 200 * KIB,
+        pinned_bytes: 200 * KIB,
+        transient_runs: 1,
+        ..file(1, 0, 9, 201)
+    };
+    let levels = vec![
+        vec![],
+        vec![upper],
+        vec![file(2, 0, 9, 1)],
+        vec![file(3, 0, 9, 900)],
+    ];
+    let tree = tree(3, levels);
+    let next = |medium_in_place| {
+        let options = KeyspaceOptions {
+            size_ratio: 10.0,
+            base_bytes: 10 * KIB,
+            file_bytes: 32 * KIB,
+            segment_limit: SegmentLimit::Fixed(3),
+            medium_in_place,
+            ..KeyspaceOptions::preset(Preset::Parallax)
+        };
+        plan(&tree, &options, &[])
+    };
+    assert_eq!(
+        next(MediumInPlace::LastLevel),
+        appending(merges(1, &[1], &[], 0, 9), &[2])
+    );
+    assert_eq!(
+        next(MediumInPlace::LevelBeforeLast),
+        merges(1, &[1], &[2], 0, 9)
+    );
+}
+
 /// What sheds tombstones, or brings a range down, merges where it ends, for they must meet what they hide.
 #[test]
 fn tombstones_are_not_appended_to_what_they_hide() {
@@ -379,7 +417,7 @@ fn zones_of(
     targets: &[u64],
     uppers: &[(u32, u64)],
 ) -> Vec<(u32, Option<u64>)> {
-    let mut zones = Zones::new(lower, &numbers(targets), 400, |from, to| {
+    let mut zones = Zones::new(lower, &numbers(targets), (400, false), |from, to| {
         let is_between = |(key, _): &&(u32, u64)| {
             from.is_none_or(|from| from < key) && to.is_none_or(|to| key < to)
         };
@@ -521,7 +559,7 @@ fn new_files_are_alike() {
         (vec![], 10_000, 1000),
         (vec![&rewritten], 1500 - KIB, 750),
     ] {
-        let zones = Zones::new(&lower, &[], 1000, |_, _| upper);
+        let zones = Zones::new(&lower, &[], (1000, false), |_, _| upper);
         assert_eq!(zones.file_bytes(), expected, "{upper} bytes and {lower:?}");
     }
 }
@@ -531,7 +569,7 @@ fn what_is_appended_is_not_cut() {
     let below = file(3, 0, 12, 1);
     let tree = tree(2, vec![vec![], vec![], vec![below]]);
     let (one, two) = (file(1, 10, 19, 1), file(2, 30, 39, 1));
-    let zones = Zones::new(&[&one, &two], &numbers(&[1, 2]), 1000, |_, _| 0);
+    let zones = Zones::new(&[&one, &two], &numbers(&[1, 2]), (1000, false), |_, _| 0);
     let mut cutter = OutputCutter::new(&tree, &claim(1, 0, 99), zones);
     let mut place = |key: u32, bytes| {
         let place = cutter.place(&key, bytes);
@@ -707,9 +745,9 @@ proptest! {
         let (inputs, targets) = ([pick(false), numbers(&[1])].concat(), pick(true));
         let lower: Vec<_> = level.iter().collect();
         let mut zones =
-            Zones::new(&lower, &targets, KIB, |_, _| if wide { KIB } else { 0 });
+            Zones::new(&lower, &targets, (KIB, false), |_, _| if wide { KIB } else { 0 });
         let tree = tree(1, vec![vec![file(1, 0, 999, upper_kib)], level.clone()]);
-        let ends = part_ends(&tree, &inputs, &targets, KIB, parts_max);
+        let ends = part_ends(&tree, &inputs, &targets, (KIB, false), parts_max);
         prop_assert!(ends.len() < parts_max);
         prop_assert!(ends.is_sorted_by(|left, right| left < right));
         for end in ends {

@@ -11,7 +11,7 @@ use crate::base::{FileNumber, Kind};
 use crate::options::{KeyspaceOptions, MediumInPlace, Preset};
 use crate::policy::capacities::capacities;
 use crate::policy::placement::Placement;
-use crate::policy::{FileSummary, Plan, Purpose, TreeSummary, plan, plan_range};
+use crate::policy::{FileSummary, Plan, Purpose, TreeSummary, Wanted, plan, plan_range};
 
 const KIB: u64 = 1 << 10;
 
@@ -251,43 +251,9 @@ fn plans() {
             merges(1, &[1, 2, 3], &[5, 6, 7], 0, 29),
         ),
         (
-            "but none that costs much more than the files of the level on average",
+            "but none that costs much more than is usual in the level",
             LastLevel,
-            tree(
-                2,
-                vec![
-                    vec![],
-                    vec![
-                        apart(file(1, 0, 9, 4), 1, 1),
-                        apart(file(2, 10, 19, 4), 1, 1),
-                        apart(file(3, 20, 29, 4), 3, 1),
-                        busy(file(4, 30, 39, 4)),
-                    ],
-                    vec![file(5, 0, 5, 2), file(6, 10, 15, 2), file(9, 21, 26, 50)],
-                ],
-            ),
-            merges(1, &[1, 2], &[5, 6], 0, 19),
-        ),
-        (
-            "the cheaper one first",
-            LastLevel,
-            tree(
-                2,
-                vec![
-                    vec![],
-                    vec![
-                        apart(file(1, 0, 9, 16), 15, 1),
-                        apart(file(2, 10, 19, 16), 15, 1),
-                        apart(file(3, 20, 29, 16), 15, 1),
-                    ],
-                    vec![
-                        file(5, 0, 5, 4),
-                        file(6, 10, 15, 1),
-                        file(7, 21, 26, 6),
-                        bottom(),
-                    ],
-                ],
-            ),
+            beside_a_dear_one(),
             merges(1, &[1, 2], &[5, 6], 0, 19),
         ),
     ];
@@ -303,6 +269,63 @@ fn plans() {
 fn busy(mut file: FileSummary<u32>) -> FileSummary<u32> {
     file.busy = true;
     file
+}
+
+/// The third file of level 1 has ten times as much below it as each other one. Most of level 2 has nothing above it.
+fn beside_a_dear_one() -> TreeSummary<u32> {
+    tree(
+        2,
+        vec![
+            vec![],
+            vec![
+                apart(file(1, 0, 9, 4), 1, 1),
+                apart(file(2, 10, 19, 4), 1, 1),
+                apart(file(3, 20, 29, 4), 3, 1),
+                busy(file(4, 30, 39, 4)),
+            ],
+            vec![
+                file(5, 0, 5, 2),
+                file(6, 10, 15, 2),
+                file(7, 21, 26, 20),
+                file(9, 40, 90, 60),
+            ],
+        ],
+    )
+}
+
+#[test]
+fn a_range_takes_what_comes_anyway_at_any_price() {
+    let (tree, options) = (beside_a_dear_one(), small(MediumInPlace::LastLevel));
+    let all = everything(FileNumber(1));
+    let expected = merges(1, &[1, 2, 3], &[5, 6, 7], 0, 29);
+    assert_eq!(plan_range(&tree, &options, &all), expected);
+    let narrow = Wanted {
+        largest: Some(&19),
+        ..all
+    };
+    let expected = merges(1, &[1, 2], &[5, 6], 0, 19);
+    assert_eq!(plan_range(&tree, &options, &narrow), expected);
+}
+
+#[test]
+fn the_cheaper_neighbour_comes_first() {
+    let three = |before, behind| {
+        let above = |number, smallest| apart(file(number, smallest, smallest + 9, 16), 15, 1);
+        let below = vec![
+            file(5, 0, 5, before),
+            file(6, 10, 15, 6),
+            file(7, 21, 26, behind),
+            file(9, 40, 90, 60),
+        ];
+        tree(
+            2,
+            vec![vec![], vec![above(1, 0), above(2, 10), above(3, 20)], below],
+        )
+    };
+    // Behind the last key that was merged: from the second file on.
+    let next = |tree| plan(&tree, &small(MediumInPlace::LastLevel), &[None, Some(9)]);
+    assert_eq!(next(three(3, 4)), merges(1, &[1, 2], &[5, 6], 0, 19));
+    assert_eq!(next(three(4, 3)), merges(1, &[2, 3], &[6, 7], 10, 29));
 }
 
 #[test]

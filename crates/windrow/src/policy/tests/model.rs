@@ -531,11 +531,11 @@ impl Model {
             };
             self.entry_bytes * uppers.iter().filter(is_between).count() as u64
         };
-        let zones = Zones::new(&below, targets, file_bytes, between);
+        let in_place = Placement::of(&job.tree, &self.options).merges_in_place(claim.level);
+        let zones = Zones::new(&below, targets, (file_bytes, in_place), between);
         let mut cutter = OutputCutter::new(&job.tree, claim, zones);
         let mut entries = [uppers, lowers].concat();
         sort(&mut entries);
-        let in_place = Placement::of(&job.tree, &self.options).merges_in_place(claim.level);
         let moving_on: HashSet<u64> = self
             .runs_met(&entries)
             .into_iter()

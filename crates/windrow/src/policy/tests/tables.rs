@@ -435,7 +435,7 @@ fn output_is_cut_when_full_and_at_ends_below_when_half_full() {
     let mut cutter = OutputCutter::new(
         &tree,
         &claim(1, 0, 99),
-        Zones::new(&[], &[], 1000, |_, _| 10_000),
+        Zones::new(&[], &[], (1000, false), |_, _| 10_000),
     );
     for (key, bytes, expected) in [
         (5, 900, false),

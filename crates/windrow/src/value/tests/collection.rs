@@ -167,7 +167,7 @@ proptest! {
     }
 }
 
-/// I2 of the windows: blocks are read once while there is memory to keep them, and found without.
+/// I6 of the windows: blocks are read once while there is memory to keep them, and found without.
 #[test]
 fn windows_keep_blocks_of_tables() {
     const OTHER: FileNumber = FileNumber(16);
@@ -178,7 +178,7 @@ fn windows_keep_blocks_of_tables() {
     // Its blocks are in the same places.
     let (other_meta, other) = with_table_of(&vfs, OTHER, OTHER_ORIGIN, &moves);
     let all = table.bytes() + other.bytes();
-    for (account_max, blocks_max) in [(u64::MAX, all), (2 * all, all / 4), (0, 0)] {
+    for (account_max, blocks_max) in [(u64::MAX, all), (all / 2, all / 4), (0, 0)] {
         let account: Arc<Account> = Arc::default();
         let dynamic = Arc::clone(&vfs) as Arc<dyn Vfs>;
         let mut windows = ValueWindows::new(dynamic, "".into(), &account, account_max);

@@ -198,22 +198,23 @@ fn many_files_have_smaller_windows() {
     assert_eq!(opened, WINDOWS_MAX + 1, "the rest was at hand");
 }
 
-// I2
+// I5: slices shorter and longer than a window, and one with gaps.
 #[test]
-fn of_a_slice_little_more_is_read_than_what_is_wanted() {
+fn of_a_slice_no_more_is_read_than_where_it_lies() {
     let fixture = fixture(&[vec![700; 300], vec![700; 300]]);
-    for wanted in [1, 20, 40] {
-        let record = fixture.places[0].2.record_bytes;
+    let record = fixture.places[0].2.record_bytes;
+    for (wanted, step) in [(1, 1), (20, 1), (100, 1), (180, 1), (90, 2)] {
         let slice = wanted * record;
         let number = |file: usize| fixture.files[file].number;
         let slices = [(number(0), slice), (number(1), slice)].into();
         let mut windows = fixture.windows(&Arc::default()).over_slices(slices);
-        for entry in (0..wanted).map(|entry| usize::try_from(entry).unwrap()) {
+        for entry in (0..wanted).map(|entry| usize::try_from(entry * step).unwrap()) {
             fixture.read(&mut windows, 100 + entry);
-            fixture.read(&mut windows, 300 + entry);
+            fixture.read(&mut windows, 400 + entry);
         }
         let read = windows.bytes_read();
-        let most = 2 * slice.max(SMALL_WINDOW_BYTES as u64);
+        let beyond = if step > 1 { SMALL_WINDOW_BYTES } else { 0 };
+        let most = 2 * ((slice * step).max(SMALL_WINDOW_BYTES as u64) + beyond as u64);
         assert!(read <= most, "{read} of {most} for {wanted}");
     }
 }
