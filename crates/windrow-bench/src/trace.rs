@@ -5,8 +5,10 @@
 //! and `seek`, in any case. The size is that of a put's value in bytes, or the steps of a scan; gets
 //! and deletions need none. Empty lines and those that begin with # are passed over.
 //!
-//! A file may be compressed by gzip, zstd or LZ4; how, its first bytes tell. It is read as it is
-//! played, a line at a time, and never held in memory.
+//! A file may be compressed by gzip, zstd or LZ4, in one part or several; how, its first bytes tell. It is
+//! read as it is played, a line at a time, and never held in memory. One that was cut is an error.
+
+mod frames;
 
 use std::fmt::Display;
 use std::fs;
@@ -14,9 +16,9 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
-use lz4_flex::frame::FrameDecoder;
-use ruzstd::decoding::StreamingDecoder;
 use windrow::{Error, Result, limits};
+
+use self::frames::{Frames, are_frames};
 
 /// Bytes of the longest line: the longest key, and room for the rest.
 const LINE_BYTES_MAX: u64 = limits::KEY_BYTES_MAX as u64 + 64;
@@ -60,10 +62,8 @@ impl Trace {
         let start = reader.fill_buf()?;
         let lines: Box<dyn BufRead + Send> = if start.starts_with(&[0x1f, 0x8b]) {
             buffered(MultiGzDecoder::new(reader))
-        } else if start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-            buffered(StreamingDecoder::new(reader).map_err(io::Error::other)?)
-        } else if start.starts_with(&[0x04, 0x22, 0x4d, 0x18]) {
-            buffered(FrameDecoder::new(reader))
+        } else if are_frames(start) {
+            buffered(Frames::new(reader))
         } else {
             Box::new(reader)
         };

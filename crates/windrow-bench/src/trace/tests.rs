@@ -36,35 +36,126 @@ fn lines_are_read_in_every_form() {
     assert!(read_all(trace("# nothing\n\n")).unwrap().is_empty());
 }
 
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(content).unwrap();
+    gzip.finish().unwrap()
+}
+
+/// A frame of content of odd length is one of small blocks.
+fn lz4(content: &[u8]) -> Vec<u8> {
+    use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+    let (size, mode) = match content.len() % 2 {
+        0 => (BlockSize::Max4MB, BlockMode::Linked),
+        _ => (BlockSize::Max64KB, BlockMode::Independent),
+    };
+    let info = FrameInfo::new().block_size(size).block_mode(mode);
+    let info = info.content_checksum(true);
+    let mut lz4 = FrameEncoder::with_frame_info(info, Vec::new());
+    lz4.write_all(content).unwrap();
+    lz4.finish().unwrap()
+}
+
+fn zstd(content: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(content, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+/// A frame that decoders are to skip, as pzstd writes them before others.
+fn skipped(content: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(content.len()).unwrap();
+    [
+        &0x184d_2a50_u32.to_le_bytes(),
+        &length.to_le_bytes(),
+        content,
+    ]
+    .concat()
+}
+
+type Compress = fn(&[u8]) -> Vec<u8>;
+/// The formats, and whether others than their own frames may stand between these.
+const FORMATS: [(Compress, bool); 3] = [(gzip, false), (zstd, true), (lz4, true)];
+
 #[test]
 fn compressed_files_are_read_by_their_first_bytes() {
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(LINES.as_bytes()).unwrap();
-    assert_eq!(read_all(trace(gzip.finish().unwrap())).unwrap(), expected());
+    for (compress, _) in FORMATS {
+        assert_eq!(
+            read_all(trace(compress(LINES.as_bytes()))).unwrap(),
+            expected()
+        );
+        assert!(read_all(trace(compress(b""))).unwrap().is_empty());
+    }
+}
 
-    let mut lz4 = lz4_flex::frame::FrameEncoder::new(Vec::new());
-    lz4.write_all(LINES.as_bytes()).unwrap();
-    assert_eq!(read_all(trace(lz4.finish().unwrap())).unwrap(), expected());
+#[test]
+fn frames_of_all_kinds_may_follow_each_other() {
+    // A line, too, may begin in one frame and end in the next.
+    let (start, end) = LINES.as_bytes().split_at(30);
+    let parts = [
+        skipped(b"a"),
+        lz4(start),
+        skipped(b""),
+        skipped(&[b'x'; 300]),
+        lz4(b""),
+        zstd(end),
+        zstd(b"\nk get"),
+        skipped(b"end"),
+    ];
+    let mut more = expected();
+    more.push((Asked::Get, b"k".to_vec()));
+    assert_eq!(read_all(trace(parts.concat())).unwrap(), more);
+    // However little the file gives at once.
+    let slow = BufReader::with_capacity(3, Cursor::new(parts.concat()));
+    let slow = buffered(Frames::new(slow));
+    let bytes: Vec<u8> = slow.bytes().map(|byte| byte.unwrap()).collect();
+    assert_eq!(bytes, [LINES.as_bytes(), b"\nk get"].concat());
+}
 
-    let level = ruzstd::encoding::CompressionLevel::Uncompressed;
-    let zstd = ruzstd::encoding::compress_to_vec(LINES.as_bytes(), level);
-    assert_eq!(read_all(trace(zstd)).unwrap(), expected());
+#[test]
+fn files_that_were_cut_are_errors_wherever_that_was() {
+    // As many lines as make several blocks in a part.
+    let lines = |range: std::ops::Range<u32>| -> Vec<u8> {
+        let lines = range.map(|number| format!("{:x} put {number}\n", number * 7919));
+        lines.collect::<String>().into_bytes()
+    };
+    for (compress, has_frames) in FORMATS {
+        let mut parts = vec![
+            compress(&lines(0..300)),
+            compress(&lines(300..555)),
+            compress(b""),
+        ];
+        if has_frames {
+            parts.insert(0, skipped(b"header"));
+            parts.insert(2, skipped(b""));
+        }
+        let whole = parts.concat();
+        let ends: Vec<usize> = (0..=parts.len())
+            .map(|count| parts[..count].concat().len())
+            .collect();
+        for cut in 0..=whole.len() {
+            let read = read_all(trace(&whole[..cut]));
+            assert_eq!(read.is_ok(), ends.contains(&cut), "{cut} of {ends:?}");
+        }
+        assert_eq!(read_all(trace(whole.clone())).unwrap().len(), 555);
+        // What is no part must not stand behind them.
+        assert!(read_all(trace([&whole, &b"k get\n"[..]].concat())).is_err());
+    }
+    // Between two blocks of a frame, too.
+    let mut long = lines(0..20_000);
+    long.resize(long.len() | 1, b'\n');
+    let long = lz4(&long);
+    let first = u32::from_le_bytes(long[7..11].try_into().unwrap()) as usize;
+    assert!(11 + first < long.len() - 8);
+    assert!(read_all(trace(&long[..11 + first])).is_err());
 }
 
 #[test]
 fn damaged_compressed_files_are_errors() {
-    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    for number in 0..10_000_u32 {
-        writeln!(gzip, "key{number} get").unwrap();
+    for (compress, _) in FORMATS {
+        let mut bytes = compress(LINES.as_bytes());
+        let place = bytes.len() / 2;
+        bytes[place] ^= 1;
+        assert!(read_all(trace(bytes)).is_err());
     }
-    let mut bytes = gzip.finish().unwrap();
-    bytes.truncate(bytes.len() / 2);
-    assert!(read_all(trace(bytes)).is_err());
-    let mut lz4 = lz4_flex::frame::FrameEncoder::new(Vec::new());
-    lz4.write_all(&vec![b'x'; 100_000]).unwrap();
-    let mut bytes = lz4.finish().unwrap();
-    bytes.truncate(bytes.len() / 2);
-    assert!(read_all(trace(bytes)).is_err());
 }
 
 #[test]
