@@ -208,6 +208,16 @@ impl DataSet {
         self.scramble.size()
     }
 
+    /// Refuses more records than the keys allow.
+    pub(crate) fn check_records(&self, count: u64) -> Result<()> {
+        if count > self.records_max() {
+            return Err(Error::invalid_argument(format!(
+                "the keys are too short for {count} records"
+            )));
+        }
+        Ok(())
+    }
+
     /// Whether the size of a value is known without knowing which write of its key it is of.
     pub(crate) fn has_one_size(&self) -> bool {
         self.value_sizes.smallest() == self.value_sizes.largest()

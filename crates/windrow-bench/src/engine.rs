@@ -19,6 +19,8 @@ pub trait Engine: Sync + Sized {
     /// Whether settling ends once the process has [written nothing](crate::wait_until_quiet) for a while. What
     /// is shown is written, too, so nothing is shown meanwhile.
     const SETTLES_BY_QUIET: bool = false;
+    /// Whether the adapter has [`compact`](Self::compact).
+    const COMPACTS: bool = false;
     /// A file that the folder of each of its stores holds.
     const MARKER: &'static str = "CURRENT";
 
@@ -72,7 +74,7 @@ pub trait Engine: Sync + Sized {
     /// # Errors
     /// `Unsupported` where the adapter has no such call.
     fn compact(&self) -> Result<()> {
-        Err(unsupported(Self::NAME, "a compaction of everything"))
+        Err(unsupported(Self::NAME, "compaction of everything"))
     }
     /// Totals since the store was opened.
     fn counters(&self) -> Result<Counters>;

@@ -49,10 +49,29 @@ const INSERTING_OPS_PER_RECORD: u64 = 20;
 
 /// Where a load ends: at whichever is first.
 #[derive(Debug, Clone, Copy)]
-struct Bound {
-    total: Option<u64>,
+pub(crate) struct Bound {
+    pub(crate) total: Option<u64>,
     /// In seconds.
     duration: Option<f64>,
+}
+
+impl Bound {
+    /// That of `load` under `args`.
+    pub(crate) fn of(load: Load, args: &BenchArgs) -> Self {
+        let duration = args.duration.filter(|_| load.ends_by_clock());
+        let is_bounded = duration.is_none() || load.is_bounded(args);
+        let mut total = load.operations(args).filter(|_| is_bounded);
+        if duration.is_some() && load.workload().is_some_and(Workload::inserts) {
+            // There is room for twice the records.
+            total = total.or(Some(args.num.saturating_mul(INSERTING_OPS_PER_RECORD)));
+        }
+        Self { total, duration }
+    }
+
+    /// Whether the clock may end the load.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.duration.is_some()
+    }
 }
 
 /// What a load needs to know.
@@ -66,7 +85,7 @@ struct Task<'a> {
 impl<E: Engine> Job<'_, E> {
     pub(crate) fn run(&self, contents: &mut Contents) -> Result<Report> {
         contents.prepare(self.load, self.engine, self.data)?;
-        let bound = self.bound();
+        let bound = Bound::of(self.load, self.args);
         let requests = self.requests(contents, &bound)?;
         let mixture = match self.load {
             Load::MixGraph => Some(Mixture::new(
@@ -88,14 +107,10 @@ impl<E: Engine> Job<'_, E> {
         let before = Totals::now(self.engine)?;
         let done = self.measure(&task, &bound)?;
         let after = Totals::now(self.engine)?;
-        let is_cut = self.is_cut(&bound, &done.tally);
+        // Whether the clock has ended it: it had no other bound, or did not reach it.
+        let is_cut = bound.is_timed() && bound.total != Some(done.tally.ops);
         self.note(contents, &done.tally, is_cut);
         self.report(contents, is_cut, &before, after, done)
-    }
-
-    /// Whether the clock has ended the load: it had no other bound, or did not reach it.
-    fn is_cut(&self, bound: &Bound, tally: &Tally) -> bool {
-        self.is_timed() && bound.total != Some(tally.ops)
     }
 
     /// Notes what the load has done to the store; the clock has ended it or not.
@@ -133,25 +148,6 @@ impl<E: Engine> Job<'_, E> {
             1
         } else {
             self.args.threads
-        }
-    }
-
-    /// Whether the load ends by the clock.
-    fn is_timed(&self) -> bool {
-        self.args.duration.is_some() && self.load.ends_by_clock()
-    }
-
-    /// Where the load ends.
-    fn bound(&self) -> Bound {
-        let is_bounded = !self.is_timed() || self.load.is_bounded(self.args);
-        let mut total = self.load.operations(self.args).filter(|_| is_bounded);
-        if self.load.workload().is_some_and(Workload::inserts) {
-            // There is room for twice the records.
-            total = total.or(Some(self.args.num.saturating_mul(INSERTING_OPS_PER_RECORD)));
-        }
-        Bound {
-            total,
-            duration: self.args.duration.filter(|_| self.is_timed()),
         }
     }
 
@@ -234,7 +230,7 @@ impl<E: Engine> Job<'_, E> {
                 let present = records.present();
                 let requests = Requests::new(self.data, workload, self.stream, present);
                 let inserts = match bound.total {
-                    Some(total) => requests.inserts(total),
+                    Some(total) => workload.insertions(self.data, self.stream, total),
                     None => 0,
                 };
                 (Some(requests), inserts)
@@ -242,12 +238,7 @@ impl<E: Engine> Job<'_, E> {
             None if self.load == Load::YcsbLoad => (None, self.args.num),
             None => return Ok(None),
         };
-        if records.present() + inserts > self.data.records_max() {
-            return Err(Error::invalid_argument(format!(
-                "the keys are too short for {} records",
-                records.present() + inserts
-            )));
-        }
+        self.data.check_records(records.present() + inserts)?;
         records.make_room(inserts);
         if self.load == Load::YcsbLoad {
             records.take_all();

@@ -315,6 +315,12 @@ impl Load {
         self.writes_indexes() && !self.is_fill()
     }
 
+    /// Whether entries that are none of YCSB's records are there for sure once it has run.
+    pub(crate) fn puts_indexes(self) -> bool {
+        matches!(self.work(), Work::Write(_) | Work::Update | Work::Append)
+            || self.companion() == Some(Companion::Writer)
+    }
+
     /// Whether values of other sizes than the data set's are written.
     pub(crate) fn writes_other_sizes(self) -> bool {
         matches!(self.work(), Work::Append | Work::MixGraph | Work::Replay)

@@ -26,6 +26,14 @@ pub(crate) struct Wave {
 }
 
 impl Wave {
+    /// Whether it is a number at any second, and above 0 at some.
+    pub(crate) fn is_rate(&self) -> bool {
+        [self.a, self.b, self.c, self.d]
+            .iter()
+            .all(|number| number.is_finite())
+            && self.a.abs() + self.d > 0.0
+    }
+
     /// The rate in the interval of this number.
     fn within(&self, interval: f64) -> f64 {
         // Where the wave is below nothing, hardly anything.

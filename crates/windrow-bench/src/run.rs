@@ -24,6 +24,10 @@ pub fn run_loads<E: Engine>(
 ) -> Result<()> {
     let data = args.data_set()?;
     args.check(&data)?;
+    if args.loads.contains(&Load::Compact) && !E::COMPACTS {
+        let message = format!("{} has no compaction of everything", E::NAME);
+        return Err(Error::invalid_argument(message));
+    }
     let temporary = match &args.db {
         Some(_) => None,
         None => Some(
@@ -75,7 +79,7 @@ pub fn run_loads<E: Engine>(
 }
 
 /// Names the random stream of `load`: another one each time that a run repeats a load.
-fn stream(before: &[Load], load: Load) -> u64 {
+pub(crate) fn stream(before: &[Load], load: Load) -> u64 {
     let repetition = before.iter().filter(|&&other| other == load).count() as u64;
     load.name()
         .bytes()

@@ -91,6 +91,7 @@ fn settings(options: &Options) -> BTreeMap<String, String> {
 
 impl Engine for WindrowEngine {
     const NAME: &'static str = "windrow";
+    const COMPACTS: bool = true;
     type Scan<'a> = CursorScan;
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {

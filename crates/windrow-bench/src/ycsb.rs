@@ -83,6 +83,16 @@ impl Workload {
         self.inserts > 0
     }
 
+    /// How many of the first `total` steps of `stream` insert a record.
+    pub(crate) fn insertions(self, data: &DataSet, stream: u64, total: u64) -> u64 {
+        if self.inserts == 0 {
+            return 0;
+        }
+        let pick = |step: &u64| self.pick(&mut data.draws(stream, *step));
+        let insertions = (0..total).filter(|step| pick(step) == Operation::Insert);
+        insertions.count() as u64
+    }
+
     fn pick(self, draws: &mut Draws) -> Operation {
         let mut rest = draws.below(100);
         for (share, operation) in [
@@ -134,16 +144,6 @@ impl<'a> Requests<'a> {
             scramble: mix(data.seed() ^ SCRAMBLE),
             numbers,
         }
-    }
-
-    /// How many of the first `total` steps insert a record.
-    pub(crate) fn inserts(&self, total: u64) -> u64 {
-        if self.workload.inserts == 0 {
-            return 0;
-        }
-        (0..total)
-            .filter(|&step| self.step(step).0 == Operation::Insert)
-            .count() as u64
     }
 
     /// What step `step` does, and the numbers that remain for its details.

@@ -127,6 +127,7 @@ impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
         "fjall"
     };
     const SETTLES_BY_QUIET: bool = true;
+    const COMPACTS: bool = true;
     const MARKER: &'static str = "version";
     type Scan<'a> = FjallScan<'a>;
 

@@ -149,6 +149,7 @@ fn options<K: Kind>(settings: &Settings, args: &BenchArgs, min_blob_bytes: u64) 
 
 impl<K: Kind> Engine for RocksDb<K> {
     const NAME: &'static str = K::NAME;
+    const COMPACTS: bool = true;
     type Scan<'a>
         = RocksScan<'a>
     where

@@ -115,7 +115,7 @@ pub struct MixgraphArgs {
     pub sine_c: Option<f64>,
 
     /// d of the sine [default: 1]
-    #[arg(long, alias = "sine_d")]
+    #[arg(long, alias = "sine_d", allow_hyphen_values = true)]
     pub sine_d: Option<f64>,
 }
 

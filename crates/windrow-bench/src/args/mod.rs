@@ -1,5 +1,6 @@
 //! The command-line arguments of every program that runs loads.
 
+mod check;
 mod mixgraph;
 mod policy;
 mod values;
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
-use windrow::{BlockSource, Compression, Durability, Error, Options, Result};
+use windrow::{BlockSource, Compression, Durability, Options, Result};
 
 pub use self::mixgraph::{MixModel, MixgraphArgs};
 pub use self::policy::PolicyArgs;
@@ -18,9 +19,7 @@ pub use self::values::{
     PresetArg, WarmUp, parse_bytes, parse_threshold,
 };
 use self::values::{parse_seconds, parse_warm_up};
-use crate::kinds::Work;
 use crate::pace::Rate;
-use crate::trace::Trace;
 use crate::work::LARGE_VALUE_BYTES;
 use crate::{DataSet, Load, Mix, ValueSizes};
 
@@ -264,47 +263,6 @@ impl BenchArgs {
         }
     }
 
-    /// Checks what the loads need beside each other.
-    ///
-    /// # Errors
-    /// `InvalidArgument` that says what is missing or contradictory.
-    pub(crate) fn check(&self, data: &DataSet) -> Result<()> {
-        let refuse = |message: String| Err(Error::invalid_argument(message));
-        for load in &self.loads {
-            let name = load.name();
-            if load.is_ycsb() && !data.tells_generations() {
-                return refuse(format!(
-                    "{name} needs values of at least 8 bytes, which say which write they are of"
-                ));
-            }
-            if load.is_fill() && self.use_existing_db {
-                return refuse(format!("{name} would remove the existing store"));
-            }
-            match &self.trace {
-                None if *load == Load::Replay => {
-                    return refuse("replay needs --trace FILE".to_owned());
-                }
-                Some(path) if *load == Load::Replay => drop(Trace::open(path)?),
-                _ => {}
-            }
-            let is_mixed = matches!(
-                load.work(),
-                Work::ReadOrWrite | Work::MixGraph | Work::Replay | Work::Records(_)
-            );
-            if is_mixed && load.changes() && self.write_limit(1).is_some() {
-                return refuse(format!(
-                    "--benchmark-write-rate-limit bounds what only writes, and {} reads, too: give --rate",
-                    load.name()
-                ));
-            }
-            if *load == Load::Compress && self.compression == Some(CompressionArg::Zstd) {
-                return refuse("compress measures LZ4 only".to_owned());
-            }
-        }
-        self.windrow_options()?; // Before a folder is made, or a store removed.
-        Ok(())
-    }
-
     /// Operations per second of `load`, at most.
     pub(crate) fn rate_of(&self, load: Load, data: &DataSet) -> Rate {
         if let Some(wave) = self.mixgraph.wave().filter(|_| load == Load::MixGraph) {
@@ -381,7 +339,7 @@ impl BenchArgs {
         }
         // The log must be able to hold what several memtables hold.
         let memtable_bytes = options.keyspace.memtable_bytes as u64;
-        options.max_wal_bytes = options.max_wal_bytes.max(4 * memtable_bytes);
+        options.max_wal_bytes = options.max_wal_bytes.max(memtable_bytes.saturating_mul(4));
         options.validate()?;
         Ok(options)
     }

@@ -214,6 +214,14 @@ fn a_wrong_answer_fails_the_run() {
 }
 
 #[test]
+fn what_an_engine_has_not_is_refused_before_the_first_load() {
+    let open = |_: &Path| -> Result<Liar> { unreachable!("nothing is opened") };
+    let args = args("fillseq,compact --num 10");
+    let error = run_loads::<Liar>(&args, open, &Unseen, |_| Ok(())).unwrap_err();
+    assert!(error.to_string().contains("compaction"), "{error}");
+}
+
+#[test]
 fn every_read_of_indexes_is_checked() {
     // Each key is written before, so that none may be missing.
     let read = |load: &str| {

@@ -248,7 +248,7 @@ fn contradictions_are_refused() {
         ("fillseq --use-existing-db --db /nowhere", "existing store"),
         ("replay", "--trace"),
         ("compress --compression zstd", "LZ4"),
-        ("fillseq,mixgraph --num 10", "ranges"),
+        ("uncompress --compression zstd", "LZ4"),
         (
             "ycsb-load,ycsb-b --benchmark-write-rate-limit 1M",
             "give --rate",
@@ -259,6 +259,40 @@ fn contradictions_are_refused() {
         assert!(error.to_string().contains(says), "{error}");
     }
     assert!(try_reports(&args("replay --trace /nowhere/trace")).is_err());
+}
+
+#[test]
+fn what_is_refused_leaves_the_store_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display();
+    let trace = folder.path().join("trace");
+    std::fs::write(&trace, "a get\n").unwrap();
+    reports(&format!("fillseq --num 70 --db {path}"));
+    for (line, says) in [
+        ("mixgraph --num 10", "ranges"),
+        ("mixgraph --mix-get-ratio nan", "shares"),
+        ("mixgraph --mix-max-value-size 100000000000", "limit"),
+        ("mixgraph --sine-mix-rate --sine-a nan", "numbers"),
+        ("mixgraph --sine-mix-rate --sine-c inf", "numbers"),
+        ("mixgraph --sine-mix-rate --sine-a 2 --sine-d=-2", "above 0"),
+        ("mixgraph --sine-mix-rate --rate 100", "--rate"),
+        ("ycsb-a", "ycsb-load"),
+        ("ycsb-load,ycsb-a,readwhilewriting,ycsb-c", "readwhilewriting"),
+        ("ycsb-load,ycsb-d,overwrite,ycsb-e", "overwrite"),
+        ("ycsb-load,ycsb-a,ycsb-d --num 990 --ops 1000 --key-size 3", "too short"),
+        ("replay --trace .", "regular file"),
+        ("deleteseq --memtable-bytes 8EiB", "memtable_bytes"),
+    ] {
+        let line = format!("fillseq,{line} --db {path}");
+        let error = try_reports(&args(&line)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{line}: {error}");
+        assert!(error.to_string().contains(says), "{line}: {error}");
+    }
+    let left = reports(&format!("replay,readseq --num 1000 --trace {} --db {path}", trace.display()));
+    assert_eq!(left[1].found, 70);
+    // What may be done is done.
+    let line = "ycsb-load,deleteseq,readrandom,ycsb-d,ycsb-d,compact --num 900 --ops 400";
+    assert!(reports(line)[4].operations[1].ops > 0);
 }
 
 #[test]

@@ -66,6 +66,7 @@ fn file_bytes(args: &BenchArgs) -> usize {
 
 impl Engine for LevelDb {
     const NAME: &'static str = "leveldb";
+    const COMPACTS: bool = true;
     const SETTLES_BY_QUIET: bool = true;
     type Scan<'a> = LevelScan<'a>;
 

@@ -1,0 +1,121 @@
+//! What is refused before anything is opened, made or removed.
+
+use std::fs;
+
+use windrow::{Error, Result};
+
+use super::{BenchArgs, CompressionArg};
+use crate::job::Bound;
+use crate::kinds::Work;
+use crate::run::stream;
+use crate::trace::Trace;
+use crate::{DataSet, Load, Mixture};
+
+impl BenchArgs {
+    /// Checks what can be known of a run on `data` before it begins.
+    ///
+    /// # Errors
+    /// `InvalidArgument` that says what is missing or contradictory; what reading the trace meets.
+    pub fn check(&self, data: &DataSet) -> Result<()> {
+        for &load in &self.loads {
+            self.check_load(load, data)?;
+        }
+        self.check_records(data)?;
+        self.windrow_options().map(drop)
+    }
+
+    /// Checks what `load` needs for itself.
+    fn check_load(&self, load: Load, data: &DataSet) -> Result<()> {
+        let name = load.name();
+        if load.is_ycsb() && !data.tells_generations() {
+            return refuse(format!(
+                "{name} needs values of at least 8 bytes, which say which write they are of"
+            ));
+        }
+        if load.is_fill() && self.use_existing_db {
+            return refuse(format!("{name} would remove the existing store"));
+        }
+        let is_mixed = matches!(
+            load.work(),
+            Work::ReadOrWrite | Work::MixGraph | Work::Replay | Work::Records(_)
+        );
+        if is_mixed && load.changes() && self.write_limit(1).is_some() {
+            return refuse(format!(
+                "--benchmark-write-rate-limit bounds what only writes, and {name} reads, too: give --rate"
+            ));
+        }
+        match load {
+            Load::Replay => self.check_trace(),
+            Load::MixGraph => self.check_mixture(),
+            Load::Compress | Load::Uncompress if self.compression == Some(CompressionArg::Zstd) => {
+                refuse(format!("{name} measures LZ4 only"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that there is a trace that can be read from its beginning as often as need be.
+    fn check_trace(&self) -> Result<()> {
+        let Some(path) = &self.trace else {
+            return refuse("replay needs --trace FILE");
+        };
+        let file = fs::metadata(path).map_err(|error| Error::io("open", path, error))?;
+        if !file.is_file() {
+            return refuse(format!(
+                "{} is no regular file, and replay begins to read more than once",
+                path.display()
+            ));
+        }
+        Trace::open(path)?.next().map(drop)
+    }
+
+    fn check_mixture(&self) -> Result<()> {
+        Mixture::new(&self.mixgraph, self.num, self.seed)?;
+        match self.mixgraph.wave() {
+            Some(_) if self.rate.is_some() => {
+                refuse("mixgraph has the rate of --sine-mix-rate, and cannot have that of --rate")
+            }
+            Some(wave) if !wave.is_rate() => {
+                refuse("--sine-a to --sine-d must be numbers that make a rate above 0")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that YCSB's loads find records, and that the keys are long enough for those that they insert.
+    fn check_records(&self, data: &DataSet) -> Result<()> {
+        // At least so many are there, where the run writes them.
+        let mut present = None;
+        let mut other = None;
+        for (position, &load) in self.loads.iter().enumerate() {
+            if load == Load::YcsbLoad {
+                (present, other) = (Some(self.num), None);
+            } else if load.puts_indexes() {
+                other = Some(load);
+            }
+            let Some(workload) = load.workload() else {
+                continue;
+            };
+            if let Some(other) = other {
+                return refuse(format!(
+                    "{} needs a store of records alone, and {} writes other entries: put ycsb-load between them",
+                    load.name(),
+                    other.name()
+                ));
+            }
+            if let (Some(present), Some(total)) = (&mut present, Bound::of(load, self).total) {
+                let stream = stream(&self.loads[..position], load);
+                let more = workload.insertions(data, stream, total);
+                data.check_records(*present + more)?;
+                if !Bound::of(load, self).is_timed() {
+                    *present += more;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refuse<T>(message: impl Into<String>) -> Result<T> {
+    Err(Error::invalid_argument(message))
+}
