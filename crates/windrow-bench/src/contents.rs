@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use windrow::Result;
+use windrow::{Error, Result};
 
 use crate::record_work::RecordWorker;
 use crate::records::Records;
@@ -27,15 +27,24 @@ pub(crate) struct Contents {
 
 impl Contents {
     /// Those of a new store that `fill` will write.
-    pub(crate) fn nothing(fill: Load, data: &DataSet) -> Self {
-        let is_ycsb = fill.is_ycsb();
-        Self {
-            live: (!is_ycsb).then(|| LiveSet::new(data.num())),
-            records: is_ycsb.then(Records::default),
+    ///
+    /// # Errors
+    /// `InvalidArgument` where what is there could not be remembered.
+    pub(crate) fn nothing(fill: Load, data: &DataSet) -> Result<Self> {
+        let mut nothing = Self {
             live_bytes: Some(0),
             sizes_are_known: true,
-            is_by_chance: false,
+            ..Self::default()
+        };
+        if fill.is_ycsb() {
+            nothing
+                .records
+                .insert(Records::default())
+                .make_room(data.num())?;
+        } else {
+            nothing.live = Some(LiveSet::new(data.num())?);
         }
+        Ok(nothing)
     }
 
     /// Gets ready for `load`.
@@ -74,9 +83,13 @@ pub(crate) struct LiveSet(Vec<AtomicU64>);
 
 impl LiveSet {
     /// None of `num` keys.
-    pub(crate) fn new(num: u64) -> Self {
-        let words = num.div_ceil(64);
-        Self((0..words).map(|_| AtomicU64::new(0)).collect())
+    ///
+    /// # Errors
+    /// As [`resize`].
+    pub(crate) fn new(num: u64) -> Result<Self> {
+        let mut words = Vec::new();
+        resize(&mut words, num.div_ceil(64))?;
+        Ok(Self(words))
     }
 
     /// Notes that the key of `index` was written, once it is; whether it is new.
@@ -126,13 +139,28 @@ impl LiveSet {
     }
 }
 
+/// Makes `words` so many; new ones are 0.
+///
+/// # Errors
+/// `InvalidArgument` where there is no memory for so many.
+pub(crate) fn resize(words: &mut Vec<AtomicU64>, count: u64) -> Result<()> {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let reserved = words.try_reserve_exact(count.saturating_sub(words.len()));
+    reserved.map_err(|error| {
+        let message = format!("what so many keys hold cannot be remembered: {error}");
+        Error::invalid_argument(message)
+    })?;
+    words.resize_with(count, AtomicU64::default);
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn live_keys_count_once() {
-        let live = LiveSet::new(130);
+        let live = LiveSet::new(130).unwrap();
         assert!(live.insert(129));
         assert!(!live.insert(129));
         assert!(!live.remove(128));
@@ -143,7 +171,7 @@ mod tests {
 
     #[test]
     fn ranges_are_counted_at_any_boundary() {
-        let live = LiveSet::new(300);
+        let live = LiveSet::new(300).unwrap();
         for index in (0..300).step_by(3) {
             live.insert(index);
         }

@@ -43,8 +43,8 @@ pub(crate) struct Job<'a, E> {
 
 /// Steps of a load that only the clock ends.
 const STEPS_MAX: u64 = 1 << 48;
-/// Operations of a load that inserts one record in twenty, for each record that is there, where only
-/// the clock ends it.
+/// Operations of a load that inserts one record in twenty, for each record that is there, where the clock
+/// may end it.
 const INSERTING_OPS_PER_RECORD: u64 = 20;
 
 /// Where a load ends: at whichever is first.
@@ -63,7 +63,8 @@ impl Bound {
         let mut total = load.operations(args).filter(|_| is_bounded);
         if duration.is_some() && load.workload().is_some_and(Workload::inserts) {
             // There is room for twice the records.
-            total = total.or(Some(args.num.saturating_mul(INSERTING_OPS_PER_RECORD)));
+            let room = args.num.saturating_mul(INSERTING_OPS_PER_RECORD);
+            total = Some(total.map_or(room, |total| total.min(room)));
         }
         Self { total, duration }
     }
@@ -239,7 +240,7 @@ impl<E: Engine> Job<'_, E> {
             None => return Ok(None),
         };
         self.data.check_records(records.present() + inserts)?;
-        records.make_room(inserts);
+        records.make_room(inserts)?;
         if self.load == Load::YcsbLoad {
             records.take_all();
         }

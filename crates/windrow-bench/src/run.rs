@@ -50,8 +50,8 @@ pub fn run_loads<E: Engine>(
             if let Some(engine) = engine.take() {
                 engine.close()?;
             }
+            contents = Contents::nothing(load, &data)?;
             empty::<E>(&folder)?;
-            contents = Contents::nothing(load, &data);
         }
         let open = match engine.take() {
             Some(engine) => engine,

@@ -45,7 +45,7 @@ pub struct MixgraphArgs {
 
     /// Ranges of keys [default: 30]
     #[arg(long, alias = "keyrange_num", value_name = "N",
-          value_parser = clap::value_parser!(u64).range(1..))]
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub keyrange_num: Option<u64>,
 
     /// Share of the x hottest keys of a range: a of a x^b [default: 0.002312]

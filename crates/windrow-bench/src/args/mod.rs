@@ -25,6 +25,8 @@ use crate::{DataSet, Load, Mix, ValueSizes};
 
 /// Defaults of the arguments that always have a value.
 const NUM: u64 = 1_000_000;
+/// Beyond this is a mistake.
+const NUM_MAX: u64 = 1_000_000_000_000;
 const THREADS: u64 = 1;
 const WRITE_RATE: u64 = 20_000;
 const READ_WRITE_PERCENT: u64 = 90;
@@ -49,7 +51,7 @@ pub struct BenchArgs {
 
     /// Number of different keys or records, and of entries that a fill writes
     #[arg(long, visible_alias = "records", value_name = "N", default_value_t = NUM,
-          value_parser = clap::value_parser!(u64).range(1..))]
+          value_parser = clap::value_parser!(u64).range(1..=NUM_MAX))]
     pub num: u64,
 
     /// Operations of each load that is not a fill [default: N for writes and walks, N/10 for

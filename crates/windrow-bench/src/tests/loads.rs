@@ -5,7 +5,7 @@ use windrow::ErrorKind;
 
 use super::{args, reports, try_reports};
 use crate::report::{histogram, row};
-use crate::{Load, Operation, Report, header};
+use crate::{BenchArgs, Load, Operation, Report, header};
 
 #[test]
 fn every_load_runs_and_counts() {
@@ -195,6 +195,9 @@ fn loads_end_by_the_clock() {
     }
     // An insertion needs room: that of as many records again.
     assert!(reports[3].ops <= 20 * 500);
+    // So does one that was asked for more.
+    let asked = "--num 500 --ops 1000000000000 --duration 3600";
+    assert_eq!(self::reports(&format!("ycsb-load,ycsb-d {asked}"))[1].ops, 10_000);
     // Whichever is over first.
     let bounded = self::reports("fillseq,readrandom --num 500 --duration 3600 --reads 70");
     assert_eq!((bounded[0].ops, bounded[1].ops), (500, 70));
@@ -287,6 +290,16 @@ fn what_is_refused_leaves_the_store_as_it_is() {
         let error = try_reports(&args(&line)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{line}: {error}");
         assert!(error.to_string().contains(says), "{line}: {error}");
+    }
+    for fill in [Load::FillSeq, Load::YcsbLoad] {
+        // More than any memory.
+        let huge = BenchArgs {
+            num: 1 << 53,
+            db: Some(folder.path().to_owned()),
+            ..BenchArgs::new(vec![fill])
+        };
+        let error = try_reports(&huge).unwrap_err();
+        assert!(error.to_string().contains("remembered"), "{error}");
     }
     let left = reports(&format!("replay,readseq --num 1000 --trace {} --db {path}", trace.display()));
     assert_eq!(left[1].found, 70);
