@@ -22,6 +22,8 @@ const KEY_DIGITS: usize = 16;
 const SCRAMBLED_MAX: u64 = 1 << 53;
 /// Where fillers start in the pool; a power of two.
 const POOL_BYTES: usize = 1 << 20;
+/// The part of a value that is left when it is compressed, where nobody says otherwise.
+pub(crate) const COMPRESSION_RATIO: f64 = 0.5;
 /// Bytes of the tag that a value begins with, where it is long enough.
 const TAG_BYTES: usize = 8;
 /// Bytes of the tag, from its start, that hold the generation.
@@ -119,9 +121,22 @@ impl DataSet {
             key_size,
             value_sizes,
             seed,
-            pool: pool(seed, 2 * POOL_BYTES),
+            pool: pool(seed, 2 * POOL_BYTES, COMPRESSION_RATIO),
             scramble: Permutation::new(distinct.min(SCRAMBLED_MAX), seed),
         })
+    }
+
+    /// The same keys with values of which compression leaves the part `ratio`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where that is no part.
+    pub fn with_compression_ratio(self, ratio: f64) -> Result<Self> {
+        if !(0.0..=1.0).contains(&ratio) {
+            let message = format!("the compression ratio must be from 0 to 1, not {ratio}");
+            return Err(Error::invalid_argument(message));
+        }
+        let pool = pool(self.seed, self.pool.len(), ratio);
+        Ok(Self { pool, ..self })
     }
 
     /// The number of different keys.
@@ -360,20 +375,30 @@ pub(crate) fn mix(input: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Bytes of which half can be compressed away: pieces of 50 random bytes, each twice.
-fn pool(seed: u64, length: usize) -> Vec<u8> {
-    const PIECE: usize = 50;
-    let mut pool = Vec::with_capacity(length + 2 * PIECE);
+/// Bytes of which compression leaves the part `ratio`: pieces of 100 that begin with random bytes and
+/// repeat these.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the ratio is from 0 to 1"
+)]
+fn pool(seed: u64, length: usize, ratio: f64) -> Vec<u8> {
+    const PIECE: usize = 100;
+    let unlike = ((PIECE as f64 * ratio).round() as usize).clamp(1, PIECE);
+    let mut pool = Vec::with_capacity(length + PIECE);
     let mut state = mix(seed);
     while pool.len() < length {
         let start = pool.len();
-        while pool.len() < start + PIECE {
+        while pool.len() < start + unlike {
             state = state.wrapping_add(GOLDEN);
             let random = mix(state).to_le_bytes();
-            let take = random.len().min(start + PIECE - pool.len());
+            let take = random.len().min(start + unlike - pool.len());
             pool.extend_from_slice(&random[..take]);
         }
-        pool.extend_from_within(start..);
+        while pool.len() < start + PIECE {
+            let take = unlike.min(start + PIECE - pool.len());
+            pool.extend_from_within(start..start + take);
+        }
     }
     pool.truncate(length);
     pool

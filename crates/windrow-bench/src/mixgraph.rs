@@ -156,6 +156,9 @@ impl Mixture {
             }
         }
         let value_bytes_max = args.mix_max_value_size.unwrap_or(1024);
+        if value_bytes_max < VALUE_BYTES_MIN {
+            return refuse("the largest value must have 10 bytes or more");
+        }
         if value_bytes_max > limits::VALUE_BYTES_MAX as u64 {
             return refuse("the largest value is larger than the limit");
         }

@@ -42,7 +42,8 @@ impl BenchArgs {
     /// Who hears of the loads: standard error gets lines where they are asked for, and otherwise a bar
     /// where it is a terminal.
     pub fn progress(&self) -> Box<dyn Progress> {
-        match self.stats_interval_seconds {
+        let interval = self.stats_interval_seconds.filter(|&seconds| seconds > 0.0);
+        match interval {
             Some(seconds) => Box::new(IntervalLines::new(seconds)),
             None if io::stderr().is_terminal() => Box::new(LoadBar::new()),
             None => Box::new(Unseen),

@@ -24,7 +24,7 @@ pub fn run_loads<E: Engine>(
 ) -> Result<()> {
     let data = args.data_set()?;
     args.check(&data)?;
-    if args.loads.contains(&Load::Compact) && !E::COMPACTS {
+    if args.loads().contains(&Load::Compact) && !E::COMPACTS {
         let message = format!("{} has no compaction of everything", E::NAME);
         return Err(Error::invalid_argument(message));
     }
@@ -45,7 +45,7 @@ pub fn run_loads<E: Engine>(
     let folder = parent.join(E::NAME);
     let mut contents = Contents::default();
     let mut engine: Option<E> = None;
-    for (position, &load) in args.loads.iter().enumerate() {
+    for (position, &load) in args.loads().iter().enumerate() {
         if load.is_fill() {
             if let Some(engine) = engine.take() {
                 engine.close()?;
@@ -69,7 +69,7 @@ pub fn run_loads<E: Engine>(
             load,
             folder: &folder,
             progress,
-            stream: stream(&args.loads[..position], load),
+            stream: stream(&args.loads()[..position], load),
             generation: u16::try_from(position).unwrap_or(u16::MAX),
         };
         each(&job.run(&mut contents)?)?;

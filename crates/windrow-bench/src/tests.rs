@@ -97,6 +97,25 @@ fn values_are_checked_byte_by_byte() {
 }
 
 #[test]
+fn values_shrink_as_is_asked() {
+    let left = |line: &str| {
+        let data = args(&format!("fillseq {line}")).data_set().unwrap();
+        let block = data.block(64 << 10);
+        lz4_flex::block::compress(block).len() as f64 / block.len() as f64
+    };
+    for ratio in [0.0, 0.2, 0.5, 1.0] {
+        let left = left(&format!("--compression_ratio={ratio}"));
+        // Each piece has a token and an offset beside its bytes.
+        assert!(left >= ratio && left < ratio + 0.1, "{left} for {ratio}");
+    }
+    assert!((left("") - left("--compression-ratio 0.5")).abs() < 1e-9);
+    for wrong in ["1.1", "-0.1", "nan"] {
+        let line = format!("fillseq --compression-ratio={wrong}");
+        assert!(args(&line).data_set().is_err(), "{wrong}");
+    }
+}
+
+#[test]
 fn keys_lead_back_to_their_records() {
     for key_size in [5, 16, 24] {
         let data = data(key_size, 100).unwrap();
@@ -140,6 +159,9 @@ fn sizes_take_a_suffix() {
     ] {
         assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
     }
+    let sizes = args("fillseq --key-size 1K --value-size 4KB --mix-max-value-size 2K");
+    assert_eq!((sizes.key_size, sizes.value_size), (Some(1024), Some(4000)));
+    assert_eq!(sizes.mixgraph.mix_max_value_size, Some(2048));
     for wrong in [
         "",
         "M",
@@ -289,6 +311,15 @@ fn flags_of_db_bench_are_understood() {
     assert!(matches!(rate(Load::ReadRandom), Rate::Free));
     assert!(matches!(rate(Load::MixGraph), Rate::Wave(wave) if wave.d > 99.0));
     assert_eq!(self::args("fill100K,fill100k").loads, [Load::Fill100K; 2]);
+    let named = self::args("--benchmarks=fillseq,readseq --duration=0 --stats_interval_seconds=0");
+    assert_eq!(named.loads(), [Load::FillSeq, Load::ReadSeq]);
+    assert!(!named.progress().is_shown());
+    let blocks = self::args("fillseq --block_size=16384").windrow_options();
+    assert_eq!(blocks.unwrap().keyspace.block_bytes, 16 << 10);
+    for wrong in ["", "fillseq --benchmarks=readseq", "--benchmarks="] {
+        let words = std::iter::once("bench").chain(wrong.split_whitespace());
+        assert!(Command::try_parse_from(words).is_err(), "{wrong}");
+    }
     let tree = self::args(
         "fillseq --cache_size=1000 --write_buffer_size=2000 --bloom_bits=7 --compression_type=lz4 \
          --max_bytes_for_level_base=3000 --target_file_size_base=4000 \

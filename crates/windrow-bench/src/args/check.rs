@@ -17,7 +17,7 @@ impl BenchArgs {
     /// # Errors
     /// `InvalidArgument` that says what is missing or contradictory; what reading the trace meets.
     pub fn check(&self, data: &DataSet) -> Result<()> {
-        for &load in &self.loads {
+        for &load in self.loads() {
             self.check_load(load, data)?;
         }
         self.check_records(data)?;
@@ -87,7 +87,7 @@ impl BenchArgs {
         // At least so many are there, where the run writes them.
         let mut present = None;
         let mut other = None;
-        for (position, &load) in self.loads.iter().enumerate() {
+        for (position, &load) in self.loads().iter().enumerate() {
             if load == Load::YcsbLoad {
                 (present, other) = (Some(self.num), None);
             } else if load.puts_indexes() {
@@ -104,7 +104,7 @@ impl BenchArgs {
                 ));
             }
             if let (Some(present), Some(total)) = (&mut present, Bound::of(load, self).total) {
-                let stream = stream(&self.loads[..position], load);
+                let stream = stream(&self.loads()[..position], load);
                 let more = workload.insertions(data, stream, total);
                 data.check_records(*present + more)?;
                 if !Bound::of(load, self).is_timed() {

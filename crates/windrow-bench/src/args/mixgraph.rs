@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 
+use super::values::parse_bytes;
 use crate::pace::Wave;
 
 /// Gets, puts and scans, and how keys, sizes and lengths are distributed.
@@ -87,7 +88,7 @@ pub struct MixgraphArgs {
 
     /// Largest value; larger draws begin anew from nothing [default: 1024]
     #[arg(long, alias = "mix_max_value_size", value_name = "BYTES",
-          value_parser = clap::value_parser!(u64).range(10..))]
+          value_parser = parse_bytes)]
     pub mix_max_value_size: Option<u64>,
 
     /// Let the rate rise and fall: a sin(b t + c) + d operations a second at the second t

@@ -18,7 +18,8 @@ pub use self::values::{
     BlockSourceArg, CompressionArg, FilterAllocationArg, MediumInPlaceArg, MediumOrderArg,
     PresetArg, WarmUp, parse_bytes, parse_threshold,
 };
-use self::values::{parse_seconds, parse_warm_up};
+use self::values::{parse_seconds, parse_size, parse_warm_up};
+use crate::data::COMPRESSION_RATIO;
 use crate::pace::Rate;
 use crate::work::LARGE_VALUE_BYTES;
 use crate::{DataSet, Load, Mix, ValueSizes};
@@ -44,10 +45,21 @@ pub struct BenchArgs {
     #[arg(
         value_enum,
         value_delimiter = ',',
-        required = true,
+        required_unless_present = "benchmarks",
         value_name = "LOADS"
     )]
     pub loads: Vec<Load>,
+
+    /// The same, as `db_bench` has it
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        conflicts_with = "loads",
+        value_name = "LOADS",
+        hide_possible_values = true
+    )]
+    pub benchmarks: Vec<Load>,
 
     /// Number of different keys or records, and of entries that a fill writes
     #[arg(long, visible_alias = "records", value_name = "N", default_value_t = NUM,
@@ -72,7 +84,8 @@ pub struct BenchArgs {
     pub deletes: Option<u64>,
 
     /// Seconds of each load of random operations, in place of a number of operations; with both,
-    /// whichever is over first. Fills of each key, walks and deleteseq go to their end
+    /// whichever is over first. Fills of each key, walks and deleteseq go to their end; 0 for no end by the
+    /// clock
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub duration: Option<f64>,
 
@@ -83,14 +96,15 @@ pub struct BenchArgs {
 
     /// Bytes of a key: a decimal number of up to 16 digits, then zeros [default: 16, or 24 with
     /// YCSB's loads or a mix]
-    #[arg(long, alias = "key_size", value_name = "BYTES")]
+    #[arg(long, alias = "key_size", value_name = "BYTES", value_parser = parse_size)]
     pub key_size: Option<usize>,
 
-    /// Bytes of a value; half of them can be compressed away [default: 100]
+    /// Bytes of a value [default: 100]
     #[arg(
         long,
         alias = "value_size",
         value_name = "BYTES",
+        value_parser = parse_size,
         conflicts_with = "mix"
     )]
     pub value_size: Option<usize>,
@@ -99,6 +113,10 @@ pub struct BenchArgs {
     /// bytes. Each write draws its size anew
     #[arg(long, value_enum, ignore_case = true)]
     pub mix: Option<Mix>,
+
+    /// The part of each value that is left when it is compressed
+    #[arg(long, alias = "compression_ratio", value_name = "SHARE", default_value_t = COMPRESSION_RATIO)]
+    pub compression_ratio: f64,
 
     /// The shape of the tree
     #[command(flatten)]
@@ -119,6 +137,10 @@ pub struct BenchArgs {
     /// Compression of data blocks [default: that of the file of --options, or none]
     #[arg(long, aliases = ["compression-type", "compression_type"], value_enum)]
     pub compression: Option<CompressionArg>,
+
+    /// Size of a data block [default: that of the file of --options, or 4K]
+    #[arg(long, aliases = ["block-size", "block_size"], value_name = "BYTES", value_parser = parse_size)]
+    pub block_bytes: Option<usize>,
 
     /// Where reads take blocks from
     #[arg(long, value_enum)]
@@ -192,7 +214,7 @@ pub struct BenchArgs {
           action = clap::ArgAction::Set)]
     pub histogram: bool,
 
-    /// Print a line to standard error every so many seconds
+    /// Print a line to standard error every so many seconds; 0 for none
     #[arg(long, alias = "stats_interval_seconds", value_name = "SECONDS", value_parser = parse_seconds)]
     pub stats_interval_seconds: Option<f64>,
 
@@ -228,6 +250,7 @@ impl BenchArgs {
     pub fn new(loads: Vec<Load>) -> Self {
         Self {
             loads,
+            benchmarks: Vec::new(),
             num: NUM,
             ops: None,
             reads: None,
@@ -238,11 +261,13 @@ impl BenchArgs {
             key_size: None,
             value_size: None,
             mix: None,
+            compression_ratio: COMPRESSION_RATIO,
             policy: PolicyArgs::default(),
             cache_bytes: None,
             memory_budget: None,
             background_threads: None,
             compression: None,
+            block_bytes: None,
             block_source: None,
             sync: false,
             batch_size: 1,
@@ -262,6 +287,15 @@ impl BenchArgs {
             db: None,
             use_existing_db: false,
             mixgraph: MixgraphArgs::default(),
+        }
+    }
+
+    /// The loads to run, however they were named.
+    pub(crate) fn loads(&self) -> &[Load] {
+        if self.benchmarks.is_empty() {
+            &self.loads
+        } else {
+            &self.benchmarks
         }
     }
 
@@ -306,13 +340,14 @@ impl BenchArgs {
     /// # Errors
     /// `InvalidArgument` where sizes are beyond the limits.
     pub fn data_set(&self) -> Result<DataSet> {
-        let is_ycsb = self.mix.is_some() || self.loads.iter().any(|load| load.is_ycsb());
+        let is_ycsb = self.mix.is_some() || self.loads().iter().any(|load| load.is_ycsb());
         let key_size = self.key_size.unwrap_or(if is_ycsb { 24 } else { 16 });
         let value_sizes = match self.mix {
             Some(mix) => ValueSizes::mix(mix),
             None => ValueSizes::same(self.value_size.unwrap_or(100)),
         };
-        DataSet::new(self.num, key_size, value_sizes, self.seed)
+        DataSet::new(self.num, key_size, value_sizes, self.seed)?
+            .with_compression_ratio(self.compression_ratio)
     }
 
     /// Windrow's options for these arguments.
@@ -325,6 +360,7 @@ impl BenchArgs {
             &mut options.keyspace.compression,
             self.compression.map(Compression::from),
         );
+        set(&mut options.keyspace.block_bytes, self.block_bytes);
         set(&mut options.cache_bytes, self.cache_bytes);
         set(
             &mut options.block_source,

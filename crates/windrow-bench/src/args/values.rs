@@ -135,14 +135,14 @@ pub enum WarmUp {
     Seconds(f64),
 }
 
-/// Reads a number of seconds above 0.
+/// Reads a number of seconds; 0 turns off what it is for.
 pub(crate) fn parse_seconds(text: &str) -> Result<f64, String> {
     // More than a century is a mistake.
     const SECONDS_MAX: f64 = 4e9;
     let digits = text.strip_suffix('s').unwrap_or(text);
     match digits.parse() {
-        Ok(seconds) if seconds > 0.0 && seconds < SECONDS_MAX => Ok(seconds),
-        _ => Err("expected a number of seconds above 0, such as 60 or 0.5".to_owned()),
+        Ok(seconds) if (0.0..SECONDS_MAX).contains(&seconds) => Ok(seconds),
+        _ => Err("expected a number of seconds, such as 60 or 0.5".to_owned()),
     }
 }
 
@@ -210,6 +210,12 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         Ok(bytes) if bytes < 2.0_f64.powi(64) => Ok(rounded(bytes)),
         _ => Err(wrong()),
     }
+}
+
+/// Reads a number of bytes as [`parse_bytes`] that are to be in memory.
+pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
+    let bytes = parse_bytes(text)?;
+    usize::try_from(bytes).map_err(|_| "more than this machine can address".to_owned())
 }
 
 #[expect(

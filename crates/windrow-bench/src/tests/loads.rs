@@ -197,7 +197,10 @@ fn loads_end_by_the_clock() {
     assert!(reports[3].ops <= 20 * 500);
     // So does one that was asked for more.
     let asked = "--num 500 --ops 1000000000000 --duration 3600";
-    assert_eq!(self::reports(&format!("ycsb-load,ycsb-d {asked}"))[1].ops, 10_000);
+    assert_eq!(
+        self::reports(&format!("ycsb-load,ycsb-d {asked}"))[1].ops,
+        10_000
+    );
     // Whichever is over first.
     let bounded = self::reports("fillseq,readrandom --num 500 --duration 3600 --reads 70");
     assert_eq!((bounded[0].ops, bounded[1].ops), (500, 70));
@@ -274,15 +277,22 @@ fn what_is_refused_leaves_the_store_as_it_is() {
     for (line, says) in [
         ("mixgraph --num 10", "ranges"),
         ("mixgraph --mix-get-ratio nan", "shares"),
-        ("mixgraph --mix-max-value-size 100000000000", "limit"),
+        ("mixgraph --mix-max-value-size 9", "10 bytes"),
+        ("mixgraph --mix-max-value-size 100GB", "limit"),
         ("mixgraph --sine-mix-rate --sine-a nan", "numbers"),
         ("mixgraph --sine-mix-rate --sine-c inf", "numbers"),
         ("mixgraph --sine-mix-rate --sine-a 2 --sine-d=-2", "above 0"),
         ("mixgraph --sine-mix-rate --rate 100", "--rate"),
         ("ycsb-a", "ycsb-load"),
-        ("ycsb-load,ycsb-a,readwhilewriting,ycsb-c", "readwhilewriting"),
+        (
+            "ycsb-load,ycsb-a,readwhilewriting,ycsb-c",
+            "readwhilewriting",
+        ),
         ("ycsb-load,ycsb-d,overwrite,ycsb-e", "overwrite"),
-        ("ycsb-load,ycsb-a,ycsb-d --num 990 --ops 1000 --key-size 3", "too short"),
+        (
+            "ycsb-load,ycsb-a,ycsb-d --num 990 --ops 1000 --key-size 3",
+            "too short",
+        ),
         ("replay --trace .", "regular file"),
         ("deleteseq --memtable-bytes 8EiB", "memtable_bytes"),
     ] {
@@ -301,7 +311,10 @@ fn what_is_refused_leaves_the_store_as_it_is() {
         let error = try_reports(&huge).unwrap_err();
         assert!(error.to_string().contains("remembered"), "{error}");
     }
-    let left = reports(&format!("replay,readseq --num 1000 --trace {} --db {path}", trace.display()));
+    let left = reports(&format!(
+        "replay,readseq --num 1000 --trace {} --db {path}",
+        trace.display()
+    ));
     assert_eq!(left[1].found, 70);
     // What may be done is done.
     let line = "ycsb-load,deleteseq,readrandom,ycsb-d,ycsb-d,compact --num 900 --ops 400";
