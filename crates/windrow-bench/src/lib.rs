@@ -28,6 +28,7 @@ mod machine;
 mod mixgraph;
 mod outcome;
 mod output;
+mod owned_folder;
 mod pace;
 pub mod paper;
 mod permutation;

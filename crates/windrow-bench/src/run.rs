@@ -8,6 +8,7 @@ use windrow::{Error, Result};
 use crate::contents::Contents;
 use crate::data::mix;
 use crate::job::Job;
+use crate::owned_folder::OwnedFolder;
 use crate::{BenchArgs, Engine, Load, Progress, Report, Scan};
 
 /// Runs the loads of `args` on engine `E`, whose store `open` opens or creates in a folder; `each`
@@ -30,12 +31,7 @@ pub fn run_loads<E: Engine>(
     }
     let temporary = match &args.db {
         Some(_) => None,
-        None => Some(
-            tempfile::Builder::new()
-                .prefix("windrow-bench-")
-                .tempdir()
-                .map_err(|error| Error::io("create a folder in", &std::env::temp_dir(), error))?,
-        ),
+        None => Some(OwnedFolder::new("windrow-bench-", &std::env::temp_dir())?),
     };
     let parent = match (&args.db, &temporary) {
         (Some(folder), _) => folder.as_path(),

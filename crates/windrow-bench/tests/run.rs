@@ -1,13 +1,26 @@
 //! The program `windrow-bench`: a run prints what its arguments ask for, on the output where it belongs.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "folders of the program are in the system's own file system"
+)]
 
-use std::process::{Command, Output};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+
+/// The program, which runs `loads`.
+fn program(loads: &str) -> Command {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_windrow-bench"));
+    program.args(["run", loads]);
+    program
+}
 
 /// Runs two loads of 100 operations, and `arguments` with them.
 fn run(arguments: &[&str]) -> Output {
-    let output = Command::new(env!("CARGO_BIN_EXE_windrow-bench"))
-        .args(["run", "fillseq,readseq", "--num", "100"])
+    let mut program = program("fillseq,readseq");
+    let output = program
+        .args(["--num", "100"])
         .args(arguments)
         .output()
         .unwrap();
@@ -52,4 +65,27 @@ fn lines_at_an_interval_go_to_standard_error() {
     let reports = text(output.stdout);
     assert_eq!(reports.lines().count(), 2, "{reports}");
     assert!(reports.lines().all(|line| line.starts_with('{')));
+}
+
+#[test]
+#[cfg(unix)]
+fn the_store_of_a_run_that_was_killed_goes_with_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let left = || std::fs::read_dir(folder.path()).unwrap().count();
+    // The second load takes hours.
+    let mut killed = program("fillseq,overwrite")
+        .args(["--num", "100", "--ops", "1000000000000"])
+        .env("TMPDIR", folder.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(killed.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().starts_with("fillseq")));
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(left(), 1);
+    let mut next = program("fillseq");
+    next.args(["--num", "100"]).env("TMPDIR", folder.path());
+    assert!(next.output().unwrap().status.success());
+    assert_eq!(left(), 0);
 }

@@ -3,26 +3,22 @@
 //! 1. The process is over when [`reports_of`] returns, whatever the outcome.
 //! 2. It does not outlive the campaign, even one that is killed: its standard input is a pipe whose other
 //!    end the campaign holds, and [`end_with_parent`] ends it when that end is closed.
-//! 3. Its folder goes with it. Those of campaigns that were killed go when the next one has a run in the
-//!    same place: a file in each is locked as long as its campaign lives.
+//! 3. Its folder goes with it, and is owned by the campaign.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 
-use tempfile::TempDir;
 use windrow::{Error, ErrorKind, Result};
 
 use super::{Failure, Order};
+use crate::owned_folder::OwnedFolder;
 use crate::{Report, exit_code};
 
 /// What the names of folders begin with.
 const FOLDER_PREFIX: &str = "windrow-campaign-";
-/// The file in each that its campaign has locked.
-const OWNER: &str = "owner";
 /// Is there for the children of a campaign.
 const VARIABLE: &str = "WINDROW_CAMPAIGN";
 
@@ -39,54 +35,11 @@ pub(super) fn program() -> Result<PathBuf> {
 /// # Errors
 /// What keeps the process from beginning. What goes wrong in it is an outcome.
 pub(super) fn run(order: &Order, parent: &Path, mut each: impl FnMut(&Report)) -> Result<Outcome> {
-    remove_abandoned(parent);
-    let failed = |error| Error::io("create a folder in", parent, error);
-    let (folder, _owner) = owned_folder(parent).map_err(failed)?;
+    let folder = OwnedFolder::new(FOLDER_PREFIX, parent)?; // 3
     let mut arguments: Vec<OsString> = vec!["run".into(), "--json".into(), "--db".into()];
     arguments.push(folder.path().into());
     arguments.extend(order.arguments.iter().map(OsString::from));
     reports_of(Command::new(program()?).args(arguments), order, &mut each)
-}
-
-/// A new folder below `parent`, and the file that says that it is in use.
-fn owned_folder(parent: &Path) -> io::Result<(TempDir, File)> {
-    let folder = tempfile::Builder::new()
-        .prefix(FOLDER_PREFIX)
-        .tempdir_in(parent)?;
-    // Under the name that others look at, it is locked from the start.
-    let early = folder.path().join("new");
-    let owner = File::create(&early)?;
-    owner.lock()?;
-    fs::rename(&early, folder.path().join(OWNER))?;
-    Ok((folder, owner))
-}
-
-/// Removes the folders below `parent` whose campaigns are no more; what cannot be removed stays. // 3
-fn remove_abandoned(parent: &Path) {
-    let Ok(entries) = fs::read_dir(parent) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        if !name.to_string_lossy().starts_with(FOLDER_PREFIX) {
-            continue;
-        }
-        let owner = File::open(entry.path().join(OWNER));
-        if owner.is_ok_and(|owner| owner.try_lock().is_ok()) {
-            drop(empty(&entry.path()).and_then(|()| fs::remove_dir_all(entry.path())));
-        }
-    }
-}
-
-/// Removes what is in `folder` but the file by which it is known, so that what stays here is tried again.
-fn empty(folder: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
-        }
-    }
-    Ok(())
 }
 
 /// Lets this process, where a campaign has started it, end with that campaign. // 2
@@ -187,33 +140,10 @@ fn error_of(status: ExitStatus, label: &str) -> Error {
     Error::io("run", Path::new(label), error)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn folders_of_campaigns_that_are_no_more_go() {
-        let parent = tempfile::tempdir().unwrap();
-        let folder = |name: &str| {
-            let folder = parent.path().join(name);
-            fs::create_dir_all(folder.join("windrow/deeper")).unwrap();
-            fs::write(folder.join("windrow/deeper/file"), "data").unwrap();
-            folder
-        };
-        let (alive, _owner) = owned_folder(parent.path()).unwrap();
-        let abandoned = folder("windrow-campaign-abandoned");
-        fs::write(abandoned.join(OWNER), "").unwrap();
-        let other = folder("something-else");
-        fs::write(other.join(OWNER), "").unwrap();
-        let beginning = folder("windrow-campaign-beginning");
-        remove_abandoned(parent.path());
-        assert!(!abandoned.exists());
-        assert!(alive.path().is_dir() && other.is_dir() && beginning.is_dir());
-    }
-}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests_of_processes {
+    use std::fs;
+
     use super::*;
 
     fn order() -> Order {
