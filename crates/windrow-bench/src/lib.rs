@@ -62,7 +62,7 @@ pub use engine::{
 };
 pub use load::Load;
 pub(crate) use mixgraph::Mixture;
-pub use output::{exit_code, print, print_object};
+pub use output::{exit_code, print, print_object, reader_is_gone};
 pub use process::wait_until_quiet;
 pub use progress::{Moment, Progress};
 pub use report::{Report, header, lines};

@@ -13,7 +13,8 @@ use windrow_bench::experiment::Verdict;
 use windrow_bench::html::{ReportArgs, report};
 use windrow_bench::paper::{PaperArgs, PaperProgress, paper};
 use windrow_bench::{
-    BenchArgs, Report, WindrowEngine, exit_code, header, lines, print, print_object, run_loads,
+    BenchArgs, Report, WindrowEngine, exit_code, header, lines, print, print_object,
+    reader_is_gone, run_loads,
 };
 
 /// Loads that measure Windrow
@@ -66,6 +67,9 @@ fn main() -> ExitCode {
         Command::Report(args) => write_report(&args),
     };
     result.unwrap_or_else(|error| {
+        if reader_is_gone(&error) {
+            return ExitCode::SUCCESS;
+        }
         drop(writeln!(io::stderr(), "windrow-bench: {error}"));
         ExitCode::from(exit_code(error.kind()))
     })

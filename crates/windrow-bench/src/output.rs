@@ -38,6 +38,14 @@ pub fn exit_code(kind: ErrorKind) -> u8 {
     }
 }
 
+/// Whether `error` is that nobody reads standard output any more, as `head` does when it has enough: a
+/// program then ends, and has not failed.
+pub fn reader_is_gone(error: &Error) -> bool {
+    let source = std::error::Error::source(error);
+    let source = source.and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
+}
+
 fn failed(error: io::Error) -> Error {
     Error::io("write to", Path::new("standard output"), error)
 }

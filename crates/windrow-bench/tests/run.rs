@@ -89,3 +89,21 @@ fn the_store_of_a_run_that_was_killed_goes_with_the_next() {
     assert!(next.output().unwrap().status.success());
     assert_eq!(left(), 0);
 }
+
+#[test]
+fn who_has_read_enough_ends_a_run_that_has_not_failed() {
+    for json in [&[][..], &["--json"]] {
+        let mut program = program("fillseq,overwrite");
+        let mut run = program
+            .args(["--num", "100"])
+            .args(json)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(run.stdout.take());
+        let output = run.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert_eq!(text(output.stderr), "");
+    }
+}
