@@ -10,6 +10,7 @@ mod autumn;
 mod findings;
 mod line;
 mod lsma;
+mod model;
 mod parallax;
 #[cfg(test)]
 mod tests;
