@@ -71,7 +71,7 @@ impl Header {
         if self.program != now.program {
             return refused("another build of this program began it".to_owned());
         }
-        if self.machine != now.machine {
+        if !self.machine.is_like(&now.machine) {
             return refused(format!(
                 "it began on another machine: that was {}, and this is {}",
                 self.machine, now.machine

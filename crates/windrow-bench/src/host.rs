@@ -7,7 +7,7 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 
 /// A machine, as far as it tells of itself.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Host {
     /// Its processor's model.
     pub processor: String,
@@ -35,6 +35,20 @@ impl Host {
                 None => std::env::consts::OS.to_owned(),
             },
         }
+    }
+
+    /// Whether what is measured on both can be compared: a reboot may bring another release of the system, and
+    /// leave a little more or less of the memory.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.processor == other.processor
+            && self.cores == other.cores
+            && self.memory_bytes.abs_diff(other.memory_bytes) <= self.memory_bytes / 50
+            && self.system_name() == other.system_name()
+    }
+
+    /// The operating system without its version.
+    fn system_name(&self) -> &str {
+        self.system.split(' ').next().unwrap_or_default()
     }
 }
 
@@ -64,4 +78,40 @@ fn field(path: &str, name: &str) -> Option<String> {
 
 fn line(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_is_like_itself_after_a_reboot() {
+        let host = Host {
+            processor: "a processor".to_owned(),
+            cores: 2,
+            memory_bytes: 16 << 30,
+            system: "linux 6.1.0".to_owned(),
+        };
+        let with = |change: fn(&mut Host)| {
+            let mut other = host.clone();
+            change(&mut other);
+            other
+        };
+        for like in [
+            host.clone(),
+            with(|host| host.memory_bytes -= 200 << 20),
+            with(|host| host.memory_bytes += 200 << 20),
+            with(|host| host.system = "linux 6.2.0".to_owned()),
+        ] {
+            assert!(host.is_like(&like) && like.is_like(&host), "{like}");
+        }
+        for other in [
+            with(|host| host.memory_bytes = 8 << 30),
+            with(|host| host.cores = 4),
+            with(|host| host.processor.push('s')),
+            with(|host| host.system = "macos".to_owned()),
+        ] {
+            assert!(!host.is_like(&other), "{other}");
+        }
+    }
 }
