@@ -3,7 +3,7 @@
 //! Exit codes: 0 done, 1 a wrong request, or a shape that differs from its paper's without a known
 //! reason, 2 the environment failed, 3 what was read is not what was written.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Run(args) => run(&args, json),
         Command::Paper(args) => repeat(&args, json),
-        Command::Report(args) => write_report(&args),
+        Command::Report(args) => write_report(&args, json),
     };
     result.unwrap_or_else(|error| {
         if reader_is_gone(&error) {
@@ -113,31 +113,31 @@ fn repeat(args: &PaperArgs, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(differing > 0)))
 }
 
-fn write_report(args: &ReportArgs) -> Result<ExitCode> {
+fn write_report(args: &ReportArgs, json: bool) -> Result<ExitCode> {
     for path in report(args)? {
-        print(&path.display().to_string())?;
+        if json {
+            print_object(&serde_json::json!({ "file": path }))?;
+        } else {
+            print(&path.display().to_string())?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells a person who waits on a terminal what runs.
+/// Tells who waits what runs.
 struct Told;
 
 impl PaperProgress for Told {
     fn begins(&mut self, number: usize, all: usize, command: &str) {
-        if io::stderr().is_terminal() {
-            drop(writeln!(io::stderr(), "[{number} of {all}] {command}"));
-        }
+        drop(writeln!(io::stderr(), "[{number} of {all}] {command}"));
     }
 
     fn reports(&mut self, report: &Report) {
-        if io::stderr().is_terminal() {
-            let kops = report.ops_per_second / 1e3;
-            drop(writeln!(
-                io::stderr(),
-                "    {:<17} {kops:>9.1} kops/s",
-                report.name
-            ));
-        }
+        let kops = report.ops_per_second / 1e3;
+        drop(writeln!(
+            io::stderr(),
+            "    {:<17} {kops:>9.1} kops/s",
+            report.name
+        ));
     }
 }
