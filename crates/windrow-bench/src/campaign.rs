@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::child::end_with_parent;
 
-use self::lines::Lines;
+use self::lines::{Contents, Lines, no_campaign};
 use crate::Report;
 use crate::host::Host;
 
@@ -234,6 +234,23 @@ impl Campaign {
             campaign.lines = Some(lines);
         }
         Ok(campaign)
+    }
+
+    /// The campaign in `file` as it is, to be looked at: another process may go on with it meanwhile.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a file that is no campaign, or has not begun to be one; `Corruption` for a line that
+    /// cannot be read; what the file system reports.
+    pub fn read(file: &Path) -> Result<Self> {
+        let contents = Contents::read(file)?;
+        let header = contents.header.ok_or_else(|| no_campaign(file))?;
+        Ok(Self {
+            now: header.clone(),
+            header,
+            runs: contents.runs,
+            failures: contents.failures,
+            lines: None,
+        })
     }
 
     /// What it is.

@@ -3,36 +3,31 @@
 //! A check says what should hold on any machine, what was published, and what was measured. One that does not
 //! hold is excused only within the range in which that was found and explained.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::Serialize;
 
 /// One experiment of a paper, and what came of it here.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Experiment {
     /// Its id, as in docs/papers.md, such as `AU-E1`.
     pub id: String,
     /// What it shows.
     pub title: String,
     /// What was run, and how that follows from the paper's setting.
-    #[serde(default)]
     pub setting: String,
     /// What the checks come to.
     pub verdict: Verdict,
     /// Statements on the shape of what was measured.
-    #[serde(default)]
     pub checks: Vec<Check>,
     /// The figures.
-    #[serde(default)]
     pub table: Table,
     /// A picture of them.
-    #[serde(default)]
     pub plot: Option<Plot>,
     /// The command lines of its runs.
-    #[serde(default)]
     pub commands: Vec<String>,
 }
 
 /// One statement on the shape of what was measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// What should hold on any machine: an order, a slope, a ratio.
     pub shape: String,
@@ -43,7 +38,6 @@ pub struct Check {
     /// Whether it holds.
     pub holds: bool,
     /// Why it may differ here; for where it does not hold.
-    #[serde(default)]
     pub explanation: Option<String>,
 }
 
@@ -71,7 +65,7 @@ impl Check {
 }
 
 /// Whether an experiment came out as published.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Every check holds.
@@ -106,8 +100,7 @@ impl Verdict {
 }
 
 /// Rows under headings.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Table {
     /// The headings.
     pub columns: Vec<String>,
@@ -146,51 +139,24 @@ impl Table {
     }
 }
 
-/// Series of points over common axes.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+/// Series of points over common axes, with a line through those of each.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plot {
-    /// How they are drawn.
-    pub kind: PlotKind,
     /// What the points lie over, with its unit.
     pub x_label: String,
     /// What the points tell, with its unit.
     pub y_label: String,
     /// The series.
     pub series: Vec<PlotSeries>,
-    /// Whether x is drawn logarithmically; bars do not heed it.
-    pub log_x: bool,
-    /// Whether y is drawn logarithmically.
-    pub log_y: bool,
-}
-
-/// How a plot is drawn.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PlotKind {
-    /// A line through the points of each series.
-    #[default]
-    Lines,
-    /// A bar for each point, those of one x together.
-    Bars,
 }
 
 /// Points that belong together.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlotSeries {
     /// What they are points of.
     pub name: String,
-    /// x and y of each; points that are not finite are left out when they are read.
-    #[serde(deserialize_with = "finite_points")]
+    /// x and y of each.
     pub points: Vec<[f64; 2]>,
-}
-
-/// JSON has null for numbers that are not finite.
-fn finite_points<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<[f64; 2]>, D::Error> {
-    let points = Vec::<[Option<f64>; 2]>::deserialize(deserializer)?;
-    let finite = points.into_iter().filter_map(|[x, y]| Some([x?, y?]));
-    Ok(finite.collect())
 }
 
 #[cfg(test)]

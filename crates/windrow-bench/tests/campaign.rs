@@ -172,6 +172,61 @@ fn what_failed_is_told_and_tried_again() {
     assert_eq!(bench(&words).status.code(), Some(0));
     let page = fs::read_to_string(&page).unwrap();
     assert!(page.contains("before the first load ended; a later try passed"));
+    assert!(page.contains("experiment-ls-e4"));
+}
+
+#[test]
+fn a_campaign_of_experiments_is_judged_for_its_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (file, page, again) = (path("campaign"), path("page.html"), path("again.html"));
+    let output = bench(&[&REPEAT[..], &[&file, "--output", &page]].concat());
+    judged(&output);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("[2 of 2] windrow-bench run fillseq"),
+        "{said}"
+    );
+    let output = bench(&["report", &file, "--output", &again, "--json"]);
+    let written: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(written["file"], again.as_str());
+    let page = fs::read_to_string(page).unwrap();
+    assert_eq!(fs::read_to_string(&again).unwrap(), page);
+    assert!(page.contains("experiment-ls-e4"));
+
+    // Ids are the same however they are typed.
+    let typed = ["paper", "ls-e4", "--scale", "0.004", "--json", "--campaign"];
+    judged(&bench(&[&typed[..], &[&file]].concat()));
+
+    // What lacks runs is not judged yet.
+    let whole = fs::read_to_string(&file).unwrap();
+    let last_line = whole.trim_end().rfind('\n').unwrap() + 1;
+    fs::write(&file, &whole[..last_line]).unwrap();
+    let output = bench(&["report", &file, "--output", &again]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let page = fs::read_to_string(&again).unwrap();
+    assert!(page.contains("nothing to show yet"));
+}
+
+#[test]
+fn no_page_takes_the_place_of_a_campaign() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("campaign");
+    let page = folder.path().join(".").join("campaign");
+    let refused = |arguments: &[&str]| {
+        let output = bench(&[arguments, &["--output", page.to_str().unwrap()]].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("overwritten"), "{said}");
+    };
+    let repeat_there = [&REPEAT[..], &[file.to_str().unwrap()]].concat();
+    refused(&repeat_there);
+    assert!(!file.exists());
+    judged(&repeat(&file));
+    let whole = fs::read_to_string(&file).unwrap();
+    refused(&repeat_there);
+    refused(&["report", file.to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), whole);
 }
 
 #[cfg(unix)]

@@ -111,6 +111,15 @@ pub(super) struct Contents {
 }
 
 impl Contents {
+    /// Reads the file as it is, also while another process adds to it.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of); what the file system reports.
+    pub(super) fn read(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
+        Self::of(path, &file)
+    }
+
     /// Reads all whole lines.
     ///
     /// # Errors
@@ -155,7 +164,7 @@ impl Contents {
     }
 }
 
-fn no_campaign(path: &Path) -> Error {
+pub(super) fn no_campaign(path: &Path) -> Error {
     Error::invalid_argument(format!("{} is not the file of a campaign", path.display()))
 }
 

@@ -144,11 +144,6 @@ impl Axis {
     pub(super) fn holds(&self, value: f64) -> bool {
         value.is_finite() && (self.scale != Scale::Logarithmic || value > 0.0)
     }
-
-    /// Whether the axis is logarithmic.
-    pub(super) fn is_logarithmic(&self) -> bool {
-        self.scale == Scale::Logarithmic
-    }
 }
 
 /// How many nines a quantile has: 1 for 0.9, 2 for 0.99.

@@ -22,6 +22,9 @@ pub(super) const WIDTH: f64 = 640.0;
 /// The height of a line of text.
 pub(super) const LINE: f64 = 15.0;
 
+/// The width of a mark in a legend.
+const MARK_WIDTH: f64 = 8.0;
+
 /// Names are cut off beyond this, and whole in the tables.
 const NAME_CHARS_MAX: usize = 24;
 
@@ -82,13 +85,6 @@ pub(super) enum Anchor {
     End,
 }
 
-/// What a legend shows beside the names.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Drawn {
-    Marks,
-    Bars,
-}
-
 /// A rectangle of the canvas.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Area {
@@ -102,15 +98,6 @@ pub(super) struct Area {
 #[derive(Debug, Default)]
 pub(super) struct Canvas {
     body: Markup,
-}
-
-impl Drawn {
-    fn width(self) -> f64 {
-        match self {
-            Self::Marks => 8.0,
-            Self::Bars => 22.0,
-        }
-    }
 }
 
 impl Area {
@@ -221,33 +208,17 @@ impl Canvas {
         self.path(&format!("mark s{style}"), &path);
     }
 
-    /// What several series are drawn with, and their names, beside each other, over as many lines as
+    /// The marks of several series, and their names, beside each other, over as many lines as
     /// they need; returns the height of these.
-    pub(super) fn legend(
-        &mut self,
-        (left, top): (f64, f64),
-        drawn: Drawn,
-        names: &[(usize, &str)],
-    ) -> f64 {
+    pub(super) fn legend(&mut self, (left, top): (f64, f64), names: &[(usize, &str)]) -> f64 {
         let (mut x, mut y) = (left, top + LINE * 0.7);
         for (series, name) in names {
-            let width = drawn.width() + 6.0 + text_width(&cut(name));
+            let width = MARK_WIDTH + 6.0 + text_width(&cut(name));
             if x + width > WIDTH && x > left {
                 (x, y) = (left, y + LINE + 3.0);
             }
-            let text = x + drawn.width() + 6.0;
-            match drawn {
-                Drawn::Marks => self.mark(*series, (x + 4.0, y - 4.0)),
-                Drawn::Bars => self.bar(
-                    *series,
-                    Area {
-                        left: x,
-                        top: y - 9.0,
-                        width: drawn.width(),
-                        height: 10.0,
-                    },
-                ),
-            }
+            let text = x + MARK_WIDTH + 6.0;
+            self.mark(*series, (x + 4.0, y - 4.0));
             self.name((text, y), Anchor::Start, name);
             x = text + text_width(&cut(name)) + 14.0;
         }

@@ -6,6 +6,8 @@ use clap::Args;
 use windrow::{Error, Result};
 
 use super::{CampaignRecord, page, plots};
+use crate::output::check_output;
+use crate::paper::judged;
 
 /// Arguments of `report`.
 #[derive(Debug, Clone, Args)]
@@ -26,20 +28,26 @@ pub struct ReportArgs {
     pub plots: Option<PathBuf>,
 }
 
-/// Writes the page of a campaign, and its plots where they are asked for. Returns the files that it
-/// wrote, the page first.
+/// Writes the page of a campaign, and its plots where they are asked for; one of the papers' experiments is
+/// judged for that, as far as it has gone. Returns the files that it wrote, the page first.
 ///
 /// # Errors
 ///
-/// [`windrow::ErrorKind::Corruption`], with the file and its line, where the campaign cannot be read;
-/// nothing is written then.
+/// [`windrow::ErrorKind::InvalidArgument`] for what is no campaign, or a page in its place;
+/// [`windrow::ErrorKind::Corruption`], with the file and its line, where the campaign cannot be read.
+/// Nothing is written then.
 pub fn report(args: &ReportArgs) -> Result<Vec<PathBuf>> {
     let failed = |operation: &'static str, path: &Path| {
         let path = path.to_owned();
         move |error| Error::io(operation, &path, error)
     };
-    let text = std::fs::read_to_string(&args.campaign).map_err(failed("read", &args.campaign))?;
+    check_output(&args.output, &args.campaign)?;
+    let text = std::fs::read(&args.campaign).map_err(failed("read", &args.campaign))?;
     let campaign = CampaignRecord::parse(&args.campaign.display().to_string(), &text)?;
+    let campaign = match judged(&campaign.command, &args.campaign)? {
+        Some(judged) => judged,
+        None => campaign,
+    };
     let mut files = vec![(args.output.clone(), page(&campaign))];
     if let Some(folder) = &args.plots {
         std::fs::create_dir_all(folder).map_err(failed("create", folder))?;

@@ -51,7 +51,7 @@ pub(super) struct Round<'a> {
     pub(super) report: &'a LoadReport,
 }
 
-/// Sets the runs of `campaign` beside each other.
+/// Sets the runs of `campaign` beside each other; where they neither report nor failed, there is no group.
 pub(super) fn digest(campaign: &CampaignRecord) -> Vec<Group<'_>> {
     let engines = engines(campaign);
     let mut groups: Vec<Group<'_>> = Vec::new();
@@ -99,6 +99,7 @@ pub(super) fn digest(campaign: &CampaignRecord) -> Vec<Group<'_>> {
             of_engine.rounds.push(Round { run, report });
         }
     }
+    groups.retain(|group| !group.loads.is_empty() || !group.failures.is_empty());
     for load in groups.iter_mut().flat_map(|group| &mut group.loads) {
         load.engines.sort_by_key(|engine| engine.series);
     }

@@ -1,7 +1,7 @@
 //! The figure that shows a whole group: how many times as fast as each other engine the first is.
 
 use super::axis::Axis;
-use super::canvas::{Anchor, Area, Canvas, Drawn, LINE, WIDTH, cut, names_width};
+use super::canvas::{Anchor, Area, Canvas, LINE, WIDTH, cut, names_width};
 use super::digest::{EngineRounds, Group, Load};
 use super::figure::{Figure, Table};
 use super::number::{self, or_nothing};
@@ -32,7 +32,7 @@ pub(super) fn overview(group: &Group<'_>, first: &str, command: &str) -> Option<
     }
     let mut canvas = Canvas::default();
     let left = names_width(ratios.iter().map(|(load, _)| load.name.as_str())) + 12.0;
-    let legend = canvas.legend((left, 0.0), Drawn::Marks, &others);
+    let legend = canvas.legend((left, 0.0), &others);
     let area = Area {
         left,
         top: legend + 8.0,

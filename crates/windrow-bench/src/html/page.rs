@@ -58,10 +58,10 @@ pub fn page(campaign: &CampaignRecord) -> String {
                 for group in &outline.groups {
                     group.write(main, &engines(campaign));
                 }
-                if campaign.runs.is_empty() && campaign.experiments.is_empty() {
-                    main.leaf("p", &[], "This campaign has no runs.");
+                if outline.groups.is_empty() && outline.experiments.is_empty() {
+                    main.leaf("p", &[], "This campaign has nothing to show yet.");
                 }
-                if !campaign.runs.is_empty() {
+                if !outline.groups.is_empty() {
                     write_terms(main);
                 }
             });
@@ -248,12 +248,9 @@ impl ShownGroup<'_> {
         let first = engines.first().copied().unwrap_or_default();
         main.element("section", &[("id", &self.id)], |section| {
             section.leaf("h2", &[], &self.title);
-            if self.loads.is_empty() {
-                section.leaf("p", &[], "These runs have no reports.");
-                write_failures(section, self.group);
-                return;
+            if !self.loads.is_empty() {
+                write_summary(section, self.group, first);
             }
-            write_summary(section, self.group, first);
             write_failures(section, self.group);
             write_settings(section, self.group, engines);
             if let Some(overview) = &self.overview {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use windrow::{Error, Result};
 
-use crate::campaign::Header;
+use crate::campaign::Campaign;
 use crate::experiment::Experiment;
 
 /// A campaign: what was done, where, and what came of it.
@@ -149,12 +149,10 @@ pub(super) struct SeriesPoint {
     pub(super) settling: Option<bool>,
 }
 
-/// The first line of a file. Experiments stand in the campaign, or beside it.
+/// The first line of a file.
 #[derive(Deserialize)]
 struct FirstLine {
     campaign: HeaderRecord,
-    #[serde(default)]
-    experiments: Vec<Experiment>,
 }
 
 #[derive(Default, Deserialize)]
@@ -165,13 +163,18 @@ struct HeaderRecord {
     version: Option<String>,
     folder: Option<String>,
     machine: Option<Machine>,
-    experiments: Vec<Experiment>,
 }
 
 impl CampaignRecord {
-    /// A campaign of which its experiments are shown, and not each run.
-    pub fn of_experiments(header: &Header, experiments: Vec<Experiment>) -> Self {
+    /// A campaign of which its experiments are shown, and of each run only that it passed, or how it failed.
+    pub fn of_experiments(campaign: &Campaign, experiments: Vec<Experiment>) -> Self {
+        let header = campaign.header();
         let machine = &header.machine;
+        let failed = campaign.failures().iter();
+        let failed = failed
+            .map(|it| Run::told(&it.label, &it.engine, it.round, &it.group, Some(&it.failed)));
+        let passed = campaign.runs().iter();
+        let passed = passed.map(|it| Run::told(&it.label, &it.engine, it.round, &it.group, None));
         Self {
             command: header.command.clone(),
             began: header.began.clone(),
@@ -184,7 +187,7 @@ impl CampaignRecord {
                 system: Some(machine.system.clone()),
             },
             experiments,
-            runs: Vec::new(),
+            runs: failed.chain(passed).collect(),
         }
     }
 
@@ -192,53 +195,63 @@ impl CampaignRecord {
     ///
     /// # Errors
     ///
-    /// [`windrow::ErrorKind::Corruption`], with the number of the line, where a line is not what it
+    /// [`windrow::ErrorKind::InvalidArgument`] for a file that does not begin as a campaign's does;
+    /// [`windrow::ErrorKind::Corruption`], with the number of the line, where a further line is not what it
     /// should be.
-    pub fn parse(name: &str, text: &str) -> Result<Self> {
+    pub fn parse(name: &str, text: &[u8]) -> Result<Self> {
         let mut record = None;
         let mut offset = 0;
-        for (position, line) in text.split_inclusive('\n').enumerate() {
+        for (position, line) in text.split_inclusive(|&byte| byte == b'\n').enumerate() {
             let broken = |error: serde_json::Error| {
                 let what = format!("line {}: {error}", position + 1);
                 Error::corruption(name, offset, what)
             };
             match &mut record {
-                None => record = Some(Self::begin(line).map_err(broken)?),
-                Some(_) if line.trim().is_empty() => {}
+                None => {
+                    let begun = Self::begin(line);
+                    record = Some(begun.map_err(|error| no_campaign(name, &error.to_string()))?);
+                }
+                Some(_) if line.trim_ascii().is_empty() => {}
                 Some(record) => match object(line) {
                     Ok(run) => record.runs.push(run),
                     // What a campaign that goes on, or was killed, is writing.
-                    Err(_) if !line.ends_with('\n') => {}
+                    Err(_) if !line.ends_with(b"\n") => {}
                     Err(error) => return Err(broken(error)),
                 },
             }
             offset += line.len() as u64;
         }
-        record.ok_or_else(|| {
-            let what = "line 1: the file is empty, and should begin with a campaign";
-            Error::corruption(name, 0, what)
-        })
+        record.ok_or_else(|| no_campaign(name, "it is empty, as before the first run"))
     }
 
     /// A campaign without runs, of the first line of its file.
-    fn begin(line: &str) -> serde_json::Result<Self> {
-        let FirstLine {
-            campaign,
-            experiments,
-        } = object(line)?;
+    fn begin(line: &[u8]) -> serde_json::Result<Self> {
+        let FirstLine { campaign } = object(line)?;
         Ok(Self {
             command: campaign.command.unwrap_or_default(),
             began: campaign.began.unwrap_or_default(),
             version: campaign.version.unwrap_or_default(),
             folder: campaign.folder.unwrap_or_default(),
             machine: campaign.machine.unwrap_or_default(),
-            experiments: [campaign.experiments, experiments].concat(),
+            experiments: Vec::new(),
             runs: Vec::new(),
         })
     }
 }
 
 impl Run {
+    /// What is known of a run beside its reports.
+    fn told(label: &str, engine: &str, round: u32, group: &str, failed: Option<&str>) -> Self {
+        Self {
+            label: Some(label.to_owned()),
+            engine: Some(engine.to_owned()),
+            round: Some(round.into()),
+            group: Some(group.to_owned()),
+            failed: failed.map(str::to_owned),
+            ..Self::default()
+        }
+    }
+
     /// The engine's name, of the run or else of its first report.
     pub(super) fn engine_name(&self) -> &str {
         let reported = || {
@@ -252,9 +265,13 @@ impl Run {
 }
 
 /// The object of a line; an array would do for a struct, too, and is refused.
-fn object<T: DeserializeOwned>(line: &str) -> serde_json::Result<T> {
-    if !line.trim_start().starts_with('{') {
+fn object<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
+    if !line.trim_ascii_start().starts_with(b"{") {
         return Err(serde_json::Error::custom("expected an object"));
     }
-    serde_json::from_str(line)
+    serde_json::from_slice(line)
+}
+
+fn no_campaign(name: &str, what: &str) -> Error {
+    Error::invalid_argument(format!("{name} is not the file of a campaign: {what}"))
 }

@@ -1,6 +1,6 @@
 //! What an experiment found, and how figures are told.
 
-use crate::experiment::{Check, Plot, PlotKind, PlotSeries, Table};
+use crate::experiment::{Check, Plot, PlotSeries, Table};
 
 /// What one experiment found.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,14 +23,11 @@ impl Findings {
     pub(crate) fn drawn(mut self, labels: [&str; 2], series: Vec<(String, Vec<[f64; 2]>)>) -> Self {
         let series = series.into_iter();
         self.plot = Some(Plot {
-            kind: PlotKind::Lines,
             x_label: labels[0].to_owned(),
             y_label: labels[1].to_owned(),
             series: series
                 .map(|(name, points)| PlotSeries { name, points })
                 .collect(),
-            log_x: false,
-            log_y: false,
         });
         self
     }

@@ -18,13 +18,14 @@ mod tests;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, FromArgMatches as _};
 use windrow::{Error, Result};
 
 use crate::Report;
-use crate::campaign::{Campaign, Header, Order};
+use crate::campaign::{Campaign, Header, Order, Run};
 use crate::experiment::{Experiment, Verdict};
 use crate::html::{self, CampaignRecord};
+use crate::output::check_output;
 use findings::Findings;
 use line::{Line, Results, Scale};
 
@@ -50,6 +51,28 @@ pub struct PaperArgs {
     /// Folder for the databases [default: that for temporary files]
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
+}
+
+/// What the commands of campaigns begin with.
+const COMMAND: &str = "windrow-bench paper ";
+
+impl PaperArgs {
+    /// The command of a campaign, the same however its ids are typed.
+    fn command(&self) -> String {
+        let ids = self.ids.iter().map(|id| match id.to_ascii_uppercase() {
+            all if all == "ALL" => "all".to_owned(),
+            id => id,
+        });
+        let ids: Vec<String> = ids.collect();
+        format!("{COMMAND}{} --scale {}", ids.join(" "), self.scale)
+    }
+
+    /// The arguments of a campaign of experiments.
+    fn of_command(command: &str) -> Option<Self> {
+        let words = command.strip_prefix(COMMAND)?.split(' ');
+        let parser = Self::augment_args(clap::Command::new("paper")).no_binary_name(true);
+        Self::from_arg_matches(&parser.try_get_matches_from(words).ok()?).ok()
+    }
 }
 
 /// How an experiment of a paper is repeated.
@@ -83,6 +106,23 @@ impl Plan {
         (0..self.rounds).flat_map(move |round| {
             let lines = (self.lines)(scale).into_iter();
             lines.map(move |line| line.order(self.id, round))
+        })
+    }
+
+    /// What came of it in `runs`.
+    fn judged(&self, scale: Scale, runs: &[Run]) -> Result<Experiment> {
+        let commands = (self.lines)(scale).into_iter();
+        let commands = commands.map(|line| line.order(self.id, 0).command());
+        let findings = (self.judge)(scale, Results(runs))?;
+        Ok(Experiment {
+            id: self.id.to_owned(),
+            title: self.title.to_owned(),
+            setting: self.setting.to_owned(),
+            verdict: Verdict::of(&findings.checks),
+            checks: findings.checks,
+            table: findings.table,
+            plot: findings.plot,
+            commands: commands.collect(),
         })
     }
 }
@@ -133,12 +173,10 @@ pub fn paper(
     }
     let scale = Scale(args.scale);
     let chosen = chosen(&args.ids)?;
-    let command = format!(
-        "windrow-bench paper {} --scale {}",
-        args.ids.join(" "),
-        args.scale
-    );
-    let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(command)?)?;
+    if let (Some(output), Some(campaign)) = (&args.output, &args.campaign) {
+        check_output(output, campaign)?;
+    }
+    let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(args.command())?)?;
     if let Some(path) = &args.output {
         // Better now than behind an hour of runs.
         let file = fs::OpenOptions::new().create(true).append(true).open(path);
@@ -165,30 +203,35 @@ pub fn paper(
             }
             run(&mut campaign, &order, args.folder.as_deref(), progress)?;
         }
-        let commands = (experiment.lines)(scale).into_iter();
-        let commands = commands.map(|line| line.order(experiment.id, 0).command());
-        let findings = (experiment.judge)(scale, Results(campaign.runs()))?;
-        let judged = Experiment {
-            id: experiment.id.to_owned(),
-            title: experiment.title.to_owned(),
-            setting: experiment.setting.to_owned(),
-            verdict: Verdict::of(&findings.checks),
-            checks: findings.checks,
-            table: findings.table,
-            plot: findings.plot,
-            commands: commands.collect(),
-        };
+        let judged = experiment.judged(scale, campaign.runs())?;
         each(&judged)?;
         experiments.push(judged);
     }
     if let Some(path) = &args.output {
-        let page = html::page(&CampaignRecord::of_experiments(
-            campaign.header(),
-            experiments,
-        ));
+        let page = html::page(&CampaignRecord::of_experiments(&campaign, experiments));
         fs::write(path, page).map_err(|error| Error::io("write", path, error))?;
     }
     Ok(())
+}
+
+/// What the campaign in `file` shows of the experiments that it was begun for with `command`: of those whose runs
+/// are all there. None where the command is another.
+///
+/// # Errors
+/// As [`Campaign::read`].
+pub(crate) fn judged(command: &str, file: &Path) -> Result<Option<CampaignRecord>> {
+    let Some(args) = PaperArgs::of_command(command) else {
+        return Ok(None);
+    };
+    let scale = Scale(args.scale);
+    let campaign = Campaign::read(file)?;
+    let chosen = chosen(&args.ids)?.into_iter();
+    let is_whole = |plan: &&Plan| (plan.orders(scale)).all(|order| campaign.has(&order.label));
+    let experiments = chosen
+        .filter(is_whole)
+        .map(|plan| plan.judged(scale, campaign.runs()));
+    let experiments = experiments.collect::<Result<_>>()?;
+    Ok(Some(CampaignRecord::of_experiments(&campaign, experiments)))
 }
 
 fn run(

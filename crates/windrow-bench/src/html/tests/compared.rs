@@ -7,7 +7,7 @@ use super::{NOTHING, all, canvas, check_form, document, page, plots, rows, text}
 
 /// The engine whose throughput is bold, if there is one, in a load of windrow and rocksdb with these.
 fn bold(windrow: &[f64], rocksdb: &[f64]) -> Option<String> {
-    let mut lines = vec![header(&json!([]))];
+    let mut lines = vec![header()];
     for (engine, rates) in [("windrow", windrow), ("rocksdb", rocksdb)] {
         for (round, &rate) in (0..).zip(rates) {
             let report = whole_report("fillrandom", engine, rate);
@@ -54,7 +54,7 @@ fn a_settling_is_as_long_as_in_the_table() {
             { "seconds": 3.0, "ops_per_second": 0, "settling": true },
             { "seconds": 5.5, "ops_per_second": 0, "settling": true },
         ]);
-        let lines = [header(&json!([])), child("windrow", 0, "g", &[report])];
+        let lines = [header(), child("windrow", 0, "g", &[report])];
         let page = page(&parse(&lines));
         let document = document(&page);
         let texts = all(&document, "text").map(text);
@@ -80,7 +80,7 @@ fn a_short_course_leaves_its_engine_its_name() {
     long["series"] = json!([{ "seconds": 1000.0, "ops_per_second": 5 }]);
     long["seconds"] = json!(1000.0);
     let lines = [
-        header(&json!([])),
+        header(),
         child(name, 0, "g", &[short]),
         child("rocksdb", 0, "g", &[long]),
     ];
@@ -139,7 +139,7 @@ fn ratios_are_of_the_engine_that_was_named_first() {
     let expected =
         [["windrow", NOTHING], ["rocksdb", "2.00\u{d7}"]].map(|row| row.map(str::to_owned));
     // Its first run failed, and was done again; later rounds begin with another.
-    let without = header(&json!([]));
+    let without = header();
     let first = failed("windrow", 0, "g");
     let lines = [
         without.clone(),
@@ -157,7 +157,7 @@ fn ratios_are_of_the_engine_that_was_named_first() {
     ];
     assert_eq!(ratios(&lines), expected);
     // A file that does not tell of failures has the command.
-    let mut named = header(&json!([]));
+    let mut named = header();
     named["campaign"]["command"] =
         json!("windrow-peers compare --engines windrow,rocksdb fillrandom");
     let lines = [
@@ -176,7 +176,7 @@ fn ratios_are_of_the_engine_that_was_named_first() {
 fn what_failed_is_told_beside_what_passed() {
     let report = |engine: &str| [whole_report("fillrandom", engine, 1e5)];
     let lines = [
-        header(&json!([])),
+        header(),
         failed("windrow", 0, "g"),
         failed("rocksdb", 0, "g"),
         child("windrow", 0, "g", &report("windrow")),

@@ -1,7 +1,8 @@
-//! Lines of campaign files as a bench could write them.
+//! Lines of campaign files as a bench could write them, and experiments.
 
 use serde_json::{Value, json};
 
+use crate::experiment::{Check, Experiment, Plot, PlotSeries, Table, Verdict};
 use crate::html::CampaignRecord;
 
 /// The text of a file.
@@ -11,11 +12,11 @@ pub(super) fn file(lines: &[Value]) -> String {
 }
 
 pub(super) fn parse(lines: &[Value]) -> CampaignRecord {
-    CampaignRecord::parse("made-up.jsonl", &file(lines)).unwrap()
+    CampaignRecord::parse("made-up.jsonl", file(lines).as_bytes()).unwrap()
 }
 
 /// The first line.
-pub(super) fn header(experiments: &Value) -> Value {
+pub(super) fn header() -> Value {
     let machine = json!({
         "processor": "Test processor",
         "cores": 2,
@@ -29,7 +30,6 @@ pub(super) fn header(experiments: &Value) -> Value {
             "folder": "/databases",
             "machine": machine,
             "began": "2026-11-22T18:00:00Z",
-            "experiments": experiments,
         },
     })
 }
@@ -99,52 +99,48 @@ pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
     report
 }
 
-/// One experiment of each verdict, with lines, with bars, and without a plot.
-pub(super) fn experiments() -> Value {
-    json!([
-        {
-            "id": "AU-E1",
-            "title": "Reads over c",
-            "setting": "T = 2",
-            "checks": [{
-                "shape": "Smaller c, faster reads",
-                "published": "1.7 times as fast",
-                "measured": "1.9 times as fast",
-                "holds": true,
-            }],
-            "commands": ["windrow-bench run fillrandom", "windrow-bench run readrandom"],
-            "verdict": "confirmed",
-            "table": { "columns": ["c", "ops/s"], "rows": [["1", "1,234"], ["0.8", "-"]] },
-            "plot": {
-                "kind": "lines",
-                "x_label": "c",
-                "y_label": "seeks per second",
-                "series": [
-                    { "name": "measured", "points": [[1, 100], [0.8, 190]] },
-                    { "name": "published", "points": [[1, 50], [0.8, 85], [0.4, null]] },
-                ],
-                "log_x": false,
-                "log_y": true,
-            },
-        },
-        {
-            "id": "PX-E3",
-            "title": "Mixes",
-            "verdict": "explained",
-            "checks": [{
-                "shape": "Large values gain most",
-                "published": "yes",
-                "measured": "no",
-                "holds": false,
-                "explanation": "Old version",
-            }],
-            "plot": {
-                "kind": "bars",
-                "x_label": "mix",
-                "y_label": "written",
-                "series": [{ "name": "ours", "points": [[20, 6.1], [60, 2.1]] }],
-            },
-        },
-        { "id": "LS-E2", "title": "Segments", "verdict": "differs" },
-    ])
+/// One experiment of each verdict: with a plot, without, and with nothing but a name.
+pub(super) fn experiments() -> Vec<Experiment> {
+    let text = str::to_owned;
+    let experiment = |id: &str, title: &str, verdict| Experiment {
+        id: text(id),
+        title: text(title),
+        setting: String::new(),
+        verdict,
+        checks: Vec::new(),
+        table: Table::default(),
+        plot: None,
+        commands: Vec::new(),
+    };
+    let series = |name: &str, points: &[[f64; 2]]| PlotSeries {
+        name: text(name),
+        points: points.to_vec(),
+    };
+    let mut reads = experiment("AU-E1", "Reads over c", Verdict::Confirmed);
+    reads.setting = text("T = 2");
+    reads.checks = vec![Check::new(
+        "Smaller c, faster reads",
+        "1.7 times as fast",
+        text("1.9 times as fast"),
+        true,
+    )];
+    reads.table = Table::new(&["c", "ops/s"]);
+    reads.table.row(["1", "1,234"].map(text));
+    reads.table.row(["0.8", "-"].map(text));
+    reads.plot = Some(Plot {
+        x_label: text("c"),
+        y_label: text("seeks per second"),
+        series: vec![
+            series("measured", &[[1.0, 100.0], [0.8, 190.0]]),
+            series("published", &[[1.0, 50.0], [0.8, 85.0], [0.4, f64::NAN]]),
+        ],
+    });
+    reads.commands = ["fillrandom", "readrandom"]
+        .map(|load| format!("windrow-bench run {load}"))
+        .to_vec();
+    let mut mixes = experiment("PX-E3", "Mixes", Verdict::Explained);
+    let check = Check::new("Large values gain most", "yes", text("no"), false);
+    mixes.checks = vec![check.or_since("Old version", true)];
+    let segments = experiment("LS-E2", "Segments", Verdict::Differs);
+    vec![reads, mixes, segments]
 }
