@@ -24,8 +24,6 @@ pub struct CampaignRecord {
     pub version: String,
     /// Where it ran.
     pub machine: Machine,
-    /// The folder that its databases were in.
-    pub folder: String,
     /// Experiments of papers that were repeated.
     pub experiments: Vec<Experiment>,
     /// Every child, in the order of the file, those that failed among them.
@@ -161,7 +159,6 @@ struct HeaderRecord {
     command: Option<String>,
     began: Option<String>,
     version: Option<String>,
-    folder: Option<String>,
     machine: Option<Machine>,
 }
 
@@ -179,7 +176,6 @@ impl CampaignRecord {
             command: header.command.clone(),
             began: header.began.clone(),
             version: header.version.clone(),
-            folder: header.folder.clone(),
             machine: Machine {
                 processor: Some(machine.processor.clone()),
                 cores: Some(machine.cores as u64),
@@ -231,7 +227,6 @@ impl CampaignRecord {
             command: campaign.command.unwrap_or_default(),
             began: campaign.began.unwrap_or_default(),
             version: campaign.version.unwrap_or_default(),
-            folder: campaign.folder.unwrap_or_default(),
             machine: campaign.machine.unwrap_or_default(),
             experiments: Vec::new(),
             runs: Vec::new(),
