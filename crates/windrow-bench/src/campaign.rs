@@ -150,7 +150,8 @@ pub struct Order {
 impl Order {
     /// The command line that does the same.
     pub fn command(&self) -> String {
-        format!("{} run {}", self.program, self.arguments.join(" "))
+        let arguments = self.arguments.iter().map(String::as_str);
+        format!("{} run {}", self.program, shell_words(arguments))
     }
 
     fn run(&self, reports: Vec<Report>) -> Run {
@@ -180,6 +181,19 @@ impl Order {
             exit_code,
         }
     }
+}
+
+/// `words` as a line that a shell takes apart into the same words.
+pub fn shell_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_+=.,:/@%".contains(c);
+    let quoted = words.map(|word| {
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.to_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 /// What has come of a run.
@@ -351,5 +365,17 @@ impl Campaign {
             Some(lines) => lines.add(line),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_change_them() {
+        let words = ["fillseq,ycsb-a", "--db", "/my dir/*", "", "it's", "50%"];
+        let line = shell_words(words.into_iter());
+        assert_eq!(line, r"fillseq,ycsb-a --db '/my dir/*' '' 'it'\''s' 50%");
     }
 }

@@ -124,7 +124,8 @@ pub(super) fn commands(engines: &[&EngineRounds<'_>]) -> Vec<String> {
     let folded = open.into_iter().flat_map(|(template, those)| {
         let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         let names: Vec<&str> = those.iter().map(|(name, _)| *name).collect();
-        let loops = names.len() > 1 && template.contains("$engine");
+        // Within quotes the shell would not put the name in.
+        let loops = names.len() > 1 && template.contains("$engine") && !template.contains('\'');
         if loops && names.iter().all(|name| is_plain(name)) {
             let names = names.join(" ");
             return vec![format!("for engine in {names}; do {template}; done")];

@@ -492,6 +492,20 @@ fn commands_that_differ_in_the_engine_become_a_loop() {
 }
 
 #[test]
+fn commands_with_quotes_stay_apart() {
+    let run = |engine: &str| {
+        let mut run = child(engine, 0, "g", &[whole_report("fillrandom", engine, 1e5)]);
+        run["command"] = json!(format!(
+            "windrow-peers run --engine {engine} --db 'a {engine} b'"
+        ));
+        run
+    };
+    let page = page(&parse(&[header(), run("windrow"), run("rocksdb")]));
+    let shown = text(document(&page).root_element());
+    assert!(shown.contains("--db 'a windrow b'") && !shown.contains("for engine in"));
+}
+
+#[test]
 fn experiments_are_told_with_what_was_published() {
     let campaign = with_experiments(&[header()]);
     check_form(&campaign);
