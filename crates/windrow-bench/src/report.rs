@@ -243,11 +243,21 @@ pub fn lines(report: &Report, args: &BenchArgs) -> String {
     }
 }
 
-/// The distribution of the latencies for people: a line for each point of the curve.
+/// The distribution of the latencies for people, a line for each point of the curve: that of the load, then
+/// those of each kind of operation, where there are several, and of what was done beside it.
 pub(crate) fn histogram(report: &Report) -> String {
     let line =
         |point: &CurvePoint| format!("  {:>11.5} % {:>12.3} us", point.quantile * 100.0, point.us);
-    let lines: Vec<String> = report.latency_curve.iter().map(line).collect();
+    let mut lines: Vec<String> = report.latency_curve.iter().map(line).collect();
+    let kinds = report.operations.iter();
+    let kinds = kinds.filter(|_| report.operations.len() > 1);
+    let kinds = kinds.map(|kind| ("", kind));
+    let beside = report.beside.iter();
+    let beside = beside.map(|beside| ("beside: ", &beside.done));
+    for (place, kind) in kinds.chain(beside) {
+        lines.push(format!("  {place}{}", kind.operation.name()));
+        lines.extend(kind.latency_curve.iter().map(line));
+    }
     lines.join("\n")
 }
 

@@ -139,6 +139,9 @@ pub struct OperationReport {
     /// How long they took.
     #[serde(flatten)]
     pub latency: Percentiles,
+    /// The same as a curve, denser towards the slowest.
+    #[serde(default)]
+    pub latency_curve: Vec<CurvePoint>,
 }
 
 /// One point of the distribution of latencies.
@@ -212,7 +215,7 @@ impl Tally {
         Ok(each)
     }
 
-    /// The latencies of all operations, as a curve too, and of each kind that occurred.
+    /// The latencies of all operations and of each kind that occurred, as curves too.
     pub(crate) fn latencies(&self) -> Result<(Percentiles, Vec<CurvePoint>, Vec<OperationReport>)> {
         let mut all = histogram()?;
         let mut reports = Vec::new();
@@ -223,6 +226,7 @@ impl Tally {
                     operation,
                     ops: latencies.len(),
                     latency: percentiles(latencies),
+                    latency_curve: curve(latencies),
                 });
             }
         }

@@ -61,7 +61,7 @@ pub(super) fn throughput(load: &Load<'_>) -> Option<Figure> {
         )
     };
     Some(Figure {
-        kind: "throughput",
+        kind: "throughput".to_owned(),
         picture: canvas.finish(&title, &caption, area.bottom() + 2.5 * LINE),
         caption,
         commands: commands(&engines),
@@ -267,7 +267,7 @@ pub(super) fn amplification(load: &Load<'_>) -> Option<Figure> {
         rows: rows.collect(),
     };
     Some(Figure {
-        kind: "amplification",
+        kind: "amplification".to_owned(),
         picture: canvas.finish(&title, &caption, area.bottom() + 1.5 * LINE),
         caption,
         commands: commands(&engines),

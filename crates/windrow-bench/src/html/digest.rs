@@ -2,7 +2,7 @@
 //! engines, in these rounds. Engines are in the order that the campaign's command names them in; all
 //! else is in the order in which the file has it first.
 
-use super::record::{CampaignRecord, LoadReport, Run};
+use super::record::{CampaignRecord, LoadReport, OperationLatency, Run};
 use crate::figures::{Spread, per_given, throughput};
 
 /// Runs with the same settings.
@@ -167,6 +167,15 @@ impl<'a> EngineRounds<'a> {
         rounds.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
         // An engine is here because it has a round.
         rounds[(rounds.len() - 1) / 2]
+    }
+
+    /// The kinds of operation of the round in the middle.
+    pub(super) fn kinds(&self) -> &'a [OperationLatency] {
+        self.middle()
+            .report
+            .operations
+            .as_deref()
+            .unwrap_or_default()
     }
 }
 

@@ -20,7 +20,7 @@ pub(super) fn experiment_plot(experiment: &Experiment, campaign_command: &str) -
     let title = format!("{}: {}", experiment.id, experiment.title);
     let (picture, caption) = lines(plot, &title);
     Some(Figure {
-        kind: "experiment",
+        kind: "experiment".to_owned(),
         picture,
         caption,
         commands: commands(experiment, campaign_command),

@@ -7,8 +7,8 @@ use super::picture::Picture;
 /// A picture with all that belongs to it.
 #[derive(Debug)]
 pub(super) struct Figure {
-    /// A word that tells it from the other figures of its section.
-    pub(super) kind: &'static str,
+    /// What tells it from the other figures of its section.
+    pub(super) kind: String,
     pub(super) picture: Picture,
     /// How to read it.
     pub(super) caption: String,

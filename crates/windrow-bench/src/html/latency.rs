@@ -1,4 +1,6 @@
-//! The figure of latencies: how long the fastest share of the operations took at most.
+//! The figures of latencies: how long the fastest share of the operations took at most, of all and of each kind.
+
+use std::collections::BTreeSet;
 
 use super::axis::Axis;
 use super::canvas::{Anchor, Area, Canvas, LINE, STYLES, WIDTH, line_class, names_width};
@@ -15,10 +17,25 @@ const MARKED: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 /// Labels at the ends of lines keep this distance.
 const LABEL_GAP: f64 = 14.0;
 
-/// Latencies over quantiles, both logarithmic, of each engine's round in the middle.
+/// The figure of all operations.
 pub(super) fn latency(load: &Load<'_>) -> Option<Figure> {
+    latency_of(load, None)
+}
+
+/// A figure of each kind of operation, where there are several.
+pub(super) fn latency_by_kind(load: &Load<'_>) -> Vec<Figure> {
+    let kinds = load.engines.iter().flat_map(EngineRounds::kinds);
+    let kinds: BTreeSet<&str> = kinds.filter_map(|kind| kind.operation.as_deref()).collect();
+    let each = kinds.iter().filter(|_| kinds.len() > 1);
+    each.filter_map(|&kind| latency_of(load, Some(kind)))
+        .collect()
+}
+
+/// Latencies over quantiles, both logarithmic, of each engine's round in the middle: of the operations of one
+/// kind, or of all.
+fn latency_of(load: &Load<'_>, kind: Option<&str>) -> Option<Figure> {
     let engines: Vec<&EngineRounds<'_>> = load.engines.iter().collect();
-    let with_curves = engines.iter().map(|engine| (*engine, points(engine)));
+    let with_curves = engines.iter().map(|engine| (*engine, points(engine, kind)));
     let curves: Vec<(&EngineRounds<'_>, Vec<(f64, f64)>)> = with_curves
         .filter(|(_, points)| !points.is_empty())
         .collect();
@@ -56,18 +73,23 @@ pub(super) fn latency(load: &Load<'_>) -> Option<Figure> {
         }
     }
     label_ends(&mut canvas, area, ends);
-    let title = format!("Latency of {}", load.name);
+    let name = kind.map_or_else(
+        || load.name.clone(),
+        |kind| format!("{}: {kind}", load.name),
+    );
+    let title = format!("Latency of {name}");
     let caption =
         "How long the fastest share of the operations took at most, in the round with the \
                    median throughput; lower is better. Each further nine has the same width."
             .to_owned();
     let with_curves: Vec<_> = curves.iter().map(|(engine, _)| *engine).collect();
+    let percentiles = kind.is_none().then(|| percentile_table(load)).into_iter();
     Some(Figure {
-        kind: "latency",
+        kind: kind.map_or_else(|| "latency".to_owned(), |kind| format!("latency {kind}")),
         picture: canvas.finish(&title, &caption, area.bottom() + 2.5 * LINE),
         caption,
         commands: commands(&with_curves),
-        tables: vec![percentile_table(load), curve_table(load, &curves)],
+        tables: percentiles.chain([curve_table(&name, &curves)]).collect(),
     })
 }
 
@@ -100,8 +122,14 @@ pub(super) fn label_ends(
 }
 
 /// The curve of the round in the middle: quantile and microseconds, as far as they have a place.
-fn points(engine: &EngineRounds<'_>) -> Vec<(f64, f64)> {
-    let curve = engine.middle().report.latency_curve.as_deref();
+fn points(engine: &EngineRounds<'_>, kind: Option<&str>) -> Vec<(f64, f64)> {
+    let mut kinds = engine.kinds().iter();
+    let curve = if kind.is_none() {
+        engine.middle().report.latency_curve.as_deref()
+    } else {
+        let own = kinds.find(|own| own.operation.as_deref() == kind);
+        own.and_then(|own| own.latency_curve.as_deref())
+    };
     let told = curve.unwrap_or_default().iter();
     let mut points: Vec<(f64, f64)> = told
         .filter_map(|point| Some((point.quantile?, point.us?)))
@@ -133,12 +161,7 @@ fn percentile_table(load: &Load<'_>) -> Table {
         let mut row = vec![engine.name.to_owned(), "all".to_owned()];
         row.extend(figures);
         rows.push(row);
-        let kinds = engine
-            .middle()
-            .report
-            .operations
-            .as_deref()
-            .unwrap_or_default();
+        let kinds = engine.kinds();
         for kind in kinds.iter().filter(|_| kinds.len() > 1) {
             let operation = kind.operation.clone().unwrap_or_default();
             let mut row = vec![engine.name.to_owned(), operation];
@@ -161,7 +184,7 @@ fn percentile_table(load: &Load<'_>) -> Table {
 }
 
 /// The points of the curves, a row for each quantile that any of them has.
-fn curve_table(load: &Load<'_>, curves: &[(&EngineRounds<'_>, Vec<(f64, f64)>)]) -> Table {
+fn curve_table(name: &str, curves: &[(&EngineRounds<'_>, Vec<(f64, f64)>)]) -> Table {
     let all = curves.iter().flat_map(|(_, points)| points.iter());
     let mut quantiles: Vec<f64> = all.map(|(quantile, _)| *quantile).collect();
     quantiles.sort_by(f64::total_cmp);
@@ -179,7 +202,7 @@ fn curve_table(load: &Load<'_>, curves: &[(&EngineRounds<'_>, Vec<(f64, f64)>)])
     };
     let names = curves.iter().map(|(engine, _)| engine.name.to_owned());
     Table {
-        caption: format!("{}: points of the curves", load.name),
+        caption: format!("{name}: points of the curves"),
         columns: std::iter::once("share".to_owned()).chain(names).collect(),
         rows: quantiles.into_iter().map(row).collect(),
     }

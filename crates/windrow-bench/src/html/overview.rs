@@ -71,7 +71,7 @@ pub(super) fn overview(group: &Group<'_>, first: &str, command: &str) -> Option<
          engine, over a logarithmic axis. To the right of 1\u{d7}, {first} is faster."
     );
     Some(Figure {
-        kind: "overview",
+        kind: "overview".to_owned(),
         picture: canvas.finish(&title, &caption, area.bottom() + 2.5 * LINE),
         caption,
         commands: Some(command)

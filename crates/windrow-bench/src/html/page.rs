@@ -7,7 +7,7 @@ use super::digest::{Group, digest, engines};
 use super::experiment_plot::experiment_plot;
 use super::experiments::{write_experiment, write_verdict};
 use super::figure::{Figure, write_command};
-use super::latency::latency;
+use super::latency::{latency, latency_by_kind};
 use super::levels::levels;
 use super::markup::{Attributes, Markup};
 use super::number;
@@ -125,7 +125,7 @@ struct ShownGroup<'a> {
 struct ShownLoad<'a> {
     id: String,
     name: &'a str,
-    /// Beside each other where there is room: what the load was like, and what it did over time.
+    /// Beside each other where there is room: what the load was like, and the same by level, time and kind.
     columns: [Vec<Figure>; 2],
 }
 
@@ -149,16 +149,21 @@ impl<'a> Outline<'a> {
                 name => name,
             };
             let id = ids.take(title);
-            let loads = group.loads.iter().map(|load| ShownLoad {
-                id: ids.take(&format!("{title} {}", load.name)),
-                name: &load.name,
-                columns: [
-                    [throughput(load), latency(load), amplification(load)]
-                        .into_iter()
-                        .flatten()
-                        .collect(),
-                    [levels(load), series(load)].into_iter().flatten().collect(),
-                ],
+            let loads = group.loads.iter().map(|load| {
+                let mut kinds = Ids(BTreeSet::new());
+                let mut named = |figure: Figure| Figure {
+                    kind: kinds.take(&figure.kind),
+                    ..figure
+                };
+                let whole = [throughput(load), latency(load), amplification(load)];
+                let whole = whole.into_iter().flatten().map(&mut named).collect();
+                let parts = [levels(load), series(load)].into_iter().flatten();
+                let parts = parts.chain(latency_by_kind(load)).map(named).collect();
+                ShownLoad {
+                    id: ids.take(&format!("{title} {}", load.name)),
+                    name: &load.name,
+                    columns: [whole, parts],
+                }
             });
             ShownGroup {
                 loads: loads.collect(),

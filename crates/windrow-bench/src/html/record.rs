@@ -118,6 +118,7 @@ pub(super) struct OperationLatency {
     pub(super) ops: Option<f64>,
     #[serde(flatten)]
     pub(super) latency: Latency,
+    pub(super) latency_curve: Option<Vec<CurvePoint>>,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -103,7 +103,7 @@ pub(super) fn series(load: &Load<'_>) -> Option<Figure> {
             .to_owned();
     let engines: Vec<_> = told.iter().map(|(engine, _)| *engine).collect();
     Some(Figure {
-        kind: "course",
+        kind: "course".to_owned(),
         picture: canvas.finish(&title, &caption, area.bottom() + 2.5 * LINE),
         caption,
         commands: commands(&engines),

@@ -154,7 +154,15 @@ fn a_whole_campaign_has_all_its_figures() {
     let campaign = whole_campaign();
     check_form(&campaign);
     let page = page(&campaign);
-    let of_load = ["throughput", "latency", "amplification", "levels", "course"];
+    let of_load = [
+        "throughput",
+        "latency",
+        "amplification",
+        "levels",
+        "course",
+        "read",
+        "update",
+    ];
     let expected: Vec<&str> = ["figure"]
         .into_iter()
         .chain([of_load; 4].concat())
@@ -175,6 +183,7 @@ fn a_whole_campaign_has_all_its_figures() {
         names.contains(&"100-byte-values-fillrandom-throughput.svg".to_owned()),
         "{names:?}"
     );
+    assert!(names.contains(&"mix-sd-ycsb-a-latency-update.svg".to_owned()));
     assert!(names.contains(&"mix-sd-overview.svg".to_owned()));
     assert!(names.contains(&"experiment-au-e1.svg".to_owned()));
     let text = text(document.root_element());
@@ -293,9 +302,11 @@ fn text_of_the_file_is_only_text() {
     let name = "<script>alert(\"1\")</script>";
     let group = "a & b ]]> 'c'";
     let mut report = whole_report("load <b>", name, 1e5);
+    let curve = json!([{ "quantile": 0.5, "us": 3.0 }]);
     report["operations"] = json!([
-        { "operation": "<i>", "ops": 1 },
-        { "operation": "\u{1}\u{7f}\u{fffe}", "ops": 1 },
+        { "operation": "<i>", "ops": 1, "latency_curve": curve },
+        { "operation": "<I>", "ops": 1, "latency_curve": curve },
+        { "operation": "\u{1}\u{7f}\u{fffe}", "ops": 1, "latency_curve": curve },
     ]);
     let mut header = header();
     header["campaign"]["command"] = json!("run <x> && \"y\"");
@@ -568,7 +579,7 @@ fn report_writes_the_page_and_the_plots() {
         plots: Some(path("plots")),
     };
     let written = report(&args).unwrap();
-    assert_eq!(written.len(), 6);
+    assert_eq!(written.len(), 8);
     assert_eq!(written[0], path("c.html"));
     for file in written {
         check_document(&std::fs::read_to_string(file).unwrap());

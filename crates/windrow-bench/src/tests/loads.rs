@@ -354,3 +354,29 @@ fn histograms_have_a_line_for_each_point() {
     assert_eq!(lines.lines().count(), reports[0].latency_curve.len());
     assert!(lines.contains("100.00000 %"));
 }
+
+#[test]
+fn each_kind_of_operation_has_a_curve_of_its_own() {
+    let reports = reports("ycsb-load,ycsb-a --num 2000");
+    let mixed = &reports[1];
+    assert_eq!(mixed.operations.len(), 2);
+    for kind in &mixed.operations {
+        let slowest = kind.latency_curve.last().unwrap();
+        assert!(
+            (slowest.us / kind.latency.max_us - 1.0).abs() < 0.01,
+            "{kind:?}"
+        );
+    }
+    let curves = mixed
+        .operations
+        .iter()
+        .map(|kind| kind.latency_curve.len() + 1);
+    let lines = histogram(mixed);
+    let expected = mixed.latency_curve.len() + curves.sum::<usize>();
+    assert_eq!(lines.lines().count(), expected, "{lines}");
+    let headings = lines.lines().filter(|line| !line.ends_with("us"));
+    assert_eq!(
+        headings.map(str::trim).collect::<Vec<_>>(),
+        ["read", "update"]
+    );
+}

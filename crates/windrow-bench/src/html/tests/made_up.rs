@@ -50,10 +50,18 @@ pub(super) fn child(engine: &str, round: u32, group: &str, reports: &[Value]) ->
 pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
     let percentiles =
         json!({ "p50_us": 10.0, "p95_us": 30.0, "p99_us": 70, "p999_us": 200.5, "max_us": 9e3 });
-    let mut update = percentiles.clone();
-    update["operation"] = json!("update");
-    let mut read = percentiles.clone();
-    read["operation"] = json!("read");
+    let curve = json!([
+        { "quantile": 0.0, "us": 1.0 },
+        { "quantile": 0.5, "us": 10.0 },
+        { "quantile": 0.99, "us": 70.0 },
+        { "quantile": 1.0, "us": 9e3 },
+    ]);
+    let of_kind = |kind: &str| {
+        let mut latency = percentiles.clone();
+        latency["operation"] = json!(kind);
+        latency["latency_curve"] = curve.clone();
+        latency
+    };
     let mut report = json!({
         "name": load,
         "engine": engine,
@@ -63,7 +71,7 @@ pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
         "settled_seconds": 12.5,
         "ops_per_second": rate * 1.25,
         "settled_ops_per_second": rate,
-        "operations": [read, update],
+        "operations": [of_kind("read"), of_kind("update")],
         "write_amplification": 4.0,
         "space_amplification": 1.25,
         "read_bytes": 500_000_000_u64,
@@ -73,12 +81,7 @@ pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
         "stalls": 3,
         "cpu_us_per_op": 14.0,
         "peak_memory_bytes": 300_000_000,
-        "latency_curve": [
-            { "quantile": 0.0, "us": 1.0 },
-            { "quantile": 0.5, "us": 10.0 },
-            { "quantile": 0.99, "us": 70.0 },
-            { "quantile": 1.0, "us": 9e3 },
-        ],
+        "latency_curve": curve,
         "levels": [
             { "level": 0, "files": 2, "bytes": 5_000_000, "capacity": 0 },
             { "level": 1, "files": 9, "bytes": 9_000_000, "capacity": 10_485_760 },
