@@ -15,6 +15,7 @@ mod args;
 pub mod campaign;
 mod contents;
 mod data;
+mod destination;
 mod engine;
 pub mod experiment;
 pub mod figures;
@@ -56,6 +57,7 @@ pub use args::{
     parse_threshold,
 };
 pub use data::{Checked, DataSet};
+pub use destination::check_destination;
 pub use engine::{
     Answer, Counters, Engine, Entry, LevelShape, MergeShape, Scan, StallShape, TrafficShape,
     ValuesApart,

@@ -1,8 +1,7 @@
 //! Lines on standard output, each there as soon as it is printed, so that who reads along sees a load
 //! that has ended and a run that is broken off leaves what it found; and the exit codes of programs that
-//! run loads; and that no output takes the place of an input.
+//! run loads.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
 
@@ -45,18 +44,6 @@ pub fn reader_is_gone(error: &Error) -> bool {
     let source = std::error::Error::source(error);
     let source = source.and_then(|source| source.downcast_ref::<io::Error>());
     source.is_some_and(|source| source.kind() == io::ErrorKind::BrokenPipe)
-}
-
-/// Refuses to write `output` where `input` is, which would be lost.
-pub(crate) fn check_output(output: &Path, input: &Path) -> Result<()> {
-    let place = |path| fs::canonicalize(path).or_else(|_| std::path::absolute(path));
-    match (place(output), place(input)) {
-        (Ok(one), Ok(other)) if one == other => Err(Error::invalid_argument(format!(
-            "{} would be overwritten by what comes of it",
-            input.display()
-        ))),
-        _ => Ok(()),
-    }
 }
 
 fn failed(error: io::Error) -> Error {

@@ -87,6 +87,8 @@ fn a_described_load_gets_a_frontier_and_files_that_bench_takes() {
         let report = object(&bench);
         assert_eq!(report["settings"]["memtable_bytes"], "65536");
     }
+    // They would be measured with what comes next.
+    refused(&[&LOAD[..], &["--neighbours", &steps]].concat(), "measured");
     let bench = object(&["bench", "fillrandom", "--num", "2000", "--options", &file]);
     let own = &recommended["options"]["bits_per_key"];
     assert_eq!(
@@ -392,4 +394,27 @@ fn what_cannot_be_advised_on_is_refused() {
         &[&LOAD[..], &["--stats", &nowhere]].concat(),
         "does not take",
     );
+}
+
+#[test]
+fn what_cannot_be_written_is_found_before_anything_is_simulated() {
+    let folder = TempDir::new().unwrap();
+    let file = path(&folder, "file");
+    fs::write(&file, "size_ratio = 4\n").unwrap();
+    for source in ["--stats", "--trace", "--options"] {
+        let files = [source, &file, "--output", &file];
+        refused(&[&LOAD[..], &files].concat(), "would be overwritten");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "size_ratio = 4\n");
+    }
+    let blocked = path(&folder, "file/steps");
+    for (flag, place) in [
+        ("--output", "/no/such/folder/file"),
+        ("--neighbours", &blocked),
+    ] {
+        let output = windrow(&[&["advise", "--json"], &LOAD[..], &[flag, place]].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        // One answer, which is the error.
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(answer["error"]["kind"].is_string(), "{answer}");
+    }
 }

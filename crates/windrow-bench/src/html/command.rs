@@ -6,7 +6,7 @@ use clap::Args;
 use windrow::{Error, Result};
 
 use super::{CampaignRecord, page, plots};
-use crate::output::check_output;
+use crate::check_destination;
 use crate::paper::judged;
 
 /// Arguments of `report`.
@@ -41,7 +41,7 @@ pub fn report(args: &ReportArgs) -> Result<Vec<PathBuf>> {
         let path = path.to_owned();
         move |error| Error::io(operation, &path, error)
     };
-    check_output(&args.output, &args.campaign)?;
+    check_destination(&args.output, [&args.campaign])?;
     let text = std::fs::read(&args.campaign).map_err(failed("read", &args.campaign))?;
     let campaign = CampaignRecord::parse(&args.campaign.display().to_string(), &text)?;
     let campaign = match judged(&campaign.command, &args.campaign)? {

@@ -21,11 +21,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, FromArgMatches as _};
 use windrow::{Error, Result};
 
-use crate::Report;
 use crate::campaign::{Campaign, Header, Order, Run};
 use crate::experiment::{Experiment, Verdict};
 use crate::html::{self, CampaignRecord};
-use crate::output::check_output;
+use crate::{Report, check_destination};
 use findings::Findings;
 use line::{Line, Results, Scale};
 
@@ -173,15 +172,11 @@ pub fn paper(
     }
     let scale = Scale(args.scale);
     let chosen = chosen(&args.ids)?;
-    if let (Some(output), Some(campaign)) = (&args.output, &args.campaign) {
-        check_output(output, campaign)?;
-    }
-    let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(args.command())?)?;
     if let Some(path) = &args.output {
         // Better now than behind an hour of runs.
-        let file = fs::OpenOptions::new().create(true).append(true).open(path);
-        drop(file.map_err(|error| Error::io("write", path, error))?);
+        check_destination(path, &args.campaign)?;
     }
+    let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(args.command())?)?;
     let mut orders: Vec<Order> = Vec::new();
     for experiment in &chosen {
         for order in experiment.orders(scale) {

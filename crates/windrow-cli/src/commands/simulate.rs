@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::Args;
 use windrow::simulation::{KeyDistribution, Load, ValueSize, simulate_large};
 use windrow::{Error, Result};
-use windrow_bench::{Mix, PolicyArgs, parse_bytes};
+use windrow_bench::{Mix, PolicyArgs, check_destination, parse_bytes};
 
 use self::distribution::DistributionArgs;
 use self::quantities::{Updates, parse_updates};
@@ -96,12 +96,15 @@ pub(crate) struct SimulateArgs {
     tree: PolicyArgs,
 
     /// Draw what is written, the levels and the room over the size of the load
-    #[arg(long, value_name = "FILE.svg")]
+    #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
     plot: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &SimulateArgs, output: &mut Output) -> Result<Outcome> {
     let load = args.load()?;
+    if let Some(path) = &args.plot {
+        check_destination(path, &args.tree.options_file)?;
+    }
     let bar = progress::spinner("simulating");
     let estimate = simulate_large(&load, load.writes());
     bar.finish_and_clear();
@@ -175,5 +178,14 @@ impl SimulateArgs {
             })?,
         };
         Ok((key, ValueSize::same(value)))
+    }
+}
+
+/// A path whose ending says what a plot is.
+fn parse_plot(text: &str) -> std::result::Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension() {
+        Some(end) if end.eq_ignore_ascii_case("svg") => Ok(path),
+        _ => Err("the plot is SVG: give a name that ends in .svg".to_owned()),
     }
 }

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use windrow::{KeyspaceOptions, Result};
-use windrow_bench::PolicyArgs;
+use windrow_bench::{PolicyArgs, check_destination};
 
 use self::demand::{Demand, DemandArgs, Known};
 use self::report::Report;
@@ -62,12 +62,13 @@ pub(crate) struct AdviseArgs {
     output: Option<PathBuf>,
 
     /// Write what is recommended, the default, and what is one step away on each ladder, each to a file in
-    /// this folder, so that they can be measured
+    /// this folder, so that they can be measured. A folder with files of options in it is refused
     #[arg(long, value_name = "DIR")]
     neighbours: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Outcome> {
+    args.check_destinations()?;
     let known = args.known()?;
     let demand = Demand::new(&args.demand, &known)?;
     let (base, now) = args.options(&known)?;
@@ -96,6 +97,16 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Outcome> {
 }
 
 impl AdviseArgs {
+    /// Makes sure that what comes out can be written.
+    fn check_destinations(&self) -> Result<()> {
+        if let Some(path) = &self.output {
+            let sources = [&self.stats, &self.trace, &self.tree.options_file];
+            check_destination(path, sources.into_iter().flatten())?;
+        }
+        let folder = self.neighbours.as_deref();
+        folder.map_or(Ok(()), report::make_folder)
+    }
+
     fn known(&self) -> Result<Known> {
         if let Some(path) = &self.stats {
             return sources::statistics(path, self.keyspace.as_deref());

@@ -2,17 +2,22 @@
 
 use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use comfy_table::{Cell, Table};
 use serde::Serialize;
 use windrow::{Error, KeyspaceOptions, Result};
+use windrow_bench::check_destination;
 
 use super::demand::Demand;
 use super::sweep::{Advice, Candidate, WORTHWHILE};
 use crate::amounts::whole;
 use crate::commands::show::{plain_table, right};
 use crate::text::{human_bytes, human_count};
+
+/// What the names of files of options end in, and that of what is recommended.
+const OPTIONS: &str = "options";
+const RECOMMENDED: &str = "recommended";
 
 /// The most rows of the frontier that people are shown.
 const ROWS_MAX: usize = 14;
@@ -247,10 +252,9 @@ impl Report {
 
     /// Writes what is recommended, the default, and what is one step away, to a file each in a folder.
     pub(super) fn write_neighbours(&self, folder: &Path) -> Result<()> {
-        fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
         let advice = &self.advice;
         let mut files = vec![
-            ("recommended".to_owned(), &advice.recommended),
+            (RECOMMENDED.to_owned(), &advice.recommended),
             ("default".to_owned(), &advice.default),
         ];
         for (name, candidate) in &advice.neighbours {
@@ -268,11 +272,36 @@ impl Report {
         for (name, candidate) in files {
             let costs = &candidate.costs;
             let heading = format!("# windrow advise: {:.3} us\n", costs.operation);
-            let path = folder.join(format!("{name}.options"));
-            write(&path, &(heading + &candidate.options.to_file()))?;
+            write(
+                &file_in(folder, &name),
+                &(heading + &candidate.options.to_file()),
+            )?;
         }
         Ok(())
     }
+}
+
+/// Makes the folder of the neighbours, in which nothing but them is to be measured.
+///
+/// # Errors
+/// `InvalidArgument` where it holds files of options; what the file system reports.
+pub(super) fn make_folder(folder: &Path) -> Result<()> {
+    let failed = |operation| move |error| Error::io(operation, folder, error);
+    fs::create_dir_all(folder).map_err(failed("create"))?;
+    for entry in fs::read_dir(folder).map_err(failed("list"))? {
+        let path = entry.map_err(failed("list"))?.path();
+        if path.extension().is_some_and(|end| end == OPTIONS) {
+            return Err(Error::invalid_argument(format!(
+                "{} is there already, and would be measured as well: give a folder without files of options",
+                path.display()
+            )));
+        }
+    }
+    check_destination(&file_in(folder, RECOMMENDED), None)
+}
+
+fn file_in(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.{OPTIONS}"))
 }
 
 fn write(path: &Path, text: &str) -> Result<()> {

@@ -1,0 +1,71 @@
+//! Files that a command writes when its work is done: what is wrong with them is said before it begins.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use windrow::{Error, Result};
+
+/// Makes sure that `path` can be written and is none of `sources`, which the command reads or adds to. Nothing
+/// changes: a file that was not there is not there afterwards.
+///
+/// # Errors
+/// `InvalidArgument` for one of `sources`; what the file system reports.
+pub fn check_destination<'a>(
+    path: &Path,
+    sources: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<()> {
+    let own = resolved(path);
+    if sources.into_iter().any(|source| resolved(source) == own) {
+        let message = format!("{} would be overwritten: it is read, too", path.display());
+        return Err(Error::invalid_argument(message));
+    }
+    let is_new = fs::symlink_metadata(path).is_err();
+    let opened = OpenOptions::new().create(true).append(true).open(path);
+    drop(opened.map_err(|error| Error::io("write", path, error))?);
+    if is_new {
+        fs::remove_file(path).map_err(|error| Error::io("remove", path, error))?;
+    }
+    Ok(())
+}
+
+/// The path without links, also of a file that is not there yet.
+fn resolved(path: &Path) -> PathBuf {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let whole = fs::canonicalize(path).or_else(|error| {
+        let name = path.file_name().ok_or(error)?;
+        Ok(fs::canonicalize(folder)?.join(name))
+    });
+    whole.unwrap_or_else(|_: std::io::Error| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_is_no_destination_whatever_its_path_and_nothing_is_left() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("deeper")).unwrap();
+        fs::write(at("there"), "text").unwrap();
+        for (source, same) in [("there", "deeper/../there"), ("new", "deeper/../new")] {
+            let refused = check_destination(&at(same), &[at("other"), at(source)]).unwrap_err();
+            assert!(refused.to_string().contains("overwritten"), "{refused}");
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(at("there"), at("link")).unwrap();
+            check_destination(&at("link"), &[at("there")]).unwrap_err();
+        }
+        for name in ["there", "new"] {
+            check_destination(&at(name), &Some(at("other"))).unwrap();
+        }
+        assert_eq!(fs::read_to_string(at("there")).unwrap(), "text");
+        assert!(!at("new").exists());
+        let nowhere = check_destination(&at("no/folder"), &[]).unwrap_err();
+        assert_eq!(nowhere.kind(), windrow::ErrorKind::Io);
+    }
+}
