@@ -4,6 +4,7 @@
 //!
 //! I1. Options that were chosen already are on their ladders alone.
 //! I2. The default is a choice: each ladder has its place.
+//! I3. Steps of a ladder are in order: what is beside a choice is a little more or less of the same.
 //!
 //! Concurrency: none; nothing changes once the ladders stand.
 
@@ -124,8 +125,14 @@ impl Ladders {
         } else {
             Vec::new()
         };
-        if !segment_limits.contains(&base.segment_limit) {
-            segment_limits.push(base.segment_limit);
+        let own = base.segment_limit;
+        if !segment_limits.contains(&own) {
+            let is_above = |limit: &SegmentLimit| match (*limit, own) {
+                (SegmentLimit::Fixed(limit), SegmentLimit::Fixed(own)) => limit > own,
+                _ => false,
+            };
+            let place = segment_limits.iter().position(is_above);
+            segment_limits.insert(place.unwrap_or(segment_limits.len()), own);
         }
         let placements = if free.placement {
             placements(demand, base)

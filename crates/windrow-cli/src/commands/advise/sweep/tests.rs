@@ -116,6 +116,30 @@ fn who_writes_more_gets_no_more_written_and_no_fewer_segments() {
     assert!(heavy.1 <= light.1 * 1.01, "{heavy:?} {light:?}");
 }
 
+// I3 of the ladders
+#[test]
+fn a_segment_limit_that_is_on_no_ladder_comes_between_its_neighbours() {
+    use windrow::SegmentLimit::{Fixed, Scaled};
+    let steps = |own| {
+        let mut base = small();
+        base.segment_limit = own;
+        let ladders = Ladders::new(&demand(writes(0.5)), &base, Free::ALL);
+        let limit = |place| {
+            ladders
+                .options(&with(ladders.start(), 0, place))
+                .segment_limit
+        };
+        (0..ladders.length(0)).map(limit).collect::<Vec<_>>()
+    };
+    let ladder = [Fixed(1), Fixed(2), Fixed(4), Scaled, Fixed(12)];
+    assert_eq!(steps(Scaled), ladder);
+    for (own, place) in [(3, 2), (8, 4)] {
+        let mut expected = ladder.to_vec();
+        expected.insert(place, Fixed(own));
+        assert_eq!(steps(Fixed(own)), expected);
+    }
+}
+
 #[test]
 fn the_search_is_the_same_each_time() {
     let once = || {
