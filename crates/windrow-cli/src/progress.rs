@@ -19,7 +19,16 @@ pub(crate) fn count(total: u64, what: &'static str) -> ProgressBar {
 
 /// A sign of life during work whose length is not known.
 pub(crate) fn spinner(what: &'static str) -> ProgressBar {
-    let bar = bar(None, "{msg:>12} {spinner} {elapsed}", what);
+    alive("{msg:>12} {spinner} {elapsed}", what)
+}
+
+/// The same, with the number of things that are done.
+pub(crate) fn counter(what: &'static str) -> ProgressBar {
+    alive("{msg:>12} {spinner} {human_pos} in {elapsed}", what)
+}
+
+fn alive(template: &str, what: &'static str) -> ProgressBar {
+    let bar = bar(None, template, what);
     bar.enable_steady_tick(std::time::Duration::from_millis(100));
     bar
 }

@@ -72,7 +72,7 @@ pub(crate) fn run(args: &AdviseArgs, output: &mut Output) -> Result<Outcome> {
     let known = args.known()?;
     let demand = Demand::new(&args.demand, &known)?;
     let (base, now) = args.options(&known)?;
-    let bar = progress::spinner("simulating");
+    let bar = progress::counter("trees simulated");
     let tick = || bar.inc(1);
     let request = Request {
         demand: &demand,
