@@ -18,7 +18,7 @@ use windrow::{Error, ErrorKind, Result};
 use windrow_bench::{BenchArgs, Counters, Engine, Entry, LevelShape, Scan, wait_until_quiet};
 
 use crate::idled::Idled;
-use crate::settings::{BLOCK_BYTES, Settings, Told, told};
+use crate::settings::{Settings, Told, told};
 
 /// An open fjall.
 pub(crate) struct Fjall<const IS_SEPARATED: bool> {
@@ -43,11 +43,14 @@ impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
             CompressionType::None
         };
         let mut leveled = Leveled::default();
-        if let Some(ratio) = args.policy.size_ratio {
+        if let Some(ratio) = settings.size_ratio {
             leveled = leveled.with_level_ratio_policy(vec![ratio as f32]);
         }
-        if let Some(bytes) = args.policy.file_bytes {
+        if let Some(bytes) = settings.file_bytes {
             leveled = leveled.with_table_target_size(bytes);
+        }
+        if let Some(runs) = settings.level0_runs {
+            leveled = leveled.with_l0_threshold(u8::try_from(runs).unwrap_or(u8::MAX));
         }
         let filter = match settings.bits_per_key {
             bits if bits > 0.0 => FilterPolicy::all(FilterPolicyEntry::Bloom(
@@ -55,11 +58,13 @@ impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
             )),
             _ => FilterPolicy::disabled(),
         };
-        let database = Database::builder(folder)
+        let mut database = Database::builder(folder)
             .cache_size(settings.cache_bytes as u64)
-            .journal_compression(compression)
-            .open()
-            .map_err(failed)?;
+            .journal_compression(compression);
+        if let Some(threads) = settings.background_threads {
+            database = database.worker_threads(threads);
+        }
+        let database = database.open().map_err(failed)?;
         let separation = IS_SEPARATED.then(|| {
             KvSeparationOptions::default()
                 .compression(compression)
@@ -68,14 +73,18 @@ impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
         let told = told(&[
             ("cache_size", Some(settings.cache_bytes.to_string())),
             ("compression", Some(format!("{compression:?}"))),
-            ("data_block_size", Some(BLOCK_BYTES.to_string())),
+            ("data_block_size", Some(settings.block_bytes.to_string())),
             (
                 "filter_bits_per_key",
                 Some(settings.bits_per_key.to_string()),
             ),
             (
+                "l0_threshold",
+                settings.level0_runs.map(|runs| runs.to_string()),
+            ),
+            (
                 "level_ratio",
-                args.policy.size_ratio.map(|ratio| ratio.to_string()),
+                settings.size_ratio.map(|ratio| ratio.to_string()),
             ),
             (
                 "max_memtable_size",
@@ -89,14 +98,20 @@ impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
             ("version", Some(env!("FJALL_VERSION").to_owned())),
             (
                 "table_target_size",
-                args.policy.file_bytes.map(|bytes| bytes.to_string()),
+                settings.file_bytes.map(|bytes| bytes.to_string()),
+            ),
+            (
+                "worker_threads",
+                settings
+                    .background_threads
+                    .map(|threads| threads.to_string()),
             ),
         ]);
         let options = || {
             KeyspaceCreateOptions::default()
                 .with_kv_separation(separation)
                 .max_memtable_size(settings.memtable_bytes as u64)
-                .data_block_size_policy(BlockSizePolicy::all(BLOCK_BYTES as u32))
+                .data_block_size_policy(BlockSizePolicy::all(settings.block_bytes as u32))
                 .data_block_compression_policy(CompressionPolicy::all(compression))
                 .filter_policy(filter)
                 .compaction_strategy(Arc::new(leveled))

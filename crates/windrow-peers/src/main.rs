@@ -331,6 +331,8 @@ fn tell_needs() -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "fjall")]
+    use windrow_bench::PresetArg;
     use windrow_bench::{Load, Mix, PolicyArgs};
 
     use super::*;
@@ -365,6 +367,42 @@ mod tests {
             ..BenchArgs::new(vec![Load::FillSeq])
         };
         measure(EngineName::Fjall, 0, &args, |_| Ok(())).unwrap();
+    }
+
+    #[cfg(feature = "fjall")]
+    #[test]
+    fn a_report_has_the_shape_that_its_engine_got() {
+        let got = |args: &BenchArgs| {
+            let mut got = Vec::new();
+            measure(EngineName::Fjall, 0, args, |report| {
+                let shape = [
+                    "l0_threshold",
+                    "level_ratio",
+                    "table_target_size",
+                    "worker_threads",
+                ];
+                got.extend(shape.map(|name| report.settings.get(name).cloned()));
+                Ok(())
+            })
+            .unwrap();
+            got
+        };
+        let args = BenchArgs {
+            num: 100,
+            ..BenchArgs::new(vec![Load::FillSeq])
+        };
+        assert_eq!(got(&args), [const { None }; 4]);
+        let chosen = BenchArgs {
+            policy: PolicyArgs {
+                preset: PresetArg::Lsma,
+                level0_runs: Some(3),
+                ..PolicyArgs::default()
+            },
+            background_threads: Some(2),
+            ..args
+        };
+        let expected = ["3", "10", "2097152", "2"].map(|text| Some(text.to_owned()));
+        assert_eq!(got(&chosen), expected);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use rocksdb::{
 use windrow::{Error, ErrorKind, Result};
 use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, Scan};
 
-use crate::settings::{BLOCK_BYTES, Settings, Told, told};
+use crate::settings::{Settings, Told, told};
 
 /// Where values go.
 pub(crate) trait Kind {
@@ -71,7 +71,7 @@ impl<K: Kind> RocksDb<K> {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub(crate) fn open(folder: &Path, args: &BenchArgs, min_blob_bytes: u64) -> Result<Self> {
         let settings = Settings::of(args, K::NAME)?;
-        let mut told = options::<K>(&settings, args, min_blob_bytes);
+        let mut told = options::<K>(&settings, min_blob_bytes);
         let text = told.iter().map(|(name, value)| format!("{name}={value};"));
         let mut options = Options::default()
             .get_options_from_string(text.collect::<String>())
@@ -94,8 +94,7 @@ impl<K: Kind> RocksDb<K> {
 }
 
 /// The options in RocksDB's own words.
-fn options<K: Kind>(settings: &Settings, args: &BenchArgs, min_blob_bytes: u64) -> Told {
-    let policy = &args.policy;
+fn options<K: Kind>(settings: &Settings, min_blob_bytes: u64) -> Told {
     let compression = if settings.compressed {
         "kLZ4Compression"
     } else {
@@ -106,8 +105,8 @@ fn options<K: Kind>(settings: &Settings, args: &BenchArgs, min_blob_bytes: u64) 
         _ => "nullptr".to_owned(),
     };
     let table = format!(
-        "{{block_size={BLOCK_BYTES};block_cache={};filter_policy={filter}}}",
-        settings.cache_bytes
+        "{{block_size={};block_cache={};filter_policy={filter}}}",
+        settings.block_bytes, settings.cache_bytes
     );
     let mut options = vec![
         ("block_based_table_factory", Some(table)),
@@ -118,15 +117,23 @@ fn options<K: Kind>(settings: &Settings, args: &BenchArgs, min_blob_bytes: u64) 
         ),
         (
             "max_bytes_for_level_multiplier",
-            policy.size_ratio.map(|ratio| ratio.to_string()),
+            settings.size_ratio.map(|ratio| ratio.to_string()),
         ),
         (
             "max_bytes_for_level_base",
-            policy.base_bytes.map(|bytes| bytes.to_string()),
+            settings.base_bytes.map(|bytes| bytes.to_string()),
         ),
         (
             "target_file_size_base",
-            policy.file_bytes.map(|bytes| bytes.to_string()),
+            settings.file_bytes.map(|bytes| bytes.to_string()),
+        ),
+        (
+            "level0_file_num_compaction_trigger",
+            settings.level0_runs.map(|runs| runs.to_string()),
+        ),
+        (
+            "max_background_jobs",
+            settings.background_threads.map(|jobs| jobs.to_string()),
         ),
     ];
     if K::HAS_BLOBS {

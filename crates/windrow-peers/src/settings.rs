@@ -6,18 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use windrow::{Compression, Error, Options, Result};
+use windrow::{Compression, Error, KeyspaceOptions, Result};
 use windrow_bench::BenchArgs;
 
-/// Bytes of a data block, in every engine that has blocks.
-#[cfg(any(feature = "fjall", feature = "leveldb", feature = "rocksdb"))]
-pub(crate) const BLOCK_BYTES: usize = 4 << 10;
-
-/// Settings in the units that the other engines take.
+/// Settings in the units that the other engines take. Of those that may be absent each engine has its own
+/// default.
 #[derive(Debug)]
 #[cfg_attr(
-    not(any(feature = "fjall", feature = "leveldb", feature = "rocksdb")),
-    expect(dead_code, reason = "trees of pages have fewer of them")
+    not(any(test, feature = "rocksdb")),
+    expect(dead_code, reason = "no other engine has all of them")
 )]
 pub(crate) struct Settings {
     pub(crate) memtable_bytes: usize,
@@ -25,18 +22,25 @@ pub(crate) struct Settings {
     pub(crate) bits_per_key: f64,
     pub(crate) compressed: bool,
     pub(crate) sync: bool,
+    pub(crate) block_bytes: usize,
+    pub(crate) size_ratio: Option<f64>,
+    pub(crate) base_bytes: Option<u64>,
+    pub(crate) file_bytes: Option<u64>,
+    pub(crate) level0_runs: Option<usize>,
+    pub(crate) background_threads: Option<usize>,
 }
 
 impl Settings {
     /// The settings of `args`; peers know no compression but LZ4.
     pub(crate) fn of(args: &BenchArgs, peer: &str) -> Result<Self> {
-        let options: Options = args.windrow_options()?;
-        let cache_bytes = usize::try_from(options.cache_bytes).unwrap_or(usize::MAX);
+        let options = args.windrow_options()?;
+        let (own, default) = (options.keyspace, KeyspaceOptions::default());
+        let flags = &args.policy;
         Ok(Self {
-            memtable_bytes: options.keyspace.memtable_bytes,
-            cache_bytes,
-            bits_per_key: options.keyspace.bits_per_key,
-            compressed: match options.keyspace.compression {
+            memtable_bytes: own.memtable_bytes,
+            cache_bytes: usize::try_from(options.cache_bytes).unwrap_or(usize::MAX),
+            bits_per_key: own.bits_per_key,
+            compressed: match own.compression {
                 Compression::None => false,
                 Compression::Lz4 => true,
                 Compression::Zstd => {
@@ -45,6 +49,12 @@ impl Settings {
                 }
             },
             sync: args.sync,
+            block_bytes: own.block_bytes,
+            size_ratio: chosen(flags.size_ratio, own.size_ratio, default.size_ratio),
+            base_bytes: chosen(flags.base_bytes, own.base_bytes, default.base_bytes),
+            file_bytes: chosen(flags.file_bytes, own.file_bytes, default.file_bytes),
+            level0_runs: chosen(flags.level0_runs, own.level0_runs, default.level0_runs),
+            background_threads: args.background_threads,
         })
     }
 
@@ -71,6 +81,11 @@ impl Settings {
     }
 }
 
+/// What a flag says, or else a preset or a file of options; absent where that is Windrow's default.
+fn chosen<T: Copy + PartialEq>(flag: Option<T>, own: T, default: T) -> Option<T> {
+    flag.or((own != default).then_some(own))
+}
+
 /// What an engine was told, as reports record it.
 pub(crate) type Told = BTreeMap<String, String>;
 
@@ -81,4 +96,87 @@ pub(crate) fn told(settings: &[(&str, Option<String>)]) -> Told {
         Some(((*name).to_owned(), value))
     };
     settings.iter().filter_map(known).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use windrow_bench::{Load, PolicyArgs, PresetArg};
+
+    use super::*;
+
+    fn of(policy: PolicyArgs) -> Settings {
+        let args = BenchArgs {
+            policy,
+            ..BenchArgs::new(vec![Load::FillSeq])
+        };
+        Settings::of(&args, "a peer").unwrap()
+    }
+
+    /// What an engine has a default of its own for.
+    fn of_shape(settings: &Settings) -> [Option<f64>; 4] {
+        [
+            settings.size_ratio,
+            settings.base_bytes.map(|bytes| bytes as f64),
+            settings.file_bytes.map(|bytes| bytes as f64),
+            settings.level0_runs.map(|runs| runs as f64),
+        ]
+    }
+
+    #[test]
+    fn engines_keep_their_own_shape_unless_one_is_chosen() {
+        let default = of(PolicyArgs::default());
+        assert_eq!(of_shape(&default), [None; 4]);
+        assert_eq!(
+            (default.block_bytes, default.background_threads),
+            (4096, None)
+        );
+        assert_eq!(
+            (default.memtable_bytes, default.cache_bytes),
+            (64 << 20, 64 << 20)
+        );
+        assert_eq!(
+            (default.bits_per_key, default.compressed, default.sync),
+            (10.0, false, false)
+        );
+        // A flag holds, also where it says what Windrow has without it.
+        let flags = of(PolicyArgs {
+            size_ratio: Some(5.0),
+            file_bytes: Some(2 << 20),
+            ..PolicyArgs::default()
+        });
+        let file_bytes = f64::from(2 << 20);
+        assert_eq!(of_shape(&flags), [Some(5.0), None, Some(file_bytes), None]);
+        let preset = of(PolicyArgs {
+            preset: PresetArg::Lsma,
+            ..PolicyArgs::default()
+        });
+        assert_eq!(
+            of_shape(&preset),
+            [Some(10.0), None, Some(file_bytes), None]
+        );
+        assert_eq!((preset.bits_per_key, preset.compressed), (4.0, false));
+    }
+
+    #[test]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a file of options is in the system's own file system"
+    )]
+    fn a_file_of_options_reaches_every_engine() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("own.options");
+        let text = "size_ratio = 4\nbase_bytes = 33554432\nfile_bytes = 1048576\nlevel0_runs = 6\n\
+                    block_bytes = 16384\nmemtable_bytes = 8388608\n";
+        std::fs::write(&file, text).unwrap();
+        let settings = of(PolicyArgs {
+            options_file: Some(file),
+            ..PolicyArgs::default()
+        });
+        let expected = [4.0, 33_554_432.0, 1_048_576.0, 6.0].map(Some);
+        assert_eq!(of_shape(&settings), expected);
+        assert_eq!(
+            (settings.block_bytes, settings.memtable_bytes),
+            (16384, 8 << 20)
+        );
+    }
 }

@@ -22,7 +22,7 @@ use std::ptr::{self, NonNull};
 
 use windrow::{Error, ErrorKind, Result};
 
-use crate::settings::{BLOCK_BYTES, Settings};
+use crate::settings::Settings;
 
 /// An object that only LevelDB looks into.
 #[repr(C)]
@@ -167,7 +167,7 @@ impl Database {
             let cache = leveldb_cache_create_lru(settings.cache_bytes);
             leveldb_options_set_create_if_missing(options, 1);
             leveldb_options_set_write_buffer_size(options, settings.memtable_bytes);
-            leveldb_options_set_block_size(options, BLOCK_BYTES);
+            leveldb_options_set_block_size(options, settings.block_bytes);
             leveldb_options_set_compression(options, NO_COMPRESSION);
             leveldb_options_set_cache(options, cache);
             leveldb_options_set_max_file_size(options, file_bytes);

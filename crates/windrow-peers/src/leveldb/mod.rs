@@ -15,7 +15,7 @@ use windrow_bench::{BenchArgs, Counters, Engine, Entry, LevelShape, Scan, wait_u
 
 use self::ffi::{Batch, Database, Iterator};
 use crate::idled::Idled;
-use crate::settings::{BLOCK_BYTES, Settings, Told, told};
+use crate::settings::{Settings, Told, told};
 
 /// An open LevelDB.
 pub(crate) struct LevelDb {
@@ -28,12 +28,12 @@ impl LevelDb {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub(crate) fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
         let settings = Settings::of(args, Self::NAME)?.uncompressed(Self::NAME)?;
-        let file_bytes = file_bytes(args);
+        let file_bytes = file_bytes(settings.file_bytes);
         let database = Database::open(folder, &settings, file_bytes)?;
         Ok(Self {
             database,
             settings: told(&[
-                ("block_size", Some(BLOCK_BYTES.to_string())),
+                ("block_size", Some(settings.block_bytes.to_string())),
                 (
                     "bloom_bits_per_key",
                     Some(settings.bloom_bits().to_string()),
@@ -54,12 +54,11 @@ impl LevelDb {
     }
 }
 
-/// Bytes of a table: what the arguments say, within the bounds that LevelDB has for it, or its default.
-/// RocksDB keeps its default, too, where they say nothing.
-fn file_bytes(args: &BenchArgs) -> usize {
+/// Bytes of a table: what is asked for, within the bounds that LevelDB has for it, or its default.
+/// RocksDB keeps its default, too, where nothing is.
+fn file_bytes(asked: Option<u64>) -> usize {
     const DEFAULT: usize = 2 << 20;
     const BOUNDS: [usize; 2] = [1 << 20, 1 << 30];
-    let asked = args.policy.file_bytes;
     let asked = asked.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     asked.map_or(DEFAULT, |bytes| bytes.clamp(BOUNDS[0], BOUNDS[1]))
 }
@@ -228,15 +227,10 @@ mod tests {
 
     #[test]
     fn tables_have_the_size_asked_for_or_the_default() {
-        let asked = |bytes| {
-            let mut args = BenchArgs::new(vec![Load::FillSeq]);
-            args.policy.file_bytes = bytes;
-            file_bytes(&args)
-        };
-        assert_eq!(asked(None), 2 << 20);
-        assert_eq!(asked(Some(8 << 20)), 8 << 20);
-        assert_eq!(asked(Some(1)), 1 << 20);
-        assert_eq!(asked(Some(u64::MAX)), 1 << 30);
+        assert_eq!(file_bytes(None), 2 << 20);
+        assert_eq!(file_bytes(Some(8 << 20)), 8 << 20);
+        assert_eq!(file_bytes(Some(1)), 1 << 20);
+        assert_eq!(file_bytes(Some(u64::MAX)), 1 << 30);
     }
 
     #[test]
