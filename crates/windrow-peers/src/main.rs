@@ -301,8 +301,8 @@ fn measure(
 /// Prints, for each feature, what it needs and whether it is here.
 fn tell_needs() -> Result<()> {
     print(&format!(
-        "{:<9} {:<30} {:<8} {:<42} {}",
-        "feature", "engines", "here", "needs beside Rust (Debian's package)", "remark"
+        "{:<9} {:<30} {:<8} {:<46} {}",
+        "feature", "engines", "here", "needs beside Rust and Linux (Debian's package)", "remark"
     ))?;
     for feature in &needs::FEATURES {
         let needs: Vec<String> = feature
@@ -314,13 +314,12 @@ fn tell_needs() -> Result<()> {
             [] => "nothing".to_owned(),
             needs => needs.join(", "),
         };
-        let here = if feature.unmet().is_empty() {
-            "yes"
-        } else {
-            "no"
+        let here = match feature.advice() {
+            None => "yes",
+            Some(_) => "no",
         };
         let (name, engines, remark) = (feature.name, feature.engines, feature.remark);
-        let line = format!("{name:<9} {engines:<30} {here:<8} {needs:<42} {remark}");
+        let line = format!("{name:<9} {engines:<30} {here:<8} {needs:<46} {remark}");
         print(line.trim_end())?;
     }
     for advice in needs::FEATURES.iter().filter_map(needs::Feature::advice) {

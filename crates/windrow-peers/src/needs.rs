@@ -1,5 +1,5 @@
-//! What the features need of the machine to be built, and whether it is here. The build script and the
-//! command `needs` share this file, so it uses nothing but the standard library.
+//! What the features need of the machine to be built and to run, and whether it is here. The build script and
+//! the command `needs` share this file, so it uses nothing but the standard library.
 #![expect(
     clippy::disallowed_methods,
     reason = "it looks for programs and headers on this machine"
@@ -10,13 +10,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+/// Where Linux counts the bytes that a process moves, which no peer counts itself.
+const COUNTS: &str = "/proc/self/io";
+
 /// A feature of this crate.
 #[derive(Debug)]
 pub(crate) struct Feature {
     pub(crate) name: &'static str,
     /// The engines that it brings.
     pub(crate) engines: &'static str,
-    /// What it needs beside Rust.
+    /// What it needs beside Rust and Linux.
     pub(crate) needs: &'static [Need],
     /// What else to know before one builds it.
     pub(crate) remark: &'static str,
@@ -72,7 +75,7 @@ impl Need {
             Self::CCompiler => "a C compiler",
             Self::CppCompiler => "a C++ compiler",
             Self::Libclang => "libclang",
-            Self::LevelDb => "LevelDB with leveldb/c.h",
+            Self::LevelDb => "LevelDB's library",
         }
     }
 
@@ -92,7 +95,7 @@ impl Need {
             Self::CCompiler => "CC",
             Self::CppCompiler => "CXX",
             Self::Libclang => "LIBCLANG_PATH",
-            Self::LevelDb => "CPATH",
+            Self::LevelDb => "LIBRARY_PATH",
         }
     }
 
@@ -105,34 +108,28 @@ impl Need {
                 env::var_os("ROCKSDB_LIB_DIR").is_some() || runs(self.variable(), "c++")
             }
             Self::Libclang => libclang_folders().iter().any(|folder| has_libclang(folder)),
-            Self::LevelDb => {
-                let mut folders = listed("CPATH");
-                folders.extend(listed("C_INCLUDE_PATH"));
-                folders.extend(
-                    [
-                        "/usr/include",
-                        "/usr/local/include",
-                        "/opt/homebrew/include",
-                    ]
-                    .map(PathBuf::from),
-                );
-                folders
-                    .iter()
-                    .any(|folder| folder.join("leveldb/c.h").is_file())
-            }
+            Self::LevelDb => linked_folders(self.variable())
+                .iter()
+                .any(|folder| has_leveldb(folder)),
         }
     }
 }
 
 impl Feature {
     /// What it needs and is not here.
-    pub(crate) fn unmet(&self) -> Vec<Need> {
+    fn unmet(&self) -> Vec<Need> {
         let needs = self.needs.iter().copied();
         needs.filter(|need| !need.is_met()).collect()
     }
 
-    /// One sentence of what to install for it, if anything is missing.
+    /// One sentence of what to do for it, if anything is missing.
     pub(crate) fn advice(&self) -> Option<String> {
+        if !Path::new(COUNTS).exists() {
+            let name = self.name;
+            return Some(format!(
+                "the feature {name} needs Linux, which counts in {COUNTS} what a peer moves"
+            ));
+        }
         let unmet = self.unmet();
         if unmet.is_empty() {
             return None;
@@ -179,34 +176,21 @@ fn libclang_folders() -> Vec<PathBuf> {
         let folder = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         folders.extend((!folder.is_empty()).then(|| PathBuf::from(folder)));
     }
-    for parent in [
-        "/usr/lib",
-        "/usr/local",
-        "/opt/homebrew/opt",
-        "/usr/local/opt",
-    ] {
-        let parent = Path::new(parent);
+    for parent in ["/usr/lib", "/usr/local"].map(Path::new) {
         folders.push(parent.to_owned());
         for name in names(parent) {
             folders.push(parent.join(&name));
             folders.push(parent.join(&name).join("lib"));
         }
     }
-    folders.extend(
-        [
-            "/usr/lib64",
-            "/lib",
-            "/Library/Developer/CommandLineTools/usr/lib",
-        ]
-        .map(PathBuf::from),
-    );
+    folders.extend(["/usr/lib64", "/lib"].map(PathBuf::from));
     folders
 }
 
 /// Whether `place` is libclang, or a folder with it.
 fn has_libclang(place: &Path) -> bool {
     let is_libclang = |name: &str| match name.strip_prefix("libclang") {
-        Some(rest) if rest.starts_with(".so") || rest == ".dylib" => true,
+        Some(rest) if rest.starts_with(".so") => true,
         // With a version; `libclang-cpp` is another library.
         Some(rest) => rest.contains(".so") && rest.as_bytes()[1].is_ascii_digit(),
         None => false,
@@ -214,6 +198,25 @@ fn has_libclang(place: &Path) -> bool {
     let own = place.file_name().and_then(|name| name.to_str());
     (place.is_file() && own.is_some_and(is_libclang))
         || names(place).iter().any(|name| is_libclang(name))
+}
+
+/// Where a linker looks for libraries: in the folders of `variable`, and in the system's, those of an
+/// architecture among them.
+fn linked_folders(variable: &str) -> Vec<PathBuf> {
+    let mut folders = listed(variable);
+    for parent in ["/usr/lib", "/usr/local/lib"].map(Path::new) {
+        folders.push(parent.to_owned());
+        folders.extend(names(parent).iter().map(|name| parent.join(name)));
+    }
+    folders.extend(["/usr/lib64", "/lib"].map(PathBuf::from));
+    folders
+}
+
+/// Whether `folder` has LevelDB in a form that can be linked: one with a version in its name cannot.
+fn has_leveldb(folder: &Path) -> bool {
+    ["libleveldb.so", "libleveldb.a"]
+        .iter()
+        .any(|name| folder.join(name).is_file())
 }
 
 /// The folders in a variable of the environment.
@@ -228,4 +231,21 @@ fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leveldb_is_what_can_be_linked() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(!has_leveldb(folder.path()));
+        fs::create_dir(folder.path().join("leveldb")).unwrap();
+        fs::write(folder.path().join("leveldb/c.h"), "").unwrap();
+        fs::write(folder.path().join("libleveldb.so.1"), "").unwrap();
+        assert!(!has_leveldb(folder.path()));
+        fs::write(folder.path().join("libleveldb.a"), "").unwrap();
+        assert!(has_leveldb(folder.path()));
+    }
 }
