@@ -120,18 +120,9 @@ enum EngineName {
 const WINDROW_BUFFERED: &str = "windrow-buffered";
 
 impl EngineName {
-    /// Refuses what the engine does not have.
-    #[cfg_attr(
-        not(any(
-            feature = "fjall",
-            feature = "leveldb",
-            feature = "lmdb",
-            feature = "redb",
-            feature = "rocksdb"
-        )),
-        expect(unused_variables, reason = "Windrow has all there is")
-    )]
+    /// Refuses what no engine runs, and what this one does not have.
     fn check(self, args: &BenchArgs) -> Result<()> {
+        args.check(&args.data_set()?)?;
         match self {
             Self::Windrow | Self::WindrowBuffered => Ok(()),
             #[cfg(feature = "leveldb")]

@@ -106,17 +106,20 @@ fn reports_of(
     if let Some(stdout) = child.0.stdout.take() {
         for line in BufReader::new(stdout).lines() {
             let line = line.map_err(failed)?;
-            match serde_json::from_str(&line) {
-                Ok(report) => {
+            let (what, error) = match serde_json::from_str::<Report>(&line) {
+                Ok(report) if report.engine == order.engine => {
                     each(&report);
                     reports.push(report);
+                    continue;
                 }
-                Err(error) => {
-                    let what = "its report cannot be read";
-                    let failure = order.failure(what, reports.last(), None);
-                    return Ok(Err((failure, failed(error.into()))));
+                Ok(report) => {
+                    let what = "it reports on another engine";
+                    (what, io::Error::other(format!("{what}, {}", report.engine)))
                 }
-            }
+                Err(error) => ("its report cannot be read", error.into()),
+            };
+            let failure = order.failure(what, reports.last(), None);
+            return Ok(Err((failure, failed(error))));
         }
     }
     let status = child.0.wait().map_err(failed)?;
@@ -145,6 +148,8 @@ mod tests_of_processes {
     use std::fs;
 
     use super::*;
+    use crate::progress::Unseen;
+    use crate::{BenchArgs, Load, WindrowEngine, run_loads};
 
     fn order() -> Order {
         Order {
@@ -174,6 +179,32 @@ mod tests_of_processes {
         let process = fs::read_to_string(&note).unwrap();
         let entry = Path::new("/proc").join(process.trim());
         assert!(!entry.exists(), "{}", entry.display());
+    }
+
+    #[test]
+    fn a_report_on_another_engine_is_a_failure() {
+        let args = BenchArgs {
+            num: 10,
+            ..BenchArgs::new(vec![Load::FillSeq])
+        };
+        let mut line = String::new();
+        let open = |folder: &Path| WindrowEngine::open(folder, &args);
+        run_loads(&args, open, &Unseen, |report| {
+            line = serde_json::to_string(report).unwrap();
+            Ok(())
+        })
+        .unwrap();
+        let of = |engine: &str| {
+            let order = Order {
+                engine: engine.to_owned(),
+                ..order()
+            };
+            reports_of(Command::new("echo").arg(&line), &order, &mut |_| {})
+        };
+        assert_eq!(of("windrow").unwrap().unwrap().len(), 1);
+        let (failure, error) = of("rocksdb").unwrap().unwrap_err();
+        assert!(failure.failed.starts_with("it reports on another engine"));
+        assert!(error.to_string().contains("windrow"), "{error}");
     }
 
     #[test]

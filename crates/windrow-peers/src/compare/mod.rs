@@ -91,6 +91,7 @@ impl CompareArgs {
             return Ok(vec![Group {
                 name: self.bench.join(" "),
                 rounds: self.rounds.unwrap_or(ROUNDS),
+                loads: None,
                 arguments: self.bench.clone(),
             }]);
         };
@@ -156,13 +157,26 @@ fn parsed_run(order: &Order) -> Result<RunArgs> {
 
 fn check(group: &Group, engine: EngineName) -> Result<()> {
     let run = parsed_run(&group.order(engine, 0))?;
-    engine.check(&run.bench)?;
-    if run.bench.db.is_some() {
-        return Err(Error::invalid_argument(
+    let loads: Vec<&str> = run.bench.loads.iter().map(|load| load.name()).collect();
+    let faults = [
+        (
+            run.engine != engine,
+            "the engines are those of --engines, which goes before the loads",
+        ),
+        (run.json, "--json goes before the loads"),
+        (
+            run.bench.db.is_some(),
             "each run has a folder of its own: give --folder before the loads, and no --db",
-        ));
+        ),
+        (
+            group.loads.is_some_and(|own| own != loads.join(",")),
+            "a suite has its own loads: give settings alone",
+        ),
+    ];
+    match faults.into_iter().find(|(is_there, _)| *is_there) {
+        Some((_, fault)) => Err(Error::invalid_argument(fault)),
+        None => engine.check(&run.bench),
     }
-    Ok(())
 }
 
 /// A run that failed.
@@ -170,6 +184,14 @@ struct Failure {
     engine: EngineName,
     group: String,
     kind: ErrorKind,
+}
+
+/// How far a comparison is.
+struct Course {
+    /// Runs whose turn has come.
+    begun: usize,
+    all: usize,
+    failures: Vec<Failure>,
 }
 
 pub(crate) fn run(args: &CompareArgs) -> Result<()> {
@@ -182,11 +204,16 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     }
     let header = Header::now(args.command(&engines))?;
     let mut campaign = Campaign::open(args.campaign.as_deref(), header)?;
-    let mut failures = Vec::new();
+    let rounds = groups.iter().map(|group| group.rounds as usize);
+    let mut course = Course {
+        begun: 0,
+        all: rounds.sum::<usize>() * engines.len(),
+        failures: Vec::new(),
+    };
     let (mut ran, mut agreed) = (Ok(()), Ok(()));
     for group in &groups {
         if ran.is_ok() {
-            ran = run_group(group, &engines, args, &mut campaign, &mut failures);
+            ran = run_group(group, &engines, args, &mut campaign, &mut course);
         }
         // What was measured is shown whatever ended the rest.
         let runs = campaign.runs().iter();
@@ -198,7 +225,7 @@ pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     }
     agreed?;
     ran?;
-    match failures.as_slice() {
+    match course.failures.as_slice() {
         [] => Ok(()),
         failures => {
             let names = failures
@@ -234,20 +261,22 @@ fn run_group(
     engines: &[EngineName],
     args: &CompareArgs,
     campaign: &mut Campaign,
-    failures: &mut Vec<Failure>,
+    course: &mut Course,
 ) -> Result<()> {
     for round in 0..group.rounds {
         for engine in rotated(engines, round) {
+            course.begun += 1;
             let failed =
                 |failure: &Failure| failure.engine == engine && failure.group == group.name;
-            if failures.iter().any(failed) {
+            if course.failures.iter().any(failed) {
                 continue;
             }
             let order = group.order(engine, round);
             if !campaign.has(&order.label) {
+                let (number, all) = (course.begun, course.all);
                 tell(&format!(
-                    "{} ({} of {})",
-                    order.label,
+                    "[{number} of {all}] {} (round {} of {})",
+                    order.command(),
                     round + 1,
                     group.rounds
                 ));
@@ -260,7 +289,7 @@ fn run_group(
                     return Err(error);
                 }
                 tell(&format!("{error}; going on without it"));
-                failures.push(Failure {
+                course.failures.push(Failure {
                     engine,
                     group: group.name.clone(),
                     kind: error.kind(),
@@ -368,7 +397,19 @@ mod tests {
         assert!(wrong(&["fillseq", "--num", "10"]).is_ok());
         assert!(wrong(&["fillseq", "--nmu", "10"]).is_err());
         assert!(wrong(&["nothing"]).is_err());
-        assert!(wrong(&["fillseq", "--db", "here"]).is_err());
+        for words in [
+            ["fillseq", "--db", "here"].as_slice(),
+            &["fillseq", "--engine", "windrow-buffered"],
+            &["fillseq", "--json"],
+            &["ycsb-load", "--value-size", "4"],
+            &["fillseq", "--size-ratio", "0.5"],
+            &["fillseq", "--key-size", "3"],
+            &["replay"],
+            &["--suite", "standard", "fillseq"],
+            &["--suite", "standard", "--num", "10", "fillseq,readseq"],
+        ] {
+            assert!(wrong(words).is_err(), "{words:?}");
+        }
         let args = parsed(&["fillseq", "--compression", "lz4"]);
         for engine in EngineName::value_variants() {
             let refused = check(&args.groups().unwrap()[0], *engine).err();

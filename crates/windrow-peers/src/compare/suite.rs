@@ -19,6 +19,8 @@ pub(super) struct Group {
     pub(super) name: String,
     /// Times that every engine runs.
     pub(super) rounds: u32,
+    /// The loads, where the suite says them.
+    pub(super) loads: Option<&'static str>,
     /// Loads and settings, without the engine; of a setting that is given twice the last holds.
     pub(super) arguments: Vec<String>,
 }
@@ -78,61 +80,54 @@ fn standard(scale: f64, settings: &[String]) -> Vec<Group> {
     )]
     let scaled = |count: u64| ((count as f64 * scale).round() as u64).max(1).to_string();
     let (entries, records, operations) = (scaled(ENTRIES), scaled(RECORDS), scaled(OPERATIONS));
-    let group = |name: String, rounds: u32, arguments: &[&str]| {
-        let arguments = arguments.iter().map(|&word| word.to_owned());
+    let group = |name: String, rounds: u32, loads: &'static str, own: &[&str]| {
+        let words = std::iter::once(&loads).chain(own);
+        let arguments = words.map(|&word| word.to_owned());
         Group {
             name,
             rounds,
+            loads: Some(loads),
             arguments: arguments.chain(settings.iter().cloned()).collect(),
         }
     };
     let mut groups = Vec::new();
     for (value_size, rounds) in [("100", 3), ("1000", 1)] {
-        let writes = [WRITES, "--num", &entries, "--value-size", value_size];
         groups.push(group(
             format!("writes of {value_size}-byte values"),
             rounds,
-            &writes,
+            WRITES,
+            &["--num", &entries, "--value-size", value_size],
         ));
-        let reads = |loads| {
-            [
-                loads,
-                "--num",
-                &entries,
-                "--reads",
-                &operations,
-                "--duration",
-                SECONDS,
-                "--write-rate",
-                WRITE_RATE,
-                "--value-size",
-                value_size,
-            ]
-        };
+        let reads = [
+            "--num",
+            &entries,
+            "--reads",
+            &operations,
+            "--duration",
+            SECONDS,
+            "--write-rate",
+            WRITE_RATE,
+            "--value-size",
+            value_size,
+        ];
         groups.push(group(
             format!("reads of {value_size}-byte values"),
             rounds,
-            &reads(READS),
+            READS,
+            &reads,
         ));
         if value_size == "100" {
             let name = "reads of 100-byte values, with caches of 2 GiB, which hold everything";
-            let mut cached = group(name.to_owned(), 1, &reads(CACHED_READS));
+            let mut cached = group(name.to_owned(), 1, CACHED_READS, &reads);
             let cache = CACHE_OF_EVERYTHING.map(str::to_owned);
             cached.arguments.extend(cache);
             groups.push(cached);
         }
     }
     for mix in ["SD", "MD"] {
-        let ycsb = [
-            YCSB,
-            "--mix",
-            mix,
-            "--records",
-            &records,
-            "--ops",
-            &operations,
-        ];
-        groups.push(group(format!("YCSB with the mix {mix}"), 1, &ycsb));
+        let name = format!("YCSB with the mix {mix}");
+        let own = ["--mix", mix, "--records", &records, "--ops", &operations];
+        groups.push(group(name, 1, YCSB, &own));
     }
     groups
 }

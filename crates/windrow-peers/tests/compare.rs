@@ -1,0 +1,48 @@
+//! The program `windrow-peers compare`: it tells how far it is, and what its runs would refuse is refused
+//! before the first of them.
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+
+use std::process::{Command, Output};
+
+fn compare(arguments: &[&str]) -> Output {
+    let program = env!("CARGO_BIN_EXE_windrow-peers");
+    let mut command = Command::new(program);
+    command.arg("compare").args(arguments).output().unwrap()
+}
+
+#[test]
+fn each_run_is_told_of_with_its_number_among_all() {
+    let engines = ["--engines", "windrow,windrow-buffered", "--rounds", "2"];
+    let output = compare(&[&engines[..], &["fillseq", "--num", "100"]].concat());
+    let told = str::from_utf8(&output.stderr).unwrap();
+    assert!(output.status.success(), "{told}");
+    for (number, engine, round) in [
+        (1, "windrow", 1),
+        (2, "windrow-buffered", 1),
+        (3, "windrow-buffered", 2),
+        (4, "windrow", 2),
+    ] {
+        let line = format!(
+            "[{number} of 4] windrow-peers run --engine {engine} fillseq --num 100 (round {round} of 2)"
+        );
+        assert!(told.contains(&line), "{line}: {told}");
+    }
+}
+
+#[test]
+fn what_every_run_would_refuse_begins_no_campaign() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("campaign");
+    let begun = ["--engines", "windrow", "--campaign", file.to_str().unwrap()];
+    for (request, says) in [
+        (["fillseq", "--engine", "windrow-buffered"], "--engines"),
+        (["ycsb-load", "--value-size", "4"], "at least 8 bytes"),
+        (["fillseq", "--size-ratio", "0.5"], "size_ratio"),
+    ] {
+        let output = compare(&[&begun[..], &request].concat());
+        let told = str::from_utf8(&output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{told}");
+        assert!(told.contains(says), "{told}");
+        assert!(!file.exists());
+    }
+}
