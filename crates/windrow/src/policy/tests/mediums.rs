@@ -230,24 +230,7 @@ fn plans() {
         (
             "an in-place merge takes neighbours until slices are wide",
             LastLevel,
-            tree(
-                2,
-                vec![
-                    vec![],
-                    vec![
-                        apart(file(1, 0, 9, 4), 1, 1),
-                        apart(file(2, 10, 19, 4), 1, 1),
-                        apart(file(3, 20, 29, 12), 7, 1),
-                        busy(file(4, 30, 39, 4)),
-                    ],
-                    vec![
-                        file(5, 0, 5, 2),
-                        file(6, 10, 15, 2),
-                        file(7, 21, 26, 15),
-                        bottom(),
-                    ],
-                ],
-            ),
+            beside_a_third(apart(file(3, 20, 29, 12), 7, 1), 15),
             merges(1, &[1, 2, 3], &[5, 6, 7], 0, 29),
         ),
         (
@@ -271,8 +254,9 @@ fn busy(mut file: FileSummary<u32>) -> FileSummary<u32> {
     file
 }
 
-/// The third file of level 1 has ten times as much below it as each other one. Most of level 2 has nothing above it.
-fn beside_a_dear_one() -> TreeSummary<u32> {
+/// Two cheap files of level 1, a `third` with so much below it, and one that is busy. Most of level 2 has nothing
+/// above it.
+fn beside_a_third(third: FileSummary<u32>, kib_below: u64) -> TreeSummary<u32> {
     tree(
         2,
         vec![
@@ -280,17 +264,22 @@ fn beside_a_dear_one() -> TreeSummary<u32> {
             vec![
                 apart(file(1, 0, 9, 4), 1, 1),
                 apart(file(2, 10, 19, 4), 1, 1),
-                apart(file(3, 20, 29, 4), 3, 1),
+                third,
                 busy(file(4, 30, 39, 4)),
             ],
             vec![
                 file(5, 0, 5, 2),
                 file(6, 10, 15, 2),
-                file(7, 21, 26, 20),
+                file(7, 21, 26, kib_below),
                 file(9, 40, 90, 60),
             ],
         ],
     )
+}
+
+/// The third has ten times as much below it as each other one.
+fn beside_a_dear_one() -> TreeSummary<u32> {
+    beside_a_third(apart(file(3, 20, 29, 4), 3, 1), 20)
 }
 
 #[test]
