@@ -68,7 +68,7 @@ pub use output::{exit_code, print, print_object, reader_is_gone};
 pub use process::wait_until_quiet;
 pub use progress::{Moment, Progress};
 pub use report::{Report, header, lines};
-pub use run::run_loads;
+pub use run::{check_loads, run_loads};
 pub use series::SeriesPoint;
 pub use sizes::{Mix, ValueSizes};
 pub use tally::{BesideReport, CurvePoint, Operation, OperationReport, Percentiles};

@@ -11,6 +11,19 @@ use crate::job::Job;
 use crate::owned_folder::OwnedFolder;
 use crate::{BenchArgs, Engine, Load, Progress, Report, Scan};
 
+/// Refuses, before anything runs, what [`run_loads`] would refuse.
+///
+/// # Errors
+/// `InvalidArgument` for arguments that contradict each other, and loads that the engine does not have.
+pub fn check_loads<E: Engine>(args: &BenchArgs) -> Result<()> {
+    args.check(&args.data_set()?)?;
+    if args.loads().contains(&Load::Compact) && !E::COMPACTS {
+        let message = format!("{} has no compaction of everything", E::NAME);
+        return Err(Error::invalid_argument(message));
+    }
+    Ok(())
+}
+
 /// Runs the loads of `args` on engine `E`, whose store `open` opens or creates in a folder; `each`
 /// gets every report as soon as it is there, and `progress` hears how far each load is.
 ///
@@ -23,12 +36,8 @@ pub fn run_loads<E: Engine>(
     progress: &dyn Progress,
     mut each: impl FnMut(&Report) -> Result<()>,
 ) -> Result<()> {
+    check_loads::<E>(args)?;
     let data = args.data_set()?;
-    args.check(&data)?;
-    if args.loads().contains(&Load::Compact) && !E::COMPACTS {
-        let message = format!("{} has no compaction of everything", E::NAME);
-        return Err(Error::invalid_argument(message));
-    }
     let temporary = match &args.db {
         Some(_) => None,
         None => Some(OwnedFolder::new("windrow-bench-", &std::env::temp_dir())?),

@@ -39,8 +39,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use windrow::Result;
 use windrow_bench::campaign::end_with_parent;
 use windrow_bench::{
-    BenchArgs, BlockSourceArg, Engine, Report, WindrowEngine, exit_code, header, lines,
-    parse_bytes, print, print_object, run_loads,
+    BenchArgs, BlockSourceArg, Engine, Report, WindrowEngine, check_loads, exit_code, header,
+    lines, parse_bytes, print, print_object, reader_is_gone, run_loads,
 };
 
 use crate::compare::CompareArgs;
@@ -122,23 +122,32 @@ const WINDROW_BUFFERED: &str = "windrow-buffered";
 impl EngineName {
     /// Refuses what no engine runs, and what this one does not have.
     fn check(self, args: &BenchArgs) -> Result<()> {
-        args.check(&args.data_set()?)?;
         match self {
-            Self::Windrow | Self::WindrowBuffered => Ok(()),
+            Self::Windrow | Self::WindrowBuffered => check_loads::<WindrowEngine>(args),
+            #[cfg(feature = "rocksdb")]
+            Self::Rocksdb => settings::check::<rocksdb::RocksDb<rocksdb::Plain>>(args).map(drop),
+            #[cfg(feature = "rocksdb")]
+            Self::Blobdb => settings::check::<rocksdb::RocksDb<rocksdb::Blobs>>(args).map(drop),
+            #[cfg(feature = "rocksdb")]
+            Self::BlobdbDirect => {
+                settings::check::<rocksdb::RocksDb<rocksdb::DirectBlobs>>(args).map(drop)
+            }
             #[cfg(feature = "leveldb")]
-            Self::Leveldb => settings::Settings::of(args, self.name())?
+            Self::Leveldb => settings::check::<leveldb::LevelDb>(args)?
                 .uncompressed(self.name())
                 .map(drop),
+            #[cfg(feature = "fjall")]
+            Self::Fjall => settings::check::<fjall::Fjall<false>>(args).map(drop),
+            #[cfg(feature = "fjall")]
+            Self::FjallSeparated => settings::check::<fjall::Fjall<true>>(args).map(drop),
             #[cfg(feature = "redb")]
-            Self::Redb => settings::Settings::of(args, self.name())?
+            Self::Redb => settings::check::<redb::Redb>(args)?
                 .uncompressed(self.name())
                 .map(drop),
             #[cfg(feature = "lmdb")]
-            Self::Lmdb => settings::Settings::of(args, self.name())?
+            Self::Lmdb => settings::check::<lmdb::Lmdb>(args)?
                 .uncompressed(self.name())
                 .map(drop),
-            #[cfg(any(feature = "fjall", feature = "rocksdb"))]
-            _ => settings::Settings::of(args, self.name()).map(drop),
         }
     }
 
@@ -181,6 +190,7 @@ fn main() -> ExitCode {
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if reader_is_gone(&error) => ExitCode::SUCCESS,
         Err(error) => {
             drop(writeln!(io::stderr(), "windrow-peers: {error}"));
             ExitCode::from(exit_code(error.kind()))

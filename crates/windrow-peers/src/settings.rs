@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use windrow::{Compression, Error, KeyspaceOptions, Result};
-use windrow_bench::BenchArgs;
+use windrow_bench::{BenchArgs, Engine, check_loads};
 
 /// Settings in the units that the other engines take. Of those that may be absent each engine has its own
 /// default.
@@ -79,6 +79,19 @@ impl Settings {
         }
         Ok(self)
     }
+}
+
+/// Refuses what `E` cannot run, or is built without.
+#[cfg(any(
+    feature = "fjall",
+    feature = "leveldb",
+    feature = "lmdb",
+    feature = "redb",
+    feature = "rocksdb"
+))]
+pub(crate) fn check<E: Engine>(args: &BenchArgs) -> Result<Settings> {
+    check_loads::<E>(args)?;
+    Settings::of(args, E::NAME)
 }
 
 /// What a flag says, or else a preset or a file of options; absent where that is Windrow's default.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::campaign::{Campaign, Header, Order, Outcome, Run};
+use windrow_bench::campaign::{Campaign, Header, Order, Outcome, Run, shell_words};
 use windrow_bench::{Report, print, print_object};
 
 use self::comparison::Comparison;
@@ -105,18 +105,20 @@ impl CompareArgs {
     /// The command line that asks for the same runs.
     fn command(&self, engines: &[EngineName]) -> String {
         let engines: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
-        let mut words = vec![format!(
-            "windrow-peers compare --engines {}",
-            engines.join(",")
-        )];
-        words.extend(self.rounds.map(|rounds| format!("--rounds {rounds}")));
-        let scale = self.scale;
-        words.extend(
-            self.suite
-                .map(|suite| format!("--suite {} --scale {scale}", suite.name())),
-        );
-        words.extend(self.bench.iter().cloned());
-        words.join(" ")
+        let mut words = ["windrow-peers", "compare", "--engines"]
+            .map(str::to_owned)
+            .to_vec();
+        words.push(engines.join(","));
+        let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+        if let Some(rounds) = self.rounds {
+            option("--rounds", rounds.to_string());
+        }
+        if let Some(suite) = self.suite {
+            option("--suite", suite.name().to_owned());
+            option("--scale", self.scale.to_string());
+        }
+        let words = words.iter().chain(&self.bench);
+        shell_words(words.map(String::as_str))
     }
 }
 
@@ -386,6 +388,13 @@ mod tests {
             command,
             "windrow-peers compare --engines windrow fillseq --num 10"
         );
+        let args = parsed(&["--suite", "standard", "--options", "my options"]);
+        let command = args.command(&[EngineName::Windrow]);
+        let words = "--suite standard --scale 1 --options 'my options'";
+        assert_eq!(
+            command,
+            format!("windrow-peers compare --engines windrow {words}")
+        );
     }
 
     #[test]
@@ -415,6 +424,13 @@ mod tests {
             let refused = check(&args.groups().unwrap()[0], *engine).err();
             let has_none = ["leveldb", "redb", "lmdb"].contains(&engine.name());
             let says = refused.is_some_and(|error| error.to_string().contains("no LZ4"));
+            assert_eq!(says, has_none, "{}", engine.name());
+        }
+        let args = parsed(&["fillseq,compact"]);
+        for engine in EngineName::value_variants() {
+            let refused = check(&args.groups().unwrap()[0], *engine).err();
+            let has_none = ["redb", "lmdb"].contains(&engine.name());
+            let says = refused.is_some_and(|error| error.to_string().contains("no compaction"));
             assert_eq!(says, has_none, "{}", engine.name());
         }
     }

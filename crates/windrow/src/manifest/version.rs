@@ -291,7 +291,9 @@ impl ValueFiles {
     /// The bytes of runs that `table` keeps: of each file as much as it has of all references to it,
     /// dead values included.
     pub(crate) fn pinned_bytes(&self, table: &FileMeta) -> u64 {
-        let references = table.segments.iter().flat_map(|it| it.references.iter());
+        let segments = table.segments.iter();
+        let segments = segments.filter(|segment| segment.references.transient_runs() > 0);
+        let references = segments.flat_map(|it| it.references.iter());
         let runs = references.filter(|(_, referred)| !referred.is_log);
         let pinned = runs.map(|(file, referred)| {
             let usage = self.usage(file).unwrap_or_default();

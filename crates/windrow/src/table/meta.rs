@@ -38,8 +38,12 @@ pub(crate) struct SegmentMeta {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct References {
     files: BTreeMap<FileNumber, Referred>,
+    /// The files that are of transient runs.
+    transient_runs: usize,
     /// The bytes of all records in transient runs; asked for at every key of a merge.
     transient_bytes: u64,
+    /// The bytes of all records in value logs; asked for, as the others are, of every file for every job.
+    log_bytes: u64,
 }
 
 /// What is referred to in one value file.
@@ -71,16 +75,35 @@ impl References {
             return Ok(value.len() as u64);
         }
         let pointer = ValuePointer::decode(value)?;
-        let referred = self.files.entry(pointer.file).or_default();
-        referred.is_log = trailer.kind() == Kind::LogPointer;
-        referred.entries = referred.entries.saturating_add(1);
-        referred.bytes = referred.bytes.saturating_add(pointer.record_bytes);
+        let referred = Referred {
+            is_log: trailer.kind() == Kind::LogPointer,
+            entries: 1,
+            bytes: pointer.record_bytes,
+        };
+        self.add(pointer.file, referred);
         // What stands in a log is never merged: the level holds its pointer (D13).
         if referred.is_log {
             return Ok(value.len() as u64);
         }
-        self.transient_bytes = self.transient_bytes.saturating_add(pointer.record_bytes);
         Ok(pointer.value_bytes)
+    }
+
+    /// Adds what is referred to in `file`.
+    fn add(&mut self, file: FileNumber, referred: Referred) {
+        let of_file = self.files.entry(file).or_insert_with(|| {
+            self.transient_runs += usize::from(!referred.is_log);
+            Referred {
+                is_log: referred.is_log,
+                ..Referred::default()
+            }
+        });
+        *of_file = of_file.plus(referred);
+        let bytes = if of_file.is_log {
+            &mut self.log_bytes
+        } else {
+            &mut self.transient_bytes
+        };
+        *bytes = bytes.saturating_add(referred.bytes);
     }
 
     /// Ascending by file.
@@ -95,15 +118,12 @@ impl References {
 
     /// The bytes of all records in value logs.
     pub(crate) fn log_bytes(&self) -> u64 {
-        let logs = self.files.values().filter(|referred| referred.is_log);
-        let bytes = logs.map(|referred| referred.bytes);
-        bytes.fold(0, u64::saturating_add)
+        self.log_bytes
     }
 
     /// The number of files of transient runs.
     pub(crate) fn transient_runs(&self) -> usize {
-        let files = self.files.values();
-        files.filter(|referred| !referred.is_log).count()
+        self.transient_runs
     }
 
     /// The entries of all files.
@@ -144,11 +164,7 @@ impl References {
             if last >= Some(file) || referred.entries == 0 {
                 return Err(start.error("references are out of order or refer to nothing"));
             }
-            references.files.insert(file, referred);
-            if !referred.is_log {
-                let bytes = references.transient_bytes.saturating_add(referred.bytes);
-                references.transient_bytes = bytes;
-            }
+            references.add(file, referred);
         }
         Ok(references)
     }
