@@ -61,7 +61,7 @@ impl Header {
         })
     }
 
-    /// That runs of `now` may be added to a campaign with this header. // 1
+    /// That runs of `now` may be added to a campaign with this header.
     fn check(&self, now: &Self) -> Result<()> {
         let refused = |what: String| {
             Err(Error::invalid_argument(format!(
@@ -344,7 +344,7 @@ impl Campaign {
         }
     }
 
-    /// Gets ready for a run below `parent`: the first one settles what all are of. // 1
+    /// Gets ready for a run below `parent`: the first one settles what all are of.
     fn go_on_in(&mut self, parent: &Path) -> Result<()> {
         let whole = std::fs::canonicalize(parent);
         let whole = whole.map_err(|error| Error::io("find the folder", parent, error))?;

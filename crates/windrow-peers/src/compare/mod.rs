@@ -35,7 +35,8 @@ Examples:
 
 With --campaign the same command goes on where it stopped.")]
 pub(crate) struct CompareArgs {
-    /// Engines to run; ratios are those of the first to each other one [default: all]
+    /// Engines to run; ratios are those of the first to each other one [default: all, but in a suite those
+    /// that have something to show in a load]
     #[arg(long, value_enum, value_delimiter = ',')]
     engines: Vec<EngineName>,
 
@@ -78,11 +79,14 @@ pub(crate) struct CompareArgs {
 }
 
 impl CompareArgs {
-    fn engines(&self) -> Vec<EngineName> {
-        match self.engines.as_slice() {
-            [] => EngineName::value_variants().to_vec(),
-            engines => engines.to_vec(),
+    /// The engines that run the loads of `group`.
+    fn engines(&self, group: &Group) -> Vec<EngineName> {
+        if !self.engines.is_empty() {
+            return self.engines.clone();
         }
+        let all = EngineName::value_variants().iter().copied();
+        all.filter(|engine| !group.without.contains(&engine.name()))
+            .collect()
     }
 
     /// What to run: one group, or those of the suite.
@@ -91,6 +95,7 @@ impl CompareArgs {
             return Ok(vec![Group {
                 name: self.bench.join(" "),
                 rounds: self.rounds.unwrap_or(ROUNDS),
+                without: Vec::new(),
                 loads: None,
                 arguments: self.bench.clone(),
             }]);
@@ -103,13 +108,13 @@ impl CompareArgs {
     }
 
     /// The command line that asks for the same runs.
-    fn command(&self, engines: &[EngineName]) -> String {
-        let engines: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
-        let mut words = ["windrow-peers", "compare", "--engines"]
-            .map(str::to_owned)
-            .to_vec();
-        words.push(engines.join(","));
+    fn command(&self) -> String {
+        let mut words = ["windrow-peers", "compare"].map(str::to_owned).to_vec();
         let mut option = |name: &str, value: String| words.extend([name.to_owned(), value]);
+        if !self.engines.is_empty() {
+            let names: Vec<&str> = self.engines.iter().map(|engine| engine.name()).collect();
+            option("--engines", names.join(","));
+        }
         if let Some(rounds) = self.rounds {
             option("--rounds", rounds.to_string());
         }
@@ -197,23 +202,25 @@ struct Course {
 }
 
 pub(crate) fn run(args: &CompareArgs) -> Result<()> {
-    let engines = args.engines();
     let groups = args.groups()?;
+    let mut all = 0;
     for group in &groups {
+        let engines = args.engines(group);
         for &engine in &engines {
             check(group, engine)?;
         }
+        all += group.rounds as usize * engines.len();
     }
-    let header = Header::now(args.command(&engines))?;
+    let header = Header::now(args.command())?;
     let mut campaign = Campaign::open(args.campaign.as_deref(), header)?;
-    let rounds = groups.iter().map(|group| group.rounds as usize);
     let mut course = Course {
         begun: 0,
-        all: rounds.sum::<usize>() * engines.len(),
+        all,
         failures: Vec::new(),
     };
     let (mut ran, mut agreed) = (Ok(()), Ok(()));
     for group in &groups {
+        let engines = args.engines(group);
         if ran.is_ok() {
             ran = run_group(group, &engines, args, &mut campaign, &mut course);
         }
@@ -383,17 +390,14 @@ mod tests {
             order.command(),
             "windrow-peers run --engine windrow fillseq --num 10"
         );
-        let command = args.command(&args.engines());
         assert_eq!(
-            command,
+            args.command(),
             "windrow-peers compare --engines windrow fillseq --num 10"
         );
         let args = parsed(&["--suite", "standard", "--options", "my options"]);
-        let command = args.command(&[EngineName::Windrow]);
-        let words = "--suite standard --scale 1 --options 'my options'";
         assert_eq!(
-            command,
-            format!("windrow-peers compare --engines windrow {words}")
+            args.command(),
+            "windrow-peers compare --suite standard --scale 1 --options 'my options'"
         );
     }
 
@@ -462,6 +466,33 @@ mod tests {
         let labels: Vec<String> = orders.collect();
         let different: std::collections::BTreeSet<&String> = labels.iter().collect();
         assert_eq!(labels.len(), different.len());
+    }
+
+    #[test]
+    fn engines_that_do_what_others_do_take_part_if_they_are_named() {
+        let all = |words: &[&str]| {
+            let args = parsed(words);
+            let groups = args.groups().unwrap();
+            let engines = groups.iter().map(|group| args.engines(group));
+            engines.collect::<Vec<_>>()
+        };
+        let every = EngineName::value_variants();
+        assert_eq!(all(&["fillseq"]), [every]);
+        let engines = all(&["--suite", "standard"]);
+        let buffered = EngineName::WindrowBuffered;
+        let last = engines.len() - 1;
+        for (group, engines) in engines.iter().enumerate() {
+            assert_eq!(engines.contains(&buffered), group == last);
+            let are_small = group == 0 || group == last;
+            for engine in every.iter().filter(|&&engine| engine != buffered) {
+                let keeps_apart = ["blobdb", "blobdb-direct", "fjall-separated"];
+                let is_left_out = are_small && keeps_apart.contains(&engine.name());
+                assert_eq!(engines.contains(engine), !is_left_out, "{}", engine.name());
+            }
+        }
+        for engines in all(&["--engines", "windrow-buffered", "--suite", "standard"]) {
+            assert_eq!(engines, [buffered]);
+        }
     }
 
     #[test]
