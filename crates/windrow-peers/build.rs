@@ -14,10 +14,9 @@ mod needs;
 use std::env;
 
 /// Packages that engines are in, and the variables that hand on their versions.
-const PACKAGES: [(&str, &str); 4] = [
+const PACKAGES: [(&str, &str); 3] = [
     ("fjall", "FJALL_VERSION"),
     ("librocksdb-sys", "ROCKSDB_VERSION"),
-    ("lmdb-master-sys", "LMDB_VERSION"),
     ("redb", "REDB_VERSION"),
 ];
 

@@ -58,8 +58,9 @@ pub(crate) struct Bound {
 impl Bound {
     /// That of `load` under `args`.
     pub(crate) fn of(load: Load, args: &BenchArgs) -> Self {
-        let duration = args
-            .duration
+        let of_reads = args.read_duration.filter(|_| load.only_reads());
+        let duration = of_reads
+            .or(args.duration)
             .filter(|&seconds| seconds > 0.0 && load.ends_by_clock());
         let is_bounded = duration.is_none() || load.is_bounded(args);
         let mut total = load.operations(args).filter(|_| is_bounded);

@@ -89,6 +89,10 @@ pub struct BenchArgs {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub duration: Option<f64>,
 
+    /// The same for loads whose own threads only read; goes before --duration
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub read_duration: Option<f64>,
+
     /// What each load that only reads does beforehand and does not count: a number of
     /// operations, or of seconds with an s behind it
     #[arg(long, alias = "warm_up", value_name = "OPS|SECONDS", value_parser = parse_warm_up)]
@@ -257,6 +261,7 @@ impl BenchArgs {
             writes: None,
             deletes: None,
             duration: None,
+            read_duration: None,
             warm_up: None,
             key_size: None,
             value_size: None,

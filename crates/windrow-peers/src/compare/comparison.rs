@@ -47,7 +47,7 @@ const FIGURES: [(&str, Figure); 22] = [
     ("process_written_bytes", |report| {
         report.process_written_bytes.map(|bytes| bytes as f64)
     }),
-    ("beside_per_second", |report| {
+    (BESIDE, |report| {
         report.beside.as_ref().map(|beside| beside.per_second)
     }),
     ("disk_bytes", |report| Some(report.disk_bytes as f64)),
@@ -65,6 +65,7 @@ const P99: &str = "p99_us";
 const WRITTEN: &str = "process_written_per_given";
 const OWN_WRITTEN: &str = "write_amplification";
 const SPACE: &str = "space_amplification";
+const BESIDE: &str = "beside_per_second";
 const MEMORY: &str = "peak_memory_bytes";
 
 /// What stands in a report of an engine that counts itself, which tells what its bytes moved for. In the
@@ -156,7 +157,8 @@ impl<'a> Comparison<'a> {
     }
 
     /// The most important figures, a line for each engine, for people. Range and ratio are those of the
-    /// rate with the settling, or without it where the load only reads.
+    /// rate with the settling, or without it where the load only reads; what a writer beside the load did
+    /// stands last, as reads are cheaper beside fewer writes.
     pub(super) fn lines(&self) -> String {
         let lines = self.engines.iter().enumerate().map(|(place, rounds)| {
             let load = if place == 0 { self.load } else { "" };
@@ -176,7 +178,7 @@ impl<'a> Comparison<'a> {
                 shown(rounds.spread(figure).map(|spread| spread.median), show)
             };
             format!(
-                "{load:<22} {:<16} {:>10} {:>10} {:>21} {ratio:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9}",
+                "{load:<22} {:<16} {:>10} {:>10} {:>21} {ratio:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>9}",
                 rounds.engine,
                 median(UNSETTLED, kilo),
                 median(SETTLED, kilo),
@@ -187,6 +189,7 @@ impl<'a> Comparison<'a> {
                 median(SPACE, |ratio| format!("{ratio:.2}x")),
                 median(P99, |micros| format!("{micros:.1}")),
                 median(MEMORY, |bytes| format!("{:.0}", bytes / f64::from(1 << 20))),
+                median(BESIDE, kilo),
             )
         });
         lines.collect::<Vec<_>>().join("\n")
@@ -196,7 +199,7 @@ impl<'a> Comparison<'a> {
 /// The heading over [`Comparison::lines`].
 pub(super) fn heading() -> String {
     format!(
-        "{:<22} {:<16} {:>10} {:>10} {:>21} {:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9}",
+        "{:<22} {:<16} {:>10} {:>10} {:>21} {:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>9}",
         "load",
         "engine",
         "kops/s",
@@ -208,7 +211,8 @@ pub(super) fn heading() -> String {
         "own",
         "space",
         "p99 us",
-        "peak MiB"
+        "peak MiB",
+        "beside"
     )
 }
 
@@ -349,11 +353,11 @@ mod tests {
         };
         assert_eq!(
             lines[0],
-            words("ycsb-a windrow 200.0 100.0 90.0 to 400.0 7.50 3.50x 3.00x 1.50x 3.0 64")
+            words("ycsb-a windrow 200.0 100.0 90.0 to 400.0 7.50 3.50x 3.00x 1.50x 3.0 64 -")
         );
         assert_eq!(
             lines[1],
-            words("rocksdb 100.0 50.0 2.00x 7.50 3.50x - - 3.0 64")
+            words("rocksdb 100.0 50.0 2.00x 7.50 3.50x - - 3.0 64 -")
         );
         assert_eq!(lines[2], words("broken failed"));
     }

@@ -355,7 +355,7 @@ fn show_failures(group: &Group, campaign: &Campaign, json: bool) -> Result<()> {
 
 /// Tells a person who waits what was just measured.
 fn progress(report: &Report) {
-    let kops = report.settled_ops_per_second / 1e3;
+    let kops = report.rate() / 1e3;
     tell(&format!("  {:<22} {kops:>10.1} kops/s", report.name));
 }
 
@@ -492,6 +492,42 @@ mod tests {
         }
         for engines in all(&["--engines", "windrow-buffered", "--suite", "standard"]) {
             assert_eq!(engines, [buffered]);
+        }
+    }
+
+    /// Whatever the clock says of reads.
+    #[test]
+    fn every_engine_writes_all_that_the_suite_says() {
+        let words = ["--suite", "standard", "--scale", "0.0004"];
+        let mut args = parsed(&words);
+        args.bench = ["--read-duration", "0.1"].map(str::to_owned).to_vec();
+        for group in args.groups().unwrap() {
+            let order = group.order(EngineName::Windrow, 0);
+            let run = parsed_run(&order).unwrap();
+            let (mut loads, mut written) = (0, 0);
+            crate::measure(run.engine, run.min_blob_bytes, &run.bench, |report| {
+                let is_ycsb = report.name.starts_with("ycsb");
+                let ops = match report.name.as_str() {
+                    "ycsb-load" => 800,
+                    "readwhilewriting" => report.ops,
+                    "ycsb-e" => report.ops,
+                    "readtocache" => report.ops,
+                    name if is_ycsb || name.starts_with("read") || name.starts_with("seek") => 200,
+                    _ => 2000,
+                };
+                assert_eq!(report.ops, ops, "{}", report.name);
+                assert_eq!(
+                    report.repeatable,
+                    report.name != "readwhilewriting",
+                    "{}",
+                    report.name
+                );
+                loads += 1;
+                written += u32::from(ops == 2000);
+                Ok(())
+            })
+            .unwrap();
+            assert!(loads >= 7 && (written > 0 || group.name.starts_with("YCSB")));
         }
     }
 

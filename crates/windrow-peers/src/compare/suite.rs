@@ -34,16 +34,15 @@ pub(super) struct Group {
 const ENTRIES: u64 = 5_000_000;
 const RECORDS: u64 = 2_000_000;
 const OPERATIONS: u64 = 500_000;
-/// Seconds after which loads on what was written end, wherever they are.
+/// Seconds after which loads that read end, wherever they are; the writes are the same for every engine.
 const SECONDS: &str = "20";
 
 /// The reads are of what the overwrites leave: about one key in seven of those that `readrandom` asks for
-/// was never written.
-const LOADS: &str = "fillseq,readseq,fillrandom,overwrite,readrandom,readmissing,seekrandom,seek10,\
+/// was never written. `readtocache` walks over everything, whatever the number of reads.
+const LOADS: &str = "fillseq,fillrandom,overwrite,readtocache,readrandom,readmissing,seekrandom,seek10,\
                      seek100,readwhilewriting";
-/// The reads of the same after a walk over everything, which fills the cache, whatever the number of reads,
-/// and a walk from there.
-const CACHED_READS: &str = "filluniquerandom,readtocache,readseq,readrandom,readmissing,seekrandom,\
+/// The reads alone, of each key once, and behind two walks, of which the first fills the cache.
+const CACHED_READS: &str = "filluniquerandom,readtocache,readtocache,readrandom,readmissing,seekrandom,\
                             seek10,seek100,readwhilewriting";
 /// Entries per second that the writer beside readers puts, if it can.
 const WRITE_RATE: &str = "50000";
@@ -105,7 +104,7 @@ fn standard(scale: f64, settings: &[String]) -> Vec<Group> {
             &entries,
             "--reads",
             &operations,
-            "--duration",
+            "--read-duration",
             SECONDS,
             "--write-rate",
             WRITE_RATE,

@@ -38,10 +38,15 @@ impl Lmdb {
             settings: told(&[
                 ("map_size", Some(MAP_BYTES.to_string())),
                 ("nosync", Some((!settings.sync).to_string())),
-                ("version", Some(env!("LMDB_VERSION").to_owned())),
+                ("version", Some(version())),
             ]),
         })
     }
+}
+
+fn version() -> String {
+    let version = heed::lmdb_version();
+    format!("{}.{}.{}", version.major, version.minor, version.patch)
 }
 
 /// Addresses to keep free for the mapped file: more than any load writes. They cost nothing, so all
