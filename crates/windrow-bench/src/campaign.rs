@@ -11,7 +11,9 @@
 //! 3. One process at a time goes on with a campaign.
 
 mod child;
+mod comparison;
 mod lines;
+mod rounds;
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -21,6 +23,10 @@ use windrow::{Error, Result};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub use self::child::end_with_parent;
+pub use self::comparison::{
+    Comparison, check_checksums, heading, settings_lines, settings_object, settings_text,
+};
+pub use self::rounds::{RoundsArgs, run_rounds};
 
 use self::lines::{Contents, Lines, no_campaign};
 use crate::Report;
@@ -92,6 +98,14 @@ fn digest_of_this_program() -> Result<String> {
     let path = child::program()?;
     let bytes = std::fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
     Ok(format!("{:016x}", xxh3_64(&bytes)))
+}
+
+/// What is told while a campaign runs.
+pub trait CampaignProgress {
+    /// Run `number` of `all` begins.
+    fn begins(&mut self, number: usize, all: usize, command: &str);
+    /// A load of it has ended.
+    fn reports(&mut self, report: &Report);
 }
 
 /// A run that has ended.

@@ -243,6 +243,11 @@ impl DataSet {
         self.value_sizes.smallest() >= TAG_BYTES
     }
 
+    /// Bytes of the longest key, a missing one.
+    pub(crate) fn key_bytes_max(&self) -> usize {
+        self.key_size + 1
+    }
+
     /// Writes a key that no load ever writes, right behind the key of `index`.
     #[inline]
     pub fn missing_key(&self, index: u64, key: &mut Vec<u8>) {

@@ -21,6 +21,8 @@ pub trait Engine: Sync + Sized {
     const SETTLES_BY_QUIET: bool = false;
     /// Whether the adapter has [`compact`](Self::compact).
     const COMPACTS: bool = false;
+    /// Bytes of the longest key that it takes.
+    const KEY_BYTES_MAX: usize = windrow::limits::KEY_BYTES_MAX;
     /// A file that the folder of each of its stores holds.
     const MARKER: &'static str = "CURRENT";
 

@@ -9,20 +9,20 @@ use crate::Load;
 
 /// A figure over the rounds of an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
+pub(crate) struct Spread {
     /// The least.
-    pub least: f64,
+    pub(crate) least: f64,
     /// The one in the middle, or what lies between the two there.
-    pub median: f64,
+    pub(crate) median: f64,
     /// The most.
-    pub most: f64,
+    pub(crate) most: f64,
     /// In how many rounds it was told.
-    pub rounds: usize,
+    pub(crate) rounds: usize,
 }
 
 impl Spread {
     /// That of `numbers`; `None` of none.
-    pub fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
         let numbers = numbers.into_iter();
         let mut numbers: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
         numbers.sort_by(f64::total_cmp);
@@ -41,7 +41,7 @@ impl Spread {
     }
 
     /// How many times its median is that of `other`, if that is above 0.
-    pub fn times(&self, other: &Self) -> Option<f64> {
+    pub(crate) fn times(&self, other: &Self) -> Option<f64> {
         let times = self.median / other.median;
         (other.median > 0.0 && times.is_finite()).then_some(times)
     }
@@ -49,19 +49,19 @@ impl Spread {
 
 /// Of the two rates of the load called `load`, without the work that is left behind and with it, the one by
 /// which engines are compared: without it where the load's own threads only read.
-pub fn throughput(load: &str, alone: f64, settled: f64) -> f64 {
+pub(crate) fn throughput(load: &str, alone: f64, settled: f64) -> f64 {
     if only_reads(load) { alone } else { settled }
 }
 
 /// Whether the own threads of the load called `load` only read.
-pub fn only_reads(load: &str) -> bool {
+pub(crate) fn only_reads(load: &str) -> bool {
     Load::from_str(load, false).is_ok_and(Load::only_reads)
 }
 
 /// `bytes` for each byte that an engine was given, where it is known from a report that it has written
 /// `written_bytes` and that these are `write_amplification` for each byte given; `None` where nothing
 /// was given.
-pub fn per_given(bytes: f64, written_bytes: f64, write_amplification: f64) -> Option<f64> {
+pub(crate) fn per_given(bytes: f64, written_bytes: f64, write_amplification: f64) -> Option<f64> {
     let ratio = bytes / written_bytes * write_amplification;
     (write_amplification > 0.0 && ratio.is_finite()).then_some(ratio)
 }

@@ -18,7 +18,7 @@ mod data;
 mod destination;
 mod engine;
 pub mod experiment;
-pub mod figures;
+mod figures;
 mod gauge;
 pub mod host;
 pub mod html;

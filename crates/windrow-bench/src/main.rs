@@ -1,4 +1,4 @@
-//! The bench as a program of its own: loads, the papers' experiments, and reports of campaigns.
+//! The bench as a program of its own: loads, campaigns of them, the papers' experiments, and reports.
 //!
 //! Exit codes: 0 done, 1 a wrong request, or a shape that differs from its paper's without a known
 //! reason, 2 the environment failed, 3 what was read is not what was written.
@@ -8,12 +8,15 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use windrow::Result;
-use windrow_bench::campaign::end_with_parent;
+use windrow_bench::campaign::{
+    CampaignProgress, Comparison, RoundsArgs, Run, check_checksums, end_with_parent, heading,
+    run_rounds, settings_lines, settings_object,
+};
 use windrow_bench::experiment::Verdict;
 use windrow_bench::html::{ReportArgs, report};
-use windrow_bench::paper::{PaperArgs, PaperProgress, paper};
+use windrow_bench::paper::{PaperArgs, paper};
 use windrow_bench::{
-    BenchArgs, Report, WindrowEngine, exit_code, header, lines, print, print_object,
+    BenchArgs, Engine as _, Report, WindrowEngine, exit_code, header, lines, print, print_object,
     reader_is_gone, run_loads,
 };
 
@@ -37,6 +40,14 @@ Examples:
   windrow-bench run fillrandom,readrandom,seek10 --num 1000000
   windrow-bench run ycsb-load,ycsb-a,ycsb-b --mix SD --records 1000000 --ops 500000 --json")]
     Run(Box<BenchArgs>),
+    /// Run the same loads several times, and keep what comes of them in a file
+    #[command(after_help = "\
+Examples:
+  windrow-bench campaign evening.jsonl fillrandom,readrandom,seek10 --num 1000000
+  windrow-bench report evening.jsonl --output evening.html
+
+Each round is a process of its own, with a new folder. The same command goes on where it stopped.")]
+    Campaign(RoundsArgs),
     /// Repeat experiments of the papers, and judge the shape of what comes of them
     #[command(after_help = "\
 Examples:
@@ -63,6 +74,7 @@ fn main() -> ExitCode {
     let json = arguments.json;
     let result = match arguments.command {
         Command::Run(args) => run(&args, json),
+        Command::Campaign(args) => run_campaign(&args, json),
         Command::Paper(args) => repeat(&args, json),
         Command::Report(args) => write_report(&args, json),
     };
@@ -88,6 +100,28 @@ fn run(args: &BenchArgs, json: bool) -> Result<ExitCode> {
         }
         print(&lines(report, args))
     })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_campaign(args: &RoundsArgs, json: bool) -> Result<ExitCode> {
+    let campaign = run_rounds(args, &mut Told)?;
+    let runs: Vec<&Run> = campaign.runs().iter().collect();
+    let group = runs.first().map_or("", |run| run.group.as_str());
+    let names = [WindrowEngine::NAME];
+    let comparisons = Comparison::all(&names, &runs);
+    if json {
+        print_object(&settings_object(group, &names, &runs))?;
+        for comparison in &comparisons {
+            print_object(&comparison.object(group))?;
+        }
+    } else {
+        print(&settings_lines(&names, &runs))?;
+        print(&heading())?;
+        for comparison in &comparisons {
+            print(&comparison.lines())?;
+        }
+    }
+    check_checksums(&runs)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -127,13 +161,13 @@ fn write_report(args: &ReportArgs, json: bool) -> Result<ExitCode> {
 /// Tells who waits what runs.
 struct Told;
 
-impl PaperProgress for Told {
+impl CampaignProgress for Told {
     fn begins(&mut self, number: usize, all: usize, command: &str) {
         drop(writeln!(io::stderr(), "[{number} of {all}] {command}"));
     }
 
     fn reports(&mut self, report: &Report) {
-        let kops = report.ops_per_second / 1e3;
+        let kops = report.rate() / 1e3;
         drop(writeln!(
             io::stderr(),
             "    {:<17} {kops:>9.1} kops/s",

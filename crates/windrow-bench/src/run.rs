@@ -16,7 +16,15 @@ use crate::{BenchArgs, Engine, Load, Progress, Report, Scan};
 /// # Errors
 /// `InvalidArgument` for arguments that contradict each other, and loads that the engine does not have.
 pub fn check_loads<E: Engine>(args: &BenchArgs) -> Result<()> {
-    args.check(&args.data_set()?)?;
+    let data = args.data_set()?;
+    args.check(&data)?;
+    if data.key_bytes_max() > E::KEY_BYTES_MAX {
+        return Err(Error::invalid_argument(format!(
+            "{} takes keys of {} bytes at most, of which one is for keys that are missing",
+            E::NAME,
+            E::KEY_BYTES_MAX
+        )));
+    }
     if args.loads().contains(&Load::Compact) && !E::COMPACTS {
         let message = format!("{} has no compaction of everything", E::NAME);
         return Err(Error::invalid_argument(message));

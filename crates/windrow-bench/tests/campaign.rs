@@ -209,6 +209,45 @@ fn a_campaign_of_experiments_is_judged_for_its_page() {
 }
 
 #[test]
+fn chosen_loads_make_a_campaign_and_a_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("campaign");
+    let file = file.to_str().unwrap();
+    let loads = ["fillrandom,readrandom", "--num", "500"];
+    let run = |options: &[&str], behind: &[&str]| {
+        let first = ["campaign", file, "--rounds", "2"];
+        bench(&[&first[..], options, &loads, behind].concat())
+    };
+    let refused = run(&[], &["--json"]);
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    let output = run(&["--json"], &[]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<serde_json::Value> = printed
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines[0]["settings"]["windrow"]["durability"], "Buffered");
+    let loads: Vec<_> = lines[1..].iter().map(|line| &line["load"]).collect();
+    assert_eq!(loads, ["fillrandom", "readrandom"]);
+    assert_eq!(lines[1]["engines"][0]["rounds"], 2);
+
+    // Nothing is run again, and the same is found.
+    let whole = fs::read_to_string(file).unwrap();
+    assert_eq!(whole.lines().count(), 3);
+    let again = run(&["--json"], &[]);
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), printed);
+    assert_eq!(fs::read_to_string(file).unwrap(), whole);
+    let table = String::from_utf8(run(&[], &[]).stdout).unwrap();
+    assert!(table.lines().any(|line| line.starts_with("fillrandom ")));
+
+    let page = folder.path().join("page.html");
+    let output = bench(&["report", file, "--output", page.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(fs::read_to_string(&page).unwrap().contains("fillrandom"));
+}
+
+#[test]
 fn no_page_takes_the_place_of_a_campaign() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("campaign");

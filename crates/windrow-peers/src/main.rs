@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windrow::Result;
-use windrow_bench::campaign::end_with_parent;
+use windrow_bench::campaign::{end_with_parent, settings_text};
 use windrow_bench::{
     BenchArgs, BlockSourceArg, Engine, Report, WindrowEngine, check_loads, exit_code, header,
     lines, parse_bytes, print, print_object, reader_is_gone, run_loads,
@@ -212,13 +212,6 @@ fn run(args: &RunArgs) -> Result<()> {
         }
         print(&lines(report, &args.bench))
     })
-}
-
-/// The settings that the engine of `report` got.
-fn settings_text(report: &Report) -> String {
-    let settings = report.settings.iter();
-    let settings = settings.map(|(name, value)| format!("{name}={value}"));
-    settings.collect::<Vec<_>>().join(", ")
 }
 
 /// Runs the loads of `args` on `engine`; `show` gets each report.

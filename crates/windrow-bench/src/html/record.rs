@@ -90,9 +90,17 @@ pub(super) struct LoadReport {
     pub(super) process_written_bytes: Option<f64>,
     /// Of engines that count themselves.
     pub(super) traffic: Option<Vec<IgnoredAny>>,
+    pub(super) beside: Option<Beside>,
     pub(super) stall_seconds: Option<f64>,
     pub(super) levels: Option<Vec<Level>>,
     pub(super) series: Option<Vec<SeriesPoint>>,
+}
+
+/// What a thread beside the load did.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Beside {
+    pub(super) per_second: Option<f64>,
 }
 
 /// Microseconds.

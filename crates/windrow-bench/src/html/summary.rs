@@ -14,7 +14,7 @@ struct Column {
     figure: fn(&LoadReport) -> Option<f64>,
 }
 
-const COLUMNS: [Column; 11] = [
+const COLUMNS: [Column; 12] = [
     Column {
         heading: "ops/s",
         format: number::quantity,
@@ -70,10 +70,15 @@ const COLUMNS: [Column; 11] = [
         format: number::bytes,
         figure: |report| report.peak_memory_bytes,
     },
+    Column {
+        heading: "beside",
+        format: number::quantity,
+        figure: |report| report.beside.as_ref()?.per_second,
+    },
 ];
 
 /// What the headings of the table mean.
-pub(super) const TERMS: [(&str, &str); 11] = [
+pub(super) const TERMS: [(&str, &str); 12] = [
     (
         "rate",
         "median over the rounds of the operations per second, the time until background work had \
@@ -118,6 +123,10 @@ pub(super) const TERMS: [(&str, &str); 11] = [
         "the most memory of the process that was resident at a time. Pages of mapped files count in \
          it, as Windrow, LevelDB and LMDB have them; the system's page cache, through which the \
          others read, does not",
+    ),
+    (
+        "beside",
+        "operations per second of the thread beside the load: reads are cheaper beside fewer writes",
     ),
 ];
 

@@ -21,10 +21,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, FromArgMatches as _};
 use windrow::{Error, Result};
 
-use crate::campaign::{Campaign, Header, Order, Run};
+use crate::campaign::{Campaign, CampaignProgress, Header, Order, Run};
+use crate::check_destination;
 use crate::experiment::{Experiment, Verdict};
 use crate::html::{self, CampaignRecord};
-use crate::{Report, check_destination};
 use findings::Findings;
 use line::{Line, Results, Scale};
 
@@ -147,14 +147,6 @@ fn chosen(ids: &[String]) -> Result<Vec<&'static Plan>> {
     Ok(plans().filter(is_chosen).collect())
 }
 
-/// What is told while experiments run.
-pub trait PaperProgress {
-    /// Run `number` of `all` begins.
-    fn begins(&mut self, number: usize, all: usize, command: &str);
-    /// A load of it has ended.
-    fn reports(&mut self, report: &Report);
-}
-
 /// Runs the experiments that `args` names, unless the campaign has their runs; `each` gets every one as
 /// soon as it is judged.
 ///
@@ -162,7 +154,7 @@ pub trait PaperProgress {
 /// `InvalidArgument` for an unknown id or a scale that is none; what stops a run.
 pub fn paper(
     args: &PaperArgs,
-    progress: &mut impl PaperProgress,
+    progress: &mut impl CampaignProgress,
     mut each: impl FnMut(&Experiment) -> Result<()>,
 ) -> Result<()> {
     if !(args.scale > 0.0 && args.scale <= 1000.0) {
@@ -233,7 +225,7 @@ fn run(
     campaign: &mut Campaign,
     order: &Order,
     folder: Option<&Path>,
-    progress: &mut impl PaperProgress,
+    progress: &mut impl CampaignProgress,
 ) -> Result<()> {
     campaign.run(order, folder, |report| progress.reports(report))?;
     Ok(())

@@ -1,5 +1,6 @@
 //! Which experiments there are, and that each of their runs is one that the bench takes.
 
+use crate::Report;
 use serde_json::json;
 
 use super::*;

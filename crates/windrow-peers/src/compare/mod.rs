@@ -4,7 +4,6 @@
 //! It is a campaign: each run is written down when it has ended, and a campaign that was broken off
 //! goes on where it stopped.
 
-mod comparison;
 mod suite;
 
 use std::io::Write as _;
@@ -12,10 +11,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use windrow::{Error, ErrorKind, Result};
-use windrow_bench::campaign::{Campaign, Header, Order, Outcome, Run, shell_words};
+use windrow_bench::campaign::{
+    Campaign, Comparison, Header, Order, Outcome, Run, check_checksums, heading, settings_lines,
+    settings_object, shell_words,
+};
 use windrow_bench::{Report, print, print_object};
 
-use self::comparison::Comparison;
 use self::suite::{Group, Suite};
 use crate::{EngineName, RunArgs};
 
@@ -119,7 +120,9 @@ impl CompareArgs {
             option("--rounds", rounds.to_string());
         }
         if let Some(suite) = self.suite {
-            option("--suite", suite.name().to_owned());
+            let name = suite.to_possible_value();
+            let name = name.as_ref().map_or("", |value| value.get_name());
+            option("--suite", name.to_owned());
             option("--scale", self.scale.to_string());
         }
         let words = words.iter().chain(&self.bench);
@@ -317,19 +320,19 @@ fn show(group: &Group, engines: &[EngineName], runs: &[&Run], json: bool) -> Res
     let names: Vec<&str> = engines.iter().map(|engine| engine.name()).collect();
     let comparisons = Comparison::all(&names, runs);
     if json {
-        print(&comparison::settings_object(&group.name, &names, runs).to_string())?;
+        print(&settings_object(&group.name, &names, runs).to_string())?;
         for comparison in &comparisons {
             print(&comparison.object(&group.name).to_string())?;
         }
     } else {
         print(&format!("\n{}", group.name))?;
-        print(&comparison::settings_lines(&names, runs))?;
-        print(&comparison::heading())?;
+        print(&settings_lines(&names, runs))?;
+        print(&heading())?;
         for comparison in &comparisons {
             print(&comparison.lines())?;
         }
     }
-    comparison::check_checksums(runs)
+    check_checksums(runs)
 }
 
 /// Prints what has failed in `group`, also where a later try has passed.
@@ -430,6 +433,12 @@ mod tests {
             let says = refused.is_some_and(|error| error.to_string().contains("no LZ4"));
             assert_eq!(says, has_none, "{}", engine.name());
         }
+        let args = parsed(&["fillseq", "--key-size", "600"]);
+        for engine in EngineName::value_variants() {
+            let refused = check(&args.groups().unwrap()[0], *engine).err();
+            let says = refused.is_some_and(|error| error.to_string().contains("keys of 511"));
+            assert_eq!(says, engine.name() == "lmdb", "{}", engine.name());
+        }
         let args = parsed(&["fillseq,compact"]);
         for engine in EngineName::value_variants() {
             let refused = check(&args.groups().unwrap()[0], *engine).err();
@@ -509,9 +518,7 @@ mod tests {
                 let is_ycsb = report.name.starts_with("ycsb");
                 let ops = match report.name.as_str() {
                     "ycsb-load" => 800,
-                    "readwhilewriting" => report.ops,
-                    "ycsb-e" => report.ops,
-                    "readtocache" => report.ops,
+                    "readwhilewriting" | "ycsb-e" | "readtocache" => report.ops,
                     name if is_ycsb || name.starts_with("read") || name.starts_with("seek") => 200,
                     _ => 2000,
                 };

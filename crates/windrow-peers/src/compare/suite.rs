@@ -8,11 +8,18 @@ use crate::WINDROW_BUFFERED;
 /// A named list of groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Suite {
-    /// `db_bench`'s loads on values of 100 bytes, three times, YCSB A to F with the mixes SD and MD, once,
-    /// `db_bench`'s loads on values of 1000 bytes, once, and the reads of 100 bytes once more with caches of
-    /// 2 GiB, which hold everything. Where every value is small, engines that keep large ones apart take
-    /// part only if --engines names them, and so does windrow-buffered but where the cache is that large
+    /// All of the others, one after the other
     Standard,
+    /// `db_bench`'s loads on values of 100 bytes, three times. All are small, so engines that keep large
+    /// ones apart take part only if --engines names them
+    Small,
+    /// YCSB A to F with the mixes SD and MD, three times
+    Ycsb,
+    /// `db_bench`'s loads on values of 1000 bytes, once
+    Large,
+    /// The reads of values of 100 bytes with caches of 2 GiB, which hold everything, once; beside the
+    /// engines of the small ones windrow-buffered
+    Cached,
 }
 
 /// Runs of the same loads and settings.
@@ -55,13 +62,6 @@ const APART: [&str; 3] = ["blobdb", "blobdb-direct", "fjall-separated"];
 const YCSB: &str = "ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-f,ycsb-d,ycsb-e";
 
 impl Suite {
-    /// Its name on the command line.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-        }
-    }
-
     /// Its groups, with `scale` times the data and operations that it is written down with, and with
     /// `settings`, which go before its own but where a group is about one.
     ///
@@ -73,32 +73,49 @@ impl Suite {
                 "the scale must be above 0 and at most 1000",
             ));
         }
-        match self {
-            Self::Standard => Ok(standard(scale, settings)),
-        }
+        let sizes = Sizes { scale, settings };
+        Ok(match self {
+            Self::Standard => [sizes.small(), sizes.ycsb(), sizes.large(), sizes.cached()].concat(),
+            Self::Small => sizes.small(),
+            Self::Ycsb => sizes.ycsb(),
+            Self::Large => sizes.large(),
+            Self::Cached => sizes.cached(),
+        })
     }
 }
 
-fn standard(scale: f64, settings: &[String]) -> Vec<Group> {
+/// How large the groups are, and their common settings.
+struct Sizes<'a> {
+    scale: f64,
+    settings: &'a [String],
+}
+
+impl Sizes<'_> {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "positive numbers far below 2^64"
     )]
-    let scaled = |count: u64| ((count as f64 * scale).round() as u64).max(1).to_string();
-    let (entries, records, operations) = (scaled(ENTRIES), scaled(RECORDS), scaled(OPERATIONS));
-    let group = |name: &str, loads: &'static str, own: &[&str]| {
+    fn scaled(&self, count: u64) -> String {
+        let scaled = (count as f64 * self.scale).round() as u64;
+        scaled.max(1).to_string()
+    }
+
+    fn group(&self, name: &str, rounds: u32, loads: &'static str, own: &[&str]) -> Group {
         let words = std::iter::once(&loads).chain(own);
         let arguments = words.map(|&word| word.to_owned());
         Group {
             name: name.to_owned(),
-            rounds: 1,
+            rounds,
             without: vec![WINDROW_BUFFERED],
             loads: Some(loads),
-            arguments: arguments.chain(settings.iter().cloned()).collect(),
+            arguments: arguments.chain(self.settings.iter().cloned()).collect(),
         }
-    };
-    let sized = |name: &str, loads: &'static str, value_size: &str| {
+    }
+
+    /// `db_bench`'s loads on values of one size.
+    fn sized(&self, name: &str, rounds: u32, loads: &'static str, value_size: &str) -> Group {
+        let (entries, operations) = (self.scaled(ENTRIES), self.scaled(OPERATIONS));
         let own = [
             "--num",
             &entries,
@@ -111,20 +128,35 @@ fn standard(scale: f64, settings: &[String]) -> Vec<Group> {
             "--value-size",
             value_size,
         ];
-        group(name, loads, &own)
-    };
-    let mixed = |mix: &str| {
-        let own = ["--mix", mix, "--records", &records, "--ops", &operations];
-        group(&format!("YCSB with the mix {mix}"), YCSB, &own)
-    };
-    let mut small = sized("values of 100 bytes", LOADS, "100");
-    small.rounds = 3;
-    small.without.extend(APART);
-    let cached_name = "reads of 100-byte values, with caches of 2 GiB, which hold everything";
-    let mut cached = sized(cached_name, CACHED_READS, "100");
-    cached.without = APART.to_vec();
-    let cache = CACHE_OF_EVERYTHING.map(str::to_owned);
-    cached.arguments.extend(cache);
-    let large = sized("values of 1000 bytes", LOADS, "1000");
-    vec![small, mixed("SD"), mixed("MD"), large, cached]
+        self.group(name, rounds, loads, &own)
+    }
+
+    fn small(&self) -> Vec<Group> {
+        let mut group = self.sized("values of 100 bytes", 3, LOADS, "100");
+        group.without.extend(APART);
+        vec![group]
+    }
+
+    fn ycsb(&self) -> Vec<Group> {
+        let (records, operations) = (self.scaled(RECORDS), self.scaled(OPERATIONS));
+        let mixed = |mix| {
+            let own = ["--mix", mix, "--records", &records, "--ops", &operations];
+            self.group(&format!("YCSB with the mix {mix}"), 3, YCSB, &own)
+        };
+        ["SD", "MD"].map(mixed).to_vec()
+    }
+
+    fn large(&self) -> Vec<Group> {
+        vec![self.sized("values of 1000 bytes", 1, LOADS, "1000")]
+    }
+
+    fn cached(&self) -> Vec<Group> {
+        let name = "reads of 100-byte values, with caches of 2 GiB, which hold everything";
+        let mut group = self.sized(name, 1, CACHED_READS, "100");
+        group.without = APART.to_vec();
+        group
+            .arguments
+            .extend(CACHE_OF_EVERYTHING.map(str::to_owned));
+        vec![group]
+    }
 }

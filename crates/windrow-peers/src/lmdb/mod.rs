@@ -60,6 +60,8 @@ const MAP_BYTES: usize = 1 << 30;
 
 impl Engine for Lmdb {
     const NAME: &'static str = "lmdb";
+    // As LMDB is built by default.
+    const KEY_BYTES_MAX: usize = 511;
     const MARKER: &'static str = "data.mdb";
     type Scan<'a> = Position<'a>;
 

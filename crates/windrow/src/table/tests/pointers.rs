@@ -3,6 +3,7 @@
 use super::*;
 use crate::ErrorKind;
 use crate::block::stored::{Place, TRAILER_BYTES, seal};
+use crate::codec::Reader;
 use crate::table::{References, Referred};
 use crate::value::ValuePointer;
 
@@ -131,6 +132,30 @@ fn pointers_and_properties_must_agree() {
         assert_eq!(damage.len(), 1, "{damage:?}");
         assert!(damage[0].contains(what), "{damage:?}");
         assert!(damage[0].contains(&file_name(NUMBER)), "{damage:?}");
+    }
+}
+
+#[test]
+fn sums_of_references_are_those_of_their_files() {
+    let noted = [
+        (7, 100, Kind::LogPointer),
+        (8, 50, Kind::RunPointer),
+        (7, 30, Kind::LogPointer),
+        (9, 20, Kind::RunPointer),
+        (8, 10, Kind::RunPointer),
+    ];
+    let mut references = References::default();
+    for (file, bytes, kind) in noted {
+        let value = pointer(file, 0, bytes);
+        references.note(Trailer::new(9, kind), &value).unwrap();
+    }
+    let mut encoded = Vec::new();
+    references.encode(&mut encoded);
+    let read = References::read(&mut Reader::new(&encoded)).unwrap();
+    assert_eq!(read, references);
+    for sums in [&references, &read] {
+        assert_eq!((sums.log_bytes(), sums.transient_bytes()), (130, 80));
+        assert_eq!((sums.transient_runs(), sums.entries()), (2, 5));
     }
 }
 

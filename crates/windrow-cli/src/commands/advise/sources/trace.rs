@@ -112,6 +112,9 @@ struct Seen {
     /// The keys whose hashes end with so many zeros.
     zeros: u32,
     keys: HashMap<u64, KeyUse>,
+    /// How many of these are there, and how many of all were there at the same time at most.
+    there: u64,
+    most: u64,
 }
 
 impl Seen {
@@ -152,19 +155,26 @@ impl Seen {
             Asked::Put(_) => {
                 own.puts += 1;
                 own.inserts += u64::from(!own.is_there);
+                self.there += u64::from(!own.is_there);
                 own.is_there = true;
             }
             Asked::Get => {
                 own.gets += 1;
                 own.found += u64::from(own.is_there);
             }
-            Asked::Delete => own.is_there = false,
+            Asked::Delete => {
+                self.there -= u64::from(own.is_there);
+                own.is_there = false;
+            }
             Asked::Scan(_) => {}
         }
+        self.most = self.most.max(self.there << self.zeros);
         if self.keys.len() > KEYS_MAX {
             self.zeros += 1;
             let zeros = self.zeros;
             self.keys.retain(|hash, _| hash.trailing_zeros() >= zeros);
+            let there = self.keys.values().filter(|key| key.is_there);
+            self.there = there.count() as u64;
         }
     }
 
@@ -182,11 +192,10 @@ impl Seen {
         };
         let puts = self.puts as f64;
         let gets = self.gets as f64;
-        let written = all(|key| u64::from(key.puts > 0));
         let (values, values_from) = self.values();
         Known {
             source: path.display().to_string(),
-            keys: Some(written << self.zeros).filter(|&keys| keys > 0),
+            keys: Some(self.most).filter(|&keys| keys > 0),
             key_bytes: Some((self.key_bytes as f64 / self.operations as f64).round())
                 .map(|bytes| whole(bytes).max(1)),
             values,
@@ -430,6 +439,30 @@ mod tests {
         assert!(seen.zeros > 0 && seen.keys.len() <= KEYS_MAX);
         let told = seen.known(Path::new("trace"), false).keys.unwrap();
         assert!(told.abs_diff(keys) < keys / 50, "{told}");
+    }
+
+    #[test]
+    fn what_is_deleted_makes_room() {
+        // A queue of ten.
+        let queue = (0..5000).flat_map(|place: u64| {
+            let oldest = place.checked_sub(10);
+            let delete = oldest.map(|key| (Asked::Delete, key));
+            delete.into_iter().chain([(Asked::Put(10), place)])
+        });
+        let known = seen(queue).known(Path::new("trace"), false);
+        assert_eq!(known.keys, Some(10));
+        let weights = known.weights.unwrap();
+        assert!((weights.inserts - 5000.0).abs() < 1e-9);
+        assert!((weights.deletes - 4990.0).abs() < 1e-9);
+        // Deletes of what is not there change nothing, nor does a second one.
+        let known = seen([
+            (Asked::Delete, 1),
+            (Asked::Put(10), 1),
+            (Asked::Delete, 1),
+            (Asked::Delete, 1),
+            (Asked::Put(10), 2),
+        ]);
+        assert_eq!(known.known(Path::new("trace"), false).keys, Some(1));
     }
 
     #[test]

@@ -5,9 +5,10 @@
 
 use serde_json::{Map, Value, json};
 use windrow::{Error, Result};
-use windrow_bench::Report;
-use windrow_bench::campaign::Run;
-use windrow_bench::figures::{self, Spread};
+
+use super::Run;
+use crate::Report;
+use crate::figures::{self, Spread};
 
 /// A figure of a report; none where the engine or the system does not tell.
 type Figure = fn(&Report) -> Option<f64>;
@@ -99,14 +100,14 @@ impl Rounds<'_> {
 
 /// One load on all engines.
 #[derive(Debug)]
-pub(super) struct Comparison<'a> {
+pub struct Comparison<'a> {
     load: &'a str,
     engines: Vec<Rounds<'a>>,
 }
 
 impl<'a> Comparison<'a> {
     /// The loads of `runs`, in their order, on each of `engines`.
-    pub(super) fn all(engines: &[&'a str], runs: &[&'a Run]) -> Vec<Self> {
+    pub fn all(engines: &[&'a str], runs: &[&'a Run]) -> Vec<Self> {
         let count = runs.iter().map(|run| run.reports.len()).max().unwrap_or(0);
         let loads = (0..count).filter_map(|place| {
             let at_place = |engine: &str| -> Vec<&'a Report> {
@@ -135,7 +136,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// All figures, for programs.
-    pub(super) fn object(&self, group: &str) -> Value {
+    pub fn object(&self, group: &str) -> Value {
         let engines = self.engines.iter().map(|rounds| {
             let mut object = Map::new();
             object.insert("engine".to_owned(), json!(rounds.engine));
@@ -159,7 +160,7 @@ impl<'a> Comparison<'a> {
     /// The most important figures, a line for each engine, for people. Range and ratio are those of the
     /// rate with the settling, or without it where the load only reads; what a writer beside the load did
     /// stands last, as reads are cheaper beside fewer writes.
-    pub(super) fn lines(&self) -> String {
+    pub fn lines(&self) -> String {
         let lines = self.engines.iter().enumerate().map(|(place, rounds)| {
             let load = if place == 0 { self.load } else { "" };
             if rounds.reports.is_empty() {
@@ -197,7 +198,7 @@ impl<'a> Comparison<'a> {
 }
 
 /// The heading over [`Comparison::lines`].
-pub(super) fn heading() -> String {
+pub fn heading() -> String {
     format!(
         "{:<22} {:<16} {:>10} {:>10} {:>21} {:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>9}",
         "load",
@@ -231,7 +232,7 @@ fn settings<'a>(engine: &str, runs: &[&'a Run]) -> Option<&'a Report> {
 }
 
 /// The settings of every engine, for programs.
-pub(super) fn settings_object(group: &str, engines: &[&str], runs: &[&Run]) -> Value {
+pub fn settings_object(group: &str, engines: &[&str], runs: &[&Run]) -> Value {
     let by_engine = engines.iter().map(|&engine| {
         let settings = settings(engine, runs).map(|report| &report.settings);
         (engine.to_owned(), json!(settings))
@@ -240,19 +241,26 @@ pub(super) fn settings_object(group: &str, engines: &[&str], runs: &[&Run]) -> V
 }
 
 /// The settings of every engine, a line each, for people.
-pub(super) fn settings_lines(engines: &[&str], runs: &[&Run]) -> String {
+pub fn settings_lines(engines: &[&str], runs: &[&Run]) -> String {
     let lines = engines.iter().filter_map(|&engine| {
         let report = settings(engine, runs)?;
-        Some(format!("{engine}: {}", crate::settings_text(report)))
+        Some(format!("{engine}: {}", settings_text(report)))
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The settings that the engine of `report` got.
+pub fn settings_text(report: &Report) -> String {
+    let settings = report.settings.iter();
+    let settings = settings.map(|(name, value)| format!("{name}={value}"));
+    settings.collect::<Vec<_>>().join(", ")
 }
 
 /// With one seed, every engine must have read the same where what is read follows from the seed.
 ///
 /// # Errors
 /// `Corruption` for the first load where one has not.
-pub(super) fn check_checksums(runs: &[&Run]) -> Result<()> {
+pub fn check_checksums(runs: &[&Run]) -> Result<()> {
     for (place, load) in runs.iter().flat_map(|run| run.reports.iter().enumerate()) {
         let others = runs.iter().filter_map(|run| run.reports.get(place));
         for other in others {
