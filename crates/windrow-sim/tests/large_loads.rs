@@ -21,15 +21,13 @@ const PRESETS: [Preset; 4] = [
     Preset::Autumn,
 ];
 
-/// What is compared, and how far it may be apart. Useless reads are those of the last moment, in which level 0 may
-/// have one run more or less.
-const FIGURES: [(&str, f64); 5] = [
-    ("written", 0.05),
-    ("space", 0.05),
-    ("runs", 0.05),
-    ("filter bytes", 0.05),
-    ("useless reads", 0.2),
-];
+/// What is compared.
+const FIGURES: [&str; 5] = ["written", "space", "runs", "filter bytes", "useless reads"];
+
+/// How far it may be apart, and how far the last of these in trees of few flushes, whose upper levels are filled and
+/// emptied as one.
+const APART_MAX: f64 = 0.05;
+const SMALL_APART_MAX: f64 = 0.25;
 
 fn figures(estimate: &Estimate) -> [f64; 5] {
     let last = estimate.samples.last().unwrap();
@@ -59,9 +57,9 @@ fn errors(mut load: Load, flushes_max: u64) -> [f64; 5] {
     errors.try_into().unwrap()
 }
 
-fn check(load: &Load, flushes_max: u64, presets: &[Preset]) {
+fn check(load: &Load, flushes_max: u64, useless_max: f64) {
     let mut apart = Vec::new();
-    for &preset in presets {
+    for preset in PRESETS {
         let mut load = load.clone();
         let sizes = load.options;
         load.options = KeyspaceOptions::preset(preset);
@@ -69,10 +67,11 @@ fn check(load: &Load, flushes_max: u64, presets: &[Preset]) {
         load.options.base_bytes = sizes.base_bytes;
         load.options.file_bytes = sizes.file_bytes;
         let errors = errors(load, flushes_max);
-        for ((figure, most), error) in FIGURES.into_iter().zip(errors) {
+        for (figure, error) in FIGURES.into_iter().zip(errors) {
             let line = format!("{preset:?}, {figure}: {:+.1} %", 100.0 * error);
             println!("{line}");
-            if error.abs() > most {
+            let is_useless = figure == FIGURES[4];
+            if error.abs() > if is_useless { useless_max } else { APART_MAX } {
                 apart.push(line);
             }
         }
@@ -91,12 +90,12 @@ fn small() -> KeyspaceOptions {
 #[test]
 fn parts_of_small_trees_tell_about_the_same() {
     let load = Load::inserts(40_000_000_000 / 64, small());
-    check(&load, 400, &PRESETS);
+    check(&load, 400, SMALL_APART_MAX);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn parts_tell_about_the_same_at_100_gb() {
     let load = Load::inserts(100_000_000_000, KeyspaceOptions::default());
-    check(&load, 1000, &PRESETS);
+    check(&load, 1000, APART_MAX);
 }

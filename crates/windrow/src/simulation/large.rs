@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use super::carry_out;
 use super::load::Load;
-use super::outcome::{Course, LevelShape, Outcome, Sample};
+use super::outcome::{Course, LevelShape, Outcome, Sample, Spread};
 use super::values::Placing;
 use crate::base::LevelTraffic;
 use crate::options::{FilterAllocation, KeyspaceOptions};
@@ -235,6 +235,8 @@ struct Upper {
     runs: f64,
     runs_most: usize,
     shape: LevelShape,
+    /// On average.
+    spread: Spread,
 }
 
 /// The levels that are simulated apart while the lowest part has so many levels.
@@ -263,6 +265,7 @@ impl Uppers {
                     runs: course.runs.get(own).copied().unwrap_or(0.0),
                     runs_most: course.runs_most.get(own).copied().unwrap_or(0),
                     shape: window.shapes.get(own).copied().unwrap_or_default(),
+                    spread: window.spreads.get(own).copied().unwrap_or_default(),
                 };
             }
         }
@@ -281,6 +284,10 @@ impl Uppers {
         let flushes = (sample.flushes - before.flushes) as f64;
         let mut all = sample.clone();
         let above = self.levels.len() - 2;
+        // The bound on room may leave the levels above less now than on average, as it does their last one.
+        let fed = sample.spreads.get(1).copied().unwrap_or_default();
+        let filled = fed.entries_over(self.levels[above + 1].spread);
+        all.spreads.clear();
         (all.levels, all.runs, all.runs_sums, all.runs_most) = Default::default();
         all.traffic.levels.clear();
         for level in 0..self.levels.len() + sample.levels.len() {
@@ -306,6 +313,8 @@ impl Uppers {
                 all.runs.push(sample.runs.get(own).copied().unwrap_or(0.0));
                 all.runs_most
                     .push(sample.runs_most.get(own).copied().unwrap_or(0));
+                let spread = sample.spreads.get(own);
+                all.spreads.push(spread.copied().unwrap_or_default());
             } else {
                 let upper = &self.levels[level];
                 let traffic = traffic_done.combined(upper.traffic, |sum, bytes| {
@@ -315,6 +324,8 @@ impl Uppers {
                 all.runs_sums.push(runs_done + upper.runs * flushes);
                 all.runs.push(upper.runs);
                 all.runs_most.push(upper.runs_most);
+                let filled = if level == 0 { 1.0 } else { filled };
+                all.spreads.push(upper.spread.filled(filled));
             }
             let shape = match own {
                 0 => self.levels[level].shape,
@@ -323,10 +334,16 @@ impl Uppers {
             all.levels.push(shape);
         }
         all.runs_per_seek = all.runs.iter().sum();
-        // Where bits are shared out by entries, the levels that stand for those above have as many of these, and
-        // so as many reads in vain; where they are not, each run has as many as any other.
-        if self.has_uniform_filters && sample.runs_per_seek > 0.0 {
-            all.useless_reads *= all.runs_per_seek / sample.runs_per_seek;
+        // Where bits are shared out after Monkey, all runs together let exp(H - b ln^2 2) reads through, with H the
+        // entropy of their parts of the entries; where they are not, each run as many as any other.
+        let own = Spread::sum(&sample.spreads).entropy();
+        if self.has_uniform_filters {
+            let runs = |now: &Sample, then: &Sample| {
+                now.runs_sums.iter().sum::<f64>() - then.runs_sums.iter().sum::<f64>()
+            };
+            all.useless_reads *= runs(&all, done) / runs(sample, before).max(1.0);
+        } else {
+            all.useless_reads *= (Spread::sum(&all.spreads).entropy() - own).exp();
         }
         all.level_count = self.level_count + above;
         all
@@ -337,6 +354,8 @@ impl Uppers {
 #[derive(Debug)]
 struct Window {
     course: Course,
+    /// Of each level, on average over the second half.
+    spreads: Vec<Spread>,
     /// On average over the second half.
     shapes: Vec<LevelShape>,
 }
@@ -394,8 +413,13 @@ fn window(load: &Load, phase: &Phase, first: usize) -> Window {
             ..last.copied().unwrap_or_default()
         }
     };
+    let spread = |level: usize| {
+        let spreads = late.iter().filter_map(|sample| sample.spreads.get(level));
+        Spread::sum(spreads).times(1.0 / (late.len() as f64).max(1.0))
+    };
     Window {
         course: outcome.course_from(from),
+        spreads: (0..=3).map(spread).collect(),
         shapes: (0..=3).map(shape).collect(),
     }
 }

@@ -18,10 +18,13 @@ mod outcome;
 mod tree;
 mod values;
 
+use std::collections::VecDeque;
+
 use contents::Span;
 pub use formula::write_amplification_bound;
 pub use large::{Estimate, level_count, simulate_large};
 pub use load::{KeyDistribution, Load, ValueSize};
+use outcome::Spread;
 pub use outcome::{Course, LevelShape, Outcome, Sample, Traffic};
 use tree::Tree;
 pub use values::ValueSpace;
@@ -66,6 +69,45 @@ fn carry_out(load: &Load) -> Outcome {
     }
 }
 
+/// Filters are looked at again when a 128th more was written, and the last sixteen looks count.
+const LOOKS_KEPT: usize = 16;
+const LOOKS_APART: u64 = 128;
+
+/// What was seen while the last eighth was written: level 0 has now more runs and now fewer, so that one moment
+/// says little.
+#[derive(Debug, Default)]
+struct Looks(VecDeque<Look>);
+
+/// The tree at one moment.
+#[derive(Debug)]
+struct Look {
+    useless_reads: f64,
+    spreads: Vec<Spread>,
+}
+
+impl Looks {
+    fn note(&mut self, look: Look) {
+        if self.0.len() == LOOKS_KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back(look);
+    }
+
+    fn useless_reads(&self) -> f64 {
+        let sum: f64 = self.0.iter().map(|look| look.useless_reads).sum();
+        sum / self.0.len().max(1) as f64
+    }
+
+    fn spreads(&self) -> Vec<Spread> {
+        let depth = self.0.iter().map(|look| look.spreads.len()).max();
+        let mean = |level: usize| {
+            let spreads = self.0.iter().filter_map(|look| look.spreads.get(level));
+            Spread::sum(spreads).times(1.0 / self.0.len() as f64)
+        };
+        (0..depth.unwrap_or(0)).map(mean).collect()
+    }
+}
+
 /// A load under way.
 struct Run<'a> {
     load: &'a Load,
@@ -75,6 +117,8 @@ struct Run<'a> {
     /// Keys of each class that a reader can see.
     live: Vec<f64>,
     next_sample: u64,
+    next_look: u64,
+    looks: Looks,
     runs_sums: Vec<f64>,
     space_most: f64,
     runs_most: Vec<usize>,
@@ -90,6 +134,8 @@ impl<'a> Run<'a> {
             flushes: 0,
             live: Vec::new(),
             next_sample: whole(load.options.memtable_bytes as f64 / load.entry_bytes()),
+            next_look: 0,
+            looks: Looks::default(),
             runs_sums: Vec::new(),
             space_most: 0.0,
             runs_most: Vec::new(),
@@ -163,10 +209,22 @@ impl<'a> Run<'a> {
         let most = std::mem::take(&mut self.runs_most);
         self.runs_most = outcome::larger(most, &self.tree.runs_most());
         self.space_most = self.space_most.max(self.space_amplification());
+        if self.written >= self.next_look {
+            self.look();
+            self.next_look = self.written + self.written / LOOKS_APART;
+        }
         if self.written >= self.next_sample {
             self.sample();
             self.next_sample = self.written + (self.written / 8).max(1);
         }
+    }
+
+    fn look(&mut self) {
+        let (_, useless_reads) = self.tree.filters();
+        self.looks.note(Look {
+            useless_reads,
+            spreads: self.tree.spreads(),
+        });
     }
 
     fn space_amplification(&self) -> f64 {
@@ -179,6 +237,9 @@ impl<'a> Run<'a> {
     }
 
     fn sample(&mut self) {
+        if self.looks.0.is_empty() {
+            self.look();
+        }
         let tree = &self.tree;
         let summary = &tree.summary;
         let capacities = bounded_capacities(summary, &tree.options);
@@ -197,7 +258,7 @@ impl<'a> Run<'a> {
                 segment_limit: limits.get(level).copied().unwrap_or(1),
             }
         };
-        let (filter_bytes, useless_reads) = tree.filters();
+        let (filter_bytes, _) = tree.filters();
         let runs = tree.runs();
         let sample = Sample {
             writes: self.written,
@@ -214,7 +275,8 @@ impl<'a> Run<'a> {
             runs,
             runs_sums: self.runs_sums.clone(),
             filter_bytes,
-            useless_reads,
+            useless_reads: self.looks.useless_reads(),
+            spreads: self.looks.spreads(),
             space_amplification_most: self.space_most,
             runs_most: std::mem::take(&mut self.runs_most),
         };

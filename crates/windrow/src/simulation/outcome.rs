@@ -67,6 +67,79 @@ pub struct LevelShape {
     pub segment_limit: usize,
 }
 
+/// How the entries of a level are spread over runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub(super) struct Spread {
+    entries: f64,
+    /// The sum over segments of their entries, each times the logarithm of how many there would be if the segment
+    /// had all of the key space.
+    logarithms: f64,
+}
+
+impl Spread {
+    /// A segment of so many entries in that part of the key space.
+    pub(super) fn segment(entries: f64, width: f64) -> Self {
+        let logarithms = if entries > 0.0 && width > 0.0 {
+            entries * (entries / width).ln()
+        } else {
+            0.0
+        };
+        Self {
+            entries,
+            logarithms,
+        }
+    }
+
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            entries: self.entries + other.entries,
+            logarithms: self.logarithms + other.logarithms,
+        }
+    }
+
+    pub(super) fn times(self, times: f64) -> Self {
+        Self {
+            entries: self.entries * times,
+            logarithms: self.logarithms * times,
+        }
+    }
+
+    /// The same runs with so many times the entries.
+    pub(super) fn filled(self, times: f64) -> Self {
+        if times <= 0.0 {
+            return Self::default();
+        }
+        Self {
+            entries: self.entries * times,
+            logarithms: (self.logarithms + self.entries * times.ln()) * times,
+        }
+    }
+
+    /// How many times the entries of `other` these are; 1 where one of both has none.
+    pub(super) fn entries_over(self, other: Self) -> f64 {
+        if self.entries > 0.0 && other.entries > 0.0 {
+            self.entries / other.entries
+        } else {
+            1.0
+        }
+    }
+
+    pub(super) fn sum<'s>(spreads: impl IntoIterator<Item = &'s Self>) -> Self {
+        let spreads = spreads.into_iter();
+        spreads.fold(Self::default(), |sum, own| sum.and(*own))
+    }
+
+    /// The entropy of the parts that runs have of all entries that a key could be among, averaged over keys.
+    pub(super) fn entropy(self) -> f64 {
+        if self.entries > 0.0 {
+            self.entries.ln() - self.logarithms / self.entries
+        } else {
+            0.0
+        }
+    }
+}
+
 /// The tree at one moment, and what has happened until then.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -98,9 +171,12 @@ pub struct Sample {
     pub runs: Vec<f64>,
     /// The sum of that over all flushes.
     pub(super) runs_sums: Vec<f64>,
+    /// Each level, on average while the last eighth was written.
+    pub(super) spreads: Vec<Spread>,
     /// Bytes of filters in memory; 0 unless the load asks for them.
     pub filter_bytes: u64,
-    /// Blocks that a get of an absent key reads in vain, on average; 0 unless the load asks for filters.
+    /// Blocks that a get of an absent key reads in vain, on average over keys and while the last eighth was
+    /// written; 0 unless the load asks for filters.
     pub useless_reads: f64,
     /// The largest `space_amplification` since the last sample.
     pub space_amplification_most: f64,

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::contents::{Class, Segment, Span, Universe};
 use super::load::Load;
 use super::merge::{EntrySizes, Merge, Piece, entries_together};
-use super::outcome::Traffic;
+use super::outcome::{Spread, Traffic};
 use super::values::{Carried, Placing, Referred, ValueFiles, log_place};
 use crate::base::{Cause, FileNumber};
 use crate::filter::{FILTER_UNITS_MAX, LoadedUnits, false_positive_rate, keys_there, units_rate};
@@ -576,6 +576,21 @@ impl<'a> Tree<'a> {
             }
         }
         (bytes, reads)
+    }
+
+    /// How the entries of each level are spread over runs.
+    pub(super) fn spreads(&self) -> Vec<Spread> {
+        let of = |file: &FileSummary<u64>| {
+            let own = &self.contents[&file.number].segments;
+            let segments = file.segments.iter().zip(own);
+            let spreads = segments
+                .map(|(segment, own)| Spread::segment(segment.entries as f64, own.span.width()));
+            spreads.fold(Spread::default(), Spread::and)
+        };
+        let levels = self.summary.levels.iter();
+        levels
+            .map(|files| files.iter().map(of).fold(Spread::default(), Spread::and))
+            .collect()
     }
 
     /// So many cursors are moved to random keys.
