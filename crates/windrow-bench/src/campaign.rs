@@ -26,7 +26,7 @@ pub use self::child::end_with_parent;
 pub use self::comparison::{
     Comparison, check_checksums, heading, settings_lines, settings_object, settings_text,
 };
-pub use self::rounds::{RoundsArgs, run_rounds};
+pub use self::rounds::{RoundsArgs, parsed_run, run_rounds};
 
 use self::lines::{Contents, Lines, no_campaign};
 use crate::Report;
@@ -67,7 +67,7 @@ impl Header {
         })
     }
 
-    /// That runs of `now` may be added to a campaign with this header.
+    /// That runs of `now` may be added to a campaign with this header. // 1
     fn check(&self, now: &Self) -> Result<()> {
         let refused = |what: String| {
             Err(Error::invalid_argument(format!(
@@ -358,7 +358,7 @@ impl Campaign {
         }
     }
 
-    /// Gets ready for a run below `parent`: the first one settles what all are of.
+    /// Gets ready for a run below `parent`: the first one settles what all are of. // 1
     fn go_on_in(&mut self, parent: &Path) -> Result<()> {
         let whole = std::fs::canonicalize(parent);
         let whole = whole.map_err(|error| Error::io("find the folder", parent, error))?;

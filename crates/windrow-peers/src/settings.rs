@@ -82,13 +82,6 @@ impl Settings {
 }
 
 /// Refuses what `E` cannot run, or is built without.
-#[cfg(any(
-    feature = "fjall",
-    feature = "leveldb",
-    feature = "lmdb",
-    feature = "redb",
-    feature = "rocksdb"
-))]
 pub(crate) fn check<E: Engine>(args: &BenchArgs) -> Result<Settings> {
     check_loads::<E>(args)?;
     Settings::of(args, E::NAME)

@@ -24,8 +24,8 @@ const PRESETS: [Preset; 4] = [
 /// What is compared.
 const FIGURES: [&str; 5] = ["written", "space", "runs", "filter bytes", "useless reads"];
 
-/// How far it may be apart, and how far the last of these in trees of few flushes, whose upper levels are filled and
-/// emptied as one.
+/// How far it may be apart, and how far the last of these in trees of few flushes, where nobody has found yet what
+/// makes it differ more.
 const APART_MAX: f64 = 0.05;
 const SMALL_APART_MAX: f64 = 0.25;
 

@@ -44,14 +44,22 @@ struct RunLine {
     json: bool,
 }
 
+/// The command line of a run, of which `arguments` stand behind `run`.
+///
+/// # Errors
+/// `InvalidArgument` with the first line of what is wrong with it.
+pub fn parsed_run<L: Parser>(arguments: &[String]) -> Result<L> {
+    let words = std::iter::once("run").chain(arguments.iter().map(String::as_str));
+    L::try_parse_from(words).map_err(|error| {
+        let message = error.to_string();
+        let message = message.lines().next().unwrap_or_default();
+        Error::invalid_argument(message.trim_start_matches("error: ").to_owned())
+    })
+}
+
 impl RoundsArgs {
     fn check(&self) -> Result<()> {
-        let words = std::iter::once("run").chain(self.bench.iter().map(String::as_str));
-        let line = RunLine::try_parse_from(words).map_err(|error| {
-            let message = error.to_string();
-            let message = message.lines().next().unwrap_or_default();
-            Error::invalid_argument(message.trim_start_matches("error: ").to_owned())
-        })?;
+        let line: RunLine = parsed_run(&self.bench)?;
         if line.json {
             return Err(Error::invalid_argument("--json goes before the loads"));
         }

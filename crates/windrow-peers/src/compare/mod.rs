@@ -12,8 +12,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, ValueEnum};
 use windrow::{Error, ErrorKind, Result};
 use windrow_bench::campaign::{
-    Campaign, Comparison, Header, Order, Outcome, Run, check_checksums, heading, settings_lines,
-    settings_object, shell_words,
+    Campaign, Comparison, Header, Order, Outcome, Run, check_checksums, heading, parsed_run,
+    settings_lines, settings_object, shell_words,
 };
 use windrow_bench::{Report, print, print_object};
 
@@ -155,18 +155,12 @@ struct RunLine {
 }
 
 /// What the child that does `order` will read from its command line.
-fn parsed_run(order: &Order) -> Result<RunArgs> {
-    let words = std::iter::once("run").chain(order.arguments.iter().map(String::as_str));
-    let line = RunLine::try_parse_from(words).map_err(|error| {
-        let message = error.to_string();
-        let message = message.lines().next().unwrap_or_default().to_owned();
-        Error::invalid_argument(message.trim_start_matches("error: ").to_owned())
-    })?;
-    Ok(line.run)
+fn run_of(order: &Order) -> Result<RunArgs> {
+    parsed_run::<RunLine>(&order.arguments).map(|line| line.run)
 }
 
 fn check(group: &Group, engine: EngineName) -> Result<()> {
-    let run = parsed_run(&group.order(engine, 0))?;
+    let run = run_of(&group.order(engine, 0))?;
     let loads: Vec<&str> = run.bench.loads.iter().map(|load| load.name()).collect();
     let faults = [
         (
@@ -512,7 +506,7 @@ mod tests {
         args.bench = ["--read-duration", "0.1"].map(str::to_owned).to_vec();
         for group in args.groups().unwrap() {
             let order = group.order(EngineName::Windrow, 0);
-            let run = parsed_run(&order).unwrap();
+            let run = run_of(&order).unwrap();
             let (mut loads, mut written) = (0, 0);
             crate::measure(run.engine, run.min_blob_bytes, &run.bench, |report| {
                 let is_ycsb = report.name.starts_with("ycsb");
@@ -559,7 +553,7 @@ mod tests {
             // A group that is about the cache keeps its own.
             let caches = groups.iter().map(|group| {
                 let order = group.order(EngineName::WindrowBuffered, 0);
-                let bench = parsed_run(&order).unwrap().bench;
+                let bench = run_of(&order).unwrap().bench;
                 bench.windrow_options().unwrap();
                 (bench.cache_bytes, bench.memory_budget)
             });
