@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Options, Result, StallCause};
+use windrow::{
+    Batch, Db, Durability, ErrorKind, Keyspace, MediumInPlace, Options, Result, SegmentLimit,
+    StallCause,
+};
 use windrow_sim::disk::{Effect, Fault, OperationKind, Repeat};
 use windrow_sim::{CrashPolicy, SimDisk, SteppedRuntime};
 
@@ -469,6 +472,73 @@ fn damage_oldest_log(disk: &SimDisk) -> PathBuf {
         image.write(&path, &bytes).unwrap();
         path
     })
+}
+
+/// As where no descriptor is left. The write is refused; the next one finds a log, and nothing else is lost.
+#[test]
+fn a_value_log_that_cannot_be_created_refuses_the_write_alone() {
+    let disk = SimDisk::new();
+    let runtime = SteppedRuntime::new(1);
+    let db = Db::open(FOLDER, with_logs(&disk, &runtime)).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    keyspace.insert("small", "1").unwrap();
+    disk.set_faults(vec![Fault::io(OperationKind::Create, 0)]);
+    let mut batch = Batch::new();
+    batch.insert(&keyspace, "beside", "1").unwrap();
+    batch.insert(&keyspace, "large", [7; 600]).unwrap();
+    assert_eq!(db.write(&batch).unwrap_err().kind(), ErrorKind::Io);
+    for key in ["beside", "large"] {
+        assert_eq!(keyspace.get(key).unwrap(), None);
+    }
+    keyspace.insert("large", [8; 600]).unwrap();
+    db.persist().unwrap();
+    let crashed = disk.crash(CrashPolicy::DropUnsynced);
+    let db = Db::open(FOLDER, with_logs(&crashed, &runtime)).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    assert_eq!(keyspace.get("small").unwrap().unwrap(), b"1");
+    assert_eq!(keyspace.get("large").unwrap().unwrap(), [8; 600]);
+    assert_eq!(keyspace.get("beside").unwrap(), None);
+    assert!(db.verify().unwrap().is_sound());
+}
+
+/// Merges that would copy it leave it where it is, so that level 0 does not fill up over it.
+#[test]
+fn a_damaged_value_of_a_run_holds_up_no_merge() {
+    let disk = SimDisk::new();
+    let reopened = || {
+        let mut options = options(&disk);
+        options.keyspace.medium_from = 64;
+        options.keyspace.large_from = 1 << 20;
+        options.keyspace.medium_in_place = MediumInPlace::Never;
+        options.keyspace.segment_limit = SegmentLimit::Fixed(1);
+        Db::open(FOLDER, options).unwrap()
+    };
+    let fill = |keyspace: &Keyspace, but: Option<u8>| {
+        let keys = (0..100).filter(|key| Some(*key) != but);
+        keys.for_each(|key: u8| keyspace.insert([key], [key; 100]).unwrap());
+    };
+    let db = reopened();
+    fill(&db.keyspace("k").unwrap(), None);
+    db.wait_idle().unwrap();
+    db.close().unwrap();
+    damage_oldest_log(&disk);
+
+    let db = reopened();
+    let keyspace = db.keyspace("k").unwrap();
+    let read = |key: u8| keyspace.get([key]);
+    let damaged = (0..100).find(|&key| read(key).is_err()).unwrap();
+    // Of its run file hardly anything else is left, so that merges move on what is.
+    for _ in 0..8 {
+        fill(&keyspace, Some(damaged));
+        db.flush().unwrap();
+        db.wait_idle().unwrap();
+    }
+    for key in (0..100).filter(|key| *key != damaged) {
+        assert_eq!(read(key).unwrap().unwrap(), [key; 100]);
+    }
+    assert_eq!(read(damaged).unwrap_err().kind(), ErrorKind::Corruption);
+    let levels = &db.stats().keyspaces[0].levels;
+    assert!(levels[0].files <= 2, "{levels:?}");
 }
 
 /// It stays behind alone, and nobody waits for it.

@@ -276,7 +276,14 @@ impl Merge {
                         Ok((trailer.with_kind(Kind::Value), value))
                     }
                     InRuns::Stay(moving_on) if moving_on.files.contains(&place.pointer.file) => {
-                        let value = place.read(&mut self.windows, key)?;
+                        let value = match place.read(&mut self.windows, key) {
+                            // It stays where it is: the level above must not wait for it, and who reads the
+                            // value hears of it.
+                            Err(error) if error.kind() == ErrorKind::Corruption => {
+                                return Ok((trailer, value));
+                            }
+                            value => value?,
+                        };
                         let pointer = self.separation.append(created, key, value)?;
                         Ok((trailer, self.separation.encoded(pointer)))
                     }

@@ -307,6 +307,9 @@ impl Engine {
             Ok(placed) => self.write_record(writer, &touched, last).map(|()| placed),
             Err(error) => {
                 touched.forget();
+                if touched.is_refused() {
+                    return Err(error);
+                }
                 Err(error)
             }
         };
