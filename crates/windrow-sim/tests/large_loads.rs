@@ -3,7 +3,8 @@
 //!
 //!     cargo test --release -p windrow-sim --test large_loads -- --ignored --nocapture
 //!
-//! shows it at 100 GB, in minutes, for four presets; the other test does so at a sixty-fourth of all sizes.
+//! shows it at 100 GB, in minutes, for four presets and for other loads under the default; the other test does so at
+//! a sixty-fourth of all sizes.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
@@ -11,7 +12,7 @@
     reason = "the long form prints a table for docs/simulation.md"
 )]
 
-use windrow::simulation::{Estimate, Load, simulate_large};
+use windrow::simulation::{Estimate, KeyDistribution, Load, ValueSize, simulate_large};
 use windrow::{KeyspaceOptions, Preset};
 
 const PRESETS: [Preset; 4] = [
@@ -57,18 +58,12 @@ fn errors(mut load: Load, flushes_max: u64) -> [f64; 5] {
     errors.try_into().unwrap()
 }
 
-fn check(load: &Load, flushes_max: u64, useless_max: f64) {
+fn check(loads: impl IntoIterator<Item = (String, Load)>, flushes_max: u64, useless_max: f64) {
     let mut apart = Vec::new();
-    for preset in PRESETS {
-        let mut load = load.clone();
-        let sizes = load.options;
-        load.options = KeyspaceOptions::preset(preset);
-        load.options.memtable_bytes = sizes.memtable_bytes;
-        load.options.base_bytes = sizes.base_bytes;
-        load.options.file_bytes = sizes.file_bytes;
+    for (name, load) in loads {
         let errors = errors(load, flushes_max);
         for (figure, error) in FIGURES.into_iter().zip(errors) {
-            let line = format!("{preset:?}, {figure}: {:+.1} %", 100.0 * error);
+            let line = format!("{name}, {figure}: {:+.1} %", 100.0 * error);
             println!("{line}");
             let is_useless = figure == FIGURES[4];
             if error.abs() > if is_useless { useless_max } else { APART_MAX } {
@@ -77,6 +72,18 @@ fn check(load: &Load, flushes_max: u64, useless_max: f64) {
         }
     }
     assert!(apart.is_empty(), "{apart:?}");
+}
+
+/// Inserts of `bytes` under each preset, with the sizes of `sizes`.
+fn presets(bytes: u64, sizes: &KeyspaceOptions) -> Vec<(String, Load)> {
+    let loads = PRESETS.map(|preset| {
+        let mut options = KeyspaceOptions::preset(preset);
+        options.memtable_bytes = sizes.memtable_bytes;
+        options.base_bytes = sizes.base_bytes;
+        options.file_bytes = sizes.file_bytes;
+        (format!("{preset:?}"), Load::inserts(bytes, options))
+    });
+    loads.into()
 }
 
 fn small() -> KeyspaceOptions {
@@ -89,13 +96,39 @@ fn small() -> KeyspaceOptions {
 
 #[test]
 fn parts_of_small_trees_tell_about_the_same() {
-    let load = Load::inserts(40_000_000_000 / 64, small());
-    check(&load, 400, SMALL_APART_MAX);
+    check(presets(40_000_000_000 / 64, &small()), 400, SMALL_APART_MAX);
 }
 
 #[test]
 #[ignore = "takes minutes"]
 fn parts_tell_about_the_same_at_100_gb() {
-    let load = Load::inserts(100_000_000_000, KeyspaceOptions::default());
-    check(&load, 1000, APART_MAX);
+    let options = KeyspaceOptions::default();
+    check(presets(100_000_000_000, &options), 1000, APART_MAX);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn parts_of_other_loads_tell_about_the_same() {
+    let options = KeyspaceOptions::default;
+    let drawn = Load::inserts(50_000_000_000, options()).overwritten(1.0);
+    let mut zipfian = drawn.clone();
+    zipfian.distribution = KeyDistribution::Zipfian { exponent: 0.99 };
+    check(
+        [("updates", drawn), ("zipfian updates", zipfian)]
+            .map(|(name, load)| (name.to_owned(), load)),
+        1000,
+        APART_MAX,
+    );
+    // Of the values apart tables hold little.
+    let sized = |value_bytes| {
+        let mut load = Load::inserts(100_000_000_000, options());
+        (load.key_bytes, load.values) = (24, ValueSize::same(value_bytes));
+        load
+    };
+    check(
+        [("medium values", sized(500)), ("large values", sized(4000))]
+            .map(|(name, load)| (name.to_owned(), load)),
+        200,
+        APART_MAX,
+    );
 }

@@ -32,7 +32,7 @@ use crate::base::{
 use crate::manifest::{KeyspaceState, Obsolete, Version};
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
-use crate::policy::{Claim, Pressure, memtable_pressure, memtables_may_slow};
+use crate::policy::{self, Claim, Pressure, memtable_pressure, memtables_may_slow};
 use crate::read::dead_stretch::DeadStretch;
 use crate::read::state::{ReadState, Waiting};
 
@@ -52,6 +52,8 @@ pub(crate) struct KeyspaceCore {
     memtable_bytes: AtomicUsize,
     /// How many bytes of values in logs may stand behind a memtable until it is full.
     values_behind_max: AtomicU64,
+    /// How long a value log is when another is begun.
+    value_log_bytes: AtomicU64,
     /// Set under the catalog's lock, when the edit that drops the keyspace is durable. The state
     /// stays for whoever holds the keyspace at a snapshot.
     dropped: AtomicBool,
@@ -134,6 +136,7 @@ impl KeyspaceCore {
             name,
             memtable_bytes: AtomicUsize::new(memory.memtable_bytes(options.memtable_bytes)),
             values_behind_max: AtomicU64::new(options.memtable_bytes as u64),
+            value_log_bytes: AtomicU64::new(policy::value_log_bytes(0, &options)),
             dropped: AtomicBool::new(false),
             state: ArcSwap::from_pointee(state),
             install: Mutex::new(()),
@@ -218,6 +221,15 @@ impl KeyspaceCore {
     /// Whether no more than these bytes of values may stand behind a memtable.
     pub(super) fn is_enough_behind(&self, bytes: u64) -> bool {
         bytes >= self.values_behind_max.load(Ordering::Relaxed)
+    }
+
+    /// How long a value log is, in bytes, when another is begun.
+    pub(super) fn value_log_bytes(&self) -> u64 {
+        self.value_log_bytes.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_value_log_bytes(&self, bytes: u64) {
+        self.value_log_bytes.store(bytes, Ordering::Relaxed);
     }
 
     pub(super) fn set_values_behind_max(&self, bytes: u64) {

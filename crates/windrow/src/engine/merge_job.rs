@@ -123,7 +123,7 @@ impl MergeJob {
         let own = |claim: &Claim<&[u8]>| claim.map(|key| Box::from(*key));
         let job = match next {
             Plan::Idle => {
-                // Running jobs may be in the way of something, or others' affair.
+                // Running jobs may be in the way of something, or others' affair; only whoever wants a range asks.
                 let alone = KeyspaceWork {
                     level_count: work.level_count,
                     ..KeyspaceWork::default()
@@ -132,7 +132,7 @@ impl MergeJob {
                     let next = plan(&mut summary(&version, &alone), &alone, range);
                     matches!(next, Plan::Idle)
                 };
-                return if work.claims.is_empty() || is_done() {
+                return if range.is_none() || work.claims.is_empty() || is_done() {
                     Claimed::Nothing
                 } else {
                     Claimed::Later
@@ -650,7 +650,9 @@ impl KeyspaceCore {
         let options = self.options();
         let mut tree = summary(&state.version, &work);
         tree.allowed = policy::next_allowed(&tree, &options);
+        let value_log_bytes = policy::value_log_bytes(policy::bytes_held(&tree), &options);
         let backlog = Backlog {
+            value_log_bytes,
             level0_runs: tree.level(0).len(),
             pending_bytes: policy::pending_bytes(&tree, &options),
             // While collections fail, nobody waits for them.
@@ -661,6 +663,7 @@ impl KeyspaceCore {
             },
         };
         self.set_values_behind_max(policy::values_behind_max(&tree, &options));
+        self.set_value_log_bytes(value_log_bytes);
         work.allowed = tree.allowed;
         self.set_pressure(policy::pressure(backlog, &options), state.waiting.len());
     }

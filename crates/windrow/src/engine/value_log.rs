@@ -143,19 +143,29 @@ impl ValueLog {
 
 /// The value logs that have taken values of a group.
 #[derive(Debug, Default)]
-pub(super) struct Touched(Vec<Arc<KeyspaceCore>>);
+pub(super) struct Touched {
+    keyspaces: Vec<Arc<KeyspaceCore>>,
+    /// There is no log for a value.
+    is_refused: bool,
+}
 
 impl Touched {
+    fn has(&self, keyspace: &Arc<KeyspaceCore>) -> bool {
+        self.keyspaces
+            .iter()
+            .any(|known| Arc::ptr_eq(known, keyspace))
+    }
+
     fn note(&mut self, keyspace: &Arc<KeyspaceCore>) {
-        if !self.0.iter().any(|known| Arc::ptr_eq(known, keyspace)) {
-            self.0.push(Arc::clone(keyspace));
+        if !self.has(keyspace) {
+            self.keyspaces.push(Arc::clone(keyspace));
         }
     }
 
     /// Writes the values, to which `log` is about to refer (I2); returns how many bytes that was.
     pub(super) fn write(&self, log: &LogSync) -> Result<u64> {
         let mut bytes = 0;
-        for keyspace in &self.0 {
+        for keyspace in &self.keyspaces {
             if let Some(active) = &mut keyspace.value_log.lock().active {
                 bytes += active.write()?;
                 log.refer_to(active.shared());
@@ -168,7 +178,7 @@ impl Touched {
     /// much stands behind any memtable as may.
     pub(super) fn keep(&self, last: SequenceNumber) -> bool {
         let mut is_enough = false;
-        for keyspace in &self.0 {
+        for keyspace in &self.keyspaces {
             let mut log = keyspace.value_log.lock();
             log.last_sequence = last;
             if let Some(active) = &mut log.active {
@@ -184,13 +194,19 @@ impl Touched {
 
     /// It was not: a log to which values were written ends before them.
     pub(super) fn forget(&self) {
-        for keyspace in &self.0 {
+        for keyspace in &self.keyspaces {
             let mut log = keyspace.value_log.lock();
             let is_clean = log.active.as_mut().is_none_or(ValueLogWriter::forget);
             if !is_clean {
                 log.retire();
             }
         }
+    }
+
+    /// Whether the group is refused and nothing else is wrong: no log could be created, which changes nothing
+    /// that is there.
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_refused
     }
 }
 
@@ -298,9 +314,9 @@ impl Engine {
         touched: &mut Touched,
     ) -> Result<Option<ValuePointer>> {
         // What a group adds goes to one log.
-        let is_touched = touched.0.iter().any(|known| Arc::ptr_eq(known, keyspace));
-        if !is_touched {
-            self.make_room_for_values(keyspace, options)?;
+        if !touched.has(keyspace) {
+            let made = self.make_room_for_values(keyspace);
+            made.inspect_err(|_| touched.is_refused = true)?;
         }
         let mut log = keyspace.value_log.lock();
         let Some(active) = &mut log.active else {
@@ -311,14 +327,11 @@ impl Engine {
     }
 
     /// Begins a new value log where the present one is full or there is none.
-    fn make_room_for_values(
-        &self,
-        keyspace: &Arc<KeyspaceCore>,
-        options: &KeyspaceOptions,
-    ) -> Result<()> {
+    fn make_room_for_values(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
+        let log_bytes = keyspace.value_log_bytes();
         let mut log = keyspace.value_log.lock();
         let is_full =
-            |file: ValueFileMeta| policy::is_value_log_full(file.length, file.entries, options);
+            |file: ValueFileMeta| policy::is_value_log_full(file.length, file.entries, log_bytes);
         if log.position().is_some_and(|file| !is_full(file)) {
             return Ok(());
         }

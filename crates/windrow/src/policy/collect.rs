@@ -15,11 +15,11 @@
 //!     go, and comes later in its turn each time. What is dead in it slows no writer, and counts for
 //!     nothing while it rests.
 //! I5. Where room is bounded, no more than about [`FRAGMENTS_MIN`] and twenty *fragments* stay, which are
-//!     ready and have less than half of the bytes and records of a log; and to that end no byte is copied
+//!     ready and have less than half of the bytes and records of the shortest log; and to that end no byte is copied
 //!     more often than its file can double.
 
 use super::capacities::{live_bytes, tree_bytes};
-use super::placement::value_log_bytes;
+use super::placement::{value_log_bytes, value_log_bytes_min};
 use super::summary::TreeSummary;
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
@@ -59,10 +59,6 @@ impl LogSummary {
         self.dead_share() * 0.5_f64.powi(failures)
     }
 }
-
-/// How often collections of a fragment may have failed for it to go with others again: one that is damaged
-/// must not hold up the rest.
-const FRAGMENT_FAILURES_MAX: u32 = 1;
 
 /// The part of a log that must be dead for it to be collected.
 const DEAD_MIN: f64 = 0.05;
@@ -123,6 +119,12 @@ pub(crate) fn wants_seal<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) ->
         && garbage_excess(tree, options) == 0
 }
 
+/// The bytes of all value logs.
+pub(crate) fn bytes_held<K>(tree: &TreeSummary<K>) -> u64 {
+    let bytes = |log: &LogSummary| log.live_bytes.saturating_add(log.dead_bytes);
+    tree.logs.iter().map(bytes).fold(0, u64::saturating_add)
+}
+
 /// How many bytes of values in logs may stand behind one memtable until it is full: they may take the
 /// place of as many, which nobody knows to be dead until it is flushed.
 pub(crate) fn values_behind_max<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
@@ -168,13 +170,13 @@ fn victims_for_garbage<K>(
     if let Some(first) = logs.first().filter(|log| !has_not_failed(log)) {
         return vec![first.number]; // I4
     }
+    let whole = value_log_bytes(bytes_held(tree), options);
     let (mut live, mut moves) = (0_u64, 0_u64);
     let mut chosen = Vec::new();
     for log in logs.into_iter().filter(|log| has_not_failed(log)) {
         live = live.saturating_add(log.live_bytes);
         moves = moves.saturating_add(log.moves);
-        let is_enough =
-            live > value_log_bytes(options) || moves > MOVES_MAX || chosen.len() == at_most;
+        let is_enough = live > whole || moves > MOVES_MAX || chosen.len() == at_most;
         if is_enough && !chosen.is_empty() {
             break; // I2
         }
@@ -188,19 +190,26 @@ fn victims_for_garbage<K>(
 /// ends in a file that is twice as large, or whole; and where nothing is put together, each fragment but
 /// the first few is larger than all before it. Where there was no room for as many, it is the smallest
 /// that go, `at_most` or two, so that some do.
+///
+/// Those whose last collection failed go when no others are left, two at a time, those first that failed least:
+/// one that is damaged must not hold up the rest, and finds itself alone with another one in the end.
 fn fragments<K>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
     at_most: usize,
 ) -> Vec<FileNumber> {
-    let whole = value_log_bytes(options);
+    let whole = value_log_bytes_min(options);
     let is_fragment = |log: &&LogSummary| {
         log.is_ready
-            && log.failures <= FRAGMENT_FAILURES_MAX
+            && !log.is_resting
             && log.live_bytes + log.dead_bytes < whole / 2
             && log.moves < MOVES_MAX / 4
     };
-    let mut logs: Vec<&LogSummary> = tree.logs.iter().filter(is_fragment).collect();
+    let (mut logs, mut failed): (Vec<&LogSummary>, Vec<&LogSummary>) = tree
+        .logs
+        .iter()
+        .filter(is_fragment)
+        .partition(|log| has_not_failed(log));
     logs.sort_by_key(|log| (log.live_bytes, log.number));
     let (mut live, mut moves) = (0_u64, 0_u64);
     let mut count = 0;
@@ -218,5 +227,10 @@ fn fragments<K>(
         }
     }
     logs.truncate(count);
+    if logs.is_empty() && failed.len() > 1 {
+        failed.sort_by_key(|log| (log.failures, log.live_bytes, log.number));
+        failed.truncate(2);
+        logs = failed;
+    }
     logs.into_iter().map(|log| log.number).collect()
 }

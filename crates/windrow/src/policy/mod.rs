@@ -39,7 +39,7 @@ pub(crate) use capacities::{
     bounded_capacities, capacities, next_allowed, target_file_bytes, whole,
 };
 pub(crate) use collect::{
-    LogSummary, VICTIMS_MAX, garbage_excess, values_behind_max, victims, wants_seal,
+    LogSummary, VICTIMS_MAX, bytes_held, garbage_excess, values_behind_max, victims, wants_seal,
 };
 pub(crate) use cut::OutputCutter;
 pub(crate) use filters::{filter_units, flush_share, grant_filters, output_shares, price_alone};

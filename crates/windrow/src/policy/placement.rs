@@ -104,14 +104,24 @@ fn slice_bytes_min(file_bytes: u64) -> u64 {
     file_bytes / SLICES_MAX
 }
 
-/// How long a value log is, in bytes, when another is begun.
-pub(crate) fn value_log_bytes(options: &KeyspaceOptions) -> u64 {
+/// How long a value log is at least, in bytes, when another is begun.
+pub(crate) fn value_log_bytes_min(options: &KeyspaceOptions) -> u64 {
     options.file_bytes.saturating_mul(4)
 }
 
-/// Whether a value log of so many bytes and records is full: nothing is added, and another is begun.
-pub(crate) fn is_value_log_full(bytes: u64, records: u64, options: &KeyspaceOptions) -> bool {
-    bytes >= value_log_bytes(options) || records >= VALUE_LOG_RECORDS_MAX
+/// How long a value log is, in bytes, when another is begun and all logs hold `held` bytes: they grow with the
+/// data, since where keys come in random order each table refers to values in nearly every log.
+pub(crate) fn value_log_bytes(held: u64, options: &KeyspaceOptions) -> u64 {
+    value_log_bytes_min(options).max(held / VALUE_LOGS)
+}
+
+/// So many value logs are as short as they may be; where there are more, another is a part of all of them.
+const VALUE_LOGS: u64 = 512;
+
+/// Whether a value log of so many bytes and records is full where they are to have `log_bytes`: nothing is added,
+/// and another is begun.
+pub(crate) fn is_value_log_full(bytes: u64, records: u64, log_bytes: u64) -> bool {
+    bytes >= log_bytes || records >= VALUE_LOG_RECORDS_MAX
 }
 
 /// The most records of a value log, about: they decide the memory that its collection takes.

@@ -8,7 +8,6 @@
 
 use std::time::Duration;
 
-use super::placement::value_log_bytes;
 use crate::options::KeyspaceOptions;
 
 /// Why a writer had to wait.
@@ -68,6 +67,8 @@ pub(crate) struct Backlog {
     pub(crate) pending_bytes: u64,
     /// What [`garbage_excess`](super::garbage_excess) says.
     pub(crate) garbage_bytes: u64,
+    /// What [`value_log_bytes`](super::value_log_bytes) says.
+    pub(crate) value_log_bytes: u64,
 }
 
 /// The debts that writers to all keyspaces can outrun.
@@ -170,7 +171,7 @@ pub(crate) fn pressure(backlog: Backlog, options: &KeyspaceOptions) -> Pressure 
     let garbage = Pressure::of(
         StallCause::DeadValues,
         backlog.garbage_bytes as f64,
-        times(GARBAGE_LOGS, value_log_bytes(options) as f64),
+        times(GARBAGE_LOGS, backlog.value_log_bytes as f64),
     );
     // It never stops writers: they can do without a collection.
     let garbage = Pressure {
@@ -211,6 +212,7 @@ mod tests {
             level0_runs,
             pending_bytes,
             garbage_bytes: 0,
+            value_log_bytes: 64 << 20,
         };
         pressure(backlog, &KeyspaceOptions::default())
     }

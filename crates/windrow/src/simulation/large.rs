@@ -26,6 +26,8 @@ use crate::policy::{capacities, whole};
 pub(super) struct Part {
     /// How many levels from level 1 on are left out above.
     pub(super) above: usize,
+    /// So many flushes fill the first level at most, where levels are left out above.
+    pub(super) feeds_most: u64,
 }
 
 impl Part {
@@ -36,10 +38,11 @@ impl Part {
         }
         let capacities = capacities(options, self.above + level_count);
         let below = i32::try_from(level_count - 1).unwrap_or(i32::MAX);
-        let feeds = capacities[self.above] / options.level0_runs as u64;
+        let feed = capacities[self.above] / options.level0_runs as u64;
+        let feed = feed.max(capacities[self.above + 1] / self.feeds_most.max(1));
         KeyspaceOptions {
             base_bytes: whole(capacities[self.above + 1] as f64 * options.scaling.powi(below)),
-            memtable_bytes: usize::try_from(feeds).unwrap_or(usize::MAX),
+            memtable_bytes: usize::try_from(feed).unwrap_or(usize::MAX),
             ..options.clone()
         }
     }
@@ -60,6 +63,10 @@ fn upper(options: &KeyspaceOptions, level_count: usize, kept: usize) -> Keyspace
 /// then the level below holds enough that this one is no longer the last with data, and its files, which
 /// all began with one segment, have been written anew at different times.
 const FILLINGS: f64 = 6.0;
+
+/// So many flushes fill the first level of a window at most, which does not count: a ratio of 16 to the level
+/// above. Under larger ones flushes of a quarter of that would be millions.
+const FEEDS_MOST: u64 = 64;
 
 /// What a load comes to.
 #[derive(Debug, Clone, PartialEq)]
@@ -84,7 +91,10 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Estimate> {
     let before = load.writes() - measured;
     let above = levels_apart(load);
     let outcome = carry_out(&Load {
-        part: Part { above },
+        part: Part {
+            above,
+            feeds_most: u64::MAX,
+        },
         ..load.clone()
     });
     let samples = if above == 0 {
@@ -123,6 +133,8 @@ fn with_beginning(load: &Load, samples: Vec<Sample>) -> Vec<Sample> {
     };
     for mut sample in samples.into_iter().skip(end + 1) {
         sample.traffic = last.traffic.and(&sample.traffic.since(&then.traffic));
+        sample.jobs = last.jobs + (sample.jobs - then.jobs);
+        sample.collections = last.collections + (sample.collections - then.collections);
         // Runs are summed up flush by flush, and those of a part are longer.
         let writes = (sample.writes - then.writes) as f64;
         let flushes = writes / (last.writes as f64 / last.flushes.max(1) as f64);
@@ -390,7 +402,10 @@ fn window(load: &Load, phase: &Phase, first: usize) -> Window {
         inserts,
         draws,
         options,
-        part: Part { above: first },
+        part: Part {
+            above: first,
+            feeds_most: FEEDS_MOST,
+        },
         filters: false,
         ..load.clone()
     };

@@ -268,7 +268,7 @@ impl ValueFiles {
     pub(super) fn new(load: &Load) -> Self {
         let placing = Placing::of(load);
         let options = &load.options;
-        let log_bytes = policy::value_log_bytes(options) as f64;
+        let log_bytes = policy::value_log_bytes(0, options) as f64;
         let most = load.keys as f64 * placing.in_logs();
         let logs_in_one = (most / (log_bytes * LOGS_TOLD_APART)).max(1.0);
         Self {
@@ -400,7 +400,7 @@ impl ValueFiles {
     fn flush_logs(&mut self, segment: &mut Segment, writes: f64, entries: &[f64]) -> f64 {
         let share = self.placing.large.share;
         let record_bytes = self.placing.log_record();
-        let most = policy::value_log_bytes(&self.log_options) as f64 / record_bytes;
+        let most = policy::value_log_bytes(0, &self.log_options) as f64 / record_bytes;
         let all = writes * share;
         let mut left = all;
         while left >= ENTRIES_MIN {

@@ -3,7 +3,7 @@
 //! Invariant: what is said here of a segment is what its bytes hold; `verify` counts again. References are sums
 //! over entries, so that the manifest knows when a value file has no reader left without reading a table.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::base::{FileNumber, Kind, SegmentId, SequenceNumber, Trailer};
 use crate::codec::Reader;
@@ -34,10 +34,12 @@ pub(crate) struct SegmentMeta {
     pub(crate) references: References,
 }
 
-/// What the entries of a segment refer to in value files, by file. Never empty in one.
+/// What the entries of a segment refer to in value files, by file. Copies share it: where keys come in random order
+/// nearly every table refers to nearly every value log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct References {
-    files: BTreeMap<FileNumber, Referred>,
+    /// Ascending by file.
+    files: Arc<Vec<(FileNumber, Referred)>>,
     /// The files that are of transient runs.
     transient_runs: usize,
     /// The bytes of all records in transient runs; asked for at every key of a merge.
@@ -90,13 +92,18 @@ impl References {
 
     /// Adds what is referred to in `file`.
     fn add(&mut self, file: FileNumber, referred: Referred) {
-        let of_file = self.files.entry(file).or_insert_with(|| {
+        let files = Arc::make_mut(&mut self.files);
+        let place = files.binary_search_by_key(&file, |(number, _)| *number);
+        let place = place.unwrap_or_else(|place| {
             self.transient_runs += usize::from(!referred.is_log);
-            Referred {
+            let nothing = Referred {
                 is_log: referred.is_log,
                 ..Referred::default()
-            }
+            };
+            files.insert(place, (file, nothing));
+            place
         });
+        let (_, of_file) = &mut files[place];
         *of_file = of_file.plus(referred);
         let bytes = if of_file.is_log {
             &mut self.log_bytes
@@ -108,7 +115,7 @@ impl References {
 
     /// Ascending by file.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (FileNumber, Referred)> {
-        self.files.iter().map(|(&file, &referred)| (file, referred))
+        self.files.iter().copied()
     }
 
     /// The bytes of all records in transient runs.
@@ -128,7 +135,7 @@ impl References {
 
     /// The entries of all files.
     pub(crate) fn entries(&self) -> u64 {
-        let entries = self.files.values().map(|referred| referred.entries);
+        let entries = self.files.iter().map(|(_, referred)| referred.entries);
         entries.fold(0, u64::saturating_add)
     }
 
@@ -160,7 +167,7 @@ impl References {
                 entries: reader.varint("entries that refer to a value file")?,
                 bytes: reader.varint("bytes that are referred to in a value file")?,
             };
-            let last = references.files.last_key_value().map(|(last, _)| *last);
+            let last = references.files.last().map(|(last, _)| *last);
             if last >= Some(file) || referred.entries == 0 {
                 return Err(start.error("references are out of order or refer to nothing"));
             }

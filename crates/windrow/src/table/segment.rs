@@ -90,7 +90,7 @@ impl Segment {
             number: table.number,
             segment: meta.id,
         };
-        let properties = opening.block(footer.properties, Properties::decode)?;
+        let mut properties = opening.block(footer.properties, Properties::decode)?;
         if !properties.agree_with(meta) {
             return Err(crate::Error::corruption(
                 name,
@@ -98,6 +98,8 @@ impl Segment {
                 "the properties differ from the manifest",
             ));
         }
+        // The same, and in memory once.
+        properties.references = meta.references.clone();
         let index = opening.block(footer.index, |payload| {
             SegmentIndex::decode(payload, meta.offset, footer.data_end())
         })?;

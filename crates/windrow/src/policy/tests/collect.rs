@@ -7,7 +7,7 @@ use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
 use crate::policy::{
     FileSummary, LogSummary, Plan, Purpose, TreeSummary, VICTIMS_MAX, garbage_excess, plan,
-    values_behind_max, victims, wants_seal,
+    value_log_bytes, values_behind_max, victims, wants_seal,
 };
 
 const MIB: u64 = 1 << 20;
@@ -244,6 +244,19 @@ fn fragments_are_put_together() {
     assert!(chosen(&tree_over(many), 1.5).len() >= 8);
 }
 
+#[test]
+fn value_logs_grow_with_what_they_hold() {
+    let options = options(1.5);
+    let mib = |held_gib: u64| value_log_bytes(held_gib << 30, &options) >> 20;
+    assert_eq!([0, 32, 33, 64, 1024].map(mib), [64, 64, 66, 128, 2048]);
+    let (mut held, mut logs) = (0, 0);
+    while held < 1 << 40 {
+        held += value_log_bytes(held, &options);
+        logs += 1;
+    }
+    assert!(logs < 2400, "{logs}");
+}
+
 /// Where there was no room for more, two fragments go, so that it is not none for ever.
 #[test]
 fn few_fragments_are_put_together_where_room_is_short() {
@@ -257,18 +270,39 @@ fn few_fragments_are_put_together_where_room_is_short() {
     assert_eq!(chosen(4), [2, 3, 4, 5].map(FileNumber));
 }
 
-/// I5: a fragment that failed once goes with others again, since those may have been to blame; one that
-/// failed again stays behind.
+/// I5: fragments whose collection failed go behind all others, in pairs, so that in the end only what is
+/// damaged stays.
 #[test]
-fn fragments_that_fail_again_stay_behind() {
-    let with = |number: u64| LogSummary {
-        failures: u32::try_from(number % 3).unwrap(),
-        ..log(number, 1, 0)
-    };
-    let tree = tree_over((3..18).map(with).collect());
-    let chosen = victims(&tree, &options(1.5), VICTIMS_MAX);
-    assert_eq!(chosen.len(), 10);
-    assert!(chosen.iter().all(|number| number.0 % 3 < 2), "{chosen:?}");
+fn fragments_that_fail_hold_up_no_others() {
+    const DAMAGED: [u64; 2] = [5, 12];
+    let mut tree = tree_over((3..23).map(|number| log(number, 1, 0)).collect());
+    let options = options(1.5);
+    let mut together = 30;
+    for _ in 0..60 {
+        let victims = victims(&tree, &options, VICTIMS_MAX);
+        let is_victim = |log: &LogSummary| victims.contains(&log.number);
+        if victims.iter().any(|victim| DAMAGED.contains(&victim.0)) {
+            for log in &mut tree.logs {
+                log.is_resting = victims.contains(&log.number);
+                log.failures += u32::from(log.is_resting);
+            }
+        } else if victims.is_empty() {
+            tree.logs.iter_mut().for_each(|log| log.is_resting = false);
+        } else {
+            let live: u64 = tree
+                .logs
+                .iter()
+                .filter(|log| is_victim(log))
+                .map(|log| log.live_bytes)
+                .sum();
+            tree.logs.retain(|log| !is_victim(log));
+            tree.logs.push(log(together, live >> 20, 0));
+            together += 1;
+        }
+    }
+    let left = |number| tree.logs.iter().any(|log| log.number == FileNumber(number));
+    assert!(DAMAGED.into_iter().all(left));
+    assert!(tree.logs.len() <= DAMAGED.len() + 8, "{:?}", tree.logs);
 }
 
 /// Where too many values are found only through tables, the file with most of them for its bytes is
