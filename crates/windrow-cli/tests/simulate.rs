@@ -341,6 +341,10 @@ fn what_cannot_be_simulated_is_refused() {
             &["--bytes", "1GB", "--distribution", "zipfian"],
             "there are none",
         ),
+        (
+            &["--bytes", "1GB", "--drawn", "--distribution", "sequential"],
+            "order of inserts",
+        ),
         (&["--bytes", "33PiB"], "less than 32 PiB"),
         (&["--bytes", "20PiB"], "less than 16 PiB"),
         (&["--bytes", "1GB", "--updates=-1"], "not negative"),

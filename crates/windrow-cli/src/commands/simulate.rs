@@ -143,6 +143,11 @@ impl SimulateArgs {
         load.deletes = self.deletes;
         load.seeks_per_write = self.seeks_per_write;
         load.distribution = self.distribution.chosen()?.unwrap_or_default();
+        if self.drawn && load.distribution == KeyDistribution::Sequential {
+            return Err(Error::invalid_argument(
+                "--distribution sequential is the order of inserts, and with --drawn there are none",
+            ));
+        }
         load.filters = load.options.bits_per_key > 0.0;
         let written = (load.inserts as f64 + load.draws as f64) * load.entry_bytes();
         if self.exact || written <= BYTES_IN_ONE_PIECE {

@@ -12,7 +12,7 @@ const EXPONENT: f64 = 0.99;
 /// Which keys are drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Args)]
 pub(in crate::commands) struct DistributionArgs {
-    /// Which keys are updated and read [default: uniform, or as a trace has it]
+    /// Which keys are drawn [default: uniform; with a trace as the trace has it]
     #[arg(long, value_enum)]
     pub(in crate::commands) distribution: Option<DistributionArg>,
 
