@@ -22,6 +22,9 @@ const PACKAGES: [(&str, &str); 3] = [
 
 const LOCK_FILE: &str = "../../Cargo.lock";
 
+/// The folder of a RocksDB that is built already, whose version no lock file has.
+const BUILT: (&str, &str) = ("librocksdb-sys", "ROCKSDB_LIB_DIR");
+
 /// Hands on the version of each package, of which the lock file says `name = ".."` and on the next line
 /// `version = ".."`.
 fn tell_versions() {
@@ -31,6 +34,10 @@ fn tell_versions() {
         let name = format!("name = \"{package}\"");
         let line = lock.lines().skip_while(|line| *line != name).nth(1);
         let version = line.and_then(|line| line.split('"').nth(1));
+        let version = match env::var(BUILT.1) {
+            Ok(_) if package == BUILT.0 => Some("that of ROCKSDB_LIB_DIR"),
+            _ => version,
+        };
         println!(
             "cargo::rustc-env={variable}={}",
             version.unwrap_or("unknown")

@@ -5,7 +5,7 @@
 //! its label; a campaign that is begun again leaves out the runs that its file has, and tries again what
 //! failed. A last line that is not whole is what a killed campaign was writing, and is written anew.
 //!
-//! 1. All runs of a campaign are of one command, one build, one machine and one place. What is whole, any build
+//! 1. All runs of a campaign are of one command and the files that it names, one build, one machine and one place. What is whole, any build
 //!    may look at.
 //! 2. What fails leaves a line, whatever a later try finds.
 //! 3. One process at a time goes on with a campaign.
@@ -15,12 +15,14 @@ mod comparison;
 mod lines;
 mod rounds;
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use windrow::{Error, Result};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::Xxh3;
 
 pub use self::child::end_with_parent;
 pub use self::comparison::{
@@ -42,6 +44,9 @@ pub struct Header {
     /// The version that the program says it is.
     #[serde(default)]
     pub version: String,
+    /// A digest of the files that its runs read, as they may change between two of them.
+    #[serde(default)]
+    pub inputs: String,
     /// Where it ran.
     pub machine: Host,
     /// The folder that the runs have theirs in; empty before the first.
@@ -52,15 +57,18 @@ pub struct Header {
 }
 
 impl Header {
-    /// The header of a campaign that this program begins here and now.
+    /// The header of a campaign that this program begins here and now, whose runs read the files `inputs`.
     ///
     /// # Errors
-    /// `Io` where the program cannot be read.
-    pub fn now(command: String) -> Result<Self> {
+    /// `Io` where the program or an input cannot be read.
+    pub fn now<'a>(command: String, inputs: impl IntoIterator<Item = &'a Path>) -> Result<Self> {
+        let inputs = inputs.into_iter().map(digest_of);
+        let inputs: Vec<String> = inputs.collect::<Result<_>>()?;
         Ok(Self {
             command,
-            program: digest_of_this_program()?,
+            program: digest_of(&child::program()?)?,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            inputs: inputs.join(" "),
             machine: Host::here(),
             folder: String::new(),
             began: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
@@ -76,6 +84,9 @@ impl Header {
         };
         if self.program != now.program {
             return refused("another build of this program began it".to_owned());
+        }
+        if self.inputs != now.inputs {
+            return refused("a file that its runs read has changed since it began".to_owned());
         }
         if !self.machine.is_like(&now.machine) {
             return refused(format!(
@@ -93,11 +104,17 @@ impl Header {
     }
 }
 
-/// XXH3 of the program's file, in hexadecimal digits.
-fn digest_of_this_program() -> Result<String> {
-    let path = child::program()?;
-    let bytes = std::fs::read(&path).map_err(|error| Error::io("read", &path, error))?;
-    Ok(format!("{:016x}", xxh3_64(&bytes)))
+/// XXH3 of the file at `path`, in hexadecimal digits.
+fn digest_of(path: &Path) -> Result<String> {
+    let failed = |error| Error::io("read", path, error);
+    let mut file = File::open(path).map_err(failed)?;
+    let (mut digest, mut chunk) = (Xxh3::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut chunk).map_err(failed)? {
+            0 => return Ok(format!("{:016x}", digest.digest())),
+            length => digest.update(&chunk[..length]),
+        }
+    }
 }
 
 /// What is told while a campaign runs.

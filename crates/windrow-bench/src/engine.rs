@@ -230,7 +230,7 @@ pub struct StallShape {
     pub stops: u64,
     /// Seconds of both.
     pub seconds: f64,
-    /// The longest single wait, in milliseconds.
+    /// The longest single wait since the store was opened, in milliseconds.
     pub longest_ms: f64,
 }
 
@@ -294,4 +294,7 @@ pub struct LevelShape {
     pub redirect_read_bytes: u64,
     /// Bytes of transient runs that merges have read.
     pub run_read_bytes: u64,
+    /// Gets that it has answered, with a value or a tombstone.
+    #[serde(default)]
+    pub gets_answered: u64,
 }

@@ -85,6 +85,7 @@ pub enum Load {
     /// What a trace file says.
     Replay,
     /// Merges everything down to the last level.
+    #[value(alias = "compactall")]
     Compact,
     /// Writes what is in memory to tables.
     Flush,

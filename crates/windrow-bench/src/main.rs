@@ -35,10 +35,14 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run loads, one after the other, and report each
-    #[command(after_help = "\
+    // Of a setting that is given twice the last holds, in a campaign's runs, too.
+    #[command(
+        args_override_self = true,
+        after_help = "\
 Examples:
   windrow-bench run fillrandom,readrandom,seek10 --num 1000000
-  windrow-bench run ycsb-load,ycsb-a,ycsb-b --mix SD --records 1000000 --ops 500000 --json")]
+  windrow-bench run ycsb-load,ycsb-a,ycsb-b --mix SD --records 1000000 --ops 500000 --json"
+    )]
     Run(Box<BenchArgs>),
     /// Run the same loads several times, and keep what comes of them in a file
     #[command(after_help = "\

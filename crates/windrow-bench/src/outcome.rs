@@ -10,12 +10,13 @@ use crate::job::Job;
 use crate::kinds::Companion;
 use crate::process::{ProcessIo, ProcessMemory, cpu_seconds};
 use crate::tally::Tally;
-use crate::{BesideReport, Counters, Engine, Report, SeriesPoint, TrafficShape};
+use crate::{BesideReport, Counters, Engine, Report, SeriesPoint, StallShape, TrafficShape};
 
 /// What the engine and the system have counted at a moment.
 pub(crate) struct Totals {
     counters: Counters,
     traffic: Vec<TrafficShape>,
+    stalls: Vec<StallShape>,
     process: Option<ProcessIo>,
     cpu_seconds: f64,
 }
@@ -25,6 +26,7 @@ impl Totals {
         Ok(Self {
             counters: engine.counters()?,
             traffic: engine.traffic(),
+            stalls: engine.stalls(),
             process: ProcessIo::now().ok(),
             cpu_seconds: cpu_seconds(),
         })
@@ -119,7 +121,7 @@ impl<E: Engine> Job<'_, E> {
             stalls: difference(|counters| counters.stalls),
             stall_seconds: by_then.stall_seconds - counted.stall_seconds,
             traffic: traffic_since(&before.traffic, after.traffic),
-            stalls_by_cause: self.engine.stalls(),
+            stalls_by_cause: stalls_since(&before.stalls, after.stalls),
             disk_bytes,
             live_bytes: contents.live_bytes,
             space_amplification: contents
@@ -154,6 +156,20 @@ fn traffic_since(before: &[TrafficShape], mut after: Vec<TrafficShape>) -> Vec<T
     after
 }
 
+/// Who waited between two moments; the longest wait is that up to the second one, also where it was over
+/// before the first.
+fn stalls_since(before: &[StallShape], after: Vec<StallShape>) -> Vec<StallShape> {
+    let since = after.into_iter().map(|mut stall| {
+        if let Some(before) = before.iter().find(|it| it.cause == stall.cause) {
+            stall.delays -= before.delays;
+            stall.stops -= before.stops;
+            stall.seconds -= before.seconds;
+        }
+        stall
+    });
+    since.filter(|it| it.delays + it.stops > 0).collect()
+}
+
 /// The bytes of all files in `folder`, at any depth.
 fn bytes_of_files(folder: &Path) -> Result<u64> {
     let failed = |error| Error::io("list", folder, error);
@@ -169,4 +185,32 @@ fn bytes_of_files(folder: &Path) -> Result<u64> {
         }
     }
     Ok(sum)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_before_a_load_are_not_among_its_own() {
+        let stall = |cause: &str, delays, stops, seconds| StallShape {
+            cause: cause.to_owned(),
+            delays,
+            stops,
+            seconds,
+            longest_ms: 7.0,
+        };
+        let before = [stall("flushes", 3, 1, 0.5), stall("level 0", 4, 0, 0.25)];
+        let after = vec![
+            stall("flushes", 3, 1, 0.5),
+            stall("level 0", 6, 1, 1.0),
+            stall("room", 1, 0, 0.125),
+        ];
+        let since = stalls_since(&before, after).into_iter();
+        let since = since.map(|it| (it.cause, it.delays, it.stops, it.seconds));
+        let own = [("level 0", 2, 1, 0.75), ("room", 1, 0, 0.125)];
+        let own =
+            own.map(|(cause, delays, stops, seconds)| (cause.to_owned(), delays, stops, seconds));
+        assert_eq!(since.collect::<Vec<_>>(), own);
+    }
 }

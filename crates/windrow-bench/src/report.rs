@@ -94,7 +94,7 @@ pub struct Report {
     pub stalls: Option<u64>,
     /// Seconds of delay.
     pub stall_seconds: f64,
-    /// What writes waited for since the store was opened, where the engine tells.
+    /// What writes waited for during the load and the settling, where the engine tells.
     pub stalls_by_cause: Vec<StallShape>,
     /// Bytes of all files of the store after settling.
     pub disk_bytes: u64,

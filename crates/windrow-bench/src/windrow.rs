@@ -187,6 +187,7 @@ impl Engine for WindrowEngine {
                 squeeze_read_bytes: level.traffic.squeeze_read,
                 redirect_read_bytes: level.traffic.redirect_read,
                 run_read_bytes: level.traffic.runs_read,
+                gets_answered: level.gets_answered,
             })
             .collect())
     }

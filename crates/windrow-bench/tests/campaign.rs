@@ -117,6 +117,37 @@ fn a_campaign_goes_on_in_its_folder_alone() {
     assert_eq!(fs::read_to_string(&file).unwrap(), whole[..last_line]);
 }
 
+#[test]
+fn a_campaign_goes_on_with_the_same_inputs_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (campaign, options) = (path("campaign"), path("tree.options"));
+    fs::write(&options, "size_ratio = 4\n").unwrap();
+    let repeat = || {
+        let loads = ["campaign", &campaign, "--rounds", "2", "fillseq"];
+        bench(
+            &[
+                &loads[..],
+                &["--num", "100", "--num", "200", "--options", &options],
+            ]
+            .concat(),
+        )
+    };
+    assert!(repeat().status.success());
+    let whole = fs::read_to_string(&campaign).unwrap();
+    assert_eq!(whole.lines().count(), 3);
+    let last_line = whole.trim_end().rfind('\n').unwrap() + 1;
+    fs::write(&campaign, &whole[..last_line]).unwrap();
+    fs::write(&options, "size_ratio = 5\n").unwrap();
+    let output = repeat();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("has changed since it began"), "{said}");
+    assert_eq!(fs::read_to_string(&campaign).unwrap(), whole[..last_line]);
+    fs::write(&options, "size_ratio = 4\n").unwrap();
+    assert!(repeat().status.success());
+}
+
 /// [`repeat`] where no file can grow beyond so many units of 512 bytes, which is met as an error.
 #[cfg(unix)]
 fn repeat_within(units: u32, file: &Path) -> Output {

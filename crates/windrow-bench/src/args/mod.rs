@@ -5,7 +5,7 @@ mod mixgraph;
 mod policy;
 mod values;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
@@ -93,8 +93,8 @@ pub struct BenchArgs {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub read_duration: Option<f64>,
 
-    /// What each load that only reads does beforehand and does not count: a number of
-    /// operations, or of seconds with an s behind it
+    /// What each load that only reads, with no writer beside it, does beforehand and does not count: a number
+    /// of operations, or of seconds with an s behind it
     #[arg(long, alias = "warm_up", value_name = "OPS|SECONDS", value_parser = parse_warm_up)]
     pub warm_up: Option<WarmUp>,
 
@@ -353,6 +353,12 @@ impl BenchArgs {
         };
         DataSet::new(self.num, key_size, value_sizes, self.seed)?
             .with_compression_ratio(self.compression_ratio)
+    }
+
+    /// The files that loads with these arguments read: options, and a trace.
+    pub fn inputs(&self) -> impl Iterator<Item = &Path> {
+        let inputs = [&self.policy.options_file, &self.trace];
+        inputs.into_iter().flatten().map(PathBuf::as_path)
     }
 
     /// Windrow's options for these arguments.

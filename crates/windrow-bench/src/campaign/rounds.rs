@@ -58,7 +58,11 @@ pub fn parsed_run<L: Parser>(arguments: &[String]) -> Result<L> {
 }
 
 impl RoundsArgs {
-    fn check(&self) -> Result<()> {
+    /// What a run will read from its command line.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for what it would refuse.
+    fn checked(&self) -> Result<BenchArgs> {
         let line: RunLine = parsed_run(&self.bench)?;
         if line.json {
             return Err(Error::invalid_argument("--json goes before the loads"));
@@ -68,7 +72,8 @@ impl RoundsArgs {
                 "each run has a folder of its own: give --folder before the loads, and no --db",
             ));
         }
-        check_loads::<WindrowEngine>(&line.bench)
+        check_loads::<WindrowEngine>(&line.bench)?;
+        Ok(line.bench)
     }
 
     fn order(&self, round: u32) -> Order {
@@ -96,8 +101,9 @@ impl RoundsArgs {
 /// `InvalidArgument` before anything runs for what a run would refuse; as [`Campaign::open`] and
 /// [`Campaign::run`].
 pub fn run_rounds(args: &RoundsArgs, progress: &mut impl CampaignProgress) -> Result<Campaign> {
-    args.check()?;
-    let mut campaign = Campaign::open(Some(&args.file), Header::now(args.command())?)?;
+    let bench = args.checked()?;
+    let header = Header::now(args.command(), bench.inputs())?;
+    let mut campaign = Campaign::open(Some(&args.file), header)?;
     for round in 0..args.rounds {
         let order = args.order(round);
         if !campaign.has(&order.label) {
@@ -127,7 +133,7 @@ mod tests {
 
     #[test]
     fn what_a_run_would_refuse_is_refused_before_it() {
-        assert!(args(&["fillseq", "--num", "10"]).check().is_ok());
+        assert!(args(&["fillseq", "--num", "10"]).checked().is_ok());
         for words in [
             ["fillseq", "--nmu", "10"].as_slice(),
             &["nothing"],
@@ -136,7 +142,7 @@ mod tests {
             &["fillseq", "--size-ratio", "0.5"],
             &["replay"],
         ] {
-            assert!(args(words).check().is_err(), "{words:?}");
+            assert!(args(words).checked().is_err(), "{words:?}");
         }
     }
 

@@ -47,7 +47,9 @@ pub(super) fn throughput(load: &Load<'_>) -> Option<Figure> {
     );
     let title = format!("Throughput of {}", load.name);
     let rounds = rounds(&engines);
-    let counted = if only_reads(&load.name) {
+    let reports = load.engines.iter().flat_map(|engine| &engine.rounds);
+    let mut names = reports.filter_map(|round| round.report.name.as_deref());
+    let counted = if names.next().is_some_and(only_reads) {
         "without what the engine does behind the load"
     } else {
         "until background work has settled"
@@ -109,7 +111,7 @@ fn rounds_table(load: &Load<'_>) -> Table {
     ];
     let rows = load.engines.iter().flat_map(|engine| {
         engine.rounds.iter().enumerate().map(|(position, round)| {
-            let number = round.run.round.unwrap_or(position as u64);
+            let number = round.run.round.unwrap_or(position as u64) + 1;
             vec![
                 engine.name.to_owned(),
                 number.to_string(),

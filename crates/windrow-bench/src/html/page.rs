@@ -351,7 +351,7 @@ fn write_failures(section: &mut Markup, group: &Group<'_>) {
     section.element("ul", &[("class", &"note")], |list| {
         for failed in &group.failures {
             let run = failed.run;
-            let round = run.round.unwrap_or_default();
+            let round = run.round.unwrap_or_default() + 1;
             let what = run.failed.as_deref().unwrap_or_default();
             let then = if failed.is_mended {
                 "; a later try passed"

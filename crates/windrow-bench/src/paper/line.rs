@@ -23,6 +23,17 @@ impl Scale {
         (entries * self.0).round().max(100.0) as u64
     }
 
+    /// `setting`, which is that at scale 1, as it is told of at this one.
+    pub(crate) fn told(self, setting: &str) -> String {
+        if (self.0 - 1.0).abs() < f64::EPSILON {
+            return setting.to_owned();
+        }
+        format!(
+            "{setting}. That is scale 1; here counts and sizes are {} times as large, as the commands say",
+            self.0
+        )
+    }
+
     /// So many bytes at scale 1, at least `least`.
     pub(crate) fn bytes(self, bytes: f64, least: u64) -> u64 {
         self.count(bytes).max(least)
@@ -185,6 +196,8 @@ pub(crate) trait Figures {
     fn blocks(&self) -> f64;
     /// The deepest level that holds anything.
     fn depth(&self) -> u64;
+    /// Gets that `level` has answered since the store was opened.
+    fn answered_by(&self, level: u64) -> u64;
     /// Bytes written and read for one purpose.
     fn moved_for(&self, purpose: &str) -> (u64, u64);
 }
@@ -205,6 +218,11 @@ impl Figures for Report {
     fn depth(&self) -> u64 {
         let filled = self.levels.iter().filter(|level| level.files > 0);
         filled.map(|level| level.level).max().unwrap_or(0)
+    }
+
+    fn answered_by(&self, level: u64) -> u64 {
+        let levels = self.levels.iter().filter(|own| own.level == level);
+        levels.map(|own| own.gets_answered).sum()
     }
 
     fn moved_for(&self, purpose: &str) -> (u64, u64) {

@@ -112,16 +112,21 @@ impl Plan {
     fn judged(&self, scale: Scale, runs: &[Run]) -> Result<Experiment> {
         let commands = (self.lines)(scale).into_iter();
         let commands = commands.map(|line| line.order(self.id, 0).command());
+        let commands: Vec<String> = commands.collect();
         let findings = (self.judge)(scale, Results(runs))?;
         Ok(Experiment {
             id: self.id.to_owned(),
             title: self.title.to_owned(),
-            setting: self.setting.to_owned(),
+            setting: if commands.is_empty() {
+                self.setting.to_owned()
+            } else {
+                scale.told(self.setting)
+            },
             verdict: Verdict::of(&findings.checks),
             checks: findings.checks,
             table: findings.table,
             plot: findings.plot,
-            commands: commands.collect(),
+            commands,
         })
     }
 }
@@ -168,7 +173,7 @@ pub fn paper(
         // Better now than behind an hour of runs.
         check_destination(path, &args.campaign)?;
     }
-    let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(args.command())?)?;
+    let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(args.command(), [])?)?;
     let mut orders: Vec<Order> = Vec::new();
     for experiment in &chosen {
         for order in experiment.orders(scale) {

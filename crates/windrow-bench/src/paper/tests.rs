@@ -216,3 +216,9 @@ fn lines_run_in_turn_in_every_round() {
     let rounds = plan("LS-E5").orders(scale).map(|order| order.round);
     assert_eq!(rounds.collect::<Vec<_>>(), [0, 0, 1, 1, 2, 2]);
 }
+
+#[test]
+fn settings_are_told_at_the_scale_of_their_runs() {
+    assert_eq!(Scale(1.0).told("ten entries"), "ten entries");
+    assert!(Scale(0.5).told("ten entries").contains("0.5 times"));
+}

@@ -6,8 +6,9 @@
 
 mod suite;
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, ValueEnum};
 use windrow::{Error, ErrorKind, Result};
@@ -15,7 +16,7 @@ use windrow_bench::campaign::{
     Campaign, Comparison, Header, Order, Outcome, Run, check_checksums, heading, parsed_run,
     settings_lines, settings_object, shell_words,
 };
-use windrow_bench::{Report, print, print_object};
+use windrow_bench::{BenchArgs, Report, print, print_object};
 
 use self::suite::{Group, Suite};
 use crate::{EngineName, RunArgs};
@@ -37,7 +38,7 @@ Examples:
 With --campaign the same command goes on where it stopped.")]
 pub(crate) struct CompareArgs {
     /// Engines to run; ratios are those of the first to each other one [default: all, but in a suite those
-    /// that have something to show in a load]
+    /// that do something of their own in a load]
     #[arg(long, value_enum, value_delimiter = ',')]
     engines: Vec<EngineName>,
 
@@ -159,7 +160,11 @@ fn run_of(order: &Order) -> Result<RunArgs> {
     parsed_run::<RunLine>(&order.arguments).map(|line| line.run)
 }
 
-fn check(group: &Group, engine: EngineName) -> Result<()> {
+/// What the runs of `group` on `engine` will read from their command line.
+///
+/// # Errors
+/// `InvalidArgument` for what such a run would refuse, and for what a comparison says itself.
+fn checked(group: &Group, engine: EngineName) -> Result<BenchArgs> {
     let run = run_of(&group.order(engine, 0))?;
     let loads: Vec<&str> = run.bench.loads.iter().map(|load| load.name()).collect();
     let faults = [
@@ -179,7 +184,7 @@ fn check(group: &Group, engine: EngineName) -> Result<()> {
     ];
     match faults.into_iter().find(|(is_there, _)| *is_there) {
         Some((_, fault)) => Err(Error::invalid_argument(fault)),
-        None => engine.check(&run.bench),
+        None => engine.check(&run.bench).map(|()| run.bench),
     }
 }
 
@@ -200,15 +205,16 @@ struct Course {
 
 pub(crate) fn run(args: &CompareArgs) -> Result<()> {
     let groups = args.groups()?;
-    let mut all = 0;
+    let (mut all, mut inputs) = (0, BTreeSet::new());
     for group in &groups {
         let engines = args.engines(group);
         for &engine in &engines {
-            check(group, engine)?;
+            let bench = checked(group, engine)?;
+            inputs.extend(bench.inputs().map(Path::to_owned));
         }
         all += group.rounds as usize * engines.len();
     }
-    let header = Header::now(args.command())?;
+    let header = Header::now(args.command(), inputs.iter().map(PathBuf::as_path))?;
     let mut campaign = Campaign::open(args.campaign.as_deref(), header)?;
     let mut course = Course {
         begun: 0,
@@ -402,7 +408,8 @@ mod tests {
     fn a_wrong_setting_is_found_before_anything_runs() {
         let wrong = |words: &[&str]| {
             let args = parsed(words);
-            check(&args.groups().unwrap()[0], EngineName::Windrow)
+            let groups = args.groups()?;
+            checked(&groups[0], EngineName::Windrow)
         };
         assert!(wrong(&["fillseq", "--num", "10"]).is_ok());
         assert!(wrong(&["fillseq", "--nmu", "10"]).is_err());
@@ -417,25 +424,27 @@ mod tests {
             &["replay"],
             &["--suite", "standard", "fillseq"],
             &["--suite", "standard", "--num", "10", "fillseq,readseq"],
+            &["--suite", "small", "--value_size=1000"],
+            &["--suite", "ycsb", "--mix", "LD"],
         ] {
             assert!(wrong(words).is_err(), "{words:?}");
         }
         let args = parsed(&["fillseq", "--compression", "lz4"]);
         for engine in EngineName::value_variants() {
-            let refused = check(&args.groups().unwrap()[0], *engine).err();
+            let refused = checked(&args.groups().unwrap()[0], *engine).err();
             let has_none = ["leveldb", "redb", "lmdb"].contains(&engine.name());
             let says = refused.is_some_and(|error| error.to_string().contains("no LZ4"));
             assert_eq!(says, has_none, "{}", engine.name());
         }
         let args = parsed(&["fillseq", "--key-size", "600"]);
         for engine in EngineName::value_variants() {
-            let refused = check(&args.groups().unwrap()[0], *engine).err();
+            let refused = checked(&args.groups().unwrap()[0], *engine).err();
             let says = refused.is_some_and(|error| error.to_string().contains("keys of 511"));
             assert_eq!(says, engine.name() == "lmdb", "{}", engine.name());
         }
         let args = parsed(&["fillseq,compact"]);
         for engine in EngineName::value_variants() {
-            let refused = check(&args.groups().unwrap()[0], *engine).err();
+            let refused = checked(&args.groups().unwrap()[0], *engine).err();
             let has_none = ["redb", "lmdb"].contains(&engine.name());
             let says = refused.is_some_and(|error| error.to_string().contains("no compaction"));
             assert_eq!(says, has_none, "{}", engine.name());
@@ -467,7 +476,7 @@ mod tests {
             engines.map(|&engine| group.order(engine, 0).label)
         });
         let labels: Vec<String> = orders.collect();
-        let different: std::collections::BTreeSet<&String> = labels.iter().collect();
+        let different: BTreeSet<&String> = labels.iter().collect();
         assert_eq!(labels.len(), different.len());
     }
 
@@ -482,19 +491,17 @@ mod tests {
         let every = EngineName::value_variants();
         assert_eq!(all(&["fillseq"]), [every]);
         let engines = all(&["--suite", "standard"]);
-        let buffered = EngineName::WindrowBuffered;
         let last = engines.len() - 1;
         for (group, engines) in engines.iter().enumerate() {
-            assert_eq!(engines.contains(&buffered), group == last);
             let are_small = group == 0 || group == last;
-            for engine in every.iter().filter(|&&engine| engine != buffered) {
+            for engine in every {
                 let keeps_apart = ["blobdb", "blobdb-direct", "fjall-separated"];
                 let is_left_out = are_small && keeps_apart.contains(&engine.name());
                 assert_eq!(engines.contains(engine), !is_left_out, "{}", engine.name());
             }
         }
         for engines in all(&["--engines", "windrow-buffered", "--suite", "standard"]) {
-            assert_eq!(engines, [buffered]);
+            assert_eq!(engines, [EngineName::WindrowBuffered]);
         }
     }
 
@@ -546,7 +553,7 @@ mod tests {
             let groups = parsed(&words).groups().unwrap();
             assert!(groups.len() > 1);
             for group in &groups {
-                check(group, EngineName::Windrow).unwrap();
+                checked(group, EngineName::Windrow).unwrap();
                 let given = group.arguments.join(" ");
                 assert!(given.contains("--cache-bytes 8M"));
             }
@@ -560,7 +567,8 @@ mod tests {
             let mut caches: Vec<_> = caches.collect();
             caches.sort_unstable();
             let (largest, others) = caches.split_last().unwrap();
-            assert_eq!(*largest, (Some(2 << 30), Some(0)));
+            let held = if scale == "10" { 20 } else { 2 };
+            assert_eq!(*largest, (Some(held << 30), Some(0)));
             assert!(others.iter().all(|cache| *cache == (Some(8 << 20), None)));
         }
         assert!(

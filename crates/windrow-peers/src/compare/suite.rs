@@ -3,8 +3,6 @@
 use clap::ValueEnum;
 use windrow::{Error, Result};
 
-use crate::WINDROW_BUFFERED;
-
 /// A named list of groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Suite {
@@ -17,8 +15,8 @@ pub(super) enum Suite {
     Ycsb,
     /// `db_bench`'s loads on values of 1000 bytes, once
     Large,
-    /// The reads of values of 100 bytes with caches of 2 GiB, which hold everything, once; beside the
-    /// engines of the small ones windrow-buffered
+    /// The reads of values of 100 bytes with caches of 2 GiB, which hold everything, once, on the engines
+    /// of the small ones
     Cached,
 }
 
@@ -53,9 +51,10 @@ const CACHED_READS: &str = "filluniquerandom,readtocache,readtocache,readrandom,
                             seek10,seek100,readwhilewriting";
 /// Entries per second that the writer beside readers puts, if it can.
 const WRITE_RATE: &str = "50000";
-/// A cache that holds whatever is read of 100-byte values at the scale of 1, and no bound for the memory
-/// of Windrow, which keeps its cache within one.
-const CACHE_OF_EVERYTHING: [&str; 4] = ["--cache-bytes", "2G", "--memory-budget", "0"];
+/// A cache of so many GiB holds whatever is read of 100-byte values at the scale of 1.
+const CACHE_OF_EVERYTHING: f64 = 2.0;
+/// What a group has its name from, so that a setting cannot be about it.
+const OWN_SETTINGS: [&str; 2] = ["--value-size", "--mix"];
 /// Engines that do what others do as long as no value is large enough to be kept apart.
 const APART: [&str; 3] = ["blobdb", "blobdb-direct", "fjall-separated"];
 /// Inserts come last, as in YCSB's own order, and the scans after them.
@@ -66,12 +65,23 @@ impl Suite {
     /// `settings`, which go before its own but where a group is about one.
     ///
     /// # Errors
-    /// `InvalidArgument` for a scale that is none.
+    /// `InvalidArgument` for a scale that is none, and for a setting that its groups have their names from.
     pub(super) fn groups(self, scale: f64, settings: &[String]) -> Result<Vec<Group>> {
         if !(scale > 0.0 && scale <= 1000.0) {
             return Err(Error::invalid_argument(
                 "the scale must be above 0 and at most 1000",
             ));
+        }
+        for own in OWN_SETTINGS {
+            let is_own = |word: &String| {
+                let name = word.split('=').next().unwrap_or_default();
+                name.replace('_', "-") == own
+            };
+            if settings.iter().any(is_own) {
+                return Err(Error::invalid_argument(format!(
+                    "a suite has its own {own}: name the loads instead of the suite"
+                )));
+            }
         }
         let sizes = Sizes { scale, settings };
         Ok(match self {
@@ -107,7 +117,7 @@ impl Sizes<'_> {
         Group {
             name: name.to_owned(),
             rounds,
-            without: vec![WINDROW_BUFFERED],
+            without: Vec::new(),
             loads: Some(loads),
             arguments: arguments.chain(self.settings.iter().cloned()).collect(),
         }
@@ -133,7 +143,7 @@ impl Sizes<'_> {
 
     fn small(&self) -> Vec<Group> {
         let mut group = self.sized("values of 100 bytes", 3, LOADS, "100");
-        group.without.extend(APART);
+        group.without = APART.to_vec();
         vec![group]
     }
 
@@ -151,12 +161,15 @@ impl Sizes<'_> {
     }
 
     fn cached(&self) -> Vec<Group> {
-        let name = "reads of 100-byte values, with caches of 2 GiB, which hold everything";
-        let mut group = self.sized(name, 1, CACHED_READS, "100");
+        let cache = (CACHE_OF_EVERYTHING * self.scale.max(1.0)).ceil();
+        let name =
+            format!("reads of 100-byte values, with caches of {cache} GiB, which hold everything");
+        let mut group = self.sized(&name, 1, CACHED_READS, "100");
         group.without = APART.to_vec();
-        group
-            .arguments
-            .extend(CACHE_OF_EVERYTHING.map(str::to_owned));
+        // Windrow keeps its cache within the bound of its memory.
+        let cache = format!("{cache}G");
+        let own = ["--cache-bytes", &cache, "--memory-budget", "0"];
+        group.arguments.extend(own.map(str::to_owned));
         vec![group]
     }
 }

@@ -191,9 +191,9 @@ fn what_failed_is_told_beside_what_passed() {
     assert_eq!(
         told,
         [
-            "Failed: windrow, round 0: exit status: 2, after <fillseq>; a later try passed",
-            "Failed: rocksdb, round 0: exit status: 2, after <fillseq>",
-            "Failed: rocksdb, round 0: exit status: 2, after <fillseq>",
+            "Failed: windrow, round 1: exit status: 2, after <fillseq>; a later try passed",
+            "Failed: rocksdb, round 1: exit status: 2, after <fillseq>",
+            "Failed: rocksdb, round 1: exit status: 2, after <fillseq>",
         ]
     );
     let facts = all(&document, "dl").next().map(text).unwrap();
