@@ -155,7 +155,7 @@ fn write<'a>(
 }
 
 fn flush<'a>(context: &'a Context, entries: &[Entry]) -> Result<Written<'a>> {
-    write(context, entries, Values::separated(options())).map(|(written, _)| written)
+    write(context, entries, Values::separated(options(), false)).map(|(written, _)| written)
 }
 
 fn read(context: &Context, meta: &FileMeta) -> Vec<Entry> {
@@ -383,7 +383,12 @@ fn a_flush_without_mediums_makes_no_run() {
         ..KeyspaceOptions::default()
     };
     let entries = entries();
-    let (written, _) = write(&context, &entries, Values::separated(Shared::new(none))).unwrap();
+    let (written, _) = write(
+        &context,
+        &entries,
+        Values::separated(Shared::new(none), false),
+    )
+    .unwrap();
     assert!(written.runs.is_empty());
     assert!(read(&context, &written.tables[0]) == entries);
     assert_eq!(context.files(), [FileName::Table(written.tables[0].number)]);

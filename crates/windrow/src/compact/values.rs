@@ -37,6 +37,8 @@ pub(crate) enum Values {
 #[derive(Debug)]
 pub(crate) struct Separation {
     options: Shared<KeyspaceOptions>,
+    /// What [`mediums_stay`](policy::mediums_stay) says of the flush.
+    mediums_stay: bool,
     /// A file of this length is full.
     file_bytes: u64,
     writer: Option<ValueWriter>,
@@ -78,10 +80,13 @@ pub(crate) struct Merge {
 }
 
 impl Values {
-    /// For a flush of a keyspace with `options`.
-    pub(crate) fn separated(options: Shared<KeyspaceOptions>) -> Self {
+    /// For a flush of a keyspace with `options`, of which [`mediums_stay`](policy::mediums_stay) is known.
+    pub(crate) fn separated(options: Shared<KeyspaceOptions>, mediums_stay: bool) -> Self {
         let file_bytes = policy::run_file_bytes(options.file_bytes);
-        Self::Separated(Box::new(Separation::new(options, file_bytes)))
+        Self::Separated(Box::new(Separation {
+            mediums_stay,
+            ..Separation::new(options, file_bytes)
+        }))
     }
 
     /// For a merge of a keyspace with `options`; what its inputs refer to is in `files`.
@@ -142,8 +147,7 @@ impl Values {
         let Self::Separated(separation) = self else {
             unreachable!("merges write no values ahead");
         };
-        let place = policy::place_at_flush(key.len(), value.len(), &separation.options);
-        if place == FlushPlace::Run {
+        if separation.place(key, value) == FlushPlace::Run {
             let pointer = separation.append(created, key, value)?;
             separation.ahead.push((sequence, pointer));
         }
@@ -186,6 +190,7 @@ impl Separation {
     fn new(options: Shared<KeyspaceOptions>, file_bytes: u64) -> Self {
         Self {
             options,
+            mediums_stay: false,
             file_bytes,
             writer: None,
             finished: Vec::new(),
@@ -193,6 +198,10 @@ impl Separation {
             pointer: Vec::new(),
             bytes_written: 0,
         }
+    }
+
+    fn place(&self, key: &[u8], value: &[u8]) -> FlushPlace {
+        policy::place_at_flush(key.len(), value.len(), self.mediums_stay, &self.options)
     }
 
     /// As [`Values::place`], for an entry with a value.
@@ -203,7 +212,7 @@ impl Separation {
         trailer: Trailer,
         value: &'v [u8],
     ) -> Result<(Trailer, &'v [u8])> {
-        match policy::place_at_flush(key.len(), value.len(), &self.options) {
+        match self.place(key, value) {
             FlushPlace::Here => return Ok((trailer, value)),
             FlushPlace::Run => {}
         }

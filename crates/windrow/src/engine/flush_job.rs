@@ -12,7 +12,7 @@ use super::merge_job::{dead_records, table_options};
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Cause, FileNumber, Result, SequenceNumber};
+use crate::base::{Cause, Cursor as _, FileNumber, Result, SequenceNumber};
 use crate::compact::ahead::write_ahead;
 use crate::compact::merge::{Part, check_entries, merge};
 use crate::compact::output::{IoClass, Output, Written};
@@ -22,6 +22,7 @@ use crate::manifest::names::FileName;
 use crate::manifest::{ManifestState, Record};
 use crate::memtable::MemtableCursor;
 use crate::options::MediumOrder;
+use crate::policy;
 use crate::read::state::Waiting;
 use crate::table::FileMeta;
 use crate::value::ValueFileMeta;
@@ -34,7 +35,7 @@ impl Engine {
         let units = keyspace.flush_filter_units(&oldest.memtable)?;
         let wanted = || self.check_wanted(keyspace);
         let table_options = table_options(&options, units);
-        let values = Values::separated(Shared::clone(&options));
+        let values = Values::separated(Shared::clone(&options), mediums_stay(keyspace, oldest)?);
         let mut output = Output::new(self, &wanted, IoClass::Flush, table_options, values, None);
         let readers = self.read_points();
         if options.medium_order == MediumOrder::Written {
@@ -205,4 +206,20 @@ impl Engine {
             .is_some_and(|oldest| *oldest < first)
             .then_some(first)
     }
+}
+
+/// Whether a flush of `oldest` leaves medium values beside their keys.
+fn mediums_stay(keyspace: &KeyspaceCore, oldest: &Waiting) -> Result<bool> {
+    let mut smallest = MemtableCursor::new(&oldest.memtable);
+    smallest.seek_to_first()?;
+    let mut largest = smallest.sibling();
+    largest.seek_to_last()?;
+    if !smallest.is_valid() {
+        return Ok(false);
+    }
+    let version = Shared::clone(&keyspace.state().version);
+    let files = version.levels().iter().flat_map(|level| level.files());
+    let ranges = files.map(|file| (file.smallest(), file.largest()));
+    let own = (smallest.key(), largest.key());
+    Ok(policy::mediums_stay(ranges, own, &keyspace.options()))
 }

@@ -46,7 +46,7 @@ pub(crate) use filters::{filter_units, flush_share, grant_filters, output_shares
 pub(crate) use pick::{Plan, Purpose, Wanted, plan, plan_range};
 pub use placement::{Class, class};
 pub(crate) use placement::{
-    FlushPlace, MetRun, Placement, is_value_log_full, place_at_flush, run_file_bytes,
+    FlushPlace, MetRun, Placement, is_value_log_full, mediums_stay, place_at_flush, run_file_bytes,
     value_log_bytes,
 };
 pub use pressure::StallCause;

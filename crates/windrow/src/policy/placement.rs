@@ -47,16 +47,32 @@ pub fn class(key_bytes: usize, value_bytes: usize, options: &KeyspaceOptions) ->
     }
 }
 
-/// What a flush does with such a value.
+/// What a flush does with such a value; medium ones [stay](mediums_stay) or not.
 pub(crate) fn place_at_flush(
     key_bytes: usize,
     value_bytes: usize,
+    mediums_stay: bool,
     options: &KeyspaceOptions,
 ) -> FlushPlace {
     match class(key_bytes, value_bytes, options) {
-        Class::Medium => FlushPlace::Run,
-        Class::Small | Class::Large => FlushPlace::Here,
+        Class::Medium if !mediums_stay => FlushPlace::Run,
+        Class::Small | Class::Medium | Class::Large => FlushPlace::Here,
     }
+}
+
+/// Whether a flush leaves medium values beside their keys: where no file of a tree that has some, each from its
+/// smallest to its largest key, has keys between those of the flush. Keys come in order then, or nearly, and such a
+/// table goes down by moves alone: its values would be written to a run only to be read and written again in the last
+/// level.
+pub(crate) fn mediums_stay<K: PartialOrd>(
+    files: impl Iterator<Item = (K, K)>,
+    (smallest, largest): (K, K),
+    options: &KeyspaceOptions,
+) -> bool {
+    let mut files = files.peekable();
+    options.medium_in_place != MediumInPlace::Never
+        && files.peek().is_some()
+        && files.all(|(first, last)| last < smallest || largest < first)
 }
 
 /// How long a file of a transient run is, in bytes, beside tables of `file_bytes`: so short that most of it

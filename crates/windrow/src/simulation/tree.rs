@@ -163,10 +163,11 @@ impl<'a> Tree<'a> {
         let entries = self.universe.values(&segment);
         let writes = inserts + draws * (1.0 - deletes);
         let run_file_bytes = policy::run_file_bytes(self.flushed_file_bytes());
-        let order = self.options.medium_order;
-        let (run, logs) =
-            self.values
-                .flush(&mut segment, writes, (order, run_file_bytes), &entries);
+        let files = self.summary.levels.iter().flatten();
+        let ranges = files.map(|file| (file.smallest, file.largest));
+        let stays = policy::mediums_stay(ranges, (span.smallest, span.largest), &self.options);
+        let run = (!stays).then_some((self.options.medium_order, run_file_bytes));
+        let (run, logs) = self.values.flush(&mut segment, writes, run, &entries);
         self.traffic.add(0, Cause::Run, run);
         self.traffic.value_logs += logs;
         let units = self.units(|summary| {

@@ -322,16 +322,16 @@ impl ValueFiles {
     }
 
     /// Puts apart what belongs there of `segment`, which a flush writes of so many writes with a value;
-    /// `runs` says in which order values are in a run, and the length of its files. Returns the bytes
-    /// written to a run and to logs.
+    /// `run` says in which order values are in a run, and the length of its files; without it they stay where they
+    /// are. Returns the bytes written to a run and to logs.
     pub(super) fn flush(
         &mut self,
         segment: &mut Segment,
         writes: f64,
-        runs: (MediumOrder, u64),
+        run: Option<(MediumOrder, u64)>,
         entries: &[f64],
     ) -> (u64, u64) {
-        let run = self.flush_run(segment, runs, entries);
+        let run = run.map_or(0.0, |run| self.flush_run(segment, run, entries));
         let logs = self.flush_logs(segment, writes, entries);
         (whole(run), whole(logs))
     }

@@ -166,7 +166,7 @@ impl Model {
     fn separate(&mut self, entries: &[Entry]) {
         let length = |bytes: u64| usize::try_from(bytes).unwrap();
         let value_bytes = length(self.entry_bytes.saturating_sub(KEY_BYTES));
-        let place = place_at_flush(length(KEY_BYTES), value_bytes, &self.options);
+        let place = place_at_flush(length(KEY_BYTES), value_bytes, false, &self.options);
         if place == FlushPlace::Run {
             let length = run_file_bytes(self.options.file_bytes);
             for (_, trailer) in entries.iter().filter(|entry| !entry.1.is_tombstone()) {

@@ -6,7 +6,7 @@ use super::tables::{file, tree};
 use crate::base::limits::{VALUE_BYTES_IN_PLACE_MAX, VALUE_BYTES_SEPARATED_MIN};
 use crate::options::{KeyspaceOptions, MediumInPlace, MediumOrder, Preset};
 use crate::policy::placement::{
-    Class, FlushPlace, MetRun, Placement, class, place_at_flush, run_file_bytes,
+    Class, FlushPlace, MetRun, Placement, class, mediums_stay, place_at_flush, run_file_bytes,
 };
 
 const NEVER: u64 = u64::MAX;
@@ -59,8 +59,31 @@ fn classes() {
             Medium => FlushPlace::Run,
             Small | Large => FlushPlace::Here,
         };
-        assert_eq!(place_at_flush(key, value, &options), place);
+        assert_eq!(place_at_flush(key, value, false, &options), place);
+        let here = place_at_flush(key, value, true, &options);
+        assert_eq!(here, FlushPlace::Here);
     }
+}
+
+#[test]
+fn mediums_of_flushes_in_order_stay() {
+    let default = KeyspaceOptions::default();
+    let stay =
+        |files: &[(u32, u32)], own, options| mediums_stay(files.iter().copied(), own, options);
+    let files = [(10, 19), (20, 29), (40, 50)];
+    for own in [(0, 9), (30, 39), (51, 60)] {
+        assert!(stay(&files, own, &default), "{own:?}");
+    }
+    for own in [(0, 10), (29, 30), (35, 45), (44, 45), (50, 60), (0, 60)] {
+        assert!(!stay(&files, own, &default), "{own:?}");
+    }
+    // Nobody knows yet how keys come.
+    assert!(!stay(&[], (0, 9), &default));
+    let never = KeyspaceOptions {
+        medium_in_place: MediumInPlace::Never,
+        ..default
+    };
+    assert!(!stay(&files, (0, 9), &never));
 }
 
 #[test]
