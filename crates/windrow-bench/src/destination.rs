@@ -19,11 +19,12 @@ pub fn check_destination<'a>(
         let message = format!("{} would be overwritten: it is read, too", path.display());
         return Err(Error::invalid_argument(message));
     }
-    let is_new = fs::symlink_metadata(path).is_err();
+    // Behind a link that leads nowhere yet, too.
+    let is_new = fs::metadata(path).is_err();
     let opened = OpenOptions::new().create(true).append(true).open(path);
     drop(opened.map_err(|error| Error::io("write", path, error))?);
     if is_new {
-        fs::remove_file(path).map_err(|error| Error::io("remove", path, error))?;
+        fs::remove_file(resolved(path)).map_err(|error| Error::io("remove", path, error))?;
     }
     Ok(())
 }
@@ -59,6 +60,9 @@ mod tests {
         {
             std::os::unix::fs::symlink(at("there"), at("link")).unwrap();
             check_destination(&at("link"), &[at("there")]).unwrap_err();
+            std::os::unix::fs::symlink(at("new"), at("dangling")).unwrap();
+            check_destination(&at("dangling"), &[]).unwrap();
+            assert!(at("dangling").is_symlink() && !at("new").exists());
         }
         for name in ["there", "new"] {
             check_destination(&at(name), &Some(at("other"))).unwrap();

@@ -234,7 +234,7 @@ impl<E: Engine> Job<'_, E> {
                 let present = records.present();
                 let requests = Requests::new(self.data, workload, self.stream, present);
                 let inserts = match bound.total {
-                    Some(total) => workload.insertions(self.data, self.stream, total),
+                    Some(total) => workload.insertions_most(total),
                     None => 0,
                 };
                 (Some(requests), inserts)

@@ -7,7 +7,7 @@ use windrow::{Error, Result};
 
 use crate::contents::Contents;
 use crate::job::Job;
-use crate::kinds::Companion;
+use crate::kinds::{Chore, Companion, Work};
 use crate::process::{ProcessIo, ProcessMemory, cpu_seconds};
 use crate::tally::Tally;
 use crate::{BesideReport, Counters, Engine, Report, SeriesPoint, StallShape, TrafficShape};
@@ -121,7 +121,11 @@ impl<E: Engine> Job<'_, E> {
             stalls: difference(|counters| counters.stalls),
             stall_seconds: by_then.stall_seconds - counted.stall_seconds,
             traffic: traffic_since(&before.traffic, after.traffic),
-            stalls_by_cause: stalls_since(&before.stalls, after.stalls),
+            stalls_by_cause: if self.load.work() == Work::Store(Chore::Show) {
+                after.stalls
+            } else {
+                stalls_since(&before.stalls, after.stalls)
+            },
             disk_bytes,
             live_bytes: contents.live_bytes,
             space_amplification: contents

@@ -42,8 +42,12 @@ fn create(prefix: &str, parent: &Path) -> io::Result<OwnedFolder> {
     // Under the name that others look at, it is locked from the start.
     let early = folder.path().join("new");
     let owner = File::create(&early)?;
-    owner.lock()?;
-    fs::rename(&early, folder.path().join(OWNER))?;
+    // Where files cannot be locked, a folder that is left stays.
+    match owner.lock() {
+        Ok(()) => fs::rename(&early, folder.path().join(OWNER))?,
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+        Err(error) => return Err(error),
+    }
     Ok(OwnedFolder {
         folder,
         _owner: owner,
@@ -57,10 +61,15 @@ fn remove_abandoned(prefix: &str, parent: &Path) {
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        if !name.to_string_lossy().starts_with(prefix) {
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if !is_folder || !name.to_string_lossy().starts_with(prefix) {
             continue;
         }
-        let owner = File::open(entry.path().join(OWNER));
+        let owner = entry.path().join(OWNER);
+        if !fs::symlink_metadata(&owner).is_ok_and(|found| found.is_file()) {
+            continue;
+        }
+        let owner = File::open(owner);
         if owner.is_ok_and(|owner| owner.try_lock().is_ok()) {
             drop(empty(&entry.path()).and_then(|()| fs::remove_dir_all(entry.path())));
         }
@@ -97,9 +106,15 @@ mod tests {
         let other = folder("something-else");
         fs::write(other.join(OWNER), "").unwrap();
         let beginning = folder("windrow-test-beginning");
+        #[cfg(unix)]
+        {
+            let link = parent.path().join("windrow-test-link");
+            std::os::unix::fs::symlink(&other, link).unwrap();
+        }
         let next = OwnedFolder::new("windrow-test-", parent.path()).unwrap();
         assert!(!abandoned.exists());
-        assert!(alive.path().is_dir() && other.is_dir() && beginning.is_dir());
+        assert!(alive.path().is_dir() && beginning.is_dir());
+        assert!(other.join("windrow/deeper/file").is_file());
         let path = next.path().to_owned();
         drop(next);
         assert!(!path.exists() && alive.path().is_dir());

@@ -83,14 +83,14 @@ impl Workload {
         self.inserts > 0
     }
 
-    /// How many of the first `total` steps of `stream` insert a record.
-    pub(crate) fn insertions(self, data: &DataSet, stream: u64, total: u64) -> u64 {
+    /// How many of `total` steps insert a record at most: chance makes them more by far less than six roots.
+    pub(crate) fn insertions_most(self, total: u64) -> u64 {
         if self.inserts == 0 {
             return 0;
         }
-        let pick = |step: &u64| self.pick(&mut data.draws(stream, *step));
-        let insertions = (0..total).filter(|step| pick(step) == Operation::Insert);
-        insertions.count() as u64
+        let expected = u128::from(total) * u128::from(self.inserts) / 100;
+        let expected = u64::try_from(expected).unwrap_or(u64::MAX);
+        expected.saturating_add(6 * total.isqrt()).min(total)
     }
 
     fn pick(self, draws: &mut Draws) -> Operation {

@@ -49,8 +49,11 @@ impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
         if let Some(bytes) = settings.file_bytes {
             leveled = leveled.with_table_target_size(bytes);
         }
-        if let Some(runs) = settings.level0_runs {
-            leveled = leveled.with_l0_threshold(u8::try_from(runs).unwrap_or(u8::MAX));
+        let level0_runs = settings
+            .level0_runs
+            .map(|runs| u8::try_from(runs).unwrap_or(u8::MAX));
+        if let Some(runs) = level0_runs {
+            leveled = leveled.with_l0_threshold(runs);
         }
         let filter = match settings.bits_per_key {
             bits if bits > 0.0 => FilterPolicy::all(FilterPolicyEntry::Bloom(
@@ -78,10 +81,7 @@ impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
                 "filter_bits_per_key",
                 Some(settings.bits_per_key.to_string()),
             ),
-            (
-                "l0_threshold",
-                settings.level0_runs.map(|runs| runs.to_string()),
-            ),
+            ("l0_threshold", level0_runs.map(|runs| runs.to_string())),
             (
                 "level_ratio",
                 settings.size_ratio.map(|ratio| ratio.to_string()),

@@ -319,6 +319,10 @@ fn sequential() {
     let mut load = inserts(small(Preset::Balanced));
     load.distribution = KeyDistribution::Sequential;
     check(&load);
+    // But for those of the first flush, these stay in their tables.
+    let mut load = apart(hybrid(Preset::Balanced), 8 * MIB, &[(1.0, 300)], 0.0);
+    load.distribution = KeyDistribution::Sequential;
+    check(&load);
 }
 
 #[test]

@@ -208,6 +208,40 @@ fn values_of_every_class_come_back_out_of_unsorted_runs() {
     check_round_trips(BlockSource::Mapped, Compression::None, MediumOrder::Written);
 }
 
+/// What comes in the order of its keys is in tables from the start, until something overlaps it.
+#[test]
+fn mediums_in_order_go_to_no_run() {
+    for order in [MediumOrder::Sorted, MediumOrder::Written] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut options = options(BlockSource::Mapped);
+        options.keyspace.medium_order = order;
+        let db = Db::open(folder.path(), options).unwrap();
+        let map = db.keyspace("map").unwrap();
+        let (mut model, mut random) = (Model::new(), Random(21));
+        let mut put = |numbers: &[u64]| {
+            for &number in numbers {
+                let value = medium(&mut random, 300);
+                map.insert(key(number), &value).unwrap();
+                model.insert(key(number), value);
+            }
+            db.flush().unwrap();
+            check(&map, &model, 300);
+            db.stats().run_bytes_written
+        };
+        // Nobody knows yet how keys come.
+        let first = put(&[40, 41, 42]);
+        assert!(first > 0);
+        for from in (50..250).step_by(20).chain([20, 0]) {
+            let numbers: Vec<u64> = (from..from + 20).step_by(2).collect();
+            assert_eq!(put(&numbers), first, "{order:?}, {from}");
+        }
+        db.wait_idle().unwrap();
+        assert_eq!(db.stats().run_bytes_written, first);
+        assert!(put(&[52, 250]) > first, "{order:?}");
+        assert!(db.verify().unwrap().is_sound());
+    }
+}
+
 /// The lengths of the values in the run of one flush of mediums under descending keys, one of them
 /// overwritten, and one for a snapshot that can still be read.
 fn lengths_in_a_run(order: MediumOrder) -> Vec<u64> {

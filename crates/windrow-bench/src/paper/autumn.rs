@@ -781,7 +781,7 @@ const SIX_LEVELS_BYTES: u64 = 100_000_000_000;
 
 /// How many percent level 1 has of the data of the full tree that `load` ends with, and of what merges write in it:
 /// into each level its ratio to the one above it, into level 1 that to a memtable.
-fn of_level_1(load: &Load) -> Result<[f64; 2]> {
+pub(super) fn of_level_1(load: &Load) -> Result<[f64; 2]> {
     let outcome = simulate(load)?;
     let levels = outcome.samples.last().map(|sample| &sample.levels);
     let levels = levels.into_iter().flatten().skip(1);
@@ -794,6 +794,11 @@ fn of_level_1(load: &Load) -> Result<[f64; 2]> {
         .map(|(own, above)| own / above)
         .collect();
     Ok([capacities, ratios].map(|of| 100.0 * of[0] / of.iter().sum::<f64>()))
+}
+
+/// Whether the first of six levels has little of the data and much of the writing, in percent.
+pub(super) fn is_first_dear([data, writing]: [f64; 2]) -> bool {
+    data < 1.0 && writing > 100.0 / 6.0 * 1.5
 }
 
 fn judge_analysis(_: Scale, _: Results<'_>) -> Result<Findings> {
@@ -855,7 +860,7 @@ fn judge_analysis(_: Scale, _: Results<'_>) -> Result<Findings> {
             "of six levels the first has little of the data and much of the writing",
             "0.18 % and 30 %",
             format!("capacities give {} % and {} %", short(data), short(writing)),
-            data < 1.0 && writing > 100.0 / 6.0 * 1.5,
+            is_first_dear([data, writing]),
         ),
         Check::new(
             "about 1.5 bits per key keep useless reads at one, whatever the size",

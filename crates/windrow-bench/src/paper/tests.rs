@@ -1,9 +1,12 @@
 //! Which experiments there are, and that each of their runs is one that the bench takes.
 
-use crate::Report;
 use serde_json::json;
+use windrow::simulation::Load;
+use windrow::{KeyspaceOptions, Preset};
 
+use super::autumn::{is_first_dear, of_level_1};
 use super::*;
+use crate::Report;
 use crate::campaign::Run;
 use crate::data::mix;
 
@@ -163,13 +166,22 @@ fn each_figure_is_the_median_of_the_rounds() {
     assert!(Results(&runs).of(&line(1), "fillrandom").is_err());
 }
 
+/// Six levels whose ratios do not grow towards the first.
+#[test]
+fn the_first_level_of_leveling_is_not_dear() {
+    let mut options = KeyspaceOptions::preset(Preset::Leveling);
+    options.size_ratio = 2.0;
+    let shares = of_level_1(&Load::inserts(10_000_000_000, options)).unwrap();
+    assert!(!is_first_dear(shares), "{shares:?}");
+}
+
 /// Of figures that have nothing to do with each other, some differ from each shape with no explanation: so no
 /// check holds, nor is excused, whatever is measured.
 #[test]
 fn every_check_can_fail() {
     const TRIES: u64 = 80;
     let scale = Scale(1.0);
-    // AU-E10 rests on equations alone.
+    // AU-E10 measures nothing.
     for plan in plans().filter(|plan| plan.id != "AU-E10") {
         let mut failed: Vec<(String, bool)> = Vec::new();
         for seed in 0..TRIES {

@@ -307,6 +307,7 @@ impl Engine {
             Ok(placed) => self.write_record(writer, &touched, last).map(|()| placed),
             Err(error) => {
                 touched.forget();
+                // Nothing was written, neither to the log nor beside it, so that nothing is in doubt.
                 if touched.is_refused() {
                     return Err(error);
                 }

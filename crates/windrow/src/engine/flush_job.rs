@@ -21,7 +21,7 @@ use crate::events::Event;
 use crate::manifest::names::FileName;
 use crate::manifest::{ManifestState, Record};
 use crate::memtable::MemtableCursor;
-use crate::options::MediumOrder;
+use crate::options::{KeyspaceOptions, MediumOrder};
 use crate::policy;
 use crate::read::state::Waiting;
 use crate::table::FileMeta;
@@ -35,10 +35,11 @@ impl Engine {
         let units = keyspace.flush_filter_units(&oldest.memtable)?;
         let wanted = || self.check_wanted(keyspace);
         let table_options = table_options(&options, units);
-        let values = Values::separated(Shared::clone(&options), mediums_stay(keyspace, oldest)?);
+        let stay = mediums_stay(keyspace, oldest, &options)?;
+        let values = Values::separated(Shared::clone(&options), stay);
         let mut output = Output::new(self, &wanted, IoClass::Flush, table_options, values, None);
         let readers = self.read_points();
-        if options.medium_order == MediumOrder::Written {
+        if options.medium_order == MediumOrder::Written && !stay {
             write_ahead(MemtableCursor::new(&oldest.memtable), &mut output, &readers)?;
         }
         let flushed = merge(
@@ -209,7 +210,11 @@ impl Engine {
 }
 
 /// Whether a flush of `oldest` leaves medium values beside their keys.
-fn mediums_stay(keyspace: &KeyspaceCore, oldest: &Waiting) -> Result<bool> {
+fn mediums_stay(
+    keyspace: &KeyspaceCore,
+    oldest: &Waiting,
+    options: &KeyspaceOptions,
+) -> Result<bool> {
     let mut smallest = MemtableCursor::new(&oldest.memtable);
     smallest.seek_to_first()?;
     let mut largest = smallest.sibling();
@@ -221,5 +226,5 @@ fn mediums_stay(keyspace: &KeyspaceCore, oldest: &Waiting) -> Result<bool> {
     let files = version.levels().iter().flat_map(|level| level.files());
     let ranges = files.map(|file| (file.smallest(), file.largest()));
     let own = (smallest.key(), largest.key());
-    Ok(policy::mediums_stay(ranges, own, &keyspace.options()))
+    Ok(policy::mediums_stay(ranges, own, options))
 }

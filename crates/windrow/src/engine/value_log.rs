@@ -203,8 +203,7 @@ impl Touched {
         }
     }
 
-    /// Whether the group is refused and nothing else is wrong: no log could be created, which changes nothing
-    /// that is there.
+    /// Whether the group is refused before anything of it was written: no value log could be made for it.
     pub(super) fn is_refused(&self) -> bool {
         self.is_refused
     }

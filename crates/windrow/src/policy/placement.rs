@@ -2,7 +2,7 @@
 //!
 //! A value's class follows from the bytes of key and value together (PX-M1). Small ones stay with
 //! their keys. Medium ones are written once to a *transient run*, when the memtable is flushed
-//! (D5); merges hand on where they stand, until one writes into a level that is deep enough and puts
+//! (D5), unless they come in the order of their keys; merges hand on where they stand, until one writes into a level that is deep enough and puts
 //! them *in place* (PX-M4). Large ones are written to a value log when they are committed (PX-M3).
 //!
 //! I1. What is in place stays there: nothing turns a value in place into one in a run.
@@ -18,7 +18,8 @@ use crate::options::{KeyspaceOptions, MediumInPlace, MediumOrder};
 pub enum Class {
     /// It stands beside its key.
     Small,
-    /// A flush writes it to a transient run, and a deep merge puts it beside its key again.
+    /// A flush writes it to a transient run, unless keys come in order, and a deep merge puts it beside its key
+    /// again.
     Medium,
     /// It is written to a value log, once, when it is committed.
     Large,
@@ -61,9 +62,9 @@ pub(crate) fn place_at_flush(
 }
 
 /// Whether a flush leaves medium values beside their keys: where no file of a tree that has some, each from its
-/// smallest to its largest key, has keys between those of the flush. Keys come in order then, or nearly, and such a
-/// table goes down by moves alone: its values would be written to a run only to be read and written again in the last
-/// level.
+/// smallest to its largest key, has keys between those of the flush. Keys come in order then, or nearly, and as long
+/// as nothing overlaps such a table later, it goes down by moves alone: its values would be written to a run only to
+/// be read and written again in the last level. Where something does, they are merged as small ones are.
 pub(crate) fn mediums_stay<K: PartialOrd>(
     files: impl Iterator<Item = (K, K)>,
     (smallest, largest): (K, K),

@@ -208,10 +208,14 @@ mod tests {
     use std::time::Duration;
 
     fn of(level0_runs: usize, pending_bytes: u64) -> Pressure {
+        beside_garbage(level0_runs, pending_bytes, 0)
+    }
+
+    fn beside_garbage(level0_runs: usize, pending_bytes: u64, garbage_bytes: u64) -> Pressure {
         let backlog = Backlog {
             level0_runs,
             pending_bytes,
-            garbage_bytes: 0,
+            garbage_bytes,
             value_log_bytes: 64 << 20,
         };
         pressure(backlog, &KeyspaceOptions::default())
@@ -228,7 +232,8 @@ mod tests {
 
     #[test]
     fn table() {
-        use StallCause::{Level0Runs, LogBytes, Memory, Memtables, PendingBytes};
+        use StallCause::{DeadValues, Level0Runs, LogBytes, Memory, Memtables, PendingBytes};
+        const MIB: u64 = 1 << 20;
         const GIB: u64 = 1 << 30;
         for (pressure, cause, fraction) in [
             (of(0, 0), None, 0.0),
@@ -239,6 +244,11 @@ mod tests {
             (of(32, 0), Some(Level0Runs), 1.0),
             (of(0, 32 * GIB), Some(PendingBytes), 1.0),
             (of(1000, 1 << 50), Some(Level0Runs), 1.0),
+            (beside_garbage(0, 0, 16 * MIB), None, 0.0),
+            (beside_garbage(0, 0, 72 * MIB), Some(DeadValues), 0.5),
+            (beside_garbage(17, 0, 72 * MIB), Some(DeadValues), 0.5),
+            (beside_garbage(0, 0, 1 << 50), Some(DeadValues), 0.95),
+            (beside_garbage(32, 0, 1 << 50), Some(Level0Runs), 1.0),
             (memtable_pressure(2, 0.5), None, 0.0),
             (memtable_pressure(3, 0.25), Some(Memtables), 0.5),
             (memtable_pressure(4, 0.0), Some(Memtables), 1.0),

@@ -50,8 +50,9 @@ pub(super) const WINDOWS_BYTES: usize = 8 << 20;
 /// The most windows.
 pub(super) const WINDOWS_MAX: usize = 4096;
 
-/// The most files that are open: a process may not have many more.
-pub(super) const FILES_OPEN_MAX: usize = 128;
+/// The most files that are open: many systems let a process have 1024, which have to do for tables, value files and
+/// the windows of all jobs.
+pub(super) const FILES_OPEN_MAX: usize = 64;
 
 /// How much of relocation tables is held at most: pointers come in the order of keys, and tables have them in
 /// that of the log, so that each block is asked for again and again.

@@ -33,6 +33,8 @@ mod cpu {
     pub(super) const BYTE_TO_VALUE_LOG: f64 = 0.0018;
     /// Each entry that a flush or a merge writes to a table.
     pub(super) const ENTRY_MOVED: f64 = 0.05;
+    /// Beside that, where its value is in a log.
+    pub(super) const POINTER_MOVED: f64 = 0.1;
     /// Each filter bit of such an entry.
     pub(super) const FILTER_BIT: f64 = 0.001;
     /// Each byte of tables that flushes and merges write or read.
@@ -346,6 +348,7 @@ impl Costs {
 
         let write = cpu::WRITE
             + shape.moved.cpu(options.bits_per_key)
+            + shape.moved.entries * shape.logs.share * cpu::POINTER_MOVED
             + shape.moved.written() * device.byte_written
             + shape.moved.read() * misses.tables * device.byte_read;
 

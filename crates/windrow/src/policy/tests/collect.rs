@@ -6,8 +6,8 @@ use super::tables::{file, tree};
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    FileSummary, LogSummary, Plan, Purpose, TreeSummary, VICTIMS_MAX, garbage_excess, plan,
-    value_log_bytes, values_behind_max, victims, wants_seal,
+    FileSummary, LogSummary, Plan, Purpose, TreeSummary, VICTIMS_MAX, garbage_excess,
+    is_value_log_full, plan, value_log_bytes, values_behind_max, victims, wants_seal,
 };
 
 const MIB: u64 = 1 << 20;
@@ -249,12 +249,20 @@ fn value_logs_grow_with_what_they_hold() {
     let options = options(1.5);
     let mib = |held_gib: u64| value_log_bytes(held_gib << 30, &options) >> 20;
     assert_eq!([0, 32, 33, 64, 1024].map(mib), [64, 64, 66, 128, 2048]);
-    let (mut held, mut logs) = (0, 0);
-    while held < 1 << 40 {
-        held += value_log_bytes(held, &options);
-        logs += 1;
+    // Of long values, and of those of a KiB, of which a collection cannot take so many at once.
+    for (record_bytes, most) in [(1 << 20, 2400), (1 << 10, 3200)] {
+        let (mut held, mut logs) = (0, 0);
+        while held < 1 << 40 {
+            let log_bytes = value_log_bytes(held, &options);
+            let mut records = 0;
+            while !is_value_log_full(records * record_bytes, records, log_bytes) {
+                records += 256;
+            }
+            held += records * record_bytes;
+            logs += 1;
+        }
+        assert!(logs < most, "{logs} of {record_bytes}");
     }
-    assert!(logs < 2400, "{logs}");
 }
 
 /// Where there was no room for more, two fragments go, so that it is not none for ever.

@@ -9,7 +9,9 @@ use crate::base::limits::{SEGMENTS_MAX, TABLE_FILES_MAX};
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
 use crate::policy::append::segment_limits;
-use crate::policy::placement::{FlushPlace, MetRun, Placement, place_at_flush, run_file_bytes};
+use crate::policy::placement::{
+    FlushPlace, MetRun, Placement, mediums_stay, place_at_flush, run_file_bytes,
+};
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, SegmentSummary, TreeSummary,
     Verdict, Wanted, Zones, keep, next_allowed, plan, plan_range, target_file_bytes,
@@ -166,7 +168,12 @@ impl Model {
     fn separate(&mut self, entries: &[Entry]) {
         let length = |bytes: u64| usize::try_from(bytes).unwrap();
         let value_bytes = length(self.entry_bytes.saturating_sub(KEY_BYTES));
-        let place = place_at_flush(length(KEY_BYTES), value_bytes, false, &self.options);
+        let summary = self.summary();
+        let files = summary.levels.iter().flatten();
+        let ranges = files.map(|file| (file.smallest, file.largest));
+        let own = (entries[0].0, entries[entries.len() - 1].0);
+        let stay = mediums_stay(ranges, own, &self.options);
+        let place = place_at_flush(length(KEY_BYTES), value_bytes, stay, &self.options);
         if place == FlushPlace::Run {
             let length = run_file_bytes(self.options.file_bytes);
             for (_, trailer) in entries.iter().filter(|entry| !entry.1.is_tombstone()) {
