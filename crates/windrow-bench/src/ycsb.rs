@@ -201,6 +201,21 @@ mod tests {
         DataSet::new(RECORDS, 24, ValueSizes::same(100), 1).unwrap()
     }
 
+    // Room is made for so many.
+    #[test]
+    fn insertions_are_no_more_than_told() {
+        let data = data();
+        for workload in [Workload::C, Workload::D, Workload::E] {
+            for total in [1, 10, 1000, 100_000] {
+                let pick = |step: &u64| workload.pick(&mut data.draws(3, *step));
+                let insertions = (0..total).filter(|step| pick(step) == Operation::Insert);
+                let (count, most) = (insertions.count() as u64, workload.insertions_most(total));
+                assert!(count <= most && most <= total, "{count} of {total}, {most}");
+                assert_eq!(most == 0, !workload.inserts());
+            }
+        }
+    }
+
     /// How often each record is asked for while `present` are there.
     fn counts(workload: Workload, present: u64) -> Vec<u64> {
         counts_of(workload, 5, RECORDS, present)

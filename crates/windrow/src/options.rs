@@ -193,8 +193,8 @@ pub struct KeyspaceOptions {
     /// Default 1.6. Smaller: less disk, more rewriting.
     pub max_space_amp: f64,
     /// Bytes of key and value together from which on a value is medium: flushes write it to a
-    /// transient run, unless keys come in order, and merges hand on where it stands until they are deep enough, so that it is
-    /// rewritten less; runs take more room, at rest up to 1/`size_ratio` of the data. Default 120. At
+    /// transient run, unless keys come in order, and merges hand on where it stands until they are deep
+    /// enough, so that it is rewritten less; runs take more room, at rest up to 1/`size_ratio` of the data. Default 120. At
     /// most `large_from`, or `u64::MAX` for never; where both are equal nothing is medium. Values of
     /// less than 64 bytes stay in their tables in any case.
     pub medium_from: u64,

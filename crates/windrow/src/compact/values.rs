@@ -1,8 +1,8 @@
 //! Where the values of a job's entries go: they stay, or they part from their keys, or they come back.
 //!
-//! A flush writes the values that the policy calls medium to a transient run, unless they come in the order of
-//! their keys: files of values in the
-//! order of their keys, each freed on its own (PX-M4; sorted at the flush, D5); for measurements
+//! A flush writes the values that the policy calls medium to a transient run, unless flushes come in
+//! order: files of values in the order of their keys, each freed on its own (PX-M4; sorted at the flush, D5);
+//! for measurements
 //! in the order in which they were written, ahead of the entries (PX-E7). A merge into a
 //! level where values are in place reads them back, each file from front to back through a window
 //! (PX-M6); any other merge copies pointers, and writes values anew only from the files that the policy

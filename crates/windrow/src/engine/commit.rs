@@ -307,7 +307,7 @@ impl Engine {
             Ok(placed) => self.write_record(writer, &touched, last).map(|()| placed),
             Err(error) => {
                 touched.forget();
-                // Nothing was written, neither to the log nor beside it, so that nothing is in doubt.
+                // Nothing was written to the log, and nothing points to what was written beside it.
                 if touched.is_refused() {
                     return Err(error);
                 }

@@ -203,7 +203,7 @@ impl Touched {
         }
     }
 
-    /// Whether the group is refused before anything of it was written: no value log could be made for it.
+    /// Whether the group is refused before its record was written: no value log could be made for it.
     pub(super) fn is_refused(&self) -> bool {
         self.is_refused
     }

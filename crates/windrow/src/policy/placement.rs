@@ -2,8 +2,8 @@
 //!
 //! A value's class follows from the bytes of key and value together (PX-M1). Small ones stay with
 //! their keys. Medium ones are written once to a *transient run*, when the memtable is flushed
-//! (D5), unless they come in the order of their keys; merges hand on where they stand, until one writes into a level that is deep enough and puts
-//! them *in place* (PX-M4). Large ones are written to a value log when they are committed (PX-M3).
+//! (D5), unless they come in the order of their keys; merges hand on where they stand, until one
+//! writes into a level that is deep enough and puts them *in place* (PX-M4). Large ones are written to a value log when they are committed (PX-M3).
 //!
 //! I1. What is in place stays there: nothing turns a value in place into one in a run.
 //! I2. A value of less than [`VALUE_BYTES_SEPARATED_MIN`] bytes is small under all options.

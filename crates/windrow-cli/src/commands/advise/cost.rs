@@ -33,7 +33,7 @@ mod cpu {
     pub(super) const BYTE_TO_VALUE_LOG: f64 = 0.0018;
     /// Each entry that a flush or a merge writes to a table.
     pub(super) const ENTRY_MOVED: f64 = 0.05;
-    /// Beside that, where its value is in a log.
+    /// Beside that, where its value is in a log; found later, by the large load of docs/advise.md.
     pub(super) const POINTER_MOVED: f64 = 0.1;
     /// Each filter bit of such an entry.
     pub(super) const FILTER_BIT: f64 = 0.001;

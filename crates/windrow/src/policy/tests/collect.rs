@@ -256,7 +256,7 @@ fn value_logs_grow_with_what_they_hold() {
             let log_bytes = value_log_bytes(held, &options);
             let mut records = 0;
             while !is_value_log_full(records * record_bytes, records, log_bytes) {
-                records += 256;
+                records += ((256 << 10) / record_bytes).max(1);
             }
             held += records * record_bytes;
             logs += 1;
