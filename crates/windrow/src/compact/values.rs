@@ -2,9 +2,7 @@
 //!
 //! A flush writes the values that the policy calls medium to a transient run, unless flushes come in
 //! order: files of values in the order of their keys, each freed on its own (PX-M4; sorted at the flush, D5);
-//! for measurements
-//! in the order in which they were written, ahead of the entries (PX-E7). A merge into a
-//! level where values are in place reads them back, each file from front to back through a window
+//! for measurements in the order in which they were written, ahead of the entries (PX-E7). A merge into a level where values are in place reads them back, each file from front to back through a window
 //! (PX-M6); any other merge copies pointers, and writes values anew only from the files that the policy
 //! says move on. Pointers into value logs that were collected are written as they lead now.
 //!
