@@ -92,18 +92,21 @@ fn tell(before: &Stats, after: &Stats) {
     part("write-ahead log", |stats| stats.wal_bytes);
     part("value logs", |stats| stats.value_log_bytes);
     part("flushes", |stats| {
-        stats.flush_bytes + stats.run_bytes_written
+        stats.flush_bytes + stats.transient_log_bytes_written
     });
     part("merges", |stats| stats.merge_bytes_written);
-    part("collections", |stats| stats.collection_bytes_written);
-    part("  read by these", |stats| stats.collection_bytes_read);
+    part("collections", |stats| stats.gc_bytes_written);
+    part("  read by these", |stats| stats.gc_bytes_read);
     let written = after.written_bytes() - before.written_bytes();
     let given = after.user_bytes - before.user_bytes;
     println!(
         "written per byte given: {:.2}",
         written as f64 / given as f64
     );
-    println!("collections: {}", after.collections - before.collections);
+    println!(
+        "collections: {}",
+        after.garbage_collections - before.garbage_collections
+    );
     for stall in after.stalls.iter().filter(|stall| stall.micros > 0) {
         println!(
             "waited for {}: {} times, {} ms, at most {} ms",

@@ -40,7 +40,7 @@ impl Contents {
             nothing
                 .records
                 .insert(Records::default())
-                .make_room(data.num())?;
+                .make_space(data.num())?;
         } else {
             nothing.live = Some(LiveSet::new(data.num())?);
         }

@@ -92,7 +92,7 @@ pub trait Engine: Sync + Sized {
     }
     /// What was written and read since the store was opened, by purpose; empty where the engine does
     /// not tell.
-    fn traffic(&self) -> Vec<TrafficShape> {
+    fn io_stats(&self) -> Vec<LoadShape> {
         Vec::new()
     }
     /// The settings that the store was opened with, under the engine's names for them; those that it
@@ -160,8 +160,8 @@ fn unsupported(engine: &str, what: &str) -> Error {
 /// Values apart from their keys that gets and scans have read; none where the engine does not tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ValuesApart {
-    /// From transient runs.
-    pub run_reads: u64,
+    /// From transient logs.
+    pub transient_log_reads: u64,
     /// From value logs.
     pub log_reads: u64,
     /// Those that scans asked the system for before they read them.
@@ -172,7 +172,7 @@ impl ValuesApart {
     /// What was read since `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
-            run_reads: self.run_reads - before.run_reads,
+            transient_log_reads: self.transient_log_reads - before.transient_log_reads,
             log_reads: self.log_reads - before.log_reads,
             asked_ahead: self.asked_ahead - before.asked_ahead,
         }
@@ -234,7 +234,7 @@ pub struct StallShape {
     pub longest_ms: f64,
 }
 
-/// Merges, squeezes among them.
+/// Merges, consolidations among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct MergeShape {
     /// How many there were.
@@ -249,7 +249,7 @@ pub struct MergeShape {
 
 /// Bytes that moved to and from files for one purpose.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct TrafficShape {
+pub struct LoadShape {
     /// What they moved for.
     pub purpose: String,
     /// Bytes written.
@@ -280,20 +280,20 @@ pub struct LevelShape {
     pub appended_bytes: u64,
     /// Bytes of new tables that merges have written.
     pub rewritten_bytes: u64,
-    /// Bytes of tables that squeezes have written.
-    pub squeezed_bytes: u64,
+    /// Bytes of tables that consolidations have written.
+    pub consolidated_bytes: u64,
     /// Bytes of tables written to lead pointers where collections have moved values.
-    pub redirected_bytes: u64,
-    /// Bytes of values that flushes and merges have written to transient runs.
-    pub run_bytes: u64,
+    pub pointer_rewrite_bytes: u64,
+    /// Bytes of values that flushes and merges have written to transient logs.
+    pub transient_log_bytes: u64,
     /// Bytes of tables that merges have read.
     pub read_bytes: u64,
-    /// Bytes of tables that squeezes have read.
-    pub squeeze_read_bytes: u64,
+    /// Bytes of tables that consolidations have read.
+    pub consolidation_read_bytes: u64,
     /// Bytes of tables read to lead pointers.
-    pub redirect_read_bytes: u64,
-    /// Bytes of transient runs that merges have read.
-    pub run_read_bytes: u64,
+    pub pointer_rewrite_read_bytes: u64,
+    /// Bytes of transient logs that merges have read.
+    pub transient_log_read_bytes: u64,
     /// Gets that it has answered, with a value or a tombstone.
     #[serde(default)]
     pub gets_answered: u64,

@@ -66,8 +66,8 @@ impl Bound {
         let mut total = load.operations(args).filter(|_| is_bounded);
         if duration.is_some() && load.workload().is_some_and(Workload::inserts) {
             // There is room for twice the records.
-            let room = args.num.saturating_mul(INSERTING_OPS_PER_RECORD);
-            total = Some(total.map_or(room, |total| total.min(room)));
+            let buffers = args.num.saturating_mul(INSERTING_OPS_PER_RECORD);
+            total = Some(total.map_or(buffers, |total| total.min(buffers)));
         }
         Self { total, duration }
     }
@@ -131,7 +131,7 @@ impl<E: Engine> Job<'_, E> {
             changes && (is_cut || is_ordered) || self.load.companion() == Some(Companion::Writer);
         contents.live_bytes = contents
             .live_bytes
-            .and_then(|bytes| (bytes + tally.born_bytes).checked_sub(tally.dead_bytes));
+            .and_then(|bytes| (bytes + tally.born_bytes).checked_sub(tally.garbage_bytes));
         let has_one_size = self.data.has_one_size() && contents.sizes_are_known;
         if self.load.overwrites_indexes() && !has_one_size {
             // What was overwritten or deleted may have had any size.
@@ -243,7 +243,7 @@ impl<E: Engine> Job<'_, E> {
             None => return Ok(None),
         };
         self.data.check_records(records.present() + inserts)?;
-        records.make_room(inserts)?;
+        records.make_space(inserts)?;
         if self.load == Load::YcsbLoad {
             records.take_all();
         }
@@ -341,12 +341,12 @@ impl<E: Engine> Job<'_, E> {
     ) -> Result<Tally> {
         let total = bound.total.unwrap_or(STEPS_MAX);
         let threads = gauges.len() as u64;
-        let share = |thread: u64| total / threads * thread + (total % threads).min(thread);
+        let fraction = |thread: u64| total / threads * thread + (total % threads).min(thread);
         let duration = bound.duration.map(Duration::from_secs_f64);
         let deadline = duration.and_then(|duration| Instant::now().checked_add(duration));
         let rate = self.args.rate_of(self.load, self.data);
         let lanes = (0..).zip(gauges).map(|(thread, gauge)| Lane {
-            steps: share(thread)..share(thread + 1),
+            steps: fraction(thread)..fraction(thread + 1),
             deadline,
             rate: rate.shared(threads),
             gauge,

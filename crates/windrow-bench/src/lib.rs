@@ -30,11 +30,11 @@ mod mixgraph;
 mod outcome;
 mod output;
 mod owned_folder;
-mod pace;
 pub mod paper;
 mod permutation;
 mod process;
 mod progress;
+mod rate_limiter;
 mod read_work;
 mod record_work;
 mod records;
@@ -59,7 +59,7 @@ pub use args::{
 pub use data::{Checked, DataSet};
 pub use destination::check_destination;
 pub use engine::{
-    Answer, Counters, Engine, Entry, LevelShape, MergeShape, Scan, StallShape, TrafficShape,
+    Answer, Counters, Engine, Entry, LevelShape, LoadShape, MergeShape, Scan, StallShape,
     ValuesApart,
 };
 pub use load::Load;

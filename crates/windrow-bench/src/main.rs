@@ -108,7 +108,7 @@ fn run(args: &BenchArgs, json: bool) -> Result<ExitCode> {
 }
 
 fn run_campaign(args: &RoundsArgs, json: bool) -> Result<ExitCode> {
-    let campaign = run_rounds(args, &mut Told)?;
+    let campaign = run_rounds(args, &mut Reported)?;
     let runs: Vec<&Run> = campaign.runs().iter().collect();
     let group = runs.first().map_or("", |run| run.group.as_str());
     let names = [WindrowEngine::NAME];
@@ -131,7 +131,7 @@ fn run_campaign(args: &RoundsArgs, json: bool) -> Result<ExitCode> {
 
 fn repeat(args: &PaperArgs, json: bool) -> Result<ExitCode> {
     let mut verdicts = Vec::new();
-    paper(args, &mut Told, |judged| {
+    paper(args, &mut Reported, |judged| {
         verdicts.push(judged.verdict);
         if json {
             print_object(judged)
@@ -163,9 +163,9 @@ fn write_report(args: &ReportArgs, json: bool) -> Result<ExitCode> {
 }
 
 /// Tells who waits what runs.
-struct Told;
+struct Reported;
 
-impl CampaignProgress for Told {
+impl CampaignProgress for Reported {
     fn begins(&mut self, number: usize, all: usize, command: &str) {
         drop(writeln!(io::stderr(), "[{number} of {all}] {command}"));
     }

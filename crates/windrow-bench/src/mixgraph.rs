@@ -17,7 +17,7 @@ use crate::permutation::Permutation;
 use crate::read_work::InOrder;
 use crate::stopwatch::{Lane, Stopwatch};
 use crate::tally::{Operation, Tally};
-use crate::work::{Room, Worker};
+use crate::work::{EntryBuffers, Worker};
 use crate::{Engine, MixModel, MixgraphArgs};
 
 /// The smallest value.
@@ -82,13 +82,17 @@ impl Mixture {
         let has_hot_keys = matches!(args.mix_model, MixModel::AllDist | MixModel::PrefixDist)
             || args.key_dist_a.or(args.key_dist_b).is_some();
 
-        let shares = [
+        let fractions = [
             args.mix_get_ratio.unwrap_or(0.83),
             args.mix_put_ratio.unwrap_or(0.14),
             args.mix_seek_ratio.unwrap_or(0.03),
         ];
-        let sum: f64 = shares.iter().sum();
-        if shares.iter().any(|share| !(0.0..=1e9).contains(share)) || sum <= 0.0 {
+        let sum: f64 = fractions.iter().sum();
+        if fractions
+            .iter()
+            .any(|fraction| !(0.0..=1e9).contains(fraction))
+            || sum <= 0.0
+        {
             return refuse("the shares of gets, puts and seeks must be 0 or more, and not all 0");
         }
         let count = if has_ranges {
@@ -164,8 +168,8 @@ impl Mixture {
         }
         Ok(Self {
             num,
-            gets: shares[0] / sum,
-            gets_and_puts: (shares[0] + shares[1]) / sum,
+            gets: fractions[0] / sum,
+            gets_and_puts: (fractions[0] + fractions[1]) / sum,
             ranges,
             // As in db_bench, a 0 turns them off.
             hot_keys: (has_hot_keys && hot_keys.0 > 0.0 && hot_keys.1 > 0.0).then_some(hot_keys),
@@ -179,8 +183,8 @@ impl Mixture {
 
     fn operation(&self, draws: &mut Draws) -> Operation {
         match draws.fraction() {
-            share if share < self.gets => Operation::Read,
-            share if share < self.gets_and_puts => Operation::Write,
+            fraction if fraction < self.gets => Operation::Read,
+            fraction if fraction < self.gets_and_puts => Operation::Write,
             _ => Operation::Seek,
         }
     }
@@ -192,11 +196,11 @@ impl Mixture {
         reason = "a rank is at least 0, and huge ones become the largest number"
     )]
     fn index(&self, draws: &mut Draws) -> u64 {
-        let share = draws.fraction();
+        let fraction = draws.fraction();
         let last = self.ranges.len() - 1;
         let range = self
             .ranges
-            .partition_point(|&reach| reach <= share)
+            .partition_point(|&reach| reach <= fraction)
             .min(last) as u64;
         let size = self.num / self.ranges.len() as u64;
         let offset = match self.hot_keys {
@@ -231,7 +235,7 @@ impl Mixture {
 impl<E: Engine> Worker<'_, E> {
     /// Does what `mixture` asks for.
     pub(crate) fn mix(&self, lane: &Lane<'_>, mixture: &Mixture) -> Result<Tally> {
-        let mut room = Room::default();
+        let mut buffers = EntryBuffers::default();
         let mut order = InOrder::default();
         let mut watch = Stopwatch::new(lane);
         for step in lane.steps.clone() {
@@ -243,14 +247,14 @@ impl<E: Engine> Worker<'_, E> {
             let index = mixture.index(&mut draws);
             let tally = &mut watch.tally;
             match operation {
-                Operation::Read => drop(self.get(index, &mut room, tally)?),
+                Operation::Read => drop(self.get(index, &mut buffers, tally)?),
                 Operation::Write => {
                     let size = mixture.value_size(&mut draws);
-                    self.put(index, Some(size), &mut room, tally)?;
+                    self.put(index, Some(size), &mut buffers, tally)?;
                 }
                 _ => {
                     let length = mixture.scan_length(&mut draws);
-                    self.scan_from(index, length, &mut room.key, &mut order, tally)?;
+                    self.scan_from(index, length, &mut buffers.key, &mut order, tally)?;
                 }
             }
             watch.done(operation, 1)?;

@@ -10,12 +10,12 @@ use crate::job::Job;
 use crate::kinds::{Chore, Companion, Work};
 use crate::process::{ProcessIo, ProcessMemory, cpu_seconds};
 use crate::tally::Tally;
-use crate::{BesideReport, Counters, Engine, Report, SeriesPoint, StallShape, TrafficShape};
+use crate::{BesideReport, Counters, Engine, LoadShape, Report, SeriesPoint, StallShape};
 
 /// What the engine and the system have counted at a moment.
 pub(crate) struct Totals {
     counters: Counters,
-    traffic: Vec<TrafficShape>,
+    io_stats: Vec<LoadShape>,
     stalls: Vec<StallShape>,
     process: Option<ProcessIo>,
     cpu_seconds: f64,
@@ -25,7 +25,7 @@ impl Totals {
     pub(crate) fn now(engine: &impl Engine) -> Result<Self> {
         Ok(Self {
             counters: engine.counters()?,
-            traffic: engine.traffic(),
+            io_stats: engine.io_stats(),
             stalls: engine.stalls(),
             process: ProcessIo::now().ok(),
             cpu_seconds: cpu_seconds(),
@@ -120,7 +120,7 @@ impl<E: Engine> Job<'_, E> {
             merges: self.engine.merges(),
             stalls: difference(|counters| counters.stalls),
             stall_seconds: by_then.stall_seconds - counted.stall_seconds,
-            traffic: traffic_since(&before.traffic, after.traffic),
+            io_stats: io_stats_since(&before.io_stats, after.io_stats),
             stalls_by_cause: if self.load.work() == Work::Store(Chore::Show) {
                 after.stalls
             } else {
@@ -152,7 +152,7 @@ impl<E: Engine> Job<'_, E> {
 }
 
 /// What moved between two moments.
-fn traffic_since(before: &[TrafficShape], mut after: Vec<TrafficShape>) -> Vec<TrafficShape> {
+fn io_stats_since(before: &[LoadShape], mut after: Vec<LoadShape>) -> Vec<LoadShape> {
     for (after, before) in after.iter_mut().zip(before) {
         after.written_bytes -= before.written_bytes;
         after.read_bytes -= before.read_bytes;

@@ -143,14 +143,14 @@ impl LoadBar {
 
 impl Progress for LoadBar {
     fn show(&self, moment: &Moment<'_>) {
-        let (share, message) = told(moment);
+        let (fraction, message) = reported(moment);
         self.0.set_prefix(moment.load.to_owned());
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a share is between 0 and 1"
         )]
-        self.0.set_position((share * Self::PARTS as f64) as u64);
+        self.0.set_position((fraction * Self::PARTS as f64) as u64);
         self.0.set_message(message);
     }
 
@@ -166,7 +166,7 @@ impl Progress for LoadBar {
 }
 
 /// How much of a load is done, and what is said beside the bar.
-fn told(moment: &Moment<'_>) -> (f64, String) {
+fn reported(moment: &Moment<'_>) -> (f64, String) {
     let by_count = moment
         .total
         .map_or(0.0, |total| moment.ops as f64 / total.max(1) as f64);
@@ -223,12 +223,12 @@ mod tests {
             duration,
             settling: false,
         };
-        let share = |moment| told(&moment).0;
-        assert!((share(moment(50, Some(200), 1.0, None)) - 0.25).abs() < 1e-9);
-        assert!((share(moment(50, None, 1.0, Some(2.0))) - 0.5).abs() < 1e-9);
-        assert!((share(moment(190, Some(200), 1.0, Some(2.0))) - 0.95).abs() < 1e-9);
-        assert!((share(moment(500, Some(200), 1.0, None)) - 1.0).abs() < 1e-9);
-        assert!(share(moment(5, None, 1.0, None)).abs() < 1e-9);
-        assert!(told(&moment(50, None, 2.0, None)).1.contains("25/s"));
+        let fraction = |moment| reported(&moment).0;
+        assert!((fraction(moment(50, Some(200), 1.0, None)) - 0.25).abs() < 1e-9);
+        assert!((fraction(moment(50, None, 1.0, Some(2.0))) - 0.5).abs() < 1e-9);
+        assert!((fraction(moment(190, Some(200), 1.0, Some(2.0))) - 0.95).abs() < 1e-9);
+        assert!((fraction(moment(500, Some(200), 1.0, None)) - 1.0).abs() < 1e-9);
+        assert!(fraction(moment(5, None, 1.0, None)).abs() < 1e-9);
+        assert!(reported(&moment(50, None, 2.0, None)).1.contains("25/s"));
     }
 }

@@ -12,7 +12,7 @@ use windrow::Result;
 use crate::kinds::{Keys, Way};
 use crate::stopwatch::{Lane, Stopwatch};
 use crate::tally::{Operation, Tally};
-use crate::work::{Room, Worker, wrong};
+use crate::work::{EntryBuffers, Worker, wrong};
 use crate::{Answer, DataSet, Engine, Scan};
 
 /// Steps of a walk that share one reading of the clock: a step takes about as long as that.
@@ -59,18 +59,18 @@ fn step(scan: &mut impl Scan, way: Way) -> Result<bool> {
 
 impl<E: Engine> Worker<'_, E> {
     pub(crate) fn read(&self, lane: &Lane<'_>, keys: Keys) -> Result<Tally> {
-        let mut room = Room::default();
+        let mut buffers = EntryBuffers::default();
         if keys == Keys::Missing {
             return lane.each(Operation::Read, |step, _| {
-                self.data.missing_key(self.random(step), &mut room.key);
-                if self.engine.get(&room.key, &mut room.value)? {
-                    return Err(wrong(&room.key, "is found, and was never written"));
+                self.data.missing_key(self.random(step), &mut buffers.key);
+                if self.engine.get(&buffers.key, &mut buffers.value)? {
+                    return Err(wrong(&buffers.key, "is found, and was never written"));
                 }
                 Ok(())
             });
         }
         lane.each(Operation::Read, |step, tally| {
-            self.get(self.random(step), &mut room, tally).map(drop)
+            self.get(self.random(step), &mut buffers, tally).map(drop)
         })
     }
 
@@ -98,7 +98,7 @@ impl<E: Engine> Worker<'_, E> {
             for ((key, was), answer) in keys.iter().zip(&known).zip(answers) {
                 self.check_found(key, *was, answer.is_found)?;
                 if answer.is_found {
-                    self.account(key, &answer.value, &mut watch.tally)?;
+                    self.tracker(key, &answer.value, &mut watch.tally)?;
                     watch.tally.found += 1;
                 }
             }
@@ -194,7 +194,7 @@ impl<E: Engine> Worker<'_, E> {
             if !valid {
                 break;
             }
-            self.account(scan.key(), scan.value()?, tally)?;
+            self.tracker(scan.key(), scan.value()?, tally)?;
             valid = step(scan, way)?;
             if valid {
                 order.step(scan.key(), way)?;
@@ -202,7 +202,7 @@ impl<E: Engine> Worker<'_, E> {
             }
         }
         if valid {
-            self.account(scan.key(), scan.value()?, tally)?;
+            self.tracker(scan.key(), scan.value()?, tally)?;
         }
         let reached = if valid {
             self.number(scan.key())?
@@ -253,8 +253,8 @@ impl<E: Engine> Worker<'_, E> {
     pub(crate) fn walk(&self, lane: &Lane<'_>, total: u64, way: Way) -> Result<Tally> {
         let steps = &lane.steps;
         let boundary = |step: u64| {
-            let share = u128::from(self.numbers) * u128::from(step) / u128::from(total.max(1));
-            u64::try_from(share).unwrap_or(u64::MAX)
+            let fraction = u128::from(self.numbers) * u128::from(step) / u128::from(total.max(1));
+            u64::try_from(fraction).unwrap_or(u64::MAX)
         };
         let part = boundary(steps.start)..boundary(steps.end);
         let (mut first, mut last) = (Vec::new(), Vec::new());
@@ -289,7 +289,7 @@ impl<E: Engine> Worker<'_, E> {
                 is_cut = true;
                 break;
             }
-            self.account(scan.key(), scan.value()?, &mut watch.tally)?;
+            self.tracker(scan.key(), scan.value()?, &mut watch.tally)?;
             watch.tally.found += 1;
             untimed += 1;
             if untimed == WALK_STEPS {
@@ -339,7 +339,7 @@ impl<E: Engine> Worker<'_, E> {
                 order.begin(scan.key());
             }
             while valid && !stop.load(Ordering::Relaxed) {
-                self.account(scan.key(), scan.value()?, &mut tally)?;
+                self.tracker(scan.key(), scan.value()?, &mut tally)?;
                 met += 1;
                 valid = scan.next()?;
                 if valid {

@@ -97,7 +97,7 @@ impl<E: Engine> RecordWorker<'_, E> {
         let generation = self.write(record, key, value, tally)?;
         tally.born_bytes += value.len() as u64;
         let before = generation.wrapping_sub(1);
-        tally.dead_bytes += self.data.value_size(key, before) as u64;
+        tally.garbage_bytes += self.data.value_size(key, before) as u64;
         Ok(())
     }
 

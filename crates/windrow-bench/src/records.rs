@@ -101,7 +101,7 @@ impl Records {
     pub(crate) fn found(found: &[(u64, u16)]) -> Result<Self> {
         let mut records = Self::default();
         let count = found.len() as u64;
-        records.make_room(count)?;
+        records.make_space(count)?;
         for &(record, generation) in found {
             let Some(state) = usize::try_from(record)
                 .ok()
@@ -129,7 +129,7 @@ impl Records {
     ///
     /// # Errors
     /// `InvalidArgument` where there is no memory for them.
-    pub(crate) fn make_room(&mut self, more: u64) -> Result<()> {
+    pub(crate) fn make_space(&mut self, more: u64) -> Result<()> {
         resize(&mut self.states, *self.next.get_mut() + more)
     }
 
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn present_records_have_no_gaps() {
         let mut records = Records::default();
-        records.make_room(3).unwrap();
+        records.make_space(3).unwrap();
         let numbers = [
             records.take_next(),
             records.take_next(),
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn a_read_sees_no_less_than_was_complete_and_no_more_than_was_begun() {
         let mut records = Records::default();
-        records.make_room(1).unwrap();
+        records.make_space(1).unwrap();
         // Enough for the generations to begin anew.
         for round in 0..40_000_u32 {
             let first = records.begin(0);

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::figures::throughput;
 
 use crate::{
-    BenchArgs, BesideReport, CurvePoint, LevelShape, MergeShape, OperationReport, Percentiles,
-    SeriesPoint, StallShape, TrafficShape, ValuesApart,
+    BenchArgs, BesideReport, CurvePoint, LevelShape, LoadShape, MergeShape, OperationReport,
+    Percentiles, SeriesPoint, StallShape, ValuesApart,
 };
 
 /// The result of one load.
@@ -87,7 +87,7 @@ pub struct Report {
     /// load began, or where the system does not lower the mark, since the process began.
     pub peak_memory_bytes: Option<u64>,
     /// What the engine wrote and read by purpose, where it tells.
-    pub traffic: Vec<TrafficShape>,
+    pub io_stats: Vec<LoadShape>,
     /// Merges beside and behind the load, where the engine tells.
     pub merges: Option<MergeShape>,
     /// Delayed writes, where the engine tells.
@@ -200,7 +200,7 @@ pub(crate) fn row(report: &Report) -> String {
     if apart != ValuesApart::default() {
         lines.push(format!(
             "  values apart: {} read from runs, {} from logs, {} asked for ahead",
-            apart.run_reads, apart.log_reads, apart.asked_ahead
+            apart.transient_log_reads, apart.log_reads, apart.asked_ahead
         ));
     }
     if let Some(runs) = report.runs_per_seek {

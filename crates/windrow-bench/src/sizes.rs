@@ -25,7 +25,7 @@ pub enum Mix {
 
 impl Mix {
     /// Sizes in bytes, each with its share in percent.
-    pub fn shares(self) -> [(usize, usize); 3] {
+    pub fn fractions(self) -> [(usize, usize); 3] {
         let [small, medium, large] = match self {
             Self::S => [100, 0, 0],
             Self::M => [0, 100, 0],
@@ -51,8 +51,8 @@ impl ValueSizes {
     /// The sizes of `mix`.
     pub fn mix(mix: Mix) -> Self {
         let mut sizes = [0; 100];
-        let all = mix.shares().into_iter();
-        let all = all.flat_map(|(size, share)| std::iter::repeat_n(size, share));
+        let all = mix.fractions().into_iter();
+        let all = all.flat_map(|(size, fraction)| std::iter::repeat_n(size, fraction));
         for (place, size) in sizes.iter_mut().zip(all) {
             *place = size;
         }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use windrow::Result;
 
 use crate::gauge::Gauge;
-use crate::pace::{Pace, Rate, Turn};
+use crate::rate_limiter::{Rate, RateLimiter, Turn};
 use crate::tally::{Operation, Tally};
 
 /// The part of a load that one thread does.
@@ -49,7 +49,7 @@ pub(crate) struct Stopwatch<'a> {
     pub(crate) tally: Tally,
     gauge: &'a Gauge,
     deadline: Option<Instant>,
-    pace: Pace,
+    rate_limiter: RateLimiter,
     start: Instant,
     /// How late those before them have made the operations that are being measured.
     late: Duration,
@@ -61,7 +61,7 @@ impl<'a> Stopwatch<'a> {
             tally: Tally::default(),
             gauge: lane.gauge,
             deadline: lane.deadline,
-            pace: Pace::new(lane.rate),
+            rate_limiter: RateLimiter::new(lane.rate),
             start: Instant::now(),
             late: Duration::ZERO,
         }
@@ -79,11 +79,11 @@ impl<'a> Stopwatch<'a> {
         if ends(self.start) {
             return false;
         }
-        if self.pace.is_free() {
+        if self.rate_limiter.is_free() {
             return true;
         }
         loop {
-            match self.pace.turn(operations) {
+            match self.rate_limiter.turn(operations) {
                 Turn::Begin { late } => {
                     (self.start, self.late) = (Instant::now(), late);
                     return true;
@@ -94,7 +94,7 @@ impl<'a> Stopwatch<'a> {
                         return false;
                     }
                     thread::sleep(nap);
-                    self.pace.wake();
+                    self.rate_limiter.wake();
                 }
             }
         }

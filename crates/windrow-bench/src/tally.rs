@@ -165,7 +165,7 @@ pub(crate) struct Tally {
     /// Bytes of keys and values that became live.
     pub(crate) born_bytes: u64,
     /// Bytes of keys and values that were live and are no more.
-    pub(crate) dead_bytes: u64,
+    pub(crate) garbage_bytes: u64,
     /// Nanoseconds, by the kind's number.
     latencies: [Option<Histogram<u64>>; Operation::ALL.len()],
 }
@@ -177,7 +177,7 @@ impl Tally {
         self.checksum = self.checksum.wrapping_add(other.checksum);
         self.given_bytes += other.given_bytes;
         self.born_bytes += other.born_bytes;
-        self.dead_bytes += other.dead_bytes;
+        self.garbage_bytes += other.garbage_bytes;
         for (mine, others) in self.latencies.iter_mut().zip(&other.latencies) {
             match (mine, others) {
                 (Some(mine), Some(others)) => mine.add(others).map_err(refused)?,

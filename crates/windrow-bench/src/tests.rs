@@ -10,8 +10,8 @@ use std::path::Path;
 use clap::{Parser, ValueEnum};
 use windrow::{ErrorKind, KeyspaceOptions, Result, limits};
 
-use crate::pace::Rate;
 use crate::progress::Unseen;
+use crate::rate_limiter::Rate;
 use crate::report::row;
 use crate::{
     BenchArgs, DataSet, Load, MergeShape, Mix, Operation, Report, ValueSizes, WindrowEngine,
@@ -382,10 +382,10 @@ fn mixes_have_their_shares() {
             assert_eq!(data.check(&key, &value).unwrap().generation, 3);
             *counts.entry(value.len()).or_insert(0.0) += 1.0 / 200.0;
         }
-        for (size, share) in mix.shares() {
+        for (size, fraction) in mix.fractions() {
             let percent: f64 = counts.remove(&size).unwrap_or(0.0);
             assert!(
-                (percent - share as f64).abs() < 2.0,
+                (percent - fraction as f64).abs() < 2.0,
                 "{mix:?} {size}: {percent}"
             );
         }
@@ -436,7 +436,7 @@ fn workloads_do_what_they_are_for() {
     assert!(reports.iter().all(|report| report.repeatable));
     // Mediums and larges are read from where they stand.
     let apart = reports[1].values_apart;
-    assert!(apart.run_reads + apart.log_reads > 0);
+    assert!(apart.transient_log_reads + apart.log_reads > 0);
     // The table has a line for each kind of operation, one for values apart, one for merges, and one for
     // each cause of waits.
     let merges = reports[1].merges.map_or(0, |merges| merges.merges.min(1));
@@ -527,9 +527,9 @@ fn nobody_waits_for_what_is_to_be_left_unsettled() {
 #[test]
 fn what_moved_is_told_by_purpose() {
     for report in reports("ycsb-load,ycsb-a --mix LD --num 700 --ops 2000") {
-        let written = report.traffic.iter().map(|moved| moved.written_bytes);
+        let written = report.io_stats.iter().map(|moved| moved.written_bytes);
         assert_eq!(written.sum::<u64>(), report.written_bytes);
-        let read = report.traffic.iter().map(|moved| moved.read_bytes);
+        let read = report.io_stats.iter().map(|moved| moved.read_bytes);
         assert_eq!(read.sum::<u64>(), report.read_bytes);
     }
 }

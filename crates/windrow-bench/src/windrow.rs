@@ -9,8 +9,8 @@ use std::time::Duration;
 use windrow::{Batch, Cursor, Db, Durability, Event, Keyspace, Options, Result};
 
 use crate::{
-    Answer, BenchArgs, Counters, Engine, Entry, LevelShape, MergeShape, Scan, StallShape,
-    TrafficShape, ValuesApart,
+    Answer, BenchArgs, Counters, Engine, Entry, LevelShape, LoadShape, MergeShape, Scan,
+    StallShape, ValuesApart,
 };
 
 /// Windrow with one keyspace.
@@ -152,7 +152,7 @@ impl Engine for WindrowEngine {
             read_bytes: stats.read_bytes(),
             block_reads: Some(stats.block_reads),
             values_apart: ValuesApart {
-                run_reads: stats.run_reads,
+                transient_log_reads: stats.transient_log_reads,
                 log_reads: stats.log_reads,
                 asked_ahead: stats.values_ahead,
             },
@@ -177,16 +177,16 @@ impl Engine for WindrowEngine {
                 bytes: level.bytes,
                 capacity: level.capacity,
                 entries: level.entries,
-                flushed_bytes: level.traffic.flushed,
-                appended_bytes: level.traffic.appended,
-                rewritten_bytes: level.traffic.rewritten,
-                squeezed_bytes: level.traffic.squeezed,
-                redirected_bytes: level.traffic.redirected,
-                run_bytes: level.traffic.runs,
-                read_bytes: level.traffic.read,
-                squeeze_read_bytes: level.traffic.squeeze_read,
-                redirect_read_bytes: level.traffic.redirect_read,
-                run_read_bytes: level.traffic.runs_read,
+                flushed_bytes: level.io_stats.flushed,
+                appended_bytes: level.io_stats.appended,
+                rewritten_bytes: level.io_stats.rewritten,
+                consolidated_bytes: level.io_stats.consolidated,
+                pointer_rewrite_bytes: level.io_stats.pointers_rewritten,
+                transient_log_bytes: level.io_stats.transient_logs,
+                read_bytes: level.io_stats.read,
+                consolidation_read_bytes: level.io_stats.consolidation_read,
+                pointer_rewrite_read_bytes: level.io_stats.pointer_rewrite_read,
+                transient_log_read_bytes: level.io_stats.transient_logs_read,
                 gets_answered: level.gets_answered,
             })
             .collect())
@@ -210,7 +210,7 @@ impl Engine for WindrowEngine {
         Some(self.merges.take())
     }
 
-    fn traffic(&self) -> Vec<TrafficShape> {
+    fn io_stats(&self) -> Vec<LoadShape> {
         let stats = self.db.stats();
         let moved = [
             ("write-ahead log", stats.wal_bytes, 0),
@@ -219,20 +219,20 @@ impl Engine for WindrowEngine {
             ("merges", stats.merge_bytes_written, stats.merge_bytes_read),
             ("appends", stats.append_bytes_written, 0),
             (
-                "squeezes",
-                stats.squeeze_bytes_written,
-                stats.squeeze_bytes_read,
+                "consolidations",
+                stats.consolidation_bytes_written,
+                stats.consolidation_bytes_read,
             ),
-            ("runs", stats.run_bytes_written, stats.run_bytes_read),
             (
-                "collections",
-                stats.collection_bytes_written,
-                stats.collection_bytes_read,
+                "runs",
+                stats.transient_log_bytes_written,
+                stats.transient_log_bytes_read,
             ),
+            ("collections", stats.gc_bytes_written, stats.gc_bytes_read),
             ("manifest", stats.manifest_bytes, 0),
             ("gets and scans", 0, stats.block_load_bytes),
         ];
-        let shape = |(purpose, written_bytes, read_bytes): (&str, u64, u64)| TrafficShape {
+        let shape = |(purpose, written_bytes, read_bytes): (&str, u64, u64)| LoadShape {
             purpose: purpose.to_owned(),
             written_bytes,
             read_bytes,

@@ -12,8 +12,8 @@ use windrow::{Error, Result};
 
 use crate::contents::LiveSet;
 use crate::kinds::{Keys, Work};
-use crate::pace::{Pace, Rate, Turn};
 use crate::permutation::Permutation;
+use crate::rate_limiter::{Rate, RateLimiter, Turn};
 use crate::stopwatch::{Lane, Stopwatch};
 use crate::tally::{Operation, Tally};
 use crate::{BenchArgs, DataSet, Engine, Entry, Load, Mixture};
@@ -50,7 +50,7 @@ pub(crate) struct Worker<'a, E> {
 
 /// Room for a key and a value.
 #[derive(Debug, Default)]
-pub(crate) struct Room {
+pub(crate) struct EntryBuffers {
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
 }
@@ -106,7 +106,7 @@ impl<E: Engine> Worker<'_, E> {
 
     /// Checks a value and adds it to the checksum.
     #[inline]
-    pub(crate) fn account(&self, key: &[u8], value: &[u8], tally: &mut Tally) -> Result<()> {
+    pub(crate) fn tracker(&self, key: &[u8], value: &[u8], tally: &mut Tally) -> Result<()> {
         let checked = if self.sizes_are_known {
             self.data.check(key, value)?
         } else {
@@ -118,13 +118,18 @@ impl<E: Engine> Worker<'_, E> {
 
     /// Gets the key of `index`.
     #[inline]
-    pub(crate) fn get(&self, index: u64, room: &mut Room, tally: &mut Tally) -> Result<bool> {
-        self.data.key(index, &mut room.key);
+    pub(crate) fn get(
+        &self,
+        index: u64,
+        buffers: &mut EntryBuffers,
+        tally: &mut Tally,
+    ) -> Result<bool> {
+        self.data.key(index, &mut buffers.key);
         let was = self.is_there(index);
-        let is_found = self.engine.get(&room.key, &mut room.value)?;
-        self.check_found(&room.key, was, is_found)?;
+        let is_found = self.engine.get(&buffers.key, &mut buffers.value)?;
+        self.check_found(&buffers.key, was, is_found)?;
         if is_found {
-            self.account(&room.key, &room.value, tally)?;
+            self.tracker(&buffers.key, &buffers.value, tally)?;
             tally.found += 1;
         }
         Ok(is_found)
@@ -136,10 +141,10 @@ impl<E: Engine> Worker<'_, E> {
         &self,
         index: u64,
         size: Option<usize>,
-        room: &mut Room,
+        buffers: &mut EntryBuffers,
         tally: &mut Tally,
     ) -> Result<()> {
-        let Room { key, value } = room;
+        let EntryBuffers { key, value } = buffers;
         self.make(index, size, key, value);
         if self.load == Load::FillSync {
             self.engine.put_synced(key, value)?;
@@ -185,9 +190,9 @@ impl<E: Engine> Worker<'_, E> {
         if batch > 1 {
             return self.write_batches(lane, batch, pick);
         }
-        let mut room = Room::default();
+        let mut buffers = EntryBuffers::default();
         lane.each(Operation::Write, |step, tally| {
-            self.put(pick(step), None, &mut room, tally)
+            self.put(pick(step), None, &mut buffers, tally)
         })
     }
 
@@ -222,27 +227,27 @@ impl<E: Engine> Worker<'_, E> {
     }
 
     fn update(&self, lane: &Lane<'_>) -> Result<Tally> {
-        let mut room = Room::default();
+        let mut buffers = EntryBuffers::default();
         lane.each(Operation::ReadModifyWrite, |step, tally| {
             let index = self.random(step);
-            self.get(index, &mut room, tally)?;
-            self.put(index, None, &mut room, tally)
+            self.get(index, &mut buffers, tally)?;
+            self.put(index, None, &mut buffers, tally)
         })
     }
 
     fn append(&self, lane: &Lane<'_>) -> Result<Tally> {
-        let mut room = Room::default();
+        let mut buffers = EntryBuffers::default();
         lane.each(Operation::ReadModifyWrite, |step, tally| {
             let index = self.random(step);
-            let is_found = self.get(index, &mut room, tally)?;
-            let before = if is_found { room.value.len() } else { 0 };
-            let more = self.data.value_size(&room.key, self.generation);
+            let is_found = self.get(index, &mut buffers, tally)?;
+            let before = if is_found { buffers.value.len() } else { 0 };
+            let more = self.data.value_size(&buffers.key, self.generation);
             let size = if before < APPENDED_BYTES_MAX {
                 before + more
             } else {
                 more
             };
-            self.put(index, Some(size), &mut room, tally)
+            self.put(index, Some(size), &mut buffers, tally)
         })
     }
 
@@ -257,7 +262,7 @@ impl<E: Engine> Worker<'_, E> {
             tally.given_bytes += key.len() as u64;
             if self.live.is_some_and(|live| live.remove(index)) {
                 let value = self.data.value_size(&key, self.generation);
-                tally.dead_bytes += (key.len() + value) as u64;
+                tally.garbage_bytes += (key.len() + value) as u64;
             }
             self.engine.delete(&key)
         })
@@ -265,7 +270,7 @@ impl<E: Engine> Worker<'_, E> {
 
     /// Reads a key, or writes it, by the share that is asked for.
     fn read_or_write(&self, lane: &Lane<'_>) -> Result<Tally> {
-        let mut room = Room::default();
+        let mut buffers = EntryBuffers::default();
         let mut watch = Stopwatch::new(lane);
         for step in lane.steps.clone() {
             if !watch.goes_on(1) {
@@ -274,10 +279,10 @@ impl<E: Engine> Worker<'_, E> {
             let mut draws = self.data.draws(self.stream, step);
             let index = draws.below(self.data.num());
             let kind = if draws.below(100) < self.args.read_write_percent {
-                self.get(index, &mut room, &mut watch.tally)?;
+                self.get(index, &mut buffers, &mut watch.tally)?;
                 Operation::Read
             } else {
-                self.put(index, None, &mut room, &mut watch.tally)?;
+                self.put(index, None, &mut buffers, &mut watch.tally)?;
                 Operation::Write
             };
             watch.done(kind, 1)?;
@@ -289,22 +294,22 @@ impl<E: Engine> Worker<'_, E> {
     pub(crate) fn write_steadily(&self, rate: u64, stop: &AtomicBool) -> Result<Tally> {
         // So long may the end of the load wait for this thread.
         const NAP_MAX: Duration = Duration::from_micros(500);
-        let mut room = Room::default();
+        let mut buffers = EntryBuffers::default();
         let mut tally = Tally::default();
-        let mut pace = Pace::new(Rate::Steady(rate as f64));
+        let mut rate_limiter = RateLimiter::new(Rate::Steady(rate as f64));
         // Not the picks of the readers.
         let stream = !self.stream;
         while !stop.load(Ordering::Relaxed) {
-            match pace.turn(1) {
+            match rate_limiter.turn(1) {
                 Turn::Begin { late } => {
                     let mut start = Instant::now();
                     let index = self.data.random_index(stream, tally.ops);
-                    self.put(index, None, &mut room, &mut tally)?;
+                    self.put(index, None, &mut buffers, &mut tally)?;
                     tally.record(Operation::Write, &mut start, 1, late)?;
                 }
                 Turn::Sleep(nap) => {
                     thread::sleep(nap.min(NAP_MAX));
-                    pace.wake();
+                    rate_limiter.wake();
                 }
             }
         }

@@ -95,16 +95,16 @@ impl Workload {
 
     fn pick(self, draws: &mut Draws) -> Operation {
         let mut rest = draws.below(100);
-        for (share, operation) in [
+        for (fraction, operation) in [
             (self.reads, Operation::Read),
             (self.updates, Operation::Update),
             (self.inserts, Operation::Insert),
             (self.scans, Operation::Scan),
         ] {
-            if rest < share {
+            if rest < fraction {
                 return operation;
             }
-            rest -= share;
+            rest -= fraction;
         }
         Operation::ReadModifyWrite
     }
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn operations_have_the_shares_of_their_workload() {
         let data = data();
-        for (workload, shares) in [
+        for (workload, fractions) in [
             (Workload::A, [50, 50, 0, 0, 0]),
             (Workload::B, [95, 5, 0, 0, 0]),
             (Workload::C, [100, 0, 0, 0, 0]),
@@ -252,11 +252,11 @@ mod tests {
                 Operation::Scan,
                 Operation::ReadModifyWrite,
             ];
-            for (operation, share) in operations.into_iter().zip(shares) {
+            for (operation, fraction) in operations.into_iter().zip(fractions) {
                 let count = (0..SAMPLES).filter(|&step| requests.step(step).0 == operation);
                 let percent = count.count() as f64 * 100.0 / SAMPLES as f64;
                 assert!(
-                    (percent - f64::from(share)).abs() < 0.5,
+                    (percent - f64::from(fraction)).abs() < 0.5,
                     "{workload:?} {percent}"
                 );
             }
@@ -265,32 +265,35 @@ mod tests {
 
     /// The share of each of `RECORDS` records: exact for the first million items, and all alike for the
     /// rest, none of which has a millionth.
-    fn shares(requests: &Requests<'_>) -> Vec<f64> {
-        let mut shares = vec![0.0; usize::try_from(RECORDS).unwrap()];
+    fn fractions(requests: &Requests<'_>) -> Vec<f64> {
+        let mut fractions = vec![0.0; usize::try_from(RECORDS).unwrap()];
         for item in 0..1_000_000_u64 {
             let weight = ((item + 1) as f64).powf(-EXPONENT);
-            shares[usize::try_from(requests.scrambled(item)).unwrap()] += weight / ZETA;
+            fractions[usize::try_from(requests.scrambled(item)).unwrap()] += weight / ZETA;
         }
-        let rest = (1.0 - shares.iter().sum::<f64>()) / RECORDS as f64;
+        let rest = (1.0 - fractions.iter().sum::<f64>()) / RECORDS as f64;
         assert!(rest > 0.0);
-        shares.into_iter().map(|share| share + rest).collect()
+        fractions
+            .into_iter()
+            .map(|fraction| fraction + rest)
+            .collect()
     }
 
     #[test]
     fn hot_records_are_scattered_and_as_hot_as_the_sums_say() {
         let counts = counts(Workload::C, RECORDS);
         let data = data();
-        let shares = shares(&Requests::new(&data, Workload::C, 5, RECORDS));
-        let mut by_heat: Vec<usize> = (0..shares.len()).collect();
-        by_heat.sort_by(|&a, &b| shares[b].total_cmp(&shares[a]));
+        let fractions = fractions(&Requests::new(&data, Workload::C, 5, RECORDS));
+        let mut by_heat: Vec<usize> = (0..fractions.len()).collect();
+        by_heat.sort_by(|&a, &b| fractions[b].total_cmp(&fractions[a]));
         for ranks in [1, 10, 100, 1000] {
             let hottest = &by_heat[..ranks];
             let met = hottest.iter().map(|&record| counts[record]).sum::<u64>();
-            let share = met as f64 / SAMPLES as f64;
-            let expected = hottest.iter().map(|&record| shares[record]).sum::<f64>();
+            let fraction = met as f64 / SAMPLES as f64;
+            let expected = hottest.iter().map(|&record| fractions[record]).sum::<f64>();
             assert!(
-                (share / expected - 1.0).abs() < 0.05,
-                "{ranks}: {share} of {expected}"
+                (fraction / expected - 1.0).abs() < 0.05,
+                "{ranks}: {fraction} of {expected}"
             );
         }
         // Of the hundred hottest, each tenth of the records has about ten.
@@ -314,9 +317,12 @@ mod tests {
                 let (_, mut draws) = requests.step(step);
                 requests.record(&mut draws, 1_000_000) == record
             });
-            let share = asked.count() as f64 / SAMPLES as f64;
+            let fraction = asked.count() as f64 / SAMPLES as f64;
             // Five standard deviations, and what other items may bring.
-            assert!((share - expected).abs() < 0.0025, "{share} of {expected}");
+            assert!(
+                (fraction - expected).abs() < 0.0025,
+                "{fraction} of {expected}"
+            );
         }
     }
 
@@ -365,8 +371,8 @@ mod tests {
         ] {
             assert!(sum(newer.clone()) > sum(older), "{newer:?}");
         }
-        let share = newest_first[0] as f64 / SAMPLES as f64;
-        assert!((0.08..0.12).contains(&share), "{share}");
+        let fraction = newest_first[0] as f64 / SAMPLES as f64;
+        assert!((0.08..0.12).contains(&fraction), "{fraction}");
         // Ranks go over what was there at the start.
         assert_eq!(sum(10_000..10_500), 0);
     }

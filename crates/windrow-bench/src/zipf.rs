@@ -109,12 +109,12 @@ mod tests {
                     .iter()
                     .filter(|&&rank| (from..to).contains(&rank))
                     .count();
-                let share = met as f64 / SAMPLES as f64;
+                let fraction = met as f64 / SAMPLES as f64;
                 // Five standard deviations.
                 let tolerance = 5.0 * (expected * (1.0 - expected) / SAMPLES as f64).sqrt();
                 assert!(
-                    (share - expected).abs() <= tolerance + 1e-9,
-                    "{share} instead of {expected} for {from}..{to} of {n}"
+                    (fraction - expected).abs() <= tolerance + 1e-9,
+                    "{fraction} instead of {expected} for {from}..{to} of {n}"
                 );
             }
         }

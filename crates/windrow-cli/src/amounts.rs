@@ -20,10 +20,10 @@ pub(crate) fn whole(number: f64) -> u64 {
 
 /// The sizes of `mix`, without those that it has none of.
 pub(crate) fn mix_sizes(mix: Mix) -> Vec<ValueSize> {
-    let shares = mix.shares().into_iter();
-    let present = shares.filter(|(_, share)| *share > 0);
-    let sizes = present.map(|(bytes, share)| ValueSize {
-        share: share as f64,
+    let fractions = mix.fractions().into_iter();
+    let present = fractions.filter(|(_, fraction)| *fraction > 0);
+    let sizes = present.map(|(bytes, fraction)| ValueSize {
+        fraction: fraction as f64,
         bytes: bytes as u64,
     });
     sizes.collect()
@@ -37,7 +37,10 @@ mod tests {
     fn mixes_have_the_sizes_that_they_have_values_of() {
         assert_eq!(mix_sizes(Mix::M).len(), 1);
         let large = mix_sizes(Mix::LD);
-        let sizes: Vec<_> = large.iter().map(|it| (it.bytes, whole(it.share))).collect();
+        let sizes: Vec<_> = large
+            .iter()
+            .map(|it| (it.bytes, whole(it.fraction)))
+            .collect();
         assert_eq!(sizes, [(9, 20), (104, 20), (1004, 60)]);
     }
 

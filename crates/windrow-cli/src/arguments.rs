@@ -58,7 +58,7 @@ pub(crate) enum Command {
         #[arg(long, conflicts_with = "json")]
         prometheus: bool,
     },
-    /// Draw the tree: each level's bytes against its capacity, and what is in transient runs
+    /// Draw the tree: each level's bytes against its capacity, and what is in transient logs
     #[command(after_help = "Example:\n  windrow levels shop.db")]
     Levels {
         /// Folder of the database

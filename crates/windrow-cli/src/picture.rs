@@ -12,7 +12,7 @@ const FULL: char = '\u{2588}';
 const FREE: char = '\u{2591}';
 const OVER: char = '\u{25b6}';
 
-/// One keyspace: a line per level, and one each for its transient runs and its value logs where there
+/// One keyspace: a line per level, and one each for its transient logs and its value logs where there
 /// are any. Bars grow with the logarithm of the capacity, so that the shape of the tree shows; the
 /// filled part is the share of the capacity in use.
 pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
@@ -48,7 +48,10 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
             width = CELLS_MAX + 1,
         )
     }));
-    for (name, files) in [("runs", &keyspace.runs), ("logs", &keyspace.value_logs)] {
+    for (name, files) in [
+        ("runs", &keyspace.transient_logs),
+        ("logs", &keyspace.value_logs),
+    ] {
         if files.files > 0 {
             lines.push(format!("  {name}     {}", values(files)));
         }
@@ -63,7 +66,7 @@ fn values(files: &ValueFileStats) -> String {
         human_bytes(files.bytes),
         plural(files.files as u64, "file"),
         human_bytes(files.live_bytes),
-        human_bytes(files.dead_bytes),
+        human_bytes(files.garbage_bytes),
     )
 }
 
@@ -91,20 +94,20 @@ fn cells(capacity: u64, smallest: u64, largest: u64) -> usize {
     if span <= 0.0 {
         return CELLS_MAX;
     }
-    let share = (capacity as f64 / smallest as f64).ln() / span;
-    CELLS_MIN + scaled(share, CELLS_MAX - CELLS_MIN)
+    let fraction = (capacity as f64 / smallest as f64).ln() / span;
+    CELLS_MIN + scaled(fraction, CELLS_MAX - CELLS_MIN)
 }
 
 fn bar(level: &LevelStats, cells: usize) -> String {
-    let share = level.bytes as f64 / capacity(level) as f64;
-    let mut filled = scaled(share.min(1.0), cells);
+    let fraction = level.bytes as f64 / capacity(level) as f64;
+    let mut filled = scaled(fraction.min(1.0), cells);
     if level.bytes > 0 {
         filled = filled.max(1);
     }
     let mut bar: String = std::iter::repeat_n(FULL, filled)
         .chain(std::iter::repeat_n(FREE, cells - filled))
         .collect();
-    if share > 1.0 {
+    if fraction > 1.0 {
         bar.push(OVER);
     }
     bar
@@ -115,12 +118,12 @@ fn bar(level: &LevelStats, cells: usize) -> String {
     clippy::cast_sign_loss,
     reason = "a share from 0 to 1 of a few cells"
 )]
-fn scaled(share: f64, cells: usize) -> usize {
-    (share.clamp(0.0, 1.0) * cells as f64).round() as usize
+fn scaled(fraction: f64, cells: usize) -> usize {
+    (fraction.clamp(0.0, 1.0) * cells as f64).round() as usize
 }
 
 fn caption(level: &LevelStats) -> String {
-    let share = match level.capacity {
+    let fraction = match level.capacity {
         0 => String::new(),
         capacity => format!(
             " of {:>9} {:>4.0} %",
@@ -133,7 +136,7 @@ fn caption(level: &LevelStats) -> String {
         count => format!(", {}", plural(count, "tombstone")),
     };
     format!(
-        "{:>9}{share}  {}, {} entries{tombstones}",
+        "{:>9}{fraction}  {}, {} entries{tombstones}",
         human_bytes(level.bytes),
         plural(level.files as u64, "file"),
         human_count(level.entries),
@@ -154,10 +157,10 @@ mod tests {
         let mut keyspace = KeyspaceStats::default();
         keyspace.levels = vec![LevelStats::default()];
         assert!(!tree(&keyspace).contains("of values in"));
-        keyspace.runs.files = 3;
-        keyspace.runs.bytes = 3 << 20;
-        keyspace.runs.live_bytes = 1 << 20;
-        keyspace.runs.dead_bytes = 2 << 20;
+        keyspace.transient_logs.files = 3;
+        keyspace.transient_logs.bytes = 3 << 20;
+        keyspace.transient_logs.live_bytes = 1 << 20;
+        keyspace.transient_logs.garbage_bytes = 2 << 20;
         let last = "\n  runs     3.00 MiB of values in 3 files, 1.00 MiB of it live, 2.00 MiB dead";
         assert!(tree(&keyspace).ends_with(last), "{}", tree(&keyspace));
         keyspace.value_logs.files = 1;

@@ -4,7 +4,7 @@
 
 use std::fmt::Display;
 
-use windrow::{KeyspaceStats, LevelStats, LevelTraffic, MemoryUse, StallStats, Stats};
+use windrow::{KeyspaceStats, LevelIoStats, LevelStats, MemoryUse, StallStats, Stats};
 
 /// Everything in `stats`, one metric behind the other.
 pub(crate) fn text(stats: &Stats) -> String {
@@ -63,7 +63,7 @@ pub(crate) fn text(stats: &Stats) -> String {
                         ("level", &level.level.to_string()),
                         ("cause", cause),
                     ];
-                    text.sample(name, &labels, bytes(&level.traffic));
+                    text.sample(name, &labels, bytes(&level.io_stats));
                 }
             }
         }
@@ -162,15 +162,15 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
-            "windrow_squeeze_written_bytes_total",
-            "Bytes of tables written by squeezes.",
-            stats.squeeze_bytes_written,
+            "windrow_consolidation_written_bytes_total",
+            "Bytes of tables written by consolidations.",
+            stats.consolidation_bytes_written,
         ),
         (
             Counter,
-            "windrow_squeeze_read_bytes_total",
-            "Bytes of tables read by squeezes.",
-            stats.squeeze_bytes_read,
+            "windrow_consolidation_read_bytes_total",
+            "Bytes of tables read by consolidations.",
+            stats.consolidation_bytes_read,
         ),
         (
             Counter,
@@ -186,9 +186,9 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
-            "windrow_run_written_bytes_total",
-            "Bytes of values written to transient runs by flushes.",
-            stats.run_bytes_written,
+            "windrow_transient_log_written_bytes_total",
+            "Bytes of values written to transient logs by flushes.",
+            stats.transient_log_bytes_written,
         ),
         (
             Counter,
@@ -198,33 +198,33 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
-            "windrow_run_read_bytes_total",
-            "Bytes of transient runs read by merges that put values in place.",
-            stats.run_bytes_read,
+            "windrow_transient_log_read_bytes_total",
+            "Bytes of transient logs read by merges that put values in place.",
+            stats.transient_log_bytes_read,
         ),
         (
             Counter,
-            "windrow_collection_written_bytes_total",
+            "windrow_gc_written_bytes_total",
             "Bytes written by collections and to lead pointers to what they moved.",
-            stats.collection_bytes_written,
+            stats.gc_bytes_written,
         ),
         (
             Counter,
-            "windrow_collection_read_bytes_total",
+            "windrow_gc_read_bytes_total",
             "Bytes read by collections and to lead pointers to what they moved.",
-            stats.collection_bytes_read,
+            stats.gc_bytes_read,
         ),
         (
             Counter,
-            "windrow_collections_total",
+            "windrow_gc_total",
             "Collections of value logs finished.",
-            stats.collections,
+            stats.garbage_collections,
         ),
         (
             Counter,
-            "windrow_values_collected_total",
+            "windrow_gc_values_dropped_total",
             "Dead values that collections left behind.",
-            stats.values_collected,
+            stats.gc_values_dropped,
         ),
         (
             Counter,
@@ -270,9 +270,9 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
-            "windrow_run_reads_total",
-            "Values that gets and scans have read from transient runs.",
-            stats.run_reads,
+            "windrow_transient_log_reads_total",
+            "Values that gets and scans have read from transient logs.",
+            stats.transient_log_reads,
         ),
         (
             Counter,
@@ -415,27 +415,27 @@ const OF_KEYSPACES: &[Of<KeyspaceStats>] = &[
     ),
     (
         Gauge,
-        "windrow_run_files",
-        "Value files of transient runs.",
-        |keyspace| keyspace.runs.files as u64,
+        "windrow_transient_log_files",
+        "Value files of transient logs.",
+        |keyspace| keyspace.transient_logs.files as u64,
     ),
     (
         Gauge,
-        "windrow_run_bytes",
-        "Bytes in value files of transient runs.",
-        |keyspace| keyspace.runs.bytes,
+        "windrow_transient_log_bytes",
+        "Bytes in value files of transient logs.",
+        |keyspace| keyspace.transient_logs.bytes,
     ),
     (
         Gauge,
-        "windrow_run_live_bytes",
-        "Bytes in transient runs that tables refer to.",
-        |keyspace| keyspace.runs.live_bytes,
+        "windrow_transient_log_live_bytes",
+        "Bytes in transient logs that tables refer to.",
+        |keyspace| keyspace.transient_logs.live_bytes,
     ),
     (
         Gauge,
-        "windrow_run_dead_bytes",
-        "Bytes in transient runs that no table refers to.",
-        |keyspace| keyspace.runs.dead_bytes,
+        "windrow_transient_log_garbage_bytes",
+        "Bytes in transient logs that no table refers to.",
+        |keyspace| keyspace.transient_logs.garbage_bytes,
     ),
     (
         Gauge,
@@ -457,21 +457,21 @@ const OF_KEYSPACES: &[Of<KeyspaceStats>] = &[
     ),
     (
         Gauge,
-        "windrow_value_log_dead_bytes",
+        "windrow_value_log_garbage_bytes",
         "Bytes in value logs that no table refers to, as far as they are flushed.",
-        |keyspace| keyspace.value_logs.dead_bytes,
+        |keyspace| keyspace.value_logs.garbage_bytes,
     ),
     (
         Gauge,
-        "windrow_dead_lists",
+        "windrow_discard_lists",
         "Lists of values in value logs that are dead and not collected.",
-        |keyspace| keyspace.dead_lists as u64,
+        |keyspace| keyspace.discard_lists as u64,
     ),
     (
         Gauge,
-        "windrow_dead_list_bytes",
-        "Bytes in lists of dead values.",
-        |keyspace| keyspace.dead_list_bytes,
+        "windrow_discard_list_bytes",
+        "Bytes in lists of garbage values.",
+        |keyspace| keyspace.discard_list_bytes,
     ),
 ];
 
@@ -523,23 +523,23 @@ const OF_LEVELS: &[Of<LevelStats>] = &[
 ];
 
 /// A cause, and the bytes that were moved for it.
-type ByCause = (&'static str, fn(&LevelTraffic) -> u64);
+type ByCause = (&'static str, fn(&LevelIoStats) -> u64);
 
 /// Bytes of levels, by what they were moved for.
 const WRITTEN_INTO_LEVELS: &[ByCause] = &[
-    ("flush", |traffic| traffic.flushed),
-    ("append", |traffic| traffic.appended),
-    ("rewrite", |traffic| traffic.rewritten),
-    ("squeeze", |traffic| traffic.squeezed),
-    ("redirect", |traffic| traffic.redirected),
-    ("move", |traffic| traffic.moved),
-    ("run", |traffic| traffic.runs),
+    ("flush", |io_stats| io_stats.flushed),
+    ("append", |io_stats| io_stats.appended),
+    ("rewrite", |io_stats| io_stats.rewritten),
+    ("consolidate", |io_stats| io_stats.consolidated),
+    ("redirect", |io_stats| io_stats.pointers_rewritten),
+    ("move", |io_stats| io_stats.moved),
+    ("run", |io_stats| io_stats.transient_logs),
 ];
 const READ_FOR_LEVELS: &[ByCause] = &[
-    ("merge", |traffic| traffic.read),
-    ("squeeze", |traffic| traffic.squeeze_read),
-    ("redirect", |traffic| traffic.redirect_read),
-    ("run", |traffic| traffic.runs_read),
+    ("merge", |io_stats| io_stats.read),
+    ("consolidate", |io_stats| io_stats.consolidation_read),
+    ("redirect", |io_stats| io_stats.pointer_rewrite_read),
+    ("run", |io_stats| io_stats.transient_logs_read),
 ];
 
 /// The text so far.
@@ -589,33 +589,33 @@ mod tests {
     fn each_sample_stands_behind_its_help_and_type() {
         let mut stats = Stats::default();
         stats.disk_bytes = 1234;
-        stats.run_bytes_written = 55;
-        stats.run_bytes_read = 44;
+        stats.transient_log_bytes_written = 55;
+        stats.transient_log_bytes_read = 44;
         stats.value_log_bytes = 66;
-        stats.collections = 3;
-        stats.collection_bytes_read = 77;
-        stats.collection_bytes_written = 11;
-        stats.values_collected = 9;
+        stats.garbage_collections = 3;
+        stats.gc_bytes_read = 77;
+        stats.gc_bytes_written = 11;
+        stats.gc_values_dropped = 9;
         stats.is_disk_full = true;
         for name in ["plain", "a \"quoted\\\nname"] {
             let mut keyspace = KeyspaceStats::default();
             keyspace.name = name.to_owned();
-            keyspace.runs.files = 2;
-            keyspace.runs.bytes = 33;
-            keyspace.runs.live_bytes = 22;
-            keyspace.runs.dead_bytes = 10;
+            keyspace.transient_logs.files = 2;
+            keyspace.transient_logs.bytes = 33;
+            keyspace.transient_logs.live_bytes = 22;
+            keyspace.transient_logs.garbage_bytes = 10;
             keyspace.value_logs.files = 1;
             keyspace.value_logs.bytes = 66;
             keyspace.value_logs.live_bytes = 5;
-            keyspace.value_logs.dead_bytes = 61;
-            keyspace.dead_lists = 4;
-            keyspace.dead_list_bytes = 44;
+            keyspace.value_logs.garbage_bytes = 61;
+            keyspace.discard_lists = 4;
+            keyspace.discard_list_bytes = 44;
             for number in 0..3 {
                 let mut level = LevelStats::default();
                 level.level = number;
                 level.bytes = 10 + number as u64;
                 level.useless_reads = 0.25;
-                level.traffic.appended = 7;
+                level.io_stats.appended = 7;
                 keyspace.levels.push(level);
             }
             stats.keyspaces.push(keyspace);
@@ -647,23 +647,23 @@ mod tests {
         assert!(text.contains("windrow_level_bytes{keyspace=\"plain\",level=\"2\"} 12\n"));
         for sample in [
             "windrow_level_written_bytes_total{keyspace=\"plain\",level=\"1\",cause=\"append\"} 7",
-            "windrow_run_written_bytes_total 55",
-            "windrow_run_read_bytes_total 44",
-            "windrow_run_files{keyspace=\"plain\"} 2",
-            "windrow_run_bytes{keyspace=\"plain\"} 33",
-            "windrow_run_live_bytes{keyspace=\"plain\"} 22",
+            "windrow_transient_log_written_bytes_total 55",
+            "windrow_transient_log_read_bytes_total 44",
+            "windrow_transient_log_files{keyspace=\"plain\"} 2",
+            "windrow_transient_log_bytes{keyspace=\"plain\"} 33",
+            "windrow_transient_log_live_bytes{keyspace=\"plain\"} 22",
             "windrow_value_log_written_bytes_total 66",
             "windrow_value_log_files{keyspace=\"plain\"} 1",
             "windrow_value_log_bytes{keyspace=\"plain\"} 66",
             "windrow_value_log_live_bytes{keyspace=\"plain\"} 5",
-            "windrow_collections_total 3",
-            "windrow_collection_read_bytes_total 77",
-            "windrow_collection_written_bytes_total 11",
-            "windrow_values_collected_total 9",
-            "windrow_dead_lists{keyspace=\"plain\"} 4",
-            "windrow_dead_list_bytes{keyspace=\"plain\"} 44",
-            "windrow_run_dead_bytes{keyspace=\"plain\"} 10",
-            "windrow_value_log_dead_bytes{keyspace=\"plain\"} 61",
+            "windrow_gc_total 3",
+            "windrow_gc_read_bytes_total 77",
+            "windrow_gc_written_bytes_total 11",
+            "windrow_gc_values_dropped_total 9",
+            "windrow_discard_lists{keyspace=\"plain\"} 4",
+            "windrow_discard_list_bytes{keyspace=\"plain\"} 44",
+            "windrow_transient_log_garbage_bytes{keyspace=\"plain\"} 10",
+            "windrow_value_log_garbage_bytes{keyspace=\"plain\"} 61",
         ] {
             assert!(text.contains(&format!("\n{sample}\n")), "{text}");
         }

@@ -103,17 +103,20 @@ fn bench_has_the_compression_of_a_file_of_options_unless_it_is_told_another() {
     let file = path(&folder, "compressed.options");
     fs::write(&file, "compression = lz4\n").unwrap();
     let bench = ["bench", "fillrandom", "--num", "100"];
-    let told = |more: &[&str]| {
+    let reported = |more: &[&str]| {
         let report = object(&[&bench[..], more].concat());
         report["settings"]["compression"]
             .as_str()
             .unwrap()
             .to_owned()
     };
-    assert_eq!(told(&["--options", &file]), "Lz4");
-    assert_eq!(told(&["--options", &file, "--compression", "none"]), "None");
-    assert_eq!(told(&[]), "None");
-    assert_eq!(told(&["--compression", "lz4"]), "Lz4");
+    assert_eq!(reported(&["--options", &file]), "Lz4");
+    assert_eq!(
+        reported(&["--options", &file, "--compression", "none"]),
+        "None"
+    );
+    assert_eq!(reported(&[]), "None");
+    assert_eq!(reported(&["--compression", "lz4"]), "Lz4");
 }
 
 #[test]
@@ -180,7 +183,7 @@ fn statistics_of_a_store_at_work_are_a_load() {
     let demand = &advice["demand"];
     assert_eq!(demand["keys"], 20_000);
     assert_eq!(demand["values"][0]["bytes"], 100);
-    for (kind, share) in [
+    for (kind, fraction) in [
         ("inserts", 0.2),
         ("updates", 0.2),
         ("gets", 0.45),
@@ -188,7 +191,7 @@ fn statistics_of_a_store_at_work_are_a_load() {
         ("scans", 0.1),
     ] {
         assert!(
-            (number(&demand["shares"][kind]) - share).abs() < 1e-9,
+            (number(&demand["shares"][kind]) - fraction).abs() < 1e-9,
             "{kind}"
         );
     }
@@ -262,8 +265,8 @@ fn one_keyspace_of_statistics_has_the_shares_of_all() {
     });
     fs::write(&stats, all.to_string()).unwrap();
     let source = ["advise", "--stats", &stats];
-    let told = |keyspace: &str| object(&[&source[..], &["--keyspace", keyspace]].concat());
-    let (small, other) = (told("small"), told("other"));
+    let reported = |keyspace: &str| object(&[&source[..], &["--keyspace", keyspace]].concat());
+    let (small, other) = (reported("small"), reported("other"));
     assert_eq!(small["demand"]["keys"], 20_000);
     assert_eq!(small["demand"]["values"][0]["bytes"], 100);
     assert_eq!(small["now"]["options"]["memtable_bytes"], 65536);
@@ -272,16 +275,16 @@ fn one_keyspace_of_statistics_has_the_shares_of_all() {
     // Of 100,000 writes 40,000 are keys; of 60,000 entries 10,000 are tombstones, and as many keys were
     // written again; of 100,000 gets 80,000 found.
     let deleted = 10.0 / 60.0;
-    for (kind, share) in [
+    for (kind, fraction) in [
         ("inserts", 0.2 + deleted / 2.0),
         ("deletes", deleted / 2.0),
         ("updates", (0.6 - 2.0 * deleted) / 2.0),
         ("gets", 0.4),
         ("missing", 0.1),
     ] {
-        for told in [&small, &other] {
-            let own = number(&told["demand"]["shares"][kind]);
-            assert!((own - share).abs() < 1e-9, "{kind} {own}");
+        for reported in [&small, &other] {
+            let own = number(&reported["demand"]["shares"][kind]);
+            assert!((own - fraction).abs() < 1e-9, "{kind} {own}");
         }
     }
 }

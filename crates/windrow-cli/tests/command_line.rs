@@ -513,7 +513,7 @@ fn with_value_files(folder: &Path) {
     (0..32).step_by(2).for_each(|key| put(key, 20));
     db.flush().unwrap();
     db.wait_idle().unwrap();
-    assert!(db.stats().collections > 0, "{:?}", db.stats());
+    assert!(db.stats().garbage_collections > 0, "{:?}", db.stats());
     put(77, 3000);
     db.close().unwrap();
 }
@@ -529,7 +529,7 @@ fn value_files_are_listed() {
     let files = map["files"].as_array().unwrap();
     let number = |value: &Value| value.as_u64().unwrap();
     // Those with most that is dead first.
-    assert!(files.is_sorted_by_key(|file| std::cmp::Reverse(number(&file["dead_bytes"]))));
+    assert!(files.is_sorted_by_key(|file| std::cmp::Reverse(number(&file["garbage_bytes"]))));
     let of = |kind: &str| -> Vec<&Value> {
         let files = files.iter();
         files.filter(|file| file["kind"] == kind).collect()
@@ -541,7 +541,7 @@ fn value_files_are_listed() {
         let files = kinds.iter().flat_map(|kind| of(kind));
         files.map(|file| number(&file[field])).sum()
     };
-    for field in ["bytes", "live_bytes", "dead_bytes"] {
+    for field in ["bytes", "live_bytes", "garbage_bytes"] {
         assert_eq!(sum(&["run"], field), number(&stats["runs"][field]));
         let logs = sum(&["log", "successor"], field);
         assert_eq!(logs, number(&stats["value_logs"][field]));
@@ -558,7 +558,11 @@ fn value_files_are_listed() {
     // Of four values in a run two are dead, unless a merge has gathered the rest.
     assert_eq!(sum(&["run"], "live_values"), 4);
     assert_eq!(sum(&["log", "successor"], "live_values"), 16);
-    assert!(of("successor").iter().all(|file| file["dead_bytes"] == 0));
+    assert!(
+        of("successor")
+            .iter()
+            .all(|file| file["garbage_bytes"] == 0)
+    );
     let kinds = map["kinds"].as_array().unwrap();
     for kind in kinds {
         let name = kind["kind"].as_str().unwrap();

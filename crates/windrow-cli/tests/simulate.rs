@@ -42,7 +42,7 @@ const FEW: u64 = 16;
 
 /// Nothing is collected, and no memtable is full for the values behind it, which would cut the loads of the
 /// bench elsewhere than the flushes of the simulation.
-const ROOMY: [&str; 2] = ["--max-space-amp", "inf"];
+const SPACIOUS: [&str; 2] = ["--max-space-amp", "inf"];
 
 /// A load of both commands.
 struct Case<'a> {
@@ -69,7 +69,7 @@ impl Case<'_> {
         objects(&[&load, self.sizes, &self.tree, self.options].concat())
     }
 
-    fn told(&self) -> Value {
+    fn reported(&self) -> Value {
         // An entry more, since less than a whole one counts for nothing.
         let bytes = (self.keys as f64 * self.entry_bytes + 1.0).round();
         let draws = self.writes as f64 * self.loads as f64;
@@ -93,14 +93,18 @@ impl Case<'_> {
     /// of the larger. What is little by both is passed over.
     #[track_caller]
     fn check(&self) {
-        let (measured, told) = (self.measured(), self.told());
+        let (measured, reported) = (self.measured(), self.reported());
         let last = measured.last().unwrap();
         let levels = last["levels"].as_array().unwrap();
-        assert_eq!(number(&told["levels"]), levels.len() as u64 - 1, "levels");
+        assert_eq!(
+            number(&reported["levels"]),
+            levels.len() as u64 - 1,
+            "levels"
+        );
         let purpose = |name: &str, side: &str| -> u64 {
             let of = |report: &Value| {
-                let traffic = report["traffic"].as_array().unwrap().iter();
-                let mut own = traffic.filter(|it| it["purpose"] == name);
+                let io_stats = report["traffic"].as_array().unwrap().iter();
+                let mut own = io_stats.filter(|it| it["purpose"] == name);
                 own.next().map_or(0, |own| number(&own[side]))
             };
             measured.iter().map(of).sum()
@@ -109,48 +113,48 @@ impl Case<'_> {
             .iter()
             .map(|report| number(&report["written_bytes"]))
             .sum();
-        let check = |what: &str, measured: u64, told: u64| {
-            let apart = measured.abs_diff(told) as f64;
-            let larger = measured.max(told) as f64;
+        let check = |what: &str, measured: u64, reported: u64| {
+            let apart = measured.abs_diff(reported) as f64;
+            let larger = measured.max(reported) as f64;
             assert!(
                 apart <= 0.25 * larger || larger <= LITTLE * all as f64,
-                "{what}: {measured} bytes, and {told} were told, of {all}"
+                "{what}: {measured} bytes, and {reported} were told, of {all}"
             );
         };
-        let traffic = &told["traffic"];
+        let io_stats = &reported["traffic"];
         let wal = purpose("write-ahead log", "written_bytes");
-        check("log", wal, number(&traffic["wal"]));
+        check("log", wal, number(&io_stats["wal"]));
         let logs = purpose("value logs", "written_bytes");
-        check("value logs", logs, number(&traffic["value_logs"]));
+        check("value logs", logs, number(&io_stats["value_logs"]));
         let of_levels = |name: &str| levels.iter().map(|level| number(&level[name])).sum::<u64>();
-        for (name, redirected, side) in [
-            ("collections_written", "redirected_bytes", "written_bytes"),
-            ("collections_read", "redirect_read_bytes", "read_bytes"),
+        for (name, pointers_rewritten, side) in [
+            ("gc_written", "pointer_rewrite_bytes", "written_bytes"),
+            ("gc_read", "pointer_rewrite_read_bytes", "read_bytes"),
         ] {
             // What rewrites tables for them is told level by level.
-            let collected = purpose("collections", side) - of_levels(redirected);
-            check(name, collected, number(&traffic[name]));
+            let collected = purpose("collections", side) - of_levels(pointers_rewritten);
+            check(name, collected, number(&io_stats[name]));
         }
-        let tree = told["tree"].as_array().unwrap();
+        let tree = reported["tree"].as_array().unwrap();
         for level in 0..levels.len().max(tree.len()) {
-            for (told, measured) in [
+            for (reported, measured) in [
                 ("flushed", "flushed_bytes"),
                 ("appended", "appended_bytes"),
                 ("rewritten", "rewritten_bytes"),
-                ("squeezed", "squeezed_bytes"),
-                ("redirected", "redirected_bytes"),
-                ("runs", "run_bytes"),
+                ("consolidated", "consolidated_bytes"),
+                ("redirected", "pointer_rewrite_bytes"),
+                ("runs", "transient_log_bytes"),
                 ("read", "read_bytes"),
-                ("squeeze_read", "squeeze_read_bytes"),
-                ("redirect_read", "redirect_read_bytes"),
-                ("runs_read", "run_read_bytes"),
+                ("consolidation_read", "consolidation_read_bytes"),
+                ("pointer_rewrite_read", "pointer_rewrite_read_bytes"),
+                ("transient_logs_read", "transient_log_read_bytes"),
             ] {
                 let own = levels
                     .get(level)
                     .map_or(0, |level| number(&level[measured]));
                 let other = tree.get(level);
-                let other = other.map_or(0, |level| number(&level["traffic"][told]));
-                check(&format!("{told} in level {level}"), own, other);
+                let other = other.map_or(0, |level| number(&level["traffic"][reported]));
+                check(&format!("{reported} in level {level}"), own, other);
             }
             // Cut to the same sizes, or merges read and write other bytes as soon as the tree grows.
             let files = |level: Option<&Value>| level.map_or(0, |level| number(&level["files"]));
@@ -248,8 +252,8 @@ fn longer_entries() {
     .check();
 }
 
-/// Values of 300 bytes, in transient runs.
-fn in_runs(options: &[&str]) {
+/// Values of 300 bytes, in transient logs.
+fn in_transient_logs(options: &[&str]) {
     Case {
         sizes: &["--key-size", "24", "--value-size", "300"],
         entry_bytes: 324.0,
@@ -265,12 +269,12 @@ fn in_runs(options: &[&str]) {
 
 #[test]
 fn runs() {
-    in_runs(&[]);
+    in_transient_logs(&[]);
 }
 
 #[test]
 fn runs_to_the_level_before_the_last() {
-    in_runs(&["--preset", "parallax", "--medium-in-place", "before-last"]);
+    in_transient_logs(&["--preset", "parallax", "--medium-in-place", "before-last"]);
 }
 
 /// Values of 1004 bytes, in value logs. With less room the bytes that may stand behind a memtable cut loads where
@@ -285,7 +289,7 @@ fn logs() {
         writes: 770,
         loads: 65,
         tree: SMALL,
-        options: &ROOMY,
+        options: &SPACIOUS,
     }
     .check();
 }
@@ -312,12 +316,12 @@ fn mostly_small() {
 
 #[test]
 fn mostly_medium() {
-    mixed("MD", 289.0, 440, SMALL, &ROOMY);
+    mixed("MD", 289.0, 440, SMALL, &SPACIOUS);
 }
 
 #[test]
 fn mostly_large() {
-    mixed("LD", 649.0, 600, SMALL, &ROOMY);
+    mixed("LD", 649.0, 600, SMALL, &SPACIOUS);
 }
 
 #[test]

@@ -18,14 +18,14 @@ use windrow::{Error, ErrorKind, Result};
 use windrow_bench::{BenchArgs, Counters, Engine, Entry, LevelShape, Scan, wait_until_quiet};
 
 use crate::idled::Idled;
-use crate::settings::{Settings, Told, told};
+use crate::settings::{Reported, Settings, reported};
 
 /// An open fjall.
 pub(crate) struct Fjall<const IS_SEPARATED: bool> {
     database: Database,
     keyspace: Keyspace,
     sync: bool,
-    settings: Told,
+    settings: Reported,
     idled: Idled,
 }
 
@@ -73,7 +73,7 @@ impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
                 .compression(compression)
                 .separation_threshold(u32::try_from(min_blob_bytes).unwrap_or(u32::MAX))
         });
-        let told = told(&[
+        let reported = reported(&[
             ("cache_size", Some(settings.cache_bytes.to_string())),
             ("compression", Some(format!("{compression:?}"))),
             ("data_block_size", Some(settings.block_bytes.to_string())),
@@ -121,7 +121,7 @@ impl<const IS_SEPARATED: bool> Fjall<IS_SEPARATED> {
             database,
             keyspace,
             sync: settings.sync,
-            settings: told,
+            settings: reported,
             idled: Idled::default(),
         })
     }
@@ -233,7 +233,7 @@ impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
             .collect())
     }
 
-    fn settings(&self) -> Told {
+    fn settings(&self) -> Reported {
         self.settings.clone()
     }
 

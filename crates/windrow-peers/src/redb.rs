@@ -17,7 +17,7 @@ use redb::{
 use windrow::{Error, ErrorKind, Result};
 use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, Scan};
 
-use crate::settings::{Settings, Told, told};
+use crate::settings::{Reported, Settings, reported};
 
 const TABLE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bench");
 
@@ -28,7 +28,7 @@ pub(crate) struct Redb {
     unsynced_bytes: AtomicU64,
     /// Bytes from which a transaction is durable.
     unsynced_bytes_max: u64,
-    settings: Told,
+    settings: Reported,
 }
 
 impl Redb {
@@ -49,7 +49,7 @@ impl Redb {
             database,
             unsynced_bytes: AtomicU64::new(0),
             unsynced_bytes_max,
-            settings: told(&[
+            settings: reported(&[
                 ("cache_size", Some(cache_bytes.to_string())),
                 (
                     "durable_transaction_each_bytes",
@@ -176,7 +176,7 @@ impl Engine for Redb {
         Ok(Vec::new())
     }
 
-    fn settings(&self) -> Told {
+    fn settings(&self) -> Reported {
         self.settings.clone()
     }
 

@@ -21,7 +21,7 @@ use rocksdb::{
 use windrow::{Error, ErrorKind, Result};
 use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, Scan};
 
-use crate::settings::{Settings, Told, told};
+use crate::settings::{Reported, Settings, reported};
 
 /// Where values go.
 pub(crate) trait Kind {
@@ -63,7 +63,7 @@ pub(crate) struct RocksDb<K> {
     /// For gets: without them the binding makes new ones for each.
     read_options: ReadOptions,
     write_options: WriteOptions,
-    settings: Told,
+    settings: Reported,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -71,30 +71,32 @@ impl<K: Kind> RocksDb<K> {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub(crate) fn open(folder: &Path, args: &BenchArgs, min_blob_bytes: u64) -> Result<Self> {
         let settings = Settings::of(args, K::NAME)?;
-        let mut told = options::<K>(&settings, min_blob_bytes);
-        let text = told.iter().map(|(name, value)| format!("{name}={value};"));
+        let mut reported = options::<K>(&settings, min_blob_bytes);
+        let text = reported
+            .iter()
+            .map(|(name, value)| format!("{name}={value};"));
         let mut options = Options::default()
             .get_options_from_string(text.collect::<String>())
             .map_err(failed)?;
         options.create_if_missing(true);
         let mut write_options = WriteOptions::default();
         write_options.set_sync(settings.sync);
-        told.insert("sync".to_owned(), settings.sync.to_string());
+        reported.insert("sync".to_owned(), settings.sync.to_string());
         // Behind the plus sign stands that of RocksDB itself.
-        told.insert("version".to_owned(), env!("ROCKSDB_VERSION").to_owned());
+        reported.insert("version".to_owned(), env!("ROCKSDB_VERSION").to_owned());
         let db = DB::open(&options, folder).map_err(failed)?;
         Ok(Self {
             db,
             read_options: ReadOptions::default(),
             write_options,
-            settings: told,
+            settings: reported,
             kind: PhantomData,
         })
     }
 }
 
 /// The options in RocksDB's own words.
-fn options<K: Kind>(settings: &Settings, min_blob_bytes: u64) -> Told {
+fn options<K: Kind>(settings: &Settings, min_blob_bytes: u64) -> Reported {
     let compression = if settings.compressed {
         "kLZ4Compression"
     } else {
@@ -151,7 +153,7 @@ fn options<K: Kind>(settings: &Settings, min_blob_bytes: u64) -> Told {
             ("allow_concurrent_memtable_write", Some("false".to_owned())),
         ]);
     }
-    told(&options)
+    reported(&options)
 }
 
 impl<K: Kind> Engine for RocksDb<K> {
@@ -252,7 +254,7 @@ impl<K: Kind> Engine for RocksDb<K> {
         Ok(levels)
     }
 
-    fn settings(&self) -> Told {
+    fn settings(&self) -> Reported {
         self.settings.clone()
     }
 

@@ -93,10 +93,10 @@ fn chosen<T: Copy + PartialEq>(flag: Option<T>, own: T, default: T) -> Option<T>
 }
 
 /// What an engine was told, as reports record it.
-pub(crate) type Told = BTreeMap<String, String>;
+pub(crate) type Reported = BTreeMap<String, String>;
 
 /// Records `settings`; those without a value are the engine's defaults and stay away.
-pub(crate) fn told(settings: &[(&str, Option<String>)]) -> Told {
+pub(crate) fn reported(settings: &[(&str, Option<String>)]) -> Reported {
     let known = |(name, value): &(&str, Option<String>)| {
         let value = value.clone()?;
         Some(((*name).to_owned(), value))

@@ -14,8 +14,8 @@ fn compare(arguments: &[&str]) -> Output {
 fn each_run_is_told_of_with_its_number_among_all() {
     let engines = ["--engines", "windrow,windrow-buffered", "--rounds", "2"];
     let output = compare(&[&engines[..], &["fillseq", "--num", "100"]].concat());
-    let told = str::from_utf8(&output.stderr).unwrap();
-    assert!(output.status.success(), "{told}");
+    let reported = str::from_utf8(&output.stderr).unwrap();
+    assert!(output.status.success(), "{reported}");
     for (number, engine, round) in [
         (1, "windrow", 1),
         (2, "windrow-buffered", 1),
@@ -25,7 +25,7 @@ fn each_run_is_told_of_with_its_number_among_all() {
         let line = format!(
             "[{number} of 4] windrow-peers run --engine {engine} fillseq --num 100 (round {round} of 2)"
         );
-        assert!(told.contains(&line), "{line}: {told}");
+        assert!(reported.contains(&line), "{line}: {reported}");
     }
 }
 
@@ -40,9 +40,9 @@ fn what_every_run_would_refuse_begins_no_campaign() {
         (["fillseq", "--size-ratio", "0.5"], "size_ratio"),
     ] {
         let output = compare(&[&begun[..], &request].concat());
-        let told = str::from_utf8(&output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(1), "{told}");
-        assert!(told.contains(says), "{told}");
+        let reported = str::from_utf8(&output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{reported}");
+        assert!(reported.contains(says), "{reported}");
         assert!(!file.exists());
     }
 }

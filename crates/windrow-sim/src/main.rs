@@ -1,6 +1,6 @@
-//! Runs the programmes.
+//! Runs the stress tests.
 //!
-//! Each programme is a function of its plan, which tests call with a small one. It ends with 0 only where it
+//! Each stress test is a function of its plan, which tests call with a small one. It ends with 0 only where it
 //! found nothing.
 
 #![expect(clippy::print_stdout, reason = "reports are for people")]

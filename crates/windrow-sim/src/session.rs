@@ -386,11 +386,11 @@ impl Session {
         let tables: usize = levels.map(|level| level.files).sum();
         let values = keyspaces
             .iter()
-            .map(|own| own.runs.files + own.value_logs.files);
+            .map(|own| own.transient_logs.files + own.value_logs.files);
         let values: usize = values.sum();
-        let dead: usize = keyspaces.iter().map(|own| own.dead_lists).sum();
+        let garbage: usize = keyspaces.iter().map(|own| own.discard_lists).sum();
         let image = self.disk.image();
-        for (extension, counted) in [("table", tables), ("values", values), ("dead", dead)] {
+        for (extension, counted) in [("table", tables), ("values", values), ("dead", garbage)] {
             let is_one = |path: &&PathBuf| path.extension().is_some_and(|end| end == extension);
             let present = image.files().iter().filter(is_one).count();
             assert_eq!(

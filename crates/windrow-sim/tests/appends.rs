@@ -83,7 +83,7 @@ fn answers_stay_through_appends_and_reopening() {
     let (mut db, mut keyspace) = open(&disk, &runtime);
     let mut model = Contents::new();
     let mut snapshots: Vec<(View, Contents)> = Vec::new();
-    let (mut appends, mut squeezed, mut most) = (0, 0, 0);
+    let (mut appends, mut consolidated, mut most) = (0, 0, 0);
     for round in 0..60 {
         write(&keyspace, &mut model, round);
         if round % 2 == 0 {
@@ -107,7 +107,7 @@ fn answers_stay_through_appends_and_reopening() {
         if round % 20 == 19 {
             snapshots.clear();
             appends += stats.appends;
-            squeezed += stats.squeeze_bytes_written;
+            consolidated += stats.consolidation_bytes_written;
             drop(keyspace);
             db.close().unwrap();
             (db, keyspace) = open(&disk, &runtime);
@@ -116,8 +116,8 @@ fn answers_stay_through_appends_and_reopening() {
         }
     }
     assert!(
-        appends > 30 && squeezed > 0 && most > 10,
-        "{appends}, {squeezed}, {most}"
+        appends > 30 && consolidated > 0 && most > 10,
+        "{appends}, {consolidated}, {most}"
     );
 }
 
@@ -138,8 +138,8 @@ fn range_reads_make_files_and_runs_one_again() {
     runtime.advance(Duration::from_secs(9));
     runtime.run_until_idle(1000);
     assert_eq!(
-        db.stats().squeeze_bytes_written,
-        before.squeeze_bytes_written
+        db.stats().consolidation_bytes_written,
+        before.consolidation_bytes_written
     );
 
     let runs_per_seek = || {
@@ -169,8 +169,8 @@ fn range_reads_make_files_and_runs_one_again() {
         runtime.run_until_idle(1000);
     }
     let after = db.stats();
-    assert!(after.squeeze_bytes_written > before.squeeze_bytes_written);
-    assert!(after.squeeze_bytes_read >= after.squeeze_bytes_written);
+    assert!(after.consolidation_bytes_written > before.consolidation_bytes_written);
+    assert!(after.consolidation_bytes_read >= after.consolidation_bytes_written);
     assert_eq!((level0(&after), more_segments(&after)), (0, 0));
     assert!(last < first / 1.5, "{first} and then {last} runs a seek");
     check(&db, &keyspace, &model);

@@ -265,12 +265,12 @@ fn tables_that_no_edit_has_room_to_name_are_removed() {
         db.keyspace(&spare(number)).unwrap();
     }
     // Uses up what is reserved for the manifest.
-    let no_room = Fault {
+    let no_space_left = Fault {
         effect: Effect::NoSpace,
         repeat: Repeat::FromThenOn,
         ..Fault::io(OperationKind::Reserve, 0)
     };
-    disk.set_faults(vec![no_room]);
+    disk.set_faults(vec![no_space_left]);
     let full = (0..1 << 14)
         .map(|number| db.keyspace(&format!("{number:0255}")))
         .find_map(Result::err);
@@ -447,10 +447,10 @@ fn write_logs(db: &Db, keyspace: &Keyspace, keys: std::ops::Range<u32>, times: u
     db.flush().unwrap();
 }
 
-fn dead_bytes(db: &Db, name: &str) -> u64 {
+fn garbage_bytes(db: &Db, name: &str) -> u64 {
     let keyspaces = db.stats().keyspaces;
     let keyspace = keyspaces.iter().find(|it| it.name == name).unwrap();
-    keyspace.value_logs.dead_bytes
+    keyspace.value_logs.garbage_bytes
 }
 
 /// Runs what is due in each of `seconds`.
@@ -527,7 +527,7 @@ fn a_damaged_value_of_a_run_holds_up_no_merge() {
     let keyspace = db.keyspace("k").unwrap();
     let read = |key: u8| keyspace.get([key]);
     let damaged = (0..100).find(|&key| read(key).is_err()).unwrap();
-    // Of its run file hardly anything else is left, so that merges move on what is.
+    // Of its transient log file hardly anything else is left, so that merges move on what is.
     for _ in 0..8 {
         fill(&keyspace, Some(damaged));
         db.flush().unwrap();
@@ -558,12 +558,12 @@ fn a_damaged_value_log_holds_up_no_other_collection() {
     let damaged = db.keyspace("damaged").unwrap();
     let sound = db.keyspace("sound").unwrap();
     write_logs(&db, &sound, 0..100, 2);
-    assert!(dead_bytes(&db, "damaged") > 2 * LOG_BYTES);
+    assert!(garbage_bytes(&db, "damaged") > 2 * LOG_BYTES);
     let_pass(&runtime, 30);
-    assert!(dead_bytes(&db, "sound") < LOG_BYTES / 2);
+    assert!(garbage_bytes(&db, "sound") < LOG_BYTES / 2);
     let left = LOG_BYTES * 2 / 5..LOG_BYTES * 3 / 5;
-    let dead = dead_bytes(&db, "damaged");
-    assert!(left.contains(&dead), "{dead}");
+    let garbage = garbage_bytes(&db, "damaged");
+    assert!(left.contains(&garbage), "{garbage}");
     let error = db.wait_idle().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
 
@@ -572,10 +572,12 @@ fn a_damaged_value_log_holds_up_no_other_collection() {
         write_logs(&db, &damaged, 100 + round * 40..140 + round * 40, 2);
         let_pass(&runtime, 3);
     }
-    let dead = dead_bytes(&db, "damaged");
-    assert!(dead < 2 * LOG_BYTES, "{dead}");
+    let garbage = garbage_bytes(&db, "damaged");
+    assert!(garbage < 2 * LOG_BYTES, "{garbage}");
     let stalls = db.stats().stalls;
-    let waited = stalls.iter().find(|it| it.cause == StallCause::DeadValues);
+    let waited = stalls
+        .iter()
+        .find(|it| it.cause == StallCause::ValueGarbage);
     assert_eq!(waited.unwrap().delays, 0);
     drop((damaged, sound));
     drop(db);
@@ -583,7 +585,7 @@ fn a_damaged_value_log_holds_up_no_other_collection() {
     // After an opening all are tried again, and when it can be collected it is.
     let db = Db::open(FOLDER, with_logs(&disk, &runtime)).unwrap();
     let_pass(&runtime, 30);
-    assert!(dead_bytes(&db, "damaged") < 2 * LOG_BYTES);
+    assert!(garbage_bytes(&db, "damaged") < 2 * LOG_BYTES);
     assert_eq!(damage_oldest_log(&disk), path);
     let_pass(&runtime, 20 * 60);
     db.wait_idle().unwrap();
@@ -599,7 +601,7 @@ fn a_collection_without_room_takes_fewer_logs_next_time() {
     let runtime = SteppedRuntime::new(1);
     let (sender, heard) = std::sync::mpsc::channel();
     let listener = move |event: &windrow::Event| {
-        if let windrow::Event::CollectionEnded { files, .. } = event {
+        if let windrow::Event::GarbageCollectionEnded { files, .. } = event {
             sender.send(*files).unwrap();
         }
     };
@@ -608,13 +610,13 @@ fn a_collection_without_room_takes_fewer_logs_next_time() {
     let keyspace = db.keyspace("k").unwrap();
     // Four logs of 2 KiB of live values each, which would go together.
     write_logs(&db, &keyspace, 0..40, 4);
-    let dead = dead_bytes(&db, "k");
+    let garbage = garbage_bytes(&db, "k");
     disk.set_quota(Some(disk.used_bytes() + 5000));
     let_pass(&runtime, 10);
     let together: Vec<usize> = heard.try_iter().collect();
     // There is no room for three; each that has gone makes some.
     assert_eq!(together, [1, 2, 1, 1]);
-    assert!(dead_bytes(&db, "k") < dead / 4);
+    assert!(garbage_bytes(&db, "k") < garbage / 4);
     db.wait_idle().unwrap();
     assert!(db.verify().unwrap().is_sound());
 }

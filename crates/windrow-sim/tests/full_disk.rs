@@ -79,11 +79,11 @@ fn a_full_disk_can_be_emptied_opened_and_written_again() {
     batch.insert(&keyspace, "more", "").unwrap();
     assert_eq!(db.write(&batch).unwrap_err().kind(), ErrorKind::NoSpace);
     let stats = db.stats();
-    let told = stats
+    let reported = stats
         .stalls
         .iter()
         .find(|stall| stall.cause == StallCause::DiskFull);
-    assert!(told.unwrap().stops >= 2);
+    assert!(reported.unwrap().stops >= 2);
 
     // What is there can be read, removed, and flushed.
     for number in 0..count / 2 {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use windrow::simulation::{
-    KeyDistribution, LevelTraffic, Load, Traffic, ValueSize, simulate, write_amplification_bound,
+    IoStats, KeyDistribution, LevelIoStats, Load, ValueSize, simulate, write_amplification_bound,
 };
 use windrow::{Db, KeyspaceOptions, MediumInPlace, Options, Preset, SegmentLimit};
 use windrow_sim::{Random, SimDisk, SteppedRuntime};
@@ -14,7 +14,7 @@ use windrow_sim::{Random, SimDisk, SteppedRuntime};
 /// Bytes that the engine has moved, and what it holds then.
 #[derive(Debug, Default)]
 struct Measured {
-    traffic: Traffic,
+    io_stats: IoStats,
     level_bytes: Vec<u64>,
     level_count: usize,
 }
@@ -84,14 +84,14 @@ fn measure(load: &Load) -> Measured {
     let keyspace = db.keyspace("load").unwrap();
     let mut random = Random::new(7);
     let ranks = Ranks::of(load);
-    let shares: f64 = load.values.iter().map(|size| size.share).sum();
+    let fractions: f64 = load.values.iter().map(|size| size.fraction).sum();
     let longest = load.values.iter().map(|size| size.bytes).max().unwrap();
     let bytes = vec![7; usize::try_from(longest).unwrap()];
     let mut sizes = Random::new(8);
     let mut value = || {
-        let mut point = sizes.below(1 << 53) as f64 / 2.0_f64.powi(53) * shares;
+        let mut point = sizes.below(1 << 53) as f64 / 2.0_f64.powi(53) * fractions;
         let drawn = load.values.iter().find(|size| {
-            point -= size.share;
+            point -= size.fraction;
             point < 0.0
         });
         let size = drawn.unwrap_or(&load.values[0]);
@@ -118,19 +118,20 @@ fn measure(load: &Load) -> Measured {
     runtime.run_until_idle(100_000);
     let stats = db.stats();
     let levels = &stats.keyspaces[0].levels;
-    let mut traffic = Traffic::default();
-    traffic.user = stats.user_bytes;
-    traffic.wal = stats.wal_bytes;
-    traffic.value_logs = stats.value_log_bytes;
-    traffic.levels = levels.iter().map(|level| level.traffic).collect();
+    let mut io_stats = IoStats::default();
+    io_stats.user = stats.user_bytes;
+    io_stats.wal = stats.wal_bytes;
+    io_stats.value_logs = stats.value_log_bytes;
+    io_stats.levels = levels.iter().map(|level| level.io_stats).collect();
     // What counts as collections, but for what rewrites tables.
-    let of_levels = |bytes: fn(&LevelTraffic) -> u64| traffic.levels.iter().map(bytes).sum::<u64>();
-    let redirected = of_levels(|level| level.redirected);
-    let redirect_read = of_levels(|level| level.redirect_read);
-    traffic.collections_written = stats.collection_bytes_written - redirected;
-    traffic.collections_read = stats.collection_bytes_read - redirect_read;
+    let of_levels =
+        |bytes: fn(&LevelIoStats) -> u64| io_stats.levels.iter().map(bytes).sum::<u64>();
+    let pointers_rewritten = of_levels(|level| level.pointers_rewritten);
+    let pointer_rewrite_read = of_levels(|level| level.pointer_rewrite_read);
+    io_stats.gc_written = stats.gc_bytes_written - pointers_rewritten;
+    io_stats.gc_read = stats.gc_bytes_read - pointer_rewrite_read;
     Measured {
-        traffic,
+        io_stats,
         level_bytes: levels.iter().map(|level| level.bytes).collect(),
         level_count: levels.len() - 1,
     }
@@ -160,12 +161,12 @@ fn autumn(scaling: f64) -> KeyspaceOptions {
 }
 
 /// So many bytes in a kind of its own, or two that are close enough.
-fn check_bytes(what: &str, measured: u64, told: u64, all: u64) {
-    let apart = measured.abs_diff(told) as f64;
-    let near = 0.25 * measured.max(told) as f64 + 0.02 * all as f64;
+fn check_bytes(what: &str, measured: u64, reported: u64, all: u64) {
+    let apart = measured.abs_diff(reported) as f64;
+    let near = 0.25 * measured.max(reported) as f64 + 0.02 * all as f64;
     assert!(
         apart <= near,
-        "{what}: {measured} bytes, and {told} were told"
+        "{what}: {measured} bytes, and {reported} were told"
     );
 }
 
@@ -173,66 +174,73 @@ fn check_bytes(what: &str, measured: u64, told: u64, all: u64) {
 fn check(load: &Load) {
     let measured = measure(load);
     let outcome = simulate(load).unwrap();
-    let told = outcome.samples.last().unwrap();
-    let all = measured.traffic.written();
-    assert_eq!(measured.level_count, told.level_count);
+    let reported = outcome.samples.last().unwrap();
+    let all = measured.io_stats.written();
+    assert_eq!(measured.level_count, reported.level_count);
     let is_in_place = load.options.medium_from == u64::MAX;
     // What the log takes beside keys and values is more than what tables do.
-    let beside = measured.traffic.wal as f64 / measured.traffic.user as f64;
-    let bound = beside * write_amplification_bound(&load.options, told.level_count, 1.0);
-    for traffic in [&measured.traffic, &told.traffic]
+    let beside = measured.io_stats.wal as f64 / measured.io_stats.user as f64;
+    let bound = beside * write_amplification_bound(&load.options, reported.level_count, 1.0);
+    for io_stats in [&measured.io_stats, &reported.io_stats]
         .into_iter()
         .filter(|_| is_in_place)
     {
-        let written = traffic.write_amplification();
+        let written = io_stats.write_amplification();
         assert!(written <= bound, "{written:.2} written, at most {bound:.2}");
     }
-    check_bytes("log", measured.traffic.wal, told.traffic.wal, 0);
-    let logs = [measured.traffic.value_logs, told.traffic.value_logs];
+    check_bytes("log", measured.io_stats.wal, reported.io_stats.wal, 0);
+    let logs = [measured.io_stats.value_logs, reported.io_stats.value_logs];
     check_bytes("value logs", logs[0], logs[1], 0);
-    let [one, other] = [&measured.traffic, &told.traffic];
-    check_bytes(
-        "collected",
-        one.collections_written,
-        other.collections_written,
-        all,
-    );
-    check_bytes(
-        "read to collect",
-        one.collections_read,
-        other.collections_read,
-        all,
-    );
-    let apart = all as f64 / told.traffic.written() as f64 - 1.0;
+    let [one, other] = [&measured.io_stats, &reported.io_stats];
+    check_bytes("collected", one.gc_written, other.gc_written, all);
+    check_bytes("read to collect", one.gc_read, other.gc_read, all);
+    let apart = all as f64 / reported.io_stats.written() as f64 - 1.0;
     assert!(apart.abs() <= 0.1, "{apart:.2} apart in all");
     // With as many segments as that, a level is a few files that come and go as one: whether a run is
     // appended to what is there, or finds the level empty and goes on, hangs on a byte.
     if load.options.segment_limit == SegmentLimit::Fixed(12) {
         return;
     }
-    let levels = measured.traffic.levels.len().max(told.traffic.levels.len());
-    let heap = told.traffic.levels[0].flushed / told.flushes * load.options.level0_runs as u64;
+    let levels = measured
+        .io_stats
+        .levels
+        .len()
+        .max(reported.io_stats.levels.len());
+    let group =
+        reported.io_stats.levels[0].flushed / reported.flushes * load.options.level0_runs as u64;
     for level in 0..levels {
-        let of = |traffic: &Traffic| traffic.levels.get(level).copied().unwrap_or_default();
-        let (one, other) = (of(&measured.traffic), of(&told.traffic));
-        let check = |what: &str, measured, told| {
-            check_bytes(&format!("{what} level {level}"), measured, told, all);
+        let of = |io_stats: &IoStats| io_stats.levels.get(level).copied().unwrap_or_default();
+        let (one, other) = (of(&measured.io_stats), of(&reported.io_stats));
+        let check = |what: &str, measured, reported| {
+            check_bytes(&format!("{what} level {level}"), measured, reported, all);
         };
         check("flushed to", one.flushed, other.flushed);
         check("appended to", one.appended, other.appended);
         check("rewritten in", one.rewritten, other.rewritten);
-        check("squeezed in", one.squeezed, other.squeezed);
-        check("redirected in", one.redirected, other.redirected);
-        check("written to runs in", one.runs, other.runs);
+        check("consolidated in", one.consolidated, other.consolidated);
+        check(
+            "redirected in",
+            one.pointers_rewritten,
+            other.pointers_rewritten,
+        );
+        check(
+            "written to runs in",
+            one.transient_logs,
+            other.transient_logs,
+        );
         check("read for", one.read, other.read);
-        check("read of runs for", one.runs_read, other.runs_read);
+        check(
+            "read of runs for",
+            one.transient_logs_read,
+            other.transient_logs_read,
+        );
         if level > 0 {
             let bytes = |bytes: Option<u64>| bytes.unwrap_or(0);
             let held: u64 = measured.level_bytes.iter().sum();
             let one = bytes(measured.level_bytes.get(level).copied());
-            let other = bytes(told.levels.get(level).map(|level| level.bytes));
+            let other = bytes(reported.levels.get(level).map(|level| level.bytes));
             // Where tables hold little, level 1 is empty, or holds what the last merges brought.
-            let brought = if is_in_place { 0 } else { 2 * heap };
+            let brought = if is_in_place { 0 } else { 2 * group };
             let near = one.abs_diff(other) <= brought;
             if !near {
                 check_bytes(&format!("in level {level}"), one, other, held);
@@ -348,7 +356,7 @@ fn hybrid(preset: Preset) -> KeyspaceOptions {
 fn apart(options: KeyspaceOptions, bytes: u64, values: &[(f64, u64)], times: f64) -> Load {
     let mut load = Load::inserts(1, options);
     load.key_bytes = 24;
-    let size = |&(share, bytes): &(f64, u64)| ValueSize { share, bytes };
+    let size = |&(fraction, bytes): &(f64, u64)| ValueSize { fraction, bytes };
     load.values = values.iter().map(size).collect();
     #[expect(
         clippy::cast_possible_truncation,
@@ -414,8 +422,8 @@ fn large_updates() {
 
 #[test]
 fn mixes() {
-    for shares in [[60.0, 20.0, 20.0], [20.0, 60.0, 20.0], [20.0, 20.0, 60.0]] {
-        let values = [(shares[0], 9), (shares[1], 104), (shares[2], 1004)];
+    for fractions in [[60.0, 20.0, 20.0], [20.0, 60.0, 20.0], [20.0, 20.0, 60.0]] {
+        let values = [(fractions[0], 9), (fractions[1], 104), (fractions[2], 1004)];
         check(&apart(hybrid(Preset::Balanced), 6 * MIB, &values, 0.0));
         check(&apart(hybrid(Preset::Balanced), 4 * MIB, &values, 2.0));
     }

@@ -42,7 +42,7 @@ pub enum Event {
         bytes_written: u64,
         /// Those of them that were appended to tables.
         bytes_appended: u64,
-        /// Why: `tree` for its shape, `squeeze` for fewer segments in one level, `pointers` to follow
+        /// Why: `tree` for its shape, `consolidate` for fewer segments in one level, `pointers` to follow
         /// values that were collected.
         purpose: &'static str,
         /// Entries that no reader could see, and tombstones with nothing left to hide.
@@ -52,7 +52,7 @@ pub enum Event {
     },
     /// What was live in value logs stands in a successor.
     #[non_exhaustive]
-    CollectionEnded {
+    GarbageCollectionEnded {
         /// The keyspace.
         keyspace: String,
         /// Value files collected.

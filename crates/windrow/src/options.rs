@@ -123,7 +123,7 @@ impl serde::Serialize for SegmentLimit {
 }
 
 /// The level from which on merges write values of medium size in place, instead of handing on where
-/// they stand in a transient run. The last level is the deepest that really holds data.
+/// they stand in a transient log. The last level is the deepest that really holds data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
@@ -140,7 +140,7 @@ pub enum MediumInPlace {
     Never,
 }
 
-/// How a flush orders the values of medium size in its transient run.
+/// How a flush orders the values of medium size in its transient log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
@@ -193,7 +193,7 @@ pub struct KeyspaceOptions {
     /// Default 1.6. Smaller: less disk, more rewriting.
     pub max_space_amp: f64,
     /// Bytes of key and value together from which on a value is medium: flushes write it to a
-    /// transient run, unless keys come in order, and merges hand on where it stands until they are deep
+    /// transient log, unless keys come in order, and merges hand on where it stands until they are deep
     /// enough, so that it is rewritten less; runs take more room, at rest up to 1/`size_ratio` of the data. Default 120. At
     /// most `large_from`, or `u64::MAX` for never; where both are equal nothing is medium. Values of
     /// less than 64 bytes stay in their tables in any case.

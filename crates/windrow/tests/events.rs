@@ -116,9 +116,9 @@ fn collections_are_told_and_add_up() {
         work(&db);
     }
     let stats = db.stats();
-    let (mut collections, mut dropped, mut read, mut written) = (0, 0, 0, 0);
+    let (mut garbage_collections, mut dropped, mut read, mut written) = (0, 0, 0, 0);
     for event in &*heard.lock().unwrap() {
-        if let Event::CollectionEnded {
+        if let Event::GarbageCollectionEnded {
             keyspace,
             files,
             bytes_read,
@@ -129,20 +129,20 @@ fn collections_are_told_and_add_up() {
         {
             assert_eq!(keyspace, "main");
             assert!(*files > 0);
-            collections += 1;
+            garbage_collections += 1;
             read += bytes_read;
             written += bytes_written;
             dropped += values_dropped;
         }
     }
-    assert!(collections > 0);
+    assert!(garbage_collections > 0);
     assert_eq!(
-        (collections, dropped),
-        (stats.collections, stats.values_collected)
+        (garbage_collections, dropped),
+        (stats.garbage_collections, stats.gc_values_dropped)
     );
     // Of one that turned out to be needless only the bytes count.
-    assert!(read <= stats.collection_bytes_read);
-    assert!(written <= stats.collection_bytes_written);
+    assert!(read <= stats.gc_bytes_read);
+    assert!(written <= stats.gc_bytes_written);
     db.close().unwrap();
 }
 

@@ -132,7 +132,7 @@ fn values_apart_from_their_tables_are_shown() {
 
     let (table, outcome) = dump(&newest(folder.path(), ".table"));
     outcome.unwrap();
-    assert_eq!(lines_with(&table, "run_pointer: "), 50, "{table}");
+    assert_eq!(lines_with(&table, "transient_pointer: "), 50, "{table}");
     assert_eq!(lines_with(&table, "value: "), 1, "{table}");
 
     let path = newest(folder.path(), ".values");
@@ -147,7 +147,10 @@ fn values_apart_from_their_tables_are_shown() {
                  checksum not verified\n";
     assert!(values.contains(first), "{values}");
     // The tables lead to the same records.
-    for line in table.lines().filter(|line| line.contains("run_pointer")) {
+    for line in table
+        .lines()
+        .filter(|line| line.contains("transient_pointer"))
+    {
         let (_, place) = line.split_once("offset ").unwrap();
         let offset: usize = place.split(',').next().unwrap().parse().unwrap();
         let record = format!("value: offset {offset}, record_bytes 127, ");

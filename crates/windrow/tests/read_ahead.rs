@@ -24,7 +24,7 @@ use common::Random;
 const SOURCES: [BlockSource; 2] = [BlockSource::Mapped, BlockSource::Buffered];
 
 /// The most values that are asked for at once.
-const WINDOW_MAX: u64 = 64;
+const READ_BUFFER_MAX: u64 = 64;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -212,7 +212,7 @@ fn large_values_are_asked_for_before_they_are_fetched() {
         vfs.take();
         check_scan(&mut map.cursor().unwrap(), &model);
         let stats = db.stats();
-        assert_eq!((stats.run_reads, stats.log_reads), (0, COUNT));
+        assert_eq!((stats.transient_log_reads, stats.log_reads), (0, COUNT));
         // What lies between others was brought in with them.
         assert!((COUNT / 4..=COUNT).contains(&stats.values_ahead));
         let asked = vfs.take();
@@ -231,11 +231,11 @@ fn a_window_over_a_run_is_one_call() {
     vfs.take();
     check_scan(&mut map.cursor().unwrap(), &model);
     let stats = db.stats();
-    assert_eq!((stats.run_reads, stats.log_reads), (COUNT, 0));
+    assert_eq!((stats.transient_log_reads, stats.log_reads), (COUNT, 0));
     assert!(stats.values_ahead >= COUNT);
     // Two single values, windows of 8, 16 and 32, and then of 64.
     let calls = vfs.take().advised.len() as u64;
-    assert!(calls <= 5 + COUNT.div_ceil(WINDOW_MAX), "{calls}");
+    assert!(calls <= 5 + COUNT.div_ceil(READ_BUFFER_MAX), "{calls}");
 }
 
 #[test]
@@ -467,7 +467,7 @@ fn walks_beside_merges_and_collections_see_their_moment() {
         db.wait_idle().unwrap();
         let stats = db.stats();
         assert!(stats.values_ahead > 0 && stats.merges > 0);
-        assert!(stats.collections > 0, "nothing was collected");
+        assert!(stats.garbage_collections > 0, "nothing was collected");
         assert!(db.verify().unwrap().is_sound());
     }
 }

@@ -87,9 +87,12 @@ fn name(path: &Path) -> &str {
 }
 
 /// Checks that the first keyspace has no run and the folder no value file.
-fn check_runs_are_gone(db: &Db) {
+fn check_transient_logs_are_gone(db: &Db) {
     db.wait_idle().unwrap();
-    assert_eq!(db.stats().keyspaces[0].runs, ValueFileStats::default());
+    assert_eq!(
+        db.stats().keyspaces[0].transient_logs,
+        ValueFileStats::default()
+    );
     let logs = db.stats().keyspaces[0].value_logs.files;
     assert_eq!(value_files(db.path()).len(), logs);
 }
@@ -170,7 +173,7 @@ fn check_round_trips(source: BlockSource, compression: Compression, order: Mediu
         write(&map, &mut model, &mut random, KEYS, 30);
         check(&map, &model, KEYS);
         db.flush().unwrap();
-        assert!(db.stats().run_bytes_written > 0);
+        assert!(db.stats().transient_log_bytes_written > 0);
         check(&map, &model, KEYS);
         write(&map, &mut model, &mut random, KEYS, 1500);
         check(&map, &model, KEYS);
@@ -178,11 +181,15 @@ fn check_round_trips(source: BlockSource, compression: Compression, order: Mediu
         let report = db.verify().unwrap();
         assert!(report.is_sound(), "{report:?}");
         let stats = db.stats();
-        assert!(stats.merges > 0 && stats.run_bytes_written > 0 && stats.run_bytes_read > 0);
+        assert!(
+            stats.merges > 0
+                && stats.transient_log_bytes_written > 0
+                && stats.transient_log_bytes_read > 0
+        );
         if round == 2 {
             map.compact_range::<&[u8]>(..).unwrap();
             check(&map, &model, KEYS);
-            check_runs_are_gone(&db);
+            check_transient_logs_are_gone(&db);
             // With a key of eight bytes, 1016 bytes and more are large.
             let larges = model.values().filter(|value| value.len() >= 1016).count();
             assert_eq!(db.verify().unwrap().values, larges as u64);
@@ -226,7 +233,7 @@ fn mediums_in_order_go_to_no_run() {
             }
             db.flush().unwrap();
             check(&map, &model, 300);
-            db.stats().run_bytes_written
+            db.stats().transient_log_bytes_written
         };
         // Nobody knows yet how keys come.
         let first = put(&[40, 41, 42]);
@@ -236,7 +243,7 @@ fn mediums_in_order_go_to_no_run() {
             assert_eq!(put(&numbers), first, "{order:?}, {from}");
         }
         db.wait_idle().unwrap();
-        assert_eq!(db.stats().run_bytes_written, first);
+        assert_eq!(db.stats().transient_log_bytes_written, first);
         assert!(put(&[52, 250]) > first, "{order:?}");
         assert!(db.verify().unwrap().is_sound());
     }
@@ -265,8 +272,11 @@ fn lengths_in_a_run(order: MediumOrder) -> Vec<u64> {
     assert_eq!(old.get(key(6)).unwrap(), Some(vec![9; 300]));
     assert_eq!(map.get(key(6)).unwrap(), Some(vec![1; 206]));
     assert!(db.verify().unwrap().is_sound());
-    let runs = db.stats().keyspaces[0].runs;
-    assert_eq!(runs.live_bytes, runs.bytes, "nothing dead is written");
+    let transient_logs = db.stats().keyspaces[0].transient_logs;
+    assert_eq!(
+        transient_logs.live_bytes, transient_logs.bytes,
+        "nothing dead is written"
+    );
 
     let mut lengths = Vec::new();
     windrow::inspect::visit(&value_files(folder.path())[0], &mut |record| {
@@ -301,9 +311,9 @@ fn one_run(folder: &Path, source: BlockSource, count: u64) -> (Db, Keyspace, Mod
         model.insert(key(number), value);
     }
     db.flush().unwrap();
-    let runs = db.stats().keyspaces[0].runs;
-    assert_eq!(runs.files, 1);
-    assert_eq!(runs.live_bytes, runs.bytes);
+    let transient_logs = db.stats().keyspaces[0].transient_logs;
+    assert_eq!(transient_logs.files, 1);
+    assert_eq!(transient_logs.live_bytes, transient_logs.bytes);
     (db, map, model)
 }
 
@@ -328,17 +338,17 @@ fn dead_values_in_runs_take_bounded_room() {
         db.wait_idle().unwrap();
         let stats = &db.stats().keyspaces[0];
         let tables: u64 = stats.levels.iter().map(|level| level.bytes).sum();
-        let logical = tables + stats.runs.live_bytes;
+        let logical = tables + stats.transient_logs.live_bytes;
         let tiny = tiny();
         let level0 = (tiny.level0_runs * tiny.memtable_bytes) as u64;
         let most = logical / 3 + level0;
-        assert!(stats.runs.bytes <= most, "{round}: {stats:?}");
+        assert!(stats.transient_logs.bytes <= most, "{round}: {stats:?}");
     }
-    assert!(db.stats().run_bytes_read > 0);
+    assert!(db.stats().transient_log_bytes_read > 0);
     check(&map, &model, KEYS);
     assert!(db.verify().unwrap().is_sound());
     map.compact_range::<&[u8]>(..).unwrap();
-    check_runs_are_gone(&db);
+    check_transient_logs_are_gone(&db);
 }
 
 #[test]
@@ -349,7 +359,7 @@ fn a_pinned_value_outlives_its_run() {
         let pin = |key| map.get_pinned(key).unwrap().unwrap();
         let pinned: Vec<_> = model.keys().map(pin).collect();
         map.compact_range::<&[u8]>(..).unwrap();
-        check_runs_are_gone(&db);
+        check_transient_logs_are_gone(&db);
         drop(map);
         db.close().unwrap();
         drop(folder);
@@ -456,11 +466,11 @@ fn a_damaged_value_is_not_merged_away() {
     check_place(folder.path(), &error);
     assert_eq!(map.get(key(0)).unwrap().as_ref(), model.get(&key(0)));
     assert_eq!(map.get(key(2)).unwrap().as_ref(), model.get(&key(2)));
-    assert_eq!(db.stats().keyspaces[0].runs.files, 1);
+    assert_eq!(db.stats().keyspaces[0].transient_logs.files, 1);
     // Once the key has another value the old one is needed no more.
     map.insert(key(1), "new").unwrap();
     map.compact_range::<&[u8]>(..).unwrap();
-    check_runs_are_gone(&db);
+    check_transient_logs_are_gone(&db);
     assert_eq!(map.get(key(1)).unwrap().as_deref(), Some(&b"new"[..]));
 }
 
@@ -468,7 +478,7 @@ fn a_damaged_value_is_not_merged_away() {
 /// runs are left.
 fn await_runs(db: &Db, files: usize) {
     let start = Instant::now();
-    while db.stats().keyspaces[0].runs.files > files {
+    while db.stats().keyspaces[0].transient_logs.files > files {
         assert!(start.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -490,7 +500,7 @@ fn a_damaged_value_holds_up_no_other_merge() {
         map.insert(key(number), medium(&mut random, 200)).unwrap();
     }
     map.compact_range::<&[u8]>(..).unwrap();
-    let before = db.stats().keyspaces[0].runs.files;
+    let before = db.stats().keyspaces[0].transient_logs.files;
     assert!(before > 10);
     drop(map);
     db.close().unwrap();
@@ -506,7 +516,7 @@ fn a_damaged_value_holds_up_no_other_merge() {
     let db = Db::open(folder.path(), options).unwrap();
     let map = db.keyspace_with("map", in_place).unwrap();
     await_runs(&db, 8);
-    assert!(db.stats().keyspaces[0].runs.files > 0);
+    assert!(db.stats().keyspaces[0].transient_logs.files > 0);
     let error = map.compact_range::<&[u8]>(..).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);
     file.write_all_at(&byte, 300).unwrap();
@@ -561,7 +571,7 @@ fn a_cursor_keeps_the_runs_of_its_moment() {
         }
         map.compact_range::<&[u8]>(..).unwrap();
         db.wait_idle().unwrap();
-        assert_eq!(db.stats().keyspaces[0].runs.files, 0);
+        assert_eq!(db.stats().keyspaces[0].transient_logs.files, 0);
         assert_eq!(value_files(folder.path()).len(), 1);
         let mut seen = Model::new();
         let mut found = cursor.seek_to_first().unwrap();
@@ -578,7 +588,7 @@ fn a_cursor_keeps_the_runs_of_its_moment() {
         assert_eq!(rest.len(), 49);
         assert!(std::iter::once(first).chain(rest).eq(model));
         drop(range);
-        check_runs_are_gone(&db);
+        check_transient_logs_are_gone(&db);
     }
 }
 
@@ -595,7 +605,7 @@ fn a_snapshot_keeps_values_and_not_their_run() {
         }
     }
     map.compact_range::<&[u8]>(..).unwrap();
-    check_runs_are_gone(&db);
+    check_transient_logs_are_gone(&db);
     let view = map.at(&snapshot).unwrap();
     let seen: Model = view.iter().unwrap().map(Result::unwrap).collect();
     assert!(seen == model);
@@ -613,13 +623,13 @@ fn a_checkpoint_takes_the_runs_along() {
         let (mut model, mut random) = (Model::new(), Random(9));
         write(&map, &mut model, &mut random, KEYS, 500);
         db.flush().unwrap();
-        assert!(db.stats().keyspaces[0].runs.files > 0);
+        assert!(db.stats().keyspaces[0].transient_logs.files > 0);
         db.checkpoint(&copy).unwrap();
         let copied = value_files(&copy);
         assert!(!copied.is_empty());
         // Neither what happens to the source nor its end matters.
         map.compact_range::<&[u8]>(..).unwrap();
-        check_runs_are_gone(&db);
+        check_transient_logs_are_gone(&db);
         drop(map);
         db.close().unwrap();
         fs::remove_dir_all(&home).unwrap();
@@ -631,7 +641,7 @@ fn a_checkpoint_takes_the_runs_along() {
         check(&map, &model, KEYS);
         map.compact_range::<&[u8]>(..).unwrap();
         check(&map, &model, KEYS);
-        check_runs_are_gone(&db);
+        check_transient_logs_are_gone(&db);
     }
 }
 
@@ -668,19 +678,23 @@ fn options_of_placement_may_change() {
         check(&map, &model, KEYS);
         write(&map, &mut model, &mut random, KEYS, 300);
         db.flush().unwrap();
-        assert_eq!(db.stats().run_bytes_written > 0, separates, "{choice:?}");
+        assert_eq!(
+            db.stats().transient_log_bytes_written > 0,
+            separates,
+            "{choice:?}"
+        );
         check(&map, &model, KEYS);
-        let before = db.stats().keyspaces[0].runs.files;
+        let before = db.stats().keyspaces[0].transient_logs.files;
         map.compact_range::<&[u8]>(..).unwrap();
         check(&map, &model, KEYS);
         if clears {
-            check_runs_are_gone(&db);
+            check_transient_logs_are_gone(&db);
         } else {
             db.wait_idle().unwrap();
-            let runs = db.stats().keyspaces[0].runs.files;
-            assert_eq!(runs > 0, before > 0, "{choice:?}");
+            let transient_logs = db.stats().keyspaces[0].transient_logs.files;
+            assert_eq!(transient_logs > 0, before > 0, "{choice:?}");
             let logs = db.stats().keyspaces[0].value_logs.files;
-            assert_eq!(value_files(folder.path()).len(), runs + logs);
+            assert_eq!(value_files(folder.path()).len(), transient_logs + logs);
         }
         let report = db.verify().unwrap();
         assert!(report.is_sound(), "{choice:?}: {report:?}");
@@ -864,7 +878,7 @@ fn who_reads_only_counts_value_logs_alike() {
 
 /// Collections beside overwrites, removals, snapshots, cursors and reopening change no answer, and keep
 /// what the logs take near what is live.
-fn check_collections(source: BlockSource, compression: Compression) {
+fn check_gc(source: BlockSource, compression: Compression) {
     const KEYS: u64 = 400;
     let folder = tempfile::tempdir().unwrap();
     let mut options = options(source);
@@ -872,7 +886,7 @@ fn check_collections(source: BlockSource, compression: Compression) {
     options.keyspace.large_from = 200;
     options.keyspace.max_space_amp = 1.3;
     let (mut model, mut random) = (Model::new(), Random(5));
-    let mut collections = 0;
+    let mut garbage_collections = 0;
     for round in 0..5 {
         let db = Db::open(folder.path(), options.clone()).unwrap();
         let map = db.keyspace("map").unwrap();
@@ -907,15 +921,18 @@ fn check_collections(source: BlockSource, compression: Compression) {
         map.compact_range::<&[u8]>(..).unwrap();
         db.wait_idle().unwrap();
         let stats = db.stats();
-        collections += stats.collections;
+        garbage_collections += stats.garbage_collections;
         let logs = stats.keyspaces[0].value_logs;
-        assert!(logs.live_bytes + logs.dead_bytes <= logs.bytes, "{logs:?}");
+        assert!(
+            logs.live_bytes + logs.garbage_bytes <= logs.bytes,
+            "{logs:?}"
+        );
         let entries = fs::read_dir(folder.path()).unwrap().map(Result::unwrap);
         let lists = entries.filter(|it| it.path().extension().is_some_and(|end| end == "dead"));
         let lengths: Vec<u64> = lists.map(|it| it.metadata().unwrap().len()).collect();
-        assert_eq!(lengths.len(), stats.keyspaces[0].dead_lists);
+        assert_eq!(lengths.len(), stats.keyspaces[0].discard_lists);
         let length: u64 = lengths.into_iter().sum();
-        assert_eq!(length, stats.keyspaces[0].dead_list_bytes);
+        assert_eq!(length, stats.keyspaces[0].discard_list_bytes);
         // Some more: the log that is being written, and what the newest values took the place of.
         assert!(
             logs.bytes < logs.live_bytes * 3 / 2 + (200 << 10),
@@ -926,17 +943,17 @@ fn check_collections(source: BlockSource, compression: Compression) {
             db.close().unwrap();
         }
     }
-    assert!(collections > 5, "{collections}");
+    assert!(garbage_collections > 5, "{garbage_collections}");
 }
 
 #[test]
 fn collections_change_no_answer_mapped() {
-    check_collections(BlockSource::Mapped, Compression::None);
+    check_gc(BlockSource::Mapped, Compression::None);
 }
 
 #[test]
 fn collections_change_no_answer_buffered() {
-    check_collections(BlockSource::Buffered, Compression::Lz4);
+    check_gc(BlockSource::Buffered, Compression::Lz4);
 }
 
 /// The longest value there can be: written once, read without a copy, and collected around.
@@ -1001,15 +1018,15 @@ fn lists_of_dead_values_do_not_pile_up() {
         db.flush().unwrap();
     }
     db.wait_idle().unwrap();
-    let lists = db.stats().keyspaces[0].dead_lists;
+    let lists = db.stats().keyspaces[0].discard_lists;
     assert!(lists > 40, "{lists}");
     options.keyspace.max_space_amp = 1.1;
     options.keyspace.level0_runs = level0_runs;
     let map = db.keyspace_with("map", options.keyspace).unwrap();
     db.wait_idle().unwrap();
     let stats = db.stats();
-    assert!(stats.collections > 0);
-    assert!(stats.keyspaces[0].dead_lists < 20, "{stats:?}");
+    assert!(stats.garbage_collections > 0);
+    assert!(stats.keyspaces[0].discard_lists < 20, "{stats:?}");
     check(&map, &model, 100);
     assert!(db.verify().unwrap().is_sound());
 }

@@ -102,7 +102,7 @@ impl Case {
         let mut load = load.overwritten(1.0);
         load.files_max = self.files_max;
         let course = simulate_large(&load, load.writes())?.course;
-        let levels = course.traffic.levels.len() - 1;
+        let levels = course.io_stats.levels.len() - 1;
         Ok(Cost {
             written: course.write_amplification,
             runs: course.runs_per_seek(),

@@ -20,7 +20,7 @@ pub use self::values::{
 };
 use self::values::{parse_seconds, parse_size, parse_warm_up};
 use crate::data::COMPRESSION_RATIO;
-use crate::pace::Rate;
+use crate::rate_limiter::Rate;
 use crate::work::LARGE_VALUE_BYTES;
 use crate::{DataSet, Load, Mix, ValueSizes};
 

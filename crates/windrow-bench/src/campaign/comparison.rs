@@ -72,7 +72,7 @@ const MEMORY: &str = "peak_memory_bytes";
 /// What stands in a report of an engine that counts itself, which tells what its bytes moved for. In the
 /// reports of others the same fields hold what the kernel counted for the process.
 fn own(report: &Report, figure: f64) -> Option<f64> {
-    (!report.traffic.is_empty()).then_some(figure)
+    (!report.io_stats.is_empty()).then_some(figure)
 }
 
 /// `bytes` for each byte that the engine was given in the load.
@@ -284,7 +284,7 @@ mod tests {
 
     /// A report with these figures and nothing else.
     fn report(engine: &str, kops: u32, space: Option<f64>, checksum: &str) -> Report {
-        let traffic = match engine {
+        let io_stats = match engine {
             "windrow" => json!([{ "purpose": "log", "written_bytes": 30, "read_bytes": 10 }]),
             _ => json!([]),
         };
@@ -296,8 +296,8 @@ mod tests {
             "p50_us": 1.0, "p95_us": 2.0, "p99_us": 3.0, "p999_us": 4.0, "max_us": 5.0,
             "latency_curve": [], "operations": [], "found": 1, "checksum": checksum,
             "repeatable": true, "write_amplification": 3.0, "io_amplification": 4.0,
-            "values_apart": { "run_reads": 0, "log_reads": 0, "asked_ahead": 0 },
-            "read_bytes": 10, "written_bytes": 30, "traffic": traffic,
+            "values_apart": { "transient_log_reads": 0, "log_reads": 0, "asked_ahead": 0 },
+            "read_bytes": 10, "written_bytes": 30, "traffic": io_stats,
             "process_read_bytes": 20, "process_written_bytes": 35,
             "peak_memory_bytes": 64 << 20, "stall_seconds": 0.0, "stalls_by_cause": [],
             "disk_bytes": 1, "space_amplification": space, "levels": [], "series": [],

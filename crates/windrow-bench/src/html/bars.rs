@@ -131,7 +131,7 @@ fn rounds_table(load: &Load<'_>) -> Table {
 }
 
 /// What a report tells, or does not.
-type Told = fn(&LoadReport) -> Option<f64>;
+type Reported = fn(&LoadReport) -> Option<f64>;
 
 /// A figure that an engine has, as a panel of bars.
 struct Panel {
@@ -139,7 +139,7 @@ struct Panel {
     /// What the title stands for, as a part of a sentence.
     meaning: &'static str,
     format: Format,
-    figure: Told,
+    figure: Reported,
 }
 
 const PANELS: [Panel; 4] = [
@@ -176,7 +176,7 @@ const PANELS: [Panel; 4] = [
 ];
 
 /// What engines count themselves: columns of the table beside the figure.
-const OWN: [(&str, Format, Told); 3] = [
+const OWN: [(&str, Format, Reported); 3] = [
     (
         "own written per byte",
         number::ratio,
@@ -210,13 +210,13 @@ pub(super) fn amplification(load: &Load<'_>) -> Option<Figure> {
         return None;
     }
     let left = names_width(engines.iter().map(|engine| engine.name)) + 12.0;
-    let share = (WIDTH - left) / panels.len() as f64;
+    let fraction = (WIDTH - left) / panels.len() as f64;
     let mut canvas = Canvas::default();
     let series: Vec<usize> = engines.iter().map(|engine| engine.series).collect();
     let mut area = Area {
         left,
         top: LINE + 8.0,
-        width: share - NUMBER,
+        width: fraction - NUMBER,
         height: ROW * engines.len() as f64,
     };
     write_names(&mut canvas, area, &engines);
@@ -231,7 +231,7 @@ pub(super) fn amplification(load: &Load<'_>) -> Option<Figure> {
         };
         canvas.axis_below(area, &axis, "");
         write_bars(&mut canvas, area, &axis, &series, spreads, panel.format);
-        area.left += share;
+        area.left += fraction;
     }
     let title = format!("Amplification of {}", load.name);
     let meanings: Vec<&str> = panels.iter().map(|(panel, _)| panel.meaning).collect();

@@ -227,8 +227,8 @@ impl LoadReport {
     /// The report, of an engine that counts itself: it tells what the bytes moved for. What the kernel
     /// counted stands in place of its own count in the reports of the others.
     fn own(&self) -> Option<&Self> {
-        let traffic = self.traffic.as_ref()?;
-        (!traffic.is_empty()).then_some(self)
+        let io_stats = self.io_stats.as_ref()?;
+        (!io_stats.is_empty()).then_some(self)
     }
 
     fn per_given(&self, bytes: f64) -> Option<f64> {

@@ -130,8 +130,8 @@ fn points(engine: &EngineRounds<'_>, kind: Option<&str>) -> Vec<(f64, f64)> {
         let own = kinds.find(|own| own.operation.as_deref() == kind);
         own.and_then(|own| own.latency_curve.as_deref())
     };
-    let told = curve.unwrap_or_default().iter();
-    let mut points: Vec<(f64, f64)> = told
+    let reported = curve.unwrap_or_default().iter();
+    let mut points: Vec<(f64, f64)> = reported
         .filter_map(|point| Some((point.quantile?, point.us?)))
         .filter(|(quantile, us)| (0.0..=1.0).contains(quantile) && us.is_finite() && *us > 0.0)
         .collect();

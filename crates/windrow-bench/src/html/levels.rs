@@ -17,37 +17,37 @@ const CAPACITY_MAX: f64 = 1e18;
 
 /// Levels after settling, in each engine's round in the middle, over a logarithmic axis.
 pub(super) fn levels(load: &Load<'_>) -> Option<Figure> {
-    let told = load
+    let reported = load
         .engines
         .iter()
         .map(|engine| (engine, of_engine(engine)));
-    let told: Vec<_> = told.filter(|(_, levels)| !levels.is_empty()).collect();
-    if told.is_empty() {
+    let reported: Vec<_> = reported.filter(|(_, levels)| !levels.is_empty()).collect();
+    if reported.is_empty() {
         return None;
     }
-    let all = told.iter().flat_map(|(_, levels)| levels.iter());
+    let all = reported.iter().flat_map(|(_, levels)| levels.iter());
     let sizes = all
         .flat_map(|level| [level.bytes, capacity(level)])
         .flatten();
     // A little more room, so that the least has a bar.
     let sizes = sizes.flat_map(|bytes| [bytes * 0.7, bytes]);
     let axis = Axis::logarithmic(sizes, 16, number::bytes);
-    let texts = told
+    let texts = reported
         .iter()
         .flat_map(|(_, levels)| levels.iter().map(|level| text_of(level)));
     let right = texts.map(|text| text_width(&text)).fold(0.0, f64::max) + 10.0;
-    let left = names_width(told.iter().map(|(engine, _)| engine.name)) + 42.0;
-    let rows: usize = told.iter().map(|(_, levels)| levels.len()).sum();
+    let left = names_width(reported.iter().map(|(engine, _)| engine.name)) + 42.0;
+    let rows: usize = reported.iter().map(|(_, levels)| levels.len()).sum();
     let area = Area {
         left,
         top: 6.0,
         width: WIDTH - left - right,
-        height: ROW * rows as f64 + GAP * told.len() as f64,
+        height: ROW * rows as f64 + GAP * reported.len() as f64,
     };
     let mut canvas = Canvas::default();
     canvas.axis_below(area, &axis, "bytes, logarithmic");
     let mut top = area.top + GAP / 2.0;
-    for (engine, levels) in &told {
+    for (engine, levels) in &reported {
         let at = (0.0, top + ROW / 2.0 + 4.0);
         canvas.name(at, Anchor::Start, engine.name);
         for level in levels {
@@ -69,13 +69,13 @@ pub(super) fn levels(load: &Load<'_>) -> Option<Figure> {
                    frame that ends at a line), in the round with the median throughput. The axis is \
                    logarithmic: compare ends, not lengths."
         .to_owned();
-    let engines: Vec<_> = told.iter().map(|(engine, _)| *engine).collect();
+    let engines: Vec<_> = reported.iter().map(|(engine, _)| *engine).collect();
     Some(Figure {
         kind: "levels".to_owned(),
         picture: canvas.finish(&title, &caption, area.bottom() + 2.5 * LINE),
         caption,
         commands: commands(&engines),
-        tables: vec![table(load, &told)],
+        tables: vec![table(load, &reported)],
     })
 }
 
@@ -101,12 +101,12 @@ fn write_level(
         last = extent(bytes).right();
     }
     if let Some(capacity) = capacity(level) {
-        let room = extent(capacity);
-        canvas.rect("room", room);
+        let space = extent(capacity);
+        canvas.rect("room", space);
         let half = BAR / 2.0 + 2.0;
         let (above, below) = (middle - half, middle + half);
-        canvas.line("capacity", (room.right(), above), (room.right(), below));
-        last = last.max(room.right());
+        canvas.line("capacity", (space.right(), above), (space.right(), below));
+        last = last.max(space.right());
     }
     canvas.text(
         (last + 6.0, middle + 4.0),
@@ -139,9 +139,9 @@ fn of_engine<'a>(engine: &EngineRounds<'a>) -> Vec<&'a Level> {
     levels.iter().take(depth).collect()
 }
 
-fn table(load: &Load<'_>, told: &[(&EngineRounds<'_>, Vec<&Level>)]) -> Table {
+fn table(load: &Load<'_>, reported: &[(&EngineRounds<'_>, Vec<&Level>)]) -> Table {
     let columns = ["engine", "level", "files", "bytes", "capacity", "filled"];
-    let rows = told.iter().flat_map(|(engine, levels)| {
+    let rows = reported.iter().flat_map(|(engine, levels)| {
         levels.iter().map(|level| {
             let capacity = capacity(level);
             let filled = level.bytes.zip(capacity);
@@ -151,9 +151,10 @@ fn table(load: &Load<'_>, told: &[(&EngineRounds<'_>, Vec<&Level>)]) -> Table {
                 or_nothing(level.files, number::count),
                 or_nothing(level.bytes, number::count),
                 or_nothing(capacity, number::count),
-                or_nothing(filled.map(|(bytes, capacity)| bytes / capacity), |share| {
-                    format!("{:.0}\u{a0}%", share * 100.0)
-                }),
+                or_nothing(
+                    filled.map(|(bytes, capacity)| bytes / capacity),
+                    |fraction| format!("{:.0}\u{a0}%", fraction * 100.0),
+                ),
             ]
         })
     });

@@ -89,7 +89,7 @@ pub(super) struct LoadReport {
     pub(super) process_read_bytes: Option<f64>,
     pub(super) process_written_bytes: Option<f64>,
     /// Of engines that count themselves.
-    pub(super) traffic: Option<Vec<IgnoredAny>>,
+    pub(super) io_stats: Option<Vec<IgnoredAny>>,
     pub(super) beside: Option<Beside>,
     pub(super) stall_seconds: Option<f64>,
     pub(super) levels: Option<Vec<Level>>,
@@ -178,9 +178,10 @@ impl CampaignRecord {
         let machine = &header.machine;
         let failed = campaign.failures().iter();
         let failed = failed
-            .map(|it| Run::told(&it.label, &it.engine, it.round, &it.group, Some(&it.failed)));
+            .map(|it| Run::reported(&it.label, &it.engine, it.round, &it.group, Some(&it.failed)));
         let passed = campaign.runs().iter();
-        let passed = passed.map(|it| Run::told(&it.label, &it.engine, it.round, &it.group, None));
+        let passed =
+            passed.map(|it| Run::reported(&it.label, &it.engine, it.round, &it.group, None));
         Self {
             command: header.command.clone(),
             began: header.began.clone(),
@@ -245,7 +246,7 @@ impl CampaignRecord {
 
 impl Run {
     /// What is known of a run beside its reports.
-    fn told(label: &str, engine: &str, round: u32, group: &str, failed: Option<&str>) -> Self {
+    fn reported(label: &str, engine: &str, round: u32, group: &str, failed: Option<&str>) -> Self {
         Self {
             label: Some(label.to_owned()),
             engine: Some(engine.to_owned()),

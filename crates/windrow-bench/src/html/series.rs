@@ -22,7 +22,7 @@ const POINTS_MAX: usize = 220;
 const INTERVALS_MAX: u32 = 24;
 
 /// Stalls for less than this share of an interval are not shown.
-const STALLED_SHARE: f64 = 0.01;
+const STALLED_FRACTION: f64 = 0.01;
 
 /// Bands nearer than this are one.
 const BAND_GAP: f64 = 2.0;
@@ -40,29 +40,29 @@ struct Interval {
 impl Interval {
     /// Whether the stalls are long enough to show.
     fn is_stalled(&self) -> bool {
-        self.stalled >= STALLED_SHARE * (self.end - self.begin)
+        self.stalled >= STALLED_FRACTION * (self.end - self.begin)
     }
 }
 
 /// Operations per second over time, in each engine's round in the middle.
 pub(super) fn series(load: &Load<'_>) -> Option<Figure> {
-    let told = load
+    let reported = load
         .engines
         .iter()
         .map(|engine| (engine, intervals(engine)));
-    let told: Vec<_> = told.filter(|(_, all)| !all.is_empty()).collect();
+    let reported: Vec<_> = reported.filter(|(_, all)| !all.is_empty()).collect();
     // Loads that only look at the tree do no operations.
-    let mut rates = told
+    let mut rates = reported
         .iter()
         .flat_map(|(_, all)| all.iter().map(|one| one.rate));
     if !rates.any(|rate| rate > 0.0) {
         return None;
     }
-    let thinned: Vec<_> = told
+    let thinned: Vec<_> = reported
         .iter()
         .map(|(engine, all)| (engine, thin(all)))
         .collect();
-    let ends = told
+    let ends = reported
         .iter()
         .flat_map(|(_, all)| all.iter().map(|interval| interval.end));
     let rates = thinned
@@ -77,7 +77,7 @@ pub(super) fn series(load: &Load<'_>) -> Option<Figure> {
         height: STRIP,
     };
     let mut canvas = Canvas::default();
-    for ((engine, thinned), (_, all)) in thinned.iter().zip(&told) {
+    for ((engine, thinned), (_, all)) in thinned.iter().zip(&reported) {
         let name = (area.left + 12.0, area.top - 8.0);
         canvas.mark(engine.series, (area.left + 3.0, area.top - 12.0));
         canvas.name(name, Anchor::Start, engine.name);
@@ -101,13 +101,13 @@ pub(super) fn series(load: &Load<'_>) -> Option<Figure> {
                    bands: writes were stalled for a hundredth of the time or more. Gray, behind a \
                    dashed line: the load was over, and the engine settled."
             .to_owned();
-    let engines: Vec<_> = told.iter().map(|(engine, _)| *engine).collect();
+    let engines: Vec<_> = reported.iter().map(|(engine, _)| *engine).collect();
     Some(Figure {
         kind: "course".to_owned(),
         picture: canvas.finish(&title, &caption, area.bottom() + 2.5 * LINE),
         caption,
         commands: commands(&engines),
-        tables: vec![table(load, &told)],
+        tables: vec![table(load, &reported)],
     })
 }
 
@@ -245,8 +245,8 @@ fn join(intervals: &[Interval]) -> Option<Interval> {
 }
 
 /// Means over equal spans of time, the same for all engines.
-fn table(load: &Load<'_>, told: &[(&EngineRounds<'_>, Vec<Interval>)]) -> Table {
-    let all = || told.iter().flat_map(|(_, all)| all.iter());
+fn table(load: &Load<'_>, reported: &[(&EngineRounds<'_>, Vec<Interval>)]) -> Table {
+    let all = || reported.iter().flat_map(|(_, all)| all.iter());
     let end = all().map(|interval| interval.end).fold(0.0, f64::max);
     let shortest = all().map(|one| one.end - one.begin).fold(end, f64::min);
     let fits = (1..=INTERVALS_MAX)
@@ -255,7 +255,7 @@ fn table(load: &Load<'_>, told: &[(&EngineRounds<'_>, Vec<Interval>)]) -> Table 
     let count = fits.unwrap_or(1);
     let has_stalls = all().any(|interval| interval.stalled > 0.0);
     let mut columns = vec!["until".to_owned()];
-    for (engine, _) in told {
+    for (engine, _) in reported {
         columns.push(format!("{} ops/s", engine.name));
         if has_stalls {
             columns.push(format!("{} stalled", engine.name));
@@ -265,7 +265,7 @@ fn table(load: &Load<'_>, told: &[(&EngineRounds<'_>, Vec<Interval>)]) -> Table 
         let span = end / f64::from(count);
         let (begin, end) = (span * f64::from(number), span * f64::from(number + 1));
         let mut cells = vec![number::seconds(end)];
-        for (_, all) in told {
+        for (_, all) in reported {
             let (rate, stalled) = within(all, begin, end);
             cells.push(rate.map_or_else(|| number::NOTHING.to_owned(), number::quantity));
             if has_stalls {

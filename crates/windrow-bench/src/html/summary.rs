@@ -133,8 +133,9 @@ pub(super) const TERMS: [(&str, &str); 12] = [
 /// Writes the table of `group`; figures that nobody tells have no column.
 pub(super) fn write_summary(page: &mut Markup, group: &Group<'_>, first: &str) {
     let engines = || group.loads.iter().flat_map(|load| &load.engines);
-    let is_told = |column: &&Column| engines().any(|engine| engine.median(column.figure).is_some());
-    let columns: Vec<&Column> = COLUMNS.iter().filter(is_told).collect();
+    let is_reported =
+        |column: &&Column| engines().any(|engine| engine.median(column.figure).is_some());
+    let columns: Vec<&Column> = COLUMNS.iter().filter(is_reported).collect();
     let has_range = engines().any(|engine| engine.rounds.len() > 1);
     let has_ratio = engines().any(|engine| engine.name != first);
     let mut headings = vec!["load", "engine", "rate"];

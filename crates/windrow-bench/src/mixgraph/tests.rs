@@ -38,8 +38,8 @@ fn operations_have_their_shares() {
         let kinds = [Operation::Read, Operation::Write, Operation::Seek];
         for (kind, expected) in kinds.into_iter().zip(expected) {
             let met = drawn.iter().filter(|&&operation| operation == kind).count();
-            let share = met as f64 / SAMPLES as f64;
-            assert!((share - expected).abs() < 0.005, "{kind:?}: {share}");
+            let fraction = met as f64 / SAMPLES as f64;
+            assert!((fraction - expected).abs() < 0.005, "{kind:?}: {fraction}");
         }
     }
 }
@@ -52,20 +52,20 @@ fn ranges_are_as_hot_as_the_formula_says() {
         assert!(index < NUM);
         counts[usize::try_from(index / 1000).unwrap()] += 1;
     }
-    let mut shares: Vec<f64> = counts.iter().map(|&n| n as f64 / SAMPLES as f64).collect();
+    let mut fractions: Vec<f64> = counts.iter().map(|&n| n as f64 / SAMPLES as f64).collect();
     // Shuffled: the hottest is not the first by the formula alone.
-    assert!(!shares.is_sorted_by(|a, b| a >= b));
-    shares.sort_by(|a, b| b.total_cmp(a));
+    assert!(!fractions.is_sorted_by(|a, b| a >= b));
+    fractions.sort_by(|a, b| b.total_cmp(a));
     let heat = |x: u32| {
         let x = f64::from(x);
         14.18 * (-2.917 * x).exp() + 0.0164 * (-0.08082 * x).exp()
     };
     let sum: f64 = (1..=30).map(heat).sum();
-    for (x, share) in (1..).zip(&shares).step_by(7) {
+    for (x, fraction) in (1..).zip(&fractions).step_by(7) {
         let expected = heat(x) / sum;
         assert!(
-            (share / expected - 1.0).abs() < 0.1,
-            "{x}: {share} {expected}"
+            (fraction / expected - 1.0).abs() < 0.1,
+            "{x}: {fraction} {expected}"
         );
     }
 }
@@ -87,9 +87,9 @@ fn hot_keys_follow_the_power_law() {
     // 25 ranks in all: 0.2 times the root of 25 is 1.
     assert!((24..=25).contains(&counts.len()));
     for ranks in [1, 4, 16] {
-        let share = counts[..ranks].iter().sum::<u64>() as f64 / SAMPLES as f64;
+        let fraction = counts[..ranks].iter().sum::<u64>() as f64 / SAMPLES as f64;
         let expected = 0.2 * (ranks as f64).sqrt();
-        assert!((share - expected).abs() < 0.01, "{ranks}: {share}");
+        assert!((fraction - expected).abs() < 0.01, "{ranks}: {fraction}");
     }
 }
 
@@ -118,11 +118,11 @@ fn sizes_and_lengths_have_the_moments_of_their_distribution() {
     let sizes = samples(|draws| mixture.value_size(draws));
     assert!(sizes.iter().all(|size| (10..=1024).contains(size)));
     // The median of the distribution: sigma (2^k - 1) / k.
-    let share =
+    let fraction =
         |above: usize| sizes.iter().filter(|&&size| size > above).count() as f64 / SAMPLES as f64;
     let expected = |above: f64| (1.0 + 0.2615 * above / 25.45).powf(-1.0 / 0.2615);
     for above in [10_u16, 19, 50, 100, 300] {
-        let difference = share(above.into()) - expected(above.into());
+        let difference = fraction(above.into()) - expected(above.into());
         assert!(difference.abs() < 0.006, "{above}: {difference}");
     }
     // Its mean is sigma / (1 - k); the bounds, and whole numbers, move it a little.
@@ -134,8 +134,8 @@ fn sizes_and_lengths_have_the_moments_of_their_distribution() {
     let beyond = |above: f64| (1.0 + 2.517 * above / 14.236).powf(-1.0 / 2.517);
     // What is above the bound begins anew, evenly enough to be counted as spread.
     let above = |bound: u64| lengths.iter().filter(|&&length| length > bound).count();
-    let share = above(27) as f64 / SAMPLES as f64;
-    assert!((share - beyond(27.0)).abs() < 0.02, "{share}");
+    let fraction = above(27) as f64 / SAMPLES as f64;
+    assert!((fraction - beyond(27.0)).abs() < 0.02, "{fraction}");
 }
 
 #[test]

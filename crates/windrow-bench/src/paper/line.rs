@@ -24,7 +24,7 @@ impl Scale {
     }
 
     /// `setting`, which is that at scale 1, as it is told of at this one.
-    pub(crate) fn told(self, setting: &str) -> String {
+    pub(crate) fn reported(self, setting: &str) -> String {
         if (self.0 - 1.0).abs() < f64::EPSILON {
             return setting.to_owned();
         }
@@ -50,13 +50,13 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     /// Those of the papers on LevelDB and on Garnering, 4 MiB, 2 MiB and 10 MiB, times `share`.
-    pub(crate) fn small(scale: Scale, share: f64) -> Self {
-        Self::of(scale, share * 4.0, share * 2.0, share * 10.0)
+    pub(crate) fn small(scale: Scale, fraction: f64) -> Self {
+        Self::of(scale, fraction * 4.0, fraction * 2.0, fraction * 10.0)
     }
 
     /// RocksDB's defaults, 64 MiB, 64 MiB and 256 MiB, times `share`.
-    pub(crate) fn large(scale: Scale, share: f64) -> Self {
-        Self::of(scale, share * 64.0, share * 64.0, share * 256.0)
+    pub(crate) fn large(scale: Scale, fraction: f64) -> Self {
+        Self::of(scale, fraction * 64.0, fraction * 64.0, fraction * 256.0)
     }
 
     /// In MiB.
@@ -226,7 +226,7 @@ impl Figures for Report {
     }
 
     fn moved_for(&self, purpose: &str) -> (u64, u64) {
-        let moved = self.traffic.iter().find(|moved| moved.purpose == purpose);
+        let moved = self.io_stats.iter().find(|moved| moved.purpose == purpose);
         moved.map_or((0, 0), |moved| (moved.written_bytes, moved.read_bytes))
     }
 }

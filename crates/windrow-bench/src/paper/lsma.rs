@@ -131,9 +131,9 @@ fn judge_merges(scale: Scale, results: Results<'_>) -> Result<Findings> {
     Ok(Findings::new(checks, table))
 }
 
-/// Bytes that merges, appends and squeezes write and read.
+/// Bytes that merges, appends and consolidations write and read.
 fn merged(report: &Report) -> [f64; 2] {
-    let purposes = ["merges", "appends", "squeezes"].map(|purpose| report.moved_for(purpose));
+    let purposes = ["merges", "appends", "consolidations"].map(|purpose| report.moved_for(purpose));
     let sum = |bytes: fn(&(u64, u64)) -> u64| {
         purposes.iter().map(bytes).sum::<u64>() as f64 / f64::from(1 << 20)
     };
@@ -186,7 +186,7 @@ fn judge_times(scale: Scale, results: Results<'_>) -> Result<Findings> {
             longest.iter().all(|&ratio| ratio < 1.5),
         )
         .or_since(
-            "a single merge, which any other programme on the machine can hold up",
+            "a single merge, which any other stress test on the machine can hold up",
             longest.iter().all(|&ratio| ratio < 3.0),
         ),
     ];

@@ -120,7 +120,7 @@ impl Plan {
             setting: if commands.is_empty() {
                 self.setting.to_owned()
             } else {
-                scale.told(self.setting)
+                scale.reported(self.setting)
             },
             verdict: Verdict::of(&findings.checks),
             checks: findings.checks,

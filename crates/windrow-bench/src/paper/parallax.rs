@@ -23,7 +23,7 @@ pub(super) const EXPERIMENTS: [Plan; 10] = [
                   level 1 of 5 MiB",
         rounds: COUNTED,
         lines: |scale| {
-            [Apart::InPlace, Apart::Log, Apart::LogUncollected]
+            [Apart::InPlace, Apart::Log, Apart::LogWithoutGc]
                 .map(|apart| tiny(scale, apart))
                 .to_vec()
         },
@@ -129,7 +129,7 @@ enum Apart {
     Hybrid,
     InPlace,
     Log,
-    LogUncollected,
+    LogWithoutGc,
     MediumsAsSmalls,
     MediumsAsLarges,
     BeforeLast,
@@ -143,7 +143,7 @@ impl Apart {
             Self::Hybrid => line,
             Self::InPlace => line.in_place(),
             Self::Log => line.with("large-from", 64),
-            Self::LogUncollected => line.with("large-from", 64).with("max-space-amp", "inf"),
+            Self::LogWithoutGc => line.with("large-from", 64).with("max-space-amp", "inf"),
             Self::MediumsAsSmalls => line.with("medium-from", "never"),
             Self::MediumsAsLarges => line.with("large-from", 120),
             Self::BeforeLast => line.with("medium-in-place", "before-last"),
@@ -256,7 +256,7 @@ fn modelled(scale: Scale) -> impl Iterator<Item = (&'static str, f64, [Line; 2])
 /// Bytes that the log and background work write and read for each byte given. What gets and scans read is left
 /// out: in the page cache it is counted for blocks of tables at their first verification, and not for values.
 fn moved(report: &Report) -> f64 {
-    let work = report.traffic.iter();
+    let work = report.io_stats.iter();
     let work = work.filter(|moved| moved.purpose != "gets and scans");
     let bytes: u64 = work.map(|it| it.written_bytes + it.read_bytes).sum();
     let (written, amplification) = (report.written_bytes as f64, report.write_amplification);
@@ -311,7 +311,7 @@ fn judge_tiny(scale: Scale, results: Results<'_>) -> Result<Findings> {
     let named = [
         ("in place", Apart::InPlace),
         ("in the log, collected", Apart::Log),
-        ("in the log, not collected", Apart::LogUncollected),
+        ("in the log, not collected", Apart::LogWithoutGc),
     ];
     let lines = named.map(|(name, apart)| (name.to_owned(), tiny(scale, apart)));
     let (table, reports) = compared(results, &lines, "ycsb-a")?;
@@ -513,7 +513,7 @@ fn judge_mixes(scale: Scale, results: Results<'_>, load: &str) -> Result<Finding
     ];
     if load == "ycsb-a" {
         let hybrids = || reports.iter().step_by(2).skip(1);
-        let shares: Vec<f64> = hybrids()
+        let fractions: Vec<f64> = hybrids()
             .map(|report| collected(report) as f64 / report.written_bytes as f64)
             .collect();
         let (speeds, efforts) = (&speeds[1..], &efforts[1..]);
@@ -525,16 +525,16 @@ fn judge_mixes(scale: Scale, results: Results<'_>, load: &str) -> Result<Finding
             format!(
                 "M to L: part of what is written {}; throughput over all in place {}, together {}; processor \
                  time {}",
-                list(shares.iter().copied()),
+                list(fractions.iter().copied()),
                 list(speeds.iter().copied()),
                 short(mean(speeds)),
                 list(efforts.iter().copied())
             ),
-            shares.iter().any(|&share| share > 0.0) && mean(speeds) > 1.0,
+            fractions.iter().any(|&fraction| fraction > 0.0) && mean(speeds) > 1.0,
         )
         .or_since(
             "everything is in the page cache, where bytes that are not moved save processor time, and not the \
-             time of the one writer, who is slowed while dead values take more room than `max_space_amp` allows",
+             time of the one writer, who is slowed while garbage values take more room than `max_space_amp` allows",
             mean(speeds) > 0.9 && efforts.iter().all(|&effort| effort < 1.0),
         ));
     }
@@ -629,7 +629,7 @@ fn judge_last(scale: Scale, results: Results<'_>) -> Result<Findings> {
             space(&reports[0]) > space(&reports[1]) * 1.01,
         )
         .or_since(
-            "what runs keep, dead values included, is bounded by 1/T of the tree either way, and which is more at \
+            "what runs keep, garbage values included, is bounded by 1/T of the tree either way, and which is more at \
              the end depends on when files were merged for it last",
             reports.iter().all(|report| (1.02..1.3).contains(&space(report))),
         ),
@@ -680,15 +680,15 @@ fn judge_model(scale: Scale, results: Results<'_>) -> Result<Findings> {
         table.row([what, published.to_owned(), model, "-".to_owned()]);
     }
     let mut pairs = Vec::new();
-    for (name, share, lines) in modelled(scale) {
+    for (name, fraction, lines) in modelled(scale) {
         let [log, in_place] = lines.map(|line| {
             let report = results.of(&line, "ycsb-load");
             report.map(|report| moved(&report))
         });
         let measured = in_place? / log?;
-        let model = gain(3.0, 4.0, share);
+        let model = gain(3.0, 4.0, fraction);
         table.row([
-            format!("gain, keys over values {share:.3} ({name}), N = 3, f = 4"),
+            format!("gain, keys over values {fraction:.3} ({name}), N = 3, f = 4"),
             "-".to_owned(),
             short(model),
             short(measured),

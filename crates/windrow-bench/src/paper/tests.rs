@@ -74,10 +74,10 @@ fn made_up(load: &str, draw: &mut impl FnMut() -> f64) -> Report {
         "write-ahead log",
         "merges",
         "appends",
-        "squeezes",
+        "consolidations",
         "collections",
     ];
-    let traffic = purposes.map(|purpose| {
+    let io_stats = purposes.map(|purpose| {
         json!({
             "purpose": purpose, "written_bytes": count() as u64, "read_bytes": count() as u64,
         })
@@ -94,13 +94,13 @@ fn made_up(load: &str, draw: &mut impl FnMut() -> f64) -> Report {
             "flushed_bytes",
             "appended_bytes",
             "rewritten_bytes",
-            "squeezed_bytes",
-            "redirected_bytes",
-            "run_bytes",
+            "consolidated_bytes",
+            "pointer_rewrite_bytes",
+            "transient_log_bytes",
             "read_bytes",
-            "squeeze_read_bytes",
-            "redirect_read_bytes",
-            "run_read_bytes",
+            "consolidation_read_bytes",
+            "pointer_rewrite_read_bytes",
+            "transient_log_read_bytes",
         ] {
             shape[field] = json!(1);
         }
@@ -112,8 +112,8 @@ fn made_up(load: &str, draw: &mut impl FnMut() -> f64) -> Report {
         "cpu_seconds": count(), "cpu_us_per_op": count(), "latency_curve": [], "operations": kinds,
         "found": 1, "checksum": "a", "repeatable": true, "write_amplification": count(),
         "io_amplification": count(), "block_reads_per_op": count(), "filter_probes": count() as u64,
-        "values_apart": { "run_reads": 0, "log_reads": 0, "asked_ahead": 0 },
-        "read_bytes": count() as u64, "written_bytes": count() as u64, "traffic": traffic,
+        "values_apart": { "transient_log_reads": 0, "log_reads": 0, "asked_ahead": 0 },
+        "read_bytes": count() as u64, "written_bytes": count() as u64, "traffic": io_stats,
         "merges": {
             "merges": count() as u64, "seconds": count(), "shortest_ms": count(), "longest_ms": count(),
         },
@@ -171,8 +171,8 @@ fn each_figure_is_the_median_of_the_rounds() {
 fn the_first_level_of_leveling_is_not_dear() {
     let mut options = KeyspaceOptions::preset(Preset::Leveling);
     options.size_ratio = 2.0;
-    let shares = of_level_1(&Load::inserts(10_000_000_000, options)).unwrap();
-    assert!(!is_first_dear(shares), "{shares:?}");
+    let fractions = of_level_1(&Load::inserts(10_000_000_000, options)).unwrap();
+    assert!(!is_first_dear(fractions), "{fractions:?}");
 }
 
 /// Of figures that have nothing to do with each other, some differ from each shape with no explanation: so no
@@ -231,6 +231,6 @@ fn lines_run_in_turn_in_every_round() {
 
 #[test]
 fn settings_are_told_at_the_scale_of_their_runs() {
-    assert_eq!(Scale(1.0).told("ten entries"), "ten entries");
-    assert!(Scale(0.5).told("ten entries").contains("0.5 times"));
+    assert_eq!(Scale(1.0).reported("ten entries"), "ten entries");
+    assert!(Scale(0.5).reported("ten entries").contains("0.5 times"));
 }

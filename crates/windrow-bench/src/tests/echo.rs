@@ -7,7 +7,7 @@ use allocation_counter::measure;
 use windrow::Result;
 
 use crate::gauge::Gauge;
-use crate::pace::Rate;
+use crate::rate_limiter::Rate;
 use crate::stopwatch::Lane;
 use crate::work::Worker;
 use crate::{

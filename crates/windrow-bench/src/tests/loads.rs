@@ -40,8 +40,8 @@ fn every_load_runs_and_counts() {
         let sum: u64 = report.operations.iter().map(|kind| kind.ops).sum();
         assert_eq!(sum, report.ops, "{name}");
         // Beside a walk nobody knows whose the blocks are.
-        let is_told = report.block_reads_per_op.is_some();
-        assert_eq!(is_told, name != "readwhilescanning", "{name}");
+        let is_reported = report.block_reads_per_op.is_some();
+        assert_eq!(is_reported, name != "readwhilescanning", "{name}");
         assert!(report.disk_bytes > 0);
         if report.ops > 0 {
             check_measures(report);

@@ -83,8 +83,8 @@ impl Frames {
             decoded.map_err(io::Error::other)?;
         }
         let read = self.zstd.read(into)?;
-        let told = self.zstd.get_checksum_from_data().filter(|_| read == 0);
-        if told.is_some() && told != self.zstd.get_calculated_checksum() {
+        let reported = self.zstd.get_checksum_from_data().filter(|_| read == 0);
+        if reported.is_some() && reported != self.zstd.get_calculated_checksum() {
             return Err(damaged("a frame has another checksum than it says"));
         }
         Ok(read)

@@ -16,7 +16,7 @@ use crate::output::Output;
 #[command(after_help = "\
 The file may belong to a database that is open elsewhere: it is only read. With --json, each batch,
 edit, block, entry or value is an object: what it is under \"record\", then its fields. The values of a
-transient run are shown as not verified, since their checksums need the keys, which the tables hold.
+transient log are shown as not verified, since their checksums need the keys, which the tables hold.
 
 Examples:
   windrow dump shop.db/CURRENT

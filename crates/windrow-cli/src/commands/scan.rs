@@ -105,7 +105,7 @@ pub(crate) fn bounds(range: &RangeArgs, notation: Notation) -> Result<Bounds> {
 
 /// Narrows `bounds` to keys that begin with `prefix`; `None` where nothing can be left.
 fn within_prefix(bounds: Bounds, prefix: Vec<u8>) -> Option<Bounds> {
-    let end = successor(&prefix);
+    let end = after_prefix(&prefix);
     let from = match bounds.0 {
         Bound::Included(from) => from.max(prefix),
         _ => prefix,
@@ -127,11 +127,11 @@ fn within_prefix(bounds: Bounds, prefix: Vec<u8>) -> Option<Bounds> {
 }
 
 /// The smallest key behind all that begin with `prefix`; `None` where there is none.
-fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|&byte| byte != u8::MAX)?;
-    let mut successor = prefix[..=last].to_vec();
-    successor[last] += 1;
-    Some(successor)
+    let mut after_prefix = prefix[..=last].to_vec();
+    after_prefix[last] += 1;
+    Some(after_prefix)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use serde_json::json;
-use windrow::{LevelTraffic, MemoryUse, Result, Stats};
+use windrow::{LevelIoStats, MemoryUse, Result, Stats};
 
 use crate::outcome::Outcome;
 use crate::output::Output;
@@ -25,9 +25,9 @@ pub(crate) fn stats(folder: &PathBuf, as_metrics: bool, output: &mut Output) -> 
     output.line(totals(&stats))?;
     output.line("")?;
     output.line(levels_table(&stats))?;
-    if let Some(traffic) = traffic_table(&stats) {
+    if let Some(io_stats) = io_stats_table(&stats) {
         output.line("")?;
-        output.line(traffic)?;
+        output.line(io_stats)?;
     }
     output.line("")?;
     output.line(memory_table(&stats.memory))?;
@@ -67,27 +67,36 @@ fn totals(stats: &Stats) -> Table {
         ("  written to the log", bytes(stats.wal_bytes)),
         ("  written to value logs", bytes(stats.value_log_bytes)),
         ("  written by flushes: tables", bytes(stats.flush_bytes)),
-        ("  written by flushes: runs", bytes(stats.run_bytes_written)),
+        (
+            "  written by flushes: runs",
+            bytes(stats.transient_log_bytes_written),
+        ),
         ("  written by merges", bytes(stats.merge_bytes_written)),
         ("  appended by merges", bytes(stats.append_bytes_written)),
         ("  read by merges: tables", bytes(stats.merge_bytes_read)),
-        ("  read by merges: runs", bytes(stats.run_bytes_read)),
-        ("  written by squeezes", bytes(stats.squeeze_bytes_written)),
-        ("  read by squeezes", bytes(stats.squeeze_bytes_read)),
         (
-            "  written by collections",
-            bytes(stats.collection_bytes_written),
+            "  read by merges: runs",
+            bytes(stats.transient_log_bytes_read),
         ),
-        ("  read by collections", bytes(stats.collection_bytes_read)),
+        (
+            "  written by consolidations",
+            bytes(stats.consolidation_bytes_written),
+        ),
+        (
+            "  read by consolidations",
+            bytes(stats.consolidation_bytes_read),
+        ),
+        ("  written by collections", bytes(stats.gc_bytes_written)),
+        ("  read by collections", bytes(stats.gc_bytes_read)),
         ("  written to manifests", bytes(stats.manifest_bytes)),
         ("  flushes", human_count(stats.flushes)),
         ("  merges", human_count(stats.merges)),
         ("  segments appended", human_count(stats.appends)),
         ("  moves", human_count(stats.moves)),
-        ("  collections", human_count(stats.collections)),
+        ("  collections", human_count(stats.garbage_collections)),
         (
-            "  dead values collected",
-            human_count(stats.values_collected),
+            "  garbage values collected",
+            human_count(stats.gc_values_dropped),
         ),
         (
             "  writes that had to wait",
@@ -102,7 +111,7 @@ fn totals(stats: &Stats) -> Table {
 }
 
 /// What jobs have moved since the database was opened; `None` where they have moved nothing.
-fn traffic_table(stats: &Stats) -> Option<Table> {
+fn io_stats_table(stats: &Stats) -> Option<Table> {
     let mut table = plain_table();
     table.set_header([
         Cell::new("keyspace"),
@@ -110,7 +119,7 @@ fn traffic_table(stats: &Stats) -> Option<Table> {
         right(&"flushed"),
         right(&"appended"),
         right(&"rewritten"),
-        right(&"squeezed"),
+        right(&"consolidated"),
         right(&"redirected"),
         right(&"moved"),
         right(&"runs"),
@@ -119,22 +128,22 @@ fn traffic_table(stats: &Stats) -> Option<Table> {
     let mut is_empty = true;
     for keyspace in &stats.keyspaces {
         for level in &keyspace.levels {
-            let traffic = level.traffic;
-            if traffic == LevelTraffic::default() {
+            let io_stats = level.io_stats;
+            if io_stats == LevelIoStats::default() {
                 continue;
             }
             is_empty = false;
             table.add_row([
                 Cell::new(&keyspace.name),
                 right(&level.level),
-                right(&human_bytes(traffic.flushed)),
-                right(&human_bytes(traffic.appended)),
-                right(&human_bytes(traffic.rewritten)),
-                right(&human_bytes(traffic.squeezed)),
-                right(&human_bytes(traffic.redirected)),
-                right(&human_bytes(traffic.moved)),
-                right(&human_bytes(traffic.runs)),
-                right(&human_bytes(traffic.all_read())),
+                right(&human_bytes(io_stats.flushed)),
+                right(&human_bytes(io_stats.appended)),
+                right(&human_bytes(io_stats.rewritten)),
+                right(&human_bytes(io_stats.consolidated)),
+                right(&human_bytes(io_stats.pointers_rewritten)),
+                right(&human_bytes(io_stats.moved)),
+                right(&human_bytes(io_stats.transient_logs)),
+                right(&human_bytes(io_stats.all_read())),
             ]);
         }
     }
@@ -222,11 +231,15 @@ fn levels_table(stats: &Stats) -> Table {
                 right(&human_count(level.tombstones)),
             ]);
         }
-        let (runs, logs) = (keyspace.runs, keyspace.value_logs);
+        let (transient_logs, logs) = (keyspace.transient_logs, keyspace.value_logs);
         for (name, files, bytes) in [
-            ("runs", runs.files, runs.bytes),
+            ("runs", transient_logs.files, transient_logs.bytes),
             ("value logs", logs.files, logs.bytes),
-            ("dead lists", keyspace.dead_lists, keyspace.dead_list_bytes),
+            (
+                "discard lists",
+                keyspace.discard_lists,
+                keyspace.discard_list_bytes,
+            ),
         ] {
             if files == 0 {
                 continue;

@@ -17,7 +17,7 @@ use crate::text::{human_bytes, human_count};
 /// Arguments of `values`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-For each keyspace: its value files, those with most dead bytes first, and what they come to by kind.
+For each keyspace: its value files, those with most garbage bytes first, and what they come to by kind.
 A run holds values of medium size until merges put them in place, a log large values as they were
 committed, a successor what was live in logs that were collected. A file goes when no table refers
 to it; with it go the relocations by which it leads pointers into collected logs on.
@@ -55,8 +55,8 @@ struct Total {
     bytes: u64,
     live_values: u64,
     live_bytes: u64,
-    dead_values: u64,
-    dead_bytes: u64,
+    garbage_values: u64,
+    garbage_bytes: u64,
 }
 
 pub(crate) fn run(args: &ValuesArgs, output: &mut Output) -> Result<Outcome> {
@@ -84,12 +84,12 @@ pub(crate) fn run(args: &ValuesArgs, output: &mut Output) -> Result<Outcome> {
 impl Listing {
     fn new(name: String, mut files: Vec<ValueFileReport>, limit: usize) -> Self {
         let uses = [
-            ValueFileUse::Run,
+            ValueFileUse::TransientLog,
             ValueFileUse::Log,
-            ValueFileUse::Successor,
+            ValueFileUse::GcOutput,
         ];
         let kinds: Vec<Total> = uses.map(|kind| Total::of(kind, &files)).into();
-        files.sort_by_key(|file| Reverse(file.dead_bytes));
+        files.sort_by_key(|file| Reverse(file.garbage_bytes));
         files.truncate(limit);
         Self {
             name,
@@ -105,7 +105,7 @@ impl Listing {
             return output.line(format_args!("{}: no value files", self.name));
         }
         output.line(format_args!(
-            "{}: {} value files, {} of them listed; {} in transient runs",
+            "{}: {} value files, {} of them listed; {} in transient logs",
             self.name,
             human_count(all),
             human_count(self.files.len() as u64),
@@ -126,16 +126,16 @@ impl Total {
             bytes: 0,
             live_values: 0,
             live_bytes: 0,
-            dead_values: 0,
-            dead_bytes: 0,
+            garbage_values: 0,
+            garbage_bytes: 0,
         };
         for file in files.iter().filter(|file| file.kind == kind) {
             sum.files += 1;
             sum.bytes += file.bytes;
             sum.live_values += file.live_values;
             sum.live_bytes += file.live_bytes;
-            sum.dead_values += file.dead_values;
-            sum.dead_bytes += file.dead_bytes;
+            sum.garbage_values += file.garbage_values;
+            sum.garbage_bytes += file.garbage_bytes;
         }
         sum
     }
@@ -179,25 +179,25 @@ const AMOUNTS: [&str; 6] = [
     "dead",
     "dead share",
     "live values",
-    "dead values",
+    "garbage values",
 ];
 
 fn amounts(total: &Total) -> [Cell; AMOUNTS.len()] {
     [
         right(&human_bytes(total.bytes)),
         right(&human_bytes(total.live_bytes)),
-        right(&human_bytes(total.dead_bytes)),
-        right(&share(total.dead_bytes, total.bytes)),
+        right(&human_bytes(total.garbage_bytes)),
+        right(&fraction(total.garbage_bytes, total.bytes)),
         right(&human_count(total.live_values)),
-        right(&human_count(total.dead_values)),
+        right(&human_count(total.garbage_values)),
     ]
 }
 
 fn name_of(kind: ValueFileUse) -> &'static str {
     match kind {
-        ValueFileUse::Run => "run",
+        ValueFileUse::TransientLog => "run",
         ValueFileUse::Log => "log",
-        ValueFileUse::Successor => "successor",
+        ValueFileUse::GcOutput => "successor",
         _ => "other",
     }
 }
@@ -212,7 +212,7 @@ fn kind_of(file: &ValueFileReport) -> String {
 }
 
 /// `part` of `whole` in per cent.
-fn share(part: u64, whole: u64) -> String {
+fn fraction(part: u64, whole: u64) -> String {
     format!("{:.0} %", part as f64 * 100.0 / whole.max(1) as f64)
 }
 

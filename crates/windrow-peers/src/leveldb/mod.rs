@@ -15,12 +15,12 @@ use windrow_bench::{BenchArgs, Counters, Engine, Entry, LevelShape, Scan, wait_u
 
 use self::ffi::{Batch, Database, Iterator};
 use crate::idled::Idled;
-use crate::settings::{Settings, Told, told};
+use crate::settings::{Reported, Settings, reported};
 
 /// An open LevelDB.
 pub(crate) struct LevelDb {
     database: Database,
-    settings: Told,
+    settings: Reported,
     idled: Idled,
 }
 
@@ -32,7 +32,7 @@ impl LevelDb {
         let database = Database::open(folder, &settings, file_bytes)?;
         Ok(Self {
             database,
-            settings: told(&[
+            settings: reported(&[
                 ("block_size", Some(settings.block_bytes.to_string())),
                 (
                     "bloom_bits_per_key",
@@ -126,7 +126,7 @@ impl Engine for LevelDb {
         Ok(stats.as_deref().map(parse_levels).unwrap_or_default())
     }
 
-    fn settings(&self) -> Told {
+    fn settings(&self) -> Reported {
         self.settings.clone()
     }
 

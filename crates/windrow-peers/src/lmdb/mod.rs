@@ -19,12 +19,12 @@ use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape};
 
 pub(crate) use self::store::Position;
 use self::store::Store;
-use crate::settings::{Settings, Told, told};
+use crate::settings::{Reported, Settings, reported};
 
 /// An open LMDB.
 pub(crate) struct Lmdb {
     store: Store,
-    settings: Told,
+    settings: Reported,
 }
 
 impl Lmdb {
@@ -35,7 +35,7 @@ impl Lmdb {
         let readers = u32::try_from(args.threads).unwrap_or(u32::MAX / 4) + 8;
         Ok(Self {
             store: Store::open(folder, MAP_BYTES, readers, settings.sync)?,
-            settings: told(&[
+            settings: reported(&[
                 ("map_size", Some(MAP_BYTES.to_string())),
                 ("nosync", Some((!settings.sync).to_string())),
                 ("version", Some(version())),
@@ -107,7 +107,7 @@ impl Engine for Lmdb {
         Ok(Vec::new())
     }
 
-    fn settings(&self) -> Told {
+    fn settings(&self) -> Reported {
         self.settings.clone()
     }
 

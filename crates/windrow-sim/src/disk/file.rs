@@ -77,8 +77,8 @@ impl File for SimFile {
             },
             None => (buffer, offset),
         };
-        let room = state.image.allocated(self.id) + state.free_bytes();
-        let fitting = room.saturating_sub(offset).min(buffer.len() as u64);
+        let space = state.image.allocated(self.id) + state.free_bytes();
+        let fitting = space.saturating_sub(offset).min(buffer.len() as u64);
         let fitting = usize::try_from(fitting).unwrap_or(buffer.len());
         if fitting == 0 && !buffer.is_empty() {
             state.fault_log.push(format!(

@@ -291,7 +291,7 @@ impl Vfs for SimDisk {
         state.begin(OperationKind::Lock, path, 0, &[])?;
         state.image.find(path)?;
         match state.locked.entry(path.to_owned()).or_insert(Some(0)) {
-            Some(shares) => *shares += 1,
+            Some(fractions) => *fractions += 1,
             None => return Err(io::ErrorKind::WouldBlock.into()),
         }
         Ok(Box::new(SimLock {
@@ -314,7 +314,7 @@ impl Drop for SimLock {
     fn drop(&mut self) {
         if let Ok(mut state) = self.disk.enter() {
             match state.locked.get_mut(&self.path) {
-                Some(Some(shares)) if *shares > 1 => *shares -= 1,
+                Some(Some(fractions)) if *fractions > 1 => *fractions -= 1,
                 _ => {
                     state.locked.remove(&self.path);
                 }

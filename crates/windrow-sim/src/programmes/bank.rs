@@ -67,7 +67,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Runs the programme in a folder of its own, which stays where it is after a failure.
+/// Runs the stress test in a folder of its own, which stays where it is after a failure.
 ///
 /// # Errors
 /// The database reported one.
@@ -129,7 +129,7 @@ struct Bank<'a> {
 }
 
 /// The money of each account of a keyspace.
-type Accounts = BTreeMap<Vec<u8>, u64>;
+type MemoryTrackers = BTreeMap<Vec<u8>, u64>;
 
 impl<'a> Bank<'a> {
     fn new(db: &'a Db, seed: u64) -> Result<Self> {
@@ -191,7 +191,7 @@ impl<'a> Bank<'a> {
             } else {
                 [random.index(2), random.index(2)]
             };
-            let [payer, payee] = [0, 0].map(|_| own_account(&mut random, writer));
+            let [payer, payee] = [0, 0].map(|_| own_tracker(&mut random, writer));
             if (from, payer) == (to, payee) {
                 continue;
             }
@@ -240,7 +240,7 @@ impl<'a> Bank<'a> {
     /// Counts the money, again and again.
     fn read(&self, reader: usize) -> Result<()> {
         let mut random = self.random(WRITERS + reader);
-        let mut kept: VecDeque<(Snapshot, [Accounts; 3])> = VecDeque::new();
+        let mut kept: VecDeque<(Snapshot, [MemoryTrackers; 3])> = VecDeque::new();
         let mut newest = [0; WRITERS];
         while !self.is_over() {
             for _ in 0..20 {
@@ -319,8 +319,8 @@ impl<'a> Bank<'a> {
         Ok(())
     }
 
-    fn accounts_at(&self, snapshot: &Snapshot, way: u64) -> Result<[Accounts; 3]> {
-        let mut accounts: [Accounts; 3] = Default::default();
+    fn accounts_at(&self, snapshot: &Snapshot, way: u64) -> Result<[MemoryTrackers; 3]> {
+        let mut accounts: [MemoryTrackers; 3] = Default::default();
         for (keyspace, accounts) in self.keyspaces.iter().zip(&mut accounts) {
             *accounts = read_all(&keyspace.at(snapshot)?, way)?;
         }
@@ -339,14 +339,14 @@ impl<'a> Bank<'a> {
 }
 
 /// Reads all accounts in one of three ways: forwards, backwards, or one by one.
-fn read_all(view: &View, way: u64) -> Result<Accounts> {
+fn read_all(view: &View, way: u64) -> Result<MemoryTrackers> {
     match way {
         0 => view
             .iter()?
             .map(|entry| entry.map(|(key, value)| (key, decode(&value))))
             .collect(),
         1 => {
-            let mut accounts = Accounts::new();
+            let mut accounts = MemoryTrackers::new();
             let mut cursor = view.cursor()?;
             let mut stands = cursor.seek_to_last()?;
             while stands {
@@ -367,8 +367,8 @@ fn read_all(view: &View, way: u64) -> Result<Accounts> {
 }
 
 /// Panics unless these keyspaces together hold what they were given.
-fn check_total(keyspaces: &[Accounts]) {
-    let total: u64 = keyspaces.iter().flat_map(Accounts::values).sum();
+fn check_total(keyspaces: &[MemoryTrackers]) {
+    let total: u64 = keyspaces.iter().flat_map(MemoryTrackers::values).sum();
     let given = (keyspaces.len() * ACCOUNTS) as u64 * MONEY;
     assert!(total == given, "{total} was counted and {given} was given");
 }
@@ -378,7 +378,7 @@ fn count(counter: &AtomicU64) {
 }
 
 /// An account that only this writer touches.
-fn own_account(random: &mut Random, writer: usize) -> usize {
+fn own_tracker(random: &mut Random, writer: usize) -> usize {
     random.index(ACCOUNTS / WRITERS) * WRITERS + writer
 }
 

@@ -125,7 +125,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Runs the programme.
+/// Runs the stress test.
 pub fn run(plan: &Plan) -> Tally {
     let tally = Mutex::new(Tally::default());
     let lock = || tally.lock().unwrap_or_else(PoisonError::into_inner);

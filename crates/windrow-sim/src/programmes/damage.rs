@@ -75,7 +75,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Runs the programme.
+/// Runs the stress test.
 pub fn run(plan: &Plan) -> Tally {
     let tally = Mutex::new(Tally::default());
     for_seeds(

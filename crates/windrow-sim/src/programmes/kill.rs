@@ -38,7 +38,7 @@ pub struct Plan {
     pub millis_max: u64,
     /// Fixes the batches, and the time that each process gets.
     pub seed: u64,
-    /// The programme `windrow-sim`.
+    /// The stress test `windrow-sim`.
     pub programme: PathBuf,
 }
 
@@ -67,7 +67,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Runs the programme, in a folder of its own, which stays where it is after a failure.
+/// Runs the stress test, in a folder of its own, which stays where it is after a failure.
 ///
 /// # Errors
 /// The processes could not be started, or the database could not be opened or read.

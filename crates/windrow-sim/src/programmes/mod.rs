@@ -1,4 +1,4 @@
-//! The programmes: each tries one way of breaking the database, in a short form for every change
+//! The stress tests: each tries one way of breaking the database, in a short form for every change
 //! and in a long one.
 //!
 //! A failure is a panic. Before it, what is needed to repeat the run is printed: one line.
@@ -72,7 +72,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// The run of `programme` with these arguments.
+    /// The run of `stress test` with these arguments.
     pub fn new(programme: &str, arguments: &str) -> Self {
         Self {
             command: format!(

@@ -159,10 +159,10 @@ impl Range {
     /// Takes `step`, unless an error has ended the iteration before.
     fn take(&mut self, step: fn(&mut Self) -> Result<Option<Entry>>) -> Option<Result<Entry>> {
         if let Some(error) = &self.failed {
-            return Some(Err(error.share()));
+            return Some(Err(error.fraction()));
         }
         let entry = step(self);
-        self.failed = entry.as_ref().err().map(Error::share);
+        self.failed = entry.as_ref().err().map(Error::fraction);
         entry.transpose()
     }
 

@@ -131,7 +131,7 @@ impl Error {
 
     /// Another error that says the same, for each of several callers; without the source.
     #[must_use]
-    pub(crate) fn share(&self) -> Self {
+    pub(crate) fn fraction(&self) -> Self {
         Self::new(self.0.kind, self.0.message.clone())
     }
 

@@ -19,10 +19,10 @@ pub enum Kind {
     Tombstone = 0,
     /// The value stands beside the key.
     Value = 1,
-    /// The value stands in a transient run, and a pointer to it beside the key.
-    RunPointer = 2,
+    /// The value stands in a transient log, and a pointer to it beside the key.
+    TransientPointer = 2,
     /// The value stands in a value log, and a pointer to it beside the key.
-    LogPointer = 3,
+    ValueLogPointer = 3,
 }
 
 /// First and last code that later versions of the format may use: range tombstones, merge operands,
@@ -35,8 +35,8 @@ impl Kind {
         match code {
             0 => Some(Self::Tombstone),
             1 => Some(Self::Value),
-            2 => Some(Self::RunPointer),
-            3 => Some(Self::LogPointer),
+            2 => Some(Self::TransientPointer),
+            3 => Some(Self::ValueLogPointer),
             _ => None,
         }
     }
@@ -82,8 +82,8 @@ impl Trailer {
     pub(crate) fn kind(self) -> Kind {
         match self.code() {
             0 => Kind::Tombstone,
-            2 => Kind::RunPointer,
-            3 => Kind::LogPointer,
+            2 => Kind::TransientPointer,
+            3 => Kind::ValueLogPointer,
             _ => Kind::Value,
         }
     }

@@ -27,10 +27,10 @@ pub const LEVELS_MAX: usize = 15;
 /// About so many table files a keyspace has at most; in fact up to twice as many, and those of small levels.
 pub(crate) const TABLE_FILES_MAX: u64 = 64 << 10;
 
-/// So many files of transient runs the levels from 1 on of a keyspace refer to at most, at rest, where
+/// So many files of transient logs the levels from 1 on of a keyspace refer to at most, at rest, where
 /// values are put in place at all: in the largest tree runs have a third of its bytes, in files a quarter
 /// as long as tables.
-pub(crate) const RUN_FILES_MAX: u64 = 2 * TABLE_FILES_MAX;
+pub(crate) const TRANSIENT_FILES_MAX: u64 = 2 * TABLE_FILES_MAX;
 
 /// The longest pointer to a value, in bytes: two numbers of at most ten bytes, and two lengths below
 /// 2^35.

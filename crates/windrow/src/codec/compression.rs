@@ -116,8 +116,8 @@ impl Compressor {
         match self.codec {
             Compression::None => None,
             Compression::Lz4 => {
-                let room = lz4_flex::block::get_maximum_output_size(block.len());
-                output.resize(start + room, 0);
+                let space = lz4_flex::block::get_maximum_output_size(block.len());
+                output.resize(start + space, 0);
                 let target = &mut output[start..];
                 let written =
                     lz4_flex::block::compress_into_with_table(block, target, &mut self.lz4).ok()?;

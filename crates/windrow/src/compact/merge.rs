@@ -19,8 +19,8 @@ pub(crate) struct Merged<'a> {
     pub(crate) written: Written<'a>,
     /// Entries that were read.
     pub(crate) entries: u64,
-    /// Bytes of transient runs, and of tables that lead pointers on, that were read.
-    pub(crate) run_bytes_read: u64,
+    /// Bytes of transient logs, and of tables that lead pointers on, that were read.
+    pub(crate) transient_log_bytes_read: u64,
 }
 
 /// The keys that a part of a merge takes: from `from`, to before `to`; all where there is no end.
@@ -78,8 +78,8 @@ pub(crate) fn merge<'a>(
             Verdict::Keep => output.add(&key, trailer, input.value())?,
             Verdict::Superseded => {
                 counts.superseded += 1;
-                if trailer.kind() == Kind::LogPointer {
-                    output.note_dead(input.value())?;
+                if trailer.kind() == Kind::ValueLogPointer {
+                    output.note_discarded(input.value())?;
                 }
             }
             Verdict::Spent => counts.spent += 1,
@@ -99,7 +99,7 @@ pub(crate) fn merge<'a>(
         ));
     }
     Ok(Merged {
-        run_bytes_read: output.run_bytes_read(),
+        transient_log_bytes_read: output.transient_log_bytes_read(),
         written: output.finish()?,
         entries: counts.entries,
     })

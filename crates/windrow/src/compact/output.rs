@@ -14,14 +14,14 @@ use std::sync::Arc;
 use super::values::Values;
 use crate::base::sync::Shared;
 use crate::base::{
-    Account, Error, ErrorKind, FileNumber, Held, Result, SegmentId, SequenceNumber, Trailer,
+    Error, ErrorKind, FileNumber, Held, MemoryTracker, Result, SegmentId, SequenceNumber, Trailer,
 };
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::FileHandle;
 use crate::manifest::names::FileName;
 use crate::policy::{OutputCutter, cut_bytes};
 use crate::table::{FileMeta, OpenTables, TableOptions, TableWriter, cut_back};
-use crate::value::{DeadList, DeadListWriter, ValueFileMeta, ValuePointer};
+use crate::value::{DiscardList, DiscardListWriter, ValueFileMeta, ValuePointer};
 use crate::vfs::Vfs;
 
 /// What a job writes for, in the order of urgency.
@@ -36,7 +36,7 @@ pub(crate) enum IoClass {
 }
 
 /// A job is paced each time it has written so many bytes, and for the rest at its end.
-const PACE_BYTES: u64 = 256 << 10;
+const RATE_LIMITED_BYTES: u64 = 256 << 10;
 
 /// A job that does not write looks whether it is still wanted each time it has passed so many keys.
 const KEYS_PER_LOOK: u64 = 4096;
@@ -55,9 +55,9 @@ pub(crate) trait JobContext {
     /// Makes the names in the folder durable.
     fn sync_directory(&self) -> Result<()>;
     /// Waits until a job of `class` may write `bytes` more, or fails as `wanted` does.
-    fn pace(&self, class: IoClass, bytes: u64, wanted: Wanted<'_>) -> Result<()>;
+    fn rate_limiter(&self, class: IoClass, bytes: u64, wanted: Wanted<'_>) -> Result<()>;
     /// Where the buffers of jobs are counted.
-    fn memory(&self) -> &Arc<Account>;
+    fn memory(&self) -> &Arc<MemoryTracker>;
 }
 
 /// The files that a merge appends to.
@@ -75,10 +75,10 @@ pub(crate) struct Written<'a> {
     pub(crate) tables: Vec<FileMeta>,
     /// Files that were there, each with one more segment.
     pub(crate) grown: Vec<FileMeta>,
-    /// Files of transient runs.
-    pub(crate) runs: Vec<ValueFileMeta>,
+    /// Files of transient logs.
+    pub(crate) transient_logs: Vec<ValueFileMeta>,
     /// Lists of values that nothing points to any more.
-    pub(crate) dead: Vec<DeadList>,
+    pub(crate) garbage: Vec<DiscardList>,
     /// Removes all that unless it comes to be named by the manifest.
     pub(crate) created: Created<'a>,
 }
@@ -104,7 +104,7 @@ pub(crate) struct Output<'a, 'keys> {
     /// What becomes of values.
     values: Values,
     /// Names what dropped entries pointed to in value logs.
-    dead: Option<DeadListWriter>,
+    garbage: Option<DiscardListWriter>,
     /// Every file, finished or not; dropped after its writer.
     created: Created<'a>,
     entries: u64,
@@ -135,7 +135,7 @@ impl<'a, 'keys> Output<'a, 'keys> {
             finished: Vec::new(),
             grown: Vec::new(),
             values,
-            dead: None,
+            garbage: None,
             created: Created {
                 context,
                 traces: Vec::new(),
@@ -192,22 +192,25 @@ impl<'a, 'keys> Output<'a, 'keys> {
         self.entries += 1;
         self.unpaced += (key.len() + value.len()) as u64;
         self.unpaced += self.values.bytes_written() - before;
-        let dead = self.dead.as_ref().map_or(0, DeadListWriter::memory_bytes);
-        let held = writer.memory_bytes() + self.values.memory_bytes() + dead;
+        let garbage = self
+            .garbage
+            .as_ref()
+            .map_or(0, DiscardListWriter::memory_bytes);
+        let held = writer.memory_bytes() + self.values.memory_bytes() + garbage;
         self.held.grow_to(held);
-        if self.unpaced >= PACE_BYTES {
-            self.pace()?;
+        if self.unpaced >= RATE_LIMITED_BYTES {
+            self.rate_limiter()?;
         }
         Ok(())
     }
 
     /// An entry with this pointer into a value log is not written again.
-    pub(crate) fn note_dead(&mut self, pointer: &[u8]) -> Result<()> {
+    pub(crate) fn note_discarded(&mut self, pointer: &[u8]) -> Result<()> {
         let pointer = ValuePointer::decode(pointer)
             .map_err(|error| error.in_file("an entry that was dropped", 0))?;
-        let list = match &mut self.dead {
+        let list = match &mut self.garbage {
             Some(list) => list,
-            None => self.dead.insert(open_dead_list(&mut self.created)?),
+            None => self.garbage.insert(open_discard_list(&mut self.created)?),
         };
         list.add(pointer.file, pointer.offset)
     }
@@ -225,8 +228,9 @@ impl<'a, 'keys> Output<'a, 'keys> {
         Ok(())
     }
 
-    fn pace(&mut self) -> Result<()> {
-        self.context.pace(self.class, self.unpaced, self.wanted)?;
+    fn rate_limiter(&mut self) -> Result<()> {
+        self.context
+            .rate_limiter(self.class, self.unpaced, self.wanted)?;
         self.unpaced = 0;
         Ok(())
     }
@@ -236,8 +240,8 @@ impl<'a, 'keys> Output<'a, 'keys> {
         self.entries
     }
 
-    /// Bytes of transient runs that were read for values, and of the tables that lead pointers on.
-    pub(crate) fn run_bytes_read(&self) -> u64 {
+    /// Bytes of transient logs that were read for values, and of the tables that lead pointers on.
+    pub(crate) fn transient_log_bytes_read(&self) -> u64 {
         self.values.bytes_read()
     }
 
@@ -245,17 +249,17 @@ impl<'a, 'keys> Output<'a, 'keys> {
     /// returned with them is told to keep them.
     pub(crate) fn finish(mut self) -> Result<Written<'a>> {
         self.close_file()?;
-        self.pace()?;
-        let runs = self.values.finish()?;
-        let dead = self.dead.map(DeadListWriter::finish).transpose()?;
+        self.rate_limiter()?;
+        let transient_logs = self.values.finish()?;
+        let garbage = self.garbage.map(DiscardListWriter::finish).transpose()?;
         if self.created.has_files() {
             self.context.sync_directory()?;
         }
         Ok(Written {
             tables: self.finished,
             grown: self.grown,
-            runs,
-            dead: dead.into_iter().collect(),
+            transient_logs,
+            garbage: garbage.into_iter().collect(),
             created: self.created,
         })
     }
@@ -312,12 +316,12 @@ impl Targets<'_> {
     }
 }
 
-/// A new list of dead values, noted in `created`.
-pub(super) fn open_dead_list(created: &mut Created<'_>) -> Result<DeadListWriter> {
+/// A new list of garbage values, noted in `created`.
+pub(super) fn open_discard_list(created: &mut Created<'_>) -> Result<DiscardListWriter> {
     let context = created.context();
     let number = FileNumber(context.allocate_id()?);
-    let list = DeadListWriter::create(context.vfs(), context.directory(), number)?;
-    created.note(FileName::Dead(number));
+    let list = DiscardListWriter::create(context.vfs(), context.directory(), number)?;
+    created.note(FileName::DiscardList(number));
     Ok(list)
 }
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::output::{IoClass, JobContext, Output, Wanted, Written};
-use super::values::{InRuns, MovingOn, Values};
+use super::values::{InTransientLogs, MovingOn, Values};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
-    Account, Cursor, Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, Trailer,
+    Cursor, Error, ErrorKind, FileNumber, KeyspaceId, Kind, MemoryTracker, Result, Trailer,
 };
 use crate::cache::BlockCache;
 use crate::codec::Compression;
@@ -19,7 +19,7 @@ use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, Record, ValueFiles, Version};
 use crate::options::{BlockSource, KeyspaceOptions};
 use crate::table::{FileMeta, ScrubClock, Table, TableContext, TableOptions, file_name};
-use crate::value::{ValueFileMeta, ValueWindows};
+use crate::value::{ValueFileMeta, ValueReadBuffers};
 use crate::vfs::memory::MemoryVfs;
 use crate::vfs::{OpenMode, Vfs};
 
@@ -30,7 +30,7 @@ struct Context {
     ids: AtomicU64,
     /// So many more operations succeed.
     luck: AtomicUsize,
-    account: Arc<Account>,
+    tracker: Arc<MemoryTracker>,
 }
 
 impl Context {
@@ -84,13 +84,13 @@ impl JobContext for Context {
         self.try_luck()
     }
 
-    fn pace(&self, _: IoClass, _: u64, wanted: Wanted<'_>) -> Result<()> {
+    fn rate_limiter(&self, _: IoClass, _: u64, wanted: Wanted<'_>) -> Result<()> {
         self.try_luck()?;
         wanted()
     }
 
-    fn memory(&self) -> &Arc<Account> {
-        &self.account
+    fn memory(&self) -> &Arc<MemoryTracker> {
+        &self.tracker
     }
 }
 
@@ -150,7 +150,7 @@ fn write<'a>(
         output.begin_key(key)?;
         output.add(key, *trailer, value)?;
     }
-    let read = output.run_bytes_read();
+    let read = output.transient_log_bytes_read();
     Ok((output.finish()?, read))
 }
 
@@ -181,11 +181,11 @@ fn read(context: &Context, meta: &FileMeta) -> Vec<Entry> {
 
 /// The value files as the manifest would have them.
 fn value_files(written: &Written<'_>) -> Shared<ValueFiles> {
-    value_files_of(written.runs.iter().copied(), &written.tables)
+    value_files_of(written.transient_logs.iter().copied(), &written.tables)
 }
 
 fn value_files_of(
-    runs: impl Iterator<Item = ValueFileMeta>,
+    transient_logs: impl Iterator<Item = ValueFileMeta>,
     tables: &[FileMeta],
 ) -> Shared<ValueFiles> {
     let keyspace = KeyspaceId(1);
@@ -196,7 +196,7 @@ fn value_files_of(
             name: "main".to_owned(),
         },
     ];
-    records.extend(runs.map(|file| Record::AddRun { keyspace, file }));
+    records.extend(transient_logs.map(|file| Record::AddTransientLog { keyspace, file }));
     records.extend(tables.iter().map(|file| Record::AddFile {
         keyspace,
         level: 0,
@@ -208,9 +208,9 @@ fn value_files_of(
     Shared::clone(version.values())
 }
 
-fn windows(context: &Context) -> ValueWindows {
+fn read_buffers(context: &Context) -> ValueReadBuffers {
     let vfs: Arc<dyn Vfs> = Arc::<MemoryVfs>::clone(&context.vfs);
-    ValueWindows::new(vfs, "".into(), &context.account, u64::MAX)
+    ValueReadBuffers::new(vfs, "".into(), &context.tracker, u64::MAX)
 }
 
 #[test]
@@ -218,16 +218,16 @@ fn a_flush_parts_mediums_from_their_keys() {
     let context = Context::new(usize::MAX);
     let entries = entries();
     let written = flush(&context, &entries).unwrap();
-    assert!(written.runs.len() > 3);
+    assert!(written.transient_logs.len() > 3);
     // I2 of values: synced before it is told.
-    for run in &written.runs {
-        let path = Path::new("").join(FileName::Values(run.number).to_string());
+    for transient_log in &written.transient_logs {
+        let path = Path::new("").join(FileName::Values(transient_log.number).to_string());
         let file = context.vfs.file(&path);
         assert!(file.syncs.load(Ordering::Relaxed) > 0);
-        assert_eq!(file.bytes.lock().len() as u64, run.length);
+        assert_eq!(file.bytes.lock().len() as u64, transient_log.length);
     }
     let files = value_files(&written);
-    let mut windows = windows(&context);
+    let mut read_buffers = read_buffers(&context);
     let stored = read(&context, &written.tables[0]);
     assert_eq!(stored.len(), entries.len());
     for ((key, trailer, value), (stored_key, stored_trailer, beside)) in entries.iter().zip(stored)
@@ -237,17 +237,25 @@ fn a_flush_parts_mediums_from_their_keys() {
             (&stored_key, stored_trailer.sequence())
         );
         if is_medium(*trailer, value) {
-            assert_eq!(stored_trailer.kind(), Kind::RunPointer);
+            assert_eq!(stored_trailer.kind(), Kind::TransientPointer);
             let place = files.resolve(&beside).unwrap();
-            assert_eq!(place.read(&mut windows, key).unwrap(), value);
+            assert_eq!(place.read(&mut read_buffers, key).unwrap(), value);
         } else {
             assert_eq!((stored_trailer, &beside), (*trailer, value));
         }
     }
     let mediums = entries.iter().filter(|entry| is_medium(entry.1, &entry.2));
-    let referred: u64 = written.runs.iter().map(|run| run.entries).sum();
+    let referred: u64 = written
+        .transient_logs
+        .iter()
+        .map(|transient_log| transient_log.entries)
+        .sum();
     assert_eq!(referred, mediums.count() as u64);
-    let bytes: u64 = written.runs.iter().map(|run| run.length).sum();
+    let bytes: u64 = written
+        .transient_logs
+        .iter()
+        .map(|transient_log| transient_log.length)
+        .sum();
     assert_eq!(written.tables[0].transient_bytes(), bytes);
     let logical = entries
         .iter()
@@ -260,7 +268,12 @@ fn a_flush_parts_mediums_from_their_keys() {
 
 /// Puts values in place.
 fn back(files: Shared<ValueFiles>, context: &Context) -> Values {
-    Values::merged(files, windows(context), InRuns::ComeBack, options())
+    Values::merged(
+        files,
+        read_buffers(context),
+        InTransientLogs::ComeBack,
+        options(),
+    )
 }
 
 #[test]
@@ -272,15 +285,15 @@ fn a_merge_in_place_brings_every_value_back() {
     let stored = read(&context, &flushed.tables[0]);
     let (merged, bytes_read) = write(&context, &stored, values).unwrap();
     assert!(read(&context, &merged.tables[0]) == entries);
-    assert!(merged.runs.is_empty());
+    assert!(merged.transient_logs.is_empty());
     assert_eq!(merged.tables[0].transient_bytes(), 0);
     assert_eq!(bytes_read, flushed.tables[0].transient_bytes());
 
     // Any other merge hands on where they stand.
     let values = Values::merged(
         value_files(&flushed),
-        windows(&context),
-        InRuns::Stay(MovingOn::default()),
+        read_buffers(&context),
+        InTransientLogs::Stay(MovingOn::default()),
         options(),
     );
     let (copied, bytes_read) = write(&context, &stored, values).unwrap();
@@ -297,33 +310,52 @@ fn a_merge_gathers_what_is_left_in_sparse_files() {
     let flushed = flush(&context, &entries).unwrap();
     let files = value_files(&flushed);
     let stored = read(&context, &flushed.tables[0]);
-    let (one, other) = (flushed.runs[1].number, flushed.runs[3].number);
+    let (one, other) = (
+        flushed.transient_logs[1].number,
+        flushed.transient_logs[3].number,
+    );
     let sparse = [one, other].into();
-    let moving_on = InRuns::Stay(MovingOn {
+    let moving_on = InTransientLogs::Stay(MovingOn {
         files: sparse,
-        run_file_bytes: 16 << 10,
+        transient_file_bytes: 16 << 10,
     });
-    let values = Values::merged(files, windows(&context), moving_on, options());
+    let values = Values::merged(files, read_buffers(&context), moving_on, options());
     let (merged, bytes_read) = write(&context, &stored, values).unwrap();
-    let moved = flushed.runs[1].length + flushed.runs[3].length;
+    let moved = flushed.transient_logs[1].length + flushed.transient_logs[3].length;
     assert_eq!(bytes_read, moved);
-    assert_eq!(merged.runs.iter().map(|run| run.length).sum::<u64>(), moved);
+    assert_eq!(
+        merged
+            .transient_logs
+            .iter()
+            .map(|transient_log| transient_log.length)
+            .sum::<u64>(),
+        moved
+    );
     // Nothing refers to them any more, to the others as before, and every value is what it was.
     let left = |written: &Written<'_>| {
         let references = written.tables[0].segments[0].references.iter();
-        let runs = &merged.runs;
-        let known = references.filter(|it| runs.iter().all(|run| run.number != it.0));
+        let transient_logs = &merged.transient_logs;
+        let known = references.filter(|it| {
+            transient_logs
+                .iter()
+                .all(|transient_log| transient_log.number != it.0)
+        });
         known.collect::<Vec<_>>()
     };
     let mut expected = left(&flushed);
     expected.retain(|it| it.0 != one && it.0 != other);
     assert_eq!(left(&merged), expected);
-    let runs = flushed.runs.iter().chain(&merged.runs).copied();
-    let runs = runs.filter(|run| run.number != one && run.number != other);
-    let files = value_files_of(runs, &merged.tables);
-    let gathered = read(&context, &merged.tables[0]);
+    let transient_logs = flushed
+        .transient_logs
+        .iter()
+        .chain(&merged.transient_logs)
+        .copied();
+    let transient_logs = transient_logs
+        .filter(|transient_log| transient_log.number != one && transient_log.number != other);
+    let files = value_files_of(transient_logs, &merged.tables);
+    let merged = read(&context, &merged.tables[0]);
     let values = back(files, &context);
-    let (back, _) = write(&context, &gathered, values).unwrap();
+    let (back, _) = write(&context, &merged, values).unwrap();
     assert!(read(&context, &back.tables[0]) == entries);
 }
 
@@ -363,7 +395,7 @@ fn a_failed_flush_leaves_nothing_behind() {
     let context = Context::new(usize::MAX);
     for (kind, stays) in [(ErrorKind::NoSpace, false), (ErrorKind::Poisoned, true)] {
         let written = flush(&context, &entries).unwrap();
-        let files = written.runs.len() + 1;
+        let files = written.transient_logs.len() + 1;
         // A number for each file and the segment, some pacing, and the sync of the folder.
         assert!(luck > files + 2);
         assert_eq!(context.files().len(), files);
@@ -389,7 +421,7 @@ fn a_flush_without_mediums_makes_no_run() {
         Values::separated(Shared::new(none), false),
     )
     .unwrap();
-    assert!(written.runs.is_empty());
+    assert!(written.transient_logs.is_empty());
     assert!(read(&context, &written.tables[0]) == entries);
     assert_eq!(context.files(), [FileName::Table(written.tables[0].number)]);
 }

@@ -1,6 +1,6 @@
 //! Where the values of a job's entries go: they stay, or they part from their keys, or they come back.
 //!
-//! A flush writes the values that the policy calls medium to a transient run, unless flushes come in
+//! A flush writes the values that the policy calls medium to a transient log, unless flushes come in
 //! order: files of values in the order of their keys, each freed on its own (PX-M4; sorted at the flush, D5);
 //! for measurements in the order in which they were written, ahead of the entries (PX-E7). A merge into a level where values are in place reads them back, each file from front to back through a window
 //! (PX-M6); any other merge copies pointers, and writes values anew only from the files that the policy
@@ -8,7 +8,7 @@
 //!
 //! Invariants:
 //! - I1: A value is never separated again once it is in place.
-//! - I2: A run file is complete and durable before [`Values::finish`] returns it.
+//! - I2: A transient log file is complete and durable before [`Values::finish`] returns it.
 //!
 //! Concurrency: owned by one job.
 
@@ -21,18 +21,18 @@ use crate::manifest::ValueFiles;
 use crate::manifest::names::FileName;
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, FlushPlace};
-use crate::value::{ValueFileMeta, ValuePointer, ValueWindows, ValueWriter};
+use crate::value::{ValueFileMeta, ValuePointer, ValueReadBuffers, ValueWriter};
 
 /// What a job does with values.
 #[derive(Debug)]
 pub(crate) enum Values {
-    /// Mediums go to a transient run.
+    /// Mediums go to a transient log.
     Separated(Box<Separation>),
-    /// Values in transient runs come back, or stay; all else is written as it comes.
+    /// Values in transient logs come back, or stay; all else is written as it comes.
     Merged(Box<Merge>),
 }
 
-/// A transient run in the making.
+/// A transient log in the making.
 #[derive(Debug)]
 pub(crate) struct Separation {
     options: Shared<KeyspaceOptions>,
@@ -49,9 +49,9 @@ pub(crate) struct Separation {
     bytes_written: u64,
 }
 
-/// What a merge does with values in transient runs.
+/// What a merge does with values in transient logs.
 #[derive(Debug)]
-pub(crate) enum InRuns {
+pub(crate) enum InTransientLogs {
     /// They come back beside their keys.
     ComeBack,
     /// They stay, but for those in the files that move on: they go to a new run.
@@ -63,15 +63,15 @@ pub(crate) enum InRuns {
 pub(crate) struct MovingOn {
     pub(crate) files: BTreeSet<FileNumber>,
     /// How long a file of the new run is.
-    pub(crate) run_file_bytes: u64,
+    pub(crate) transient_file_bytes: u64,
 }
 
 /// Reads values back, moves them on, and follows those that have moved.
 #[derive(Debug)]
 pub(crate) struct Merge {
     files: Shared<ValueFiles>,
-    windows: ValueWindows,
-    in_runs: InRuns,
+    read_buffers: ValueReadBuffers,
+    in_transient_logs: InTransientLogs,
     /// Where values go that are moved on.
     separation: Separation,
     /// The pointer that was encoded last.
@@ -81,7 +81,7 @@ pub(crate) struct Merge {
 impl Values {
     /// For a flush of a keyspace with `options`, of which [`mediums_stay`](policy::mediums_stay) is known.
     pub(crate) fn separated(options: Shared<KeyspaceOptions>, mediums_stay: bool) -> Self {
-        let file_bytes = policy::run_file_bytes(options.file_bytes);
+        let file_bytes = policy::transient_file_bytes(options.file_bytes);
         Self::Separated(Box::new(Separation {
             mediums_stay,
             ..Separation::new(options, file_bytes)
@@ -91,18 +91,18 @@ impl Values {
     /// For a merge of a keyspace with `options`; what its inputs refer to is in `files`.
     pub(crate) fn merged(
         files: Shared<ValueFiles>,
-        windows: ValueWindows,
-        in_runs: InRuns,
+        read_buffers: ValueReadBuffers,
+        in_transient_logs: InTransientLogs,
         options: Shared<KeyspaceOptions>,
     ) -> Self {
-        let file_bytes = match &in_runs {
-            InRuns::ComeBack => 0,
-            InRuns::Stay(moving_on) => moving_on.run_file_bytes,
+        let file_bytes = match &in_transient_logs {
+            InTransientLogs::ComeBack => 0,
+            InTransientLogs::Stay(moving_on) => moving_on.transient_file_bytes,
         };
         Self::Merged(Box::new(Merge {
             files,
-            windows,
-            in_runs,
+            read_buffers,
+            in_transient_logs,
             separation: Separation::new(options, file_bytes),
             pointer: Vec::new(),
         }))
@@ -146,7 +146,7 @@ impl Values {
         let Self::Separated(separation) = self else {
             unreachable!("merges write no values ahead");
         };
-        if separation.place(key, value) == FlushPlace::Run {
+        if separation.place(key, value) == FlushPlace::TransientLog {
             let pointer = separation.append(created, key, value)?;
             separation.ahead.push((sequence, pointer));
         }
@@ -164,12 +164,12 @@ impl Values {
     /// Bytes of value files that were read.
     pub(super) fn bytes_read(&self) -> u64 {
         match self {
-            Self::Merged(merge) => merge.windows.bytes_read(),
+            Self::Merged(merge) => merge.read_buffers.bytes_read(),
             Self::Separated(_) => 0,
         }
     }
 
-    /// Bytes of values that were written to a transient run.
+    /// Bytes of values that were written to a transient log.
     pub(super) fn bytes_written(&self) -> u64 {
         self.separation().bytes_written
     }
@@ -213,7 +213,7 @@ impl Separation {
     ) -> Result<(Trailer, &'v [u8])> {
         match self.place(key, value) {
             FlushPlace::Here => return Ok((trailer, value)),
-            FlushPlace::Run => {}
+            FlushPlace::TransientLog => {}
         }
         let sequence = trailer.sequence();
         let ahead = self.ahead.binary_search_by_key(&sequence, |it| it.0);
@@ -221,7 +221,10 @@ impl Separation {
             Ok(position) => self.ahead[position].1,
             Err(_) => self.append(created, key, value)?,
         };
-        Ok((trailer.with_kind(Kind::RunPointer), self.encoded(pointer)))
+        Ok((
+            trailer.with_kind(Kind::TransientPointer),
+            self.encoded(pointer),
+        ))
     }
 
     fn encoded(&mut self, pointer: ValuePointer) -> &[u8] {
@@ -276,15 +279,17 @@ impl Merge {
         value: &'v [u8],
     ) -> Result<(Trailer, &'v [u8])> {
         match trailer.kind() {
-            Kind::RunPointer => {
+            Kind::TransientPointer => {
                 let place = self.files.resolve(value)?;
-                match &self.in_runs {
-                    InRuns::ComeBack => {
-                        let value = place.read(&mut self.windows, key)?;
+                match &self.in_transient_logs {
+                    InTransientLogs::ComeBack => {
+                        let value = place.read(&mut self.read_buffers, key)?;
                         Ok((trailer.with_kind(Kind::Value), value))
                     }
-                    InRuns::Stay(moving_on) if moving_on.files.contains(&place.pointer.file) => {
-                        let value = match place.read(&mut self.windows, key) {
+                    InTransientLogs::Stay(moving_on)
+                        if moving_on.files.contains(&place.pointer.file) =>
+                    {
+                        let value = match place.read(&mut self.read_buffers, key) {
                             // It stays where it is: the level above must not wait for it, and who reads the
                             // value hears of it.
                             Err(error) if error.kind() == ErrorKind::Corruption => {
@@ -295,10 +300,10 @@ impl Merge {
                         let pointer = self.separation.append(created, key, value)?;
                         Ok((trailer, self.separation.encoded(pointer)))
                     }
-                    InRuns::Stay(_) => Ok((trailer, value)),
+                    InTransientLogs::Stay(_) => Ok((trailer, value)),
                 }
             }
-            Kind::LogPointer => Ok((trailer, self.follow(value)?)),
+            Kind::ValueLogPointer => Ok((trailer, self.follow(value)?)),
             Kind::Value | Kind::Tombstone => Ok((trailer, value)),
         }
     }
@@ -310,7 +315,7 @@ impl Merge {
             return Ok(pointer);
         }
         // It leads there through the table, too: where that is damaged, who reads the value hears of it.
-        let moved = match place.pointer_by(&mut self.windows) {
+        let moved = match place.pointer_by(&mut self.read_buffers) {
             Err(error) if error.kind() == ErrorKind::Corruption => return Ok(pointer),
             moved => moved?,
         };

@@ -85,8 +85,8 @@ impl Engine {
         };
         self.catalog
             .commit_in(core, |_| vec![record], |_| core.set_options(options))?;
-        self.grant_filters(core, filters::ALL);
-        core.refresh_pressure();
+        self.allocate_filters(core, filters::ALL);
+        core.refresh_throttle();
         self.signal.notify();
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Engine {
         self.note_reserve();
         dropped?;
         // Its memtables press on writers no more.
-        self.refresh_shared_pressure();
+        self.refresh_shared_throttle();
         self.signal.notify();
         Ok(())
     }
@@ -173,14 +173,14 @@ impl Engine {
         self.rotate(&keyspaces)?;
         // What waits now; writers that go on may have more waiting at any time.
         let newest = |keyspace: &Arc<KeyspaceCore>| {
-            let waiting = &keyspace.state().waiting;
-            waiting.first().map(|newest| newest.through)
+            let frozen = &keyspace.state().frozen;
+            frozen.first().map(|newest| newest.through)
         };
-        let waiting: Vec<_> = keyspaces.iter().map(newest).collect();
+        let frozen: Vec<_> = keyspaces.iter().map(newest).collect();
         let is_flushed = || {
-            keyspaces.iter().zip(&waiting).all(|(keyspace, newest)| {
+            keyspaces.iter().zip(&frozen).all(|(keyspace, newest)| {
                 let state = keyspace.state();
-                let oldest = state.waiting.last().map(|oldest| oldest.through);
+                let oldest = state.frozen.last().map(|oldest| oldest.through);
                 oldest.is_none() || oldest > *newest || keyspace.is_dropped()
             })
         };
@@ -250,7 +250,7 @@ impl Engine {
                 };
                 let outcome = self.merge(keyspace, job);
                 job.release(keyspace, &outcome, self.options.runtime.now());
-                keyspace.refresh_pressure();
+                keyspace.refresh_throttle();
                 outcome.map(|()| claimed)
             })?;
             if matches!(claimed, Claimed::Job(_)) {
@@ -270,7 +270,7 @@ impl Engine {
     pub(crate) fn stats(&self) -> Stats {
         let values = self.values.reads();
         let mut stats = Stats {
-            run_reads: values.run_reads,
+            transient_log_reads: values.transient_log_reads,
             log_reads: values.log_reads,
             values_ahead: values.values_ahead,
             sequence: self.visible.load(Ordering::Acquire),
@@ -292,8 +292,8 @@ impl Engine {
             .collect();
         let files = |keyspace: &KeyspaceStats| {
             let tables: u64 = keyspace.levels.iter().map(|level| level.bytes).sum();
-            let values = keyspace.runs.bytes + keyspace.value_logs.bytes;
-            tables + values + keyspace.dead_list_bytes
+            let values = keyspace.transient_logs.bytes + keyspace.value_logs.bytes;
+            tables + values + keyspace.discard_list_bytes
         };
         let files: u64 = stats.keyspaces.iter().map(files).sum();
         stats.disk_bytes = files + self.chain.bytes() + self.catalog.manifest_bytes();
@@ -313,7 +313,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
     let tree = summary(&state.version, &work);
     let mut capacities = bounded_capacities(&tree, &keyspace.options());
     drop(work);
-    let traffic = *keyspace.traffic.lock();
+    let io_stats = *keyspace.io_stats.lock();
     capacities.resize(capacities.len().max(levels.len()), u64::MAX);
     let level_stats = |level: usize| {
         let files = levels.get(level).map_or(&[][..], |level| level.files());
@@ -328,11 +328,11 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
             gets_answered: keyspace.answered.sum(level),
             filter_bytes: files.iter().map(|file| filters::loaded_bytes(file)).sum(),
             useless_reads: filters::useless_reads(files, level),
-            traffic: traffic.get(level).copied().unwrap_or_default(),
+            io_stats: io_stats.get(level).copied().unwrap_or_default(),
         }
     };
-    let (runs, value_logs) = value_stats(manifest, &keyspace.value_log.lock());
-    let dead = manifest.map(|manifest| &manifest.values.dead);
+    let (transient_logs, value_logs) = value_stats(manifest, &keyspace.value_log.lock());
+    let garbage = manifest.map(|manifest| &manifest.values.garbage);
     let memtable_bytes: usize = state
         .memtables()
         .map(|memtable| memtable.memory_bytes())
@@ -341,12 +341,12 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
         name: keyspace.name().to_owned(),
         options: KeyspaceOptions::clone(&keyspace.options()),
         memtable_bytes: memtable_bytes as u64,
-        memtables: 1 + state.waiting.len(),
+        memtables: 1 + state.frozen.len(),
         gets_answered_by_memtables: keyspace.answered.sum(ANSWERED_BY_MEMTABLES),
         levels: (0..capacities.len()).map(level_stats).collect(),
-        runs,
+        transient_logs,
         value_logs,
-        dead_lists: dead.map_or(0, BTreeMap::len),
-        dead_list_bytes: dead.map_or(0, |lists| lists.values().map(|list| list.length).sum()),
+        discard_lists: garbage.map_or(0, BTreeMap::len),
+        discard_list_bytes: garbage.map_or(0, |lists| lists.values().map(|list| list.length).sum()),
     }
 }

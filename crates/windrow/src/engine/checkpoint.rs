@@ -134,9 +134,9 @@ impl Engine {
             let tables = tables.map(|file| (FileName::Table(file.number), file.end()));
             let values = own.values.files.values().map(|values| &values.file);
             let values = values.map(|file| (FileName::Values(file.number), file.end));
-            let dead = own.values.dead.values();
-            let dead = dead.map(|list| (FileName::Dead(list.number), list.length));
-            for (name, length) in tables.chain(values).chain(dead) {
+            let garbage = own.values.garbage.values();
+            let garbage = garbage.map(|list| (FileName::DiscardList(list.number), list.length));
+            for (name, length) in tables.chain(values).chain(garbage) {
                 self.check_cancelled()?;
                 let (from, to) = (self.path_of(name), target.join(name.to_string()));
                 if source.growing.contains(&name) {

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::commit_queue::{CommitQueue, Leader, Turn};
-use super::events::NeedsRoom;
+use super::events::NeedsSpace;
 use super::poison::Poison;
 use super::replay::ReplayedLog;
 use super::stats;
@@ -201,7 +201,7 @@ impl Engine {
         let committed = match self.commits.queue.enter(write.encoded_bytes_max(), request) {
             Turn::Lead(leader) => {
                 let led = self.lead(leader, write, durability);
-                self.note_space(NeedsRoom::Writers, &led);
+                self.note_space(NeedsSpace::Writers, &led);
                 led
             }
             Turn::Follow(follower, answer) => {
@@ -229,7 +229,7 @@ impl Engine {
         write: &Write<'_>,
         durability: Durability,
     ) -> Result<Inserted> {
-        leader.gather(GROUP_BYTES_MAX);
+        leader.build_group(GROUP_BYTES_MAX);
         // Before the leadership is passed on, should this thread panic: the next group must not
         // make a part of this one visible.
         let mut interrupted = Interrupted {
@@ -239,7 +239,7 @@ impl Engine {
         let (own, others) = match self.write_group(&leader, write, durability) {
             Ok(placed) => placed,
             Err(error) => {
-                leader.answer(|_| Err(error.share()));
+                leader.answer(|_| Err(error.fraction()));
                 interrupted.is_over = true;
                 return Err(error);
             }
@@ -276,7 +276,7 @@ impl Engine {
         let mut log = self.commits.log.lock();
         // Under the leadership, so that nothing follows the end of the log that closing records.
         self.check_writable()?;
-        self.make_room(&mut log)?;
+        self.make_space(&mut log)?;
         let first = log.last_sequence + 1;
         let mut count = write.count();
         let mut sync = durability == Durability::Sync;
@@ -346,12 +346,12 @@ impl Engine {
     }
 
     /// Puts full memtables aside and begins a new log where the present one is long.
-    fn make_room(&self, log: &mut Log) -> Result<()> {
+    fn make_space(&self, log: &mut Log) -> Result<()> {
         if self.background.take_rotation_request() {
             for keyspace in self.keyspaces.load().iter() {
                 if keyspace.is_memtable_full() {
                     keyspace.rotate(log.last_sequence);
-                    keyspace.refresh_pressure();
+                    keyspace.refresh_throttle();
                 }
             }
             self.signal.notify();
@@ -409,7 +409,7 @@ impl Engine {
             .switch(log.last_sequence, next.number(), next.shared());
         log.writer = prepared.take();
         drop(prepared);
-        self.refresh_shared_pressure();
+        self.refresh_shared_throttle();
         Ok(())
     }
 
@@ -504,7 +504,7 @@ impl Engine {
         for keyspace in keyspaces {
             if !keyspace.state().active.is_empty() {
                 keyspace.rotate(last_sequence);
-                keyspace.refresh_pressure();
+                keyspace.refresh_throttle();
             }
         }
         drop(leadership);

@@ -195,14 +195,14 @@ impl<'queue, T, R> Leader<'queue, T, R> {
 
     /// Takes requests from the front of the line into the group while together they stay within
     /// `bytes_max`, up to the first that wants the leadership for itself.
-    pub(crate) fn gather(&mut self, bytes_max: usize) {
+    pub(crate) fn build_group(&mut self, bytes_max: usize) {
         let mut state = self.queue.state.lock();
-        let mut room = bytes_max;
+        let mut space = bytes_max;
         while let Some(first) = state.line.front()
             && first.payload.is_some()
-            && let Some(rest) = room.checked_sub(first.bytes)
+            && let Some(rest) = space.checked_sub(first.bytes)
         {
-            room = rest;
+            space = rest;
             self.group.extend(state.line.pop_front());
         }
     }

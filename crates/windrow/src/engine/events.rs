@@ -26,7 +26,7 @@ impl FullDisk {
 
 /// Who needs room.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum NeedsRoom {
+pub(super) enum NeedsSpace {
     Writers = 1,
     Jobs = 2,
 }
@@ -38,11 +38,11 @@ impl Engine {
     /// Looks at how work ended that needs room, and may have given up the reserve. The caller holds no
     /// lock.
     #[inline]
-    pub(super) fn note_space<T>(&self, who: NeedsRoom, outcome: &Result<T>) {
+    pub(super) fn note_space<T>(&self, who: NeedsSpace, outcome: &Result<T>) {
         let bit = who as u8;
         match outcome {
             Err(error) if error.kind() == ErrorKind::NoSpace => self.note_full(bit),
-            Ok(_) if self.full_disk.holds(bit) => self.note_room(bit),
+            Ok(_) if self.full_disk.holds(bit) => self.note_space_freed(bit),
             _ => {}
         }
         self.note_reserve();
@@ -54,7 +54,7 @@ impl Engine {
         match (self.full_disk.holds(RESERVE), self.reserve.is_full()) {
             (false, true) => self.note_full(RESERVE),
             // Room for it twice is room for writers, who may wait to hear of it.
-            (true, false) => self.note_room(RESERVE | NeedsRoom::Writers as u8),
+            (true, false) => self.note_space_freed(RESERVE | NeedsSpace::Writers as u8),
             _ => {}
         }
     }
@@ -67,7 +67,7 @@ impl Engine {
     }
 
     #[cold]
-    fn note_room(&self, bits: u8) {
+    fn note_space_freed(&self, bits: u8) {
         let before = self.full_disk.0.fetch_and(!bits, Ordering::AcqRel);
         if before != 0 && before & !bits == 0 {
             self.options.listener.tell(|| Event::SpaceResumed);

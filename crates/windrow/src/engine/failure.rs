@@ -111,7 +111,7 @@ impl Failure {
     pub(super) fn check_since(&self, number: u64) -> Result<()> {
         let state = self.0.lock();
         match &state.last {
-            Some(error) if state.number > number => Err(error.share()),
+            Some(error) if state.number > number => Err(error.fraction()),
             _ => Ok(()),
         }
     }
@@ -158,7 +158,7 @@ impl Engine {
         let keyspaces = self.keyspaces.load();
         let mut own = keyspaces
             .iter()
-            .flat_map(|keyspace| [&keyspace.failure, &keyspace.collection_failure]);
+            .flat_map(|keyspace| [&keyspace.failure, &keyspace.gc_failure]);
         own.try_for_each(|failure| failure.check_since(number))
     }
 
@@ -167,7 +167,7 @@ impl Engine {
         let mut had_failed = self.background.failure.forget();
         for keyspace in self.keyspaces.load().iter() {
             had_failed |= keyspace.failure.forget();
-            had_failed |= keyspace.collection_failure.forget();
+            had_failed |= keyspace.gc_failure.forget();
             let mut work = keyspace.work.lock();
             work.rests.end();
             work.log_rests.end();

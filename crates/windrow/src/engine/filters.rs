@@ -76,9 +76,9 @@ impl KeyspaceCore {
         let version = &self.state_full().version;
         let work = KeyspaceWork::default();
         let tree = summary(version, &work);
-        let share = policy::flush_share(&tree, &claim, memtable.entries());
+        let fraction = policy::flush_fraction(&tree, &claim, memtable.entries());
         Ok(policy::filter_units(
-            share,
+            fraction,
             self.filter_price(),
             &self.options(),
         ))
@@ -87,7 +87,7 @@ impl KeyspaceCore {
 
 impl Engine {
     /// Shares the filter bits of `keyspace` out anew, now that its tree has changed by `entries`.
-    pub(super) fn grant_filters(&self, keyspace: &KeyspaceCore, entries: u64) {
+    pub(super) fn allocate_filters(&self, keyspace: &KeyspaceCore, entries: u64) {
         let filters = &keyspace.filters;
         let mut changed = filters.changed.lock();
         *changed = changed.saturating_add(entries);
@@ -103,18 +103,18 @@ impl Engine {
         }
         let work = KeyspaceWork::default();
         let tree = summary(&state.version, &work);
-        let grants = policy::grant_filters(&tree, &keyspace.options());
+        let allocations = policy::allocate_filters(&tree, &keyspace.options());
         filters
             .price
-            .store(grants.price.to_bits(), Ordering::Relaxed);
+            .store(allocations.price.to_bits(), Ordering::Relaxed);
         *changed = 0;
-        for (file, (number, units)) in files.zip(grants.units) {
+        for (file, (number, units)) in files.zip(allocations.units) {
             debug_assert_eq!(
                 file.meta.number, number,
                 "grants are in the order of the tree"
             );
             // A table that cannot be opened again stays open as it is.
-            drop(self.tables.grant(file.slot(), &file.meta, units));
+            drop(self.tables.allocation(file.slot(), &file.meta, units));
         }
     }
 }

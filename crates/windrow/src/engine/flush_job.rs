@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::merge_job::{dead_records, table_options};
+use super::merge_job::{garbage_records, table_options};
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
@@ -23,13 +23,17 @@ use crate::manifest::{ManifestState, Record};
 use crate::memtable::MemtableCursor;
 use crate::options::{KeyspaceOptions, MediumOrder};
 use crate::policy;
-use crate::read::state::Waiting;
+use crate::read::state::FrozenMemtable;
 use crate::table::FileMeta;
 use crate::value::ValueFileMeta;
 
 impl Engine {
-    /// Writes `oldest`, the oldest waiting memtable of `keyspace`, to a table of level 0.
-    pub(super) fn flush(&self, keyspace: &Arc<KeyspaceCore>, oldest: &Waiting) -> Result<()> {
+    /// Writes `oldest`, the oldest frozen memtable of `keyspace`, to a table of level 0.
+    pub(super) fn flush(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        oldest: &FrozenMemtable,
+    ) -> Result<()> {
         let start = self.options.runtime.now();
         let options = keyspace.options();
         let units = keyspace.flush_filter_units(&oldest.memtable)?;
@@ -57,12 +61,15 @@ impl Engine {
         let Written {
             tables: files,
             grown: _,
-            runs,
-            dead,
+            transient_logs,
+            garbage,
             created,
         } = flushed.written;
         let bytes: u64 = files.iter().map(FileMeta::bytes).sum();
-        let run_bytes: u64 = runs.iter().map(|run| run.length).sum();
+        let transient_log_bytes: u64 = transient_logs
+            .iter()
+            .map(|transient_log| transient_log.length)
+            .sum();
         let written: u64 = files.iter().map(FileMeta::entries).sum();
         let first_needed = created.name_by(|| {
             self.catalog.commit_in(
@@ -75,34 +82,43 @@ impl Engine {
                     records.extend(self.flush_records(
                         keyspace,
                         oldest.through,
-                        &runs,
+                        &transient_logs,
                         &files,
                         state,
                     ));
-                    records.extend(dead_records(id, &dead));
+                    records.extend(garbage_records(id, &garbage));
                     records
                 },
                 |state| {
                     let adds = self.handles(0, &files);
                     // First: who waits for the flush goes on as it is installed, and may look at these.
                     stats::add(&self.counters.flush_bytes, bytes);
-                    stats::add(&self.counters.run_bytes_written, run_bytes);
+                    stats::add(
+                        &self.counters.transient_log_bytes_written,
+                        transient_log_bytes,
+                    );
                     stats::add(&self.counters.flushes, 1);
-                    keyspace.count(0, [(Cause::Flush, bytes), (Cause::Run, run_bytes)]);
+                    keyspace.count(
+                        0,
+                        [
+                            (Cause::Flush, bytes),
+                            (Cause::TransientLog, transient_log_bytes),
+                        ],
+                    );
                     keyspace.install_flush(self.next_version(keyspace, state, &adds, &[]));
                     keyspace.value_log.lock().note_sealed(full);
-                    self.drop_needless_lists(keyspace, state, &dead);
+                    self.drop_needless_lists(keyspace, state, &garbage);
                     state.logs.first().copied()
                 },
             )
         })?;
-        self.grant_filters(keyspace, written);
+        self.allocate_filters(keyspace, written);
         self.remove_logs_before(first_needed);
         self.options.listener.tell(|| Event::FlushEnded {
             keyspace: keyspace.name().to_owned(),
             entries: oldest.memtable.entries(),
             entries_dropped: oldest.memtable.entries() - written,
-            bytes_written: bytes + run_bytes,
+            bytes_written: bytes + transient_log_bytes,
             duration: self.options.runtime.now().saturating_sub(start),
         });
         Ok(())
@@ -128,7 +144,7 @@ impl Engine {
             |state| state.logs.first().copied(),
         )?;
         self.remove_logs_before(first_needed);
-        self.refresh_shared_pressure();
+        self.refresh_shared_throttle();
         Ok(())
     }
 
@@ -144,11 +160,11 @@ impl Engine {
         &self,
         keyspace: &Arc<KeyspaceCore>,
         through: SequenceNumber,
-        runs: &[ValueFileMeta],
+        transient_logs: &[ValueFileMeta],
         flushed: &[FileMeta],
         state: &ManifestState,
     ) -> Vec<Record> {
-        let run = |file: &ValueFileMeta| Record::AddRun {
+        let transient_log = |file: &ValueFileMeta| Record::AddTransientLog {
             keyspace: keyspace.id(),
             file: *file,
         };
@@ -157,8 +173,8 @@ impl Engine {
             level: 0,
             file: file.clone(),
         };
-        let runs = runs.iter().map(run);
-        let mut records: Vec<Record> = runs.chain(flushed.iter().map(table)).collect();
+        let transient_logs = transient_logs.iter().map(transient_log);
+        let mut records: Vec<Record> = transient_logs.chain(flushed.iter().map(table)).collect();
         records.push(Record::Flushed {
             keyspace: keyspace.id(),
             sequence: through,
@@ -212,7 +228,7 @@ impl Engine {
 /// Whether a flush of `oldest` leaves medium values beside their keys.
 fn mediums_stay(
     keyspace: &KeyspaceCore,
-    oldest: &Waiting,
+    oldest: &FrozenMemtable,
     options: &KeyspaceOptions,
 ) -> Result<bool> {
     let mut smallest = MemtableCursor::new(&oldest.memtable);

@@ -17,19 +17,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::collect_job::CollectJob;
-use super::events::NeedsRoom;
+use super::events::NeedsSpace;
 use super::failure::Failure;
+use super::gc_job::GcJob;
 use super::merge_job::MergeJob;
-use super::pace::IoBudget;
+use super::rate_limiter::RateLimiter;
 use super::split_merge::{SplitMerge, Taken};
-use super::stall::{AtomicPressure, PaidAt};
+use super::stall::{AtomicThrottle, PaidAt};
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{Error, ErrorKind, Result};
 use crate::manifest::names::FileName;
-use crate::read::state::Waiting;
+use crate::read::state::FrozenMemtable;
 use crate::runtime::Work;
 
 /// How long the log is not worked on ahead of need, after there was no room for that.
@@ -44,13 +44,13 @@ pub(super) struct Background {
     rotation_requested: AtomicBool,
     pub(super) paid_at: PaidAt,
     /// The pressure on writers to any keyspace, and the bytes of memtables it was worked out for.
-    pub(super) shared_pressure: AtomicPressure,
+    pub(super) shared_throttle: AtomicThrottle,
     pub(super) seen_memory: AtomicU64,
     /// Merges, parts of merges and collections that are running, parts that a leader carries out aside.
     merging: AtomicUsize,
     /// Merges and collections so far, which tell whose turn it is.
     merges_claimed: AtomicUsize,
-    pub(super) io_budget: IoBudget,
+    pub(super) io_budget: RateLimiter,
     /// Merges whose parts are to be had.
     pub(super) splits: Mutex<Vec<Arc<SplitMerge>>>,
     /// When mapped blocks were last declared unverified, in nanoseconds.
@@ -79,7 +79,7 @@ impl Background {
 #[derive(Debug)]
 enum Job {
     Remove(Vec<FileName>),
-    Flush(Arc<KeyspaceCore>, Waiting),
+    Flush(Arc<KeyspaceCore>, FrozenMemtable),
     PrepareLog,
     MarkLog,
     FreeLog(Vec<Arc<KeyspaceCore>>),
@@ -87,7 +87,7 @@ enum Job {
     SealValues(Arc<KeyspaceCore>),
     TakeReserve,
     Merge(Arc<KeyspaceCore>, MergeJob),
-    Collect(Arc<KeyspaceCore>, CollectJob),
+    Collect(Arc<KeyspaceCore>, GcJob),
     Part(Taken),
 }
 
@@ -159,25 +159,25 @@ impl Engine {
         // By turns, where both are due.
         let turn = self.background.merges_claimed.load(Ordering::Relaxed);
         if turn.is_multiple_of(2) {
-            self.claim_collect().or_else(|| self.claim_merge())
+            self.claim_gc_inputs().or_else(|| self.claim_merge())
         } else {
-            self.claim_merge().or_else(|| self.claim_collect())
+            self.claim_merge().or_else(|| self.claim_gc_inputs())
         }
     }
 
     /// Claims a collection in any keyspace; those of which several want one take turns.
-    fn claim_collect(&self) -> Option<Job> {
+    fn claim_gc_inputs(&self) -> Option<Job> {
         let keyspaces = self.keyspaces.load();
         let now = self.options.runtime.now();
         let turn = self.background.merges_claimed.load(Ordering::Relaxed);
         let (before, behind) = keyspaces.split_at(turn % keyspaces.len().max(1));
         let mut line = behind.iter().chain(before);
         let claimed = line.find_map(|keyspace| {
-            if keyspace.collection_failure.is_resting(now) {
+            if keyspace.gc_failure.is_resting(now) {
                 return None;
             }
-            let collection = self.claim_collection(keyspace, now)?;
-            Some(Job::Collect(Arc::clone(keyspace), collection))
+            let gc = self.claim_gc(keyspace, now)?;
+            Some(Job::Collect(Arc::clone(keyspace), gc))
         })?;
         self.background.merging.fetch_add(1, Ordering::AcqRel);
         self.background
@@ -197,7 +197,7 @@ impl Engine {
         let keyspaces = self.keyspaces.load();
         let mut by_age: Vec<_> = keyspaces
             .iter()
-            .filter_map(|keyspace| Some((keyspace.state().waiting.last()?.through, keyspace)))
+            .filter_map(|keyspace| Some((keyspace.state().frozen.last()?.through, keyspace)))
             .collect();
         by_age.sort_by_key(|(through, _)| *through);
         by_age.into_iter().find_map(|(_, keyspace)| {
@@ -205,7 +205,7 @@ impl Engine {
             if work.is_flushing {
                 return None;
             }
-            let oldest = keyspace.state().waiting.last()?.clone();
+            let oldest = keyspace.state().frozen.last()?.clone();
             work.is_flushing = true;
             Some(Job::Flush(Arc::clone(keyspace), oldest))
         })
@@ -221,7 +221,7 @@ impl Engine {
         let mut line: Vec<_> = behind.iter().chain(before).collect();
         line.retain(|keyspace| !keyspace.failure.is_resting(now));
         line.sort_by(|left, right| {
-            let pressed = |keyspace: &KeyspaceCore| keyspace.pressure_on_disk().fraction;
+            let pressed = |keyspace: &KeyspaceCore| keyspace.throttle_by_disk().fraction;
             pressed(right).total_cmp(&pressed(left))
         });
         let claim = |keyspace: &Arc<KeyspaceCore>| {
@@ -257,7 +257,7 @@ impl Engine {
         self.chain.last_log_bytes() >= self.log_bytes_max() / 2 || self.are_logs_long()
     }
 
-    /// The keyspaces that must be put aside for the oldest log to go, if the logs are long; none
+    /// The keyspaces that must be frozen for the oldest log to go, if the logs are long; none
     /// where nothing keeps that log but that no flush has dropped it.
     fn keyspaces_that_pin_the_log(&self) -> Option<Vec<Arc<KeyspaceCore>>> {
         if !self.are_logs_long() {
@@ -276,7 +276,7 @@ impl Engine {
                     .is_some_and(|sequence| sequence <= last);
                 is_pinned |= pins;
                 // What waits is flushed without being asked.
-                pins && keyspace.state().waiting.is_empty()
+                pins && keyspace.state().frozen.is_empty()
             };
             self.keyspaces.load().iter().filter(pins).cloned().collect()
         });
@@ -294,17 +294,17 @@ impl Engine {
                 // Its memory is given back before what is in use is measured.
                 drop(oldest);
                 keyspace.work.lock().is_flushing = false;
-                keyspace.refresh_pressure();
-                self.refresh_shared_pressure();
+                keyspace.refresh_throttle();
+                self.refresh_shared_throttle();
                 let outcome = unless_dropped(&keyspace, outcome);
-                self.note_space(NeedsRoom::Jobs, &outcome);
+                self.note_space(NeedsSpace::Jobs, &outcome);
                 outcome
             }
             Job::PrepareLog => self.rest_log_if_full(self.prepare_log()),
             Job::MarkLog => self.rest_log_if_full(self.mark_log()),
             Job::FreeLog(keyspaces) if keyspaces.is_empty() => {
                 let outcome = self.with_reserve(|| self.drop_logs());
-                self.note_space(NeedsRoom::Jobs, &outcome);
+                self.note_space(NeedsSpace::Jobs, &outcome);
                 outcome
             }
             Job::FreeLog(keyspaces) => self.rotate(&keyspaces),
@@ -313,7 +313,7 @@ impl Engine {
                 let outcome = self.with_reserve(|| self.seal_values(&keyspace));
                 keyspace.work.lock().is_flushing = false;
                 let outcome = unless_dropped(&keyspace, outcome);
-                self.note_space(NeedsRoom::Jobs, &outcome);
+                self.note_space(NeedsSpace::Jobs, &outcome);
                 outcome
             }
             Job::TakeReserve => {
@@ -325,18 +325,18 @@ impl Engine {
                 let outcome = self.merge(&keyspace, &merge);
                 merge.release(&keyspace, &outcome, self.options.runtime.now());
                 self.background.merging.fetch_sub(1, Ordering::AcqRel);
-                keyspace.refresh_pressure();
+                keyspace.refresh_throttle();
                 let outcome = unless_dropped(&keyspace, outcome);
-                self.note_space(NeedsRoom::Jobs, &outcome);
+                self.note_space(NeedsSpace::Jobs, &outcome);
                 outcome
             }
-            Job::Collect(keyspace, collection) => {
-                let outcome = self.collect(&keyspace, &collection);
-                collection.release(&keyspace, &outcome, self.options.runtime.now());
+            Job::Collect(keyspace, gc) => {
+                let outcome = self.collect(&keyspace, &gc);
+                gc.release(&keyspace, &outcome, self.options.runtime.now());
                 self.background.merging.fetch_sub(1, Ordering::AcqRel);
-                keyspace.refresh_pressure();
+                keyspace.refresh_throttle();
                 let outcome = unless_dropped(&keyspace, outcome);
-                self.note_space(NeedsRoom::Jobs, &outcome);
+                self.note_space(NeedsSpace::Jobs, &outcome);
                 outcome
             }
             Job::Part(part) => {
@@ -398,7 +398,7 @@ impl Work for Engine {
         let Some(running) = self.signal.begin_job() else {
             return false;
         };
-        let has_run = self.poison_on_panic(|| {
+        let has_transient_log = self.poison_on_panic(|| {
             let Some(job) = self.next_job() else {
                 return Ok(false);
             };
@@ -406,10 +406,10 @@ impl Work for Engine {
                 Job::Merge(keyspace, _) | Job::Collect(keyspace, _) => Some(Arc::clone(keyspace)),
                 _ => None,
             };
-            let collects = matches!(job, Job::Collect(..));
+            let is_gc = matches!(job, Job::Collect(..));
             if let Err(error) = self.run(job) {
                 let failure = match &keyspace {
-                    Some(keyspace) if collects => &keyspace.collection_failure,
+                    Some(keyspace) if is_gc => &keyspace.gc_failure,
                     Some(keyspace) => &keyspace.failure,
                     None => &self.background.failure,
                 };
@@ -417,11 +417,11 @@ impl Work for Engine {
             }
             Ok(true)
         });
-        if matches!(has_run, Ok(false)) {
+        if matches!(has_transient_log, Ok(false)) {
             running.end_quietly(generation);
             return false;
         }
-        if let Err(panicked) = has_run {
+        if let Err(panicked) = has_transient_log {
             self.note_failure(&self.background.failure, panicked);
         }
         true

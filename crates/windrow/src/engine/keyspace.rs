@@ -21,20 +21,20 @@ use std::sync::Arc;
 use super::failure::{Failure, Rests};
 use super::filters::FilterState;
 use super::memory::Memory;
-use super::stall::AtomicPressure;
+use super::stall::AtomicThrottle;
 use super::value_log::ValueLog;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
 use crate::base::{
-    Cause, Error, FileNumber, KeyspaceId, Result, SequenceNumber, Striped, TrafficByLevel, Trailer,
+    Cause, Error, FileNumber, IoStatsByLevel, KeyspaceId, Result, SequenceNumber, Striped, Trailer,
 };
 use crate::manifest::{KeyspaceState, Obsolete, Version};
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
-use crate::policy::{self, Claim, Pressure, memtable_pressure, memtables_may_slow};
-use crate::read::dead_stretch::DeadStretch;
-use crate::read::state::{ReadState, Waiting};
+use crate::policy::{self, Claim, Throttle, memtable_throttle, memtables_may_slow};
+use crate::read::state::{FrozenMemtable, ReadState};
+use crate::read::tombstone_span::TombstoneSpan;
 
 /// Each level may hold what it holds: with what a keyspace goes on under new options.
 const EVERYTHING_ALLOWED: [u64; LEVELS_MAX + 1] = [u64::MAX; LEVELS_MAX + 1];
@@ -62,21 +62,21 @@ pub(crate) struct KeyspaceCore {
     pub(crate) work: Mutex<KeyspaceWork>,
     pub(crate) filters: FilterState,
     /// Where cursors need not look.
-    pub(crate) dead: Arc<DeadStretch>,
+    pub(crate) tombstones: Arc<TombstoneSpan>,
     /// The pressure of the debts on disk.
-    pressure: AtomicPressure,
+    throttle: AtomicThrottle,
     /// How many memtables wait, if so many can slow writers; else 0.
     slowing_memtables: AtomicUsize,
     /// That of its merges.
     pub(super) failure: Failure,
     /// That of collections of its value logs.
-    pub(super) collection_failure: Failure,
+    pub(super) gc_failure: Failure,
     memory: Arc<Memory>,
     /// Where its large values go.
     pub(super) value_log: Mutex<ValueLog>,
     pub(crate) answered: Striped<{ LEVELS_MAX + 2 }>,
     /// What jobs have moved since the database was opened; each counts when it is done.
-    pub(crate) traffic: Mutex<TrafficByLevel>,
+    pub(crate) io_stats: Mutex<IoStatsByLevel>,
 }
 
 /// What jobs are doing with a keyspace.
@@ -86,7 +86,7 @@ pub(crate) struct KeyspaceWork {
     pub(crate) busy: BTreeSet<FileNumber>,
     pub(crate) claims: Vec<Claim<Box<[u8]>>>,
     /// Whether value logs are being collected: one collection at a time.
-    pub(crate) is_collecting: bool,
+    pub(crate) is_gc_running: bool,
     /// Whether the number of levels is being changed, while no other plan is made.
     pub(crate) is_resizing: bool,
     /// The nominal number of levels.
@@ -128,7 +128,7 @@ impl KeyspaceCore {
     ) -> Self {
         let state = ReadState {
             active: Arc::new(Memtable::new(&memory.memtables)),
-            waiting: Vec::new(),
+            frozen: Vec::new(),
             version: Shared::new(version),
         };
         Self {
@@ -147,15 +147,15 @@ impl KeyspaceCore {
                 ..KeyspaceWork::default()
             }),
             filters: FilterState::new(&options),
-            dead: Arc::default(),
-            pressure: AtomicPressure::default(),
+            tombstones: Arc::default(),
+            throttle: AtomicThrottle::default(),
             slowing_memtables: AtomicUsize::new(0),
             failure: Failure::default(),
-            collection_failure: Failure::default(),
+            gc_failure: Failure::default(),
             memory: Arc::clone(memory),
             value_log: Mutex::default(),
             answered: Striped::new(),
-            traffic: Mutex::new(TrafficByLevel::default()),
+            io_stats: Mutex::new(IoStatsByLevel::default()),
             options: ArcSwap::from_pointee(options),
         }
     }
@@ -206,9 +206,9 @@ impl KeyspaceCore {
 
     /// Counts what a job has moved into `level`.
     pub(super) fn count<const N: usize>(&self, level: usize, moved: [(Cause, u64); N]) {
-        let mut traffic = self.traffic.lock();
+        let mut io_stats = self.io_stats.lock();
         for (cause, bytes) in moved {
-            traffic[level].add(cause, bytes);
+            io_stats[level].add(cause, bytes);
         }
     }
 
@@ -245,7 +245,7 @@ impl KeyspaceCore {
     #[inline]
     pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) -> bool {
         if !trailer.is_tombstone() {
-            self.dead.note_write(key, trailer.sequence());
+            self.tombstones.note_write(key, trailer.sequence());
         }
         let state = self.state.load();
         state.active.insert(key, trailer, value);
@@ -269,30 +269,30 @@ impl KeyspaceCore {
     pub(crate) fn rotate(&self, through: SequenceNumber) {
         let value_log = self.value_log.lock().note_rotation();
         self.replace(|state| {
-            let mut waiting = Vec::with_capacity(state.waiting.len() + 1);
-            waiting.push(Waiting {
+            let mut frozen = Vec::with_capacity(state.frozen.len() + 1);
+            frozen.push(FrozenMemtable {
                 memtable: Arc::clone(&state.active),
                 through,
                 value_log,
             });
-            waiting.extend(state.waiting.iter().cloned());
+            frozen.extend(state.frozen.iter().cloned());
             ReadState {
                 active: Arc::new(Memtable::new(&self.memory.memtables)),
-                waiting,
+                frozen,
                 version: Shared::clone(&state.version),
             }
         });
     }
 
-    /// Installs a flush: the oldest waiting memtable has become part of `version`.
+    /// Installs a flush: the oldest frozen memtable has become part of `version`.
     pub(crate) fn install_flush(&self, version: Version) {
         self.replace(|state| {
-            let mut waiting = state.waiting.clone();
-            let flushed = waiting.pop();
-            assert!(flushed.is_some(), "only a waiting memtable is flushed");
+            let mut frozen = state.frozen.clone();
+            let flushed = frozen.pop();
+            assert!(flushed.is_some(), "only a frozen memtable is flushed");
             ReadState {
                 active: Arc::clone(&state.active),
-                waiting,
+                frozen,
                 version: Shared::new(version),
             }
         });
@@ -302,7 +302,7 @@ impl KeyspaceCore {
     /// memtables are empty. `flushed` is what the manifest says of this keyspace.
     pub(crate) fn unflushed(&self, flushed: SequenceNumber) -> Option<SequenceNumber> {
         let state = self.state.load();
-        let holds_entries = !state.waiting.is_empty() || !state.active.is_empty();
+        let holds_entries = !state.frozen.is_empty() || !state.active.is_empty();
         holds_entries.then_some(flushed + 1)
     }
 
@@ -331,17 +331,17 @@ impl KeyspaceCore {
 
     /// The pressure on writers.
     #[inline]
-    pub(super) fn pressure(&self) -> Pressure {
-        let on_disk = self.pressure.load();
+    pub(super) fn throttle(&self) -> Throttle {
+        let on_disk = self.throttle.load();
         match self.slowing_memtables.load(Ordering::Relaxed) {
             0 => on_disk,
-            waiting => on_disk.max(memtable_pressure(waiting, self.filled())),
+            frozen => on_disk.max(memtable_throttle(frozen, self.filled())),
         }
     }
 
     /// The pressure of the debts on disk alone.
-    pub(super) fn pressure_on_disk(&self) -> Pressure {
-        self.pressure.load()
+    pub(super) fn throttle_by_disk(&self) -> Throttle {
+        self.throttle.load()
     }
 
     /// The part of the active memtable that is used.
@@ -351,13 +351,13 @@ impl KeyspaceCore {
     }
 
     /// Sets the pressure of the debts on disk and that of `waiting` memtables.
-    pub(super) fn set_pressure(&self, on_disk: Pressure, waiting: usize) {
-        let slowing = if memtables_may_slow(waiting) {
-            waiting
+    pub(super) fn set_throttle(&self, on_disk: Throttle, frozen: usize) {
+        let slowing = if memtables_may_slow(frozen) {
+            frozen
         } else {
             0
         };
-        self.pressure.store(on_disk);
+        self.throttle.store(on_disk);
         self.slowing_memtables.store(slowing, Ordering::Relaxed);
     }
 }

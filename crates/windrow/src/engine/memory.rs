@@ -21,7 +21,7 @@
 
 use std::sync::Arc;
 
-use crate::base::Account;
+use crate::base::MemoryTracker;
 use crate::base::sync::atomic::Ordering;
 use crate::cache::BlockCache;
 use crate::options::Options;
@@ -58,8 +58,8 @@ pub struct MemoryUse {
 pub(crate) struct Memory {
     budget: u64,
     /// Chunks of all memtables.
-    pub(super) memtables: Arc<Account>,
-    /// What active and waiting memtables may hold together.
+    pub(super) memtables: Arc<MemoryTracker>,
+    /// What active and frozen memtables may hold together.
     pub(super) memtables_max: u64,
     /// What one memtable may hold.
     memtable_max: u64,
@@ -69,24 +69,24 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new(options: &Options) -> Self {
         let budget = options.memory_budget;
-        let share = |numerator: u64, denominator: u64| match budget {
+        let fraction = |numerator: u64, denominator: u64| match budget {
             0 => u64::MAX,
             _ => budget / denominator * numerator,
         };
         let cache_floor = (budget / 16).min(options.cache_bytes);
         let memtables = Arc::default();
-        let (memtables_max, memtable_max) = (share(1, 2), share(1, 8));
+        let (memtables_max, memtable_max) = (fraction(1, 2), fraction(1, 8));
         Self {
             budget,
             memtables: Arc::clone(&memtables),
             memtables_max,
             memtable_max,
             tables: Arc::new(TableMemory {
-                readers_min: share(3, 8),
+                readers_min: fraction(3, 8),
                 lender: memtables,
                 lent_max: memtables_max - memtable_max,
                 cache_floor,
-                jobs_max: share(1, 8),
+                jobs_max: fraction(1, 8),
                 ..TableMemory::default()
             }),
         }
@@ -117,7 +117,7 @@ impl Memory {
 #[derive(Debug, Default)]
 pub(super) struct MemtableUse {
     pub(super) active: u64,
-    pub(super) waiting: u64,
+    pub(super) frozen: u64,
     largest: Option<(u64, Arc<KeyspaceCore>)>,
 }
 
@@ -132,8 +132,8 @@ impl Engine {
         let mut used = MemtableUse::default();
         for keyspace in self.keyspaces.load().iter() {
             let state = keyspace.state();
-            for waiting in &state.waiting {
-                used.waiting += waiting.memtable.allocated_bytes() as u64;
+            for frozen in &state.frozen {
+                used.frozen += frozen.memtable.allocated_bytes() as u64;
             }
             // An empty one holds little, and no flush would give it back.
             if !state.active.is_empty() {

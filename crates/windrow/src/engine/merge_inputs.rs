@@ -9,7 +9,7 @@ use super::keyspace::KeyspaceWork;
 use crate::base::FileNumber;
 use crate::base::sync::Shared;
 use crate::manifest::{FileHandle, Version};
-use crate::policy::{MetRun, Purpose};
+use crate::policy::{MetTransientLog, Purpose};
 use crate::read::run::Run;
 use crate::table::FileMeta;
 
@@ -58,9 +58,9 @@ impl Inputs {
         self.files().map(|file| file.meta.entries()).sum()
     }
 
-    /// The files of transient runs that they refer to, and what of them.
-    pub(super) fn runs_met(&self) -> BTreeMap<FileNumber, MetRun> {
-        let mut met: BTreeMap<FileNumber, MetRun> = BTreeMap::new();
+    /// The files of transient logs that they refer to, and what of them.
+    pub(super) fn transient_logs_met(&self) -> BTreeMap<FileNumber, MetTransientLog> {
+        let mut met: BTreeMap<FileNumber, MetTransientLog> = BTreeMap::new();
         let segments = self.files().flat_map(|file| &file.meta.segments);
         let references = segments.flat_map(|segment| segment.references.iter());
         for (file, referred) in references.filter(|(_, referred)| !referred.is_log) {
@@ -166,8 +166,8 @@ mod tests {
         };
         let lower = version.levels()[deepest].files();
         assert!(lower.len() > 2);
-        let all = inputs(lower).runs_met();
-        assert_eq!(all.len(), version.run_files());
+        let all = inputs(lower).transient_logs_met();
+        assert_eq!(all.len(), version.transient_files());
         for (file, met) in &all {
             let usage = version.values().usage(*file).unwrap();
             assert_eq!(met.met_bytes, usage.referred, "{file:?}");
@@ -182,9 +182,9 @@ mod tests {
             assert_eq!(met.slices, segments.filter(refers).count() as u64);
         }
         assert!(all.values().any(|met| met.slices > 1));
-        let part = inputs(&lower[..1]).runs_met();
+        let part = inputs(&lower[..1]).transient_logs_met();
         assert!(part.len() < all.len());
-        let sum = |met: &BTreeMap<FileNumber, MetRun>| -> u64 {
+        let sum = |met: &BTreeMap<FileNumber, MetTransientLog>| -> u64 {
             met.values().map(|met| met.met_bytes).sum()
         };
         assert!(sum(&part) < sum(&all));

@@ -14,10 +14,10 @@ use super::tree_summary::summary;
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
-use crate::base::{Account, Cause, FileNumber, KeyspaceId, Result, SequenceNumber};
+use crate::base::{Cause, FileNumber, KeyspaceId, MemoryTracker, Result, SequenceNumber};
 use crate::compact::merge::{Merged, Part, check_entries, merge};
 use crate::compact::output::{IoClass, JobContext, Output, Targets, Wanted};
-use crate::compact::values::{InRuns, MovingOn, Values};
+use crate::compact::values::{InTransientLogs, MovingOn, Values};
 use crate::events::Event;
 use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::names::FileName;
@@ -31,7 +31,7 @@ use crate::read::merge::MergingCursor;
 use crate::read::run::RunCursor;
 use crate::read::visible::KeyRange;
 use crate::table::{FileMeta, OpenTable, SequentialCursor, TableOptions};
-use crate::value::{DeadList, ValueWindows};
+use crate::value::{DiscardList, ValueReadBuffers};
 use crate::vfs::Vfs;
 
 /// A file and the level it is in or goes to.
@@ -288,7 +288,7 @@ impl Engine {
                 keyspace.install_version(self.next_version(keyspace, state, &adds, &removes));
             },
         )?;
-        self.grant_filters(keyspace, file.meta.entries());
+        self.allocate_filters(keyspace, file.meta.entries());
         stats::add(&self.counters.moves, 1);
         keyspace.count(target, [(Cause::Move, file.meta.bytes())]);
         Ok(())
@@ -322,10 +322,15 @@ impl Engine {
                 number,
             })
             .collect();
-        records.extend(written.runs.iter().map(|run| Record::AddRun {
-            keyspace: id,
-            file: *run,
-        }));
+        records.extend(
+            written
+                .transient_logs
+                .iter()
+                .map(|run| Record::AddTransientLog {
+                    keyspace: id,
+                    file: *run,
+                }),
+        );
         records.extend(adds.iter().map(|(level, file)| Record::AddFile {
             keyspace: id,
             level: *level,
@@ -339,7 +344,7 @@ impl Engine {
                 segment: file.segments.last()?.clone(),
             })
         }));
-        records.extend(dead_records(id, &written.dead));
+        records.extend(garbage_records(id, &written.garbage));
         let mut grown = Vec::new();
         written.created.name_by(|| {
             self.catalog.commit_in(
@@ -354,7 +359,7 @@ impl Engine {
                     }
                     let version = self.next_version(keyspace, state, &adds, &removes);
                     keyspace.install_version(version);
-                    self.drop_needless_lists(keyspace, state, &written.dead);
+                    self.drop_needless_lists(keyspace, state, &written.garbage);
                 },
             )
         })?;
@@ -370,12 +375,12 @@ impl Engine {
         let appended_entries: u64 = appended().map(|segment| segment.entries).sum();
         let rewritten_entries: u64 = written.tables.iter().map(FileMeta::entries).sum();
         let entries = appended_entries + rewritten_entries;
-        self.grant_filters(keyspace, entries);
+        self.allocate_filters(keyspace, entries);
         let bytes = |files: &mut dyn Iterator<Item = &FileMeta>| files.map(FileMeta::bytes).sum();
         let read: u64 = bytes(&mut inputs.files().map(|file| &file.meta));
-        let run_bytes: u64 = written.runs.iter().map(|run| run.length).sum();
+        let transient_log_bytes: u64 = written.transient_logs.iter().map(|run| run.length).sum();
         let tables: u64 = bytes(&mut written.tables.iter());
-        let rewritten = tables + run_bytes;
+        let rewritten = tables + transient_log_bytes;
         let appended: u64 = appended().map(|segment| segment.length).sum();
         let bytes_written = rewritten + appended;
         let counters = &self.counters;
@@ -385,16 +390,16 @@ impl Engine {
                 &counters.merge_bytes_written,
                 (Cause::Read, Cause::Rewrite),
             ),
-            Purpose::Squeeze => (
-                &counters.squeeze_bytes_read,
-                &counters.squeeze_bytes_written,
-                (Cause::SqueezeRead, Cause::Squeeze),
+            Purpose::Consolidation => (
+                &counters.consolidation_bytes_read,
+                &counters.consolidation_bytes_written,
+                (Cause::ConsolidationRead, Cause::Consolidation),
             ),
             // Collections have made it necessary.
             Purpose::Pointers => (
-                &counters.collection_bytes_read,
-                &counters.collection_bytes_written,
-                (Cause::RedirectRead, Cause::Redirect),
+                &counters.gc_bytes_read,
+                &counters.gc_bytes_written,
+                (Cause::PointerRewriteRead, Cause::PointerRewrite),
             ),
         };
         keyspace.count(
@@ -403,15 +408,18 @@ impl Engine {
                 (causes.0, read),
                 (causes.1, tables),
                 (Cause::Append, appended),
-                (Cause::Run, run_bytes),
-                (Cause::RunRead, merged.run_bytes_read),
+                (Cause::TransientLog, transient_log_bytes),
+                (Cause::TransientLogRead, merged.transient_log_bytes_read),
             ],
         );
         stats::add(counted_read, read);
         stats::add(counted_written, rewritten);
         stats::add(&counters.append_bytes_written, appended);
         stats::add(&counters.appends, grown.len() as u64);
-        stats::add(&self.counters.run_bytes_read, merged.run_bytes_read);
+        stats::add(
+            &self.counters.transient_log_bytes_read,
+            merged.transient_log_bytes_read,
+        );
         stats::add(&self.counters.merges, 1);
         self.options.listener.tell(|| Event::MergeEnded {
             keyspace: keyspace.name().to_owned(),
@@ -486,19 +494,19 @@ impl Engine {
         let zones = self.zones(&tree, inputs, claim.level, (target_bytes, is_in_place))?;
         let cutter = OutputCutter::new(&tree, &claim, zones);
         let mut deeper = DeeperLevels::new(&tree, &claim, &targets);
-        let shares = policy::output_shares(&tree, &claim, &inputs.numbers(), &targets);
-        let units = |share| policy::filter_units(share, keyspace.filter_price(), &options);
+        let fractions = policy::output_fractions(&tree, &claim, &inputs.numbers(), &targets);
+        let units = |fraction| policy::filter_units(fraction, keyspace.filter_price(), &options);
         let class = if inputs.level == 0 {
             IoClass::Level0
         } else {
             IoClass::Merge
         };
         let wanted = || self.check_wanted(keyspace);
-        let table_options = table_options(&options, units(shares.written_anew));
+        let table_options = table_options(&options, units(fractions.written_anew));
         let targets = Targets {
             files: &inputs.targets,
             tables: &self.tables,
-            filter_units: units(shares.appended),
+            filter_units: units(fractions.appended),
         };
         let values = self.values_of_merge(inputs, (target_bytes, is_in_place), &options);
         let output = Output::new(self, &wanted, class, table_options, values, Some(cutter))
@@ -557,29 +565,34 @@ impl Engine {
         (file_bytes, is_in_place): (u64, bool),
         options: &Shared<KeyspaceOptions>,
     ) -> Values {
-        let mut met = inputs.runs_met();
+        let mut met = inputs.transient_logs_met();
         if !is_in_place {
             met.retain(|_, run| run.moves_on(options.medium_order, file_bytes));
         }
         let slices = met.iter().map(|(&file, run)| (file, run.met_bytes));
-        let windows = self.value_windows().over_slices(slices.collect());
-        let in_runs = if is_in_place {
-            InRuns::ComeBack
+        let read_buffers = self.value_read_buffers().over_slices(slices.collect());
+        let in_transient_logs = if is_in_place {
+            InTransientLogs::ComeBack
         } else {
-            InRuns::Stay(MovingOn {
+            InTransientLogs::Stay(MovingOn {
                 files: met.into_keys().collect(),
-                run_file_bytes: policy::run_file_bytes(file_bytes),
+                transient_file_bytes: policy::transient_file_bytes(file_bytes),
             })
         };
         let values = Shared::clone(inputs.version.values());
-        Values::merged(values, windows, in_runs, Shared::clone(options))
+        Values::merged(
+            values,
+            read_buffers,
+            in_transient_logs,
+            Shared::clone(options),
+        )
     }
 
     /// For a job that reads values in the order of their keys.
-    pub(super) fn value_windows(&self) -> ValueWindows {
+    pub(super) fn value_read_buffers(&self) -> ValueReadBuffers {
         let vfs = Arc::clone(&self.options.vfs);
         let memory = &self.memory.tables;
-        ValueWindows::new(vfs, self.directory.clone(), &memory.jobs, memory.jobs_max)
+        ValueReadBuffers::new(vfs, self.directory.clone(), &memory.jobs, memory.jobs_max)
     }
 
     /// # Errors
@@ -622,12 +635,12 @@ impl Engine {
         &self,
         keyspace: &KeyspaceCore,
         state: &ManifestState,
-        lists: &[DeadList],
+        lists: &[DiscardList],
     ) {
         let known = state.keyspaces.get(&keyspace.id());
         for list in lists {
-            if known.is_some_and(|it| !it.values.dead.contains_key(&list.number)) {
-                self.obsolete.add(FileName::Dead(list.number));
+            if known.is_some_and(|it| !it.values.garbage.contains_key(&list.number)) {
+                self.obsolete.add(FileName::DiscardList(list.number));
             }
         }
     }
@@ -644,7 +657,7 @@ impl Engine {
 
 impl KeyspaceCore {
     /// Works out the pressure on writers anew.
-    pub(super) fn refresh_pressure(&self) {
+    pub(super) fn refresh_throttle(&self) {
         let mut work = self.work.lock();
         let state = self.state_full();
         let options = self.options();
@@ -656,7 +669,7 @@ impl KeyspaceCore {
             level0_runs: tree.level(0).len(),
             pending_bytes: policy::pending_bytes(&tree, &options),
             // While collections fail, nobody waits for them.
-            garbage_bytes: if self.collection_failure.is_there() {
+            garbage_bytes: if self.gc_failure.is_there() {
                 0
             } else {
                 policy::garbage_excess(&tree, &options)
@@ -665,7 +678,7 @@ impl KeyspaceCore {
         self.set_values_behind_max(policy::values_behind_max(&tree, &options));
         self.set_value_log_bytes(value_log_bytes);
         work.allowed = tree.allowed;
-        self.set_pressure(policy::pressure(backlog, &options), state.waiting.len());
+        self.set_throttle(policy::throttle(backlog, &options), state.frozen.len());
     }
 }
 
@@ -686,21 +699,21 @@ impl JobContext for Engine {
         self.sync_directory()
     }
 
-    fn pace(&self, class: IoClass, bytes: u64, wanted: Wanted<'_>) -> Result<()> {
-        self.pace_jobs(class, bytes, wanted)
+    fn rate_limiter(&self, class: IoClass, bytes: u64, wanted: Wanted<'_>) -> Result<()> {
+        self.limit_rate(class, bytes, wanted)
     }
 
-    fn memory(&self) -> &Arc<Account> {
+    fn memory(&self) -> &Arc<MemoryTracker> {
         &self.memory.tables.jobs
     }
 }
 
-/// The records that add lists of dead values.
-pub(super) fn dead_records(
+/// The records that add lists of garbage values.
+pub(super) fn garbage_records(
     keyspace: KeyspaceId,
-    lists: &[DeadList],
+    lists: &[DiscardList],
 ) -> impl Iterator<Item = Record> {
-    let add = move |list: &DeadList| Record::AddDead {
+    let add = move |list: &DiscardList| Record::AddDiscardList {
         keyspace,
         list: list.clone(),
     };

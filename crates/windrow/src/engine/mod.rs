@@ -25,13 +25,13 @@
 mod admin;
 mod catalog;
 mod checkpoint;
-mod collect_job;
 mod commit;
 mod commit_queue;
 mod events;
 mod failure;
 mod filters;
 mod flush_job;
+mod gc_job;
 mod ids;
 mod jobs;
 mod keyspace;
@@ -39,8 +39,8 @@ mod memory;
 mod merge_inputs;
 mod merge_job;
 mod open;
-mod pace;
 mod poison;
+mod rate_limiter;
 mod reads;
 mod recovered_values;
 mod replay;
@@ -299,10 +299,10 @@ impl Handle {
             engine.note_reserve();
         }
         for keyspace in engine.keyspaces.load().iter() {
-            engine.grant_filters(keyspace, filters::ALL);
-            keyspace.refresh_pressure();
+            engine.allocate_filters(keyspace, filters::ALL);
+            keyspace.refresh_throttle();
         }
-        engine.refresh_shared_pressure();
+        engine.refresh_shared_throttle();
         let runtime = Arc::clone(&engine.options.runtime);
         let work: Arc<dyn crate::runtime::Work> = Arc::<Engine>::clone(&engine);
         let workers = runtime
@@ -337,12 +337,12 @@ impl Handle {
             }
             Open::No(outcome) => outcome,
         };
-        let told = match &outcome {
+        let reported = match &outcome {
             Ok(()) => Ok(()),
-            Err(error) => Err(error.share()),
+            Err(error) => Err(error.fraction()),
         };
         *open = Open::No(outcome);
-        told
+        reported
     }
 
     /// Ends everything that may change files, in whatever thread it runs, before the lock goes.

@@ -281,7 +281,7 @@ fn prepare_directory(
                     | FileName::Wal(_)
                     | FileName::Table(_)
                     | FileName::Values(_)
-                    | FileName::Dead(_)
+                    | FileName::DiscardList(_)
             )
         });
     if !is_database {

@@ -15,11 +15,11 @@ use super::{Engine, KeyspaceCore};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Result, SequenceNumber};
-use crate::read::dead_stretch::DeadStretch;
 use crate::read::get::{Found, Source, get};
 use crate::read::merge::MergingCursor;
 use crate::read::source::SourceCursor;
 use crate::read::state::ReadState;
+use crate::read::tombstone_span::TombstoneSpan;
 use crate::read::values::EntryCursor;
 use crate::read::visible::{KeyRange, VisibleCursor};
 use crate::table::{OpenTables, ReadCounters};
@@ -37,7 +37,7 @@ pub(crate) struct StateView {
     complete: SequenceNumber,
     tables: Arc<OpenTables>,
     values: Arc<OpenValues>,
-    dead: Arc<DeadStretch>,
+    tombstones: Arc<TombstoneSpan>,
 }
 
 impl StateView {
@@ -45,7 +45,7 @@ impl StateView {
     pub(crate) fn cursor(&self, range: KeyRange) -> StateCursor {
         let sources = SourceCursor::all(&self.state, &self.tables, &range);
         let visible = VisibleCursor::new(MergingCursor::new(sources), self.sequence, range)
-            .skipping(Arc::clone(&self.dead), self.complete);
+            .skipping(Arc::clone(&self.tombstones), self.complete);
         let files = Shared::clone(self.state.version.values());
         EntryCursor::new(visible, files, Arc::clone(&self.values))
     }
@@ -137,7 +137,7 @@ impl Engine {
             complete,
             tables: Arc::clone(&self.tables),
             values: Arc::clone(&self.values),
-            dead: Arc::clone(&keyspace.dead),
+            tombstones: Arc::clone(&keyspace.tombstones),
         })
     }
 

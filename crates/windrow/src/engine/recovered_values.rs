@@ -18,7 +18,7 @@ use crate::base::{
 use crate::log::batch::Entry;
 use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, Record, ValueFileKind, ValueFileState};
-use crate::value::{ValueFileMeta, ValuePointer, ValueWindows, rewrite};
+use crate::value::{ValueFileMeta, ValuePointer, ValueReadBuffers, rewrite};
 use crate::vfs::Vfs;
 
 /// A value log that was being written.
@@ -38,7 +38,7 @@ pub(super) struct Recovery<'a> {
     state: &'a ManifestState,
     keyspaces: &'a [Arc<KeyspaceCore>],
     logs: BTreeMap<FileNumber, OpenLog>,
-    values: ValueWindows,
+    values: ValueReadBuffers,
 }
 
 impl<'a> Recovery<'a> {
@@ -65,7 +65,7 @@ impl<'a> Recovery<'a> {
             state,
             keyspaces,
             logs,
-            values: ValueWindows::new(
+            values: ValueReadBuffers::new(
                 Arc::clone(vfs),
                 directory.to_owned(),
                 &Arc::default(),
@@ -168,7 +168,7 @@ fn decode(entry: &Entry<'_>) -> Result<ValuePointer> {
 
 impl Target for Recovery<'_> {
     fn has_value(&mut self, entry: &Entry<'_>) -> Result<bool> {
-        if entry.kind != Kind::LogPointer || self.unflushed(entry)?.is_none() {
+        if entry.kind != Kind::ValueLogPointer || self.unflushed(entry)?.is_none() {
             return Ok(true);
         }
         let pointer = decode(entry)?;
@@ -184,7 +184,7 @@ impl Target for Recovery<'_> {
         let Some(keyspace) = self.unflushed(&entry)? else {
             return Ok(false);
         };
-        if entry.kind == Kind::LogPointer {
+        if entry.kind == Kind::ValueLogPointer {
             let pointer = decode(&entry)?;
             self.file(entry.keyspace, &pointer)?;
             self.note(entry.sequence, &pointer, is_durable)?;

@@ -89,10 +89,10 @@ pub(crate) fn replay(
             break;
         }
         check_predecessor(number, headers[index], replayed.last())?;
-        let successor = headers.get(index + 1).copied().flatten();
+        let next_log = headers.get(index + 1).copied().flatten();
         let recorded_end = recorded.ends.get(&number).copied();
-        let of_successor = successor.and_then(|header| header.predecessor);
-        let recorded_length = recorded_end.or(of_successor.map(|predecessor| predecessor.end));
+        let of_next_log = next_log.and_then(|header| header.predecessor);
+        let recorded_length = recorded_end.or(of_next_log.map(|predecessor| predecessor.end));
         let name = wal_name(number);
         let mut reader = LogReader::open(vfs, directory, &name, number, recorded_length)?;
         // A log without a header has no records.
@@ -100,7 +100,7 @@ pub(crate) fn replay(
         let mut is_needed = false;
         // An end is recorded in the manifest, and a sync noted by a successor, after the sync.
         let is_durable =
-            recorded_end.is_some() || of_successor.is_some_and(|predecessor| predecessor.synced);
+            recorded_end.is_some() || of_next_log.is_some_and(|predecessor| predecessor.synced);
         // The first record with a value that is missing; what follows tells whether it was durable.
         let mut missing = None;
         while let Some(record) = reader.next()? {

@@ -166,9 +166,9 @@ impl Engine {
         if write.only_removes() {
             return Ok(());
         }
-        let has_room = self.reserve.take();
+        let has_space = self.reserve.take();
         self.note_reserve();
-        if has_room {
+        if has_space {
             return Ok(());
         }
         let start = self.options.runtime.now();

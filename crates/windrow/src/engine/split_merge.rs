@@ -21,7 +21,7 @@ use crate::compact::merge::{Merged, Part};
 use crate::compact::output::{Created, Trace, Written};
 use crate::policy::{Claim, ReadPoints};
 use crate::table::FileMeta;
-use crate::value::{DeadList, ValueFileMeta};
+use crate::value::{DiscardList, ValueFileMeta};
 
 /// A leader that waits for parts looks again after this time.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -53,11 +53,11 @@ struct PartWritten {
     part: usize,
     tables: Vec<FileMeta>,
     grown: Vec<FileMeta>,
-    runs: Vec<ValueFileMeta>,
-    dead: Vec<DeadList>,
+    transient_logs: Vec<ValueFileMeta>,
+    garbage: Vec<DiscardList>,
     created: Vec<Trace>,
     entries: u64,
-    run_bytes_read: u64,
+    transient_log_bytes_read: u64,
 }
 
 /// A part on loan to the thread that carries it out.
@@ -125,11 +125,11 @@ impl Taken {
                 part: self.part,
                 tables: merged.written.tables,
                 grown: merged.written.grown,
-                runs: merged.written.runs,
-                dead: merged.written.dead,
+                transient_logs: merged.written.transient_logs,
+                garbage: merged.written.garbage,
                 created: merged.written.created.release(),
                 entries: merged.entries,
-                run_bytes_read: merged.run_bytes_read,
+                transient_log_bytes_read: merged.transient_log_bytes_read,
             }),
             Err(error) => {
                 progress.failed.get_or_insert(error);
@@ -189,25 +189,25 @@ impl Engine {
         let mut written = Written {
             tables: Vec::new(),
             grown: Vec::new(),
-            runs: Vec::new(),
-            dead: Vec::new(),
+            transient_logs: Vec::new(),
+            garbage: Vec::new(),
             created: Created::adopt(self, files.collect()), // I2
         };
         if let Some(error) = failed {
             return Err(error);
         }
         let entries = parts.iter().map(|part| part.entries).sum();
-        let run_bytes_read = parts.iter().map(|part| part.run_bytes_read).sum();
+        let transient_log_bytes_read = parts.iter().map(|part| part.transient_log_bytes_read).sum();
         for part in parts {
             written.tables.extend(part.tables);
             written.grown.extend(part.grown);
-            written.runs.extend(part.runs);
-            written.dead.extend(part.dead);
+            written.transient_logs.extend(part.transient_logs);
+            written.garbage.extend(part.garbage);
         }
         Ok(Merged {
             written,
             entries,
-            run_bytes_read,
+            transient_log_bytes_read,
         })
     }
 

@@ -17,7 +17,7 @@ use super::{Engine, Write};
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::base::{ErrorKind, Result};
 use crate::events::Event;
-use crate::policy::{Pressure, SharedBacklog, StallCause, shared_pressure};
+use crate::policy::{SharedBacklog, StallCause, Throttle, shared_throttle};
 
 /// A delay shorter than this is owed, not slept.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
@@ -33,33 +33,33 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A pressure that any thread may read and replace.
 #[derive(Debug, Default)]
-pub(super) struct AtomicPressure(AtomicU32);
+pub(super) struct AtomicThrottle(AtomicU32);
 
 /// The fraction at which writers stop, as it is kept.
 const STOP: f64 = 65535.0;
 
-impl AtomicPressure {
+impl AtomicThrottle {
     #[inline]
-    pub(super) fn load(&self) -> Pressure {
+    pub(super) fn load(&self) -> Throttle {
         match self.0.load(Ordering::Relaxed) {
-            0 => Pressure::NONE,
-            packed => Pressure {
+            0 => Throttle::NONE,
+            packed => Throttle {
                 cause: StallCause::ALL[packed as usize >> 16],
                 fraction: f64::from(packed & 0xffff) / STOP,
             },
         }
     }
 
-    pub(super) fn store(&self, pressure: Pressure) {
+    pub(super) fn store(&self, throttle: Throttle) {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "the fraction is from 0 to 1"
         )]
-        let fraction = (pressure.fraction * STOP) as u32;
+        let fraction = (throttle.fraction * STOP) as u32;
         let cause = match fraction {
             0 => 0,
-            _ => (pressure.cause as u32) << 16,
+            _ => (throttle.cause as u32) << 16,
         };
         self.0.store(cause | fraction, Ordering::Relaxed);
     }
@@ -90,9 +90,9 @@ impl Engine {
     /// Lets `write` pass as the pressure allows.
     #[inline]
     pub(super) fn admit(&self, write: &Write<'_>) -> Result<()> {
-        let pressure = self.pressure_on(write);
-        if pressure.fraction > 0.0 {
-            self.slow_down(write, pressure)
+        let throttle = self.throttle_of(write);
+        if throttle.fraction > 0.0 {
+            self.slow_down(write, throttle)
         } else {
             Ok(())
         }
@@ -100,30 +100,30 @@ impl Engine {
 
     /// The worst pressure on any keyspace of `write`.
     #[inline]
-    fn pressure_on(&self, write: &Write<'_>) -> Pressure {
+    fn throttle_of(&self, write: &Write<'_>) -> Throttle {
         if !self.is_memory_as_seen() {
-            self.refresh_shared_pressure();
+            self.refresh_shared_throttle();
         }
-        let mut worst = self.background.shared_pressure.load();
+        let mut worst = self.background.shared_throttle.load();
         for keyspace in write.keyspaces() {
-            worst = worst.max(keyspace.pressure());
+            worst = worst.max(keyspace.throttle());
         }
         worst
     }
 
     #[cold]
-    fn slow_down(&self, write: &Write<'_>, pressure: Pressure) -> Result<()> {
-        if pressure.is_stop() {
-            return self.wait_out(write, pressure.cause);
+    fn slow_down(&self, write: &Write<'_>, throttle: Throttle) -> Result<()> {
+        if throttle.is_stop() {
+            return self.wait_out(write, throttle.cause);
         }
         let runtime = &*self.options.runtime;
-        let delay = pressure.delay(write.encoded_bytes_max());
+        let delay = throttle.delay(write.encoded_bytes_max());
         let wait = self.background.paid_at.add(runtime.now(), delay);
         if wait >= SLEEP_MIN {
-            let start = self.begin_stall(pressure.cause);
+            let start = self.begin_stall(throttle.cause);
             self.sleep(wait);
-            self.end_stall(pressure.cause, start);
-            self.count_stall(pressure.cause, Waited::Delayed, start);
+            self.end_stall(throttle.cause, start);
+            self.count_stall(throttle.cause, Waited::Delayed, start);
         }
         Ok(())
     }
@@ -150,17 +150,17 @@ impl Engine {
             if let Err(error) = self.check_writable() {
                 break Err(error);
             }
-            if let Err(error) = self.refresh_pressure_on(write) {
+            if let Err(error) = self.refresh_throttle_of(write) {
                 break Err(error);
             }
-            let pressure = self.pressure_on(write);
-            if !pressure.is_stop() {
+            let throttle = self.throttle_of(write);
+            if !throttle.is_stop() {
                 break Ok(());
             }
-            if pressure.cause != cause {
+            if throttle.cause != cause {
                 self.end_stall(cause, start);
                 self.count_stall(cause, Waited::Stopped, start);
-                cause = pressure.cause;
+                cause = throttle.cause;
                 start = self.begin_stall(cause);
             }
             if let Err(error) = self.check_failures_of(write, cause, failures) {
@@ -183,11 +183,11 @@ impl Engine {
     ///
     /// # Errors
     /// `NotFound` where a keyspace of it was dropped, whose pressure no job brings down.
-    fn refresh_pressure_on(&self, write: &Write<'_>) -> Result<()> {
-        self.measure_shared_pressure();
+    fn refresh_throttle_of(&self, write: &Write<'_>) -> Result<()> {
+        self.measure_shared_throttle();
         for keyspace in write.keyspaces() {
             keyspace.check_there()?;
-            keyspace.refresh_pressure();
+            keyspace.refresh_throttle();
         }
         Ok(())
     }
@@ -229,15 +229,15 @@ impl Engine {
 
     /// Works out the pressure on all writers anew, and wakes a worker where a job may be due.
     #[cold]
-    pub(super) fn refresh_shared_pressure(&self) {
-        if self.measure_shared_pressure() {
+    pub(super) fn refresh_shared_throttle(&self) {
+        if self.measure_shared_throttle() {
             self.signal.notify();
         }
     }
 
     /// Works out the pressure on all writers anew, with readers holding no more than memtables leave
     /// them; tells whether a job may be due.
-    fn measure_shared_pressure(&self) -> bool {
+    fn measure_shared_throttle(&self) -> bool {
         let counted = self.memory.memtables.bytes();
         self.tables.fit();
         let memtables_max = self.memory.memtables_max;
@@ -248,14 +248,14 @@ impl Engine {
             MemtableUse::default()
         };
         let backlog = SharedBacklog {
-            memtable_bytes: used.active + used.waiting,
+            memtable_bytes: used.active + used.frozen,
             memtable_bytes_max: memtables_max,
             closed_log_bytes: self.chain.closed_bytes(),
             log_bytes_max: self.options.max_wal_bytes,
         };
         self.background
-            .shared_pressure
-            .store(shared_pressure(backlog));
+            .shared_throttle
+            .store(shared_throttle(backlog));
         self.background
             .seen_memory
             .store(counted, Ordering::Relaxed);
@@ -265,17 +265,17 @@ impl Engine {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::{AtomicPressure, PaidAt, SLEEP_MAX};
-    use crate::policy::{Pressure, StallCause};
+    use super::{AtomicThrottle, PaidAt, SLEEP_MAX};
+    use crate::policy::{StallCause, Throttle};
     use std::time::Duration;
 
     #[test]
     fn a_pressure_is_read_as_it_was_stored() {
-        let atomic = AtomicPressure::default();
+        let atomic = AtomicThrottle::default();
         assert!(atomic.load().fraction == 0.0);
         for cause in StallCause::ALL {
             for fraction in [0.0, 0.25, 0.999, 1.0] {
-                atomic.store(Pressure { cause, fraction });
+                atomic.store(Throttle { cause, fraction });
                 let read = atomic.load();
                 assert!((read.fraction - fraction).abs() < 1e-4);
                 assert!(fraction == 0.0 || read.cause == cause);

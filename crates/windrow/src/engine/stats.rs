@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::memory::MemoryUse;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
-use crate::base::{LevelTraffic, Striped};
+use crate::base::{LevelIoStats, Striped};
 use crate::options::KeyspaceOptions;
 use crate::policy::StallCause;
 use crate::table::ReadCounters;
@@ -39,27 +39,27 @@ pub struct Stats {
     pub appends: u64,
     /// Bytes of these segments.
     pub append_bytes_written: u64,
-    /// Bytes written by squeezes, merges of what is in one file for reads to visit less: of tables, and of
+    /// Bytes written by consolidations, merges of what is in one file for reads to visit less: of tables, and of
     /// runs in which they gather values.
-    pub squeeze_bytes_written: u64,
-    /// Bytes of tables read by squeezes.
-    pub squeeze_bytes_read: u64,
-    /// Bytes of values written to transient runs by flushes.
-    pub run_bytes_written: u64,
+    pub consolidation_bytes_written: u64,
+    /// Bytes of tables read by consolidations.
+    pub consolidation_bytes_read: u64,
+    /// Bytes of values written to transient logs by flushes.
+    pub transient_log_bytes_written: u64,
     /// Bytes of large values written to value logs.
     pub value_log_bytes: u64,
-    /// Bytes of transient runs read by merges, to put values in place or to gather them, and of the tables that
+    /// Bytes of transient logs read by merges, to put values in place or to gather them, and of the tables that
     /// led them where collections have moved values.
-    pub run_bytes_read: u64,
+    pub transient_log_bytes_read: u64,
     /// Collections of value logs.
-    pub collections: u64,
+    pub garbage_collections: u64,
     /// Bytes read by collections, and of tables by merges for no other purpose than to lead pointers where
     /// collections have moved values.
-    pub collection_bytes_read: u64,
+    pub gc_bytes_read: u64,
     /// Bytes written by both: of values, tables, and runs in which such merges gather values.
-    pub collection_bytes_written: u64,
+    pub gc_bytes_written: u64,
     /// Dead values that collections have left behind.
-    pub values_collected: u64,
+    pub gc_values_dropped: u64,
     /// Memtables flushed.
     pub flushes: u64,
     /// Merges finished.
@@ -84,8 +84,8 @@ pub struct Stats {
     pub filter_rejects: u64,
     /// Filters that said yes where the run did not hold the key.
     pub filter_false_positives: u64,
-    /// Values that gets and scans have read from transient runs.
-    pub run_reads: u64,
+    /// Values that gets and scans have read from transient logs.
+    pub transient_log_reads: u64,
     /// Values that gets and scans have read from value logs.
     pub log_reads: u64,
     /// Values that scans, which would have had to wait for them, asked the system for before they read
@@ -111,17 +111,19 @@ impl Stats {
     /// Bytes the engine has written: log, manifest, tables and value files.
     pub fn written_bytes(&self) -> u64 {
         let merges = self.merge_bytes_written + self.append_bytes_written;
-        let tables = self.flush_bytes + merges + self.squeeze_bytes_written;
-        let values = self.run_bytes_written + self.value_log_bytes + self.collection_bytes_written;
+        let tables = self.flush_bytes + merges + self.consolidation_bytes_written;
+        let values =
+            self.transient_log_bytes_written + self.value_log_bytes + self.gc_bytes_written;
         self.wal_bytes + self.manifest_bytes + tables + values
     }
 
     /// Bytes the engine has read of files: for merges and collections, and blocks that gets and scans had
-    /// to read or to verify. Values apart from their keys that these read are counted in `run_reads` and
+    /// to read or to verify. Values apart from their keys that these read are counted in `transient_log_reads` and
     /// `log_reads`, not here.
     pub fn read_bytes(&self) -> u64 {
-        let merges = self.merge_bytes_read + self.squeeze_bytes_read + self.run_bytes_read;
-        self.block_load_bytes + merges + self.collection_bytes_read
+        let merges =
+            self.merge_bytes_read + self.consolidation_bytes_read + self.transient_log_bytes_read;
+        self.block_load_bytes + merges + self.gc_bytes_read
     }
 
     /// How many writes had to wait.
@@ -184,14 +186,14 @@ pub struct KeyspaceStats {
     pub gets_answered_by_memtables: u64,
     /// Its levels, level 0 first.
     pub levels: Vec<LevelStats>,
-    /// Its transient runs.
-    pub runs: ValueFileStats,
+    /// Its transient logs.
+    pub transient_logs: ValueFileStats,
     /// Its value logs.
     pub value_logs: ValueFileStats,
     /// Lists of values in logs that are dead and not collected.
-    pub dead_lists: usize,
+    pub discard_lists: usize,
     /// Bytes in them.
-    pub dead_list_bytes: u64,
+    pub discard_list_bytes: u64,
 }
 
 /// What the value files of a keyspace look like now.
@@ -207,7 +209,7 @@ pub struct ValueFileStats {
     pub live_bytes: u64,
     /// Bytes of values that no table refers to any more. What neither counts has not been flushed, or
     /// leads on pointers into collected logs.
-    pub dead_bytes: u64,
+    pub garbage_bytes: u64,
 }
 
 /// What a level looks like now.
@@ -239,7 +241,7 @@ pub struct LevelStats {
     /// between two files costs nothing.
     pub useless_reads: f64,
     /// Bytes that jobs have moved into it since the database was opened.
-    pub traffic: LevelTraffic,
+    pub io_stats: LevelIoStats,
 }
 
 /// What a full check found.
@@ -311,15 +313,15 @@ pub(crate) struct Counters {
     pub(crate) merge_bytes_read: AtomicU64,
     pub(crate) appends: AtomicU64,
     pub(crate) append_bytes_written: AtomicU64,
-    pub(crate) squeeze_bytes_written: AtomicU64,
-    pub(crate) squeeze_bytes_read: AtomicU64,
-    pub(crate) run_bytes_written: AtomicU64,
+    pub(crate) consolidation_bytes_written: AtomicU64,
+    pub(crate) consolidation_bytes_read: AtomicU64,
+    pub(crate) transient_log_bytes_written: AtomicU64,
     pub(crate) value_log_bytes: AtomicU64,
-    pub(crate) run_bytes_read: AtomicU64,
-    pub(crate) collections: AtomicU64,
-    pub(crate) collection_bytes_read: AtomicU64,
-    pub(crate) collection_bytes_written: AtomicU64,
-    pub(crate) values_collected: AtomicU64,
+    pub(crate) transient_log_bytes_read: AtomicU64,
+    pub(crate) garbage_collections: AtomicU64,
+    pub(crate) gc_bytes_read: AtomicU64,
+    pub(crate) gc_bytes_written: AtomicU64,
+    pub(crate) gc_values_dropped: AtomicU64,
     pub(crate) flushes: AtomicU64,
     pub(crate) merges: AtomicU64,
     pub(crate) merge_parts: AtomicU64,
@@ -342,15 +344,15 @@ impl Counters {
             merge_bytes_read: zero(),
             appends: zero(),
             append_bytes_written: zero(),
-            squeeze_bytes_written: zero(),
-            squeeze_bytes_read: zero(),
-            run_bytes_written: zero(),
+            consolidation_bytes_written: zero(),
+            consolidation_bytes_read: zero(),
+            transient_log_bytes_written: zero(),
             value_log_bytes: zero(),
-            run_bytes_read: zero(),
-            collections: zero(),
-            collection_bytes_read: zero(),
-            collection_bytes_written: zero(),
-            values_collected: zero(),
+            transient_log_bytes_read: zero(),
+            garbage_collections: zero(),
+            gc_bytes_read: zero(),
+            gc_bytes_written: zero(),
+            gc_values_dropped: zero(),
             flushes: zero(),
             merges: zero(),
             merge_parts: zero(),
@@ -404,23 +406,26 @@ impl Counters {
             (&self.appends, &mut stats.appends),
             (&self.append_bytes_written, &mut stats.append_bytes_written),
             (
-                &self.squeeze_bytes_written,
-                &mut stats.squeeze_bytes_written,
+                &self.consolidation_bytes_written,
+                &mut stats.consolidation_bytes_written,
             ),
-            (&self.squeeze_bytes_read, &mut stats.squeeze_bytes_read),
-            (&self.run_bytes_written, &mut stats.run_bytes_written),
+            (
+                &self.consolidation_bytes_read,
+                &mut stats.consolidation_bytes_read,
+            ),
+            (
+                &self.transient_log_bytes_written,
+                &mut stats.transient_log_bytes_written,
+            ),
             (&self.value_log_bytes, &mut stats.value_log_bytes),
-            (&self.run_bytes_read, &mut stats.run_bytes_read),
-            (&self.collections, &mut stats.collections),
             (
-                &self.collection_bytes_read,
-                &mut stats.collection_bytes_read,
+                &self.transient_log_bytes_read,
+                &mut stats.transient_log_bytes_read,
             ),
-            (
-                &self.collection_bytes_written,
-                &mut stats.collection_bytes_written,
-            ),
-            (&self.values_collected, &mut stats.values_collected),
+            (&self.garbage_collections, &mut stats.garbage_collections),
+            (&self.gc_bytes_read, &mut stats.gc_bytes_read),
+            (&self.gc_bytes_written, &mut stats.gc_bytes_written),
+            (&self.gc_values_dropped, &mut stats.gc_values_dropped),
             (&self.flushes, &mut stats.flushes),
             (&self.merges, &mut stats.merges),
             (&self.merge_parts, &mut stats.merge_parts),

@@ -29,7 +29,7 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
         sequence_min: file.meta.sequence_min(),
         transient_bytes: file.meta.transient_bytes(),
         pinned_bytes: version.values().pinned_bytes(&file.meta),
-        transient_runs: file.meta.transient_runs(),
+        transient_files: file.meta.transient_files(),
         log_bytes: file.meta.log_bytes(),
         moved_bytes: version.values().moved_bytes(&file.meta),
         segments: file.meta.segments.iter().map(segment).collect(),
@@ -50,7 +50,7 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
         claims: work.claims.iter().map(Claim::borrowed).collect(),
         allowed: work.allowed.clone(),
         files_max: TABLE_FILES_MAX,
-        run_files: version.run_files() as u64,
+        transient_files: version.transient_files() as u64,
         logs,
     }
 }
@@ -61,7 +61,7 @@ fn log_summary(log: &LogUse) -> LogSummary {
         table_bytes: log.file.end - log.file.length,
         live_bytes: log.live.bytes,
         // Memtables may point to what tables do not refer to.
-        dead_bytes: if log.is_settled || log.is_open {
+        garbage_bytes: if log.is_settled || log.is_open {
             log.file.length - log.live.bytes
         } else {
             0

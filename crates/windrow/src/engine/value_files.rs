@@ -19,11 +19,11 @@ use crate::table::Referred;
 #[non_exhaustive]
 pub enum ValueFileUse {
     /// Values of medium size, until merges put them in place.
-    Run,
+    TransientLog,
     /// Large values as they were committed.
     Log,
     /// What was live in logs when they were collected.
-    Successor,
+    GcOutput,
 }
 
 /// One value file.
@@ -44,9 +44,9 @@ pub struct ValueFileReport {
     /// Bytes of these.
     pub live_bytes: u64,
     /// Values that no table refers to any more. What neither counts has not been flushed.
-    pub dead_values: u64,
+    pub garbage_values: u64,
     /// Bytes of these.
-    pub dead_bytes: u64,
+    pub garbage_bytes: u64,
     /// The levels whose tables refer to it, shallow ones first.
     pub references: Vec<ValueReferences>,
     /// The collected logs from which it leads pointers on, oldest first.
@@ -103,19 +103,19 @@ pub(super) fn value_stats(
     manifest: Option<&KeyspaceState>,
     written: &ValueLog,
 ) -> (ValueFileStats, ValueFileStats) {
-    let (mut runs, mut logs) = (ValueFileStats::default(), ValueFileStats::default());
+    let (mut transient_logs, mut logs) = (ValueFileStats::default(), ValueFileStats::default());
     let reports = manifest.map(|manifest| reports(manifest, written));
     for report in reports.unwrap_or_default().values() {
         let stats = match report.kind {
-            ValueFileUse::Run => &mut runs,
-            ValueFileUse::Log | ValueFileUse::Successor => &mut logs,
+            ValueFileUse::TransientLog => &mut transient_logs,
+            ValueFileUse::Log | ValueFileUse::GcOutput => &mut logs,
         };
         stats.files += 1;
         stats.bytes += report.bytes;
         stats.live_bytes += report.live_bytes;
-        stats.dead_bytes += report.dead_bytes;
+        stats.garbage_bytes += report.garbage_bytes;
     }
-    (runs, logs)
+    (transient_logs, logs)
 }
 
 /// All but the references.
@@ -127,15 +127,15 @@ fn reports(manifest: &KeyspaceState, written: &ValueLog) -> BTreeMap<FileNumber,
         let moved = through.get(&number).copied().unwrap_or_default();
         let live = file.referred.plus(moved);
         let (kind, is_flushed) = match file.kind {
-            ValueFileKind::Run => (ValueFileUse::Run, true),
+            ValueFileKind::TransientLog => (ValueFileUse::TransientLog, true),
             ValueFileKind::OpenLog => (ValueFileUse::Log, true),
             ValueFileKind::SealedLog { last_sequence } => {
                 (ValueFileUse::Log, last_sequence <= manifest.flushed)
             }
-            ValueFileKind::Successor => (ValueFileUse::Successor, true),
+            ValueFileKind::GcOutput => (ValueFileUse::GcOutput, true),
         };
         // Memtables may point to what tables do not refer to.
-        let dead = |all: u64, live: u64| {
+        let garbage = |all: u64, live: u64| {
             if is_flushed {
                 all.saturating_sub(live)
             } else {
@@ -149,15 +149,15 @@ fn reports(manifest: &KeyspaceState, written: &ValueLog) -> BTreeMap<FileNumber,
             bytes: written.length_of(number).unwrap_or(file.file.end),
             live_values: live.entries,
             live_bytes: live.bytes,
-            dead_values: dead(file.file.entries, live.entries),
-            dead_bytes: dead(file.file.length, live.bytes),
+            garbage_values: garbage(file.file.entries, live.entries),
+            garbage_bytes: garbage(file.file.length, live.bytes),
             references: Vec::new(),
             relocations: Vec::new(),
         };
         reports.insert(number, report);
     }
     for (origin, relocated) in &manifest.values.relocated {
-        if let Some(report) = reports.get_mut(&relocated.table.successor) {
+        if let Some(report) = reports.get_mut(&relocated.table.gc_output) {
             report.relocations.push(ValueRelocation {
                 origin: origin.0,
                 entries: relocated.table.entries,
@@ -180,7 +180,7 @@ fn add_references(
             let mut sums: BTreeMap<FileNumber, Referred> = BTreeMap::new();
             for (number, referred) in segments.flat_map(|it| it.references.iter()) {
                 let relocated = manifest.values.relocated.get(&number);
-                let file = relocated.map_or(number, |it| it.table.successor);
+                let file = relocated.map_or(number, |it| it.table.gc_output);
                 let sum = sums.entry(file).or_default();
                 *sum = sum.plus(referred);
             }

@@ -69,7 +69,7 @@ impl ValueLog {
         self.behind
     }
 
-    /// The active memtable is put aside; returns how far the active log has come.
+    /// The active memtable is frozen; returns how far the active log has come.
     pub(super) fn note_rotation(&mut self) -> Option<ValueFileMeta> {
         self.behind = 0;
         self.position()
@@ -299,7 +299,7 @@ impl Engine {
         };
         let mut encoded = Vec::new();
         pointer.encode(&mut encoded);
-        batch::put_entry(record, keyspace.id(), Kind::LogPointer, key, &encoded);
+        batch::put_entry(record, keyspace.id(), Kind::ValueLogPointer, key, &encoded);
         Ok(true)
     }
 
@@ -314,7 +314,7 @@ impl Engine {
     ) -> Result<Option<ValuePointer>> {
         // What a group adds goes to one log.
         if !touched.has(keyspace) {
-            let made = self.make_room_for_values(keyspace);
+            let made = self.make_space_for_values(keyspace);
             made.inspect_err(|_| touched.is_refused = true)?;
         }
         let mut log = keyspace.value_log.lock();
@@ -326,7 +326,7 @@ impl Engine {
     }
 
     /// Begins a new value log where the present one is full or there is none.
-    fn make_room_for_values(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
+    fn make_space_for_values(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
         let log_bytes = keyspace.value_log_bytes();
         let mut log = keyspace.value_log.lock();
         let is_full =

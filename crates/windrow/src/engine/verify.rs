@@ -11,7 +11,7 @@ use crate::filter::LoadedUnits;
 use crate::manifest::names::FileName;
 use crate::manifest::{ValueState, Version};
 use crate::table::Referred;
-use crate::value::read_dead_list;
+use crate::value::read_discard_list;
 
 impl Engine {
     /// Checks every table of every keyspace, block by block, against the manifest, and every value
@@ -39,7 +39,7 @@ impl Engine {
         }
         // Past what is open already, as for tables.
         let files = state.version.values().iter().count();
-        let mut values = self.value_windows().over(files);
+        let mut values = self.value_read_buffers().over(files);
         let mut live: BTreeMap<FileNumber, Referred> = BTreeMap::new();
         let damage_before = report.damage.len();
         for file in state
@@ -91,13 +91,13 @@ impl Engine {
         live: &BTreeMap<FileNumber, Referred>,
         report: &mut VerifyReport,
     ) -> Result<()> {
-        let mut dead: BTreeMap<FileNumber, u64> = BTreeMap::new();
-        for list in recorded.dead.values() {
+        let mut garbage: BTreeMap<FileNumber, u64> = BTreeMap::new();
+        for list in recorded.garbage.values() {
             let vfs = &*self.options.vfs;
-            let counted = read_dead_list(vfs, &self.directory, list, |file, _| {
+            let counted = read_discard_list(vfs, &self.directory, list, |file, _| {
                 let table = recorded.relocated.get(&file).map(|it| it.table);
-                let file = table.map_or(file, |table| table.successor);
-                *dead.entry(file).or_default() += 1;
+                let file = table.map_or(file, |table| table.gc_output);
+                *garbage.entry(file).or_default() += 1;
                 Ok(())
             });
             match counted {
@@ -112,12 +112,12 @@ impl Engine {
         for log in version.logs().iter().filter(|log| log.is_settled) {
             let number = log.file.number;
             let live = live.get(&number).copied().unwrap_or_default();
-            let dead = dead.get(&number).copied().unwrap_or_default();
+            let garbage = garbage.get(&number).copied().unwrap_or_default();
             let is_recorded = (live.entries, live.bytes) == (log.live.entries, log.live.bytes);
-            if !is_recorded || live.entries + dead != log.file.entries {
+            if !is_recorded || live.entries + garbage != log.file.entries {
                 let what = format!(
                     "it holds {} values, of which {} of {} bytes are referred to ({} of {} recorded) and \
-                     {dead} dead",
+                     {garbage} dead",
                     log.file.entries, live.entries, live.bytes, log.live.entries, log.live.bytes,
                 );
                 let name = FileName::Values(number).to_string();

@@ -72,8 +72,8 @@ fn keys_that_are_there_are_told_from_false_positives() {
         (0, 0, vec![0.01], 0),
         (1000, 0, vec![], 0),
     ] {
-        let told = keys_there(f64::from(asked), f64::from(passed), rates.clone());
-        assert_eq!(told, expected, "{passed} of {asked} pass {rates:?}");
+        let reported = keys_there(f64::from(asked), f64::from(passed), rates.clone());
+        assert_eq!(reported, expected, "{passed} of {asked} pass {rates:?}");
     }
 }
 

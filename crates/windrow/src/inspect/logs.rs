@@ -198,8 +198,8 @@ fn change(record: &Change) -> Record<'_> {
         } => keyspace(Record::new("add_segment"), *id)
             .number("level", u64::from(*level))
             .number("file", number.0),
-        Change::AddRun { keyspace: id, file } => {
-            value_file(keyspace(Record::new("add_run"), *id), file)
+        Change::AddTransientLog { keyspace: id, file } => {
+            value_file(keyspace(Record::new("add_transient_log"), *id), file)
         }
         Change::AddValueLog {
             keyspace: id,
@@ -214,8 +214,8 @@ fn change(record: &Change) -> Record<'_> {
             last_sequence,
         } => value_file(keyspace(Record::new("seal_value_log"), *id), file)
             .number("last_sequence", *last_sequence),
-        Change::AddSuccessor { keyspace: id, file } => {
-            value_file(keyspace(Record::new("add_successor"), *id), file)
+        Change::AddGcOutput { keyspace: id, file } => {
+            value_file(keyspace(Record::new("add_gc_output"), *id), file)
         }
         Change::Relocate {
             keyspace: id,
@@ -223,18 +223,20 @@ fn change(record: &Change) -> Record<'_> {
         } => keyspace(Record::new("relocate"), *id)
             .number("origin", table.origin.0)
             .number("origin_bytes", table.origin_bytes)
-            .number("successor", table.successor.0)
+            .number("successor", table.gc_output.0)
             .number("offset", table.offset)
             .number("entries", table.entries),
-        Change::AddDead { keyspace: id, list } => keyspace(Record::new("add_dead"), *id)
-            .number("list", list.number.0)
-            .number("length", list.length)
-            .number("values", list.counts.values().sum()),
-        Change::TakeDead {
+        Change::AddDiscardList { keyspace: id, list } => {
+            keyspace(Record::new("add_discard_list"), *id)
+                .number("list", list.number.0)
+                .number("length", list.length)
+                .number("values", list.counts.values().sum())
+        }
+        Change::TakeDiscardList {
             keyspace: id,
             list,
             files,
-        } => keyspace(Record::new("take_dead"), *id)
+        } => keyspace(Record::new("take_discard_list"), *id)
             .number("list", list.0)
             .number("value_files", files.len() as u64),
         Change::LevelCount {

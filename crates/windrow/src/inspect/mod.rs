@@ -61,7 +61,7 @@ pub fn visit(path: &Path, visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>
         Some(FileName::Wal(number)) => logs::wal(&place, number, &mut report)?,
         Some(FileName::Manifest(number)) => logs::manifest(&place, number, &mut report)?,
         Some(FileName::Table(number)) => tables::table(&place, number, &mut report)?,
-        Some(FileName::Dead(number)) => values::dead_list(&place, number, &mut report)?,
+        Some(FileName::DiscardList(number)) => values::discard_list(&place, number, &mut report)?,
         Some(FileName::Values(number)) => values::values(&place, number, &mut report)?,
         Some(FileName::Current) => current(&place, &mut report)?,
         Some(FileName::CurrentNew | FileName::Lock | FileName::Reserve) | None => {

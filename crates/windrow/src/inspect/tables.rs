@@ -73,8 +73,8 @@ pub(super) fn entry(
         Kind::Value => Record::new("value")
             .bytes("key", key)
             .number("value_bytes", value_bytes as u64),
-        Kind::RunPointer => Record::new("run_pointer").bytes("key", key),
-        Kind::LogPointer => Record::new("log_pointer").bytes("key", key),
+        Kind::TransientPointer => Record::new("transient_pointer").bytes("key", key),
+        Kind::ValueLogPointer => Record::new("log_pointer").bytes("key", key),
     };
     record.number("sequence", sequence)
 }
@@ -308,7 +308,7 @@ impl Table<'_> {
             key.extend_from_slice(suffix.unwrap_or_default());
             let (kind, sequence) = (found.trailer.kind(), found.trailer.sequence());
             let mut record = entry(kind, sequence, &key, found.end - found.value).at_depth(1);
-            if kind == Kind::RunPointer {
+            if kind == Kind::TransientPointer {
                 let value = payload.get(found.value..found.end).unwrap_or_default();
                 let pointer = ValuePointer::decode(value).map_err(&damaged)?;
                 record = record

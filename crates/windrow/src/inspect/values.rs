@@ -9,7 +9,7 @@ use super::tables::compression_name;
 use super::{File, Record, Report};
 use crate::base::{Error, FileNumber, Result};
 use crate::value::{
-    Found, RECORD_HEAD_BYTES_MAX, each_dead, find_moves, find_record, record_bytes,
+    Found, RECORD_HEAD_BYTES_MAX, each_discarded, find_moves, find_record, record_bytes,
 };
 use crate::vfs::{self, read_exact_at};
 
@@ -27,19 +27,19 @@ pub(super) fn values(file: &File<'_>, number: FileNumber, report: &mut Report<'_
             .number("file", number.0)
             .number("length", length),
     )?;
-    let mut window = Window {
+    let mut read_buffer = ReadBuffer {
         source: &*source,
         length,
         offset: 0,
         bytes: Vec::new(),
         passed: 0,
     };
-    while window.position() < length {
-        let offset = window.position();
+    while read_buffer.position() < length {
+        let offset = read_buffer.position();
         let read = |error| Error::read(file.name, offset, error);
-        let mut bytes = window.fill(RECORD_HEAD_BYTES_MAX).map_err(read)?;
+        let mut bytes = read_buffer.fill(RECORD_HEAD_BYTES_MAX).map_err(read)?;
         if let Some(length) = record_bytes(bytes) {
-            bytes = window.fill(length).map_err(read)?;
+            bytes = read_buffer.fill(length).map_err(read)?;
         }
         if let Some(moves) = find_moves(bytes, (number, offset)) {
             let moves = moves.map_err(|error| error.in_file(file.name, offset));
@@ -52,7 +52,7 @@ pub(super) fn values(file: &File<'_>, number: FileNumber, report: &mut Report<'_
                     .number("origin", moves.origin.0)
                     .number("entries", moves.entries as u64),
             )?;
-            window.passed += moves.bytes;
+            read_buffer.passed += moves.bytes;
             continue;
         }
         let found = find_record(bytes, (number, offset));
@@ -67,13 +67,13 @@ pub(super) fn values(file: &File<'_>, number: FileNumber, report: &mut Report<'_
         } else {
             report.show(&record_of(&found, offset))?;
         }
-        window.passed += found.record_bytes;
+        read_buffer.passed += found.record_bytes;
     }
     Ok(())
 }
 
-/// Shows a list of dead values.
-pub(super) fn dead_list(
+/// Shows a list of garbage values.
+pub(super) fn discard_list(
     file: &File<'_>,
     number: FileNumber,
     report: &mut Report<'_>,
@@ -87,9 +87,9 @@ pub(super) fn dead_list(
             .number("file", number.0)
             .number("length", length),
     )?;
-    let shown = each_dead(&*source, number, length, |values, offset| {
+    let shown = each_discarded(&*source, number, length, |values, offset| {
         report.show(
-            &Record::new("dead_value")
+            &Record::new("garbage_value")
                 .number("file", values.0)
                 .number("offset", offset),
         )
@@ -115,7 +115,7 @@ fn record_of<'a>(found: &Found<'a>, offset: u64) -> Record<'a> {
 }
 
 /// A part of the file: what is looked at, and somewhat more.
-struct Window<'a> {
+struct ReadBuffer<'a> {
     source: &'a dyn vfs::File,
     length: u64,
     /// Where the bytes begin in the file.
@@ -125,7 +125,7 @@ struct Window<'a> {
     passed: usize,
 }
 
-impl Window<'_> {
+impl ReadBuffer<'_> {
     /// Where in the file the next record begins.
     fn position(&self) -> u64 {
         self.offset + self.passed as u64

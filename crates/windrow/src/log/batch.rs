@@ -64,8 +64,10 @@ pub(crate) fn put_entry(
     put_bytes(buffer, key);
     match kind {
         Kind::Tombstone => debug_assert!(value.is_empty()),
-        Kind::Value | Kind::LogPointer => put_bytes(buffer, value),
-        Kind::RunPointer => unreachable!("runs are written by flushes, whose values were logged"),
+        Kind::Value | Kind::ValueLogPointer => put_bytes(buffer, value),
+        Kind::TransientPointer => {
+            unreachable!("runs are written by flushes, whose values were logged")
+        }
     }
 }
 
@@ -179,9 +181,11 @@ impl<'a> BatchReader<'a> {
         }
         let value = match kind {
             Kind::Tombstone => &[],
-            Kind::RunPointer => return Err(start.error("a pointer into a run in a log")),
+            Kind::TransientPointer => return Err(start.error("a pointer into a run in a log")),
             Kind::Value => reader.prefixed_bytes(VALUE_BYTES_MAX, "value of an entry")?,
-            Kind::LogPointer => reader.prefixed_bytes(POINTER_BYTES_MAX, "pointer of an entry")?,
+            Kind::ValueLogPointer => {
+                reader.prefixed_bytes(POINTER_BYTES_MAX, "pointer of an entry")?
+            }
         };
         let entry = Entry {
             sequence: self.sequence,

@@ -19,10 +19,10 @@ use crate::base::{Error, FileNumber, Result};
 use crate::vfs::{self, Advice, File, OpenMode, Vfs};
 
 /// How much is read at a time.
-const WINDOW_BYTES: usize = 256 << 10;
+const READ_BUFFER_BYTES: usize = 256 << 10;
 
 // What is not verified before it is read does not make the window grow.
-const _: () = assert!(HEADER_BYTES + SHORT_PAYLOAD_BYTES_MAX <= WINDOW_BYTES);
+const _: () = assert!(HEADER_BYTES + SHORT_PAYLOAD_BYTES_MAX <= READ_BUFFER_BYTES);
 
 /// A record lent by [`LogReader::next`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,9 +88,9 @@ pub(crate) struct LogReader {
     position: u64,
     /// The largest `synced_up_to` of the chunks so far.
     synced_up_to: u64,
-    /// Bytes of the file from `window_start`.
-    window: Vec<u8>,
-    window_start: u64,
+    /// Bytes of the file from `read_buffer_start`.
+    buffer: Vec<u8>,
+    read_buffer_start: u64,
 }
 
 impl LogReader {
@@ -119,8 +119,8 @@ impl LogReader {
             recorded_length,
             position: 0,
             synced_up_to: 0,
-            window: Vec::new(),
-            window_start: 0,
+            buffer: Vec::new(),
+            read_buffer_start: 0,
             path,
         })
     }
@@ -251,27 +251,28 @@ impl LogReader {
     /// they are at hand.
     fn load(&mut self, offset: u64, needed: usize) -> Result<&[u8]> {
         let skipped = offset
-            .checked_sub(self.window_start)
+            .checked_sub(self.read_buffer_start)
             .and_then(|skipped| usize::try_from(skipped).ok())
-            .filter(|&skipped| skipped <= self.window.len());
+            .filter(|&skipped| skipped <= self.buffer.len());
         match skipped {
-            Some(skipped) if self.window.len() - skipped >= needed => {
-                return Ok(&self.window[skipped..]);
+            Some(skipped) if self.buffer.len() - skipped >= needed => {
+                return Ok(&self.buffer[skipped..]);
             }
-            Some(skipped) => drop(self.window.drain(..skipped)),
-            None => self.window.clear(),
+            Some(skipped) => drop(self.buffer.drain(..skipped)),
+            None => self.buffer.clear(),
         }
-        self.window_start = offset;
-        let held = self.window.len();
+        self.read_buffer_start = offset;
+        let held = self.buffer.len();
         let rest = usize::try_from(self.file_length - offset).unwrap_or(usize::MAX);
-        self.window.resize(needed.max(WINDOW_BYTES).min(rest), 0);
+        self.buffer
+            .resize(needed.max(READ_BUFFER_BYTES).min(rest), 0);
         let outcome =
-            vfs::read_exact_at(&*self.file, &mut self.window[held..], offset + held as u64);
+            vfs::read_exact_at(&*self.file, &mut self.buffer[held..], offset + held as u64);
         if let Err(error) = outcome {
-            self.window.clear(); // I2
+            self.buffer.clear(); // I2
             return Err(failure(&self.name, &self.path, offset, error));
         }
-        Ok(&self.window)
+        Ok(&self.buffer)
     }
 }
 

@@ -14,10 +14,10 @@ use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::options::RecordedOptions;
 use crate::table::{FileMeta, SegmentMeta};
-use crate::value::{DeadList, RelocationTable, ValueFileMeta};
+use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 use super::file_codec::{
-    put_dead_list, put_file, put_later_segment, put_table, put_value_file, read_dead_list,
+    put_discard_list, put_file, put_later_segment, put_table, put_value_file, read_discard_list,
     read_file, read_later_segment, read_table, read_value_file,
 };
 
@@ -67,9 +67,9 @@ pub(crate) enum Record {
         number: FileNumber,
         segment: SegmentMeta,
     },
-    /// A file of a transient run, complete. It goes by itself with the edit that removes the last
+    /// A file of a transient log, complete. It goes by itself with the edit that removes the last
     /// table that refers to it.
-    AddRun {
+    AddTransientLog {
         keyspace: KeyspaceId,
         file: ValueFileMeta,
     },
@@ -91,7 +91,7 @@ pub(crate) enum Record {
         last_sequence: SequenceNumber,
     },
     /// A value file that holds what was live in value logs, complete.
-    AddSuccessor {
+    AddGcOutput {
         keyspace: KeyspaceId,
         file: ValueFileMeta,
     },
@@ -101,13 +101,13 @@ pub(crate) enum Record {
         keyspace: KeyspaceId,
         table: RelocationTable,
     },
-    /// A list of dead values. It goes by itself once none of the value files that it speaks of is left.
-    AddDead {
+    /// A list of garbage values. It goes by itself once none of the value files that it speaks of is left.
+    AddDiscardList {
         keyspace: KeyspaceId,
-        list: DeadList,
+        list: DiscardList,
     },
     /// What a list says of these value files is known to a successor.
-    TakeDead {
+    TakeDiscardList {
         keyspace: KeyspaceId,
         list: FileNumber,
         files: Vec<FileNumber>,
@@ -157,14 +157,14 @@ mod tag {
     pub(super) const DROP_KEYSPACE: u64 = 12;
     pub(super) const USED: u64 = 13;
     pub(super) const KEYSPACE_OPTIONS: u64 = 14;
-    pub(super) const ADD_RUN: u64 = 15;
+    pub(super) const ADD_TRANSIENT_LOG: u64 = 15;
     pub(super) const ADD_VALUE_LOG: u64 = 16;
     pub(super) const VALUE_LOG_AT: u64 = 17;
     pub(super) const SEAL_VALUE_LOG: u64 = 18;
-    pub(super) const ADD_SUCCESSOR: u64 = 19;
+    pub(super) const ADD_GC_OUTPUT: u64 = 19;
     pub(super) const RELOCATE: u64 = 20;
-    pub(super) const ADD_DEAD: u64 = 21;
-    pub(super) const TAKE_DEAD: u64 = 22;
+    pub(super) const ADD_DISCARD_LIST: u64 = 21;
+    pub(super) const TAKE_DISCARD_LIST: u64 = 22;
     pub(super) const ADD_SEGMENT: u64 = 23;
 }
 
@@ -261,10 +261,10 @@ impl Record {
                 put_later_segment(body, segment);
                 tag::ADD_SEGMENT
             }
-            Self::AddRun { keyspace, file } => {
+            Self::AddTransientLog { keyspace, file } => {
                 put_varint(body, u64::from(keyspace.0));
                 put_value_file(body, file);
-                tag::ADD_RUN
+                tag::ADD_TRANSIENT_LOG
             }
             Self::AddValueLog { keyspace, number } => {
                 put_varint(body, u64::from(keyspace.0));
@@ -286,22 +286,22 @@ impl Record {
                 put_varint(body, *last_sequence);
                 tag::SEAL_VALUE_LOG
             }
-            Self::AddSuccessor { keyspace, file } => {
+            Self::AddGcOutput { keyspace, file } => {
                 put_varint(body, u64::from(keyspace.0));
                 put_value_file(body, file);
-                tag::ADD_SUCCESSOR
+                tag::ADD_GC_OUTPUT
             }
             Self::Relocate { keyspace, table } => {
                 put_varint(body, u64::from(keyspace.0));
                 put_table(body, table);
                 tag::RELOCATE
             }
-            Self::AddDead { keyspace, list } => {
+            Self::AddDiscardList { keyspace, list } => {
                 put_varint(body, u64::from(keyspace.0));
-                put_dead_list(body, list);
-                tag::ADD_DEAD
+                put_discard_list(body, list);
+                tag::ADD_DISCARD_LIST
             }
-            Self::TakeDead {
+            Self::TakeDiscardList {
                 keyspace,
                 list,
                 files,
@@ -311,7 +311,7 @@ impl Record {
                 for file in files {
                     put_varint(body, file.0);
                 }
-                tag::TAKE_DEAD
+                tag::TAKE_DISCARD_LIST
             }
             Self::LevelCount { keyspace, count } => {
                 put_varint(body, u64::from(keyspace.0));
@@ -386,7 +386,7 @@ impl Record {
                 number: read_number(&mut reader)?,
                 segment: read_later_segment(&mut reader)?,
             },
-            tag::ADD_RUN => Self::AddRun {
+            tag::ADD_TRANSIENT_LOG => Self::AddTransientLog {
                 keyspace: read_keyspace(&mut reader)?,
                 file: read_value_file(&mut reader)?,
             },
@@ -403,7 +403,7 @@ impl Record {
                 file: read_value_file(&mut reader)?,
                 last_sequence: read_sequence(&mut reader)?,
             },
-            tag::ADD_SUCCESSOR => Self::AddSuccessor {
+            tag::ADD_GC_OUTPUT => Self::AddGcOutput {
                 keyspace: read_keyspace(&mut reader)?,
                 file: read_value_file(&mut reader)?,
             },
@@ -411,11 +411,11 @@ impl Record {
                 keyspace: read_keyspace(&mut reader)?,
                 table: read_table(&mut reader)?,
             },
-            tag::ADD_DEAD => Self::AddDead {
+            tag::ADD_DISCARD_LIST => Self::AddDiscardList {
                 keyspace: read_keyspace(&mut reader)?,
-                list: read_dead_list(&mut reader)?,
+                list: read_discard_list(&mut reader)?,
             },
-            tag::TAKE_DEAD => Self::TakeDead {
+            tag::TAKE_DISCARD_LIST => Self::TakeDiscardList {
                 keyspace: read_keyspace(&mut reader)?,
                 list: read_number(&mut reader)?,
                 files: read_numbers(&mut reader)?,

@@ -13,7 +13,7 @@ use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::filter::FILTER_UNITS_MAX;
 use crate::table::{FileMeta, References, SEGMENT_ALIGNMENT, SegmentMeta};
-use crate::value::{DeadList, RelocationTable, ValueFileMeta};
+use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 /// Appends `file` to `buffer`.
 pub(super) fn put_file(buffer: &mut Vec<u8>, file: &FileMeta) {
@@ -153,7 +153,7 @@ pub(super) fn put_value_file(buffer: &mut Vec<u8>, file: &ValueFileMeta) {
 pub(super) fn put_table(buffer: &mut Vec<u8>, table: &RelocationTable) {
     put_varint(buffer, table.origin.0);
     put_varint(buffer, table.origin_bytes);
-    put_varint(buffer, table.successor.0);
+    put_varint(buffer, table.gc_output.0);
     put_varint(buffer, table.offset);
     put_varint(buffer, table.entries);
 }
@@ -164,7 +164,7 @@ pub(super) fn read_table(reader: &mut Reader<'_>) -> Result<RelocationTable, Dec
     let table = RelocationTable {
         origin: FileNumber(reader.varint("origin of a relocation table")?),
         origin_bytes: reader.varint("length of the origin of a relocation table")?,
-        successor: FileNumber(reader.varint("successor of a value log")?),
+        gc_output: FileNumber(reader.varint("successor of a value log")?),
         offset: reader.varint("offset of a relocation table")?,
         entries: reader.varint("entries of a relocation table")?,
     };
@@ -175,7 +175,7 @@ pub(super) fn read_table(reader: &mut Reader<'_>) -> Result<RelocationTable, Dec
 }
 
 /// Appends `list` to `buffer`.
-pub(super) fn put_dead_list(buffer: &mut Vec<u8>, list: &DeadList) {
+pub(super) fn put_discard_list(buffer: &mut Vec<u8>, list: &DiscardList) {
     put_varint(buffer, list.number.0);
     put_varint(buffer, list.length);
     put_varint(buffer, list.counts.len() as u64);
@@ -185,23 +185,23 @@ pub(super) fn put_dead_list(buffer: &mut Vec<u8>, list: &DeadList) {
     }
 }
 
-/// Reads what [`put_dead_list`] wrote.
-pub(super) fn read_dead_list(reader: &mut Reader<'_>) -> Result<DeadList, DecodeError> {
-    let number = FileNumber(reader.varint("number of a dead list")?);
-    let length = reader.varint("length of a dead list")?;
-    let files = reader.varint("count of value files of a dead list")?;
+/// Reads what [`put_discard_list`] wrote.
+pub(super) fn read_discard_list(reader: &mut Reader<'_>) -> Result<DiscardList, DecodeError> {
+    let number = FileNumber(reader.varint("number of a discard list")?);
+    let length = reader.varint("length of a discard list")?;
+    let files = reader.varint("count of value files of a discard list")?;
     let mut counts = BTreeMap::new();
     for _ in 0..files {
         let start = reader.clone();
-        let file = FileNumber(reader.varint("value file of a dead list")?);
-        let count = reader.varint("count of dead values")?;
+        let file = FileNumber(reader.varint("value file of a discard list")?);
+        let count = reader.varint("count of garbage values")?;
         let last = counts.last_key_value().map(|(last, _)| *last);
         if last >= Some(file) || count == 0 || count > length {
-            return Err(start.error("counts of a dead list are out of order or impossible"));
+            return Err(start.error("counts of a discard list are out of order or impossible"));
         }
         counts.insert(file, count);
     }
-    Ok(DeadList {
+    Ok(DiscardList {
         number,
         length,
         counts,

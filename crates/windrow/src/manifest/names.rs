@@ -17,8 +17,8 @@ pub(crate) enum FileName {
     Table(FileNumber),
     /// A value file.
     Values(FileNumber),
-    /// A list of dead values.
-    Dead(FileNumber),
+    /// A list of garbage values.
+    DiscardList(FileNumber),
     /// A manifest.
     Manifest(FileNumber),
     /// Names the manifest that counts.
@@ -47,7 +47,7 @@ impl FileName {
                     "wal" => Self::Wal(number),
                     "table" => Self::Table(number),
                     "values" => Self::Values(number),
-                    "dead" => Self::Dead(number),
+                    "dead" => Self::DiscardList(number),
                     "manifest" => Self::Manifest(number),
                     _ => return None,
                 }
@@ -63,7 +63,7 @@ impl FileName {
             Self::Wal(number)
             | Self::Table(number)
             | Self::Values(number)
-            | Self::Dead(number)
+            | Self::DiscardList(number)
             | Self::Manifest(number) => Some(number),
             Self::Current | Self::CurrentNew | Self::Lock | Self::Reserve => None,
         }
@@ -76,7 +76,7 @@ impl fmt::Display for FileName {
             Self::Wal(number) => write!(f, "{number}.wal"),
             Self::Table(number) => write!(f, "{number}.table"),
             Self::Values(number) => write!(f, "{number}.values"),
-            Self::Dead(number) => write!(f, "{number}.dead"),
+            Self::DiscardList(number) => write!(f, "{number}.dead"),
             Self::Manifest(number) => write!(f, "{number}.manifest"),
             Self::Current => f.write_str("CURRENT"),
             Self::CurrentNew => f.write_str("CURRENT.new"),
@@ -98,7 +98,7 @@ mod tests {
                 FileName::Wal(number),
                 FileName::Table(number),
                 FileName::Values(number),
-                FileName::Dead(number),
+                FileName::DiscardList(number),
                 FileName::Manifest(number),
                 FileName::Current,
                 FileName::CurrentNew,
@@ -116,8 +116,8 @@ mod tests {
             crate::value::file_name(number)
         );
         assert_eq!(
-            FileName::Dead(number).to_string(),
-            crate::value::dead_list_name(number)
+            FileName::DiscardList(number).to_string(),
+            crate::value::discard_list_name(number)
         );
         assert_eq!(
             FileName::Table(number).to_string(),

@@ -14,7 +14,7 @@ use crate::base::limits::{LEVELS_MAX, SEGMENTS_MAX};
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::options::RecordedOptions;
 use crate::table::{FileMeta, SegmentMeta};
-use crate::value::{DeadList, RelocationTable, ValueFileMeta};
+use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 use super::edit::{Edit, Record};
 use super::names::{FILE_NUMBER_MAX, FileName};
@@ -118,16 +118,16 @@ impl ManifestState {
             .iter()
             .try_for_each(|record| self.apply_record(record))?;
         let keyspaces = edit.records.iter().filter_map(|record| match record {
-            Record::AddRun { keyspace, .. }
+            Record::AddTransientLog { keyspace, .. }
             | Record::AddFile { keyspace, .. }
             | Record::AddSegment { keyspace, .. }
             | Record::RemoveFile { keyspace, .. }
             | Record::ValueLogAt { keyspace, .. }
             | Record::SealValueLog { keyspace, .. }
-            | Record::AddSuccessor { keyspace, .. }
+            | Record::AddGcOutput { keyspace, .. }
             | Record::Relocate { keyspace, .. }
-            | Record::AddDead { keyspace, .. }
-            | Record::TakeDead { keyspace, .. }
+            | Record::AddDiscardList { keyspace, .. }
+            | Record::TakeDiscardList { keyspace, .. }
             | Record::Flushed { keyspace, .. } => Some(*keyspace),
             _ => None,
         });
@@ -245,8 +245,8 @@ impl ManifestState {
                 number,
                 segment,
             } => self.add_segment(*keyspace, *level, *number, segment),
-            Record::AddRun { keyspace, file } => {
-                self.add_values(*keyspace, *file, ValueFileKind::Run)
+            Record::AddTransientLog { keyspace, file } => {
+                self.add_values(*keyspace, *file, ValueFileKind::TransientLog)
             }
             Record::AddValueLog { keyspace, number } => {
                 let file = ValueFileMeta {
@@ -269,16 +269,19 @@ impl ManifestState {
                 let values = &mut self.keyspace(*keyspace)?.values;
                 values.move_log(*file, ValueFileKind::SealedLog { last_sequence })
             }
-            Record::AddSuccessor { keyspace, file } => {
-                self.add_values(*keyspace, *file, ValueFileKind::Successor)
+            Record::AddGcOutput { keyspace, file } => {
+                self.add_values(*keyspace, *file, ValueFileKind::GcOutput)
             }
             Record::Relocate { keyspace, table } => self.relocate(*keyspace, *table),
-            Record::AddDead { keyspace, list } => self.add_dead(*keyspace, list),
-            Record::TakeDead {
+            Record::AddDiscardList { keyspace, list } => self.add_discard_list(*keyspace, list),
+            Record::TakeDiscardList {
                 keyspace,
                 list,
                 files,
-            } => self.keyspace(*keyspace)?.values.take_dead(*list, files),
+            } => self
+                .keyspace(*keyspace)?
+                .values
+                .take_discard_list(*list, files),
             Record::LevelCount { keyspace, count } => {
                 require((1..=LEVELS_MAX).contains(&usize::from(*count)), || {
                     format!("keyspace {keyspace} of {count} levels")
@@ -378,8 +381,8 @@ impl ManifestState {
                 "table file {number} has one more segment and is not in level {level}"
             ))
         })?;
-        let has_room = level > 0 && !file.sealed && file.segments.len() < SEGMENTS_MAX;
-        require(has_room && file.end() <= segment.offset, || {
+        let has_space = level > 0 && !file.sealed && file.segments.len() < SEGMENTS_MAX;
+        require(has_space && file.end() <= segment.offset, || {
             format!("table file {number} can have no segment {}", segment.id.0)
         })?;
         file.segments.push(segment.clone());
@@ -417,12 +420,16 @@ impl ManifestState {
         Ok(())
     }
 
-    fn add_dead(&mut self, keyspace: KeyspaceId, list: &DeadList) -> Result<(), Contradiction> {
+    fn add_discard_list(
+        &mut self,
+        keyspace: KeyspaceId,
+        list: &DiscardList,
+    ) -> Result<(), Contradiction> {
         let number = list.number;
         self.check_id(number.0)?;
-        self.keyspace(keyspace)?.values.add_dead(list)?;
+        self.keyspace(keyspace)?.values.add_discard_list(list)?;
         require(self.files.insert(number), || {
-            format!("dead list {number} is added twice")
+            format!("discard list {number} is added twice")
         })
     }
 

@@ -205,7 +205,7 @@ impl ManifestStore {
         assert!(number > self.number(), "a manifest takes a fresh number");
         let next_id = self.state.next_id;
         self.state.next_id = next_id.max(number.0 + 1);
-        let log = match self.write_successor(number) {
+        let log = match self.write_gc_output(number) {
             Ok(log) => log,
             Err(error) => {
                 self.state.next_id = next_id;
@@ -249,7 +249,7 @@ impl ManifestStore {
     }
 
     /// Writes all of a rollover that comes before `CURRENT` is replaced.
-    fn write_successor(&self, number: FileNumber) -> Result<LogWriter> {
+    fn write_gc_output(&self, number: FileNumber) -> Result<LogWriter> {
         let log = write_snapshot(&*self.vfs, &self.directory, number, &self.state)?;
         write_new_current(&*self.vfs, &self.directory, Current::of(&log))?;
         Ok(log)

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::table::{Referred, SegmentMeta};
-use crate::value::{DeadList, RelocationTable, ValueFileMeta};
+use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 use super::edit::Record;
 use super::names::FileName;
@@ -25,12 +25,12 @@ use super::state::{Contradiction, require};
 /// The value files of a keyspace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ValueState {
-    /// The files of transient runs, value logs and their successors.
+    /// The files of transient logs, value logs and their successors.
     pub(crate) files: BTreeMap<FileNumber, ValueFileState>,
     /// By the value logs that they were: where their values have gone.
     pub(crate) relocated: BTreeMap<FileNumber, Relocated>,
     /// Dead values that no successor has left behind yet.
-    pub(crate) dead: BTreeMap<FileNumber, Arc<DeadList>>,
+    pub(crate) garbage: BTreeMap<FileNumber, Arc<DiscardList>>,
     /// What these say of each file and origin (I4).
     spoken_of: BTreeMap<FileNumber, u64>,
 }
@@ -47,14 +47,14 @@ pub(crate) struct ValueFileState {
 /// What a value file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueFileKind {
-    /// A file of a transient run.
-    Run,
+    /// A file of a transient log.
+    TransientLog,
     /// A value log that is being written.
     OpenLog,
     /// A value log that is complete; entries up to `last_sequence` refer to it.
     SealedLog { last_sequence: SequenceNumber },
     /// What was live in value logs when they were collected.
-    Successor,
+    GcOutput,
 }
 
 /// A value log, or a successor of some, and what is left of it.
@@ -84,9 +84,9 @@ impl ValueFileState {
     pub(crate) fn as_read(&self) -> ValueFileMeta {
         match self.kind {
             ValueFileKind::OpenLog => ValueFileMeta::growing(self.file.number),
-            ValueFileKind::Run | ValueFileKind::SealedLog { .. } | ValueFileKind::Successor => {
-                self.file
-            }
+            ValueFileKind::TransientLog
+            | ValueFileKind::SealedLog { .. }
+            | ValueFileKind::GcOutput => self.file,
         }
     }
 
@@ -94,9 +94,9 @@ impl ValueFileState {
     /// pointed into it is in tables once entries up to `flushed` are.
     pub(crate) fn is_settled_log(&self, flushed: SequenceNumber) -> bool {
         match self.kind {
-            ValueFileKind::Run | ValueFileKind::OpenLog => false,
+            ValueFileKind::TransientLog | ValueFileKind::OpenLog => false,
             ValueFileKind::SealedLog { last_sequence } => last_sequence <= flushed,
-            ValueFileKind::Successor => true,
+            ValueFileKind::GcOutput => true,
         }
     }
 
@@ -104,7 +104,7 @@ impl ValueFileState {
         let file = self.file;
         let number = file.number;
         match self.kind {
-            ValueFileKind::Run => records.push(Record::AddRun { keyspace, file }),
+            ValueFileKind::TransientLog => records.push(Record::AddTransientLog { keyspace, file }),
             ValueFileKind::OpenLog => {
                 records.push(Record::AddValueLog { keyspace, number });
                 records.push(Record::ValueLogAt { keyspace, file });
@@ -117,7 +117,7 @@ impl ValueFileState {
                     last_sequence,
                 });
             }
-            ValueFileKind::Successor => records.push(Record::AddSuccessor { keyspace, file }),
+            ValueFileKind::GcOutput => records.push(Record::AddGcOutput { keyspace, file }),
         }
     }
 }
@@ -159,7 +159,7 @@ impl ValueState {
             file,
             kind,
             referred: Referred {
-                is_log: kind != ValueFileKind::Run,
+                is_log: kind != ValueFileKind::TransientLog,
                 ..Referred::default()
             },
         };
@@ -191,13 +191,13 @@ impl ValueState {
         flushed: SequenceNumber,
     ) -> Result<bool, Contradiction> {
         let origin = table.origin;
-        let collected = self.files.remove(&origin);
-        if let Some(log) = &collected {
+        let gc_result = self.files.remove(&origin);
+        if let Some(log) = &gc_result {
             require(log.is_settled_log(flushed), || {
                 format!("value file {origin} is collected while entries may come to refer to it")
             })?;
         }
-        let known = match &collected {
+        let known = match &gc_result {
             Some(log) => Some(log.referred),
             None => self.relocated.get(&origin).map(|known| known.referred),
         };
@@ -206,33 +206,33 @@ impl ValueState {
             ..Referred::default()
         });
         self.relocated.insert(origin, Relocated { table, referred });
-        Ok(collected.is_some())
+        Ok(gc_result.is_some())
     }
 
-    /// `list` speaks of more dead values.
-    pub(super) fn add_dead(&mut self, list: &DeadList) -> Result<(), Contradiction> {
+    /// `list` speaks of more garbage values.
+    pub(super) fn add_discard_list(&mut self, list: &DiscardList) -> Result<(), Contradiction> {
         for (file, count) in &list.counts {
             let sum = self.spoken_of.entry(*file).or_default();
             *sum = sum.checked_add(*count).ok_or_else(|| {
-                Contradiction::new(format!("too many dead values of value file {file}"))
+                Contradiction::new(format!("too many garbage values of value file {file}"))
             })?;
         }
-        self.dead.insert(list.number, Arc::new(list.clone()));
+        self.garbage.insert(list.number, Arc::new(list.clone()));
         Ok(())
     }
 
     /// What `list` says of `files` is known to a successor.
-    pub(super) fn take_dead(
+    pub(super) fn take_discard_list(
         &mut self,
         list: FileNumber,
         files: &[FileNumber],
     ) -> Result<(), Contradiction> {
-        let mut known = self.dead.get_mut(&list).map(Arc::make_mut);
+        let mut known = self.garbage.get_mut(&list).map(Arc::make_mut);
         for file in files {
             let taken = known.as_mut().and_then(|known| known.counts.remove(file));
             let taken = taken.ok_or_else(|| {
                 Contradiction::new(format!(
-                    "dead list {list} says nothing of value file {file}"
+                    "discard list {list} says nothing of value file {file}"
                 ))
             })?;
             if let Some(sum) = self.spoken_of.get_mut(file) {
@@ -247,19 +247,19 @@ impl ValueState {
 
     /// Lists say nothing of files and origins that are gone; the numbers of those that have nothing else
     /// to say are taken from `numbers`.
-    fn forget_dead(&mut self, numbers: &mut BTreeSet<FileNumber>) {
+    fn forget_discarded(&mut self, numbers: &mut BTreeSet<FileNumber>) {
         let gone = |file: &FileNumber| {
             !self.files.contains_key(file) && !self.relocated.contains_key(file)
         };
         let gone: Vec<FileNumber> = self.spoken_of.keys().copied().filter(gone).collect();
         for file in &gone {
             self.spoken_of.remove(file);
-            let lists = self.dead.values_mut();
+            let lists = self.garbage.values_mut();
             for list in lists.filter(|list| list.counts.contains_key(file)) {
                 Arc::make_mut(list).counts.remove(file);
             }
         }
-        self.dead.retain(|number, list| {
+        self.garbage.retain(|number, list| {
             if list.counts.is_empty() {
                 numbers.remove(number);
             }
@@ -272,10 +272,10 @@ impl ValueState {
         let through = self.referred_through();
         let mut moves: BTreeMap<FileNumber, u64> = BTreeMap::new();
         for table in self.relocated.values().map(|it| it.table) {
-            *moves.entry(table.successor).or_default() += table.entries;
+            *moves.entry(table.gc_output).or_default() += table.entries;
         }
         let files = self.files.values();
-        let logs = files.filter(|it| it.kind != ValueFileKind::Run);
+        let logs = files.filter(|it| it.kind != ValueFileKind::TransientLog);
         let log = |it: &ValueFileState| {
             let number = it.file.number;
             LogUse {
@@ -295,7 +295,7 @@ impl ValueState {
     pub(crate) fn referred_through(&self) -> BTreeMap<FileNumber, Referred> {
         let mut sums: BTreeMap<FileNumber, Referred> = BTreeMap::new();
         for relocated in self.relocated.values() {
-            let sum = sums.entry(relocated.table.successor).or_default();
+            let sum = sums.entry(relocated.table.gc_output).or_default();
             *sum = sum.plus(relocated.referred);
         }
         sums
@@ -317,12 +317,12 @@ impl ValueState {
         let mut oldest: BTreeMap<FileNumber, FileNumber> = BTreeMap::new();
         for (origin, relocated) in &self.relocated {
             if relocated.referred.entries > 0 {
-                oldest.entry(relocated.table.successor).or_insert(*origin);
+                oldest.entry(relocated.table.gc_output).or_insert(*origin);
             }
         }
         let spoken_of = &self.spoken_of;
         self.relocated.retain(|origin, relocated| {
-            let older = oldest.get(&relocated.table.successor);
+            let older = oldest.get(&relocated.table.gc_output);
             older.is_some_and(|older| older <= origin) || spoken_of.contains_key(origin)
         });
         let through = self.referred_through();
@@ -345,8 +345,8 @@ impl ValueState {
         }
         for relocated in self.relocated.values() {
             let table = &relocated.table;
-            let successor = self.files.get(&table.successor);
-            let is_within = successor.is_some_and(|it| {
+            let gc_output = self.files.get(&table.gc_output);
+            let is_within = gc_output.is_some_and(|it| {
                 let end = table.end().unwrap_or(u64::MAX);
                 it.file.length <= table.offset && end <= it.file.end
             });
@@ -358,7 +358,7 @@ impl ValueState {
         self.files.retain(|number, value_file| {
             let is_needed = live(value_file).entries > 0
                 || match value_file.kind {
-                    ValueFileKind::Run | ValueFileKind::Successor => false,
+                    ValueFileKind::TransientLog | ValueFileKind::GcOutput => false,
                     ValueFileKind::OpenLog => true,
                     ValueFileKind::SealedLog { last_sequence } => last_sequence > flushed,
                 };
@@ -370,15 +370,15 @@ impl ValueState {
         // With the last live value of a file nobody asks any more which ones are dead.
         let files = &self.files;
         self.relocated
-            .retain(|_, relocated| files.contains_key(&relocated.table.successor));
-        self.forget_dead(numbers);
+            .retain(|_, relocated| files.contains_key(&relocated.table.gc_output));
+        self.forget_discarded(numbers);
         Ok(())
     }
 
     /// All files.
     pub(super) fn names(&self) -> impl Iterator<Item = FileName> {
         let files = self.files.keys().copied().map(FileName::Values);
-        files.chain(self.dead.keys().copied().map(FileName::Dead))
+        files.chain(self.garbage.keys().copied().map(FileName::DiscardList))
     }
 
     pub(super) fn snapshot(&self, keyspace: KeyspaceId, records: &mut Vec<Record>) {
@@ -387,7 +387,7 @@ impl ValueState {
         }
         let tables = self.relocated.values().map(|relocated| relocated.table);
         records.extend(tables.map(|table| Record::Relocate { keyspace, table }));
-        let lists = self.dead.values().map(|list| DeadList::clone(list));
-        records.extend(lists.map(|list| Record::AddDead { keyspace, list }));
+        let lists = self.garbage.values().map(|list| DiscardList::clone(list));
+        records.extend(lists.map(|list| Record::AddDiscardList { keyspace, list }));
     }
 }

@@ -22,7 +22,7 @@ use crate::base::sync::{Mutex, Shared};
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::table::{FileMeta, SegmentMeta, TableSlot};
 use crate::value::{
-    RelocationTable, ValueFile, ValueFileMeta, ValuePointer, ValueSlot, ValueWindows,
+    RelocationTable, ValueFile, ValueFileMeta, ValuePointer, ValueReadBuffers, ValueSlot,
 };
 
 use super::names::FileName;
@@ -174,8 +174,8 @@ impl Drop for FileHandle {
 #[derive(Debug)]
 pub(crate) struct ValueHandle {
     pub(crate) meta: ValueFileMeta,
-    /// Whether it is of a transient run.
-    pub(crate) is_run: bool,
+    /// Whether it is of a transient log.
+    pub(crate) is_transient: bool,
     slot: Arc<ValueSlot>,
     /// Shared with the handles that the file had while it was being written.
     fate: Arc<Fate>,
@@ -223,8 +223,8 @@ pub(crate) struct ValueFiles {
     usages: Vec<Usage>,
     /// Where the values of collected logs have gone, ascending by origin.
     tables: Vec<RelocationTable>,
-    /// The lists of dead values, which only jobs read: they stay until nobody holds this.
-    dead: BTreeMap<FileNumber, Arc<Fate>>,
+    /// The lists of garbage values, which only jobs read: they stay until nobody holds this.
+    garbage: BTreeMap<FileNumber, Arc<Fate>>,
 }
 
 /// Where a value stands.
@@ -249,17 +249,21 @@ impl Place<'_> {
     }
 
     /// What leads to the value in the file of this place, which is read through `windows`.
-    pub(crate) fn pointer_by(&self, windows: &mut ValueWindows) -> Result<ValuePointer> {
+    pub(crate) fn pointer_by(&self, read_buffers: &mut ValueReadBuffers) -> Result<ValuePointer> {
         match self.table {
             None => Ok(self.pointer),
-            Some(table) => windows.relocate(&self.file.meta, table, &self.pointer),
+            Some(table) => read_buffers.relocate(&self.file.meta, table, &self.pointer),
         }
     }
 
     /// The value of `key` at this place, read through `windows`.
-    pub(crate) fn read<'w>(&self, windows: &'w mut ValueWindows, key: &[u8]) -> Result<&'w [u8]> {
-        let pointer = self.pointer_by(windows)?;
-        windows.read(&self.file.meta, key, &pointer)
+    pub(crate) fn read<'w>(
+        &self,
+        read_buffers: &'w mut ValueReadBuffers,
+        key: &[u8],
+    ) -> Result<&'w [u8]> {
+        let pointer = self.pointer_by(read_buffers)?;
+        read_buffers.read(&self.file.meta, key, &pointer)
     }
 }
 
@@ -289,10 +293,10 @@ impl ValueFiles {
     }
 
     /// The bytes of runs that `table` keeps: of each file as much as it has of all references to it,
-    /// dead values included.
+    /// garbage values included.
     pub(crate) fn pinned_bytes(&self, table: &FileMeta) -> u64 {
         let segments = table.segments.iter();
-        let segments = segments.filter(|segment| segment.references.transient_runs() > 0);
+        let segments = segments.filter(|segment| segment.references.transient_files() > 0);
         let references = segments.flat_map(|it| it.references.iter());
         let runs = references.filter(|(_, referred)| !referred.is_log);
         let pinned = runs.map(|(file, referred)| {
@@ -332,7 +336,7 @@ impl ValueFiles {
 
     fn resolve_moved(&self, pointer: ValuePointer) -> Result<Place<'_>> {
         let table = self.table(pointer.file);
-        let file = table.and_then(|table| self.find(table.successor));
+        let file = table.and_then(|table| self.find(table.gc_output));
         let file = file.ok_or_else(|| {
             let name = FileName::Values(pointer.file);
             misled(&format!("{name} is not part of the database"))
@@ -364,7 +368,7 @@ impl ValueFiles {
             .eq(values.files.values().map(ValueFileState::as_read))
             && this.usages.iter().copied().eq(usages.clone())
             && this.tables.iter().eq(tables.clone())
-            && this.dead.keys().eq(values.dead.keys());
+            && this.garbage.keys().eq(values.garbage.keys());
         if is_same {
             return Shared::clone(this);
         }
@@ -373,8 +377,8 @@ impl ValueFiles {
                 file.fate.mark();
             }
         }
-        for (number, fate) in &this.dead {
-            if !values.dead.contains_key(number) {
+        for (number, fate) in &this.garbage {
+            if !values.garbage.contains_key(number) {
                 fate.mark();
             }
         }
@@ -385,7 +389,7 @@ impl ValueFiles {
                 Some(known) if known.meta == meta => Shared::clone(known),
                 known => Shared::new(ValueHandle {
                     meta,
-                    is_run: file.kind == ValueFileKind::Run,
+                    is_transient: file.kind == ValueFileKind::TransientLog,
                     slot: Arc::default(),
                     fate: known.map_or_else(
                         || fate(FileName::Values(meta.number)),
@@ -395,10 +399,10 @@ impl ValueFiles {
             }
         };
         let list = |&number: &FileNumber| {
-            let known = this.dead.get(&number).map(Arc::clone);
+            let known = this.garbage.get(&number).map(Arc::clone);
             (
                 number,
-                known.unwrap_or_else(|| fate(FileName::Dead(number))),
+                known.unwrap_or_else(|| fate(FileName::DiscardList(number))),
             )
         };
         Shared::new(Self {
@@ -406,7 +410,7 @@ impl ValueFiles {
             numbers: values.files.keys().copied().collect(),
             usages: usages.collect(),
             tables: tables.copied().collect(),
-            dead: values.dead.keys().map(list).collect(),
+            garbage: values.garbage.keys().map(list).collect(),
         })
     }
 
@@ -415,7 +419,7 @@ impl ValueFiles {
         for file in &self.files {
             file.fate.mark();
         }
-        for fate in self.dead.values() {
+        for fate in self.garbage.values() {
             fate.mark();
         }
     }
@@ -611,8 +615,8 @@ impl Version {
         &self.logs
     }
 
-    /// How many files of transient runs there are: all value files but logs.
-    pub(crate) fn run_files(&self) -> usize {
+    /// How many files of transient logs there are: all value files but logs.
+    pub(crate) fn transient_files(&self) -> usize {
         self.values.files.len() - self.logs.len()
     }
 

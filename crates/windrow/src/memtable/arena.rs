@@ -24,7 +24,7 @@
     reason = "hands out raw memory that is shared by pointers"
 )]
 
-use crate::base::Account;
+use crate::base::MemoryTracker;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -121,17 +121,17 @@ pub(super) struct Arena {
     /// Held while a chunk is added.
     growth: Mutex<()>,
     /// Where the memory of all chunks is counted.
-    account: Arc<Account>,
+    tracker: Arc<MemoryTracker>,
 }
 
 impl Arena {
-    pub(super) fn new(account: &Arc<Account>) -> Self {
+    pub(super) fn new(tracker: &Arc<MemoryTracker>) -> Self {
         let chunk = Chunk::build(CHUNK_BYTES_MIN, (0, 0), ptr::null_mut());
-        account.add(CHUNK_BYTES_MIN as u64);
+        tracker.add(CHUNK_BYTES_MIN as u64);
         Self {
             current: AtomicPtr::new(chunk),
             growth: Mutex::new(()),
-            account: Arc::clone(account),
+            tracker: Arc::clone(tracker),
         }
     }
 
@@ -185,7 +185,7 @@ impl Arena {
                 ),
                 ptr::from_ref(full).cast_mut(),
             );
-            self.account.add(capacity as u64);
+            self.tracker.add(capacity as u64);
             self.current.store(chunk, Ordering::Release);
         }
     }
@@ -200,7 +200,7 @@ impl Drop for Arena {
             let chunk = unsafe { Box::from_raw(next) };
             // SAFETY: allocated with the same layout; nobody borrows the arena any more.
             unsafe { dealloc(chunk.start.as_ptr(), Chunk::layout(chunk.capacity)) };
-            self.account.remove(chunk.capacity as u64);
+            self.tracker.remove(chunk.capacity as u64);
             next = chunk.previous;
         }
     }

@@ -22,7 +22,7 @@ mod skiplist;
 mod tests;
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};
-use crate::base::{Account, Cursor, Result, SequenceNumber, Step, Trailer};
+use crate::base::{Cursor, MemoryTracker, Result, SequenceNumber, Step, Trailer};
 use skiplist::{Position, Record, SkipList};
 use std::fmt;
 use std::sync::Arc;
@@ -35,9 +35,9 @@ pub(crate) struct Memtable {
 
 impl Memtable {
     /// An empty memtable, whose memory is counted in `account` for as long as anybody holds it.
-    pub(crate) fn new(account: &Arc<Account>) -> Self {
+    pub(crate) fn new(tracker: &Arc<MemoryTracker>) -> Self {
         Self {
-            list: Arc::new(SkipList::new(account)),
+            list: Arc::new(SkipList::new(tracker)),
             entries: AtomicU64::new(0),
         }
     }

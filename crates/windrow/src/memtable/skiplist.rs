@@ -66,7 +66,7 @@ use crate::base::key::shared_bytes;
 use crate::base::prefix_index::head_behind;
 use crate::base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::base::sync::{Mutex, MutexGuard};
-use crate::base::{Account, SequenceNumber, Trailer};
+use crate::base::{MemoryTracker, SequenceNumber, Trailer};
 use crate::codec::checksum::key_hash;
 use node::{Node, NodeHeader, build_node, narrow};
 use record::RecordHeader;
@@ -112,13 +112,13 @@ unsafe impl Sync for SkipList {}
 
 impl SkipList {
     /// An empty list, whose memory is counted in `account`.
-    pub(super) fn new(account: &Arc<Account>) -> Self {
-        let (nodes, leaves) = (Arena::new(account), Arena::new(account));
+    pub(super) fn new(tracker: &Arc<MemoryTracker>) -> Self {
+        let (nodes, leaves) = (Arena::new(tracker), Arena::new(tracker));
         let head = build_node(&nodes, &leaves, HEIGHT_MAX, 0, None, 0);
         Self {
             nodes,
             leaves,
-            records: Arena::new(account),
+            records: Arena::new(tracker),
             head,
             height: AtomicUsize::new(1),
             example: AtomicPtr::new(ptr::null_mut()),

@@ -26,7 +26,7 @@
 
 use std::borrow::Borrow;
 
-use super::capacities::{capacities, space_pressure, target_file_bytes, whole};
+use super::capacities::{capacities, space_throttle, target_file_bytes, whole};
 use super::summary::{FileSummary, TreeSummary};
 use crate::base::FileNumber;
 use crate::base::limits::SEGMENTS_MAX;
@@ -129,7 +129,7 @@ impl Appends<'_> {
         if limit == 1 || level < tree.effective_last_level(self.options.size_ratio) {
             return limit;
         }
-        let free = 1.0 - space_pressure(tree, self.options);
+        let free = 1.0 - space_throttle(tree, self.options);
         rounded(1.0 + (limit - 1) as f64 * free)
     }
 
@@ -147,10 +147,10 @@ impl Appends<'_> {
         let is_worth_it = PIECE_BYTES_MIN.min(file_bytes / PIECE_PART_MIN) <= piece(upper.bytes) // I2
             && piece(upper.cut_bytes) <= bytes_max;
         let limit = self.limit_now(tree, level);
-        let has_room = |file: &FileSummary<K>| {
+        let has_space = |file: &FileSummary<K>| {
             !file.sealed && file.segments.len() < limit && file.cut_bytes() < bytes_max // I1
         };
-        let appends = lower.iter().map(|file| is_worth_it && has_room(file));
+        let appends = lower.iter().map(|file| is_worth_it && has_space(file));
         appends.collect()
     }
 

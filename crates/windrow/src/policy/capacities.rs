@@ -66,12 +66,12 @@ pub(crate) fn target_file_bytes<K>(
 ///
 /// With S bytes in that level and the ratios below level i, S over their product is what fits. A
 /// capacity goes from its nominal value to the one that fits by the geometric mean that the
-/// [pressure](space_pressure) weighs, so that a little more room taken changes it a little.
+/// [pressure](space_throttle) weighs, so that a little more room taken changes it a little.
 pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
     let mut capacities = capacities(options, tree.level_count);
-    let pressure = space_pressure(tree, options);
+    let throttle = space_throttle(tree, options);
     let last = tree.effective_last_level(options.size_ratio);
-    if pressure == 0.0 || last < 2 || last > tree.level_count {
+    if throttle == 0.0 || last < 2 || last > tree.level_count {
         return capacities;
     }
     let nominal = capacities.clone();
@@ -79,12 +79,12 @@ pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOpt
     // than the room that there is.
     let parts = |level: usize| nominal[level] as f64 / nominal[last] as f64;
     let sum: f64 = (1..last).map(parts).sum();
-    let scale = (room_of_levels(tree, options) * ROOM_USED / sum).min(1.0);
+    let scale = (space_of_levels(tree, options) * SPACE_USED / sum).min(1.0);
     let held = tree.logical_bytes(last) as f64;
     for level in 1..last {
         let capacity = nominal[level] as f64;
         let fitting = (held * parts(level) * scale).clamp(1.0, capacity);
-        let bounded = capacity * (fitting / capacity).powf(pressure);
+        let bounded = capacity * (fitting / capacity).powf(throttle);
         capacities[level] = whole(bounded).max(1);
     }
     capacities
@@ -119,27 +119,27 @@ pub(crate) fn next_allowed<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) 
 }
 
 /// The part of the room above the live data that the levels above the last may take.
-const ROOM_USED: f64 = 0.8;
+const SPACE_USED: f64 = 0.8;
 
 /// How near the space amplification of `tree` is to `max_space_amp`: 0 while half of the room is
-/// free, 1 from where a tenth of it is left. What is in transient runs counts where its keys are, and
+/// free, 1 from where a tenth of it is left. What is in transient logs counts where its keys are, and
 /// what is dead there as room taken.
 ///
 /// What is live is not known; at least as much as the largest level holds, less what newer segments there
 /// supersede and what tombstones hide, is: these are keys once each.
-pub(super) fn space_pressure<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
-    let room = room_of_levels(tree, options);
-    if room.is_infinite() {
+pub(super) fn space_throttle<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
+    let space = space_of_levels(tree, options);
+    if space.is_infinite() {
         return 0.0;
     }
-    let taken = (tree_bytes(tree) as f64 / live_bytes(tree) - 1.0) / room;
+    let taken = (tree_bytes(tree) as f64 / live_bytes(tree) - 1.0) / space;
     ((taken - 0.5) / 0.4).clamp(0.0, 1.0)
 }
 
 /// The room above the live data, as a part of it, that the levels above the last have for what they may
 /// supersede. What stands in value logs is dear to collect where little of it is dead, and the tables
 /// that point there are cheap to rewrite: so most of the room is left to logs where most is there.
-pub(super) fn room_of_levels<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
+pub(super) fn space_of_levels<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
     let logs: u64 = tree
         .levels
         .iter()
@@ -147,13 +147,13 @@ pub(super) fn room_of_levels<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions
         .map(|file| file.log_bytes)
         .sum();
     let part = logs as f64 / tree_bytes(tree).max(1) as f64;
-    (options.max_space_amp - 1.0) * (1.0 - LOGS_ROOM * part)
+    (options.max_space_amp - 1.0) * (1.0 - LOGS_SPACE * part)
 }
 
 /// The part of the room that is left to value logs where everything stands there.
-const LOGS_ROOM: f64 = 0.7;
+const LOGS_SPACE: f64 = 0.7;
 
-/// The bytes on disk that tables hold and refer to, and dead ones that they keep in transient runs.
+/// The bytes on disk that tables hold and refer to, and dead ones that they keep in transient logs.
 pub(super) fn tree_bytes<K>(tree: &TreeSummary<K>) -> u64 {
     tree.levels.iter().map(|files| kept_bytes(files)).sum()
 }

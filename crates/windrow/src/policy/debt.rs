@@ -1,26 +1,26 @@
-//! Which files give up what they have in transient runs, though no level is due.
+//! Which files give up what they have in transient logs, though no level is due.
 //!
 //! Merges by capacity alone would leave stragglers in runs for ever (D6). Debt is what the
-//! files of levels from 1 on keep of runs: of each run file the part that they have of all references
-//! to it, so that its dead values are owed, too, by the stragglers that keep them. Level 0 does not
+//! files of levels from 1 on keep of runs: of each transient log file the part that they have of all references
+//! to it, so that its garbage values are owed, too, by the stragglers that keep them. Level 0 does not
 //! count: how many runs it holds is bounded, and it goes down whole; counted, the first flushes into
 //! a small tree would each be merged alone.
 //!
 //! I1. What is in runs in a level that merges fill in place is owed at once.
 //! I2. All debt is owed while it exceeds [`share`] of the tree's logical bytes. So at rest the files of
 //!     runs take no more than that, and what level 0 has in them.
-//! I3. So it is while there are more than [`RUN_FILES_MAX`] such files, however short. Each job that repays
+//! I3. So it is while there are more than [`TRANSIENT_FILES_MAX`] such files, however short. Each job that repays
 //!     brings values one level nearer to their place, so this ends, at the latest with all of them in place.
 //! I4. Where merges never write in place, nothing is owed.
 
 use super::placement::Placement;
 use super::summary::{FileSummary, TreeSummary, bytes, logical_bytes, overlapping};
-use crate::base::limits::RUN_FILES_MAX;
+use crate::base::limits::TRANSIENT_FILES_MAX;
 use crate::options::KeyspaceOptions;
 
-/// The part of a tree's logical bytes that run files may take: 1/T, what the levels above the last
+/// The part of a tree's logical bytes that transient log files may take: 1/T, what the levels above the last
 /// hold of a full tree.
-fn share(options: &KeyspaceOptions) -> f64 {
+fn fraction(options: &KeyspaceOptions) -> f64 {
     1.0 / options.size_ratio
 }
 
@@ -57,23 +57,23 @@ pub(super) fn debtors<K: Ord>(
     debtors
 }
 
-/// Whether run files take more than they may, or are too many.
+/// Whether transient log files take more than they may, or are too many.
 fn is_excessive<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> bool {
     let files = tree.levels.iter().skip(1).flatten();
     let idle = files.filter(|file| !file.busy);
     let debt: u64 = idle.map(|file| file.pinned_bytes).sum();
     let total: u64 = tree.levels.iter().map(|files| logical_bytes(files)).sum();
-    debt as f64 > share(options) * total as f64 || run_files(tree) > RUN_FILES_MAX
+    debt as f64 > fraction(options) * total as f64 || transient_files(tree) > TRANSIENT_FILES_MAX
 }
 
 /// How many files of runs there are that levels from 1 on refer to. A table of level 0 refers to the run
 /// of its flush, and nothing else does.
-fn run_files<K>(tree: &TreeSummary<K>) -> u64 {
+fn transient_files<K>(tree: &TreeSummary<K>) -> u64 {
     let flushed = tree
         .level(0)
         .iter()
-        .map(|file| u64::from(file.transient_runs));
-    tree.run_files.saturating_sub(flushed.sum())
+        .map(|file| u64::from(file.transient_files));
+    tree.transient_files.saturating_sub(flushed.sum())
 }
 
 /// The idle files of `level` that refer to runs.

@@ -23,7 +23,7 @@ use std::collections::BTreeSet;
 use std::f64::consts::LN_2;
 
 use super::capacities::whole;
-use super::shares::shares;
+use super::fractions::fractions;
 use super::summary::{Claim, TreeSummary, overlapping};
 use crate::base::FileNumber;
 use crate::filter::{FILTER_UNITS_MAX, LoadedUnits};
@@ -48,7 +48,7 @@ const ROUNDED_BITS: u64 = 256;
 
 /// How many of their units the segments of each file may have in memory, and what a bit costs.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct FilterGrants {
+pub(crate) struct AllocatedFilters {
     /// The worth of the last bit of each file.
     pub(crate) price: f64,
     /// In the order of the tree's levels and files.
@@ -58,29 +58,29 @@ pub(crate) struct FilterGrants {
 /// Shares out the budget of `tree`.
 ///
 /// Units are taken in the order of what they save for each bit, until the budget is used up.
-pub(crate) fn grant_filters<K: Ord>(
+pub(crate) fn allocate_filters<K: Ord>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
-) -> FilterGrants {
+) -> AllocatedFilters {
     let files = || tree.levels.iter().flatten();
     let numbers = files().map(|file| file.number);
     if options.filter_allocation == FilterAllocation::Uniform {
-        return FilterGrants {
+        return AllocatedFilters {
             price: price_alone(options),
             units: numbers.map(|number| (number, LoadedUnits::ALL)).collect(),
         };
     }
-    let shares = shares(tree);
+    let fractions = fractions(tree);
     let mut units: Vec<(FileNumber, LoadedUnits)> =
         numbers.map(|number| (number, LoadedUnits::NONE)).collect();
     let mut candidates = Vec::new();
     let mut counted = Vec::new();
-    for (position, (file, &share)) in files().zip(&shares).enumerate() {
+    for (position, (file, &fraction)) in files().zip(&fractions).enumerate() {
         for (number, segment) in file.segments.iter().enumerate() {
             let entries = segment.entries as f64;
             // All segments of a file are asked for the keys of its range.
-            let share = share * entries / file.entries.max(1) as f64;
-            counted.push((entries, share));
+            let fraction = fraction * entries / file.entries.max(1) as f64;
+            counted.push((entries, fraction));
             let mut rate = 1.0;
             let mut worth = f64::INFINITY;
             for &bytes in segment.filter_units.iter().take_while(|bytes| **bytes > 0) {
@@ -89,7 +89,7 @@ pub(crate) fn grant_filters<K: Ord>(
                 let saved = rate * (1.0 - rate_of(per_key));
                 rate -= saved;
                 // A unit is of no use without those before it.
-                worth = worth.min(saved / (per_key * share));
+                worth = worth.min(saved / (per_key * fraction));
                 candidates.push((worth, (position, number), bits));
             }
         }
@@ -107,7 +107,7 @@ pub(crate) fn grant_filters<K: Ord>(
             units[place.0].1.add(place.1);
         }
     }
-    FilterGrants {
+    AllocatedFilters {
         price: price(&counted, options),
         units,
     }
@@ -116,7 +116,7 @@ pub(crate) fn grant_filters<K: Ord>(
 /// The bits per key of the units that a file is written with which will hold `share` of the entries
 /// in its range; 0 where there is none.
 pub(crate) fn filter_units(
-    share: f64,
+    fraction: f64,
     price: f64,
     options: &KeyspaceOptions,
 ) -> [f64; FILTER_UNITS_MAX] {
@@ -129,7 +129,7 @@ pub(crate) fn filter_units(
         return units;
     }
     let alone = worthwhile_bits(1.0, price);
-    let now = worthwhile_bits(share, price).max(alone);
+    let now = worthwhile_bits(fraction, price).max(alone);
     let wanted = [alone, now - alone, RESERVE_BITS];
     let written = wanted.into_iter().filter(|bits| *bits >= UNIT_BITS_MIN);
     for (unit, bits) in units.iter_mut().zip(written) {
@@ -145,7 +145,7 @@ pub(crate) fn price_alone(options: &KeyspaceOptions) -> f64 {
 
 /// The shares that the output of a merge will hold of the entries around it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct OutputShares {
+pub(crate) struct OutputFractions {
     /// What goes to new files.
     pub(crate) written_anew: f64,
     /// What is appended.
@@ -154,12 +154,12 @@ pub(crate) struct OutputShares {
 
 /// The shares of the output of a merge that reads `inputs` and appends to `targets`, within the ends of
 /// `claim`. Its uppers are taken to lie evenly over the files that they come to.
-pub(crate) fn output_shares<K: Ord>(
+pub(crate) fn output_fractions<K: Ord>(
     tree: &TreeSummary<K>,
     claim: &Claim<K>,
     inputs: &[FileNumber],
     targets: &[FileNumber],
-) -> OutputShares {
+) -> OutputFractions {
     let sum = |numbers: &[FileNumber], is_lower: bool| -> (f64, f64) {
         let levels = tree.levels.iter().enumerate();
         let levels = levels.filter(|(level, _)| (*level == claim.level) == is_lower);
@@ -183,16 +183,16 @@ pub(crate) fn output_shares<K: Ord>(
     let others = other_entries(tree, claim, |file| {
         inputs.contains(&file) || targets.contains(&file)
     });
-    let share = |own: f64, others: f64| own / (own + others).max(1.0);
-    OutputShares {
-        written_anew: share(upper * anew + rewritten, others * anew),
-        appended: share(upper * part, others * part + target_entries),
+    let fraction = |own: f64, others: f64| own / (own + others).max(1.0);
+    OutputFractions {
+        written_anew: fraction(upper * anew + rewritten, others * anew),
+        appended: fraction(upper * part, others * part + target_entries),
     }
 }
 
 /// The share that the output of a flush into level 0 will hold of the entries between the ends of
 /// `claim`, with `entries` of its own.
-pub(crate) fn flush_share<K: Ord>(tree: &TreeSummary<K>, claim: &Claim<K>, entries: u64) -> f64 {
+pub(crate) fn flush_fraction<K: Ord>(tree: &TreeSummary<K>, claim: &Claim<K>, entries: u64) -> f64 {
     let own = entries as f64;
     own / (own + other_entries(tree, claim, |_| false)).max(1.0)
 }
@@ -232,7 +232,7 @@ pub(super) fn price(files: &[(f64, f64)], options: &KeyspaceOptions) -> f64 {
         return price_alone(options);
     }
     let used = |price: f64| {
-        let bits = |&(entries, share): &(f64, f64)| entries * worthwhile_bits(share, price);
+        let bits = |&(entries, fraction): &(f64, f64)| entries * worthwhile_bits(fraction, price);
         files.iter().map(bits).sum::<f64>()
     };
     // By halves of the logarithm: from a price that buys BITS_MAX bits for a whole tree to one at
@@ -250,8 +250,8 @@ pub(super) fn price(files: &[(f64, f64)], options: &KeyspaceOptions) -> f64 {
 }
 
 /// The bits per key that a file with this share is worth.
-pub(super) fn worthwhile_bits(share: f64, price: f64) -> f64 {
-    let rate = price * share / (LN_2 * LN_2);
+pub(super) fn worthwhile_bits(fraction: f64, price: f64) -> f64 {
+    let rate = price * fraction / (LN_2 * LN_2);
     let bits = (-rate.ln() / (LN_2 * LN_2)).min(BITS_MAX);
     if bits < UNIT_BITS_MIN { 0.0 } else { bits }
 }

@@ -8,7 +8,7 @@ use super::summary::{FileSummary, TreeSummary};
 
 /// Runs of level 0 that overlap, directly or through others.
 #[derive(Debug)]
-pub(super) struct Heap<K> {
+pub(super) struct RunGroup<K> {
     /// Positions in level 0, ascending: newest first.
     pub(super) runs: Vec<usize>,
     pub(super) smallest: K,
@@ -17,7 +17,7 @@ pub(super) struct Heap<K> {
     pub(super) busy: bool,
 }
 
-impl<K> Heap<K> {
+impl<K> RunGroup<K> {
     /// The position of the oldest run.
     pub(super) fn oldest(&self) -> usize {
         self.runs.last().copied().unwrap_or_default()
@@ -25,22 +25,22 @@ impl<K> Heap<K> {
 }
 
 /// The heaps of level 0; the one with the oldest run comes first.
-pub(super) fn heaps<K: Ord + Clone>(tree: &TreeSummary<K>) -> Vec<Heap<K>> {
+pub(super) fn groups<K: Ord + Clone>(tree: &TreeSummary<K>) -> Vec<RunGroup<K>> {
     let runs = tree.level(0);
     let mut by_key: Vec<usize> = (0..runs.len()).collect();
     by_key.sort_by_key(|&position| &runs[position].smallest);
-    let mut heaps: Vec<Heap<K>> = Vec::new();
+    let mut groups: Vec<RunGroup<K>> = Vec::new();
     for position in by_key {
         let run: &FileSummary<K> = &runs[position];
-        match heaps.last_mut() {
-            Some(heap) if run.smallest <= heap.largest => {
-                heap.runs.push(position);
-                heap.busy |= run.busy;
-                if heap.largest < run.largest {
-                    heap.largest = run.largest.clone();
+        match groups.last_mut() {
+            Some(group) if run.smallest <= group.largest => {
+                group.runs.push(position);
+                group.busy |= run.busy;
+                if group.largest < run.largest {
+                    group.largest = run.largest.clone();
                 }
             }
-            _ => heaps.push(Heap {
+            _ => groups.push(RunGroup {
                 runs: vec![position],
                 smallest: run.smallest.clone(),
                 largest: run.largest.clone(),
@@ -48,9 +48,9 @@ pub(super) fn heaps<K: Ord + Clone>(tree: &TreeSummary<K>) -> Vec<Heap<K>> {
             }),
         }
     }
-    for heap in &mut heaps {
-        heap.runs.sort_unstable();
+    for group in &mut groups {
+        group.runs.sort_unstable();
     }
-    heaps.sort_by_key(|heap| std::cmp::Reverse(heap.oldest()));
-    heaps
+    groups.sort_by_key(|group| std::cmp::Reverse(group.oldest()));
+    groups
 }

@@ -15,50 +15,52 @@
 //! - I3: for one key, a newer version never ends up below an older one, nor beside it in a level.
 //! - I4: a busy file is never an input.
 //! - I5: from any tree, carrying plans out ends in `Plan::Idle` with every level within capacity, and
-//!   without debt in transient runs (`debt`).
+//!   without debt in transient logs (`debt`).
 
 mod append;
 mod capacities;
-mod collect;
 mod cut;
 mod debt;
 mod filters;
+mod fractions;
+mod garbage_collection;
 mod inputs;
 mod level_zero;
 mod pick;
 mod placement;
-mod pressure;
 mod retention;
 mod scores;
-mod shares;
 mod split;
 mod summary;
+mod throttle;
 
 pub(crate) use append::{Zones, segment_limits};
 pub(crate) use capacities::{
     bounded_capacities, capacities, next_allowed, target_file_bytes, whole,
 };
-pub(crate) use collect::{
+pub(crate) use cut::OutputCutter;
+pub(crate) use filters::{
+    allocate_filters, filter_units, flush_fraction, output_fractions, price_alone,
+};
+pub(crate) use garbage_collection::{
     LogSummary, VICTIMS_MAX, bytes_held, garbage_excess, values_behind_max, victims, wants_seal,
 };
-pub(crate) use cut::OutputCutter;
-pub(crate) use filters::{filter_units, flush_share, grant_filters, output_shares, price_alone};
 pub(crate) use pick::{Plan, Purpose, Wanted, plan, plan_range};
 pub use placement::{Class, class};
 pub(crate) use placement::{
-    FlushPlace, MetRun, Placement, is_value_log_full, mediums_stay, place_at_flush, run_file_bytes,
-    value_log_bytes,
-};
-pub use pressure::StallCause;
-pub(crate) use pressure::{
-    Backlog, Pressure, SharedBacklog, memtable_pressure, memtables_may_slow, pressure,
-    shared_pressure,
+    FlushPlace, MetTransientLog, Placement, is_value_log_full, mediums_stay, place_at_flush,
+    transient_file_bytes, value_log_bytes,
 };
 pub(crate) use retention::{DeeperLevels, ReadPoints, Verdict, keep};
 pub(crate) use scores::pending_bytes;
 pub(crate) use split::part_ends;
 pub(crate) use summary::{
     Claim, FileSummary, SegmentSummary, TRANSIENT_PARTS, TreeSummary, cut_bytes, merged_cut_bytes,
+};
+pub use throttle::StallCause;
+pub(crate) use throttle::{
+    Backlog, SharedBacklog, Throttle, memtable_throttle, memtables_may_slow, shared_throttle,
+    throttle,
 };
 
 #[cfg(test)]

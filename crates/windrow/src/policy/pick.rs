@@ -11,7 +11,7 @@
 //! 3. *Merge*, from the level with the highest score. Level 0 gives whole heaps, oldest first. A
 //!    deeper level gives the file with the least overlap below per byte of its own, the first one
 //!    behind the cursor among equals, whether that is rewritten or appended to: what is appended now is
-//!    rewritten later, with all the more. Where the level is mostly in transient runs, it gives just that
+//!    rewritten later, with all the more. Where the level is mostly in transient logs, it gives just that
 //!    first one. Either way every neighbour joins whose own overlap is inside what is taken already: it
 //!    comes down at no further cost.
 //!
@@ -19,7 +19,7 @@
 //!    they meet what they hide, and scans need not step over them for long. Where they lie scattered
 //!    over much more than they can hide, they wait: scans hardly meet them, and few of them would
 //!    have all that rewritten, again and again. Nothing is appended then, or they would meet nothing.
-//! 5. *Repay*: a file that [owes](super::debt) what it has in transient runs goes down towards the
+//! 5. *Repay*: a file that [owes](super::debt) what it has in transient logs goes down towards the
 //!    level where merges write values in place, or is rewritten where it must have them in place.
 //!
 //! 6. *Follow*: a file that points to values which collections have moved is rewritten, where too many
@@ -42,7 +42,7 @@ use super::append::{Appends, Brought, segment_limits};
 use super::capacities::capacities;
 use super::debt::debtors;
 use super::inputs::Inputs;
-use super::level_zero::{Heap, heaps};
+use super::level_zero::{RunGroup, groups};
 use super::placement::Placement;
 use super::scores::scores;
 use super::summary::{
@@ -86,7 +86,7 @@ pub(crate) enum Purpose {
     /// Pointers that lead where collections have moved values.
     Pointers,
     /// Fewer runs for reads to visit.
-    Squeeze,
+    Consolidation,
 }
 
 impl Purpose {
@@ -95,7 +95,7 @@ impl Purpose {
         match self {
             Self::Tree => "tree",
             Self::Pointers => "pointers",
-            Self::Squeeze => "squeeze",
+            Self::Consolidation => "consolidate",
         }
     }
 }
@@ -141,11 +141,11 @@ pub(crate) fn plan<K: Ord + Clone>(
     }
     let limits = segment_limits(tree, options);
     let rules = Rules::of(tree, options, &limits);
-    let heaps = heaps(tree);
+    let groups = groups(tree);
     let due = due_levels(&scores(tree, options));
     let cursor = |level: usize| cursors.get(level).and_then(Option::as_ref);
 
-    let run = heaps.iter().find_map(|heap| move_run(tree, rules, heap));
+    let run = groups.iter().find_map(|group| move_run(tree, rules, group));
     let file = || {
         let mut deeper = due.iter().filter(|&&level| level > 0);
         deeper.find_map(|&level| move_file(tree, rules, level, cursor(level)))
@@ -156,9 +156,9 @@ pub(crate) fn plan<K: Ord + Clone>(
     let mut level_one_rests = false;
     for level in due {
         let merge = match level {
-            0 => heaps
+            0 => groups
                 .iter()
-                .find_map(|heap| merge_heap(tree, rules, heap, &heaps)),
+                .find_map(|group| merge_group(tree, rules, group, &groups)),
             1 if level_one_rests => None,
             _ => merge_cheapest(tree, rules, level, cursor(level)),
         };
@@ -172,7 +172,7 @@ pub(crate) fn plan<K: Ord + Clone>(
         .or_else(|| repay(tree, rules, options, first))
         .or_else(|| follow(tree, rules, first))
         .or_else(|| squeeze(tree, rules, first))
-        .or_else(|| fold(tree, rules, &heaps))
+        .or_else(|| fold(tree, rules, &groups))
         .unwrap_or(Plan::Idle)
 }
 
@@ -197,7 +197,7 @@ fn shed<K: Ord + Clone>(tree: &TreeSummary<K>, rules: Rules<'_>, first: usize) -
     })
 }
 
-/// Takes from level `first` or deeper a file that owes what it has in transient runs.
+/// Takes from level `first` or deeper a file that owes what it has in transient logs.
 fn repay<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     rules: Rules<'_>,
@@ -248,7 +248,7 @@ fn follow<K: Ord + Clone>(
 
 /// Writes a file of level `first` or deeper anew as one segment, where it has more than it may or range reads
 /// have visited its segments so often that it pays: the one for which it pays most, by what reads save and
-/// what is freed. Room alone is no reason while there is enough: only a file that has too many is squeezed
+/// what is freed. Room alone is no reason while there is enough: only a file that has too many is consolidated
 /// for it.
 ///
 /// A visit reads a block. Once visits of segments but one have read as much as the file holds, it is written
@@ -271,29 +271,29 @@ fn squeeze<K: Ord + Clone>(
     }
     line.sort_by(|left, right| right.0.total_cmp(&left.0));
     line.into_iter().find_map(|(_, level, position)| {
-        rewrite_file(tree, rules, (level, position), Purpose::Squeeze)
+        rewrite_file(tree, rules, (level, position), Purpose::Consolidation)
     })
 }
 
 /// Merges runs of level 0, though it is not due, that range reads have visited so often that it pays, as for
-/// [`squeeze`].
+/// [`consolidate`].
 fn fold<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     rules: Rules<'_>,
-    heaps: &[Heap<K>],
+    groups: &[RunGroup<K>],
 ) -> Option<Plan<K>> {
-    let pays = |heap: &&Heap<K>| {
-        let runs = || heap.runs.iter().map(|&run| &tree.level(0)[run]);
+    let pays = |group: &&RunGroup<K>| {
+        let runs = || group.runs.iter().map(|&run| &tree.level(0)[run]);
         let upper = Brought::by(runs(), rules.placement.merges_in_place(1));
         let visits = runs().fold(0, |all: u64, run| all.saturating_add(run.visits));
         let below = tree.level(1);
-        let lower = &below[overlapping(below, &heap.smallest, &heap.largest)];
+        let lower = &below[overlapping(below, &group.smallest, &group.largest)];
         let rewritten = rules.appends.rewritten_bytes(tree, 1, lower, upper);
         visits > 0
             && visits.saturating_mul(rules.visit_bytes) >= upper.bytes.saturating_add(rewritten)
     };
-    let mut paying = heaps.iter().filter(pays);
-    paying.find_map(|heap| merge_heap(tree, rules, heap, heaps))
+    let mut paying = groups.iter().filter(pays);
+    paying.find_map(|group| merge_group(tree, rules, group, groups))
 }
 
 /// Whether at least half of the entries are tombstones.
@@ -344,7 +344,7 @@ impl<K: Ord> Wanted<'_, K> {
 ///
 /// Nothing is appended there: what comes down must meet what it hides. What is there already and holds
 /// tombstones, or has several segments, is rewritten in its place, old files only, so that each is
-/// rewritten once; so is what other merges have appended there meanwhile, and what refers to transient runs,
+/// rewritten once; so is what other merges have appended there meanwhile, and what refers to transient logs,
 /// unless merges never write values in place.
 ///
 /// `Idle` when all that is done, or while running jobs are in the way.
@@ -355,14 +355,14 @@ pub(crate) fn plan_range<K: Ord + Clone>(
 ) -> Plan<K> {
     let limits = segment_limits(tree, options);
     let rules = Rules::of(tree, options, &limits).appending_above(tree.deepest_level());
-    let heaps = heaps(tree);
-    let heap = heaps
+    let groups = groups(tree);
+    let group = groups
         .iter()
-        .filter(|heap| {
-            let mut runs = heap.runs.iter().map(|&run| &tree.level(0)[run]);
+        .filter(|group| {
+            let mut runs = group.runs.iter().map(|&run| &tree.level(0)[run]);
             runs.any(|run| wanted.is_in(run))
         })
-        .find_map(|heap| merge_heap(tree, rules, heap, &heaps));
+        .find_map(|group| merge_group(tree, rules, group, &groups));
     let file = || {
         let comes_anyway = |file: &FileSummary<K>| wanted.is_in(file);
         (1..tree.deepest_level()).find_map(|level| {
@@ -386,10 +386,10 @@ pub(crate) fn plan_range<K: Ord + Clone>(
         let mut stale = (0..files.len()).filter(stale);
         stale.find_map(|file| rewrite_file(tree, rules, (level, file), Purpose::Tree))
     };
-    heap.or_else(file).or_else(rewrite).unwrap_or(Plan::Idle)
+    group.or_else(file).or_else(rewrite).unwrap_or(Plan::Idle)
 }
 
-/// Rewrites a file in its place, and with it neighbours that refer to transient runs, too, until the
+/// Rewrites a file in its place, and with it neighbours that refer to transient logs, too, until the
 /// slices are [wide](is_wide).
 fn rewrite_file<K: Ord + Clone>(
     tree: &TreeSummary<K>,
@@ -444,9 +444,9 @@ fn due_levels(scores: &[f64]) -> Vec<usize> {
 fn move_run<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     rules: Rules<'_>,
-    heap: &Heap<K>,
+    group: &RunGroup<K>,
 ) -> Option<Plan<K>> {
-    match heap.runs[..] {
+    match group.runs[..] {
         [run] => move_down(tree, rules, 0, &tree.level(0)[run]),
         _ => None,
     }
@@ -496,18 +496,18 @@ fn move_down<K: Ord + Clone>(
 
 /// Merges `heap` down, and with it those of `heaps` that come at no further cost. That is wide enough
 /// for values in place: each of its files refers to the run of its flush only.
-fn merge_heap<K: Ord + Clone>(
+fn merge_group<K: Ord + Clone>(
     tree: &TreeSummary<K>,
     rules: Rules<'_>,
-    heap: &Heap<K>,
-    heaps: &[Heap<K>],
+    group: &RunGroup<K>,
+    groups: &[RunGroup<K>],
 ) -> Option<Plan<K>> {
-    if heap.busy {
+    if group.busy {
         return None;
     }
-    let mut inputs = Inputs::over(tree, 1, &heap.smallest, &heap.largest)?;
-    let mut upper = heap.runs.clone();
-    for other in heaps.iter().filter(|other| !other.busy) {
+    let mut inputs = Inputs::over(tree, 1, &group.smallest, &group.largest)?;
+    let mut upper = group.runs.clone();
+    for other in groups.iter().filter(|other| !other.busy) {
         if !upper.contains(&other.oldest()) && inputs.absorb(tree, &other.smallest, &other.largest)
         {
             upper.extend(&other.runs);
@@ -517,7 +517,7 @@ fn merge_heap<K: Ord + Clone>(
     Some(inputs.into_merge(tree, rules, 0, &upper))
 }
 
-/// Merges the file of `level` that costs least per byte; of a level that is mostly in transient runs
+/// Merges the file of `level` that costs least per byte; of a level that is mostly in transient logs
 /// the next one in the order of keys, so that what a file of a run holds goes down together and
 /// nothing of it stays to keep the rest.
 fn merge_cheapest<K: Ord + Clone>(
@@ -527,7 +527,7 @@ fn merge_cheapest<K: Ord + Clone>(
     cursor: Option<&K>,
 ) -> Option<Plan<K>> {
     let files = tree.level(level);
-    let is_in_runs = kept_bytes(files) > 2 * bytes(files);
+    let is_in_transient_logs = kept_bytes(files) > 2 * bytes(files);
     let cost_per_byte = |position: usize| {
         let file = &files[position];
         let inputs = Inputs::over(tree, level + 1, &file.smallest, &file.largest)?;
@@ -536,7 +536,7 @@ fn merge_cheapest<K: Ord + Clone>(
     };
     let mut costs =
         behind(files, cursor).filter_map(|file| cost_per_byte(file).map(|cost| (file, cost)));
-    let (file, _) = if is_in_runs {
+    let (file, _) = if is_in_transient_logs {
         costs.next()?
     } else {
         costs.min_by(|(_, left), (_, right)| left.total_cmp(right))?
@@ -644,7 +644,7 @@ const SLICE_BYTES_MIN: u64 = 32 << 10;
 /// The runs are those of the upper that refers to most: neighbours mostly refer to the same ones,
 /// and where they do not, each reads the whole of its part of a run.
 fn is_wide<K>(uppers: &[FileSummary<K>]) -> bool {
-    let runs = uppers.iter().map(|file| file.transient_runs).max();
+    let runs = uppers.iter().map(|file| file.transient_files).max();
     logical_bytes(uppers) >= u64::from(runs.unwrap_or(0)) * SLICE_BYTES_MIN
 }
 

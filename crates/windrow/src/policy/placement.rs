@@ -1,7 +1,7 @@
-//! Where a value stands: beside its key, in a transient run, or in the value log (hybrid placement).
+//! Where a value stands: beside its key, in a transient log, or in the value log (hybrid placement).
 //!
 //! A value's class follows from the bytes of key and value together (PX-M1). Small ones stay with
-//! their keys. Medium ones are written once to a *transient run*, when the memtable is flushed
+//! their keys. Medium ones are written once to a *transient log*, when the memtable is flushed
 //! (D5), unless they come in the order of their keys; merges hand on where they stand, until one
 //! writes into a level that is deep enough and puts them *in place* (PX-M4). Large ones are written to a value log when they are committed (PX-M3).
 //!
@@ -18,7 +18,7 @@ use crate::options::{KeyspaceOptions, MediumInPlace, MediumOrder};
 pub enum Class {
     /// It stands beside its key.
     Small,
-    /// A flush writes it to a transient run, unless keys come in order, and a deep merge puts it beside its key
+    /// A flush writes it to a transient log, unless keys come in order, and a deep merge puts it beside its key
     /// again.
     Medium,
     /// It is written to a value log, once, when it is committed.
@@ -30,8 +30,8 @@ pub enum Class {
 pub(crate) enum FlushPlace {
     /// Into the table, beside its key.
     Here,
-    /// Into the transient run of the flush.
-    Run,
+    /// Into the transient log of the flush.
+    TransientLog,
 }
 
 /// The class of a value of so many bytes under a key of so many, with these options.
@@ -56,7 +56,7 @@ pub(crate) fn place_at_flush(
     options: &KeyspaceOptions,
 ) -> FlushPlace {
     match class(key_bytes, value_bytes, options) {
-        Class::Medium if !mediums_stay => FlushPlace::Run,
+        Class::Medium if !mediums_stay => FlushPlace::TransientLog,
         Class::Small | Class::Medium | Class::Large => FlushPlace::Here,
     }
 }
@@ -76,16 +76,16 @@ pub(crate) fn mediums_stay<K: PartialOrd>(
         && files.all(|(first, last)| last < smallest || largest < first)
 }
 
-/// How long a file of a transient run is, in bytes, beside tables of `file_bytes`: so short that most of it
+/// How long a file of a transient log is, in bytes, beside tables of `file_bytes`: so short that most of it
 /// is freed soon after the merges that put its values in place have passed (D6), so long that there
 /// are not too many.
-pub(crate) fn run_file_bytes(file_bytes: u64) -> u64 {
+pub(crate) fn transient_file_bytes(file_bytes: u64) -> u64 {
     file_bytes / 4
 }
 
 /// What a merge that leaves values in runs meets of one file of a run.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct MetRun {
+pub(crate) struct MetTransientLog {
     /// Bytes of the file.
     pub(crate) length: u64,
     /// Those of them that are referred to, by whomever.
@@ -96,7 +96,7 @@ pub(crate) struct MetRun {
     pub(crate) slices: u64,
 }
 
-impl MetRun {
+impl MetTransientLog {
     /// Whether a merge that writes tables of `file_bytes` writes what it meets of the file to a new run.
     ///
     /// So it does where little else of the file is referred to (D6): at most three bytes are

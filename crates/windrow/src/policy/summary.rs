@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::collect::LogSummary;
+use super::garbage_collection::LogSummary;
 use crate::base::{FileNumber, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
 
@@ -21,8 +21,8 @@ pub(crate) struct TreeSummary<K> {
     pub(crate) allowed: Vec<u64>,
     /// How many table files there may be; in fact up to twice as many.
     pub(crate) files_max: u64,
-    /// How many files of transient runs there are.
-    pub(crate) run_files: u64,
+    /// How many files of transient logs there are.
+    pub(crate) transient_files: u64,
     /// The value logs that are complete, and their successors.
     pub(crate) logs: Vec<LogSummary>,
 }
@@ -43,13 +43,13 @@ pub(crate) struct FileSummary<K> {
     pub(crate) tombstones: u64,
     /// The smallest sequence number of any entry.
     pub(crate) sequence_min: SequenceNumber,
-    /// Bytes of values in transient runs that its entries refer to.
+    /// Bytes of values in transient logs that its entries refer to.
     pub(crate) transient_bytes: u64,
     /// Bytes of the files of these runs that its references keep: of each file as much as it has of
-    /// all references to it. At least `transient_bytes`; more where a file has dead values.
+    /// all references to it. At least `transient_bytes`; more where a file has garbage values.
     pub(crate) pinned_bytes: u64,
-    /// How many files of transient runs these are in.
-    pub(crate) transient_runs: u32,
+    /// How many files of transient logs these are in.
+    pub(crate) transient_files: u32,
     /// Bytes of values in value logs that its entries refer to.
     pub(crate) log_bytes: u64,
     /// Those of them in logs that were collected since: found only through a relocation table.
@@ -95,7 +95,7 @@ pub(crate) fn merged_cut_bytes(table: u64, transient: u64, is_in_place: bool) ->
     }
 }
 
-/// One of so many bytes in a transient run counts.
+/// One of so many bytes in a transient log counts.
 pub(crate) const TRANSIENT_PARTS: u64 = 4;
 
 /// A segment of a table file.
@@ -225,7 +225,7 @@ pub(crate) fn bytes<K>(files: &[FileSummary<K>]) -> u64 {
     files.iter().map(|file| file.bytes).sum()
 }
 
-/// The bytes on disk that `files` keep, what they refer to in value files included, and dead values of transient runs.
+/// The bytes on disk that `files` keep, what they refer to in value files included, and garbage values of transient logs.
 pub(crate) fn kept_bytes<K>(files: &[FileSummary<K>]) -> u64 {
     let kept = |file: &FileSummary<K>| {
         file.bytes

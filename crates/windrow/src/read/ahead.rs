@@ -12,8 +12,8 @@
 //! Invariants:
 //! - I1. What a cursor answers does not depend on it: errors of the scout are left to the cursor, which
 //!   meets them when it comes there, if it does.
-//! - I2. It asks for values within the range of its cursor only, and at most for [`WINDOW_MAX`] values
-//!   and [`WINDOW_BYTES`] at a time.
+//! - I2. It asks for values within the range of its cursor only, and at most for [`READ_BUFFER_MAX`] values
+//!   and [`READ_BUFFER_BYTES`] at a time.
 //!
 //! Concurrency: owned by one thread.
 
@@ -24,13 +24,13 @@ use super::visible::VisibleCursor;
 use crate::base::{FileNumber, Held, Result, Sibling};
 
 /// The values of the scout's first window; each is twice as large as the one before.
-const WINDOW_MIN: usize = 8;
+const READ_BUFFER_MIN: usize = 8;
 
 /// The most values in a window.
-const WINDOW_MAX: usize = 64;
+const READ_BUFFER_MAX: usize = 64;
 
 /// The most bytes of a window.
-const WINDOW_BYTES: u64 = 1 << 20;
+const READ_BUFFER_BYTES: u64 = 1 << 20;
 
 /// How many entries a scout passes per value that it looks for.
 const STEPS_PER_VALUE: usize = 8;
@@ -48,13 +48,13 @@ const INTERVAL_MAX: usize = 64;
 /// What goes ahead of one cursor.
 pub(super) struct ReadAhead<C> {
     /// Stands behind what was asked for.
-    scout: Option<VisibleCursor<C>>,
+    prefetcher: Option<VisibleCursor<C>>,
     /// How many of the last looks have met a value that was not at hand.
     waits: u32,
     /// How many values are fetched until the next look while all are at hand.
     interval: usize,
     /// How many values the next window has.
-    window: usize,
+    read_buffer: usize,
     /// How many values that were asked for will not be fetched yet at the next look.
     ahead: usize,
     wanted: Vec<Wanted>,
@@ -70,12 +70,12 @@ struct Wanted {
 
 impl<C: Sibling> ReadAhead<C> {
     pub(super) fn new(reader: ValueReader<'_>) -> Self {
-        let bytes = size_of::<Self>() + WINDOW_MAX * size_of::<Wanted>();
+        let bytes = size_of::<Self>() + READ_BUFFER_MAX * size_of::<Wanted>();
         Self {
-            scout: None,
+            prefetcher: None,
             waits: 0,
             interval: INTERVAL_MAX,
-            window: WINDOW_MIN,
+            read_buffer: READ_BUFFER_MIN,
             ahead: 0,
             wanted: Vec::new(),
             _memory: Held::new(reader.open.cursors(), bytes as u64),
@@ -89,8 +89,8 @@ impl<C: Sibling> ReadAhead<C> {
     }
 
     /// What goes ahead, once it does.
-    pub(super) fn scout(&mut self) -> Option<&mut VisibleCursor<C>> {
-        self.scout.as_mut()
+    pub(super) fn prefetcher(&mut self) -> Option<&mut VisibleCursor<C>> {
+        self.prefetcher.as_mut()
     }
 
     /// Asks for what will be needed soon, where that has to be waited for, before the value is fetched
@@ -108,7 +108,7 @@ impl<C: Sibling> ReadAhead<C> {
             if self.ask(reader) > 0 {
                 self.waits += 1;
                 self.interval = 1;
-                (self.window, self.ahead) = (WINDOW_MIN, 0);
+                (self.read_buffer, self.ahead) = (READ_BUFFER_MIN, 0);
                 return 0;
             }
             if self.interval >= INTERVAL_MAX {
@@ -118,8 +118,8 @@ impl<C: Sibling> ReadAhead<C> {
             return self.interval - 1;
         }
         // What the scout has met the cursor meets by itself.
-        if self.scout_window(cursor, reader).is_err() {
-            self.scout = None;
+        if self.prefetch_bytes(cursor, reader).is_err() {
+            self.prefetcher = None;
             return usize::MAX;
         }
         let found = self.wanted.len();
@@ -128,32 +128,32 @@ impl<C: Sibling> ReadAhead<C> {
         }
         // The next window is asked for when the first half of this one was fetched.
         let fetched = self.ahead + found - found / 2;
-        (self.ahead, self.window) = (found / 2, (2 * self.window).min(WINDOW_MAX));
+        (self.ahead, self.read_buffer) = (found / 2, (2 * self.read_buffer).min(READ_BUFFER_MAX));
         fetched.saturating_sub(1)
     }
 
     /// Collects the next window.
-    fn scout_window(&mut self, cursor: &VisibleCursor<C>, reader: ValueReader<'_>) -> Result<()> {
+    fn prefetch_bytes(&mut self, cursor: &VisibleCursor<C>, reader: ValueReader<'_>) -> Result<()> {
         self.wanted.clear();
-        let scout = self.scout.get_or_insert_with(|| cursor.sibling());
-        if self.ahead == 0 || scout.is_valid() && scout.key() <= cursor.key() {
+        let prefetcher = self.prefetcher.get_or_insert_with(|| cursor.sibling());
+        if self.ahead == 0 || prefetcher.is_valid() && prefetcher.key() <= cursor.key() {
             self.ahead = 0;
-            scout.seek(cursor.key())?;
+            prefetcher.seek(cursor.key())?;
         }
-        let mut bytes = WINDOW_BYTES;
-        for _ in 0..STEPS_PER_VALUE * self.window {
-            if !scout.is_valid() || self.wanted.len() == self.window || bytes == 0 {
+        let mut bytes = READ_BUFFER_BYTES;
+        for _ in 0..STEPS_PER_VALUE * self.read_buffer {
+            if !prefetcher.is_valid() || self.wanted.len() == self.read_buffer || bytes == 0 {
                 break;
             }
-            if scout.shows_pointer()
-                && let Some(mut wanted) = Self::want(reader, scout.value())
+            if prefetcher.shows_pointer()
+                && let Some(mut wanted) = Self::want(reader, prefetcher.value())
             {
                 let end = wanted.range.start.saturating_add(bytes);
                 wanted.range.end = wanted.range.end.min(end);
                 bytes -= wanted.range.end - wanted.range.start;
                 self.wanted.push(wanted);
             }
-            scout.next()?;
+            prefetcher.next()?;
         }
         Ok(())
     }

@@ -41,7 +41,7 @@ enum Health {
 pub(crate) struct MergingCursor<C> {
     children: Vec<C>,
     /// Indexes of the valid children, as a binary heap.
-    heap: Vec<usize>,
+    group: Vec<usize>,
     /// The child on top of the heap, while there is one.
     leader: usize,
     /// Where in the heap the runner-up stands, if there is one.
@@ -58,7 +58,7 @@ impl<C: Cursor> MergingCursor<C> {
     /// Merges `children`, whose entries are distinct.
     pub(crate) fn new(children: Vec<C>) -> Self {
         Self {
-            heap: Vec::with_capacity(children.len()),
+            group: Vec::with_capacity(children.len()),
             children,
             leader: 0,
             runner_up: 1,
@@ -97,29 +97,29 @@ impl<C: Cursor> MergingCursor<C> {
         loop {
             let mut best = position;
             for child in [2 * position + 1, 2 * position + 2] {
-                if child < self.heap.len() && self.precedes(self.heap[child], self.heap[best]) {
+                if child < self.group.len() && self.precedes(self.group[child], self.group[best]) {
                     best = child;
                 }
             }
             if best == position {
                 return;
             }
-            self.heap.swap(position, best);
+            self.group.swap(position, best);
             position = best;
         }
     }
 
     /// Rebuilds the heap from the children that are valid.
     fn rebuild(&mut self) {
-        self.heap.clear();
-        self.heap
+        self.group.clear();
+        self.group
             .extend((0..self.children.len()).filter(|&index| self.children[index].is_valid()));
-        self.order_heap();
+        self.order_group();
     }
 
     /// Puts the heap in order, whatever stands in it.
-    fn order_heap(&mut self) {
-        for position in (0..self.heap.len() / 2).rev() {
+    fn order_group(&mut self) {
+        for position in (0..self.group.len() / 2).rev() {
             self.sift_down(position);
         }
     }
@@ -132,16 +132,16 @@ impl<C: Cursor> MergingCursor<C> {
     ) -> Result<()> {
         self.refuse_after_error()?;
         self.direction = direction;
-        self.heap.clear();
+        self.group.clear();
         for (index, child) in self.children.iter_mut().enumerate() {
             if let Err(error) = seek(child) {
                 return Err(self.fail(error));
             }
             if child.is_valid() {
-                self.heap.push(index);
+                self.group.push(index);
             }
         }
-        self.order_heap();
+        self.order_group();
         self.lead()
     }
 
@@ -149,7 +149,7 @@ impl<C: Cursor> MergingCursor<C> {
     #[inline]
     fn refuse_duplicates(&mut self) -> Result<()> {
         if self.health == Health::Duplicate {
-            let at = self.heap.first().map(|&top| self.children[top].key());
+            let at = self.group.first().map(|&top| self.children[top].key());
             let key = at.unwrap_or_default().escape_ascii();
             let found = format!("one write of the key \"{key}\" or near stands in two sorted runs");
             return Err(self.fail(Error::new(ErrorKind::Corruption, found)));
@@ -161,7 +161,7 @@ impl<C: Cursor> MergingCursor<C> {
     #[cold]
     fn fail(&mut self, error: Error) -> Error {
         self.health = Health::Failed(error.kind());
-        self.heap.clear();
+        self.group.clear();
         error
     }
 
@@ -172,8 +172,8 @@ impl<C: Cursor> MergingCursor<C> {
             return Err(self.fail(error));
         }
         if !self.children[self.leader].is_valid() {
-            self.heap.swap_remove(0);
-        } else if self.heap.len() == 1 || self.leads() {
+            self.group.swap_remove(0);
+        } else if self.group.len() == 1 || self.leads() {
             return self.refuse_duplicates();
         }
         self.sift_down(0);
@@ -185,7 +185,7 @@ impl<C: Cursor> MergingCursor<C> {
     fn lead(&mut self) -> Result<()> {
         loop {
             self.find_leaders();
-            let is_ahead = !self.heap.is_empty() && self.children[self.leader].is_ahead();
+            let is_ahead = !self.group.is_empty() && self.children[self.leader].is_ahead();
             if !is_ahead {
                 return self.refuse_duplicates();
             }
@@ -199,7 +199,7 @@ impl<C: Cursor> MergingCursor<C> {
             return Err(self.fail(error));
         }
         if !self.children[self.leader].is_valid() {
-            self.heap.swap_remove(0);
+            self.group.swap_remove(0);
         }
         self.sift_down(0);
         Ok(())
@@ -208,7 +208,7 @@ impl<C: Cursor> MergingCursor<C> {
     /// Whether the child on top of the heap still precedes the runner-up.
     #[inline]
     fn leads(&mut self) -> bool {
-        let (leader, runner_up) = (self.leader, self.heap[self.runner_up]);
+        let (leader, runner_up) = (self.leader, self.group[self.runner_up]);
         let keys = compare_keys(self.children[leader].key(), self.children[runner_up].key());
         self.is_tied = keys == Ordering::Equal;
         match (keys, self.direction) {
@@ -220,20 +220,20 @@ impl<C: Cursor> MergingCursor<C> {
 
     /// Finds the leader and the better of its heap children.
     fn find_leaders(&mut self) {
-        let Some(&leader) = self.heap.first() else {
+        let Some(&leader) = self.group.first() else {
             return;
         };
         self.leader = leader;
-        self.runner_up = match self.heap.len() {
+        self.runner_up = match self.group.len() {
             1 => {
                 self.is_tied = false;
                 return;
             }
             2 => 1,
-            _ if self.precedes(self.heap[2], self.heap[1]) => 2,
+            _ if self.precedes(self.group[2], self.group[1]) => 2,
             _ => 1,
         };
-        let runner_up = self.heap[self.runner_up];
+        let runner_up = self.group[self.runner_up];
         self.is_tied = self.children[leader].key() == self.children[runner_up].key();
     }
 
@@ -265,7 +265,7 @@ impl<C: Cursor> MergingCursor<C> {
         // The leader's own entry is the first in either direction.
         self.rebuild();
         self.lead()?;
-        if self.heap.first() != Some(&leader) {
+        if self.group.first() != Some(&leader) {
             let key = self.turning_key.escape_ascii();
             let found = format!("the neighbours of the key \"{key}\" are not in order");
             return Err(self.fail(Error::new(ErrorKind::Corruption, found)));
@@ -282,7 +282,7 @@ impl<C: Cursor> MergingCursor<C> {
     /// Moves forward where there is a choice, or a change of direction.
     #[inline(never)]
     fn next_of_many(&mut self) -> Result<Step> {
-        if self.heap.is_empty() {
+        if self.group.is_empty() {
             return self.refuse_after_error().map(|()| Step::END);
         }
         if self.direction != Direction::Forward {
@@ -292,7 +292,7 @@ impl<C: Cursor> MergingCursor<C> {
         let moved = self.children[left].next();
         let step = *moved.as_ref().unwrap_or(&Step::END);
         self.settle_leader(moved.map(drop))?;
-        if self.heap.is_empty() {
+        if self.group.is_empty() {
             Ok(Step::END)
         } else if self.leader == left {
             Ok(step)
@@ -365,7 +365,7 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
 
     #[inline]
     fn next(&mut self) -> Result<Step> {
-        if self.heap.len() != 1 || self.direction != Direction::Forward {
+        if self.group.len() != 1 || self.direction != Direction::Forward {
             return self.next_of_many();
         }
         match self.children[self.leader].next() {
@@ -377,7 +377,7 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
     /// Only a leader that is alone leads whatever it steps to.
     #[inline]
     fn step(&mut self) -> Option<Step> {
-        if self.heap.len() != 1 || self.direction != Direction::Forward {
+        if self.group.len() != 1 || self.direction != Direction::Forward {
             return None;
         }
         self.children[self.leader].step()
@@ -393,7 +393,7 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
     }
 
     fn prev(&mut self) -> Result<()> {
-        if self.heap.is_empty() {
+        if self.group.is_empty() {
             return self.refuse_after_error();
         }
         if self.direction != Direction::Backward {
@@ -405,7 +405,7 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
 
     #[inline]
     fn is_valid(&self) -> bool {
-        !self.heap.is_empty()
+        !self.group.is_empty()
     }
 
     #[inline]

@@ -5,12 +5,12 @@
 //! apart, which [`ahead`] has the system bring in before. [`state`] is what a reader holds.
 
 mod ahead;
-pub(crate) mod dead_stretch;
 pub(crate) mod get;
 pub(crate) mod merge;
 pub(crate) mod run;
 pub(crate) mod source;
 pub(crate) mod state;
+pub(crate) mod tombstone_span;
 pub(crate) mod values;
 pub(crate) mod visible;
 

@@ -16,14 +16,14 @@ pub(crate) struct ReadState {
     /// The memtable that takes writes.
     pub(crate) active: Arc<Memtable>,
     /// Full memtables that wait for their flush, newest first.
-    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) frozen: Vec<FrozenMemtable>,
     /// The tables.
     pub(crate) version: Shared<Version>,
 }
 
 /// A full memtable that waits for its flush.
 #[derive(Debug, Clone)]
-pub(crate) struct Waiting {
+pub(crate) struct FrozenMemtable {
     pub(crate) memtable: Arc<Memtable>,
     /// Every entry of the keyspace up to this sequence number is in it or older.
     pub(crate) through: SequenceNumber,
@@ -34,6 +34,6 @@ pub(crate) struct Waiting {
 impl ReadState {
     /// All memtables, newest first.
     pub(crate) fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
-        std::iter::once(&self.active).chain(self.waiting.iter().map(|waiting| &waiting.memtable))
+        std::iter::once(&self.active).chain(self.frozen.iter().map(|frozen| &frozen.memtable))
     }
 }

@@ -29,7 +29,7 @@ impl ValueReader<'_> {
     /// `Corruption` that names key, file and offset where the value is damaged; `Io`.
     pub(super) fn read(self, key: &[u8], pointer: &[u8]) -> Result<PinnedValue> {
         let place = self.files.resolve(pointer)?;
-        self.open.count_reads(place.file.is_run, 1);
+        self.open.count_reads(place.file.is_transient, 1);
         let read = self
             .open
             .get(place.file.slot(), &place.file.meta)
@@ -39,8 +39,8 @@ impl ValueReader<'_> {
 
     /// As [`read`](Self::read), into `value`, whose content is replaced.
     pub(super) fn read_into(self, key: &[u8], pointer: &[u8], value: &mut Vec<u8>) -> Result<()> {
-        let is_run = self.read_uncounted(key, pointer, value)?;
-        self.open.count_reads(is_run, 1);
+        let is_transient = self.read_uncounted(key, pointer, value)?;
+        self.open.count_reads(is_transient, 1);
         Ok(())
     }
 
@@ -52,7 +52,7 @@ impl ValueReader<'_> {
             .get(place.file.slot(), &place.file.meta)
             .and_then(|open| open.read_into(key, &place.pointer_in(&open)?, value));
         match read {
-            Ok(()) => Ok(place.file.is_run),
+            Ok(()) => Ok(place.file.is_transient),
             Err(error) => Err(self.failure(place.file, error, key)),
         }
     }
@@ -79,7 +79,7 @@ pub(crate) struct EntryCursor<C> {
     has_jumped: Cell<bool>,
     ahead: Cell<Option<Box<ReadAhead<C>>>>,
     /// Reads that were not counted yet: an atomic per value costs a scan a twentieth; measured.
-    run_reads: Cell<u64>,
+    transient_log_reads: Cell<u64>,
     log_reads: Cell<u64>,
     /// How often it was moved otherwise than by a step, and that was not counted yet.
     seeks: u64,
@@ -100,7 +100,7 @@ impl<C: Sibling> EntryCursor<C> {
             until_look: Cell::new(0),
             has_jumped: Cell::new(false),
             ahead: Cell::default(),
-            run_reads: Cell::default(),
+            transient_log_reads: Cell::default(),
             log_reads: Cell::default(),
             seeks: 0,
             files,
@@ -139,15 +139,15 @@ impl<C: Sibling> EntryCursor<C> {
 
     /// Counts the reads since the last call.
     pub(crate) fn count_reads(&self) {
-        self.open.count_reads(true, self.run_reads.take());
+        self.open.count_reads(true, self.transient_log_reads.take());
         self.open.count_reads(false, self.log_reads.take());
     }
 
     /// Visits the cursor over all entries, and that of what goes ahead.
     pub(crate) fn visit_merged(&mut self, mut visit: impl FnMut(&mut C)) {
         visit(self.visible.merged_mut());
-        if let Some(scout) = self.ahead.get_mut().as_mut().and_then(|it| it.scout()) {
-            visit(scout.merged_mut());
+        if let Some(prefetcher) = self.ahead.get_mut().as_mut().and_then(|it| it.prefetcher()) {
+            visit(prefetcher.merged_mut());
         }
     }
 
@@ -186,7 +186,7 @@ impl<C: Sibling> EntryCursor<C> {
             }
             let key = self.visible.key();
             let reads = if reader.read_uncounted(key, pointer, &mut value)? {
-                &self.run_reads
+                &self.transient_log_reads
             } else {
                 &self.log_reads
             };

@@ -10,7 +10,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::dead_stretch::{DeadStretch, PASSED_MIN, Sight};
+use super::tombstone_span::{PASSED_MIN, ReadPoint, TombstoneSpan};
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{Cursor, Result, SequenceNumber, Sibling, Step};
 
@@ -97,7 +97,7 @@ pub(crate) struct VisibleCursor<C> {
     range: KeyRange,
     position: Position,
     /// Where nothing is visible, if that is known of the keyspace, and up to where this cursor sees.
-    dead: Option<(Arc<DeadStretch>, Sight)>,
+    tombstones: Option<(Arc<TombstoneSpan>, ReadPoint)>,
     /// Entries that the last seek has passed over.
     passed: u32,
     /// The copy that is shown, or the key that is being left backward.
@@ -111,7 +111,7 @@ impl<C: Sibling> VisibleCursor<C> {
     /// A new cursor that sees the same.
     pub(super) fn sibling(&self) -> Self {
         let mut sibling = Self::new(self.merged.sibling(), self.sequence, self.range.clone());
-        sibling.dead.clone_from(&self.dead);
+        sibling.tombstones.clone_from(&self.tombstones);
         sibling
     }
 }
@@ -123,7 +123,7 @@ impl<C: Cursor> VisibleCursor<C> {
             sequence,
             range,
             position: Position::Invalid,
-            dead: None,
+            tombstones: None,
             passed: 0,
             shown_key: Vec::new(),
             shown_value: Vec::new(),
@@ -133,12 +133,16 @@ impl<C: Cursor> VisibleCursor<C> {
 
     /// Makes use of what is known of the keyspace, and adds to it. The merged cursor holds every
     /// version up to `complete`.
-    pub(crate) fn skipping(mut self, dead: Arc<DeadStretch>, complete: SequenceNumber) -> Self {
-        let sight = Sight {
+    pub(crate) fn skipping(
+        mut self,
+        tombstones: Arc<TombstoneSpan>,
+        complete: SequenceNumber,
+    ) -> Self {
+        let read_point = ReadPoint {
             sequence: self.sequence,
             complete: complete.min(self.sequence),
         };
-        self.dead = Some((dead, sight));
+        self.tombstones = Some((tombstones, read_point));
         self
     }
 
@@ -231,9 +235,10 @@ impl<C: Cursor> VisibleCursor<C> {
     fn seek_from(&mut self, key: &[u8]) -> Result<bool> {
         let merged = &mut self.merged;
         let sequence = self.sequence;
-        let dead = self.dead.as_ref();
-        let skipped =
-            dead.and_then(|(dead, sight)| dead.skip(key, *sight, |to| merged.seek(to, sequence)));
+        let tombstones = self.tombstones.as_ref();
+        let skipped = tombstones.and_then(|(tombstones, read_point)| {
+            tombstones.skip(key, *read_point, |to| merged.seek(to, sequence))
+        });
         match skipped {
             Some(sought) => sought?,
             // Versions newer than `sequence` are not even looked at.
@@ -242,15 +247,15 @@ impl<C: Cursor> VisibleCursor<C> {
         self.passed = 0;
         let found = self.show_from_here()?;
         if self.passed >= PASSED_MIN {
-            self.tell_dead(key, found)?;
+            self.report_discarded(key, found)?;
         }
         Ok(found)
     }
 
     /// Tells what a seek from `from` has passed over before what it `found`, if anything.
     #[cold]
-    fn tell_dead(&mut self, from: &[u8], found: bool) -> Result<()> {
-        let Some((dead, sight)) = &self.dead else {
+    fn report_discarded(&mut self, from: &[u8], found: bool) -> Result<()> {
+        let Some((tombstones, read_point)) = &self.tombstones else {
             return Ok(());
         };
         if !found {
@@ -261,7 +266,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 self.merged.seek_to_last()?;
             }
         }
-        dead.found(from, self.merged.key(), *sight, self.passed);
+        tombstones.found(from, self.merged.key(), *read_point, self.passed);
         Ok(())
     }
 

@@ -118,15 +118,15 @@ impl AddAssign for Mass {
 pub(super) struct Count {
     pub(super) entries: f64,
     pub(super) tombstones: f64,
-    /// Those whose values are in transient runs.
-    pub(super) in_runs: f64,
+    /// Those whose values are in transient logs.
+    pub(super) in_transient_logs: f64,
 }
 
 impl AddAssign for Count {
     fn add_assign(&mut self, other: Self) {
         self.entries += other.entries;
         self.tombstones += other.tombstones;
-        self.in_runs += other.in_runs;
+        self.in_transient_logs += other.in_transient_logs;
     }
 }
 
@@ -135,7 +135,7 @@ impl Count {
         Self {
             entries: self.entries * part,
             tombstones: self.tombstones * part,
-            in_runs: self.in_runs * part,
+            in_transient_logs: self.in_transient_logs * part,
         }
     }
 }

@@ -48,7 +48,7 @@ fn full(capacities: &[u64]) -> TreeSummary<u64> {
         sequence_min: 1,
         transient_bytes: 0,
         pinned_bytes: 0,
-        transient_runs: 0,
+        transient_files: 0,
         log_bytes: 0,
         moved_bytes: 0,
         segments: Vec::new(),
@@ -65,7 +65,7 @@ fn full(capacities: &[u64]) -> TreeSummary<u64> {
         claims: Vec::new(),
         allowed: Vec::new(),
         files_max: TABLE_FILES_MAX,
-        run_files: 0,
+        transient_files: 0,
         logs: Vec::new(),
     }
 }

@@ -16,7 +16,7 @@ use super::carry_out;
 use super::load::Load;
 use super::outcome::{Course, LevelShape, Outcome, Sample, Spread};
 use super::values::Placing;
-use crate::base::LevelTraffic;
+use crate::base::LevelIoStats;
 use crate::options::{FilterAllocation, KeyspaceOptions};
 use crate::policy::{capacities, whole};
 
@@ -132,9 +132,10 @@ fn with_beginning(load: &Load, samples: Vec<Sample>) -> Vec<Sample> {
         return samples;
     };
     for mut sample in samples.into_iter().skip(end + 1) {
-        sample.traffic = last.traffic.and(&sample.traffic.since(&then.traffic));
+        sample.io_stats = last.io_stats.and(&sample.io_stats.since(&then.io_stats));
         sample.jobs = last.jobs + (sample.jobs - then.jobs);
-        sample.collections = last.collections + (sample.collections - then.collections);
+        sample.garbage_collections =
+            last.garbage_collections + (sample.garbage_collections - then.garbage_collections);
         // Runs are summed up flush by flush, and those of a part are longer.
         let writes = (sample.writes - then.writes) as f64;
         let flushes = writes / (last.writes as f64 / last.flushes.max(1) as f64);
@@ -242,7 +243,7 @@ pub fn level_count(options: &KeyspaceOptions, bytes: u64) -> usize {
 #[derive(Debug, Clone, Default)]
 struct Upper {
     /// What it moved while so many bytes were given.
-    traffic: LevelTraffic,
+    io_stats: LevelIoStats,
     user: u64,
     runs: f64,
     runs_most: usize,
@@ -265,19 +266,19 @@ impl Uppers {
     fn new(load: &Load, phase: &Phase, above: usize) -> Self {
         let mut levels = vec![Upper::default(); above + 2];
         for first in 0..above {
-            let window = window(load, phase, first);
-            let course = &window.course;
+            let read_buffer = read_buffer(load, phase, first);
+            let course = &read_buffer.course;
             let counts = if first == 0 { 0..=2 } else { 2..=2 };
             for own in counts {
                 // Where little is different, nothing comes there.
-                let traffic = course.traffic.levels.get(own).copied();
+                let io_stats = course.io_stats.levels.get(own).copied();
                 levels[first + own] = Upper {
-                    traffic: traffic.unwrap_or_default(),
-                    user: course.traffic.user,
+                    io_stats: io_stats.unwrap_or_default(),
+                    user: course.io_stats.user,
                     runs: course.runs.get(own).copied().unwrap_or(0.0),
                     runs_most: course.runs_most.get(own).copied().unwrap_or(0),
-                    shape: window.shapes.get(own).copied().unwrap_or_default(),
-                    spread: window.spreads.get(own).copied().unwrap_or_default(),
+                    shape: read_buffer.shapes.get(own).copied().unwrap_or_default(),
+                    spread: read_buffer.spreads.get(own).copied().unwrap_or_default(),
                 };
             }
         }
@@ -292,7 +293,7 @@ impl Uppers {
     /// it, and `done` that with its levels. While the second is the last there is, it is as it would be. All
     /// that is told of the whole tree stays as it is, since all data is in the lowest part.
     fn complete(&self, sample: &Sample, before: &Sample, done: &Sample) -> Sample {
-        let user = (sample.traffic.user - before.traffic.user) as f64;
+        let user = (sample.io_stats.user - before.io_stats.user) as f64;
         let flushes = (sample.flushes - before.flushes) as f64;
         let mut all = sample.clone();
         let above = self.levels.len() - 2;
@@ -301,25 +302,25 @@ impl Uppers {
         let filled = fed.entries_over(self.levels[above + 1].spread);
         all.spreads.clear();
         (all.levels, all.runs, all.runs_sums, all.runs_most) = Default::default();
-        all.traffic.levels.clear();
+        all.io_stats.levels.clear();
         for level in 0..self.levels.len() + sample.levels.len() {
             let own = level.saturating_sub(above);
             let is_own = own > 1 || (own == 1 && self.level_count == 1);
             if is_own && own >= sample.levels.len() {
                 break;
             }
-            let traffic_done = done.traffic.levels.get(level).copied().unwrap_or_default();
+            let io_stats_done = done.io_stats.levels.get(level).copied().unwrap_or_default();
             let runs_done = done.runs_sums.get(level).copied().unwrap_or(0.0);
             if is_own {
-                let of = |sample: &Sample| sample.traffic.levels.get(own).copied();
+                let of = |sample: &Sample| sample.io_stats.levels.get(own).copied();
                 let (now, then) = (
                     of(sample).unwrap_or_default(),
                     of(before).unwrap_or_default(),
                 );
                 let moved = now.combined(then, |now, then| now - then);
-                all.traffic
+                all.io_stats
                     .levels
-                    .push(traffic_done.combined(moved, |sum, bytes| sum + bytes));
+                    .push(io_stats_done.combined(moved, |sum, bytes| sum + bytes));
                 let of = |sample: &Sample| sample.runs_sums.get(own).copied().unwrap_or(0.0);
                 all.runs_sums.push(runs_done + of(sample) - of(before));
                 all.runs.push(sample.runs.get(own).copied().unwrap_or(0.0));
@@ -329,10 +330,10 @@ impl Uppers {
                 all.spreads.push(spread.copied().unwrap_or_default());
             } else {
                 let upper = &self.levels[level];
-                let traffic = traffic_done.combined(upper.traffic, |sum, bytes| {
+                let io_stats = io_stats_done.combined(upper.io_stats, |sum, bytes| {
                     sum + whole(bytes as f64 * user / upper.user.max(1) as f64)
                 });
-                all.traffic.levels.push(traffic);
+                all.io_stats.levels.push(io_stats);
                 all.runs_sums.push(runs_done + upper.runs * flushes);
                 all.runs.push(upper.runs);
                 all.runs_most.push(upper.runs_most);
@@ -364,7 +365,7 @@ impl Uppers {
 
 /// Three levels while the middle one is filled.
 #[derive(Debug)]
-struct Window {
+struct ReadBuffer {
     course: Course,
     /// Of each level, on average over the second half.
     spreads: Vec<Spread>,
@@ -375,7 +376,7 @@ struct Window {
 /// The levels behind `first` of a tree, three of them, while the middle one is filled. Where the third is the
 /// last of the tree and has not been there for long, what is merged into the middle one is less, and counts as
 /// long as it was so.
-fn window(load: &Load, phase: &Phase, first: usize) -> Window {
+fn read_buffer(load: &Load, phase: &Phase, first: usize) -> ReadBuffer {
     let level_count = phase.level_count;
     let kept = (first + 3).min(level_count);
     let mut options = upper(&load.options, level_count, kept);
@@ -432,7 +433,7 @@ fn window(load: &Load, phase: &Phase, first: usize) -> Window {
         let spreads = late.iter().filter_map(|sample| sample.spreads.get(level));
         Spread::sum(spreads).times(1.0 / (late.len() as f64).max(1.0))
     };
-    Window {
+    ReadBuffer {
         course: outcome.course_from(from),
         spreads: (0..=3).map(spread).collect(),
         shapes: (0..=3).map(shape).collect(),

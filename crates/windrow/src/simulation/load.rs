@@ -32,7 +32,7 @@ pub enum KeyDistribution {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ValueSize {
     /// How many of them there are, in proportion to those of other sizes; above 0.
-    pub share: f64,
+    pub fraction: f64,
     /// Bytes of one.
     pub bytes: u64,
 }
@@ -40,7 +40,10 @@ pub struct ValueSize {
 impl ValueSize {
     /// All values are of `bytes`.
     pub fn same(bytes: u64) -> Vec<Self> {
-        vec![Self { share: 1.0, bytes }]
+        vec![Self {
+            fraction: 1.0,
+            bytes,
+        }]
     }
 }
 
@@ -117,7 +120,7 @@ impl Load {
         let entry_bytes = self.entry_bytes();
         let is_bounded = |count: f64| entry_bytes * count < BYTES_MAX;
         let writes = self.inserts.checked_add(self.draws);
-        let is_share = |size: &ValueSize| size.share > 0.0 && size.share.is_finite();
+        let is_fraction = |size: &ValueSize| size.fraction > 0.0 && size.fraction.is_finite();
         let (key_max, value_max) = (KEY_BYTES_MAX as u64, VALUE_BYTES_MAX as u64);
         let exponent = match self.distribution {
             KeyDistribution::Zipfian { exponent } => exponent,
@@ -128,7 +131,7 @@ impl Load {
             (self.inserts > self.keys, "each key is inserted once"),
             (writes == Some(0), "there must be a write"),
             (
-                self.values.is_empty() || !self.values.iter().all(is_share),
+                self.values.is_empty() || !self.values.iter().all(is_fraction),
                 "there must be sizes of values, each with a share above 0",
             ),
             (
@@ -171,10 +174,10 @@ impl Load {
 
     /// Bytes of a value, on average.
     pub fn value_bytes(&self) -> f64 {
-        let all: f64 = self.values.iter().map(|size| size.share).sum();
+        let all: f64 = self.values.iter().map(|size| size.fraction).sum();
         let sizes = self.values.iter();
         sizes
-            .map(|size| size.share * size.bytes as f64)
+            .map(|size| size.fraction * size.bytes as f64)
             .sum::<f64>()
             / all
     }

@@ -25,18 +25,18 @@ pub(super) struct EntrySizes {
     pub(super) value: f64,
     pub(super) tombstone: f64,
     /// What an entry takes less while its value is in a run.
-    pub(super) saved_by_run: f64,
+    pub(super) saved_by_transient_log: f64,
     /// What the value takes in the run.
     pub(super) in_run: f64,
     /// Which part of the values can be in runs.
-    pub(super) medium_share: f64,
+    pub(super) medium_fraction: f64,
 }
 
 impl EntrySizes {
     pub(super) fn bytes(self, count: Count) -> f64 {
         let values = count.entries - count.tombstones;
         values * self.value + count.tombstones * self.tombstone
-            - self.in_runs(count) * self.saved_by_run
+            - self.in_transient_logs(count) * self.saved_by_transient_log
     }
 
     /// What counts of them where files are cut to a size.
@@ -47,14 +47,14 @@ impl EntrySizes {
     /// The same of what a merge of them writes, which puts values in runs in place or leaves them there.
     pub(super) fn merged_cut_bytes(self, count: Count, is_in_place: bool) -> f64 {
         let parts = if is_in_place { 1 } else { TRANSIENT_PARTS };
-        self.bytes(count) + self.in_runs(count) * self.in_run / parts as f64
+        self.bytes(count) + self.in_transient_logs(count) * self.in_run / parts as f64
     }
 
     /// The entries whose values are in runs. References are taken to lie evenly between the ends of their run, so
     /// that in one place they can come to more than there is.
-    fn in_runs(self, count: Count) -> f64 {
+    fn in_transient_logs(self, count: Count) -> f64 {
         let values = count.entries - count.tombstones;
-        count.in_runs.min(values * self.medium_share)
+        count.in_transient_logs.min(values * self.medium_fraction)
     }
 }
 
@@ -107,7 +107,7 @@ impl<'a> Merge<'a> {
                 }
             }
             let mut count = self.universe.count(masses, span.width());
-            count.in_runs = self.carried.in_runs();
+            count.in_transient_logs = self.carried.in_transient_logs();
             self.write(span, masses, count);
         });
         self.close(None);
@@ -143,16 +143,16 @@ impl<'a> Merge<'a> {
             }
             self.present.target = place.target;
             let held = self.sizes.cut_bytes(self.present.segment.count);
-            let room = (self.cutter.file_bytes() as f64 - held).max(1.0);
+            let space = (self.cutter.file_bytes() as f64 - held).max(1.0);
             let rest = Span {
                 smallest,
                 largest: span.largest,
             };
             let rest_bytes = bytes * (rest.width() / width);
-            let ends = if place.target.is_some() || rest_bytes <= room {
+            let ends = if place.target.is_some() || rest_bytes <= space {
                 span.largest
             } else {
-                let keys = (span.largest - smallest) as f64 * (room / rest_bytes);
+                let keys = (span.largest - smallest) as f64 * (space / rest_bytes);
                 (smallest + crate::policy::whole(keys)).min(span.largest)
             };
             let own = Span {

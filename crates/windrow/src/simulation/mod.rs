@@ -25,11 +25,11 @@ pub use formula::write_amplification_bound;
 pub use large::{Estimate, level_count, simulate_large};
 pub use load::{KeyDistribution, Load, ValueSize};
 use outcome::Spread;
-pub use outcome::{Course, LevelShape, Outcome, Sample, Traffic};
+pub use outcome::{Course, IoStats, LevelShape, Outcome, Sample};
 use tree::Tree;
 pub use values::ValueSpace;
 
-pub use crate::base::LevelTraffic;
+pub use crate::base::LevelIoStats;
 pub use crate::policy::{Class as ValueClass, class as value_class};
 use crate::policy::{bounded_capacities, segment_limits, values_behind_max, whole};
 
@@ -192,8 +192,8 @@ impl<'a> Run<'a> {
         let values = inserts + draws * (1.0 - load.deletes);
         let keys = load.key_bytes * writes;
         let in_log = self.tree.placing.in_table() - load.key_bytes as f64;
-        self.tree.traffic.user += keys + whole(load.value_bytes() * values);
-        self.tree.traffic.wal += keys + whole(in_log * values) + WAL_ENTRY_BYTES * writes;
+        self.tree.io_stats.user += keys + whole(load.value_bytes() * values);
+        self.tree.io_stats.wal += keys + whole(in_log * values) + WAL_ENTRY_BYTES * writes;
         self.tree.flush(span, inserts, draws, load.deletes);
         if load.seeks_per_write > 0.0 {
             self.tree.seek(load.seeks_per_write * writes as f64);
@@ -264,10 +264,10 @@ impl<'a> Run<'a> {
             writes: self.written,
             flushes: self.flushes,
             jobs: tree.jobs,
-            collections: tree.collections,
+            garbage_collections: tree.garbage_collections,
             level_count: summary.level_count,
             levels: (0..=depth).map(shape).collect(),
-            traffic: tree.traffic.clone(),
+            io_stats: tree.io_stats.clone(),
             live_bytes: whole(self.live() * self.load.entry_bytes()),
             values: tree.values.space(),
             space_amplification: self.space_amplification(),

@@ -1,14 +1,14 @@
 //! What a simulation tells.
 
 use super::values::ValueSpace;
-use crate::base::{Cause, LevelTraffic};
+use crate::base::{Cause, LevelIoStats};
 use crate::options::KeyspaceOptions;
 
 /// Bytes moved since the beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Traffic {
+pub struct IoStats {
     /// Keys and values that were given.
     pub user: u64,
     /// Written to the log.
@@ -16,25 +16,25 @@ pub struct Traffic {
     /// Large values written to value logs.
     pub value_logs: u64,
     /// Read by collections of value logs.
-    pub collections_read: u64,
+    pub gc_read: u64,
     /// Written by them.
-    pub collections_written: u64,
+    pub gc_written: u64,
     /// Into each level, level 0 first.
-    pub levels: Vec<LevelTraffic>,
+    pub levels: Vec<LevelIoStats>,
 }
 
-impl Traffic {
+impl IoStats {
     pub(super) fn add(&mut self, level: usize, cause: Cause, bytes: u64) {
         if self.levels.len() <= level {
-            self.levels.resize_with(level + 1, LevelTraffic::default);
+            self.levels.resize_with(level + 1, LevelIoStats::default);
         }
         self.levels[level].add(cause, bytes);
     }
 
     /// All that was written.
     pub fn written(&self) -> u64 {
-        let levels = self.levels.iter().map(LevelTraffic::written);
-        self.wal + self.value_logs + self.collections_written + levels.sum::<u64>()
+        let levels = self.levels.iter().map(LevelIoStats::written);
+        self.wal + self.value_logs + self.gc_written + levels.sum::<u64>()
     }
 
     /// Bytes written for each byte given; 0 where none was.
@@ -152,13 +152,13 @@ pub struct Sample {
     /// Merges, moves and changes of the number of levels until then.
     pub jobs: u64,
     /// Collections of value logs until then.
-    pub collections: u64,
+    pub garbage_collections: u64,
     /// The nominal number of levels.
     pub level_count: usize,
     /// Each level, level 0 first.
     pub levels: Vec<LevelShape>,
     /// Bytes moved until then.
-    pub traffic: Traffic,
+    pub io_stats: IoStats,
     /// Bytes of keys and values that a reader can see.
     pub live_bytes: u64,
     /// What values apart from their keys take.
@@ -209,7 +209,7 @@ pub struct Course {
     /// At worst.
     pub space_amplification_most: f64,
     /// Bytes moved.
-    pub traffic: Traffic,
+    pub io_stats: IoStats,
 }
 
 impl Outcome {
@@ -239,10 +239,10 @@ impl Outcome {
             .iter()
             .take(to + 1)
             .skip(from.map_or(0, |it| it + 1));
-        let traffic = last.traffic.since(&first.traffic);
+        let io_stats = last.io_stats.since(&first.io_stats);
         let flushes = (last.flushes - first.flushes).max(1) as f64;
         Course {
-            write_amplification: traffic.write_amplification(),
+            write_amplification: io_stats.write_amplification(),
             runs: last
                 .runs_sums
                 .iter()
@@ -255,7 +255,7 @@ impl Outcome {
             space_amplification_most: on_the_way
                 .map(|sample| sample.space_amplification_most)
                 .fold(0.0, f64::max),
-            traffic,
+            io_stats,
         }
     }
 }
@@ -281,7 +281,7 @@ pub(super) fn larger(mut most: Vec<usize>, other: &[usize]) -> Vec<usize> {
     most
 }
 
-impl Traffic {
+impl IoStats {
     /// What came behind `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         self.combined(earlier, |now, before| now - before)
@@ -294,16 +294,16 @@ impl Traffic {
 
     fn combined(&self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         let levels = self.levels.len().max(other.levels.len());
-        let of = |traffic: &Self, level: usize| -> LevelTraffic {
-            traffic.levels.get(level).copied().unwrap_or_default()
+        let of = |io_stats: &Self, level: usize| -> LevelIoStats {
+            io_stats.levels.get(level).copied().unwrap_or_default()
         };
         let level = |level| of(self, level).combined(of(other, level), &combine);
         Self {
             user: combine(self.user, other.user),
             wal: combine(self.wal, other.wal),
             value_logs: combine(self.value_logs, other.value_logs),
-            collections_read: combine(self.collections_read, other.collections_read),
-            collections_written: combine(self.collections_written, other.collections_written),
+            gc_read: combine(self.gc_read, other.gc_read),
+            gc_written: combine(self.gc_written, other.gc_written),
             levels: (0..levels).map(level).collect(),
         }
     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::{
-    KeyDistribution, LevelTraffic, Load, Outcome, Run, Sample, ValueSize, simulate, simulate_large,
+    KeyDistribution, LevelIoStats, Load, Outcome, Run, Sample, ValueSize, simulate, simulate_large,
     write_amplification_bound,
 };
 use crate::base::ErrorKind;
@@ -60,10 +60,10 @@ fn the_formula_bounds_what_is_written() {
                     last.level_count,
                     table_bytes(&load, &last),
                 );
-                let told = last.traffic.write_amplification();
+                let reported = last.io_stats.write_amplification();
                 assert!(
-                    told <= bound,
-                    "{told:.2} above {bound:.2} with T = {size_ratio}, c = {scaling}, {segment_limit}"
+                    reported <= bound,
+                    "{reported:.2} above {bound:.2} with T = {size_ratio}, c = {scaling}, {segment_limit}"
                 );
             }
         }
@@ -81,7 +81,7 @@ fn what_cannot_be_carried_out_is_refused() {
         |load| load.key_bytes = 0,
         |load| load.values = ValueSize::same(u64::MAX),
         |load| load.values.clear(),
-        |load| load.values[0].share = 0.0,
+        |load| load.values[0].fraction = 0.0,
         |load| load.draws = u64::MAX,
         |load| load.keys = u64::MAX,
         |load| load.deletes = 1.1,
@@ -147,9 +147,9 @@ fn a_tree_in_parts_of_few_different_keys() {
 fn few_files_to_a_level_tell_about_the_same() {
     for preset in [Preset::Leveling, Preset::Autumn, Preset::Balanced] {
         let mut load = Load::inserts(400 * MIB, small(preset));
-        let exact = run(&load).1.traffic.write_amplification();
+        let exact = run(&load).1.io_stats.write_amplification();
         load.files_max = 2048;
-        let coarse = run(&load).1.traffic.write_amplification();
+        let coarse = run(&load).1.io_stats.write_amplification();
         let apart = coarse / exact - 1.0;
         assert!(
             apart.abs() <= 0.05,
@@ -224,8 +224,13 @@ fn seeks_are_repaid_in_fewer_runs() {
     let (without, _) = run(&load);
     load.seeks_per_write = 1.0;
     let (with, last) = run(&load);
-    let squeezed: u64 = last.traffic.levels.iter().map(|level| level.squeezed).sum();
-    assert!(squeezed > 0);
+    let consolidated: u64 = last
+        .io_stats
+        .levels
+        .iter()
+        .map(|level| level.consolidated)
+        .sum();
+    assert!(consolidated > 0);
     let (without, with) = (without.course(), with.course());
     assert!(with.runs_per_seek() < without.runs_per_seek());
     assert!(with.write_amplification > without.write_amplification);
@@ -243,7 +248,7 @@ fn room_is_no_matter_where_nothing_is_superseded() {
             ..small(Preset::Balanced)
         };
         let (_, last) = run(&Load::inserts(160 * MIB, options));
-        last.traffic.write_amplification()
+        last.io_stats.write_amplification()
     };
     let (unbounded, bounded) = (cost(f64::INFINITY, 10.0), cost(1.6, 10.0));
     assert!(bounded < unbounded * 1.03, "{bounded}, {unbounded}");
@@ -256,7 +261,7 @@ fn what_is_sequential_only_moves() {
     let mut load = Load::inserts(100 * MIB, small(Preset::Balanced));
     load.distribution = KeyDistribution::Sequential;
     let (_, last) = run(&load);
-    assert!(last.traffic.write_amplification() < 2.3);
+    assert!(last.io_stats.write_amplification() < 2.3);
     assert!(last.runs_per_seek <= 1.01, "{}", last.runs_per_seek);
 }
 
@@ -275,9 +280,9 @@ fn options() -> impl Strategy<Value = KeyspaceOptions> {
         Just(SegmentLimit::Scaled),
         (1..=12_usize).prop_map(SegmentLimit::Fixed)
     ];
-    let room = prop_oneof![Just(f64::INFINITY), Just(1.6)];
+    let space = prop_oneof![Just(f64::INFINITY), Just(1.6)];
     let scalings = prop_oneof![Just(1.0), 0.4..1.0];
-    (2.0..12.0, scalings, limits, room, 1..6_usize).prop_map(
+    (2.0..12.0, scalings, limits, space, 1..6_usize).prop_map(
         |(size_ratio, scaling, segment_limit, max_space_amp, level0_runs)| KeyspaceOptions {
             size_ratio,
             scaling,
@@ -334,9 +339,9 @@ proptest! {
     #[test]
     fn bytes_of_inserts_are_conserved(options in options()) {
         let (_, last) = run(&Load::inserts(60 * MIB, options));
-        let levels = || last.traffic.levels.iter();
-        let written: u64 = levels().map(LevelTraffic::written).sum();
-        let read: u64 = levels().map(|level| level.read + level.squeeze_read).sum();
+        let levels = || last.io_stats.levels.iter();
+        let written: u64 = levels().map(LevelIoStats::written).sum();
+        let read: u64 = levels().map(|level| level.read + level.consolidation_read).sum();
         let held: u64 = last.levels.iter().map(|level| level.bytes).sum();
         let apart = written as f64 - read as f64 - held as f64;
         prop_assert!(apart.abs() <= 0.01 * written as f64, "{written} - {read}, {held}");
@@ -365,7 +370,7 @@ fn what_tables_have_of_runs_is_no_dust() {
         run.insert(run.per_flush().min(load.inserts - run.written));
         for file in run.tree.summary.levels.iter().skip(1).flatten() {
             bytes += file.transient_bytes;
-            slices += u64::from(file.transient_runs);
+            slices += u64::from(file.transient_files);
         }
     }
     let slice = bytes / slices;

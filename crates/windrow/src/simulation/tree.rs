@@ -8,15 +8,15 @@ use std::collections::{BTreeSet, HashMap};
 use super::contents::{Class, Segment, Span, Universe};
 use super::load::Load;
 use super::merge::{EntrySizes, Merge, Piece, entries_together};
-use super::outcome::{Spread, Traffic};
+use super::outcome::{IoStats, Spread};
 use super::values::{Carried, Placing, Referred, ValueFiles, log_place};
 use crate::base::{Cause, FileNumber};
 use crate::filter::{FILTER_UNITS_MAX, LoadedUnits, false_positive_rate, keys_there, units_rate};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
     self, Claim, DeeperLevels, FileSummary, OutputCutter, Placement, Plan, Purpose, SegmentSummary,
-    TreeSummary, VICTIMS_MAX, Zones, filter_units, flush_share, grant_filters, next_allowed,
-    output_shares, plan, price_alone, target_file_bytes, victims, wants_seal, whole,
+    TreeSummary, VICTIMS_MAX, Zones, allocate_filters, filter_units, flush_fraction, next_allowed,
+    output_fractions, plan, price_alone, target_file_bytes, victims, wants_seal, whole,
 };
 
 /// What a table takes for an entry beside key and value: header, slot, and its parts of block, index and filter.
@@ -50,9 +50,9 @@ pub(super) struct Tree<'a> {
     contents: HashMap<FileNumber, Contents>,
     cursors: Vec<Option<u64>>,
     next_file: u64,
-    pub(super) traffic: Traffic,
+    pub(super) io_stats: IoStats,
     pub(super) jobs: u64,
-    pub(super) collections: u64,
+    pub(super) garbage_collections: u64,
     filters: Option<Filters>,
 }
 
@@ -64,17 +64,17 @@ struct Filters {
     /// Entries that came with files written since bits were shared out, as in the engine.
     changed: u64,
     /// What each file is granted.
-    granted: HashMap<FileNumber, LoadedUnits>,
+    allocated: HashMap<FileNumber, LoadedUnits>,
 }
 
 impl Filters {
     /// What each segment of `file` has in memory, in bytes, and the part of absent keys that passes it.
     fn loaded<'f>(&self, file: &'f FileSummary<u64>) -> impl Iterator<Item = (u64, f64)> + use<'f> {
-        let granted = self.granted.get(&file.number);
-        let granted = granted.copied().unwrap_or(LoadedUnits::ALL);
+        let allocated = self.allocated.get(&file.number);
+        let allocated = allocated.copied().unwrap_or(LoadedUnits::ALL);
         let segments = file.segments.iter().enumerate();
         segments.map(move |(number, segment)| {
-            let units = &segment.filter_units[..granted.of(number).min(FILTER_UNITS_MAX)];
+            let units = &segment.filter_units[..allocated.of(number).min(FILTER_UNITS_MAX)];
             let rate = units_rate(units.iter().copied(), segment.entries);
             (units.iter().sum(), rate)
         })
@@ -120,17 +120,17 @@ impl<'a> Tree<'a> {
             sizes: EntrySizes {
                 value: placing.in_table() + overhead,
                 tombstone: key + overhead,
-                saved_by_run: placing.saved_by_run(),
-                in_run: placing.run_record(),
-                medium_share: placing.medium_share(),
+                saved_by_transient_log: placing.saved_by_transient_log(),
+                in_run: placing.transient_log_record(),
+                medium_fraction: placing.medium_fraction(),
             },
             logical: EntrySizes {
                 // What stands in a log is never merged: a level holds its pointer.
                 value: placing.in_table(),
                 tombstone: key,
-                saved_by_run: 0.0,
+                saved_by_transient_log: 0.0,
                 in_run: 0.0,
-                medium_share: 0.0,
+                medium_fraction: 0.0,
             },
             placing,
             values,
@@ -140,19 +140,19 @@ impl<'a> Tree<'a> {
                 claims: Vec::new(),
                 allowed: Vec::new(),
                 files_max: load.files_max,
-                run_files: 0,
+                transient_files: 0,
                 logs: Vec::new(),
             },
             contents: HashMap::new(),
             cursors: vec![None; 17],
             next_file: 0,
-            traffic: Traffic::default(),
+            io_stats: IoStats::default(),
             jobs: 0,
-            collections: 0,
+            garbage_collections: 0,
             filters: load.filters.then(|| Filters {
                 price: price_alone(&load.options),
                 changed: 0,
-                granted: HashMap::new(),
+                allocated: HashMap::new(),
             }),
         }
     }
@@ -162,24 +162,24 @@ impl<'a> Tree<'a> {
         let mut segment = self.universe.written(span, inserts, draws, deletes);
         let entries = self.universe.values(&segment);
         let writes = inserts + draws * (1.0 - deletes);
-        let run_file_bytes = policy::run_file_bytes(self.flushed_file_bytes());
+        let transient_file_bytes = policy::transient_file_bytes(self.flushed_file_bytes());
         let files = self.summary.levels.iter().flatten();
         let ranges = files.map(|file| (file.smallest, file.largest));
         let stays = policy::mediums_stay(ranges, (span.smallest, span.largest), &self.options);
-        let run = (!stays).then_some((self.options.medium_order, run_file_bytes));
+        let run = (!stays).then_some((self.options.medium_order, transient_file_bytes));
         let (run, logs) = self.values.flush(&mut segment, writes, run, &entries);
-        self.traffic.add(0, Cause::Run, run);
-        self.traffic.value_logs += logs;
+        self.io_stats.add(0, Cause::TransientLog, run);
+        self.io_stats.value_logs += logs;
         let units = self.units(|summary| {
             let claim = Claim {
                 level: 0,
                 smallest: span.smallest,
                 largest: span.largest,
             };
-            flush_share(summary, &claim, whole(segment.count.entries))
+            flush_fraction(summary, &claim, whole(segment.count.entries))
         });
         let file = self.file(segment, units);
-        self.traffic.add(0, Cause::Flush, file.bytes);
+        self.io_stats.add(0, Cause::Flush, file.bytes);
         let entries = file.entries;
         self.summary.levels[0].insert(0, file);
         self.note_change(entries);
@@ -219,10 +219,10 @@ impl<'a> Tree<'a> {
             self.values.seal_early();
         } else {
             let victims: Vec<usize> = victims.into_iter().map(log_place).collect();
-            let collected = self.values.collect(&victims);
-            self.traffic.collections_read += collected.read;
-            self.traffic.collections_written += collected.written;
-            self.collections += 1;
+            let gc_result = self.values.collect(&victims);
+            self.io_stats.gc_read += gc_result.read;
+            self.io_stats.gc_written += gc_result.written;
+            self.garbage_collections += 1;
         }
         self.note_values();
         true
@@ -245,11 +245,11 @@ impl<'a> Tree<'a> {
             let apart = self.values.apart(referred);
             file.transient_bytes = whole(apart.transient_bytes);
             file.pinned_bytes = whole(apart.pinned_bytes).max(file.transient_bytes);
-            file.transient_runs = u32::try_from(whole(apart.transient_runs)).unwrap_or(u32::MAX);
+            file.transient_files = u32::try_from(whole(apart.transient_files)).unwrap_or(u32::MAX);
             file.log_bytes = whole(apart.log_bytes);
             file.moved_bytes = whole(apart.moved_bytes);
         }
-        self.summary.run_files = self.values.run_files();
+        self.summary.transient_files = self.values.transient_files();
         self.summary.logs = self.values.logs();
     }
 
@@ -308,14 +308,14 @@ impl<'a> Tree<'a> {
     fn note_change(&mut self, entries: u64) {
         self.note_values();
         self.summary.allowed = next_allowed(&self.summary, &self.options);
-        self.share_bits_out(entries);
+        self.allocate_bits(entries);
     }
 
     /// Carries out a move.
     fn carry(&mut self, level: usize, number: FileNumber, claim: &Claim<u64>) -> u64 {
         let files = self.take(level, &[number]);
         for file in &files {
-            self.traffic.add(claim.level, Cause::Move, file.bytes);
+            self.io_stats.add(claim.level, Cause::Move, file.bytes);
         }
         let entries = files.iter().map(|file| file.entries).sum();
         self.cursors[level] = Some(claim.largest);
@@ -328,20 +328,21 @@ impl<'a> Tree<'a> {
         let target = job.claim.level;
         let pieces = self.merged(job);
         let inputs = [&job.upper[..], &job.lower[..]].concat();
-        let shares =
-            |summary: &TreeSummary<u64>| output_shares(summary, &job.claim, &inputs, &job.targets);
-        let anew = self.units(|summary| shares(summary).written_anew);
-        let appended = self.units(|summary| shares(summary).appended);
+        let fractions = |summary: &TreeSummary<u64>| {
+            output_fractions(summary, &job.claim, &inputs, &job.targets)
+        };
+        let anew = self.units(|summary| fractions(summary).written_anew);
+        let appended = self.units(|summary| fractions(summary).appended);
         let (read, written) = match job.purpose {
             Purpose::Tree => (Cause::Read, Cause::Rewrite),
-            Purpose::Squeeze => (Cause::SqueezeRead, Cause::Squeeze),
-            Purpose::Pointers => (Cause::RedirectRead, Cause::Redirect),
+            Purpose::Consolidation => (Cause::ConsolidationRead, Cause::Consolidation),
+            Purpose::Pointers => (Cause::PointerRewriteRead, Cause::PointerRewrite),
         };
         let mut entries = 0;
         let upper = self.take(job.level, &job.upper);
         let lower = self.take(target, &job.lower);
         for file in upper.iter().chain(&lower) {
-            self.traffic.add(target, read, file.bytes);
+            self.io_stats.add(target, read, file.bytes);
             for segment in self
                 .contents
                 .remove(&file.number)
@@ -357,7 +358,7 @@ impl<'a> Tree<'a> {
             match piece.target {
                 None => {
                     let file = self.file(piece.segment, anew);
-                    self.traffic.add(target, written, file.bytes);
+                    self.io_stats.add(target, written, file.bytes);
                     files.push(file);
                 }
                 Some(number) => self.append(target, number, piece.segment, appended),
@@ -375,14 +376,14 @@ impl<'a> Tree<'a> {
             return pieces;
         }
         let target = job.claim.level;
-        let read = carried.runs_read(&self.values, span);
-        self.traffic.add(target, Cause::RunRead, read);
+        let read = carried.transient_logs_read(&self.values, span);
+        self.io_stats.add(target, Cause::TransientLogRead, read);
         let mut files = Vec::new();
         for (met, entries) in carried.met.iter().zip(&carried.written) {
             files.push(met.file.unwrap_or_else(|| {
-                let file = self.values.run_file(met.span, 1.0, *entries);
+                let file = self.values.transient_file(met.span, 1.0, *entries);
                 let bytes = self.values.file(file).bytes();
-                self.traffic.add(target, Cause::Run, whole(bytes));
+                self.io_stats.add(target, Cause::TransientLog, whole(bytes));
                 file
             }));
         }
@@ -473,7 +474,7 @@ impl<'a> Tree<'a> {
     fn append(&mut self, level: usize, number: FileNumber, segment: Segment, units: Units) {
         let mut added = self.summarise(&segment, units);
         added.superseding = self.superseding(level, number, &segment);
-        self.traffic.add(level, Cause::Append, added.bytes);
+        self.io_stats.add(level, Cause::Append, added.bytes);
         let logical = whole(self.logical.bytes(segment.count).round());
         let tombstones = whole(segment.count.tombstones.round());
         let mut files = self.summary.levels[level].iter_mut();
@@ -489,8 +490,8 @@ impl<'a> Tree<'a> {
         file.logical_bytes += logical;
         file.entries += added.entries;
         file.tombstones += tombstones;
-        let granted = self.filters.as_mut().map(|filters| &mut filters.granted);
-        if let Some(units) = granted.and_then(|granted| granted.get_mut(&number)) {
+        let allocated = self.filters.as_mut().map(|filters| &mut filters.allocated);
+        if let Some(units) = allocated.and_then(|allocated| allocated.get_mut(&number)) {
             *units = units.with_all_behind(file.segments.len());
         }
         file.segments.push(added);
@@ -536,16 +537,16 @@ impl<'a> Tree<'a> {
     }
 
     /// The bits per key of the filter units of what will have a share of the entries around it.
-    fn units(&self, share: impl Fn(&TreeSummary<u64>) -> f64) -> Units {
+    fn units(&self, fraction: impl Fn(&TreeSummary<u64>) -> f64) -> Units {
         let units = self.filters.as_ref().map(|filters| {
-            let share = share(&self.summary);
-            filter_units(share, filters.price, &self.options)
+            let fraction = fraction(&self.summary);
+            filter_units(fraction, filters.price, &self.options)
         });
         units.unwrap_or([0.0; FILTER_UNITS_MAX])
     }
 
     /// Shares the filter bits out, where enough has changed.
-    fn share_bits_out(&mut self, entries: u64) {
+    fn allocate_bits(&mut self, entries: u64) {
         let Some(filters) = &mut self.filters else {
             return;
         };
@@ -555,11 +556,11 @@ impl<'a> Tree<'a> {
         if files.count() > FILES_FEW && filters.changed < all / CHANGE_DUE {
             return;
         }
-        let grants = grant_filters(&self.summary, &self.options);
+        let allocations = allocate_filters(&self.summary, &self.options);
         *filters = Filters {
-            price: grants.price,
+            price: allocations.price,
             changed: 0,
-            granted: grants.units.into_iter().collect(),
+            allocated: allocations.units.into_iter().collect(),
         };
     }
 
@@ -628,7 +629,7 @@ impl<'a> Tree<'a> {
             sequence_min: 1,
             transient_bytes: 0,
             pinned_bytes: 0,
-            transient_runs: 0,
+            transient_files: 0,
             log_bytes: 0,
             moved_bytes: 0,
             segments: vec![summary],
@@ -667,7 +668,7 @@ impl<'a> Tree<'a> {
     pub(super) fn bytes(&self) -> u64 {
         let files = self.summary.levels.iter().flatten();
         let values = self.values.space();
-        files.map(|file| file.bytes).sum::<u64>() + values.run_bytes + values.log_bytes
+        files.map(|file| file.bytes).sum::<u64>() + values.transient_log_bytes + values.log_bytes
     }
 
     /// Bytes that so many values take in tables and logs.

@@ -1,9 +1,9 @@
 //! Values apart from their keys: which entries have them there, the files that they are in, and what is
 //! still referred to.
 //!
-//! A *run file* holds values of one part of the key space, a *log* those of a stretch of time. Segments refer
+//! A *transient log file* holds values of one part of the key space, a *log* those of a stretch of time. Segments refer
 //! to files by how many entries of each class of keys point there; entries lie evenly over what the segment
-//! and the file have in common. What nobody refers to in a run file keeps its room until the last reference
+//! and the file have in common. What nobody refers to in a transient log file keeps its room until the last reference
 //! goes; what nobody refers to in a log is dead, and a collection leaves it behind.
 //!
 //! I1. A file's references are those of all segments of the tree.
@@ -15,7 +15,7 @@ use super::contents::{Count, Segment, Span};
 use super::load::{Load, ValueSize};
 use crate::base::FileNumber;
 use crate::options::{KeyspaceOptions, MediumOrder};
-use crate::policy::{self, LogSummary, MetRun, whole};
+use crate::policy::{self, LogSummary, MetTransientLog, whole};
 
 /// What a pointer takes in the place of a value.
 const POINTER_BYTES: f64 = 10.0;
@@ -34,13 +34,13 @@ const MOVES_KEPT_BYTES: f64 = (8 << 20) as f64;
 
 /// Bytes of the lists that name a dead value; a collection reads all lists that speak of its logs, and those
 /// of values that die at random speak of every log.
-const DEAD_BYTES: f64 = 5.0;
+const GARBAGE_BYTES: f64 = 5.0;
 
-/// One flush makes at most so many run files; where there would be more, each stands for several.
-const RUN_FILES_OF_FLUSH: u64 = 64;
+/// One flush makes at most so many transient log files; where there would be more, each stands for several.
+const TRANSIENT_FILES_OF_FLUSH: u64 = 64;
 
 /// About so many logs are told apart at most: beyond, each is longer and stands for several.
-const LOGS_TOLD_APART: f64 = 512.0;
+const LOGS_DISTINGUISHED: f64 = 512.0;
 
 /// Fewer entries refer to nothing.
 const ENTRIES_MIN: f64 = 0.5;
@@ -49,18 +49,18 @@ const ENTRIES_MIN: f64 = 0.5;
 #[derive(Debug, Clone, Copy, Default)]
 struct Part {
     /// Their part of all values.
-    share: f64,
+    fraction: f64,
     /// Bytes of one on average.
     bytes: f64,
 }
 
 impl Part {
     fn add(&mut self, size: ValueSize, all: f64) {
-        let share = size.share / all;
-        let bytes = self.share * self.bytes + share * size.bytes as f64;
-        self.share += share;
-        if self.share > 0.0 {
-            self.bytes = bytes / self.share;
+        let fraction = size.fraction / all;
+        let bytes = self.fraction * self.bytes + fraction * size.bytes as f64;
+        self.fraction += fraction;
+        if self.fraction > 0.0 {
+            self.bytes = bytes / self.fraction;
         }
     }
 }
@@ -76,7 +76,7 @@ pub(super) struct Placing {
 
 impl Placing {
     pub(super) fn of(load: &Load) -> Self {
-        let all = load.values.iter().map(|size| size.share).sum();
+        let all = load.values.iter().map(|size| size.fraction).sum();
         let (mut small, mut medium, mut large) = Default::default();
         for size in &load.values {
             let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -99,27 +99,27 @@ impl Placing {
     /// Bytes of key and value of an entry on average, with a pointer in place of a large one.
     pub(super) fn in_table(&self) -> f64 {
         let (small, medium) = (self.small, self.medium);
-        let values = small.share * small.bytes + medium.share * medium.bytes;
-        self.key + values + self.large.share * POINTER_BYTES
+        let values = small.fraction * small.bytes + medium.fraction * medium.bytes;
+        self.key + values + self.large.fraction * POINTER_BYTES
     }
 
     /// Which part of the values is medium.
-    pub(super) fn medium_share(&self) -> f64 {
-        self.medium.share
+    pub(super) fn medium_fraction(&self) -> f64 {
+        self.medium.fraction
     }
 
     /// What one takes less while its value is in a run.
-    pub(super) fn saved_by_run(&self) -> f64 {
+    pub(super) fn saved_by_transient_log(&self) -> f64 {
         self.medium.bytes - POINTER_BYTES
     }
 
     /// Bytes of value logs for one, on average.
     pub(super) fn in_logs(&self) -> f64 {
-        self.large.share * self.log_record()
+        self.large.fraction * self.log_record()
     }
 
     /// What a medium value takes in a run.
-    pub(super) fn run_record(&self) -> f64 {
+    pub(super) fn transient_log_record(&self) -> f64 {
         self.medium.bytes + RECORD_BYTES
     }
 
@@ -182,7 +182,7 @@ pub(super) struct ValueFile {
     /// Whether values are still added.
     is_open: bool,
     /// Where its values have gone, and how many records that leads on (I2).
-    successor: Option<usize>,
+    gc_output: Option<usize>,
     moves: f64,
 }
 
@@ -196,7 +196,7 @@ impl ValueFile {
         self.referred.min(self.records) * self.record_bytes
     }
 
-    fn is_run(&self) -> bool {
+    fn is_transient(&self) -> bool {
         !self.is_log
     }
 
@@ -223,7 +223,7 @@ pub(super) struct ValueFiles {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Referred {
     /// Run files, each once, with the entries that refer there, and how many files that is.
-    runs: Vec<(usize, f64, f64)>,
+    transient_logs: Vec<(usize, f64, f64)>,
     /// Logs with such entries.
     logs: Vec<(usize, f64)>,
 }
@@ -233,14 +233,14 @@ pub(super) struct Referred {
 pub(super) struct Apart {
     pub(super) transient_bytes: f64,
     pub(super) pinned_bytes: f64,
-    pub(super) transient_runs: f64,
+    pub(super) transient_files: f64,
     pub(super) log_bytes: f64,
     pub(super) moved_bytes: f64,
 }
 
 /// What one collection has moved.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Collected {
+pub(super) struct GcResult {
     pub(super) read: u64,
     pub(super) written: u64,
 }
@@ -250,18 +250,18 @@ pub(super) struct Collected {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ValueSpace {
-    /// Files of transient runs.
-    pub run_files: u64,
+    /// Files of transient logs.
+    pub transient_files: u64,
     /// Bytes in them.
-    pub run_bytes: u64,
+    pub transient_log_bytes: u64,
     /// Those that no entry refers to.
-    pub run_dead_bytes: u64,
+    pub transient_log_garbage_bytes: u64,
     /// Value logs, and successors of collected ones.
     pub log_files: u64,
     /// Bytes in them, relocation tables included.
     pub log_bytes: u64,
     /// Those of values that no entry refers to.
-    pub log_dead_bytes: u64,
+    pub value_log_garbage_bytes: u64,
 }
 
 impl ValueFiles {
@@ -270,7 +270,7 @@ impl ValueFiles {
         let options = &load.options;
         let log_bytes = policy::value_log_bytes(0, options) as f64;
         let most = load.keys as f64 * placing.in_logs();
-        let logs_in_one = (most / (log_bytes * LOGS_TOLD_APART)).max(1.0);
+        let logs_in_one = (most / (log_bytes * LOGS_DISTINGUISHED)).max(1.0);
         Self {
             placing,
             files: Vec::new(),
@@ -294,7 +294,7 @@ impl ValueFiles {
 
     /// Where what points to `file` leads.
     pub(super) fn resolve(&self, file: usize) -> usize {
-        self.files[file].successor.unwrap_or(file)
+        self.files[file].gc_output.unwrap_or(file)
     }
 
     /// Options for the policy of collections.
@@ -302,21 +302,21 @@ impl ValueFiles {
         &self.log_options
     }
 
-    /// The run files that `segments` refer to, and what of them.
-    fn runs_met(&self, segments: &[&Segment]) -> HashMap<usize, MetRun> {
-        let mut met: HashMap<usize, MetRun> = HashMap::new();
+    /// The transient log files that `segments` refer to, and what of them.
+    fn transient_logs_met(&self, segments: &[&Segment]) -> HashMap<usize, MetTransientLog> {
+        let mut met: HashMap<usize, MetTransientLog> = HashMap::new();
         for (span, number, entries) in references_of(segments.iter().copied()) {
             let file = &self.files[number];
             if file.is_log {
                 continue;
             }
-            let run = met.entry(number).or_insert_with(|| MetRun {
+            let transient_log = met.entry(number).or_insert_with(|| MetTransientLog {
                 length: whole(file.bytes()),
                 referred_bytes: whole(file.referred_bytes()),
-                ..MetRun::default()
+                ..MetTransientLog::default()
             });
-            run.met_bytes += whole(entries.iter().sum::<f64>() * file.record_bytes);
-            run.slices += whole(file.count_in(span).ceil());
+            transient_log.met_bytes += whole(entries.iter().sum::<f64>() * file.record_bytes);
+            transient_log.slices += whole(file.count_in(span).ceil());
         }
         met
     }
@@ -328,34 +328,36 @@ impl ValueFiles {
         &mut self,
         segment: &mut Segment,
         writes: f64,
-        run: Option<(MediumOrder, u64)>,
+        transient_log: Option<(MediumOrder, u64)>,
         entries: &[f64],
     ) -> (u64, u64) {
-        let run = run.map_or(0.0, |run| self.flush_run(segment, run, entries));
+        let transient_log = transient_log.map_or(0.0, |transient_log| {
+            self.flush_transient_log(segment, transient_log, entries)
+        });
         let logs = self.flush_logs(segment, writes, entries);
-        (whole(run), whole(logs))
+        (whole(transient_log), whole(logs))
     }
 
-    fn flush_run(
+    fn flush_transient_log(
         &mut self,
         segment: &mut Segment,
-        (order, run_file_bytes): (MediumOrder, u64),
+        (order, transient_file_bytes): (MediumOrder, u64),
         entries: &[f64],
     ) -> f64 {
-        let share = self.placing.medium.share;
-        let records = entries.iter().sum::<f64>() * share;
+        let fraction = self.placing.medium.fraction;
+        let records = entries.iter().sum::<f64>() * fraction;
         if records < ENTRIES_MIN {
             return 0.0;
         }
-        let bytes = records * self.placing.run_record();
-        let count = (bytes / run_file_bytes.max(1) as f64).ceil();
-        let told_apart = whole(count).clamp(1, RUN_FILES_OF_FLUSH);
+        let bytes = records * self.placing.transient_log_record();
+        let count = (bytes / transient_file_bytes.max(1) as f64).ceil();
+        let distinguished = whole(count).clamp(1, TRANSIENT_FILES_OF_FLUSH);
         let span = segment.span;
-        let width = (span.largest - span.smallest) / told_apart;
-        let part = share / told_apart as f64;
-        for position in 0..told_apart {
+        let width = (span.largest - span.smallest) / distinguished;
+        let part = fraction / distinguished as f64;
+        for position in 0..distinguished {
             let smallest = span.smallest + position * width;
-            let is_last = position + 1 == told_apart;
+            let is_last = position + 1 == distinguished;
             let own = Span {
                 smallest,
                 largest: if is_last {
@@ -368,25 +370,29 @@ impl ValueFiles {
                 MediumOrder::Sorted => own,
                 MediumOrder::Written => span,
             };
-            let file = self.run_file(span, count / told_apart as f64, records / told_apart as f64);
+            let file = self.transient_file(
+                span,
+                count / distinguished as f64,
+                records / distinguished as f64,
+            );
             let own = entries.iter().map(|entries| entries * part);
             segment.references.push(file, own);
         }
-        segment.count.in_runs = records;
+        segment.count.in_transient_logs = records;
         bytes
     }
 
-    /// A new run file with so many records.
-    pub(super) fn run_file(&mut self, span: Span, count: f64, records: f64) -> usize {
+    /// A new transient log file with so many records.
+    pub(super) fn transient_file(&mut self, span: Span, count: f64, records: f64) -> usize {
         self.add(ValueFile {
             span,
             is_log: false,
             count,
             records,
-            record_bytes: self.placing.run_record(),
+            record_bytes: self.placing.transient_log_record(),
             referred: 0.0,
             is_open: false,
-            successor: None,
+            gc_output: None,
             moves: 0.0,
         })
     }
@@ -398,10 +404,10 @@ impl ValueFiles {
     }
 
     fn flush_logs(&mut self, segment: &mut Segment, writes: f64, entries: &[f64]) -> f64 {
-        let share = self.placing.large.share;
+        let fraction = self.placing.large.fraction;
         let record_bytes = self.placing.log_record();
         let most = policy::value_log_bytes(0, &self.log_options) as f64 / record_bytes;
-        let all = writes * share;
+        let all = writes * fraction;
         let mut left = all;
         while left >= ENTRIES_MIN {
             let log = match self.open_log {
@@ -414,14 +420,14 @@ impl ValueFiles {
                     record_bytes,
                     referred: 0.0,
                     is_open: true,
-                    successor: None,
+                    gc_output: None,
                     moves: 0.0,
                 }),
             };
             let taken = left.min((most - self.files[log].records).max(1.0));
             self.files[log].records += taken;
             left -= taken;
-            let part = share * taken / all;
+            let part = fraction * taken / all;
             let own = entries.iter().map(|entries| entries * part);
             segment.references.push(log, own);
             self.open_log = Some(log);
@@ -481,11 +487,15 @@ impl ValueFiles {
             if file.is_log {
                 referred.logs.push((number, entries));
             } else {
-                referred.runs.push((number, entries, file.count_in(span)));
+                referred
+                    .transient_logs
+                    .push((number, entries, file.count_in(span)));
             }
         }
-        referred.runs.sort_unstable_by_key(|(file, ..)| *file);
-        referred.runs.dedup_by(|next, kept| {
+        referred
+            .transient_logs
+            .sort_unstable_by_key(|(file, ..)| *file);
+        referred.transient_logs.dedup_by(|next, kept| {
             let is_same = next.0 == kept.0;
             if is_same {
                 kept.1 += next.1;
@@ -499,17 +509,17 @@ impl ValueFiles {
     /// What of it is apart now.
     pub(super) fn apart(&self, referred: &Referred) -> Apart {
         let mut apart = Apart::default();
-        for &(file, entries, count) in &referred.runs {
+        for &(file, entries, count) in &referred.transient_logs {
             let value = &self.files[file];
             apart.transient_bytes += entries * value.record_bytes;
             apart.pinned_bytes += value.bytes() * (entries / value.referred.max(entries));
-            apart.transient_runs += count;
+            apart.transient_files += count;
         }
         for &(file, entries) in &referred.logs {
             let value = &self.files[file];
             let bytes = entries * value.record_bytes;
             apart.log_bytes += bytes;
-            if value.successor.is_some() {
+            if value.gc_output.is_some() {
                 apart.moved_bytes += bytes;
             }
         }
@@ -517,10 +527,10 @@ impl ValueFiles {
     }
 
     /// How many files runs have.
-    pub(super) fn run_files(&self) -> u64 {
+    pub(super) fn transient_files(&self) -> u64 {
         let files = self.there.iter().map(|&file| &self.files[file]);
-        let runs = files.filter(|file| file.is_run());
-        whole(runs.map(|file| file.count).sum::<f64>().round())
+        let transient_logs = files.filter(|file| file.is_transient());
+        whole(transient_logs.map(|file| file.count).sum::<f64>().round())
     }
 
     /// The logs as the policy sees them; numbers are places here.
@@ -528,14 +538,14 @@ impl ValueFiles {
         let live = self.live();
         let mut moves: HashMap<usize, f64> = HashMap::new();
         for &file in &self.there {
-            if let Some(successor) = self.files[file].successor {
-                *moves.entry(successor).or_default() += self.files[file].moves;
+            if let Some(gc_output) = self.files[file].gc_output {
+                *moves.entry(gc_output).or_default() += self.files[file].moves;
             }
         }
         let of = |sums: &HashMap<usize, f64>, file| sums.get(&file).copied().unwrap_or(0.0);
         let is_log = |file: &&usize| {
             let file = &self.files[**file];
-            file.is_log && file.successor.is_none()
+            file.is_log && file.gc_output.is_none()
         };
         let summary = |&number: &usize| {
             let file = &self.files[number];
@@ -545,7 +555,7 @@ impl ValueFiles {
                 number: FileNumber(number as u64),
                 table_bytes: whole(moves * MOVE_BYTES),
                 live_bytes: whole(records * file.record_bytes),
-                dead_bytes: whole((file.records - records) * file.record_bytes),
+                garbage_bytes: whole((file.records - records) * file.record_bytes),
                 // Of one of those that it stands for, since they are collected one by one.
                 moves: whole((file.records + moves) / self.logs_in_one),
                 is_ready: !file.is_open,
@@ -563,7 +573,7 @@ impl ValueFiles {
     }
 
     /// Copies what is live in `victims` to a successor.
-    pub(super) fn collect(&mut self, victims: &[usize]) -> Collected {
+    pub(super) fn collect(&mut self, victims: &[usize]) -> GcResult {
         let live = self.live();
         let of = |file: usize| {
             let live = live.get(&file).copied().unwrap_or(0.0);
@@ -572,7 +582,7 @@ impl ValueFiles {
         let records: f64 = victims.iter().map(|&file| of(file)).sum();
         let count: f64 = victims.iter().map(|&file| self.files[file].count).sum();
         let old: Vec<(usize, f64)> = victims.iter().map(|&file| (file, of(file))).collect();
-        let successor = self.add(ValueFile {
+        let gc_output = self.add(ValueFile {
             span: Span::ALL,
             is_log: true,
             count: self.logs_in_one.min(count),
@@ -580,15 +590,15 @@ impl ValueFiles {
             record_bytes: self.placing.log_record(),
             referred: 0.0,
             is_open: false,
-            successor: None,
+            gc_output: None,
             moves: 0.0,
         });
-        let dead = |log: &LogSummary| log.dead_bytes as f64 / self.placing.log_record();
-        let dead: f64 = self.logs().iter().map(dead).sum();
-        let mut read = dead * DEAD_BYTES * self.logs_in_one;
+        let garbage = |log: &LogSummary| log.garbage_bytes as f64 / self.placing.log_record();
+        let garbage: f64 = self.logs().iter().map(garbage).sum();
+        let mut read = garbage * GARBAGE_BYTES * self.logs_in_one;
         let mut moves = 0.0;
         for &origin in &self.there {
-            let Some(before) = self.files[origin].successor else {
+            let Some(before) = self.files[origin].gc_output else {
                 continue;
             };
             let Some((_, live)) = old.iter().find(|(victim, _)| *victim == before) else {
@@ -597,20 +607,20 @@ impl ValueFiles {
             let kept = live / self.files[before].records.max(1.0);
             let file = &mut self.files[origin];
             read += file.moves * MOVE_BYTES;
-            file.successor = Some(successor);
+            file.gc_output = Some(gc_output);
             file.moves *= kept;
             moves += file.moves;
         }
         for (victim, live) in old {
             let file = &mut self.files[victim];
             read += file.bytes();
-            file.successor = Some(successor);
+            file.gc_output = Some(gc_output);
             (file.moves, file.records) = (live, 0.0);
             moves += live;
         }
-        let written = self.files[successor].bytes() + moves * MOVE_BYTES;
+        let written = self.files[gc_output].bytes() + moves * MOVE_BYTES;
         self.sweep();
-        Collected {
+        GcResult {
             read: whole(read),
             written: whole(written),
         }
@@ -619,17 +629,18 @@ impl ValueFiles {
     /// What all files take.
     pub(super) fn space(&self) -> ValueSpace {
         let mut space = ValueSpace::default();
-        let runs = self.there.iter().map(|&file| &self.files[file]);
-        for run in runs.filter(|file| file.is_run()) {
-            space.run_bytes += whole(run.bytes());
-            space.run_dead_bytes += whole(run.bytes() - run.referred_bytes());
+        let transient_logs = self.there.iter().map(|&file| &self.files[file]);
+        for transient_log in transient_logs.filter(|file| file.is_transient()) {
+            space.transient_log_bytes += whole(transient_log.bytes());
+            space.transient_log_garbage_bytes +=
+                whole(transient_log.bytes() - transient_log.referred_bytes());
         }
-        space.run_files = self.run_files();
+        space.transient_files = self.transient_files();
         for log in self.logs() {
             let count = self.files[log_place(log.number)].count;
             space.log_files += whole(count.round().max(1.0));
-            space.log_bytes += log.live_bytes + log.dead_bytes + log.table_bytes;
-            space.log_dead_bytes += log.dead_bytes;
+            space.log_bytes += log.live_bytes + log.garbage_bytes + log.table_bytes;
+            space.value_log_garbage_bytes += log.garbage_bytes;
         }
         space
     }
@@ -788,8 +799,8 @@ pub(super) struct Carried {
     /// Entries in each file of those that were written.
     pub(super) written: Vec<f64>,
     /// The new run that is being written, and how many entries one takes.
-    open_run: Option<usize>,
-    run_entries: f64,
+    open_transient_log: Option<usize>,
+    transient_log_entries: f64,
 }
 
 impl Carried {
@@ -803,11 +814,12 @@ impl Carried {
         (order, file_bytes): (MediumOrder, u64),
     ) -> Self {
         let mut carried = Self {
-            run_entries: policy::run_file_bytes(file_bytes) as f64 / files.placing.run_record(),
+            transient_log_entries: policy::transient_file_bytes(file_bytes) as f64
+                / files.placing.transient_log_record(),
             ..Self::default()
         };
-        let met = files.runs_met(sources);
-        let moves_on = |run: &MetRun| run.moves_on(order, file_bytes);
+        let met = files.transient_logs_met(sources);
+        let moves_on = |transient_log: &MetTransientLog| transient_log.moves_on(order, file_bytes);
         let (mut known, mut led) = (HashMap::new(), HashMap::new());
         for source in sources {
             let mut references = Vec::with_capacity(source.references.files.len());
@@ -890,11 +902,11 @@ impl Carried {
     }
 
     /// The entries of the cell whose values will be in runs.
-    pub(super) fn in_runs(&self) -> f64 {
+    pub(super) fn in_transient_logs(&self) -> f64 {
         let stays = |met: &Met| !met.is_log && met.fate != Fate::ComeBack;
         let places = self.cell.touched.iter();
-        let runs = places.filter(|&&place| stays(&self.met[place]));
-        runs.map(|&place| self.cell.sum(place)).sum()
+        let transient_logs = places.filter(|&&place| stays(&self.met[place]));
+        transient_logs.map(|&place| self.cell.sum(place)).sum()
     }
 
     /// Writes the part of the `cell` that `span` is to the present piece.
@@ -913,7 +925,7 @@ impl Carried {
                 continue;
             }
             let target = match met.fate {
-                Fate::MoveOn => self.new_run(span, entries),
+                Fate::MoveOn => self.new_transient_log(span, entries),
                 Fate::Stay | Fate::ComeBack => place,
             };
             self.written[target] += entries;
@@ -925,10 +937,12 @@ impl Carried {
     }
 
     /// The run to which values in `span` move on.
-    fn new_run(&mut self, span: Span, entries: f64) -> usize {
-        let is_full = |run: usize| self.written[run] + entries > self.run_entries;
-        let run = match self.open_run {
-            Some(run) if !is_full(run) => run,
+    fn new_transient_log(&mut self, span: Span, entries: f64) -> usize {
+        let is_full = |transient_log: usize| {
+            self.written[transient_log] + entries > self.transient_log_entries
+        };
+        let transient_log = match self.open_transient_log {
+            Some(transient_log) if !is_full(transient_log) => transient_log,
             _ => {
                 self.met.push(Met {
                     file: None,
@@ -941,15 +955,16 @@ impl Carried {
                 self.met.len() - 1
             }
         };
-        self.open_run = Some(run);
-        self.met[run].span.largest = self.met[run].span.largest.max(span.largest);
-        run
+        self.open_transient_log = Some(transient_log);
+        self.met[transient_log].span.largest =
+            self.met[transient_log].span.largest.max(span.largest);
+        transient_log
     }
 
     /// Ends a piece; what it refers to, and how many entries of it are in runs.
     pub(super) fn close(&mut self, count: &mut Count) -> References {
         let mut references = References::default();
-        count.in_runs = 0.0;
+        count.in_transient_logs = 0.0;
         self.piece.touched.sort_unstable();
         for &place in &self.piece.touched {
             let sum = self.piece.sum(place);
@@ -958,7 +973,7 @@ impl Carried {
             }
             references.push(place, self.piece.of(place).iter().copied());
             if !self.met[place].is_log {
-                count.in_runs += sum;
+                count.in_transient_logs += sum;
             }
         }
         self.piece.clear();
@@ -966,7 +981,7 @@ impl Carried {
     }
 
     /// The bytes that are read of runs, where what is merged lies in `span`, and of relocation tables.
-    pub(super) fn runs_read(&self, files: &ValueFiles, span: Span) -> u64 {
+    pub(super) fn transient_logs_read(&self, files: &ValueFiles, span: Span) -> u64 {
         let read = |met: &&Met| !met.is_log && met.fate != Fate::Stay;
         let bytes = |met: &Met| {
             let length = met.file.map_or(0.0, |file| files.file(file).bytes());

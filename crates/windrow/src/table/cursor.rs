@@ -136,14 +136,14 @@ pub(crate) struct BlockCursor<B> {
 impl Table {
     /// A cursor over a segment, for reads.
     pub(crate) fn cursor(self: &Arc<Self>, segment: usize) -> TableCursor {
-        let account = &self.context.memory.cursors;
+        let tracker = &self.context.memory.cursors;
         BlockCursor::new(SharedBlocks {
             segment,
             table: Arc::clone(self),
             block: BlockHeld::Nothing,
             origin: 0,
             counters: ReadCounters::default(),
-            memory: Held::new(account, size_of::<TableCursor>() as u64),
+            memory: Held::new(tracker, size_of::<TableCursor>() as u64),
         })
     }
 }

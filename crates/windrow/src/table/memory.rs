@@ -4,22 +4,22 @@
 
 use std::sync::Arc;
 
-use crate::base::Account;
+use crate::base::MemoryTracker;
 
 /// The accounts of tables and of who reads them, and their limits.
 #[derive(Debug)]
 pub(crate) struct TableMemory {
     /// Indexes, filters and properties of open tables.
-    pub(crate) tables: Arc<Account>,
+    pub(crate) tables: Arc<MemoryTracker>,
     /// Cursors of readers.
-    pub(crate) cursors: Arc<Account>,
+    pub(crate) cursors: Arc<MemoryTracker>,
     /// Buffers of flushes and merges.
-    pub(crate) jobs: Arc<Account>,
+    pub(crate) jobs: Arc<MemoryTracker>,
     /// What open tables, cursors and the block cache may hold together whatever else is held; the
     /// cache gives way, and then the least used tables are closed.
     pub(crate) readers_min: u64,
     /// Who lends them more: they may hold `lent_max` beyond, less what is held here.
-    pub(crate) lender: Arc<Account>,
+    pub(crate) lender: Arc<MemoryTracker>,
     pub(crate) lent_max: u64,
     /// What the cache keeps when it gives way.
     pub(crate) cache_floor: u64,

@@ -40,9 +40,9 @@ pub(crate) struct SegmentMeta {
 pub(crate) struct References {
     /// Ascending by file.
     files: Arc<Vec<(FileNumber, Referred)>>,
-    /// The files that are of transient runs.
-    transient_runs: usize,
-    /// The bytes of all records in transient runs; asked for at every key of a merge.
+    /// The files that are of transient logs.
+    transient_files: usize,
+    /// The bytes of all records in transient logs; asked for at every key of a merge.
     transient_bytes: u64,
     /// The bytes of all records in value logs; asked for, as the others are, of every file for every job.
     log_bytes: u64,
@@ -51,7 +51,7 @@ pub(crate) struct References {
 /// What is referred to in one value file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Referred {
-    /// Whether the file is a value log, not of a transient run.
+    /// Whether the file is a value log, not of a transient log.
     pub(crate) is_log: bool,
     pub(crate) entries: u64,
     /// Bytes of the records, as they are stored.
@@ -78,7 +78,7 @@ impl References {
         }
         let pointer = ValuePointer::decode(value)?;
         let referred = Referred {
-            is_log: trailer.kind() == Kind::LogPointer,
+            is_log: trailer.kind() == Kind::ValueLogPointer,
             entries: 1,
             bytes: pointer.record_bytes,
         };
@@ -95,7 +95,7 @@ impl References {
         let files = Arc::make_mut(&mut self.files);
         let place = files.binary_search_by_key(&file, |(number, _)| *number);
         let place = place.unwrap_or_else(|place| {
-            self.transient_runs += usize::from(!referred.is_log);
+            self.transient_files += usize::from(!referred.is_log);
             let nothing = Referred {
                 is_log: referred.is_log,
                 ..Referred::default()
@@ -118,7 +118,7 @@ impl References {
         self.files.iter().copied()
     }
 
-    /// The bytes of all records in transient runs.
+    /// The bytes of all records in transient logs.
     pub(crate) fn transient_bytes(&self) -> u64 {
         self.transient_bytes
     }
@@ -128,9 +128,9 @@ impl References {
         self.log_bytes
     }
 
-    /// The number of files of transient runs.
-    pub(crate) fn transient_runs(&self) -> usize {
-        self.transient_runs
+    /// The number of files of transient logs.
+    pub(crate) fn transient_files(&self) -> usize {
+        self.transient_files
     }
 
     /// The entries of all files.
@@ -241,7 +241,7 @@ impl FileMeta {
         self.sum(|segment| segment.logical_bytes)
     }
 
-    /// The bytes in transient runs that the entries of all segments refer to.
+    /// The bytes in transient logs that the entries of all segments refer to.
     pub(crate) fn transient_bytes(&self) -> u64 {
         self.sum(|segment| segment.references.transient_bytes())
     }
@@ -252,8 +252,8 @@ impl FileMeta {
     }
 
     /// In how many files of runs these are; one that several segments refer to counts for each.
-    pub(crate) fn transient_runs(&self) -> u32 {
-        let files = self.sum(|segment| segment.references.transient_runs() as u64);
+    pub(crate) fn transient_files(&self) -> u32 {
+        let files = self.sum(|segment| segment.references.transient_files() as u64);
         u32::try_from(files).unwrap_or(u32::MAX)
     }
 

@@ -165,7 +165,7 @@ impl OpenTables {
 
     /// Lets the table in `slot` have `units` of its filters in memory, and opens it again with as many
     /// where it is open. Who reads it meanwhile goes on with the old.
-    pub(crate) fn grant(
+    pub(crate) fn allocation(
         &self,
         slot: &TableSlot,
         meta: &FileMeta,

@@ -195,7 +195,7 @@ mod tests {
                 value_bytes: 30,
             }
             .encode(&mut pointer);
-            let trailer = Trailer::new(1, Kind::RunPointer);
+            let trailer = Trailer::new(1, Kind::TransientPointer);
             let noted = properties.references.note(trailer, &pointer).unwrap();
             assert_eq!(noted, 30);
         }

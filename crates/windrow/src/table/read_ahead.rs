@@ -19,10 +19,10 @@ use super::reader::Table;
 use super::segment::Segment;
 
 /// How far one read goes.
-const WINDOW_BYTES: u64 = 256 << 10;
+const READ_BUFFER_BYTES: u64 = 256 << 10;
 
 /// How far one read goes where the memory for jobs is used up.
-const SMALL_WINDOW_BYTES: u64 = 32 << 10;
+const SMALL_READ_BUFFER_BYTES: u64 = 32 << 10;
 
 /// A cursor that reads ahead and leaves the cache alone.
 pub(crate) type SequentialCursor = BlockCursor<ReadAhead>;
@@ -32,7 +32,7 @@ pub(crate) type SequentialCursor = BlockCursor<ReadAhead>;
 pub(crate) struct ReadAhead {
     table: Arc<Table>,
     segment: usize,
-    window: Vec<u8>,
+    read_buffer: Vec<u8>,
     /// What the window takes.
     held: Held,
     /// Where the window begins in the file.
@@ -45,7 +45,7 @@ pub(crate) struct ReadAhead {
 #[derive(Debug)]
 enum Present {
     /// Begins here in the window.
-    InWindow(usize),
+    InReadBuffer(usize),
     Unfolded(Arc<[u8]>),
 }
 
@@ -61,29 +61,29 @@ impl ReadAhead {
         Self {
             table: Arc::clone(table),
             segment,
-            window: Vec::new(),
+            read_buffer: Vec::new(),
             held: Held::new(&table.context.memory.jobs, 0),
             start: 0,
-            block: Present::InWindow(0),
+            block: Present::InReadBuffer(0),
             counters: ReadCounters::default(),
         }
     }
 
     /// Where `length` bytes at `offset` of the file are in the window, if they are.
-    fn in_window(&self, offset: u64, length: usize) -> Option<Range<usize>> {
+    fn in_read_buffer(&self, offset: u64, length: usize) -> Option<Range<usize>> {
         let start = usize::try_from(offset.checked_sub(self.start)?).ok()?;
         let end = start.checked_add(length)?;
-        (end <= self.window.len()).then_some(start..end)
+        (end <= self.read_buffer.len()).then_some(start..end)
     }
 
     /// How far the next read may go: a window that is large stays so.
-    fn window_bytes(&self) -> u64 {
+    fn read_buffer_bytes(&self) -> u64 {
         let memory = &self.table.context.memory;
         let others = memory.jobs.bytes().saturating_sub(self.held.bytes());
-        if self.held.bytes() >= WINDOW_BYTES || others + WINDOW_BYTES <= memory.jobs_max {
-            WINDOW_BYTES
+        if self.held.bytes() >= READ_BUFFER_BYTES || others + READ_BUFFER_BYTES <= memory.jobs_max {
+            READ_BUFFER_BYTES
         } else {
-            SMALL_WINDOW_BYTES
+            SMALL_READ_BUFFER_BYTES
         }
     }
 
@@ -92,16 +92,16 @@ impl ReadAhead {
         let blocks = &self.table.segments[self.segment].index;
         let (offset, length) = blocks.block(index);
         let (last, last_length) = blocks.block(blocks.blocks() - 1);
-        let ahead = (last + last_length as u64 - offset).min(self.window_bytes());
+        let ahead = (last + last_length as u64 - offset).min(self.read_buffer_bytes());
         let ahead = usize::try_from(ahead).unwrap_or(length).max(length);
-        self.window.clear();
-        self.window.reserve_exact(ahead);
-        self.held.set(self.window.capacity() as u64);
-        self.window.resize(ahead, 0);
+        self.read_buffer.clear();
+        self.read_buffer.reserve_exact(ahead);
+        self.held.set(self.read_buffer.capacity() as u64);
+        self.read_buffer.resize(ahead, 0);
         self.start = offset;
-        let read = read_exact_at(&*self.table.file, &mut self.window, offset);
+        let read = read_exact_at(&*self.table.file, &mut self.read_buffer, offset);
         if let Err(error) = read {
-            self.window.clear();
+            self.read_buffer.clear();
             return Err(Error::read(&self.table.name, offset, error));
         }
         self.counters.block_load_bytes += ahead as u64;
@@ -114,17 +114,17 @@ impl Blocks for ReadAhead {
         self.counters.block_reads += 1;
         self.counters.block_loads += 1;
         let (offset, length) = self.segment().index.block(index);
-        let range = match self.in_window(offset, length) {
+        let range = match self.in_read_buffer(offset, length) {
             Some(range) => range,
             None => self.fill(index)?,
         };
         let table = &self.table;
         let place = table.place(self.segment(), offset);
-        let stored = self.window.get(range.clone()).unwrap_or_default();
+        let stored = self.read_buffer.get(range.clone()).unwrap_or_default();
         let (codec, body) = table.located(verify(stored, place), offset)?;
         self.block = if codec == Compression::None {
             table.located(Layout::check(body), offset)?;
-            Present::InWindow(range.start)
+            Present::InReadBuffer(range.start)
         } else {
             let payload = table.located(unfold(codec, body), offset)?;
             table.located(Layout::check(&payload), offset)?;
@@ -136,7 +136,7 @@ impl Blocks for ReadAhead {
     #[inline]
     fn bytes(&self) -> &[u8] {
         match &self.block {
-            Present::InWindow(_) => &self.window,
+            Present::InReadBuffer(_) => &self.read_buffer,
             Present::Unfolded(payload) => payload,
         }
     }
@@ -144,7 +144,7 @@ impl Blocks for ReadAhead {
     #[inline]
     fn origin(&self) -> usize {
         match &self.block {
-            Present::InWindow(origin) => *origin,
+            Present::InReadBuffer(origin) => *origin,
             Present::Unfolded(_) => 0,
         }
     }

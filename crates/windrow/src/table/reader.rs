@@ -161,13 +161,13 @@ impl Table {
             let what = "the file ends before its recorded end";
             return Err(Error::corruption(&name, length, what));
         }
-        let account = &context.memory.tables;
+        let tracker = &context.memory.tables;
         let segment = |(position, segment): (usize, &SegmentMeta)| {
             let known = known.and_then(|known| known.segments.get(position));
             let units = units.of(position).min(segment.filter_unit_count());
             match known.filter(|known| known.id == segment.id && known.filters.len() == units) {
                 Some(known) => Ok(Arc::clone(known)),
-                None => Segment::open(&*file, &name, meta, segment, units, account).map(Arc::new),
+                None => Segment::open(&*file, &name, meta, segment, units, tracker).map(Arc::new),
             }
         };
         let segments = meta.segments.iter().enumerate().map(segment);

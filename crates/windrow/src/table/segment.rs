@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{Account, FileNumber, Held, Result, SegmentId};
+use crate::base::{FileNumber, Held, MemoryTracker, Result, SegmentId};
 use crate::block::stored::{Place, verify};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
@@ -76,7 +76,7 @@ impl Segment {
         table: &FileMeta,
         meta: &SegmentMeta,
         filter_units: usize,
-        account: &Arc<Account>,
+        tracker: &Arc<MemoryTracker>,
     ) -> Result<Self> {
         let damaged = |what| crate::Error::corruption(name, meta.offset, what);
         let place = footer_place(table, meta)
@@ -122,7 +122,7 @@ impl Segment {
             index,
             filters,
             properties,
-            held: Held::new(account, 0),
+            held: Held::new(tracker, 0),
         };
         segment.held.set(segment.count_bytes() as u64);
         Ok(segment)

@@ -270,7 +270,7 @@ impl TableWriter {
         self.output.position() - self.segment_offset + waiting as u64
     }
 
-    /// The bytes in transient runs that the entries so far refer to.
+    /// The bytes in transient logs that the entries so far refer to.
     pub(crate) fn transient_bytes(&self) -> u64 {
         self.properties.references.transient_bytes()
     }

@@ -2,38 +2,38 @@
 //!
 //! A value file is a row of records, written once and never changed; a [`ValuePointer`] says where
 //! one is. [`ValueWriter`] makes a file, [`ValueFile`] reads single values out of one,
-//! [`OpenValues`] keeps a bounded number of them open, and [`ValueWindows`] reads ascending
+//! [`OpenValues`] keeps a bounded number of them open, and [`ValueReadBuffers`] reads ascending
 //! pointers from front to back. The bytes are described under "Value files" in `docs/format.md`.
 
-mod dead;
+mod discard_list;
 mod file;
+mod gc_output;
 mod log_writer;
 mod open_values;
 mod pointer;
+mod read_buffers;
 mod record;
 mod relocation;
 mod rewrite;
-mod successor;
 mod walk;
-mod windows;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
 #[cfg(test)]
-pub(crate) use dead::dead_list_name;
-pub(crate) use dead::{DeadList, DeadListWriter, each_dead, read_dead_list};
+pub(crate) use discard_list::discard_list_name;
+pub(crate) use discard_list::{DiscardList, DiscardListWriter, each_discarded, read_discard_list};
 pub(crate) use file::ValueFile;
+pub(crate) use gc_output::GcOutputWriter;
 pub(crate) use log_writer::ValueLogWriter;
 pub(crate) use open_values::{OpenValues, ValueSlot};
 pub(crate) use pointer::ValuePointer;
+pub(crate) use read_buffers::ValueReadBuffers;
 pub(crate) use record::{Found, RECORD_HEAD_BYTES_MAX, find_record, record_bytes};
 pub(crate) use relocation::{Move, RelocationTable, find_moves};
 pub(crate) use rewrite::rewrite;
-pub(crate) use successor::SuccessorWriter;
 pub(crate) use walk::RecordWalk;
-pub(crate) use windows::ValueWindows;
 pub(crate) use writer::ValueWriter;
 
 use crate::base::FileNumber;

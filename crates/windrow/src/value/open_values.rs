@@ -20,7 +20,7 @@ use arc_swap::{ArcSwapOption, Guard};
 
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
-use crate::base::{Account, Error, ErrorKind, Result, Striped};
+use crate::base::{Error, ErrorKind, MemoryTracker, Result, Striped};
 use crate::options::BlockSource;
 use crate::vfs::Vfs;
 
@@ -67,20 +67,20 @@ pub(crate) struct OpenValues {
     /// Whether writing or syncing a value log has failed, so that what was written last may be gone.
     is_in_doubt: AtomicBool,
     /// The memory of cursors.
-    cursors: Arc<Account>,
+    cursors: Arc<MemoryTracker>,
     counters: Striped<3>,
 }
 
 /// What is counted of reading values.
-const RUN_READS: usize = 0;
+const TRANSIENT_LOG_READS: usize = 0;
 const LOG_READS: usize = 1;
 const VALUES_AHEAD: usize = 2;
 
 /// What reads have taken from value files.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ValueReads {
-    /// Reads of transient runs.
-    pub(crate) run_reads: u64,
+    /// Reads of transient logs.
+    pub(crate) transient_log_reads: u64,
     /// Reads of value logs.
     pub(crate) log_reads: u64,
     /// Values that the system was asked for before they were fetched.
@@ -110,7 +110,7 @@ impl OpenValues {
         directory: PathBuf,
         source: BlockSource,
         open_max: usize,
-        cursors: Arc<Account>,
+        cursors: Arc<MemoryTracker>,
     ) -> Self {
         Self {
             vfs,
@@ -126,15 +126,21 @@ impl OpenValues {
     }
 
     /// The account of what cursors hold.
-    pub(crate) fn cursors(&self) -> &Arc<Account> {
+    pub(crate) fn cursors(&self) -> &Arc<MemoryTracker> {
         &self.cursors
     }
 
     /// Counts `reads` of values in runs or in value logs.
     #[inline]
-    pub(crate) fn count_reads(&self, is_run: bool, reads: u64) {
-        self.counters
-            .add(if is_run { RUN_READS } else { LOG_READS }, reads);
+    pub(crate) fn count_reads(&self, is_transient: bool, reads: u64) {
+        self.counters.add(
+            if is_transient {
+                TRANSIENT_LOG_READS
+            } else {
+                LOG_READS
+            },
+            reads,
+        );
     }
 
     /// Counts values that the system was asked for.
@@ -145,7 +151,7 @@ impl OpenValues {
     /// What was counted.
     pub(crate) fn reads(&self) -> ValueReads {
         ValueReads {
-            run_reads: self.counters.sum(RUN_READS),
+            transient_log_reads: self.counters.sum(TRANSIENT_LOG_READS),
             log_reads: self.counters.sum(LOG_READS),
             values_ahead: self.counters.sum(VALUES_AHEAD),
         }

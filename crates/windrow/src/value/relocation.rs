@@ -24,7 +24,7 @@ pub(crate) struct RelocationTable {
     /// How long it was.
     pub(crate) origin_bytes: u64,
     /// The value file that holds its values now, and the table.
-    pub(crate) successor: FileNumber,
+    pub(crate) gc_output: FileNumber,
     /// Where the table begins in that.
     pub(crate) offset: u64,
     pub(crate) entries: u64,
@@ -123,7 +123,7 @@ impl RelocationTable {
             "a pointer leads to a record of value file {} that was not there when it was collected",
             self.origin
         );
-        Error::corruption(&file_name(self.successor), offset, what)
+        Error::corruption(&file_name(self.gc_output), offset, what)
     }
 
     /// Where the value is now that `pointer` leads to. `read` fills a buffer from an offset of the
@@ -137,7 +137,7 @@ impl RelocationTable {
         read: impl FnMut(&mut [u8], u64) -> Result<()>,
     ) -> Result<ValuePointer> {
         Ok(ValuePointer {
-            file: self.successor,
+            file: self.gc_output,
             offset: self.find(pointer.offset, read)?,
             ..*pointer
         })
@@ -163,7 +163,7 @@ impl RelocationTable {
     /// The block of the table that `bytes` are, at `offset` of the successor (I2).
     fn open<'a>(&self, bytes: &'a [u8], offset: u64) -> Result<Block<'a>> {
         Block::open(bytes, self, offset)
-            .map_err(|error| error.in_file(&file_name(self.successor), offset))
+            .map_err(|error| error.in_file(&file_name(self.gc_output), offset))
     }
 }
 
@@ -191,7 +191,7 @@ impl<'a> Block<'a> {
         offset: u64,
     ) -> std::result::Result<Self, DecodeError> {
         let mut reader = Reader::new(bytes);
-        let (origin, block) = Self::read(&mut reader, table.successor, offset)?;
+        let (origin, block) = Self::read(&mut reader, table.gc_output, offset)?;
         if origin != table.origin {
             return Err(Reader::new(bytes).error("a relocation table of another value log"));
         }

@@ -101,7 +101,7 @@ impl Vfs for OsVfs {
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
-        OsLock::take_share(path).map(|lock| Box::new(lock) as Box<dyn LockGuard>)
+        OsLock::take_fraction(path).map(|lock| Box::new(lock) as Box<dyn LockGuard>)
     }
 }
 
@@ -311,7 +311,7 @@ type Identity = (u64, u64);
 struct Held {
     _file: fs::File,
     /// How many have a share; `None` for the exclusive lock.
-    shares: Option<usize>,
+    fractions: Option<usize>,
 }
 
 /// The lock on a file, or a share of it, held until dropped.
@@ -341,17 +341,19 @@ impl OsLock {
         Self::hold(&mut held, file, None)
     }
 
-    fn take_share(path: &Path) -> io::Result<Self> {
+    fn take_fraction(path: &Path) -> io::Result<Self> {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let own = identity(fs::metadata(path))?;
         match held.get_mut(&own) {
             None => {}
-            Some(Held { shares: None, .. }) => return Err(io::ErrorKind::WouldBlock.into()),
             Some(Held {
-                shares: Some(shares),
+                fractions: None, ..
+            }) => return Err(io::ErrorKind::WouldBlock.into()),
+            Some(Held {
+                fractions: Some(fractions),
                 ..
             }) => {
-                *shares += 1;
+                *fractions += 1;
                 return Ok(Self(own));
             }
         }
@@ -363,14 +365,14 @@ impl OsLock {
     fn hold(
         held: &mut BTreeMap<Identity, Held>,
         file: fs::File,
-        shares: Option<usize>,
+        fractions: Option<usize>,
     ) -> io::Result<Self> {
         let identity = identity(file.metadata())?;
         let former = held.insert(
             identity,
             Held {
                 _file: file,
-                shares,
+                fractions,
             },
         );
         assert!(former.is_none(), "a lock file is held once");
@@ -391,11 +393,11 @@ impl Drop for OsLock {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let is_last = match held.get_mut(&self.0) {
             Some(Held {
-                shares: Some(shares),
+                fractions: Some(fractions),
                 ..
             }) => {
-                *shares -= 1;
-                *shares == 0
+                *fractions -= 1;
+                *fractions == 0
             }
             _ => true,
         };

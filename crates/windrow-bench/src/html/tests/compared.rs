@@ -58,8 +58,8 @@ fn a_settling_is_as_long_as_in_the_table() {
         let page = page(&parse(&lines));
         let document = document(&page);
         let texts = all(&document, "text").map(text);
-        let mut told = texts.filter(|text| text.starts_with("settled for"));
-        told.next().map(|text| text.replace('\u{a0}', " "))
+        let mut reported = texts.filter(|text| text.starts_with("settled for"));
+        reported.next().map(|text| text.replace('\u{a0}', " "))
     };
     // The last second went by when nothing was left to do.
     assert_eq!(settled_for(4.5).as_deref(), Some("settled for 2.5 s"));
@@ -187,9 +187,9 @@ fn what_failed_is_told_beside_what_passed() {
     let page = page(&campaign);
     let document = document(&page);
     let items = all(&document, "li").map(text);
-    let told: Vec<String> = items.filter(|item| item.starts_with("Failed")).collect();
+    let reported: Vec<String> = items.filter(|item| item.starts_with("Failed")).collect();
     assert_eq!(
-        told,
+        reported,
         [
             "Failed: windrow, round 1: exit status: 2, after <fillseq>; a later try passed",
             "Failed: rocksdb, round 1: exit status: 2, after <fillseq>",

@@ -19,11 +19,11 @@ fn colors(dark: bool) -> Vec<(String, [f64; 3])> {
             if let Some((name, digits)) = declared {
                 let channel = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
                 let linear = |at| {
-                    let share = f64::from(channel(at)) / 255.0;
-                    if share <= 0.040_45 {
-                        share / 12.92
+                    let fraction = f64::from(channel(at)) / 255.0;
+                    if fraction <= 0.040_45 {
+                        fraction / 12.92
                     } else {
-                        ((share + 0.055) / 1.055).powf(2.4)
+                        ((fraction + 0.055) / 1.055).powf(2.4)
                     }
                 };
                 colors.push((name.to_owned(), [linear(0), linear(2), linear(4)]));

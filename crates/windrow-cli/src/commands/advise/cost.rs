@@ -15,7 +15,7 @@
 //! I1. More runs, more bytes moved and less memory never make anything cheaper.
 
 use serde::Serialize;
-use windrow::simulation::{Estimate, KeyDistribution, Sample, Traffic, ValueClass};
+use windrow::simulation::{Estimate, IoStats, KeyDistribution, Sample, ValueClass};
 use windrow::{FilterAllocation, KeyspaceOptions};
 
 use super::demand::Demand;
@@ -40,12 +40,12 @@ mod cpu {
     /// Each byte of tables that flushes and merges write or read.
     pub(super) const BYTE_MERGED: f64 = 0.000_65;
     /// Each byte that is written to runs.
-    pub(super) const BYTE_TO_RUN: f64 = 0.000_9;
+    pub(super) const BYTE_TO_TRANSIENT_LOG: f64 = 0.000_9;
     /// Each byte that merges read of runs and of relocation tables: less at a time than of tables.
-    pub(super) const BYTE_OF_RUN: f64 = 0.003;
+    pub(super) const BYTE_OF_TRANSIENT_LOG: f64 = 0.003;
     /// Each byte that collections write, and that they read.
-    pub(super) const BYTE_TO_SUCCESSOR: f64 = 0.002;
-    pub(super) const BYTE_COLLECTED: f64 = 0.000_6;
+    pub(super) const BYTE_TO_GC_OUTPUT: f64 = 0.002;
+    pub(super) const BYTE_OF_GC: f64 = 0.000_6;
     /// A get, without what follows.
     pub(super) const GET: f64 = 0.15;
     /// Each run that it asks, the filter included.
@@ -90,7 +90,7 @@ pub(super) struct Level {
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Apart {
     /// Their part of all values.
-    pub(super) share: f64,
+    pub(super) fraction: f64,
     /// Bytes of all of them.
     pub(super) bytes: f64,
     /// Bytes of one.
@@ -131,7 +131,7 @@ pub(super) struct Costs {
     /// What memtables, filters and indexes take.
     pub(super) memory_bytes: f64,
     /// The part of the reads of blocks and values that memory answers.
-    pub(super) hit_share: f64,
+    pub(super) hit_fraction: f64,
 }
 
 impl Shape {
@@ -154,15 +154,15 @@ impl Shape {
         let mean = |of: &dyn Fn(&Sample) -> u64| {
             counting.iter().map(|sample| of(sample) as f64).sum::<f64>() / counting.len() as f64
         };
-        let is_read_only = demand.shares.writes() == 0.0;
+        let is_read_only = demand.fractions.writes() == 0.0;
         let depth = last.levels.len().max(course.runs.len());
         let level = |level: usize| {
             let of = |sample: &Sample| sample.levels.get(level).copied().unwrap_or_default();
             let at_end = last.runs.get(level).copied().unwrap_or(0.0);
             let runs = if !is_read_only {
                 course.runs.get(level).copied().unwrap_or(0.0)
-            } else if demand.shares.scans > 0.0 {
-                // Nothing is written, and scans squeeze what they meet.
+            } else if demand.fractions.scans > 0.0 {
+                // Nothing is written, and scans consolidate what they meet.
                 at_end.min(1.0)
             } else {
                 at_end
@@ -177,7 +177,7 @@ impl Shape {
         while levels.last().is_some_and(|level| level.entries < 0.5) {
             levels.pop();
         }
-        let traffic = &course.traffic;
+        let io_stats = &course.io_stats;
         // The stretch that counts begins with a sample, not just where it was asked for.
         let before = estimate
             .samples
@@ -186,7 +186,7 @@ impl Shape {
             .find(|sample| sample.writes <= from);
         let writes = last.writes - before.map_or(0, |sample| sample.writes);
         let writes = writes.max(1) as f64;
-        let moved = Moved::new(traffic, &levels, writes);
+        let moved = Moved::new(io_stats, &levels, writes);
         let (logs, runs) = apart(demand, options, last);
         Self {
             levels,
@@ -234,34 +234,34 @@ pub(super) struct Moved {
     pub(super) entries: f64,
     pub(super) tables_written: f64,
     pub(super) tables_read: f64,
-    pub(super) runs_written: f64,
-    pub(super) runs_read: f64,
-    pub(super) collections_written: f64,
-    pub(super) collections_read: f64,
+    pub(super) transient_logs_written: f64,
+    pub(super) transient_logs_read: f64,
+    pub(super) gc_written: f64,
+    pub(super) gc_read: f64,
 }
 
 impl Moved {
     /// What `traffic` comes to for each of so many writes.
-    fn new(traffic: &Traffic, levels: &[Level], writes: f64) -> Self {
+    fn new(io_stats: &IoStats, levels: &[Level], writes: f64) -> Self {
         let bytes: f64 = levels.iter().map(|level| level.bytes).sum();
         let entries: f64 = levels.iter().map(|level| level.entries).sum();
         let each = |bytes: u64| bytes as f64 / writes;
         let mut moved = Self {
-            log: each(traffic.wal),
-            value_logs: each(traffic.value_logs),
-            collections_written: each(traffic.collections_written),
-            collections_read: each(traffic.collections_read),
+            log: each(io_stats.wal),
+            value_logs: each(io_stats.value_logs),
+            gc_written: each(io_stats.gc_written),
+            gc_read: each(io_stats.gc_read),
             ..Self::default()
         };
-        for (level, into) in traffic.levels.iter().enumerate() {
+        for (level, into) in io_stats.levels.iter().enumerate() {
             let own = levels.get(level).filter(|level| level.entries >= 1.0);
             let entry = own.map_or(bytes / entries.max(1.0), |own| own.bytes / own.entries);
-            let written = each(into.written() - into.runs);
+            let written = each(into.written() - into.transient_logs);
             moved.entries += written / entry.max(1.0);
             moved.tables_written += written;
-            moved.tables_read += each(into.all_read() - into.runs_read);
-            moved.runs_written += each(into.runs);
-            moved.runs_read += each(into.runs_read);
+            moved.tables_read += each(into.all_read() - into.transient_logs_read);
+            moved.transient_logs_written += each(into.transient_logs);
+            moved.transient_logs_read += each(into.transient_logs_read);
         }
         moved
     }
@@ -272,52 +272,62 @@ impl Moved {
             + self.value_logs * cpu::BYTE_TO_VALUE_LOG
             + self.entries * (cpu::ENTRY_MOVED + bits_per_key * cpu::FILTER_BIT)
             + (self.tables_written + self.tables_read) * cpu::BYTE_MERGED
-            + self.runs_written * cpu::BYTE_TO_RUN
-            + self.runs_read * cpu::BYTE_OF_RUN
-            + self.collections_written * cpu::BYTE_TO_SUCCESSOR
-            + self.collections_read * cpu::BYTE_COLLECTED
+            + self.transient_logs_written * cpu::BYTE_TO_TRANSIENT_LOG
+            + self.transient_logs_read * cpu::BYTE_OF_TRANSIENT_LOG
+            + self.gc_written * cpu::BYTE_TO_GC_OUTPUT
+            + self.gc_read * cpu::BYTE_OF_GC
     }
 
     fn written(&self) -> f64 {
-        let tables = self.tables_written + self.runs_written;
-        self.log + self.value_logs + tables + self.collections_written
+        let tables = self.tables_written + self.transient_logs_written;
+        self.log + self.value_logs + tables + self.gc_written
     }
 
     fn read(&self) -> f64 {
-        self.tables_read + self.runs_read + self.collections_read
+        self.tables_read + self.transient_logs_read + self.gc_read
     }
 }
 
 /// The values in logs, and those in runs.
 fn apart(demand: &Demand, options: &KeyspaceOptions, sample: &Sample) -> (Apart, Apart) {
-    let all: f64 = demand.values.iter().map(|size| size.share).sum();
+    let all: f64 = demand.values.iter().map(|size| size.fraction).sum();
     let of = |class: ValueClass| {
         let sizes = demand.values.iter();
         let sizes = sizes.filter(|size| demand.class(size.bytes, options) == class);
-        sizes.fold((0.0, 0.0), |(share, bytes), size| {
-            let part = size.share / all;
-            (share + part, bytes + part * size.bytes as f64)
+        sizes.fold((0.0, 0.0), |(fraction, bytes), size| {
+            let part = size.fraction / all;
+            (fraction + part, bytes + part * size.bytes as f64)
         })
     };
     let space = sample.values;
-    let (share, bytes) = of(ValueClass::Large);
+    let (fraction, bytes) = of(ValueClass::Large);
     let logs = Apart {
-        share,
+        fraction,
         bytes: space.log_bytes as f64,
-        value_bytes: if share > 0.0 { bytes / share } else { 0.0 },
+        value_bytes: if fraction > 0.0 {
+            bytes / fraction
+        } else {
+            0.0
+        },
     };
-    let (share, bytes) = of(ValueClass::Medium);
+    let (fraction, bytes) = of(ValueClass::Medium);
     // The others are in place by now.
-    let live = space.run_bytes.saturating_sub(space.run_dead_bytes) as f64;
-    let in_runs = if share > 0.0 {
+    let live = space
+        .transient_log_bytes
+        .saturating_sub(space.transient_log_garbage_bytes) as f64;
+    let in_transient_logs = if fraction > 0.0 {
         (live / (bytes * demand.keys as f64)).min(1.0)
     } else {
         0.0
     };
     let runs = Apart {
-        share: share * in_runs,
-        bytes: space.run_bytes as f64,
-        value_bytes: if share > 0.0 { bytes / share } else { 0.0 },
+        fraction: fraction * in_transient_logs,
+        bytes: space.transient_log_bytes as f64,
+        value_bytes: if fraction > 0.0 {
+            bytes / fraction
+        } else {
+            0.0
+        },
     };
     (logs, runs)
 }
@@ -348,12 +358,13 @@ impl Costs {
 
         let write = cpu::WRITE
             + shape.moved.cpu(options.bits_per_key)
-            + shape.moved.entries * shape.logs.share * cpu::POINTER_MOVED
+            + shape.moved.entries * shape.logs.fraction * cpu::POINTER_MOVED
             + shape.moved.written() * device.byte_written
             + shape.moved.read() * misses.tables * device.byte_read;
 
-        let (logs, in_runs) = (shape.logs, shape.runs);
-        let follow = logs.share * cpu::LOG_FOLLOWED + in_runs.share * cpu::RUN_FOLLOWED;
+        let (logs, in_transient_logs) = (shape.logs, shape.runs);
+        let follow =
+            logs.fraction * cpu::LOG_FOLLOWED + in_transient_logs.fraction * cpu::RUN_FOLLOWED;
         let get = cpu::GET
             + cpu::FOUND
             + filters.asked_if_found * cpu::RUN_ASKED
@@ -368,7 +379,8 @@ impl Costs {
             + useless.missing * cpu::BLOCK_SEARCHED
             + wait(misses.useless);
 
-        let returned = logs.share * logs.value_bytes + in_runs.share * in_runs.value_bytes;
+        let returned = logs.fraction * logs.value_bytes
+            + in_transient_logs.fraction * in_transient_logs.value_bytes;
         let step = cpu::STEP
             + (runs - 1.0).max(0.0) * cpu::STEP_PER_RUN
             + passed * cpu::BYTE_PASSED
@@ -379,9 +391,9 @@ impl Costs {
         let scan =
             cpu::SCAN + runs * cpu::RUN_OPENED + demand.scan_length * step + wait(misses.opened);
 
-        let shares = demand.shares;
-        let reading = shares.gets * get + shares.missing * missing + shares.scans * scan;
-        let reads = match shares.reads() {
+        let fractions = demand.fractions;
+        let reading = fractions.gets * get + fractions.missing * missing + fractions.scans * scan;
+        let reads = match fractions.reads() {
             0.0 => 0.0,
             all => reading / all,
         };
@@ -391,12 +403,12 @@ impl Costs {
             missing,
             scan,
             reads,
-            operation: shares.writes() * write + reading,
+            operation: fractions.writes() * write + reading,
             useless_reads: useless.missing,
             runs_per_seek: runs,
             filter_bytes,
             memory_bytes,
-            hit_share: misses.hit_share,
+            hit_fraction: misses.hit_fraction,
         }
     }
 }
@@ -422,7 +434,7 @@ struct Useless {
 impl Filters {
     fn new(shape: &Shape, options: &KeyspaceOptions) -> Self {
         let entries = shape.entries().max(1.0);
-        let share = |level: &Level| {
+        let fraction = |level: &Level| {
             if level.runs > 0.0 {
                 level.entries / entries
             } else {
@@ -433,14 +445,14 @@ impl Filters {
             levels: Vec::new(),
             asked_if_found: 0.0,
         };
-        let mut below: f64 = shape.levels.iter().map(share).sum();
+        let mut below: f64 = shape.levels.iter().map(fraction).sum();
         let mut asked_above = 0.0;
         for level in &shape.levels {
             if level.runs <= 0.0 {
                 filters.levels.push(Useless::default());
                 continue;
             }
-            let own = share(level);
+            let own = fraction(level);
             below -= own;
             // Half of the other runs of its own level come before it.
             let before = (level.runs - 1.0).max(0.0) / 2.0;
@@ -468,7 +480,7 @@ impl Filters {
     ///
     /// Rates in proportion to these parts s make the most of b bits for each entry, and all bits are spent where
     /// the sum of all rates is exp(H - b ln^2 2), with H = -sum s ln s over all runs (AU-M4).
-    fn rate(shape: &Shape, options: &KeyspaceOptions, share: f64) -> f64 {
+    fn rate(shape: &Shape, options: &KeyspaceOptions, fraction: f64) -> f64 {
         let ln_2 = std::f64::consts::LN_2;
         let bits = options.bits_per_key * ln_2 * ln_2;
         if options.bits_per_key == 0.0 {
@@ -486,7 +498,7 @@ impl Filters {
                 -part * (part / level.runs).ln()
             })
             .sum();
-        (share * (entropy - bits).exp()).min(1.0)
+        (fraction * (entropy - bits).exp()).min(1.0)
     }
 }
 
@@ -504,28 +516,29 @@ struct Misses {
     value_bytes: f64,
     /// The part of the tables that is not in memory.
     tables: f64,
-    hit_share: f64,
+    hit_fraction: f64,
 }
 
 impl Misses {
     fn new(shape: &Shape, demand: &Demand, filters: &Filters, taken: f64) -> Self {
         let entries = shape.entries().max(1.0);
-        let shares = demand.shares;
+        let fractions = demand.fractions;
         // The average of a store that is not read is over merges, which read all alike.
-        let reads = shares.reads().max(1e-9);
+        let reads = fractions.reads().max(1e-9);
         let of_level = |(level, useless): (&Level, &Useless)| {
             let part = level.entries / entries;
-            let gets = shares.gets * (part + useless.found) + shares.missing * useless.missing;
+            let gets =
+                fractions.gets * (part + useless.found) + fractions.missing * useless.missing;
             let passed = demand.scan_length / entries_per_page(shape);
             Place {
                 bytes: level.bytes,
-                reads: (gets + shares.scans * (level.runs + passed * part)) / reads,
+                reads: (gets + fractions.scans * (level.runs + passed * part)) / reads,
             }
         };
-        let returned = (shares.gets + shares.scans * demand.scan_length) / reads;
+        let returned = (fractions.gets + fractions.scans * demand.scan_length) / reads;
         let of_values = |apart: &Apart| Place {
             bytes: apart.bytes,
-            reads: returned * apart.share,
+            reads: returned * apart.fraction,
         };
         let levels = shape.levels.iter().zip(&filters.levels);
         let mut places: Vec<Place> = levels.map(of_level).collect();
@@ -541,8 +554,8 @@ impl Misses {
                 .sum()
         };
         let bytes = shape.table_bytes().max(1.0);
-        let in_logs = shape.logs.share * miss(levels);
-        let in_runs = shape.runs.share * miss(levels + 1);
+        let in_logs = shape.logs.fraction * miss(levels);
+        let in_transient_logs = shape.runs.fraction * miss(levels + 1);
         let all: f64 = places.iter().map(|place| place.reads).sum();
         let answered: f64 = places
             .iter()
@@ -553,10 +566,11 @@ impl Misses {
             found: over_levels(&|level, useless| level.entries / entries + useless.found),
             useless: over_levels(&|_, useless| useless.missing),
             opened: over_levels(&|level, _| level.runs),
-            values: in_logs + in_runs,
-            value_bytes: in_logs * shape.logs.value_bytes + in_runs * shape.runs.value_bytes,
+            values: in_logs + in_transient_logs,
+            value_bytes: in_logs * shape.logs.value_bytes
+                + in_transient_logs * shape.runs.value_bytes,
             tables: over_levels(&|level, _| level.bytes / bytes),
-            hit_share: if all > 0.0 { answered / all } else { 1.0 },
+            hit_fraction: if all > 0.0 { answered / all } else { 1.0 },
         }
     }
 }

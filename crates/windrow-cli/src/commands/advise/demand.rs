@@ -96,7 +96,7 @@ pub(super) struct DemandArgs {
 
 /// How often operations of each kind are.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub(super) struct Shares {
+pub(super) struct Fractions {
     pub(super) inserts: f64,
     pub(super) updates: f64,
     pub(super) deletes: f64,
@@ -105,7 +105,7 @@ pub(super) struct Shares {
     pub(super) scans: f64,
 }
 
-impl Shares {
+impl Fractions {
     pub(super) fn sum(&self) -> f64 {
         self.writes() + self.gets + self.missing + self.scans
     }
@@ -144,7 +144,7 @@ pub(super) struct Known {
     pub(super) values: Vec<ValueSize>,
     /// The least that values of each of these sizes have, where they are means.
     pub(super) values_from: Vec<u64>,
-    pub(super) weights: Option<Shares>,
+    pub(super) weights: Option<Fractions>,
     pub(super) scan_length: Option<f64>,
     pub(super) distribution: Option<KeyDistribution>,
     /// The options that the store has.
@@ -196,7 +196,7 @@ pub(super) struct Demand {
     pub(super) values_from: Vec<u64>,
     pub(super) distribution: KeyDistribution,
     /// These add up to 1.
-    pub(super) shares: Shares,
+    pub(super) fractions: Fractions,
     /// Entries of a scan.
     pub(super) scan_length: f64,
     /// `None` for as much as everything takes.
@@ -223,12 +223,12 @@ impl Demand {
     /// # Errors
     /// `InvalidArgument` for what is missing, or cannot be.
     pub(super) fn new(args: &DemandArgs, known: &Known) -> Result<Self> {
-        let (shares, shares_note) = shares(args, known)?;
+        let (fractions, fractions_note) = fractions(args, known)?;
         let sizes = sizes(args, known)?;
         let entry_note = known.entry_note.clone().filter(|_| sizes.is_mean);
         let weights_note = known.weights_note.clone();
         let weights_note = weights_note.filter(|_| typed(args).sum() == 0.0);
-        let notes = [weights_note, shares_note, entry_note]
+        let notes = [weights_note, fractions_note, entry_note]
             .into_iter()
             .flatten();
         let distribution = args.distribution.chosen()?.or(known.distribution);
@@ -239,7 +239,7 @@ impl Demand {
             values: sizes.values,
             values_from: sizes.values_from,
             distribution: distribution.unwrap_or_default(),
-            shares,
+            fractions,
             scan_length: args.scan_length.or(known.scan_length).unwrap_or(0.0),
             memory: args.memory,
             device: args.device,
@@ -250,7 +250,7 @@ impl Demand {
         demand.load(&options).validate()?;
         demand.keys = keys(args, known, demand.entry_bytes())?;
         demand.load(&options).validate()?;
-        if shares.scans > 0.0 && args.scan_length.or(known.scan_length).is_none() {
+        if fractions.scans > 0.0 && args.scan_length.or(known.scan_length).is_none() {
             return Err(missing(known, "how long scans are", "--scan-length"));
         }
         if args.device != Device::Memory && args.memory.is_none() {
@@ -262,8 +262,8 @@ impl Demand {
     }
 
     pub(super) fn value_bytes(&self) -> f64 {
-        let all: f64 = self.values.iter().map(|size| size.share).sum();
-        let bytes = |size: &ValueSize| size.share / all * size.bytes as f64;
+        let all: f64 = self.values.iter().map(|size| size.fraction).sum();
+        let bytes = |size: &ValueSize| size.fraction / all * size.bytes as f64;
         self.values.iter().map(bytes).sum()
     }
 
@@ -288,8 +288,8 @@ impl Demand {
     /// Each delete is beside another write that puts a key there again: inserts first, which then add nothing to
     /// what is stored, and updates where there are fewer inserts than deletes.
     pub(super) fn course(&self) -> Course {
-        let shares = self.shares;
-        let all = shares.writes();
+        let fractions = self.fractions;
+        let all = fractions.writes();
         if all == 0.0 {
             return Course {
                 growth: 1.0,
@@ -297,10 +297,10 @@ impl Demand {
                 deletes: 0.0,
             };
         }
-        let growth = (shares.inserts - shares.deletes).max(0.0) / all;
+        let growth = (fractions.inserts - fractions.deletes).max(0.0) / all;
         let draws = 1.0 - growth;
         let deletes = if draws > 0.0 {
-            (shares.deletes / all / draws).min(0.5)
+            (fractions.deletes / all / draws).min(0.5)
         } else {
             0.0
         };
@@ -332,7 +332,7 @@ impl Demand {
     /// A part of the keys that are drawn is not there, since their last draw was a delete: it is as large as the part
     /// of the deletes, so that as many are there from the first draw to the last as are inserted.
     pub(super) fn load(&self, options: &KeyspaceOptions) -> Load {
-        let shares = self.shares;
+        let fractions = self.fractions;
         let mut load = Load::inserts(1, options.clone());
         load.deletes = self.course().deletes;
         load.inserts = self.keys;
@@ -343,16 +343,16 @@ impl Demand {
         load.key_bytes = self.key_bytes;
         load.shared_key_bytes = self.shared_key_bytes;
         load.values.clone_from(&self.values);
-        if shares.writes() > 0.0 {
-            load.seeks_per_write = shares.scans / shares.writes();
+        if fractions.writes() > 0.0 {
+            load.seeks_per_write = fractions.scans / fractions.writes();
         }
         load
     }
 }
 
 /// The weights that flags give.
-fn typed(args: &DemandArgs) -> Shares {
-    Shares {
+fn typed(args: &DemandArgs) -> Fractions {
+    Fractions {
         inserts: args.inserts.unwrap_or(0.0),
         updates: args.updates.unwrap_or(0.0),
         deletes: args.deletes.unwrap_or(0.0),
@@ -366,7 +366,7 @@ fn typed(args: &DemandArgs) -> Shares {
 ///
 /// More deletes than inserts and updates together leave nothing of a store. Where somebody asks for that it is
 /// refused; what was done for a while may be so, and deletes count as far as they can go on.
-fn shares(args: &DemandArgs, known: &Known) -> Result<(Shares, Option<String>)> {
+fn fractions(args: &DemandArgs, known: &Known) -> Result<(Fractions, Option<String>)> {
     let typed = typed(args);
     let is_typed = typed.sum() > 0.0;
     let mut weights = match known.weights {
@@ -474,15 +474,15 @@ fn parse_weight(text: &str) -> std::result::Result<f64, String> {
 
 /// A size, with a weight of 1 unless it has one.
 fn parse_size(text: &str) -> std::result::Result<ValueSize, String> {
-    let (bytes, share) = match text.split_once(':') {
+    let (bytes, fraction) = match text.split_once(':') {
         None => (text, 1.0),
         Some((bytes, weight)) => (bytes, parse_weight(weight)?),
     };
     let bytes = parse_bytes(bytes)?;
-    if share == 0.0 {
+    if fraction == 0.0 {
         return Err("expected a weight above 0".to_owned());
     }
-    Ok(ValueSize { share, bytes })
+    Ok(ValueSize { fraction, bytes })
 }
 
 #[cfg(test)]
@@ -502,8 +502,8 @@ mod tests {
     #[test]
     fn weights_become_shares() {
         let demand = Demand::new(&described(), &Known::default()).unwrap();
-        assert!((demand.shares.updates - 0.75).abs() < 1e-9);
-        assert!((demand.shares.sum() - 1.0).abs() < 1e-9);
+        assert!((demand.fractions.updates - 0.75).abs() < 1e-9);
+        assert!((demand.fractions.sum() - 1.0).abs() < 1e-9);
         assert_eq!(demand.key_bytes, KEY_BYTES);
         assert!((demand.bytes() - 116_000.0).abs() < 1e-6);
     }
@@ -517,22 +517,22 @@ mod tests {
                 mean: 36.0,
                 deletes: 0.125,
             }),
-            weights: Some(Shares {
+            weights: Some(Fractions {
                 scans: 1.0,
-                ..Shares::default()
+                ..Fractions::default()
             }),
             scan_length: Some(5.0),
             ..Known::default()
         };
         let demand = Demand::new(&described(), &known).unwrap();
         assert_eq!((demand.keys, demand.key_bytes), (1000, 8));
-        assert!(demand.shares.scans.abs() < 1e-9);
+        assert!(demand.fractions.scans.abs() < 1e-9);
         let alone = Demand::new(&DemandArgs::default(), &known).unwrap();
         assert_eq!(alone.keys, 7);
         // One in eight has a key of 8 bytes alone.
         assert_eq!(alone.values, ValueSize::same(32));
         assert_eq!(alone.values_from, [22]);
-        assert!((alone.shares.scans - 1.0).abs() < 1e-9);
+        assert!((alone.fractions.scans - 1.0).abs() < 1e-9);
     }
 
     #[test]
@@ -562,8 +562,8 @@ mod tests {
     fn sizes_have_weights() {
         let size = parse_size("4K:2.5").unwrap();
         assert_eq!(size.bytes, 4096);
-        assert!((size.share - 2.5).abs() < 1e-9);
-        assert!((parse_size("7").unwrap().share - 1.0).abs() < 1e-9);
+        assert!((size.fraction - 2.5).abs() < 1e-9);
+        assert!((parse_size("7").unwrap().fraction - 1.0).abs() < 1e-9);
         for text in ["", ":1", "7:", "7:0", "7:-1", "7:x", "7:inf", "7:1e308"] {
             parse_size(text).unwrap_err();
         }
@@ -585,8 +585,8 @@ mod tests {
             ..described()
         };
         let demand = Demand::new(&far, &Known::default()).unwrap();
-        assert!(demand.shares.updates > 0.0);
-        assert!((demand.shares.sum() - 1.0).abs() < 1e-9);
+        assert!(demand.fractions.updates > 0.0);
+        assert!((demand.fractions.sum() - 1.0).abs() < 1e-9);
     }
 
     /// 1000 keys under so many inserts, updates and deletes.
@@ -617,12 +617,12 @@ mod tests {
     fn sources_with_too_many_deletes_count_as_many_as_can_go_on() {
         let known = Known {
             source: "trace".to_owned(),
-            weights: Some(Shares {
+            weights: Some(Fractions {
                 inserts: 1.0,
                 updates: 2.0,
                 deletes: 5.0,
                 gets: 4.0,
-                ..Shares::default()
+                ..Fractions::default()
             }),
             ..Known::default()
         };
@@ -632,12 +632,12 @@ mod tests {
             ..described()
         };
         let demand = Demand::new(&args, &known).unwrap();
-        assert!((demand.shares.deletes - 0.3).abs() < 1e-9);
+        assert!((demand.fractions.deletes - 0.3).abs() < 1e-9);
         assert!((demand.course().deletes - 0.5).abs() < 1e-9);
         assert!(demand.notes[0].contains("more deletes than"));
         // Where weights are given, the source has no part in it.
         let demand = Demand::new(&described(), &known).unwrap();
-        assert!(demand.notes.is_empty() && demand.shares.deletes.abs() < 1e-9);
+        assert!(demand.notes.is_empty() && demand.fractions.deletes.abs() < 1e-9);
     }
 
     #[test]

@@ -49,18 +49,18 @@ impl Report {
     /// The demand, on one line.
     fn asked(&self) -> String {
         let demand = &self.demand;
-        let shares = demand.shares;
+        let fractions = demand.fractions;
         let kinds = [
-            (shares.inserts, "inserts"),
-            (shares.updates, "updates"),
-            (shares.deletes, "deletes"),
-            (shares.gets, "gets"),
-            (shares.missing, "gets of absent keys"),
-            (shares.scans, "scans"),
+            (fractions.inserts, "inserts"),
+            (fractions.updates, "updates"),
+            (fractions.deletes, "deletes"),
+            (fractions.gets, "gets"),
+            (fractions.missing, "gets of absent keys"),
+            (fractions.scans, "scans"),
         ];
-        let kinds = kinds.iter().filter(|(share, _)| *share > 0.0);
+        let kinds = kinds.iter().filter(|(fraction, _)| *fraction > 0.0);
         let kinds: Vec<String> = kinds
-            .map(|(share, name)| format!("{:.1} % {name}", share * 100.0))
+            .map(|(fraction, name)| format!("{:.1} % {name}", fraction * 100.0))
             .collect();
         let memory = match demand.memory {
             None => "all in memory".to_owned(),
@@ -104,7 +104,7 @@ impl Report {
     /// The columns of the frontier, without operations that nobody asks for.
     fn columns(&self) -> Vec<Column<'_>> {
         let option = |name| move |it: &Candidate| right(&field(&it.options, name));
-        let shares = self.demand.shares;
+        let fractions = self.demand.fractions;
         let all: [(bool, Column<'_>); 15] = [
             (true, ("", Box::new(|it| Cell::new(self.marks(it))))),
             (true, ("T", Box::new(option("size_ratio")))),
@@ -114,18 +114,18 @@ impl Report {
             (true, ("large", Box::new(option("large_from")))),
             (true, ("bits", Box::new(option("bits_per_key")))),
             (
-                shares.writes() > 0.0,
+                fractions.writes() > 0.0,
                 ("write", number(|it| it.costs.write)),
             ),
-            (shares.gets > 0.0, ("get", number(|it| it.costs.get))),
+            (fractions.gets > 0.0, ("get", number(|it| it.costs.get))),
             (
-                shares.missing > 0.0,
+                fractions.missing > 0.0,
                 ("absent", number(|it| it.costs.missing)),
             ),
-            (shares.scans > 0.0, ("scan", number(|it| it.costs.scan))),
+            (fractions.scans > 0.0, ("scan", number(|it| it.costs.scan))),
             (true, ("mean", number(|it| it.costs.operation))),
             (
-                shares.writes() > 0.0,
+                fractions.writes() > 0.0,
                 ("written", number(|it| it.write_amplification)),
             ),
             (true, ("runs", number(|it| it.costs.runs_per_seek))),
@@ -163,18 +163,18 @@ impl Report {
             candidates.push(now);
         }
         table.set_header(columns);
-        let shares = self.demand.shares;
+        let fractions = self.demand.fractions;
         let rows: [Row; 13] = [
-            ("write, us", shares.writes() > 0.0, |it| {
+            ("write, us", fractions.writes() > 0.0, |it| {
                 format!("{:.2}", it.costs.write)
             }),
-            ("get, us", shares.gets > 0.0, |it| {
+            ("get, us", fractions.gets > 0.0, |it| {
                 format!("{:.2}", it.costs.get)
             }),
-            ("get of an absent key, us", shares.missing > 0.0, |it| {
+            ("get of an absent key, us", fractions.missing > 0.0, |it| {
                 format!("{:.2}", it.costs.missing)
             }),
-            ("scan, us", shares.scans > 0.0, |it| {
+            ("scan, us", fractions.scans > 0.0, |it| {
                 format!("{:.2}", it.costs.scan)
             }),
             ("the average operation, us", true, |it| {
@@ -183,9 +183,11 @@ impl Report {
             ("operations a second and core, at most", true, |it| {
                 human_count(whole(1e6 / it.costs.operation))
             }),
-            ("written for each byte given", shares.writes() > 0.0, |it| {
-                format!("{:.2}", it.write_amplification)
-            }),
+            (
+                "written for each byte given",
+                fractions.writes() > 0.0,
+                |it| format!("{:.2}", it.write_amplification),
+            ),
             ("levels with data", true, |it| it.levels.to_string()),
             ("runs that a seek visits", true, |it| {
                 format!("{:.2}", it.costs.runs_per_seek)
@@ -202,7 +204,7 @@ impl Report {
             (
                 "reads that memory answers",
                 self.demand.memory.is_some(),
-                |it| format!("{:.0} %", it.costs.hit_share * 100.0),
+                |it| format!("{:.0} %", it.costs.hit_fraction * 100.0),
             ),
         ];
         for (name, _, text) in rows.into_iter().filter(|(_, is_shown, _)| *is_shown) {

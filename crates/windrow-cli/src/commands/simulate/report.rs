@@ -5,7 +5,7 @@ use std::fmt;
 use comfy_table::{Cell, Table};
 use serde::Serialize;
 use windrow::simulation::{
-    Estimate, LevelShape, LevelTraffic, Load, Sample, Traffic, ValueSize, ValueSpace,
+    Estimate, IoStats, LevelIoStats, LevelShape, Load, Sample, ValueSize, ValueSpace,
 };
 use windrow::{Error, KeyspaceOptions, Result};
 
@@ -43,7 +43,7 @@ pub(super) struct Report {
     filter_bytes: u64,
     space: Space,
     /// Bytes moved, by cause.
-    traffic: Traffic,
+    io_stats: IoStats,
     /// Each level at the end, level 0 first.
     tree: Vec<Level>,
     /// The tree on the way.
@@ -72,7 +72,7 @@ struct Level {
     shape: LevelShape,
     /// Runs that a seek visits here, on average over the load.
     runs_per_seek: f64,
-    traffic: LevelTraffic,
+    io_stats: LevelIoStats,
 }
 
 /// The tree at one moment.
@@ -93,24 +93,24 @@ impl Report {
             return Err(Error::invalid_argument("nothing was written"));
         };
         let course = &estimate.course;
-        let traffic = last.traffic.clone();
-        let read: u64 = traffic.levels.iter().map(LevelTraffic::all_read).sum();
-        let moved = traffic.written() + traffic.collections_read + read;
+        let io_stats = last.io_stats.clone();
+        let read: u64 = io_stats.levels.iter().map(LevelIoStats::all_read).sum();
+        let moved = io_stats.written() + io_stats.gc_read + read;
         let level = |(level, shape): (usize, &LevelShape)| Level {
             number: level,
             shape: *shape,
             runs_per_seek: course.runs.get(level).copied().unwrap_or(0.0),
-            traffic: traffic.levels.get(level).copied().unwrap_or_default(),
+            io_stats: io_stats.levels.get(level).copied().unwrap_or_default(),
         };
         Ok(Self {
-            user_bytes: traffic.user,
+            user_bytes: io_stats.user,
             key_bytes: load.key_bytes,
             values: load.values.clone(),
             keys: load.keys,
             writes: load.writes(),
             levels: last.level_count,
             write_amplification: course.write_amplification,
-            io_amplification: moved as f64 / traffic.user.max(1) as f64,
+            io_amplification: moved as f64 / io_stats.user.max(1) as f64,
             space_amplification: last.space_amplification,
             space_amplification_most: course.space_amplification_most,
             runs_per_seek: course.runs_per_seek(),
@@ -130,7 +130,7 @@ impl Report {
             samples: estimate.samples.iter().map(Point::of).collect(),
             levels_apart: estimate.levels_apart,
             options: load.options.clone(),
-            traffic,
+            io_stats,
         })
     }
 
@@ -164,20 +164,26 @@ impl Report {
             ("  tables", human_bytes(self.space.table_bytes)),
         ];
         let values = self.space.values;
-        if values.run_bytes > 0 {
-            rows.push(("  transient runs", human_bytes(values.run_bytes)));
-            rows.push(("    dead in them", human_bytes(values.run_dead_bytes)));
+        if values.transient_log_bytes > 0 {
+            rows.push(("  transient logs", human_bytes(values.transient_log_bytes)));
+            rows.push((
+                "    dead in them",
+                human_bytes(values.transient_log_garbage_bytes),
+            ));
         }
         if values.log_bytes > 0 {
             rows.push(("  value logs", human_bytes(values.log_bytes)));
-            rows.push(("    dead in them", human_bytes(values.log_dead_bytes)));
+            rows.push((
+                "    dead in them",
+                human_bytes(values.value_log_garbage_bytes),
+            ));
         }
-        rows.push(("written to the log", human_bytes(self.traffic.wal)));
+        rows.push(("written to the log", human_bytes(self.io_stats.wal)));
         if values.log_bytes > 0 {
-            let collected = human_bytes(self.traffic.collections_written);
-            rows.push(("  to value logs", human_bytes(self.traffic.value_logs)));
+            let collected = human_bytes(self.io_stats.gc_written);
+            rows.push(("  to value logs", human_bytes(self.io_stats.value_logs)));
             rows.push(("  by collections", collected));
-            let read = human_bytes(self.traffic.collections_read);
+            let read = human_bytes(self.io_stats.gc_read);
             rows.push(("  read by collections", read));
         }
         let mut table = plain_table();
@@ -199,14 +205,14 @@ impl Report {
             "flushed",
             "appended",
             "rewritten",
-            "squeezed",
+            "consolidated",
             "to runs",
             "read",
             "of runs",
         ];
         table.set_header(columns.map(|name| right(&name)));
         for level in &self.tree {
-            let (shape, traffic) = (level.shape, level.traffic);
+            let (shape, io_stats) = (level.shape, level.io_stats);
             table.add_row([
                 right(&level.number),
                 right(&human_count(shape.files as u64)),
@@ -214,13 +220,17 @@ impl Report {
                 right(&human_bytes(shape.bytes)),
                 right(&human_bytes(shape.capacity)),
                 right(&format!("{:.2}", level.runs_per_seek)),
-                right(&human_bytes(traffic.flushed)),
-                right(&human_bytes(traffic.appended)),
-                right(&human_bytes(traffic.rewritten + traffic.redirected)),
-                right(&human_bytes(traffic.squeezed)),
-                right(&human_bytes(traffic.runs)),
-                right(&human_bytes(traffic.all_read() - traffic.runs_read)),
-                right(&human_bytes(traffic.runs_read)),
+                right(&human_bytes(io_stats.flushed)),
+                right(&human_bytes(io_stats.appended)),
+                right(&human_bytes(
+                    io_stats.rewritten + io_stats.pointers_rewritten,
+                )),
+                right(&human_bytes(io_stats.consolidated)),
+                right(&human_bytes(io_stats.transient_logs)),
+                right(&human_bytes(
+                    io_stats.all_read() - io_stats.transient_logs_read,
+                )),
+                right(&human_bytes(io_stats.transient_logs_read)),
             ]);
         }
         table
@@ -252,9 +262,9 @@ impl Point {
     fn of(sample: &Sample) -> Self {
         Self {
             writes: sample.writes,
-            user_bytes: sample.traffic.user,
+            user_bytes: sample.io_stats.user,
             levels: sample.level_count,
-            write_amplification: sample.traffic.write_amplification(),
+            write_amplification: sample.io_stats.write_amplification(),
             space_amplification: sample.space_amplification,
             runs_per_seek: sample.runs_per_seek,
             live_bytes: sample.live_bytes,

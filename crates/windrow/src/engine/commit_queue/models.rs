@@ -69,7 +69,7 @@ impl Engine {
     }
 
     fn lead(&self, mut leader: Leader<'_, u64, u64>, write: u64) -> Option<u64> {
-        leader.gather(2);
+        leader.build_group(2);
         if self.poisoned.load(Ordering::Relaxed) != 0 {
             return None;
         }

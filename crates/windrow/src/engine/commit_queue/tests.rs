@@ -40,7 +40,7 @@ fn a_lone_writer_leads_without_a_request() {
         let Turn::Lead(mut leader) = turn else {
             panic!("nobody else leads");
         };
-        leader.gather(usize::MAX);
+        leader.build_group(usize::MAX);
         assert_eq!(leader.requests().count(), 0);
         assert!(leader.settle());
         leader.finish();
@@ -64,7 +64,7 @@ fn a_group_is_a_run_of_the_line_within_its_bound() {
             }
             Turn::Abandoned => panic!("the leader finishes"),
         });
-        leader.gather(25);
+        leader.build_group(25);
         assert_eq!(leader.requests().copied().collect::<Vec<_>>(), [0, 1]);
         leader.answer(|number| number + 100);
         assert!(leader.settle());
@@ -85,7 +85,7 @@ fn a_leader_that_panics_fails_its_group_and_passes_the_leadership_on() {
     thread::scope(|scope| {
         let others = line_up(scope, &queue, 2, |turn| matches!(turn, Turn::Abandoned));
         let result = catch_unwind(AssertUnwindSafe(move || {
-            leader.gather(10);
+            leader.build_group(10);
             panic!("the log write fails badly");
         }));
         assert!(result.is_err());
@@ -112,7 +112,7 @@ fn a_follower_that_gives_up_fails_the_group() {
             Turn::Follow(follower, _) => follower.done(),
             _ => panic!("the leader answers"),
         });
-        leader.gather(usize::MAX);
+        leader.build_group(usize::MAX);
         leader.answer(|number| *number);
         assert!(!leader.settle());
         leader.finish();
@@ -137,7 +137,7 @@ fn an_exclusive_leader_is_never_gathered() {
         while queue.state.lock().line.is_empty() {
             thread::park_timeout(std::time::Duration::from_millis(1));
         }
-        leader.gather(usize::MAX);
+        leader.build_group(usize::MAX);
         assert_eq!(leader.requests().count(), 0);
         assert!(is_alone.try_recv().is_err());
         drop(leader);
@@ -155,7 +155,7 @@ fn many_writers_commit_in_one_order() {
     let visible = AtomicU64::new(0);
     let write = || match queue.enter(1, || 0) {
         Turn::Lead(mut leader) => {
-            leader.gather(3);
+            leader.build_group(3);
             let count = leader.requests().count() as u64 + 1;
             let base = next.load(Ordering::Relaxed);
             next.store(base + count, Ordering::Relaxed);

@@ -186,7 +186,7 @@ fn no_change_of_the_state_is_lost() {
         job.join().unwrap();
         assert_eq!(model.files(), [(1, OUTPUT)]);
         let state = model.keyspace.state();
-        assert_eq!(state.waiting.len(), 1);
-        assert_eq!(state.waiting[0].through, 7);
+        assert_eq!(state.frozen.len(), 1);
+        assert_eq!(state.frozen[0].through, 7);
     });
 }

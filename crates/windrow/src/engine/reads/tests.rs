@@ -9,7 +9,7 @@ use super::super::{Access, Handle, Write};
 use super::*;
 use crate::base::Kind;
 use crate::options::{Durability, Options};
-use crate::read::dead_stretch::Sight;
+use crate::read::tombstone_span::ReadPoint;
 
 /// A queue of which twenty entries were taken and keys 30 and 99 are left.
 struct Queue {
@@ -109,11 +109,14 @@ fn an_empty_queue_is_not_gone_through_again_and_again() {
             assert!(!cursor.moving().next().unwrap());
             assert!(!cursor.moving().prev().unwrap());
         }
-        let sight = Sight {
+        let read_point = ReadPoint {
             sequence: view.sequence,
             complete: view.sequence,
         };
-        let begins = queue.keyspace.dead.skip(&from, sight, <[u8]>::to_vec);
+        let begins = queue
+            .keyspace
+            .tombstones
+            .skip(&from, read_point, <[u8]>::to_vec);
         assert_eq!(begins, Some(vec![99]));
     }
     // Behind the stretch, where it ends, and in it.
@@ -123,7 +126,7 @@ fn an_empty_queue_is_not_gone_through_again_and_again() {
     }
 }
 
-/// Whatever is written, deleted and put aside between them, cursors of now and of snapshots show
+/// Whatever is written, deleted and frozen between them, cursors of now and of snapshots show
 /// what a sorted map does.
 #[test]
 fn seeks_agree_with_a_sorted_map() {

@@ -164,7 +164,7 @@ fn one_entry() -> Vec<u8> {
 
 #[test]
 fn kinds_are_checked() {
-    for code in (2..=255).filter(|code| *code != Kind::LogPointer.code()) {
+    for code in (2..=255).filter(|code| *code != Kind::ValueLogPointer.code()) {
         let mut payload = one_entry();
         payload[1] = code;
         let error = decode(&payload).unwrap_err();
@@ -186,14 +186,17 @@ fn pointers_are_no_longer_than_they_can_be() {
         put_entry(
             &mut payload,
             KeyspaceId(1),
-            Kind::LogPointer,
+            Kind::ValueLogPointer,
             b"key",
             &pointer,
         );
         let decoded = decode_from(BASE, &payload);
         assert_eq!(decoded.is_ok(), is_sound, "{length}");
         for (_, kind, (_, value, _)) in decoded.into_iter().flatten() {
-            assert_eq!((kind, value.as_ref()), (Kind::LogPointer, Some(&pointer)));
+            assert_eq!(
+                (kind, value.as_ref()),
+                (Kind::ValueLogPointer, Some(&pointer))
+            );
         }
     }
 }

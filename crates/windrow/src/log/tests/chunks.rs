@@ -233,12 +233,12 @@ proptest! {
         }
         let bytes = log.bytes();
         for (index, chunk) in log.chunks.iter().enumerate() {
-            let told = |chunks: &[Written]| chunks.iter().map(|it| it.synced).max().unwrap_or(0);
+            let reported = |chunks: &[Written]| chunks.iter().map(|it| it.synced).max().unwrap_or(0);
             let cut = usize::try_from(chunk.end).unwrap();
-            prop_assert_eq!(log.end_of(&bytes[..cut]).evidence, told(&log.chunks[..=index]));
+            prop_assert_eq!(log.end_of(&bytes[..cut]).evidence, reported(&log.chunks[..=index]));
             let end = log.end_with_damage(&[*chunk]);
             prop_assert_eq!(end.offset, chunk.offset);
-            let expected = if told(&log.chunks[index + 1..]) > chunk.offset {
+            let expected = if reported(&log.chunks[index + 1..]) > chunk.offset {
                 TailAction::Corruption
             } else {
                 TailAction::EndOfHistory

@@ -3,12 +3,12 @@
 use proptest::prelude::*;
 
 use super::super::edit::{Edit, Record};
-use super::{History, dead, file, log, moved, options, refer, run, steps};
+use super::{History, file, garbage, log, moved, options, refer, steps, transient_log};
 use crate::base::{FileNumber, KeyspaceId};
 use crate::codec::varint::put_bytes;
 use crate::log::tests::hex;
 use crate::table::{FileMeta, SegmentMeta};
-use crate::value::{DeadList, RelocationTable, ValueFileMeta};
+use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
 fn encode(edit: &Edit) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -26,7 +26,7 @@ fn one_of_each() -> Edit {
     second.superseding = 10;
     second.largest = vec![b'z'; 200].into();
     two_segments.segments.push(second.clone());
-    refer(&mut two_segments, &run(9), 2);
+    refer(&mut two_segments, &transient_log(9), 2);
     second.offset = 16384;
     two_segments.segments.push(second.clone());
     Edit {
@@ -53,21 +53,21 @@ fn one_of_each() -> Edit {
                 number,
                 segment: second,
             },
-            Record::AddRun {
+            Record::AddTransientLog {
                 keyspace,
-                file: run(9),
+                file: transient_log(9),
             },
             Record::AddValueLog { keyspace, number },
             Record::ValueLogAt {
                 keyspace,
-                file: run(10),
+                file: transient_log(10),
             },
             Record::SealValueLog {
                 keyspace,
-                file: run(10),
+                file: transient_log(10),
                 last_sequence: 76,
             },
-            Record::AddSuccessor {
+            Record::AddGcOutput {
                 keyspace,
                 file: log(11, 2, 27),
             },
@@ -75,11 +75,11 @@ fn one_of_each() -> Edit {
                 keyspace,
                 table: moved(10, 11, 40, 341),
             },
-            Record::AddDead {
+            Record::AddDiscardList {
                 keyspace,
-                list: dead(12, &[(9, 1000), (300, 1)]),
+                list: garbage(12, &[(9, 1000), (300, 1)]),
             },
-            Record::TakeDead {
+            Record::TakeDiscardList {
                 keyspace,
                 list: FileNumber(12),
                 files: vec![number, FileNumber(300)],
@@ -262,15 +262,15 @@ fn impossible_tables_lists_and_files_are_refused() {
         change(&mut table);
         Record::Relocate { keyspace, table }
     };
-    let list = |change: fn(&mut DeadList)| {
-        let mut list = dead(12, &[(9, 1), (300, 1000)]);
+    let list = |change: fn(&mut DiscardList)| {
+        let mut list = garbage(12, &[(9, 1), (300, 1000)]);
         change(&mut list);
-        Record::AddDead { keyspace, list }
+        Record::AddDiscardList { keyspace, list }
     };
     let file = |change: fn(&mut ValueFileMeta)| {
         let mut file = log(11, 2, 27);
         change(&mut file);
-        Record::AddSuccessor { keyspace, file }
+        Record::AddGcOutput { keyspace, file }
     };
     for (record, is_sound) in [
         (table(|_| {}), true),

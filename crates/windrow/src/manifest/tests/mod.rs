@@ -13,7 +13,7 @@ use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{FileNumber, KeyspaceId, Kind, SegmentId, Trailer};
 use crate::options::RecordedOptions;
 use crate::table::{FileMeta, References, SegmentMeta};
-use crate::value::{DeadList, RelocationTable, ValueFileMeta, ValuePointer};
+use crate::value::{DiscardList, RelocationTable, ValueFileMeta, ValuePointer};
 
 /// A file of one segment from `smallest` to `largest`.
 fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> FileMeta {
@@ -40,7 +40,7 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
 }
 
 /// A file of a run, of two records of 20 bytes.
-fn run(number: u64) -> ValueFileMeta {
+fn transient_log(number: u64) -> ValueFileMeta {
     ValueFileMeta {
         number: FileNumber(number),
         length: 40,
@@ -51,15 +51,15 @@ fn run(number: u64) -> ValueFileMeta {
 }
 
 /// Lets `entries` of `file` refer to `run`.
-fn refer(file: &mut FileMeta, run: &ValueFileMeta, entries: u64) {
-    refer_as(file, run, entries, Kind::RunPointer);
+fn refer(file: &mut FileMeta, transient_log: &ValueFileMeta, entries: u64) {
+    refer_as(file, transient_log, entries, Kind::TransientPointer);
 }
 
 /// As [`refer`], with entries of `kind`.
-fn refer_as(file: &mut FileMeta, run: &ValueFileMeta, entries: u64, kind: Kind) {
+fn refer_as(file: &mut FileMeta, transient_log: &ValueFileMeta, entries: u64, kind: Kind) {
     for entry in 0..entries {
         let pointer = ValuePointer {
-            file: run.number,
+            file: transient_log.number,
             offset: 20 * entry,
             record_bytes: 20,
             value_bytes: 11,
@@ -84,20 +84,20 @@ fn log(number: u64, entries: u64, behind: u64) -> ValueFileMeta {
 }
 
 /// `entries` of value log `origin` are in `successor`, told at its `offset`.
-fn moved(origin: u64, successor: u64, offset: u64, entries: u64) -> RelocationTable {
+fn moved(origin: u64, gc_output: u64, offset: u64, entries: u64) -> RelocationTable {
     RelocationTable {
         origin: FileNumber(origin),
         origin_bytes: 400,
-        successor: FileNumber(successor),
+        gc_output: FileNumber(gc_output),
         offset,
         entries,
     }
 }
 
-/// A list of dead values: how many of which value file.
-fn dead(number: u64, counts: &[(u64, u64)]) -> DeadList {
+/// A list of garbage values: how many of which value file.
+fn garbage(number: u64, counts: &[(u64, u64)]) -> DiscardList {
     let counts = counts.iter();
-    DeadList {
+    DiscardList {
         number: FileNumber(number),
         length: 1000,
         counts: counts
@@ -144,12 +144,12 @@ impl History {
                 let mut file = file(id, &[first], &[first, second], (id, id + 5));
                 // Half of them have a run of their own.
                 if third % 2 == 0 {
-                    let run = run(id + 1);
+                    let transient_log = transient_log(id + 1);
                     records = vec![Record::NextId(id + 2)];
-                    refer(&mut file, &run, 1);
-                    records.push(Record::AddRun {
+                    refer(&mut file, &transient_log, 1);
+                    records.push(Record::AddTransientLog {
                         keyspace,
-                        file: run,
+                        file: transient_log,
                     });
                 }
                 records.push(Record::AddFile {
@@ -216,12 +216,12 @@ impl History {
                     piece.segments[0].offset = target.end().next_multiple_of(4096);
                     // Half of them refer to a run of their own.
                     if third % 2 == 0 {
-                        let run = run(id + 1);
+                        let transient_log = transient_log(id + 1);
                         records = vec![Record::NextId(id + 2)];
-                        refer(&mut piece, &run, 1);
-                        records.push(Record::AddRun {
+                        refer(&mut piece, &transient_log, 1);
+                        records.push(Record::AddTransientLog {
                             keyspace,
-                            file: run,
+                            file: transient_log,
                         });
                     }
                     records.push(Record::AddSegment {

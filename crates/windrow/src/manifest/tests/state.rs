@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::super::edit::{Edit, Record};
 use super::super::names::FileName;
 use super::super::state::{Contradiction, ManifestState};
-use super::{History, file, refer, refer_as, run, steps, values};
+use super::{History, file, refer, refer_as, steps, transient_log, values};
 use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{FileNumber, KeyspaceId, Kind};
 use crate::table::SegmentMeta;
@@ -241,13 +241,13 @@ fn segments_are_added_where_they_can_be() {
 fn what_a_segment_refers_to_counts() {
     let with_run = |entries| {
         let mut piece = file(15, b"b", b"c", (10, 20));
-        refer(&mut piece, &run(16), entries);
+        refer(&mut piece, &transient_log(16), entries);
         piece.segments[0].offset = 4096;
-        let run = Record::AddRun {
+        let transient_log = Record::AddTransientLog {
             keyspace: KEYSPACE,
-            file: run(16),
+            file: transient_log(16),
         };
-        let records = vec![run, add_segment(piece.segments.remove(0))];
+        let records = vec![transient_log, add_segment(piece.segments.remove(0))];
         Edit { records }
     };
     assert!(sample().apply(&with_run(3)).is_err(), "more than there are");
@@ -318,15 +318,15 @@ fn an_ended_log_voids_those_behind_it() {
 }
 
 /// A table 15 of level 0 that refers to `entries` records of run 16, and that run.
-fn table_with_run(entries: u64) -> Edit {
+fn table_with_transient_log(entries: u64) -> Edit {
     let mut table = file(15, b"c", b"d", (10, 20));
-    refer(&mut table, &run(16), entries);
+    refer(&mut table, &transient_log(16), entries);
     let keyspace = KEYSPACE;
     Edit {
         records: vec![
-            Record::AddRun {
+            Record::AddTransientLog {
                 keyspace,
-                file: run(16),
+                file: transient_log(16),
             },
             Record::AddFile {
                 keyspace,
@@ -342,7 +342,7 @@ fn table_with_run(entries: u64) -> Edit {
 fn a_run_goes_with_the_last_table_that_refers_to_it() {
     let mut state = sample();
     let before = state.clone();
-    state.apply(&table_with_run(2)).unwrap();
+    state.apply(&table_with_transient_log(2)).unwrap();
     let is_named = |state: &ManifestState| state.files().any(|file| file == RUN);
     assert!(is_named(&state));
     let remove = Record::RemoveFile {
@@ -352,7 +352,7 @@ fn a_run_goes_with_the_last_table_that_refers_to_it() {
     };
     // A table that takes its place, as a merge that copies pointers writes it.
     let mut merged = file(17, b"c", b"d", (10, 20));
-    refer(&mut merged, &run(16), 1);
+    refer(&mut merged, &transient_log(16), 1);
     let mut moved = state.clone();
     let records = vec![
         remove.clone(),
@@ -372,7 +372,7 @@ fn a_run_goes_with_the_last_table_that_refers_to_it() {
     assert!(!is_named(&state));
     assert_eq!(state, before);
     // Its number can be taken again, as far as the state is concerned.
-    state.apply(&table_with_run(1)).unwrap();
+    state.apply(&table_with_transient_log(1)).unwrap();
     state
         .apply(&Edit {
             records: vec![Record::DropKeyspace(KEYSPACE)],
@@ -420,7 +420,7 @@ fn a_value_log_goes_when_it_is_complete_flushed_and_referred_to_no_more() {
 
     // A flush whose table refers to two of its records, which the manifest must know of.
     let mut table = file(15, b"c", b"d", (10, 20));
-    refer_as(&mut table, &log(16, 40, 2), 2, Kind::LogPointer);
+    refer_as(&mut table, &log(16, 40, 2), 2, Kind::ValueLogPointer);
     let add_table = Record::AddFile {
         keyspace,
         level: 0,
@@ -458,7 +458,7 @@ fn a_value_log_goes_when_it_is_complete_flushed_and_referred_to_no_more() {
 // I3
 #[test]
 fn references_must_add_up() {
-    let run_first = table_with_run(1);
+    let run_first = table_with_transient_log(1);
     let mut without = run_first.clone();
     without.records.remove(0);
     let mut twice = run_first.clone();
@@ -467,8 +467,8 @@ fn references_must_add_up() {
     late.records.swap(0, 1);
     for (edit, is_sound) in [
         (run_first, true),
-        (table_with_run(2), true),
-        (table_with_run(3), false),
+        (table_with_transient_log(2), true),
+        (table_with_transient_log(3), false),
         (without, false),
         (twice, false),
         (late, false),

@@ -1,11 +1,11 @@
-//! Value logs, their successors, relocations and dead lists in histories, and what must hold of them.
+//! Value logs, their successors, relocations and discard lists in histories, and what must hold of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::edit::{Edit, Record};
 use super::super::state::ManifestState;
 use super::super::values::{ValueFileKind, ValueState};
-use super::{dead, file, log, moved, refer_as, run};
+use super::{file, garbage, log, moved, refer_as, transient_log};
 use crate::base::{FileNumber, KeyspaceId, Kind};
 use crate::table::Referred;
 use crate::value::RelocationTable;
@@ -52,8 +52,8 @@ pub(super) fn change(
             let known: Vec<u64> = spoken_of(values).map(|known| known.0).collect();
             let other = (!known.is_empty()).then(|| known[pick(known.len())]);
             other.map(|other| {
-                let list = dead(id, &[(other, 1 + u64::from(second))]);
-                vec![Record::AddDead { keyspace, list }]
+                let list = garbage(id, &[(other, 1 + u64::from(second))]);
+                vec![Record::AddDiscardList { keyspace, list }]
             })
         }
         _ => Some(collect(values, keyspace, own.flushed, [first, second], id)),
@@ -75,16 +75,16 @@ fn table(
     id: u64,
     [first, second]: [u8; 2],
 ) -> Option<Vec<Record>> {
-    let has_room = |number: &FileNumber| {
+    let has_space = |number: &FileNumber| {
         let relocated = values.relocated.get(number);
-        let file = relocated.map_or(*number, |it| it.table.successor);
+        let file = relocated.map_or(*number, |it| it.table.gc_output);
         let held = values.files[&file].file.entries;
         live(values, file).entries < held
     };
-    let known: Vec<_> = spoken_of(values).filter(has_room).collect();
+    let known: Vec<_> = spoken_of(values).filter(has_space).collect();
     let number = known.get(usize::from(first) % known.len().max(1))?;
     let mut table = file(id, &[first], &[first, second], (id, id + 5));
-    refer_as(&mut table, &log(number.0, 1, 0), 1, Kind::LogPointer);
+    refer_as(&mut table, &log(number.0, 1, 0), 1, Kind::ValueLogPointer);
     Some(vec![Record::AddFile {
         keyspace,
         level: second % 16,
@@ -122,7 +122,7 @@ fn collect(
     let entries = victims.iter().map(|number| live(values, *number).entries);
     let entries = entries.sum();
     let tables = values.relocated.values().map(|it| it.table);
-    let led_on = tables.filter(|table| victims.contains(&table.successor));
+    let led_on = tables.filter(|table| victims.contains(&table.gc_output));
     let origins: Vec<FileNumber> = victims
         .iter()
         .copied()
@@ -136,17 +136,17 @@ fn collect(
         led.push(table);
     }
     let file = log(id, entries, end - 20 * entries);
-    let mut records = vec![Record::AddSuccessor { keyspace, file }];
+    let mut records = vec![Record::AddGcOutput { keyspace, file }];
     records.extend(
         led.into_iter()
             .map(|table| Record::Relocate { keyspace, table }),
     );
     // Other lists have come since.
-    for list in values.dead.values().skip(usize::from(second % 3)) {
+    for list in values.garbage.values().skip(usize::from(second % 3)) {
         let files = list.counts.keys().filter(|file| origins.contains(file));
         let files: Vec<FileNumber> = files.copied().collect();
         if !files.is_empty() {
-            records.push(Record::TakeDead {
+            records.push(Record::TakeDiscardList {
                 keyspace,
                 list: list.number,
                 files,
@@ -182,25 +182,25 @@ pub(super) fn check(state: &ManifestState) {
             let may_be_unflushed = match known.kind {
                 ValueFileKind::OpenLog => true,
                 ValueFileKind::SealedLog { last_sequence } => last_sequence > keyspace.flushed,
-                ValueFileKind::Run | ValueFileKind::Successor => false,
+                ValueFileKind::TransientLog | ValueFileKind::GcOutput => false,
             };
             assert!(live.entries > 0 || may_be_unflushed, "{number} stays");
         }
         let known: BTreeSet<FileNumber> = spoken_of(values).collect();
         // I4
         let mut sums: BTreeMap<FileNumber, u64> = BTreeMap::new();
-        for (file, count) in values.dead.values().flat_map(|list| &list.counts) {
+        for (file, count) in values.garbage.values().flat_map(|list| &list.counts) {
             *sums.entry(*file).or_default() += count;
         }
         assert_eq!(*values.spoken_of(), sums);
-        for list in values.dead.values() {
+        for list in values.garbage.values() {
             assert!(!list.counts.is_empty());
             assert!(list.counts.keys().all(|file| known.contains(file)));
         }
         for relocated in values.relocated.values() {
-            let successor = &values.files[&relocated.table.successor].file;
-            assert!(successor.length <= relocated.table.offset);
-            assert!(relocated.table.end().unwrap() <= successor.end);
+            let gc_output = &values.files[&relocated.table.gc_output].file;
+            assert!(gc_output.length <= relocated.table.offset);
+            assert!(relocated.table.end().unwrap() <= gc_output.end);
         }
     }
 }
@@ -236,7 +236,7 @@ fn add_log(number: u64, entries: u64, last_sequence: u64) -> [Record; 2] {
 fn add_table(number: u64, log_number: u64, entries: u64) -> Record {
     let mut table = file(number, b"a", b"b", (number, number));
     let log = log(log_number, entries, 0);
-    refer_as(&mut table, &log, entries, Kind::LogPointer);
+    refer_as(&mut table, &log, entries, Kind::ValueLogPointer);
     Record::AddFile {
         keyspace: KEYSPACE,
         level: u8::try_from(number % 16).unwrap(),
@@ -252,15 +252,15 @@ fn remove_table(number: u64) -> Record {
     }
 }
 
-fn add_dead(number: u64, counts: &[(u64, u64)]) -> Record {
-    Record::AddDead {
+fn add_discard_list(number: u64, counts: &[(u64, u64)]) -> Record {
+    Record::AddDiscardList {
         keyspace: KEYSPACE,
-        list: dead(number, counts),
+        list: garbage(number, counts),
     }
 }
 
-fn take_dead(list: u64, files: &[u64]) -> Record {
-    Record::TakeDead {
+fn take_discard_list(list: u64, files: &[u64]) -> Record {
+    Record::TakeDiscardList {
         keyspace: KEYSPACE,
         list: FileNumber(list),
         files: files.iter().copied().map(FileNumber).collect(),
@@ -278,7 +278,7 @@ fn succeed(number: u64, entries: u64, origins: &[u64]) -> Vec<Record> {
         tables.push(Record::Relocate { keyspace, table });
     }
     let file = log(number, entries, end - 20 * entries);
-    let mut records = vec![Record::AddSuccessor { keyspace, file }];
+    let mut records = vec![Record::AddGcOutput { keyspace, file }];
     records.extend(tables);
     records
 }
@@ -299,16 +299,16 @@ fn sample() -> ManifestState {
         },
     ];
     records.extend(add_log(10, 3, 9));
-    records.extend([add_table(20, 10, 2), add_dead(21, &[(10, 1)])]);
+    records.extend([add_table(20, 10, 2), add_discard_list(21, &[(10, 1)])]);
     assert!(apply(&mut state, records));
     state
 }
 
 /// After its collection: file 11 holds the two.
-fn collected() -> ManifestState {
+fn gc_result() -> ManifestState {
     let mut state = sample();
     let mut records = succeed(11, 2, &[10]);
-    records.push(take_dead(21, &[10]));
+    records.push(take_discard_list(21, &[10]));
     assert!(apply(&mut state, records));
     state
 }
@@ -320,19 +320,19 @@ fn there(state: &ManifestState) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
     (
         numbers(values.files.keys().collect()),
         numbers(values.relocated.keys().collect()),
-        numbers(values.dead.keys().collect()),
+        numbers(values.garbage.keys().collect()),
     )
 }
 
 #[test]
 fn a_successor_takes_the_place_of_a_log_until_nothing_refers_to_it() {
-    let mut state = collected();
+    let mut state = gc_result();
     assert_eq!(there(&state), (vec![11], vec![10], vec![]));
     // A merge that writes one pointer as it leads now, and drops the other.
     let merged = vec![
         remove_table(20),
         add_table(22, 11, 1),
-        add_dead(23, &[(10, 1)]),
+        add_discard_list(23, &[(10, 1)]),
     ];
     assert!(apply(&mut state, merged));
     assert_eq!(
@@ -341,7 +341,7 @@ fn a_successor_takes_the_place_of_a_log_until_nothing_refers_to_it() {
         "of which the list speaks"
     );
     let mut taken = state.clone();
-    assert!(apply(&mut taken, vec![take_dead(23, &[10])]));
+    assert!(apply(&mut taken, vec![take_discard_list(23, &[10])]));
     assert_eq!(there(&taken), (vec![11], vec![], vec![]));
     assert!(apply(&mut state, vec![remove_table(22)]));
     assert_eq!(there(&state), (vec![], vec![], vec![]));
@@ -349,7 +349,7 @@ fn a_successor_takes_the_place_of_a_log_until_nothing_refers_to_it() {
 
 #[test]
 fn a_relocation_stays_while_an_older_origin_leads_to_the_same_file() {
-    let mut state = collected();
+    let mut state = gc_result();
     // The successor is collected, too, while a merge writes pointers into it.
     assert!(apply(&mut state, succeed(12, 2, &[10, 11])));
     assert_eq!(there(&state), (vec![12], vec![10, 11], vec![]));
@@ -375,7 +375,7 @@ fn contradictions_of_collections_are_refused() {
         keyspace: KEYSPACE,
         table,
     };
-    let successor = |behind| Record::AddSuccessor {
+    let gc_output = |behind| Record::AddGcOutput {
         keyspace: KEYSPACE,
         file: log(11, 2, behind),
     };
@@ -385,7 +385,7 @@ fn contradictions_of_collections_are_refused() {
             keyspace: KEYSPACE,
             number: FileNumber(13),
         },
-        successor(block),
+        gc_output(block),
         relocate(RelocationTable {
             origin: FileNumber(13),
             ..one
@@ -394,9 +394,9 @@ fn contradictions_of_collections_are_refused() {
     let mut unflushed = add_log(13, 2, 10).to_vec();
     unflushed.push(add_table(25, 13, 1));
     unflushed.extend(succeed(11, 2, &[13]));
-    let mut a_run = vec![Record::AddRun {
+    let mut a_run = vec![Record::AddTransientLog {
         keyspace: KEYSPACE,
-        file: run(13),
+        file: transient_log(13),
     }];
     a_run.extend(succeed(11, 2, &[13]));
     let few = succeed(11, 1, &[10]);
@@ -408,30 +408,33 @@ fn contradictions_of_collections_are_refused() {
         ("no successor", vec![relocate(one)]),
         (
             "the table begins in the records",
-            vec![successor(block), relocate(moved(10, 11, 39, 2))],
+            vec![gc_output(block), relocate(moved(10, 11, 39, 2))],
         ),
         (
             "the table is cut off",
-            vec![successor(block - 1), relocate(one)],
+            vec![gc_output(block - 1), relocate(one)],
         ),
         (
             "an origin that was never allocated",
-            vec![successor(block), relocate(moved(100, 11, 40, 2))],
+            vec![gc_output(block), relocate(moved(100, 11, 40, 2))],
         ),
         (
             "a successor twice",
-            vec![successor(block), successor(block)],
+            vec![gc_output(block), gc_output(block)],
         ),
-        ("a list twice", vec![add_dead(21, &[(10, 1)])]),
+        ("a list twice", vec![add_discard_list(21, &[(10, 1)])]),
         (
             "a list that was never allocated",
-            vec![add_dead(100, &[(10, 1)])],
+            vec![add_discard_list(100, &[(10, 1)])],
         ),
-        ("a list is not there", vec![take_dead(22, &[10])]),
-        ("the list says nothing of that", vec![take_dead(21, &[11])]),
+        ("a list is not there", vec![take_discard_list(22, &[10])]),
+        (
+            "the list says nothing of that",
+            vec![take_discard_list(21, &[11])],
+        ),
         (
             "taken twice",
-            vec![take_dead(21, &[10]), take_dead(21, &[10])],
+            vec![take_discard_list(21, &[10]), take_discard_list(21, &[10])],
         ),
         (
             "a table refers to an origin that is gone",
@@ -440,5 +443,5 @@ fn contradictions_of_collections_are_refused() {
     ] {
         assert!(!apply(&mut sample(), records), "{what}");
     }
-    assert!(apply(&mut sample(), vec![successor(block), relocate(one)]));
+    assert!(apply(&mut sample(), vec![gc_output(block), relocate(one)]));
 }

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::edit::{Edit, Record};
 use super::super::names::FileName;
 use super::super::{FileHandle, KeyspaceState, Level, ManifestState, Obsolete, Version};
-use super::{dead, file, log, moved, refer, refer_as, run};
+use super::{file, garbage, log, moved, refer, refer_as, transient_log};
 use crate::base::sync::Shared;
 use crate::base::{ErrorKind, FileNumber, KeyspaceId, Kind};
 use crate::value::ValuePointer;
@@ -252,7 +252,7 @@ fn a_file_that_has_grown_stays_for_those_who_hold_it_as_it_was() {
 }
 
 /// A keyspace whose table 1 refers to `runs`.
-fn with_runs(runs: &[u64]) -> KeyspaceState {
+fn with_runs(transient_logs: &[u64]) -> KeyspaceState {
     let keyspace = KeyspaceId(1);
     let mut table = file(1, b"a", b"z", (1, 9));
     let mut records = vec![
@@ -262,10 +262,10 @@ fn with_runs(runs: &[u64]) -> KeyspaceState {
             name: "main".to_owned(),
         },
     ];
-    for number in runs {
-        let file = run(*number);
+    for number in transient_logs {
+        let file = transient_log(*number);
         refer(&mut table, &file, 1);
-        records.push(Record::AddRun { keyspace, file });
+        records.push(Record::AddTransientLog { keyspace, file });
     }
     records.push(Record::AddFile {
         keyspace,
@@ -286,9 +286,9 @@ fn value_files(version: &Version) -> Vec<u64> {
 #[test]
 fn value_files_follow_the_manifest() {
     let obsolete = Arc::new(Obsolete::default());
-    let version = |old: &Version, runs| {
+    let version = |old: &Version, transient_logs| {
         let next = old.apply(&[], &[]).unwrap();
-        next.with_values(&with_runs(runs), &obsolete)
+        next.with_values(&with_runs(transient_logs), &obsolete)
     };
     let first = Version::from_state(&with_runs(&[5, 7]), &obsolete).unwrap();
     assert_eq!(value_files(&first), [5, 7]);
@@ -337,7 +337,7 @@ fn the_value_files_of_a_dropped_keyspace_go_with_its_versions() {
 fn with_log(records: Vec<Record>) -> KeyspaceState {
     let keyspace = KeyspaceId(1);
     let mut table = file(1, b"a", b"z", (1, 9));
-    refer_as(&mut table, &log(5, 2, 0), 2, Kind::LogPointer);
+    refer_as(&mut table, &log(5, 2, 0), 2, Kind::ValueLogPointer);
     let mut all = vec![
         Record::NextId(100),
         Record::CreateKeyspace {
@@ -358,9 +358,9 @@ fn with_log(records: Vec<Record>) -> KeyspaceState {
             level: 0,
             file: table,
         },
-        Record::AddDead {
+        Record::AddDiscardList {
             keyspace,
-            list: dead(6, &[(5, 1)]),
+            list: garbage(6, &[(5, 1)]),
         },
     ];
     all.extend(records);
@@ -370,18 +370,18 @@ fn with_log(records: Vec<Record>) -> KeyspaceState {
 }
 
 /// Log 5 is collected into file 7; list 6 stays where it is not taken.
-fn collected(is_taken: bool) -> KeyspaceState {
+fn gc_result(is_taken: bool) -> KeyspaceState {
     let keyspace = KeyspaceId(1);
     let table = moved(5, 7, 40, 2);
     let mut records = vec![
-        Record::AddSuccessor {
+        Record::AddGcOutput {
             keyspace,
             file: log(7, 2, table.bytes()),
         },
         Record::Relocate { keyspace, table },
     ];
     if is_taken {
-        records.push(Record::TakeDead {
+        records.push(Record::TakeDiscardList {
             keyspace,
             list: FileNumber(6),
             files: vec![FileNumber(5)],
@@ -395,13 +395,13 @@ fn collected(is_taken: bool) -> KeyspaceState {
 fn a_collected_log_and_its_lists_go_with_the_last_version_that_holds_them() {
     let obsolete = Arc::new(Obsolete::default());
     let first = Version::from_state(&with_log(Vec::new()), &obsolete).unwrap();
-    let second = first.with_values(&collected(false), &obsolete);
+    let second = first.with_values(&gc_result(false), &obsolete);
     assert_eq!(
         (value_files(&first), value_files(&second)),
         (vec![5], vec![7])
     );
     // Only the tables and the lists change, and not the files.
-    let third = second.with_values(&collected(true), &obsolete);
+    let third = second.with_values(&gc_result(true), &obsolete);
     assert!(!Shared::ptr_eq(second.values(), third.values()));
     drop(second);
     assert_eq!(obsolete.take(), [], "the first holds both");
@@ -412,21 +412,25 @@ fn a_collected_log_and_its_lists_go_with_the_last_version_that_holds_them() {
         gone,
         [
             FileName::Values(FileNumber(5)),
-            FileName::Dead(FileNumber(6))
+            FileName::DiscardList(FileNumber(6))
         ]
     );
     third.mark_obsolete();
     drop(third);
     assert!(obsolete.take().contains(&FileName::Values(FileNumber(7))));
-    let dropped = Version::from_state(&collected(false), &obsolete).unwrap();
+    let dropped = Version::from_state(&gc_result(false), &obsolete).unwrap();
     dropped.mark_obsolete();
     drop(dropped);
-    assert!(obsolete.take().contains(&FileName::Dead(FileNumber(6))));
+    assert!(
+        obsolete
+            .take()
+            .contains(&FileName::DiscardList(FileNumber(6)))
+    );
 }
 
 #[test]
 fn a_pointer_into_a_collected_log_leads_through_its_table() {
-    let version = Version::from_state(&collected(true), &Arc::default()).unwrap();
+    let version = Version::from_state(&gc_result(true), &Arc::default()).unwrap();
     let pointer = |number| ValuePointer {
         file: FileNumber(number),
         offset: 20,

@@ -7,7 +7,7 @@ use super::tables::{claim, file, merges, tree};
 use crate::base::{FileNumber, SequenceNumber};
 use crate::options::{KeyspaceOptions, MediumInPlace, Preset, SegmentLimit};
 use crate::policy::append::{Appends, Brought, segment_limits};
-use crate::policy::capacities::space_pressure;
+use crate::policy::capacities::space_throttle;
 use crate::policy::{
     DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, SegmentSummary, TreeSummary, Wanted,
     Zones, part_ends, plan, plan_range,
@@ -80,14 +80,14 @@ fn appending(mut plan: Plan<u32>, to: &[u64]) -> Plan<u32> {
     plan
 }
 
-fn squeezes(level: usize, upper: u64, smallest: u32, largest: u32) -> Plan<u32> {
+fn consolidations(level: usize, upper: u64, smallest: u32, largest: u32) -> Plan<u32> {
     Plan::Merge {
         level,
         upper: numbers(&[upper]),
         lower: Vec::new(),
         targets: Vec::new(),
         claim: claim(level, smallest, largest),
-        purpose: Purpose::Squeeze,
+        purpose: Purpose::Consolidation,
     }
 }
 
@@ -188,10 +188,10 @@ fn what_later_segments_supersede_takes_room() {
         let above = file(1, 0, 9, above);
         let last = superseding(segments(file(2, 0, 9, 1000), count), keys);
         let tree = tree(2, vec![vec![], vec![above], vec![last]]);
-        let pressure = space_pressure(&tree, &options);
+        let throttle = space_throttle(&tree, &options);
         assert!(
-            (pressure - expected).abs() < 1e-9,
-            "{count} segments, {keys} superseding: {pressure}"
+            (throttle - expected).abs() < 1e-9,
+            "{count} segments, {keys} superseding: {throttle}"
         );
     }
 }
@@ -200,15 +200,15 @@ fn what_later_segments_supersede_takes_room() {
 #[test]
 fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
     let full = || segments(file(1, 0, 9, 3), 3);
-    let roomy = || segments(file(2, 10, 19, 3), 2);
+    let spacious = || segments(file(2, 10, 19, 3), 2);
     let shared = || sealed(file(3, 20, 29, 3));
     let cases = [
         ("nothing", 1, vec![], 32 * KIB, 9, vec![]),
-        ("room", 1, vec![roomy()], 32 * KIB, KIB, vec![true]),
+        ("room", 1, vec![spacious()], 32 * KIB, KIB, vec![true]),
         (
             "small pieces",
             1,
-            vec![roomy()],
+            vec![spacious()],
             32 * KIB,
             KIB - 1,
             vec![false],
@@ -216,7 +216,7 @@ fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
         (
             "usual files",
             1,
-            vec![roomy()],
+            vec![spacious()],
             1 << 30,
             64 * KIB,
             vec![true],
@@ -224,7 +224,7 @@ fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
         (
             "a sync each",
             1,
-            vec![roomy()],
+            vec![spacious()],
             1 << 30,
             64 * KIB - 1,
             vec![false],
@@ -232,7 +232,7 @@ fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
         (
             "each by itself",
             1,
-            vec![full(), roomy(), shared()],
+            vec![full(), spacious(), shared()],
             32 * KIB,
             3 * KIB,
             vec![false, true, false],
@@ -240,7 +240,7 @@ fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
         (
             "pieces on average",
             1,
-            vec![full(), roomy()],
+            vec![full(), spacious()],
             32 * KIB,
             2 * KIB - 1,
             vec![false, false],
@@ -248,7 +248,7 @@ fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
         (
             "longest pieces",
             1,
-            vec![roomy()],
+            vec![spacious()],
             32 * KIB,
             128 * KIB,
             vec![true],
@@ -256,7 +256,7 @@ fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
         (
             "too long pieces",
             1,
-            vec![roomy()],
+            vec![spacious()],
             32 * KIB,
             128 * KIB + 1,
             vec![false],
@@ -280,8 +280,8 @@ fn files_with_room_are_appended_to_where_pieces_are_long_enough() {
             options: &options,
         };
         let tree = tree(2, vec![Vec::new(); 3]);
-        let told = appends.to(&tree, level, &lower, brought(upper_bytes));
-        assert_eq!(told, expected, "{name}");
+        let reported = appends.to(&tree, level, &lower, brought(upper_bytes));
+        assert_eq!(reported, expected, "{name}");
         let rewritten = lower
             .iter()
             .zip(&expected)
@@ -314,11 +314,11 @@ fn pieces_of_pointers_are_as_long_as_they_count() {
             ..file(1, 0, 9, 1)
         };
         let brought = |is_in_place| Brought::by([&upper].into_iter(), is_in_place);
-        let told = appends.to(&tree, 1, &[file(2, 0, 9, 1)], brought(false));
-        assert_eq!(told, [is_appended]);
+        let reported = appends.to(&tree, 1, &[file(2, 0, 9, 1)], brought(false));
+        assert_eq!(reported, [is_appended]);
         // In place the values are as long as they are.
-        let told = appends.to(&tree, 1, &[file(2, 0, 9, 1)], brought(true));
-        assert_eq!(told, [false]);
+        let reported = appends.to(&tree, 1, &[file(2, 0, 9, 1)], brought(true));
+        assert_eq!(reported, [false]);
     }
 }
 
@@ -329,7 +329,7 @@ fn values_that_come_back_are_as_long_as_they_are() {
         bytes: KIB,
         transient_bytes: 200 * KIB,
         pinned_bytes: 200 * KIB,
-        transient_runs: 1,
+        transient_files: 1,
         ..file(1, 0, 9, 201)
     };
     let levels = vec![
@@ -599,24 +599,24 @@ fn what_is_appended_to_may_hold_a_key() {
 fn plans() {
     use SegmentLimit::Fixed;
     let due = || vec![file(9, 0, 50, 2), file(8, 0, 50, 2)];
-    let (full, roomy) = (|| segments(file(1, 0, 9, 2), 3), || file(2, 20, 29, 2));
+    let (full, spacious) = (|| segments(file(1, 0, 9, 2), 3), || file(2, 20, 29, 2));
     let cases: Vec<(&str, usize, TreeSummary<u32>, Plan<u32>)> = vec![
         (
             "runs are appended to files with room",
             3,
-            tree(1, vec![due(), vec![full(), roomy()]]),
+            tree(1, vec![due(), vec![full(), spacious()]]),
             appending(merges(0, &[9, 8], &[1], 0, 50), &[2]),
         ),
         (
             "nothing is appended to what is sealed",
             3,
-            tree(1, vec![due(), vec![full(), sealed(roomy())]]),
+            tree(1, vec![due(), vec![full(), sealed(spacious())]]),
             merges(0, &[9, 8], &[1, 2], 0, 50),
         ),
         (
             "nothing is appended to what has a job",
             3,
-            tree(1, vec![due(), vec![full(), busy(roomy())]]),
+            tree(1, vec![due(), vec![full(), busy(spacious())]]),
             Plan::Idle,
         ),
         (
@@ -658,7 +658,7 @@ fn what_reads_visit_too_often_is_made_one() {
             "read enough",
             Fixed(12),
             last(vec![visited(two(), 2)]),
-            squeezes(2, 1, 0, 9),
+            consolidations(2, 1, 0, 9),
         ),
         (
             "one already",
@@ -676,20 +676,20 @@ fn what_reads_visit_too_often_is_made_one() {
             "what pays most comes first",
             Fixed(12),
             last(vec![visited(two(), 3), visited(other(), 2)]),
-            squeezes(2, 2, 20, 29),
+            consolidations(2, 2, 20, 29),
         ),
         (
             "more than may be",
             Fixed(1),
             last(vec![two()]),
-            squeezes(2, 1, 0, 9),
+            consolidations(2, 1, 0, 9),
         ),
         ("as many as may be", Fixed(2), last(vec![two()]), Plan::Idle),
         (
             "what frees most comes first",
             Fixed(1),
             last(vec![superseding(two(), 2), superseding(other(), 4)]),
-            squeezes(2, 2, 20, 29),
+            consolidations(2, 2, 20, 29),
         ),
         (
             "what is superseded waits for what needs its room",

@@ -5,10 +5,10 @@ use crate::base::FileNumber;
 use crate::options::{FilterAllocation, KeyspaceOptions};
 use crate::policy::capacities::{capacities, whole};
 use crate::policy::filters::{price, worthwhile_bits};
-use crate::policy::shares::shares;
+use crate::policy::fractions::fractions;
 use crate::policy::{
-    Claim, FileSummary, SegmentSummary, TreeSummary, filter_units, flush_share, grant_filters,
-    output_shares, price_alone,
+    Claim, FileSummary, SegmentSummary, TreeSummary, allocate_filters, filter_units,
+    flush_fraction, output_fractions, price_alone,
 };
 use proptest::prelude::*;
 
@@ -41,20 +41,20 @@ fn holding(
 }
 
 /// The rate that is left of each file, and the bits in memory.
-fn granted(tree: &TreeSummary<u32>, options: &KeyspaceOptions) -> (Vec<f64>, u64) {
-    let grants = grant_filters(tree, options);
+fn allocated(tree: &TreeSummary<u32>, options: &KeyspaceOptions) -> (Vec<f64>, u64) {
+    let allocations = allocate_filters(tree, options);
     let mut bits = 0;
-    let rates = tree
-        .levels
-        .iter()
-        .flatten()
-        .zip(&grants.units)
-        .map(|(file, (number, units))| {
-            assert_eq!(file.number, *number);
-            let loaded: u64 = file.segments[0].filter_units[..units.of(0)].iter().sum();
-            bits += loaded * 8;
-            0.6185_f64.powf(loaded as f64 * 8.0 / file.entries as f64)
-        });
+    let rates =
+        tree.levels
+            .iter()
+            .flatten()
+            .zip(&allocations.units)
+            .map(|(file, (number, units))| {
+                assert_eq!(file.number, *number);
+                let loaded: u64 = file.segments[0].filter_units[..units.of(0)].iter().sum();
+                bits += loaded * 8;
+                0.6185_f64.powf(loaded as f64 * 8.0 / file.entries as f64)
+            });
     (rates.collect(), bits)
 }
 
@@ -79,14 +79,17 @@ fn published_rates() {
         // Full levels over the same keys.
         let capacities = capacities(&options, levels);
         let total: u64 = capacities[1..].iter().sum();
-        let shares: Vec<f64> = capacities[1..]
+        let fractions: Vec<f64> = capacities[1..]
             .iter()
             .map(|&bytes| bytes as f64 / total as f64)
             .collect();
-        let counted: Vec<(f64, f64)> = shares.iter().map(|&share| (share * 1e9, share)).collect();
+        let counted: Vec<(f64, f64)> = fractions
+            .iter()
+            .map(|&fraction| (fraction * 1e9, fraction))
+            .collect();
         let price = price(&counted, &options);
-        let rate = |share: f64| 0.6185_f64.powf(worthwhile_bits(share, price));
-        let sum: f64 = shares.iter().map(|&share| rate(share)).sum();
+        let rate = |fraction: f64| 0.6185_f64.powf(worthwhile_bits(fraction, price));
+        let sum: f64 = fractions.iter().map(|&fraction| rate(fraction)).sum();
         assert!(
             (sum / published - 1.0).abs() < 0.12,
             "{sum} is not {published}"
@@ -112,11 +115,14 @@ fn a_share_is_what_a_file_holds_of_its_range() {
             ],
         ],
     );
-    let shares = shares(&tree);
-    assert!((shares[0] - 100.0 / 1900.0).abs() < 0.01, "{shares:?}");
-    assert!((shares[1] - 900.0 / 950.0).abs() < 0.01, "{shares:?}");
-    assert!((shares[2] - 900.0 / 950.0).abs() < 0.01, "{shares:?}");
-    assert!(shares[3] > 0.999, "{shares:?}");
+    let fractions = fractions(&tree);
+    assert!(
+        (fractions[0] - 100.0 / 1900.0).abs() < 0.01,
+        "{fractions:?}"
+    );
+    assert!((fractions[1] - 900.0 / 950.0).abs() < 0.01, "{fractions:?}");
+    assert!((fractions[2] - 900.0 / 950.0).abs() < 0.01, "{fractions:?}");
+    assert!(fractions[3] > 0.999, "{fractions:?}");
 }
 
 #[test]
@@ -140,17 +146,20 @@ fn what_a_merge_writes_knows_its_share() {
         ],
     );
     let (one, two) = (FileNumber(1), FileNumber(2));
-    let is_about = |share: f64, expected: f64| {
-        assert!((share - expected).abs() < 1e-9, "{share} is not {expected}");
+    let is_about = |fraction: f64, expected: f64| {
+        assert!(
+            (fraction - expected).abs() < 1e-9,
+            "{fraction} is not {expected}"
+        );
     };
-    let merged = output_shares(&tree, &claim, &[one, two], &[]);
+    let merged = output_fractions(&tree, &claim, &[one, two], &[]);
     is_about(merged.written_anew, 500.0 / 1450.0);
-    let appended = output_shares(&tree, &claim, &[one], &[two]);
+    let appended = output_fractions(&tree, &claim, &[one], &[two]);
     is_about(appended.appended, 200.0 / 1450.0);
     // What lies between targets and gets a file of its own does not have theirs.
     is_about(appended.written_anew, 200.0 / 1150.0);
-    is_about(flush_share(&tree, &claim, 0), 0.0);
-    is_about(flush_share(&tree, &claim, 550), 550.0 / 2000.0);
+    is_about(flush_fraction(&tree, &claim, 0), 0.0);
+    is_about(flush_fraction(&tree, &claim, 550), 550.0 / 2000.0);
 }
 
 /// What was written for a shallow level and then only moved is filtered like any other file that has
@@ -175,7 +184,7 @@ fn nothing_is_kept_of_a_files_youth() {
         })
         .collect();
     let moved = tree(3, vec![vec![], vec![], files.split_off(90), files]);
-    let (rates, bits) = granted(&moved, &options);
+    let (rates, bits) = allocated(&moved, &options);
     assert!(bits as f64 <= 1.02 * 5.0 * 10_000_000.0);
     // The young have the same rates as the old, but for some who get what was left over.
     let typical = 0.6185_f64.powf(5.0 * 0.98);
@@ -186,7 +195,7 @@ fn nothing_is_kept_of_a_files_youth() {
 
     let mut overlapped = moved;
     overlapped.levels[1].push(holding(200, 0, 99, 100_000, young));
-    let (rates, _) = granted(&overlapped, &options);
+    let (rates, _) = allocated(&overlapped, &options);
     assert!(rates[0] < typical / 3.0, "{}", rates[0]);
 }
 
@@ -196,8 +205,11 @@ fn uniform_is_uniform_and_nothing_is_nothing() {
         filter_allocation: FilterAllocation::Uniform,
         ..options(7.5)
     };
-    let written = |share, options: &KeyspaceOptions| {
-        format!("{:?}", filter_units(share, price_alone(options), options))
+    let written = |fraction, options: &KeyspaceOptions| {
+        format!(
+            "{:?}",
+            filter_units(fraction, price_alone(options), options)
+        )
     };
     assert_eq!(written(0.01, &uniform), "[7.5, 0.0, 0.0, 0.0]");
     assert_eq!(written(1.0, &uniform), "[7.5, 0.0, 0.0, 0.0]");
@@ -233,7 +245,7 @@ proptest! {
     /// Design invariant 8: the bits in memory are within the budget, whatever files there are.
     #[test]
     fn bits_in_memory_stay_within_the_budget(tree in any_tree(), per_key in 0.0..20.0_f64) {
-        let (_, used) = granted(&tree, &options(per_key));
+        let (_, used) = allocated(&tree, &options(per_key));
         let files = || tree.levels.iter().flatten();
         let entries: u64 = files().map(|file| file.entries).sum();
         let slack = 512 * files().count() as u64;
@@ -242,8 +254,8 @@ proptest! {
 
     #[test]
     fn shares_are_parts(tree in any_tree()) {
-        let shares = shares(&tree);
-        prop_assert_eq!(shares.len(), tree.levels.iter().flatten().count());
-        prop_assert!(shares.iter().all(|share| *share > 0.0 && *share <= 1.0));
+        let fractions = fractions(&tree);
+        prop_assert_eq!(fractions.len(), tree.levels.iter().flatten().count());
+        prop_assert!(fractions.iter().all(|fraction| *fraction > 0.0 && *fraction <= 1.0));
     }
 }

@@ -41,8 +41,8 @@ fn a_fifth_of_a_percent_is_in_level_one() {
     };
     let capacities = capacities(&options, 6);
     let total: f64 = capacities[1..].iter().map(|&bytes| bytes as f64).sum();
-    let share = capacities[1] as f64 / total;
-    assert!((share - 0.00188).abs() < 0.000_005, "{share}");
+    let fraction = capacities[1] as f64 / total;
+    assert!((fraction - 0.00188).abs() < 0.000_005, "{fraction}");
 }
 
 #[test]
@@ -258,13 +258,13 @@ fn other_options_are_settled_one_level_at_a_time() {
 
     let mut options = model.options.clone();
     options.scaling = 1.0;
-    let waiting = |model: &Model| -> u64 { pending_bytes(&model.summary(), &model.options) };
+    let pending = |model: &Model| -> u64 { pending_bytes(&model.summary(), &model.options) };
     model.options = options.clone();
-    let at_once = waiting(&model);
+    let at_once = pending(&model);
     let mut left = over_full(&model);
     assert!(left.len() > 1, "{left:?}");
     model.set_options(options);
-    assert!(waiting(&model) > 0 && waiting(&model) < at_once);
+    assert!(pending(&model) > 0 && pending(&model) < at_once);
     // Writers go on meanwhile.
     let mut rounds = 0;
     while !left.is_empty() {

@@ -1,4 +1,4 @@
-//! Values of medium size on their way down: what jobs do with what is in transient runs.
+//! Values of medium size on their way down: what jobs do with what is in transient logs.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::Random;
 use super::model::{Model, everything};
 use super::properties::{Step, options, run, step};
 use super::tables::{claim, file, merges, moves, tree};
-use crate::base::limits::RUN_FILES_MAX;
+use crate::base::limits::TRANSIENT_FILES_MAX;
 use crate::base::{FileNumber, Kind};
 use crate::options::{KeyspaceOptions, MediumInPlace, Preset};
 use crate::policy::capacities::capacities;
@@ -23,7 +23,7 @@ fn apart(mut file: FileSummary<u32>, kib: u64, runs: u32) -> FileSummary<u32> {
     file.bytes = file.logical_bytes - kib * KIB;
     file.transient_bytes = kib * KIB;
     file.pinned_bytes = kib * KIB;
-    file.transient_runs = runs;
+    file.transient_files = runs;
     file
 }
 
@@ -39,9 +39,9 @@ fn small(medium_in_place: MediumInPlace) -> KeyspaceOptions {
     }
 }
 
-/// There are so many run files in all.
-fn with_run_files(run_files: u64, mut tree: TreeSummary<u32>) -> TreeSummary<u32> {
-    tree.run_files = run_files;
+/// There are so many transient log files in all.
+fn with_transient_files(transient_files: u64, mut tree: TreeSummary<u32>) -> TreeSummary<u32> {
+    tree.transient_files = transient_files;
     tree
 }
 
@@ -139,9 +139,9 @@ fn plans() {
             merges(1, &[2], &[], 10, 19),
         ),
         (
-            "as many run files as there may be are no debt",
+            "as many transient log files as there may be are no debt",
             LastLevel,
-            with_run_files(RUN_FILES_MAX, {
+            with_transient_files(TRANSIENT_FILES_MAX, {
                 let upper = apart(file(1, 0, 9, 9), 5, 1);
                 tree(2, vec![vec![], vec![upper], vec![bottom()]])
             }),
@@ -150,7 +150,7 @@ fn plans() {
         (
             "one more is, however short",
             LastLevel,
-            with_run_files(RUN_FILES_MAX + 1, {
+            with_transient_files(TRANSIENT_FILES_MAX + 1, {
                 let upper = apart(file(1, 0, 9, 9), 5, 1);
                 tree(2, vec![vec![], vec![upper], vec![bottom()]])
             }),
@@ -159,7 +159,7 @@ fn plans() {
         (
             "but for those of level 0",
             LastLevel,
-            with_run_files(RUN_FILES_MAX + 1, {
+            with_transient_files(TRANSIENT_FILES_MAX + 1, {
                 let (run, upper) = (apart(file(2, 0, 9, 1), 0, 1), apart(file(1, 0, 9, 9), 5, 1));
                 tree(2, vec![vec![run], vec![upper], vec![bottom()]])
             }),
@@ -168,7 +168,7 @@ fn plans() {
         (
             "nor is it where values are never in place",
             Never,
-            with_run_files(RUN_FILES_MAX + 1, {
+            with_transient_files(TRANSIENT_FILES_MAX + 1, {
                 let upper = apart(file(1, 0, 9, 9), 5, 1);
                 tree(2, vec![vec![], vec![upper], vec![bottom()]])
             }),
@@ -341,7 +341,7 @@ fn transient(tree: &TreeSummary<u32>, levels: std::ops::RangeFrom<usize>) -> u64
 }
 
 /// Debt is at most 1/T of the tree, and none is where values must be in place. So all runs together,
-/// dead values included, take no more than that, and what level 0 has in them.
+/// garbage values included, take no more than that, and what level 0 has in them.
 fn assert_within_debt(model: &Model) {
     let tree = model.summary();
     let placement = Placement::of(&tree, &model.options);
@@ -355,22 +355,22 @@ fn assert_within_debt(model: &Model) {
     // Each file's part is rounded down.
     let files = tree.levels.iter().flatten().count() as u64;
     let level0: u64 = tree.level(0).iter().map(|file| file.pinned_bytes).sum();
-    let debt = model.run_bytes().saturating_sub(level0 + files);
+    let debt = model.transient_log_bytes().saturating_sub(level0 + files);
     assert!(
         debt as f64 <= logical as f64 / model.options.size_ratio,
         "{debt} of {logical} in runs"
     );
 }
 
-/// Levels from 1 on refer to no more run files than there may be.
+/// Levels from 1 on refer to no more transient log files than there may be.
 fn assert_few_run_files(model: &Model) {
     let tree = model.summary();
     let flushed = tree
         .level(0)
         .iter()
-        .map(|file| u64::from(file.transient_runs));
-    let below = model.run_files() - flushed.sum::<u64>();
-    assert!(below <= RUN_FILES_MAX, "{below} run files");
+        .map(|file| u64::from(file.transient_files));
+    let below = model.transient_files() - flushed.sum::<u64>();
+    assert!(below <= TRANSIENT_FILES_MAX, "{below} transient log files");
 }
 
 fn in_place() -> impl Strategy<Value = MediumInPlace> {
@@ -434,14 +434,14 @@ proptest! {
         }
     }
 
-    /// However few bytes are in many run files, which here count as thousands each.
+    /// However few bytes are in many transient log files, which here count as thousands each.
     #[test]
     fn comes_to_rest_with_few_run_files(
-        options in options(), medium_in_place in in_place(), weight in 1..RUN_FILES_MAX,
+        options in options(), medium_in_place in in_place(), weight in 1..TRANSIENT_FILES_MAX,
         steps in proptest::collection::vec(step(), 1..80),
     ) {
         let mut model = run(separating(options, medium_in_place), ENTRY_BYTES, steps);
-        model.run_file_weight = weight;
+        model.transient_file_weight = weight;
         model.settle();
         model.check_reads();
         if medium_in_place != MediumInPlace::Never {

@@ -2,8 +2,8 @@
 
 mod amplification;
 mod append;
-mod collect;
 mod filters;
+mod garbage_collection;
 mod garnering;
 mod mediums;
 mod model;

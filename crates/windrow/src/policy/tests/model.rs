@@ -10,7 +10,7 @@ use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
 use crate::policy::append::segment_limits;
 use crate::policy::placement::{
-    FlushPlace, MetRun, Placement, mediums_stay, place_at_flush, run_file_bytes,
+    FlushPlace, MetTransientLog, Placement, mediums_stay, place_at_flush, transient_file_bytes,
 };
 use crate::policy::{
     Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, SegmentSummary, TreeSummary,
@@ -34,7 +34,7 @@ struct File {
     segments: Vec<Vec<Entry>>,
     /// Of each segment, the keys that older ones have.
     superseding: Vec<u64>,
-    /// What its entries refer to, which changes only with a merge: how many values in each run file.
+    /// What its entries refer to, which changes only with a merge: how many values in each transient log file.
     runs: BTreeMap<u64, u64>,
     tombstones: u64,
     sequence_min: SequenceNumber,
@@ -87,14 +87,14 @@ pub(super) struct Model {
     levels: Vec<Vec<File>>,
     claims: Vec<Claim<Key>>,
     allowed: Vec<u64>,
-    /// The run files that separated values are in, by the sequence numbers of their entries.
+    /// The transient log files that separated values are in, by the sequence numbers of their entries.
     transient: HashMap<SequenceNumber, u64>,
-    /// How many values each run file was written with, and how many of them are still needed.
+    /// How many values each transient log file was written with, and how many of them are still needed.
     runs: HashMap<u64, (u64, u64)>,
-    /// The run file that is being written.
-    open_run: Option<u64>,
-    /// Each run file counts as so many.
-    pub(super) run_file_weight: u64,
+    /// The transient log file that is being written.
+    open_transient_log: Option<u64>,
+    /// Each transient log file counts as so many.
+    pub(super) transient_file_weight: u64,
     cursors: Vec<Option<Key>>,
     sequence: SequenceNumber,
     files: u64,
@@ -127,8 +127,8 @@ impl Model {
             allowed: Vec::new(),
             transient: HashMap::new(),
             runs: HashMap::new(),
-            open_run: None,
-            run_file_weight: 1,
+            open_transient_log: None,
+            transient_file_weight: 1,
             cursors: vec![None; 16],
             sequence: 0,
             files: 0,
@@ -174,32 +174,32 @@ impl Model {
         let own = (entries[0].0, entries[entries.len() - 1].0);
         let stay = mediums_stay(ranges, own, &self.options);
         let place = place_at_flush(length(KEY_BYTES), value_bytes, stay, &self.options);
-        if place == FlushPlace::Run {
-            let length = run_file_bytes(self.options.file_bytes);
+        if place == FlushPlace::TransientLog {
+            let length = transient_file_bytes(self.options.file_bytes);
             for (_, trailer) in entries.iter().filter(|entry| !entry.1.is_tombstone()) {
-                self.put_in_run(trailer.sequence(), length);
+                self.put_in_transient_log(trailer.sequence(), length);
             }
-            self.open_run = None;
+            self.open_transient_log = None;
         }
     }
 
     /// Appends a value to the run that is being written, of which a file of this `length` is full.
-    fn put_in_run(&mut self, sequence: SequenceNumber, length: u64) {
-        let run = self.open_run.unwrap_or_else(|| {
+    fn put_in_transient_log(&mut self, sequence: SequenceNumber, length: u64) {
+        let run = self.open_transient_log.unwrap_or_else(|| {
             self.files += 1;
             self.files
         });
-        self.open_run = Some(run);
+        self.open_transient_log = Some(run);
         self.transient.insert(sequence, run);
         let value_bytes = self.value_bytes();
         let (written, needed) = self.runs.entry(run).or_default();
         (*written, *needed) = (*written + 1, *needed + 1);
         if *written * value_bytes >= length {
-            self.open_run = None;
+            self.open_transient_log = None;
         }
     }
 
-    fn take_from_run(&mut self, sequence: SequenceNumber) {
+    fn take_from_transient_log(&mut self, sequence: SequenceNumber) {
         let Some(run) = self.transient.remove(&sequence) else {
             return;
         };
@@ -210,13 +210,13 @@ impl Model {
         }
     }
 
-    /// The run files that `entries` refer to, which here count as one slice of each.
-    fn runs_met(&self, entries: &[Entry]) -> BTreeMap<u64, MetRun> {
-        let mut met: BTreeMap<u64, MetRun> = BTreeMap::new();
+    /// The transient log files that `entries` refer to, which here count as one slice of each.
+    fn transient_logs_met(&self, entries: &[Entry]) -> BTreeMap<u64, MetTransientLog> {
+        let mut met: BTreeMap<u64, MetTransientLog> = BTreeMap::new();
         let run = |entry: &Entry| self.transient.get(&entry.1.sequence());
         for &run in entries.iter().filter_map(run) {
             let (written, needed) = self.runs[&run];
-            let known = met.entry(run).or_insert(MetRun {
+            let known = met.entry(run).or_insert(MetTransientLog {
                 length: written * self.value_bytes(),
                 referred_bytes: needed * self.value_bytes(),
                 met_bytes: 0,
@@ -227,8 +227,8 @@ impl Model {
         met
     }
 
-    /// Bytes of all runs, dead values included.
-    pub(super) fn run_bytes(&self) -> u64 {
+    /// Bytes of all runs, garbage values included.
+    pub(super) fn transient_log_bytes(&self) -> u64 {
         let written: u64 = self.runs.values().map(|(written, _)| written).sum();
         written * self.value_bytes()
     }
@@ -238,11 +238,11 @@ impl Model {
     }
 
     /// How many files of runs there are.
-    pub(super) fn run_files(&self) -> u64 {
-        self.runs.len() as u64 * self.run_file_weight
+    pub(super) fn transient_files(&self) -> u64 {
+        self.runs.len() as u64 * self.transient_file_weight
     }
 
-    /// What `file` keeps of runs, dead values included.
+    /// What `file` keeps of runs, garbage values included.
     fn pinned_bytes(&self, file: &File) -> u64 {
         let pinned = file.runs.iter().map(|(run, count)| {
             let (written, needed) = self.runs[run];
@@ -343,7 +343,8 @@ impl Model {
             sequence_min: file.sequence_min,
             transient_bytes: self.value_bytes() * file.separated(),
             pinned_bytes: self.pinned_bytes(file),
-            transient_runs: u32::try_from(file.runs.len() as u64 * self.run_file_weight).unwrap(),
+            transient_files: u32::try_from(file.runs.len() as u64 * self.transient_file_weight)
+                .unwrap(),
             log_bytes: 0,
             moved_bytes: 0,
             segments: segments(file),
@@ -360,7 +361,7 @@ impl Model {
             claims: self.claims.clone(),
             allowed: self.allowed.clone(),
             files_max: TABLE_FILES_MAX,
-            run_files: self.run_files(),
+            transient_files: self.transient_files(),
             logs: Vec::new(),
         }
     }
@@ -544,7 +545,7 @@ impl Model {
         let mut entries = [uppers, lowers].concat();
         sort(&mut entries);
         let moving_on: HashSet<u64> = self
-            .runs_met(&entries)
+            .transient_logs_met(&entries)
             .into_iter()
             .filter(|(_, run)| run.moves_on(self.options.medium_order, file_bytes))
             .map(|(run, _)| run)
@@ -567,20 +568,20 @@ impl Model {
                 outputs.last_mut().unwrap().1.push((key, trailer));
             }
             if in_place || verdict != Verdict::Keep {
-                self.take_from_run(trailer.sequence());
+                self.take_from_transient_log(trailer.sequence());
             } else if self
                 .transient
                 .get(&trailer.sequence())
                 .is_some_and(|run| moving_on.contains(run))
             {
-                self.take_from_run(trailer.sequence());
-                self.put_in_run(trailer.sequence(), run_file_bytes(file_bytes));
+                self.take_from_transient_log(trailer.sequence());
+                self.put_in_transient_log(trailer.sequence(), transient_file_bytes(file_bytes));
                 self.merged += self.value_bytes();
             }
             newer = Some(trailer.sequence());
             last = Some(key);
         }
-        self.open_run = None;
+        self.open_transient_log = None;
         let mut files = Vec::new();
         let mut appended = Vec::new();
         for (target, entries) in outputs {

@@ -6,7 +6,8 @@ use super::tables::{file, tree};
 use crate::base::limits::{VALUE_BYTES_IN_PLACE_MAX, VALUE_BYTES_SEPARATED_MIN};
 use crate::options::{KeyspaceOptions, MediumInPlace, MediumOrder, Preset};
 use crate::policy::placement::{
-    Class, FlushPlace, MetRun, Placement, class, mediums_stay, place_at_flush, run_file_bytes,
+    Class, FlushPlace, MetTransientLog, Placement, class, mediums_stay, place_at_flush,
+    transient_file_bytes,
 };
 
 const NEVER: u64 = u64::MAX;
@@ -56,7 +57,7 @@ fn classes() {
             "{key} + {value} of {medium_from}, {large_from}"
         );
         let place = match expected {
-            Medium => FlushPlace::Run,
+            Medium => FlushPlace::TransientLog,
             Small | Large => FlushPlace::Here,
         };
         assert_eq!(place_at_flush(key, value, false, &options), place);
@@ -196,38 +197,58 @@ proptest! {
 fn runs_move_on_where_little_is_left_or_slices_are_thin() {
     const KIB: u64 = 1 << 10;
     const FILE_BYTES: u64 = 16 << 20;
-    let run = |length, referred_bytes, met_bytes, slices| MetRun {
+    let transient_log = |length, referred_bytes, met_bytes, slices| MetTransientLog {
         length,
         referred_bytes,
         met_bytes,
         slices,
     };
-    let whole = run_file_bytes(FILE_BYTES);
+    let whole = transient_file_bytes(FILE_BYTES);
     assert_eq!(whole, 4 << 20);
-    for (name, run, moves_on) in [
-        ("all of it is met", run(whole, whole, whole, 1), false),
+    for (name, transient_log, moves_on) in [
         (
-            "a quarter is dead",
-            run(whole, whole / 4 * 3, 256 * KIB, 1),
+            "all of it is met",
+            transient_log(whole, whole, whole, 1),
             false,
         ),
-        ("more is", run(whole, whole / 4 * 3 - 1, 256 * KIB, 1), true),
-        ("a slice is thick", run(whole, whole, 32 * KIB, 1), false),
-        ("it is thin", run(whole, whole, 32 * KIB - 1, 1), true),
-        ("two of as much are", run(whole, whole, 32 * KIB, 2), true),
+        (
+            "a quarter is dead",
+            transient_log(whole, whole / 4 * 3, 256 * KIB, 1),
+            false,
+        ),
+        (
+            "more is",
+            transient_log(whole, whole / 4 * 3 - 1, 256 * KIB, 1),
+            true,
+        ),
+        (
+            "a slice is thick",
+            transient_log(whole, whole, 32 * KIB, 1),
+            false,
+        ),
+        (
+            "it is thin",
+            transient_log(whole, whole, 32 * KIB - 1, 1),
+            true,
+        ),
+        (
+            "two of as much are",
+            transient_log(whole, whole, 32 * KIB, 2),
+            true,
+        ),
         (
             "together they are thick",
-            run(whole, whole, 64 * KIB, 2),
+            transient_log(whole, whole, 64 * KIB, 2),
             false,
         ),
     ] {
-        let sorted = run.moves_on(MediumOrder::Sorted, FILE_BYTES);
+        let sorted = transient_log.moves_on(MediumOrder::Sorted, FILE_BYTES);
         assert_eq!(sorted, moves_on, "{name}");
         // What was never in the order of keys is not brought into it on the way.
-        let is_sparse = run.referred_bytes < whole / 4 * 3;
-        let written = run.moves_on(MediumOrder::Written, FILE_BYTES);
+        let is_sparse = transient_log.referred_bytes < whole / 4 * 3;
+        let written = transient_log.moves_on(MediumOrder::Written, FILE_BYTES);
         assert_eq!(written, is_sparse, "{name}, as written");
     }
     // Larger tables want thicker slices, so that they do not refer to more files.
-    assert!(run(whole, whole, 32 * KIB, 1).moves_on(MediumOrder::Sorted, 2 * FILE_BYTES));
+    assert!(transient_log(whole, whole, 32 * KIB, 1).moves_on(MediumOrder::Sorted, 2 * FILE_BYTES));
 }

@@ -24,7 +24,7 @@ pub(crate) fn file(number: u64, smallest: u32, largest: u32, kib: u64) -> FileSu
         sequence_min: 1,
         transient_bytes: 0,
         pinned_bytes: 0,
-        transient_runs: 0,
+        transient_files: 0,
         log_bytes: 0,
         moved_bytes: 0,
         segments: vec![SegmentSummary {
@@ -57,7 +57,7 @@ pub(crate) fn tree(level_count: usize, levels: Vec<Vec<FileSummary<u32>>>) -> Tr
         claims: Vec::new(),
         allowed: Vec::new(),
         files_max: TABLE_FILES_MAX,
-        run_files: 0,
+        transient_files: 0,
         logs: Vec::new(),
     }
 }

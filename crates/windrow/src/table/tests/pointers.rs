@@ -22,7 +22,7 @@ fn pointer(file: u64, offset: u64, record_bytes: u64) -> Vec<u8> {
 fn pointing(key: &[u8], pointer: Vec<u8>) -> Owned {
     Owned {
         key: key.to_vec(),
-        trailer: Trailer::new(9, Kind::RunPointer),
+        trailer: Trailer::new(9, Kind::TransientPointer),
         value: pointer,
     }
 }
@@ -68,7 +68,7 @@ fn a_table_says_what_its_entries_refer_to() {
     assert_eq!(references, [of(7, 2, 198), of(8, 1, 99)]);
     // Keys and values, wherever these stand.
     assert_eq!(meta.logical_bytes(), 5 + 3 * 90 + 8);
-    assert_eq!((meta.transient_bytes(), meta.transient_runs()), (297, 2));
+    assert_eq!((meta.transient_bytes(), meta.transient_files()), (297, 2));
     for source in SOURCES {
         let table = open(bytes.clone(), &meta, source).unwrap();
         for entry in &entries {
@@ -90,7 +90,7 @@ fn a_table_says_what_its_entries_refer_to() {
 fn what_is_no_pointer_is_not_written_as_one() {
     let vfs = MemoryVfs::default();
     let mut writer = TableWriter::create(&vfs, Path::new(""), NUMBER, SEGMENT, &plain()).unwrap();
-    let trailer = Trailer::new(9, Kind::RunPointer);
+    let trailer = Trailer::new(9, Kind::TransientPointer);
     let error = writer.add(b"a", trailer, b"\x07").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);
 }
@@ -102,7 +102,9 @@ fn forged(bytes: &[u8], meta: &FileMeta, old: &[u8], new: &[u8]) -> Vec<u8> {
     let (offset, length) = table.segments[0].index.block(0);
     assert_eq!(offset, 0);
     let mut block = bytes[..length - TRAILER_BYTES].to_vec();
-    let at = block.windows(old.len()).position(|window| window == old);
+    let at = block
+        .windows(old.len())
+        .position(|read_buffer| read_buffer == old);
     block[at.unwrap()..][..old.len()].copy_from_slice(new);
     let place = Place {
         file: NUMBER,
@@ -138,11 +140,11 @@ fn pointers_and_properties_must_agree() {
 #[test]
 fn sums_of_references_are_those_of_their_files() {
     let noted = [
-        (7, 100, Kind::LogPointer),
-        (8, 50, Kind::RunPointer),
-        (7, 30, Kind::LogPointer),
-        (9, 20, Kind::RunPointer),
-        (8, 10, Kind::RunPointer),
+        (7, 100, Kind::ValueLogPointer),
+        (8, 50, Kind::TransientPointer),
+        (7, 30, Kind::ValueLogPointer),
+        (9, 20, Kind::TransientPointer),
+        (8, 10, Kind::TransientPointer),
     ];
     let mut references = References::default();
     for (file, bytes, kind) in noted {
@@ -155,7 +157,7 @@ fn sums_of_references_are_those_of_their_files() {
     assert_eq!(read, references);
     for sums in [&references, &read] {
         assert_eq!((sums.log_bytes(), sums.transient_bytes()), (130, 80));
-        assert_eq!((sums.transient_runs(), sums.entries()), (2, 5));
+        assert_eq!((sums.transient_files(), sums.entries()), (2, 5));
     }
 }
 

@@ -81,7 +81,7 @@ fn keys_that_older_segments_have_are_counted() {
         let entry = |number: u64| Owned::new(&number.to_be_bytes(), sequence, Some(b"value"));
         numbers.map(entry).collect()
     };
-    for (bits, others, is_told) in [(10.0, 0.0, true), (2.0, 2.0, true), (0.0, 0.0, false)] {
+    for (bits, others, is_reported) in [(10.0, 0.0, true), (2.0, 2.0, true), (0.0, 0.0, false)] {
         let options = TableOptions {
             filter_units: [bits, others, 0.0, 0.0],
             ..small()
@@ -98,15 +98,15 @@ fn keys_that_older_segments_have_are_counted() {
                 TableWriter::append(&vfs, Path::new(""), &second, SegmentId(21), &options).unwrap();
             let writer = writer.asking(Arc::clone(&table));
             let third = finish(writer, &entries(from..from + KEYS, 3));
-            let there = if is_told {
+            let there = if is_reported {
                 u64::saturating_sub(35_000, from).min(KEYS)
             } else {
                 KEYS
             };
-            let told = third.segments[2].superseding;
+            let reported = third.segments[2].superseding;
             assert!(
-                told.abs_diff(there) <= KEYS / 20,
-                "{told} of {there}, {bits} bits"
+                reported.abs_diff(there) <= KEYS / 20,
+                "{reported} of {there}, {bits} bits"
             );
         }
     }
@@ -228,10 +228,11 @@ fn segments_out_of_order_are_damage() {
             let table = open(bytes_of(&vfs), &meta, source).unwrap();
             let mut damage = Vec::new();
             table.verify(&mut damage, &mut |_, _| Ok(())).unwrap();
-            let told: Vec<String> = damage.iter().map(ToString::to_string).collect();
-            assert_eq!(told.is_empty(), is_sound, "{segments:?}: {told:?}");
+            let reported: Vec<String> = damage.iter().map(ToString::to_string).collect();
+            assert_eq!(reported.is_empty(), is_sound, "{segments:?}: {reported:?}");
             assert!(
-                told.iter()
+                reported
+                    .iter()
                     .all(|it| it.contains("not newer than one of its key"))
             );
         }
@@ -383,8 +384,8 @@ fn an_open_table_follows_its_file_without_reading_it_again() {
     assert_eq!((units.of(0), units.of(1)), (4, 4));
     units = LoadedUnits::NONE;
     units.add(0);
-    let granted = read(&|| tables.grant(&next, &grown, units).unwrap());
-    assert!(granted > 0 && granted < followed, "{granted} bytes");
+    let allocated = read(&|| tables.allocation(&next, &grown, units).unwrap());
+    assert!(allocated > 0 && allocated < followed, "{allocated} bytes");
     let again = Arc::clone(&tables.get(&next, &grown).unwrap());
     assert!(Arc::ptr_eq(&table.segments[0], &again.segments[0]));
     assert!(!Arc::ptr_eq(&table.segments[1], &again.segments[1]));
@@ -392,8 +393,8 @@ fn an_open_table_follows_its_file_without_reading_it_again() {
     // What was granted stays as it is when the file grows again.
     let longer = append(&vfs, &grown, 22, &alike(3), &small());
     let last = Arc::new(next.grown(grown.segments.len()));
-    let granted = last.filter_units();
-    assert_eq!([0, 1, 2].map(|segment| granted.of(segment)), [1, 0, 4]);
+    let allocated = last.filter_units();
+    assert_eq!([0, 1, 2].map(|segment| allocated.of(segment)), [1, 0, 4]);
     tables.follow(&next, &last, &longer).unwrap();
     let followed = Arc::clone(&tables.get(&last, &longer).unwrap());
     for segment in 0..2 {

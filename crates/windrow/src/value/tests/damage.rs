@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
-use super::super::ValueWindows;
+use super::super::ValueReadBuffers;
 use super::*;
-use crate::base::{Account, Error};
+use crate::base::{Error, MemoryTracker};
 use crate::codec::checksum::{checksum, seed};
 use crate::{ErrorKind, PinnedValue};
 
@@ -38,15 +38,15 @@ fn read_in_every_way(
         assert!(outcome.is_ok() || buffer.is_empty());
         outcomes.push(outcome.map(|()| buffer));
     }
-    let mut windows = windows(vfs);
-    let outcome = windows.read(meta, key, pointer);
+    let mut read_buffers = read_buffers(vfs);
+    let outcome = read_buffers.read(meta, key, pointer);
     outcomes.push(outcome.map(<[u8]>::to_vec));
     outcomes
 }
 
-fn windows(vfs: &Arc<MemoryVfs>) -> ValueWindows {
+fn read_buffers(vfs: &Arc<MemoryVfs>) -> ValueReadBuffers {
     let vfs = Arc::clone(vfs) as Arc<dyn crate::vfs::Vfs>;
-    ValueWindows::new(vfs, "".into(), &Arc::<Account>::default(), u64::MAX)
+    ValueReadBuffers::new(vfs, "".into(), &Arc::<MemoryTracker>::default(), u64::MAX)
 }
 
 /// A file of a few records, short and long, compressed and not.
@@ -142,22 +142,22 @@ fn a_cut_behind_an_open_file_is_damage() {
     // The last does not shrink, so that no window holds it.
     let fixture = fixture(Keys::InTables, &[30, 300, 90, 70_000]);
     let file = open(&fixture.vfs, &fixture.meta, BlockSource::Buffered).unwrap();
-    let mut windows = windows(&fixture.vfs);
-    let read = |windows: &mut ValueWindows, index: usize| {
+    let mut read_buffers = read_buffers(&fixture.vfs);
+    let read = |read_buffers: &mut ValueReadBuffers, index: usize| {
         let (entry, pointer) = (&fixture.entries[index], &fixture.pointers[index]);
-        let result = windows.read(&fixture.meta, &entry.key, pointer);
+        let result = read_buffers.read(&fixture.meta, &entry.key, pointer);
         result.map(|value| assert!(*value == entry.value))
     };
-    read(&mut windows, 0).unwrap();
+    read(&mut read_buffers, 0).unwrap();
     set_bytes(&fixture.vfs, NUMBER, &[0; 10]);
     let last = (&fixture.entries[3].key, &fixture.pointers[3]);
     let error = file.read(last.0, last.1).unwrap_err();
     assert!(names_the_place(&error), "{error}");
-    let error = read(&mut windows, 3).unwrap_err();
+    let error = read(&mut read_buffers, 3).unwrap_err();
     assert!(names_the_place(&error), "{error}");
     // What the window held before is still true.
-    read(&mut windows, 0).unwrap();
-    read(&mut windows, 1).unwrap();
+    read(&mut read_buffers, 0).unwrap();
+    read(&mut read_buffers, 1).unwrap();
 }
 
 // I1 of records
@@ -319,13 +319,13 @@ fn a_missing_file_is_damage_and_a_failed_read_is_not() {
     *handle.fails_from.lock() = Some(0);
     let file = open(&fixture.vfs, &fixture.meta, BlockSource::Buffered).unwrap();
     assert_eq!(file.read(key, pointer).unwrap_err().kind(), ErrorKind::Io);
-    let mut windows = windows(&fixture.vfs);
-    let error = windows.read(&fixture.meta, key, pointer).unwrap_err();
+    let mut read_buffers = read_buffers(&fixture.vfs);
+    let error = read_buffers.read(&fixture.meta, key, pointer).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
     // The next try goes on.
     *handle.fails_from.lock() = None;
     assert!(file.read(key, pointer).is_ok());
-    assert!(windows.read(&fixture.meta, key, pointer).is_ok());
+    assert!(read_buffers.read(&fixture.meta, key, pointer).is_ok());
     crate::vfs::Vfs::remove(&*fixture.vfs, Path::new(&file_name(NUMBER))).unwrap();
     fixture.refuses(key, pointer);
 }

@@ -1,7 +1,7 @@
-//! `docs/format.md` shows value files, a pointer, a successor and a dead list as they are written.
+//! `docs/format.md` shows value files, a pointer, a successor and a discard list as they are written.
 
 use super::*;
-use crate::value::{DeadListWriter, RecordWalk, SuccessorWriter, dead_list_name};
+use crate::value::{DiscardListWriter, GcOutputWriter, RecordWalk, discard_list_name};
 
 /// Bytes as the document shows them.
 fn hex(bytes: &[u8]) -> String {
@@ -13,12 +13,12 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// The list that names the first of two values of a log, and the successor that holds the second.
-fn collected(entries: &[Owned; 2]) -> [(&'static str, Vec<u8>); 2] {
+fn gc_result(entries: &[Owned; 2]) -> [(&'static str, Vec<u8>); 2] {
     let vfs = MemoryVfs::default();
     let (log, pointers) = write(&vfs, NUMBER, Keys::InRecords, entries);
     let walk = RecordWalk::open(&vfs, Path::new(""), &log).unwrap();
-    let successor = FileNumber(NUMBER.0 + 1);
-    let mut writer = SuccessorWriter::create(&vfs, Path::new(""), successor).unwrap();
+    let gc_output = FileNumber(NUMBER.0 + 1);
+    let mut writer = GcOutputWriter::create(&vfs, Path::new(""), gc_output).unwrap();
     let place = &pointers[1];
     let offset = writer
         .copy(&**walk.file(), &entries[1].key, place, |_| Ok(()))
@@ -27,12 +27,15 @@ fn collected(entries: &[Owned; 2]) -> [(&'static str, Vec<u8>); 2] {
     writer.add_table(NUMBER, log.length, &moves).unwrap();
     writer.finish().unwrap();
     let list = FileNumber(NUMBER.0 + 2);
-    let mut writer = DeadListWriter::create(&vfs, Path::new(""), list).unwrap();
+    let mut writer = DiscardListWriter::create(&vfs, Path::new(""), list).unwrap();
     writer.add(NUMBER, pointers[0].offset).unwrap();
     writer.finish().unwrap();
-    let list = vfs.file(Path::new(&dead_list_name(list)));
+    let list = vfs.file(Path::new(&discard_list_name(list)));
     let list = list.bytes.lock().clone();
-    [("successor", bytes(&vfs, successor)), ("dead list", list)]
+    [
+        ("successor", bytes(&vfs, gc_output)),
+        ("discard list", list),
+    ]
 }
 
 #[test]
@@ -56,7 +59,7 @@ fn the_format_document_shows_true_value_files() {
         parts.push(("file", bytes(&vfs, NUMBER)));
         parts.push(("pointer", pointer));
     }
-    parts.extend(collected(&entries));
+    parts.extend(gc_result(&entries));
     let untrue: Vec<String> = parts
         .iter()
         .map(|(what, bytes)| (what, hex(bytes)))

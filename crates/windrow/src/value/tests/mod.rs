@@ -1,12 +1,12 @@
 //! Tests of whole value files.
 
-mod collection;
 mod damage;
 mod format;
+mod garbage_collection;
 mod logs;
 mod open_values;
 mod pointers;
-mod windows;
+mod read_buffers;
 mod writing;
 
 use std::path::Path;
@@ -30,7 +30,7 @@ const SOURCES: [BlockSource; 2] = [BlockSource::Mapped, BlockSource::Buffered];
 enum Keys {
     /// In the records, as of value logs.
     InRecords,
-    /// Only in the tables that point to them, as of transient runs.
+    /// Only in the tables that point to them, as of transient logs.
     InTables,
 }
 

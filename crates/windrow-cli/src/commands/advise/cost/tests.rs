@@ -4,7 +4,7 @@ use windrow::simulation::ValueSize;
 use windrow::{FilterAllocation, KeyspaceOptions};
 
 use super::*;
-use crate::commands::advise::demand::Shares;
+use crate::commands::advise::demand::Fractions;
 use crate::commands::advise::device::Device;
 
 /// A gigabyte in three levels, half of the operations writes.
@@ -16,12 +16,12 @@ fn demand() -> Demand {
         values: ValueSize::same(100),
         values_from: vec![100],
         distribution: KeyDistribution::Uniform,
-        shares: Shares {
+        fractions: Fractions {
             updates: 0.5,
             gets: 0.2,
             missing: 0.1,
             scans: 0.2,
-            ..Shares::default()
+            ..Fractions::default()
         },
         scan_length: 20.0,
         memory: Some(600 << 20),
@@ -44,10 +44,10 @@ fn shape() -> Shape {
             entries: 5.0,
             tables_written: 600.0,
             tables_read: 500.0,
-            runs_written: 1.0,
-            runs_read: 1.0,
-            collections_written: 1.0,
-            collections_read: 1.0,
+            transient_logs_written: 1.0,
+            transient_logs_read: 1.0,
+            gc_written: 1.0,
+            gc_read: 1.0,
         },
         ..Shape::default()
     }
@@ -102,10 +102,10 @@ fn more_bytes_cost_more() {
         |it| &mut it.entries,
         |it| &mut it.tables_written,
         |it| &mut it.tables_read,
-        |it| &mut it.runs_written,
-        |it| &mut it.runs_read,
-        |it| &mut it.collections_written,
-        |it| &mut it.collections_read,
+        |it| &mut it.transient_logs_written,
+        |it| &mut it.transient_logs_read,
+        |it| &mut it.gc_written,
+        |it| &mut it.gc_read,
     ];
     for field in fields {
         for device in [Device::Memory, Device::Nvme, Device::Ssd, Device::Disk] {
@@ -270,7 +270,7 @@ fn values_apart_cost_scans_more_than_gets() {
     let options = KeyspaceOptions::default();
     let near = costs(&shape, &demand(), &options);
     shape.logs = Apart {
-        share: 1.0,
+        fraction: 1.0,
         bytes: 1e9,
         value_bytes: 100.0,
     };
@@ -282,14 +282,14 @@ fn values_apart_cost_scans_more_than_gets() {
 #[test]
 fn large_values_take_the_bandwidth_of_the_device() {
     let options = KeyspaceOptions::default();
-    let with = |device, in_runs: bool, value_bytes: f64| {
+    let with = |device, in_transient_logs: bool, value_bytes: f64| {
         let mut shape = shape();
         let apart = Apart {
-            share: 0.5,
+            fraction: 0.5,
             bytes: 1e12,
             value_bytes,
         };
-        *(if in_runs {
+        *(if in_transient_logs {
             &mut shape.runs
         } else {
             &mut shape.logs
@@ -303,8 +303,11 @@ fn large_values_take_the_bandwidth_of_the_device() {
         costs(&shape, &demand, &options)
     };
     for device in [Device::Nvme, Device::Ssd, Device::Disk] {
-        for in_runs in [false, true] {
-            let (large, small) = (with(device, in_runs, 1e6), with(device, in_runs, 1e3));
+        for in_transient_logs in [false, true] {
+            let (large, small) = (
+                with(device, in_transient_logs, 1e6),
+                with(device, in_transient_logs, 1e3),
+            );
             let more = 0.5 * (1e6 - 1e3) * device.cost().byte_read;
             assert!((large[1] - small[1] - more).abs() < 1e-6, "a get");
             // Those of scans are returned, too, which takes the processor.

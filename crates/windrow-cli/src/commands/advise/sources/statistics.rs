@@ -16,7 +16,7 @@ use serde_json::Value;
 use windrow::{Compression, Error, KeyspaceOptions, Result};
 
 use crate::amounts::whole;
-use crate::commands::advise::demand::{EntryBytes, Known, Shares};
+use crate::commands::advise::demand::{EntryBytes, Fractions, Known};
 
 /// What an entry takes of a memtable beside key and value, about.
 const MEMTABLE_ENTRY_BYTES: f64 = 40.0;
@@ -48,11 +48,11 @@ pub(in crate::commands::advise) fn statistics(
         .map_err(|fault| Error::invalid_argument(format!("{} {fault}", path.display())))?;
     let asked = Asked::of(&chosen, chosen.len() == newest.len()).map_err(wrong)?;
     let moments: std::result::Result<Vec<Moment>, Fault> = all.iter().map(Moment::of).collect();
-    let told = Told {
+    let reported = Reported {
         moments: moments.map_err(wrong)?,
         asked,
     };
-    let mut known = told.known();
+    let mut known = reported.known();
     known.source = path.display().to_string();
     Ok(known)
 }
@@ -338,13 +338,13 @@ fn growth_between(first: &Moment, last: &Moment) -> Option<f64> {
 
 /// What a file says.
 #[derive(Debug)]
-struct Told {
+struct Reported {
     /// At least one.
     moments: Vec<Moment>,
     asked: Asked,
 }
 
-impl Told {
+impl Reported {
     fn known(self) -> Known {
         let (Some(first), Some(last)) = (self.moments.first(), self.moments.last()) else {
             return Known::default();
@@ -384,7 +384,7 @@ impl Told {
         Known {
             keys: Some(keys).filter(|&keys| keys > 0),
             entry_bytes,
-            weights: Some(Shares {
+            weights: Some(Fractions {
                 inserts: writes * inserts,
                 updates: writes * (1.0 - inserts - deletes).max(0.0),
                 deletes: writes * deletes,

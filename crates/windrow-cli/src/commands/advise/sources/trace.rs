@@ -13,7 +13,7 @@ use windrow_bench::{Asked, Trace};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::amounts::whole;
-use crate::commands::advise::demand::{Known, Shares};
+use crate::commands::advise::demand::{Fractions, Known};
 use crate::progress;
 
 /// No more keys than this are told apart; where there are more, a half of them, chosen by their hashes, stands
@@ -39,7 +39,7 @@ fn size_from(step: i32) -> u64 {
 }
 
 /// A size counts that has this part of all values, or of their bytes; others are added to those beside them.
-const SIZE_SHARE_MIN: f64 = 0.001;
+const SIZE_FRACTION_MIN: f64 = 0.001;
 
 /// What the trace in `path` says. It begins with an empty store, unless `is_filled` says that what it reads and
 /// writes is there.
@@ -92,7 +92,7 @@ impl SizeCount {
 
     /// Whether that is enough of all values, or of their bytes, to be told apart.
     fn is_much_of(self, all: Self) -> bool {
-        let part = |own: u64, all: u64| own as f64 >= SIZE_SHARE_MIN * all as f64;
+        let part = |own: u64, all: u64| own as f64 >= SIZE_FRACTION_MIN * all as f64;
         part(self.values, all.values) || part(self.bytes, all.bytes)
     }
 }
@@ -200,7 +200,7 @@ impl Seen {
                 .map(|bytes| whole(bytes).max(1)),
             values,
             values_from,
-            weights: Some(Shares {
+            weights: Some(Fractions {
                 inserts: puts * inserts,
                 updates: puts * (1.0 - inserts),
                 deletes: self.deletes as f64,
@@ -256,7 +256,7 @@ impl Seen {
         }
         let size = |(from, it): (u64, SizeCount)| {
             let size = ValueSize {
-                share: it.values as f64,
+                fraction: it.values as f64,
                 bytes: it.bytes / it.values,
             };
             (size, from)
@@ -275,7 +275,7 @@ impl Seen {
             return KeyDistribution::Uniform;
         }
         let hottest: u64 = counts.iter().take(hot).sum();
-        let share = hottest as f64 / all as f64;
+        let fraction = hottest as f64 / all as f64;
         let of = |exponent: f64| {
             let weights = |count: usize| -> f64 {
                 (1..=count).map(|rank| (rank as f64).powf(-exponent)).sum()
@@ -285,7 +285,7 @@ impl Seen {
         let (mut low, mut high) = (0.0, EXPONENT_MAX);
         for _ in 0..16 {
             let middle = f64::midpoint(low, high);
-            if of(middle) < share {
+            if of(middle) < fraction {
                 low = middle;
             } else {
                 high = middle;
@@ -364,7 +364,7 @@ mod tests {
             assert!(values.iter().all(least) && from.len() == values.len());
             assert!(from.iter().zip(&values).all(|(from, it)| *from <= it.bytes));
             let values = values.into_iter();
-            let values: Vec<_> = values.map(|it| (whole(it.share), it.bytes)).collect();
+            let values: Vec<_> = values.map(|it| (whole(it.fraction), it.bytes)).collect();
             assert_eq!(values.iter().map(|it| it.0).sum::<u64>(), key);
             values
         };
@@ -437,8 +437,8 @@ mod tests {
         let keys = 3 * KEYS_MAX as u64;
         let seen = seen((0..keys).map(|key| (Asked::Put(10), key)));
         assert!(seen.zeros > 0 && seen.keys.len() <= KEYS_MAX);
-        let told = seen.known(Path::new("trace"), false).keys.unwrap();
-        assert!(told.abs_diff(keys) < keys / 50, "{told}");
+        let reported = seen.known(Path::new("trace"), false).keys.unwrap();
+        assert!(reported.abs_diff(keys) < keys / 50, "{reported}");
     }
 
     #[test]

@@ -44,7 +44,7 @@ impl Candidate {
         choice: Choice,
     ) -> Self {
         let costs = Costs::new(shape, demand, &options);
-        let write = if demand.shares.writes() > 0.0 {
+        let write = if demand.fractions.writes() > 0.0 {
             costs.write
         } else {
             0.0

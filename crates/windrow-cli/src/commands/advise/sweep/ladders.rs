@@ -288,7 +288,7 @@ pub(super) fn placements(demand: &Demand, base: &KeyspaceOptions) -> Vec<Placeme
     let apart = |placement: &Placement| {
         let (classes, level) = classes(placement);
         let bytes = classes.iter().zip(&demand.values).map(|(class, size)| {
-            let bytes = size.share * size.bytes as f64;
+            let bytes = size.fraction * size.bytes as f64;
             match (class, level) {
                 (ValueClass::Small, _) => 0.0,
                 (ValueClass::Medium, Some(MediumInPlace::LevelBeforeLast)) => bytes,

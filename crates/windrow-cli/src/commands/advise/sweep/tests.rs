@@ -9,10 +9,10 @@ use super::conclude::FINALISTS;
 use super::ladders::{BITS, Choice, Placement, SCALINGS, placements, with, without_bits};
 use super::*;
 use crate::commands::advise::cost::{Level, Shape};
-use crate::commands::advise::demand::Shares;
+use crate::commands::advise::demand::Fractions;
 use crate::commands::advise::device::Device;
 
-fn demand(shares: Shares) -> Demand {
+fn demand(fractions: Fractions) -> Demand {
     Demand {
         keys: 15_000,
         key_bytes: 16,
@@ -20,7 +20,7 @@ fn demand(shares: Shares) -> Demand {
         values: ValueSize::same(100),
         values_from: vec![100],
         distribution: KeyDistribution::Uniform,
-        shares,
+        fractions,
         scan_length: 10.0,
         memory: None,
         device: Device::Memory,
@@ -30,18 +30,21 @@ fn demand(shares: Shares) -> Demand {
 
 /// The same with values of these sizes.
 fn with_values(mut demand: Demand, bytes: &[u64]) -> Demand {
-    let size = |&bytes: &u64| ValueSize { share: 1.0, bytes };
+    let size = |&bytes: &u64| ValueSize {
+        fraction: 1.0,
+        bytes,
+    };
     demand.values = bytes.iter().map(size).collect();
     demand.values_from = bytes.to_vec();
     demand
 }
 
-fn writes(writes: f64) -> Shares {
-    Shares {
+fn writes(writes: f64) -> Fractions {
+    Fractions {
         updates: writes,
         gets: (1.0 - writes) / 2.0,
         scans: (1.0 - writes) / 2.0,
-        ..Shares::default()
+        ..Fractions::default()
     }
 }
 
@@ -68,8 +71,8 @@ fn advice(demand: &Demand, base: &KeyspaceOptions, bounds: Bounds) -> Result<Adv
 
 #[test]
 fn the_frontier_has_nothing_that_is_beaten_and_what_is_recommended() {
-    for share in [1.0, 0.5, 0.0] {
-        let advice = advice(&demand(writes(share)), &small(), Bounds::default()).unwrap();
+    for fraction in [1.0, 0.5, 0.0] {
+        let advice = advice(&demand(writes(fraction)), &small(), Bounds::default()).unwrap();
         let frontier = &advice.frontier;
         assert!(!frontier.is_empty());
         for candidate in frontier {
@@ -80,13 +83,13 @@ fn the_frontier_has_nothing_that_is_beaten_and_what_is_recommended() {
         let is_there = frontier
             .iter()
             .any(|it| it.options == advice.recommended.options);
-        assert!(advice.keep_default || is_there, "{share}");
+        assert!(advice.keep_default || is_there, "{fraction}");
         let (best, default) = (&advice.recommended.costs, &advice.default.costs);
         assert!(best.operation <= default.operation);
         if !advice.keep_default {
             // Of what is recommended, which may be simpler than the best.
             let saved = 1.0 - best.operation / default.operation;
-            assert!((advice.saving - saved).abs() < 1e-12, "{share}");
+            assert!((advice.saving - saved).abs() < 1e-12, "{fraction}");
         }
     }
 }
@@ -106,8 +109,8 @@ fn the_default_is_kept_where_little_is_saved() {
 
 #[test]
 fn who_writes_more_gets_no_more_written_and_no_fewer_segments() {
-    let of = |share: f64| {
-        let advice = advice(&demand(writes(share)), &small(), Bounds::default()).unwrap();
+    let of = |fraction: f64| {
+        let advice = advice(&demand(writes(fraction)), &small(), Bounds::default()).unwrap();
         let place = advice.recommended.choice[0];
         (place, advice.recommended.write_amplification)
     };
@@ -191,8 +194,8 @@ fn a_store_of_many_memtables_is_searched_for_with_a_part() {
     let mut alone = Trees::new(&demand, demand.keys, &ladders, &|| {});
     alone.simulate(&trees).unwrap();
     for candidate in &advice.frontier {
-        let told = alone.candidate(&candidate.choice).unwrap();
-        assert_eq!(told.costs, candidate.costs);
+        let reported = alone.candidate(&candidate.choice).unwrap();
+        assert_eq!(reported.costs, candidate.costs);
     }
     assert_eq!(advice.default.options, base);
     // Nobody has asked for what is one step away.
@@ -223,8 +226,8 @@ fn what_is_one_step_away_is_simulated_with_all_entries() {
     assert!(!advice.neighbours.is_empty());
     for (_, neighbour) in &advice.neighbours {
         whole.simulate(&[neighbour.choice]).unwrap();
-        let told = whole.candidate(&neighbour.choice).unwrap();
-        assert_eq!(told.costs, neighbour.costs);
+        let reported = whole.candidate(&neighbour.choice).unwrap();
+        assert_eq!(reported.costs, neighbour.costs);
     }
 }
 

@@ -30,7 +30,7 @@ fn stats(sequence: u64, writes: u64, levels: &[[u64; 3]]) -> Value {
     })
 }
 
-fn told(lines: &[Value], keyspace: Option<&str>) -> std::result::Result<Known, Fault> {
+fn reported(lines: &[Value], keyspace: Option<&str>) -> std::result::Result<Known, Fault> {
     let text: Vec<String> = lines.iter().map(Value::to_string).collect();
     let all = super::lines(&text.join("\n"))?;
     let newest = keyspaces(all.last().unwrap())?;
@@ -40,7 +40,7 @@ fn told(lines: &[Value], keyspace: Option<&str>) -> std::result::Result<Known, F
         .iter()
         .map(Moment::of)
         .collect::<std::result::Result<_, _>>()?;
-    Ok(Told { moments, asked }.known())
+    Ok(Reported { moments, asked }.known())
 }
 
 /// Inserts, updates, deletes.
@@ -68,16 +68,16 @@ fn between_two_lines_counts_what_was_done_between_them() {
         1_000_000,
         &[[200_000, 0, 0], [MANY, 0, 0]],
     );
-    let known = told(&[first, last.clone()], None).unwrap();
+    let known = reported(&[first, last.clone()], None).unwrap();
     assert_near(writes(&known), [0.0, 1.0, 0.0]);
     assert_eq!(known.weights_note, None);
     assert!((known.weights.unwrap().writes() - 1e6).abs() < 1e-3);
     // One line alone cannot tell, and says so.
-    let known = told(&[last], None).unwrap();
+    let known = reported(&[last], None).unwrap();
     assert!(writes(&known)[0] > 0.99);
     assert!(known.weights_note.unwrap().contains("all writes ever"));
     // Unless the store was opened but once.
-    let known = told(&[stats(1000, 1000, &[[0, 0, 0], [500, 0, 0]])], None).unwrap();
+    let known = reported(&[stats(1000, 1000, &[[0, 0, 0], [500, 0, 0]])], None).unwrap();
     assert_eq!(known.weights_note, None);
     assert_near(writes(&known), [0.5, 0.5, 0.0]);
 }
@@ -97,7 +97,7 @@ fn of_many_lines_all_count_though_the_store_was_opened_again() {
         line["gets"] = json!(gets);
         line["keyspaces"][0]["levels"][1]["gets_answered"] = json!(answered);
     }
-    let known = told(&lines, None).unwrap();
+    let known = reported(&lines, None).unwrap();
     let weights = known.weights.unwrap();
     assert!((weights.writes() - 6000.0).abs() < 1e-6);
     assert_near(writes(&known), [0.5, 0.5, 0.0]);
@@ -113,18 +113,18 @@ fn what_is_in_upper_levels_and_in_memtables_is_not_taken_for_new_keys() {
         &[[2000, 0, 0], [8000, 0, 0], [20_000, 0, 0]],
     );
     assert_near(
-        writes(&told(std::slice::from_ref(&all), None).unwrap()),
+        writes(&reported(std::slice::from_ref(&all), None).unwrap()),
         [0.5, 0.5, 0.0],
     );
     all["sequence"] = json!(60_000);
     all["user_writes"] = json!(60_000);
     all["user_bytes"] = json!(60_000 * 116);
     all["keyspaces"][0]["memtable_bytes"] = json!(10_000 * (116 + 40));
-    let known = told(&[all], None).unwrap();
+    let known = reported(&[all], None).unwrap();
     assert_near(writes(&known), [0.5, 0.5, 0.0]);
     assert_eq!(known.keys, Some(30_000));
     // A young store has nothing but level 0.
-    let young = told(&[stats(1000, 1000, &[[1000, 0, 0]])], None).unwrap();
+    let young = reported(&[stats(1000, 1000, &[[1000, 0, 0]])], None).unwrap();
     assert_eq!(young.keys, Some(1000));
 }
 
@@ -133,18 +133,18 @@ fn deletes_are_told_by_what_is_above_the_last_level_and_have_no_value() {
     let mut all = stats(50_000, 40_000, &[[10_000, 1000, 0], [20_000, 0, 0]]);
     // Keys of 16 bytes, and values of 100 beside nine of ten.
     all["user_bytes"] = json!(40_000 * 16 + 36_000 * 100);
-    let known = told(&[all], None).unwrap();
+    let known = reported(&[all], None).unwrap();
     assert_near(writes(&known), [0.6, 0.3, 0.1]);
     let entry = known.entry_bytes.unwrap();
     assert!((entry.mean - 106.0).abs() < 1e-9 && (entry.deletes - 0.1).abs() < 1e-9);
     // A store that loses keys has no inserts.
     let first = stats(50_000, 0, &[[0, 0, 0], [50_000, 0, 0]]);
     let last = stats(61_000, 11_000, &[[1000, 400, 0], [46_000, 0, 0]]);
-    let known = told(&[first.clone(), last], None).unwrap();
+    let known = reported(&[first.clone(), last], None).unwrap();
     assert_near(writes(&known), [0.0, 0.6, 0.4]);
     // Without tombstones a last level that shrinks has lost what was superseded.
     let last = stats(61_000, 11_000, &[[1000, 0, 0], [46_000, 0, 0]]);
-    let known = told(&[first, last], None).unwrap();
+    let known = reported(&[first, last], None).unwrap();
     assert_near(writes(&known), [0.0, 1.0, 0.0]);
 }
 
@@ -152,7 +152,7 @@ fn deletes_are_told_by_what_is_above_the_last_level_and_have_no_value() {
 #[test]
 fn counters_that_are_not_there_are_refused_by_name() {
     let whole = stats(1000, 1000, &[[0, 0, 0], [1000, 0, 0]]);
-    told(std::slice::from_ref(&whole), None).unwrap();
+    reported(std::slice::from_ref(&whole), None).unwrap();
     for place in [
         "/sequence",
         "/user_writes",
@@ -174,18 +174,18 @@ fn counters_that_are_not_there_are_refused_by_name() {
         for other in [Value::Null, json!(1.5), json!("7"), json!(u64::MAX)] {
             let mut broken = whole.clone();
             *broken.pointer_mut(place).unwrap() = other;
-            let fault = told(&[broken.clone()], None).unwrap_err();
+            let fault = reported(&[broken.clone()], None).unwrap_err();
             assert!(fault.contains(name), "{place}: {fault}");
             // An earlier line must be as whole.
             if !place.ends_with("options") {
-                told(&[broken, whole.clone()], None).unwrap_err();
+                reported(&[broken, whole.clone()], None).unwrap_err();
             }
         }
     }
     let mut none = whole.clone();
     none["keyspaces"] = json!([]);
-    assert_eq!(told(&[none], None).unwrap_err(), "has no keyspaces");
-    let fault = told(&[whole], Some("other")).unwrap_err();
+    assert_eq!(reported(&[none], None).unwrap_err(), "has no keyspaces");
+    let fault = reported(&[whole], Some("other")).unwrap_err();
     assert!(fault.contains("no such keyspace, but main"), "{fault}");
 }
 
@@ -194,15 +194,17 @@ fn sizes_of_what_is_compressed_are_told_to_be_those_on_disk() {
     let mut all = stats(1000, 1000, &[[0, 0, 0], [1000, 0, 0]]);
     all["keyspaces"][0]["options"]["compression"] = json!("lz4");
     assert_eq!(
-        told(std::slice::from_ref(&all), None).unwrap().entry_note,
+        reported(std::slice::from_ref(&all), None)
+            .unwrap()
+            .entry_note,
         None
     );
     let mut other = keyspace(&[[0, 0, 0], [10, 0, 0]]);
     other["name"] = json!("other");
     all["keyspaces"].as_array_mut().unwrap().push(other);
-    let main = told(std::slice::from_ref(&all), Some("main")).unwrap();
+    let main = reported(std::slice::from_ref(&all), Some("main")).unwrap();
     assert!(main.entry_note.unwrap().contains("on disk"));
-    assert_eq!(told(&[all], Some("other")).unwrap().entry_note, None);
+    assert_eq!(reported(&[all], Some("other")).unwrap().entry_note, None);
 }
 
 #[test]

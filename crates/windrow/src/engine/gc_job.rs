@@ -18,35 +18,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::keyspace::KeyspaceWork;
-use super::merge_job::dead_records;
+use super::merge_job::garbage_records;
 use super::tree_summary::summary;
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::sync::Shared;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
-use crate::compact::collect::{Collected, LISTS_MAX, Victim, collect};
+use crate::compact::garbage_collection::{GcResult, LISTS_MAX, Victim, collect};
 use crate::events::Event;
 use crate::manifest::{ManifestState, Record, Version};
 use crate::policy::{self, VICTIMS_MAX};
-use crate::value::DeadList;
+use crate::value::DiscardList;
 
 /// A collection that is claimed.
 #[derive(Debug)]
-pub(super) struct CollectJob {
+pub(super) struct GcJob {
     /// Keeps the files from being removed.
     _version: Shared<Version>,
     victims: Vec<Victim>,
-    /// What speaks of dead values in the victims, or in what these were made of.
-    lists: Vec<Arc<DeadList>>,
+    /// What speaks of garbage values in the victims, or in what these were made of.
+    lists: Vec<Arc<DiscardList>>,
 }
 
-impl CollectJob {
+impl GcJob {
     /// Gives the claim back; how it went decides which logs rest from `now` on, and how many go together
     /// next.
     pub(super) fn release(self, keyspace: &KeyspaceCore, outcome: &Result<()>, now: Duration) {
         let own = self.victims.iter().map(|victim| victim.file.number);
         let victims: Vec<FileNumber> = own.collect();
         let mut work = keyspace.work.lock();
-        work.is_collecting = false;
+        work.is_gc_running = false;
         match outcome {
             Ok(()) => {
                 work.log_rests.note_success(&victims);
@@ -61,11 +61,11 @@ impl CollectJob {
         }
         drop(work);
         if outcome.is_ok() {
-            keyspace.collection_failure.forget();
+            keyspace.gc_failure.forget();
         }
     }
 
-    /// The value files and origins whose dead values are left behind.
+    /// The value files and origins whose garbage values are left behind.
     fn taken(&self) -> BTreeSet<FileNumber> {
         let own = self.victims.iter().map(|victim| victim.file.number);
         let tables = self.victims.iter().flat_map(|victim| &victim.tables);
@@ -86,7 +86,7 @@ impl CollectJob {
             let tables = values.relocated.values().map(|relocated| relocated.table);
             log.is_settled_log(keyspace.flushed).then(|| Victim {
                 file: log.file,
-                tables: tables.filter(|table| table.successor == *number).collect(),
+                tables: tables.filter(|table| table.gc_output == *number).collect(),
             })
         };
         let mut job = Self {
@@ -96,8 +96,8 @@ impl CollectJob {
         };
         let taken = job.taken();
         let speaks =
-            |list: &&Arc<DeadList>| taken.iter().any(|file| list.counts.contains_key(file));
-        job.lists = values.dead.values().filter(speaks).cloned().collect();
+            |list: &&Arc<DiscardList>| taken.iter().any(|file| list.counts.contains_key(file));
+        job.lists = values.garbage.values().filter(speaks).cloned().collect();
         Some(job)
     }
 
@@ -107,24 +107,24 @@ impl CollectJob {
         &self,
         state: &ManifestState,
         keyspace: KeyspaceId,
-        collected: &Collected,
+        gc_result: &GcResult,
     ) -> Option<Vec<Record>> {
         let values = &state.keyspaces.get(&keyspace)?.values;
         let is_there = |victim: &Victim| values.files.contains_key(&victim.file.number);
         if !self.victims.iter().all(is_there) {
             return None;
         }
-        let mut records = vec![Record::AddSuccessor {
+        let mut records = vec![Record::AddGcOutput {
             keyspace,
-            file: collected.successor,
+            file: gc_result.gc_output,
         }];
         let relocate = |&table| Record::Relocate { keyspace, table };
-        records.extend(collected.tables.iter().map(relocate));
+        records.extend(gc_result.tables.iter().map(relocate));
         let taken = self.taken();
-        let is_gathered = self.gathers();
+        let is_gathered = self.merges_lists();
         for list in &self.lists {
             // The list, or what it says of an origin, may have gone with the last that was live.
-            let Some(known) = values.dead.get(&list.number) else {
+            let Some(known) = values.garbage.get(&list.number) else {
                 continue;
             };
             let files: Vec<FileNumber> = if is_gathered {
@@ -134,19 +134,19 @@ impl CollectJob {
                 taken.filter(|it| known.counts.contains_key(it)).collect()
             };
             if !files.is_empty() {
-                records.push(Record::TakeDead {
+                records.push(Record::TakeDiscardList {
                     keyspace,
                     list: list.number,
                     files,
                 });
             }
         }
-        records.extend(dead_records(keyspace, collected.gathered.as_slice()));
+        records.extend(garbage_records(keyspace, gc_result.merged_list.as_slice()));
         Some(records)
     }
 
     /// Whether what the lists say of other files goes to a new list.
-    fn gathers(&self) -> bool {
+    fn merges_lists(&self) -> bool {
         self.lists.len() > LISTS_MAX
     }
 }
@@ -154,20 +154,16 @@ impl CollectJob {
 impl Engine {
     /// The next collection that the policy wants for `keyspace`, claimed. What rests at `now` is left
     /// alone.
-    pub(super) fn claim_collection(
-        &self,
-        keyspace: &Arc<KeyspaceCore>,
-        now: Duration,
-    ) -> Option<CollectJob> {
+    pub(super) fn claim_gc(&self, keyspace: &Arc<KeyspaceCore>, now: Duration) -> Option<GcJob> {
         let version = Shared::clone(&keyspace.state().version);
-        if version.logs().is_empty() || keyspace.work.lock().is_collecting {
+        if version.logs().is_empty() || keyspace.work.lock().is_gc_running {
             return None;
         }
         // Without the lock; what has gone meanwhile is no victim.
         let nothing = KeyspaceWork::default();
         let mut tree = summary(&version, &nothing);
         let mut work = keyspace.work.lock();
-        if work.is_collecting {
+        if work.is_gc_running {
             return None;
         }
         let is_there = |number| version.logs().iter().any(|log| log.file.number == number);
@@ -179,15 +175,15 @@ impl Engine {
         if victims.is_empty() {
             return None;
         }
-        work.is_collecting = true;
+        work.is_gc_running = true;
         drop(work); // Edits take it under the catalog's lock.
         // What the state names now is kept by the version that is current then.
         let job = self.catalog.with_state(|state| {
             let version = Shared::clone(&keyspace.state().version);
-            CollectJob::describe(version, state, keyspace.id(), &victims)
+            GcJob::describe(version, state, keyspace.id(), &victims)
         });
         if job.is_none() {
-            keyspace.work.lock().is_collecting = false;
+            keyspace.work.lock().is_gc_running = false;
         }
         job
     }
@@ -200,7 +196,7 @@ impl Engine {
             let state = keyspace.state();
             let is_open = state.version.logs().iter().any(|log| log.is_open);
             // What waits is flushed, and completes what is full.
-            if !is_open || !state.waiting.is_empty() {
+            if !is_open || !state.frozen.is_empty() {
                 return false;
             }
             // Asked only while nobody writes values, which is done under the lock of the log.
@@ -254,24 +250,24 @@ impl Engine {
     }
 
     /// Carries out a claimed collection.
-    pub(super) fn collect(&self, keyspace: &Arc<KeyspaceCore>, job: &CollectJob) -> Result<()> {
+    pub(super) fn collect(&self, keyspace: &Arc<KeyspaceCore>, job: &GcJob) -> Result<()> {
         let start = self.options.runtime.now();
         let wanted = || self.check_wanted(keyspace);
-        let (collected, created) = collect(self, &wanted, &job.victims, &job.lists)?;
-        let (bytes_read, dead) = (collected.bytes_read, collected.dead);
-        let bytes_written = collected.successor.end;
-        stats::add(&self.counters.collection_bytes_read, bytes_read);
-        stats::add(&self.counters.collection_bytes_written, bytes_written);
+        let (gc_result, created) = collect(self, &wanted, &job.victims, &job.lists)?;
+        let (bytes_read, garbage) = (gc_result.bytes_read, gc_result.garbage);
+        let bytes_written = gc_result.gc_output.end;
+        stats::add(&self.counters.gc_bytes_read, bytes_read);
+        stats::add(&self.counters.gc_bytes_written, bytes_written);
         let is_needless = Cell::new(false);
         let records = |state: &ManifestState| {
-            let records = job.records(state, keyspace.id(), &collected);
+            let records = job.records(state, keyspace.id(), &gc_result);
             is_needless.set(records.is_none());
             records.unwrap_or_default()
         };
         let install = |state: &ManifestState| {
             self.follow_values(keyspace, state);
             if !is_needless.get() {
-                self.drop_needless_lists(keyspace, state, collected.gathered.as_slice());
+                self.drop_needless_lists(keyspace, state, gc_result.merged_list.as_slice());
             }
         };
         let edit = || {
@@ -286,16 +282,18 @@ impl Engine {
             Err(_) if is_needless.get() => return Ok(()),
             outcome => outcome?,
         }
-        stats::add(&self.counters.collections, 1);
-        stats::add(&self.counters.values_collected, dead);
-        self.options.listener.tell(|| Event::CollectionEnded {
-            keyspace: keyspace.name().to_owned(),
-            files: job.victims.len(),
-            bytes_read,
-            bytes_written,
-            values_dropped: dead,
-            duration: self.options.runtime.now().saturating_sub(start),
-        });
+        stats::add(&self.counters.garbage_collections, 1);
+        stats::add(&self.counters.gc_values_dropped, garbage);
+        self.options
+            .listener
+            .tell(|| Event::GarbageCollectionEnded {
+                keyspace: keyspace.name().to_owned(),
+                files: job.victims.len(),
+                bytes_read,
+                bytes_written,
+                values_dropped: garbage,
+                duration: self.options.runtime.now().saturating_sub(start),
+            });
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! What collections read and write: lists of dead values, walks over logs, successors and their tables.
+//! What collections read and write: lists of garbage values, walks over logs, successors and their tables.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ErrorKind;
-use crate::base::{Account, Error};
+use crate::base::{Error, MemoryTracker};
 use crate::value::relocation::{BLOCK_ENTRIES, find_moves};
 use crate::value::{
-    DeadList, DeadListWriter, Move, RecordWalk, RelocationTable, SuccessorWriter, ValueWindows,
-    dead_list_name, read_dead_list,
+    DiscardList, DiscardListWriter, GcOutputWriter, Move, RecordWalk, RelocationTable,
+    ValueReadBuffers, discard_list_name, read_discard_list,
 };
 use crate::vfs::{OpenMode, Vfs};
 
@@ -22,17 +22,17 @@ fn flip(vfs: &MemoryVfs, name: &str, bit: usize) {
     file.bytes.lock()[bit / 8] ^= 1 << (bit % 8);
 }
 
-fn write_list(vfs: &MemoryVfs, dead: &[(u64, u64)]) -> DeadList {
-    let mut writer = DeadListWriter::create(vfs, Path::new(""), LIST).unwrap();
-    for &(file, offset) in dead {
+fn write_list(vfs: &MemoryVfs, garbage: &[(u64, u64)]) -> DiscardList {
+    let mut writer = DiscardListWriter::create(vfs, Path::new(""), LIST).unwrap();
+    for &(file, offset) in garbage {
         writer.add(FileNumber(file), offset).unwrap();
     }
     writer.finish().unwrap()
 }
 
-fn read_list(vfs: &MemoryVfs, list: &DeadList) -> Result<Vec<(u64, u64)>> {
+fn read_list(vfs: &MemoryVfs, list: &DiscardList) -> Result<Vec<(u64, u64)>> {
     let mut read = Vec::new();
-    read_dead_list(vfs, Path::new(""), list, |file, offset| {
+    read_discard_list(vfs, Path::new(""), list, |file, offset| {
         read.push((file.0, offset));
         Ok(())
     })?;
@@ -44,19 +44,19 @@ proptest! {
     /// I1 of the lists; of files that are gone nothing is said.
     #[test]
     fn a_list_tells_what_it_was_told(
-        dead in proptest::collection::btree_set((1..5_u64, any::<u64>()), 0..300),
+        garbage in proptest::collection::btree_set((1..5_u64, any::<u64>()), 0..300),
         gone in 1..5_u64,
     ) {
         let vfs = MemoryVfs::default();
-        let dead: Vec<(u64, u64)> = dead.into_iter().collect();
-        let mut list = write_list(&vfs, &dead);
-        let count = |file: u64| dead.iter().filter(|(known, _)| *known == file).count() as u64;
+        let garbage: Vec<(u64, u64)> = garbage.into_iter().collect();
+        let mut list = write_list(&vfs, &garbage);
+        let count = |file: u64| garbage.iter().filter(|(known, _)| *known == file).count() as u64;
         for file in 1..5 {
             prop_assert_eq!(list.counts.get(&FileNumber(file)).copied().unwrap_or(0), count(file));
         }
-        prop_assert_eq!(&read_list(&vfs, &list).unwrap(), &dead);
+        prop_assert_eq!(&read_list(&vfs, &list).unwrap(), &garbage);
         list.counts.remove(&FileNumber(gone));
-        let left: Vec<_> = dead.into_iter().filter(|(file, _)| *file != gone).collect();
+        let left: Vec<_> = garbage.into_iter().filter(|(file, _)| *file != gone).collect();
         prop_assert_eq!(read_list(&vfs, &list).unwrap(), left);
     }
 }
@@ -65,11 +65,11 @@ proptest! {
 #[test]
 fn a_long_list_is_read_chunk_by_chunk() {
     let vfs = MemoryVfs::default();
-    let dead: Vec<(u64, u64)> = (0..20_000)
+    let garbage: Vec<(u64, u64)> = (0..20_000)
         .map(|at| (3 + at % 2, at * 977 % 20_011))
         .collect();
-    let list = write_list(&vfs, &dead);
-    let mut sorted = dead;
+    let list = write_list(&vfs, &garbage);
+    let mut sorted = garbage;
     sorted.sort_unstable();
     assert_eq!(read_list(&vfs, &list).unwrap(), sorted);
 }
@@ -77,9 +77,9 @@ fn a_long_list_is_read_chunk_by_chunk() {
 #[test]
 fn a_damaged_list_is_found() {
     let vfs = MemoryVfs::default();
-    let dead: Vec<(u64, u64)> = (0..40).map(|at| (3 + at % 2, at * 1000)).collect();
-    let list = write_list(&vfs, &dead);
-    let name = dead_list_name(LIST);
+    let garbage: Vec<(u64, u64)> = (0..40).map(|at| (3 + at % 2, at * 1000)).collect();
+    let list = write_list(&vfs, &garbage);
+    let name = discard_list_name(LIST);
     let is_damage =
         |error: &Error| error.kind() == ErrorKind::Corruption && error.to_string().contains(&name);
     for bit in 0..usize::try_from(list.length).unwrap() * 8 {
@@ -94,7 +94,7 @@ fn a_damaged_list_is_found() {
     };
     assert!(is_damage(&counted(|count| *count += 1)));
     assert!(is_damage(&counted(|count| *count -= 1)));
-    let longer = DeadList {
+    let longer = DiscardList {
         length: list.length + 1,
         ..list.clone()
     };
@@ -111,11 +111,11 @@ fn with_table(vfs: &MemoryVfs, moves: &[Move]) -> (ValueFileMeta, RelocationTabl
 /// The same for any successor and origin.
 fn with_table_of(
     vfs: &MemoryVfs,
-    successor: FileNumber,
+    gc_output: FileNumber,
     origin: FileNumber,
     moves: &[Move],
 ) -> (ValueFileMeta, RelocationTable) {
-    let mut writer = SuccessorWriter::create(vfs, Path::new(""), successor).unwrap();
+    let mut writer = GcOutputWriter::create(vfs, Path::new(""), gc_output).unwrap();
     let origin_bytes = moves.last().unwrap().0 + 100;
     writer.add_table(origin, origin_bytes, moves).unwrap();
     let (meta, tables) = writer.finish().unwrap();
@@ -178,21 +178,21 @@ fn windows_keep_blocks_of_tables() {
     // Its blocks are in the same places.
     let (other_meta, other) = with_table_of(&vfs, OTHER, OTHER_ORIGIN, &moves);
     let all = table.bytes() + other.bytes();
-    for (account_max, blocks_max) in [(u64::MAX, all), (all / 2, all / 4), (0, 0)] {
-        let account: Arc<Account> = Arc::default();
+    for (tracked_max, blocks_max) in [(u64::MAX, all), (all / 2, all / 4), (0, 0)] {
+        let tracker: Arc<MemoryTracker> = Arc::default();
         let dynamic = Arc::clone(&vfs) as Arc<dyn Vfs>;
-        let mut windows = ValueWindows::new(dynamic, "".into(), &account, account_max);
+        let mut read_buffers = ValueReadBuffers::new(dynamic, "".into(), &tracker, tracked_max);
         for step in (0..moves.len()).map(|step| step * 7919 % moves.len()) {
             let (old, new) = moves[step];
             let mut lead = |meta, table, origin| {
-                let found = windows.relocate(meta, table, &pointer(origin, old));
-                assert!(account.bytes() <= blocks_max);
+                let found = read_buffers.relocate(meta, table, &pointer(origin, old));
+                assert!(tracker.bytes() <= blocks_max);
                 found.unwrap()
             };
             assert_eq!(lead(&meta, &table, ORIGIN), pointer(NUMBER, new));
             assert_eq!(lead(&other_meta, &other, OTHER_ORIGIN), pointer(OTHER, new));
         }
-        assert_eq!(windows.bytes_read() == all, blocks_max == all);
+        assert_eq!(read_buffers.bytes_read() == all, blocks_max == all);
     }
 }
 
@@ -246,7 +246,7 @@ fn a_copy_is_the_same_value_at_its_new_place() {
     assert!(met.iter().cloned().eq(expected.zip(pointers)));
     assert!(walk.bytes_read() <= meta.length);
 
-    let mut writer = SuccessorWriter::create(&*vfs, Path::new(""), NUMBER).unwrap();
+    let mut writer = GcOutputWriter::create(&*vfs, Path::new(""), NUMBER).unwrap();
     let mut moves = BTreeMap::new();
     for (key, pointer) in met.iter().rev() {
         let offset = writer
@@ -257,14 +257,14 @@ fn a_copy_is_the_same_value_at_its_new_place() {
     assert!(writer.memory_bytes() < 2 << 20);
     let moves: Vec<Move> = moves.into_iter().collect();
     writer.add_table(ORIGIN, meta.length, &moves).unwrap();
-    let (successor, tables) = writer.finish().unwrap();
+    let (gc_output, tables) = writer.finish().unwrap();
     assert_eq!(
-        (successor.length, successor.entries),
+        (gc_output.length, gc_output.entries),
         (meta.length, meta.entries)
     );
-    assert_eq!(successor.value_bytes, meta.value_bytes);
+    assert_eq!(gc_output.value_bytes, meta.value_bytes);
     for source in SOURCES {
-        let file = open(&vfs, &successor, source).unwrap();
+        let file = open(&vfs, &gc_output, source).unwrap();
         for (entry, (key, pointer)) in entries.iter().zip(&met) {
             let moved = file.relocate(&tables[0], pointer).unwrap();
             assert_eq!(*file.read(key, &moved).unwrap(), entry.value);
@@ -273,7 +273,7 @@ fn a_copy_is_the_same_value_at_its_new_place() {
         }
     }
     // A table is no record, and a walk ends before it.
-    let mut walk = RecordWalk::open(&*vfs, Path::new(""), &successor).unwrap();
+    let mut walk = RecordWalk::open(&*vfs, Path::new(""), &gc_output).unwrap();
     let mut count = 0;
     while walk.next().unwrap().is_some() {
         count += 1;
@@ -292,7 +292,7 @@ fn a_damaged_record_is_not_copied() {
         let source = vfs.open(Path::new(&name), OpenMode::Read).unwrap();
         for bit in (0..bits).step_by(1 + bits / 400) {
             flip(&vfs, &name, bit);
-            let mut writer = SuccessorWriter::create(&vfs, Path::new(""), NUMBER).unwrap();
+            let mut writer = GcOutputWriter::create(&vfs, Path::new(""), NUMBER).unwrap();
             let copied = writer.copy(&*source, b"key00000", &pointers[0], |_| Ok(()));
             let error = copied.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Corruption, "bit {bit}");

@@ -9,55 +9,55 @@ pub(crate) enum Cause {
     Flush,
     Append,
     Rewrite,
-    Squeeze,
-    Redirect,
+    Consolidation,
+    PointerRewrite,
     Move,
-    Run,
+    TransientLog,
     Read,
-    SqueezeRead,
-    RedirectRead,
-    RunRead,
+    ConsolidationRead,
+    PointerRewriteRead,
+    TransientLogRead,
 }
 
 /// Bytes that went into one level, and those that were read for that.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct LevelTraffic {
+pub struct LevelIoStats {
     /// Tables written by flushes.
     pub flushed: u64,
     /// Segments appended by merges.
     pub appended: u64,
     /// New tables written by merges.
     pub rewritten: u64,
-    /// Tables written by squeezes.
-    pub squeezed: u64,
+    /// Tables written by consolidations.
+    pub consolidated: u64,
     /// Tables written for no other purpose than to lead pointers where collections have moved values.
-    pub redirected: u64,
+    pub pointers_rewritten: u64,
     /// Tables moved, which costs nothing.
     pub moved: u64,
-    /// Values written to transient runs, by flushes or merges.
-    pub runs: u64,
+    /// Values written to transient logs, by flushes or merges.
+    pub transient_logs: u64,
     /// Tables read by merges.
     pub read: u64,
-    /// Tables read by squeezes.
-    pub squeeze_read: u64,
+    /// Tables read by consolidations.
+    pub consolidation_read: u64,
     /// Tables read to lead pointers.
-    pub redirect_read: u64,
-    /// Values read from transient runs.
-    pub runs_read: u64,
+    pub pointer_rewrite_read: u64,
+    /// Values read from transient logs.
+    pub transient_logs_read: u64,
 }
 
-impl LevelTraffic {
+impl LevelIoStats {
     /// All that was written.
     pub fn written(&self) -> u64 {
-        let tables = self.flushed + self.appended + self.rewritten + self.squeezed;
-        tables + self.redirected + self.runs
+        let tables = self.flushed + self.appended + self.rewritten + self.consolidated;
+        tables + self.pointers_rewritten + self.transient_logs
     }
 
     /// All that was read.
     pub fn all_read(&self) -> u64 {
-        self.read + self.squeeze_read + self.redirect_read + self.runs_read
+        self.read + self.consolidation_read + self.pointer_rewrite_read + self.transient_logs_read
     }
 
     /// Counts `bytes` for `cause`.
@@ -81,14 +81,14 @@ impl LevelTraffic {
             Cause::Flush => &mut self.flushed,
             Cause::Append => &mut self.appended,
             Cause::Rewrite => &mut self.rewritten,
-            Cause::Squeeze => &mut self.squeezed,
-            Cause::Redirect => &mut self.redirected,
+            Cause::Consolidation => &mut self.consolidated,
+            Cause::PointerRewrite => &mut self.pointers_rewritten,
             Cause::Move => &mut self.moved,
-            Cause::Run => &mut self.runs,
+            Cause::TransientLog => &mut self.transient_logs,
             Cause::Read => &mut self.read,
-            Cause::SqueezeRead => &mut self.squeeze_read,
-            Cause::RedirectRead => &mut self.redirect_read,
-            Cause::RunRead => &mut self.runs_read,
+            Cause::ConsolidationRead => &mut self.consolidation_read,
+            Cause::PointerRewriteRead => &mut self.pointer_rewrite_read,
+            Cause::TransientLogRead => &mut self.transient_logs_read,
         }
     }
 }
@@ -98,16 +98,16 @@ impl Cause {
         Self::Flush,
         Self::Append,
         Self::Rewrite,
-        Self::Squeeze,
-        Self::Redirect,
+        Self::Consolidation,
+        Self::PointerRewrite,
         Self::Move,
-        Self::Run,
+        Self::TransientLog,
         Self::Read,
-        Self::SqueezeRead,
-        Self::RedirectRead,
-        Self::RunRead,
+        Self::ConsolidationRead,
+        Self::PointerRewriteRead,
+        Self::TransientLogRead,
     ];
 }
 
 /// The traffic of every level, level 0 first.
-pub(crate) type TrafficByLevel = [LevelTraffic; LEVELS_MAX + 1];
+pub(crate) type IoStatsByLevel = [LevelIoStats; LEVELS_MAX + 1];

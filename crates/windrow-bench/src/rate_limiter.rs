@@ -1,7 +1,7 @@
 //! Operations at a rate: steady, or one that rises and falls.
 //!
 //! What is due is due by the clock, not by the end of what went before: an engine that stalls does not put the
-//! next operations off, and how late they begin counts as theirs. A [`Pace`] belongs to one thread.
+//! next operations off, and how late they begin counts as theirs. A [`RateLimiter`] belongs to one thread.
 
 use std::time::{Duration, Instant};
 
@@ -79,7 +79,7 @@ impl Rate {
 
 /// When the next operation of one thread is due. What could not begin in time stays due.
 #[derive(Debug)]
-pub(crate) struct Pace {
+pub(crate) struct RateLimiter {
     began: Instant,
     rate: Rate,
     /// When the next operation is due, in seconds from the beginning.
@@ -101,7 +101,7 @@ pub(crate) enum Turn {
 /// Who is ahead by less goes on: threads do not sleep for shorter.
 const AHEAD_MAX: Duration = Duration::from_micros(100);
 
-impl Pace {
+impl RateLimiter {
     pub(crate) fn new(rate: Rate) -> Self {
         Self {
             began: Instant::now(),
@@ -156,38 +156,44 @@ mod tests {
 
     #[test]
     fn operations_are_due_one_by_one() {
-        let mut pace = Pace::new(Rate::Steady(100.0));
+        let mut rate_limiter = RateLimiter::new(Rate::Steady(100.0));
         let (step, zero) = (10 * MILLI, Duration::ZERO);
-        assert_eq!(pace.turn_at(zero, 1), begin(zero));
-        assert_eq!(pace.turn_at(zero, 1), Turn::Sleep(step));
-        assert_eq!(pace.turn_at(step, 1), begin(zero));
+        assert_eq!(rate_limiter.turn_at(zero, 1), begin(zero));
+        assert_eq!(rate_limiter.turn_at(zero, 1), Turn::Sleep(step));
+        assert_eq!(rate_limiter.turn_at(step, 1), begin(zero));
         // Who is hardly early goes on.
         assert_eq!(
-            pace.turn_at((2 * step).saturating_sub(AHEAD_MAX), 1),
+            rate_limiter.turn_at((2 * step).saturating_sub(AHEAD_MAX), 1),
             begin(zero)
         );
-        assert_eq!(Pace::new(Rate::Free).turn_at(zero, 1), begin(zero));
+        assert_eq!(RateLimiter::new(Rate::Free).turn_at(zero, 1), begin(zero));
     }
 
     #[test]
     fn who_is_held_up_is_late_and_makes_up_for_it() {
-        let mut pace = Pace::new(Rate::Steady(100.0));
-        assert_eq!(pace.turn_at(Duration::ZERO, 1), begin(Duration::ZERO));
+        let mut rate_limiter = RateLimiter::new(Rate::Steady(100.0));
+        assert_eq!(
+            rate_limiter.turn_at(Duration::ZERO, 1),
+            begin(Duration::ZERO)
+        );
         // The first lasted 35 ms: those of 10, 20 and 30 are late.
-        assert_eq!(pace.turn_at(35 * MILLI, 1), begin(25 * MILLI));
-        assert_eq!(pace.turn_at(35 * MILLI, 1), begin(15 * MILLI));
-        assert_eq!(pace.turn_at(35 * MILLI, 1), begin(5 * MILLI));
-        assert_eq!(pace.turn_at(35 * MILLI, 1), Turn::Sleep(5 * MILLI));
+        assert_eq!(rate_limiter.turn_at(35 * MILLI, 1), begin(25 * MILLI));
+        assert_eq!(rate_limiter.turn_at(35 * MILLI, 1), begin(15 * MILLI));
+        assert_eq!(rate_limiter.turn_at(35 * MILLI, 1), begin(5 * MILLI));
+        assert_eq!(rate_limiter.turn_at(35 * MILLI, 1), Turn::Sleep(5 * MILLI));
         // The sleeper was late itself; no operation was.
-        pace.woke = 43 * MILLI;
-        assert_eq!(pace.turn_at(44 * MILLI, 1), begin(MILLI));
+        rate_limiter.woke = 43 * MILLI;
+        assert_eq!(rate_limiter.turn_at(44 * MILLI, 1), begin(MILLI));
     }
 
     #[test]
     fn a_batch_is_due_as_its_entries() {
-        let mut pace = Pace::new(Rate::Steady(100.0));
-        assert_eq!(pace.turn_at(Duration::ZERO, 10), begin(Duration::ZERO));
-        let nap = pace.turn_at(Duration::ZERO, 10);
+        let mut rate_limiter = RateLimiter::new(Rate::Steady(100.0));
+        assert_eq!(
+            rate_limiter.turn_at(Duration::ZERO, 10),
+            begin(Duration::ZERO)
+        );
+        let nap = rate_limiter.turn_at(Duration::ZERO, 10);
         assert_eq!(nap, Turn::Sleep(100 * MILLI));
     }
 
@@ -209,14 +215,14 @@ mod tests {
         assert_eq!(at(0.5, 50.0 + 150.0 + 100.0 + 25.0).to_string(), "3500000");
 
         // What a stall of three seconds has held up stays due: 350 of them, 50 a second by then.
-        let mut pace = Pace::new(Rate::Wave(wave));
+        let mut rate_limiter = RateLimiter::new(Rate::Wave(wave));
         let mut late = Vec::new();
-        while let Turn::Begin { late: one } = pace.turn_at(3000 * MILLI, 1) {
+        while let Turn::Begin { late: one } = rate_limiter.turn_at(3000 * MILLI, 1) {
             late.push(one);
         }
         assert_eq!(late.len(), 351);
         assert_eq!(late[0], 3000 * MILLI);
-        let mut halved = Pace::new(Rate::Wave(wave).shared(2));
+        let mut halved = RateLimiter::new(Rate::Wave(wave).shared(2));
         assert_eq!(halved.turn_at(Duration::ZERO, 1), begin(Duration::ZERO));
         assert_eq!(halved.turn_at(Duration::ZERO, 1), Turn::Sleep(20 * MILLI));
     }

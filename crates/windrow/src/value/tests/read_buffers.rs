@@ -4,12 +4,13 @@ use std::sync::atomic::Ordering;
 
 use proptest::prelude::*;
 
-use super::super::ValueWindows;
-use super::super::windows::{
-    FILES_OPEN_MAX, SMALL_WINDOW_BYTES, WINDOW_BYTES, WINDOWS_BYTES, WINDOWS_MAX,
+use super::super::ValueReadBuffers;
+use super::super::read_buffers::{
+    FILES_OPEN_MAX, READ_BUFFER_BYTES, READ_BUFFERS_BYTES, READ_BUFFERS_MAX,
+    SMALL_READ_BUFFER_BYTES,
 };
 use super::*;
-use crate::base::Account;
+use crate::base::MemoryTracker;
 
 /// A few files with pointers into them.
 struct Fixture {
@@ -39,19 +40,23 @@ fn fixture(files: &[Vec<usize>]) -> Fixture {
 }
 
 impl Fixture {
-    fn windows(&self, account: &Arc<Account>) -> ValueWindows {
-        self.windows_within(account, u64::MAX)
+    fn read_buffers(&self, tracker: &Arc<MemoryTracker>) -> ValueReadBuffers {
+        self.read_buffers_within(tracker, u64::MAX)
     }
 
-    fn windows_within(&self, account: &Arc<Account>, account_max: u64) -> ValueWindows {
+    fn read_buffers_within(
+        &self,
+        tracker: &Arc<MemoryTracker>,
+        tracked_max: u64,
+    ) -> ValueReadBuffers {
         let vfs = Arc::clone(&self.vfs) as Arc<dyn crate::vfs::Vfs>;
-        ValueWindows::new(vfs, "".into(), account, account_max)
+        ValueReadBuffers::new(vfs, "".into(), tracker, tracked_max)
     }
 
-    fn read(&self, windows: &mut ValueWindows, place: usize) {
+    fn read(&self, read_buffers: &mut ValueReadBuffers, place: usize) {
         let (file, entry, pointer) = &self.places[place];
         let meta = &self.files[*file];
-        let value = windows.read(meta, &entry.key, pointer).unwrap();
+        let value = read_buffers.read(meta, &entry.key, pointer).unwrap();
         assert!(*value == *entry.value);
     }
 
@@ -68,9 +73,9 @@ impl Fixture {
 fn length() -> impl Strategy<Value = usize> {
     prop_oneof![
         8 => 0..3000usize,
-        2 => 0..WINDOW_BYTES,
-        1 => WINDOW_BYTES - 20..WINDOW_BYTES + 20,
-        1 => WINDOW_BYTES..5 * WINDOW_BYTES,
+        2 => 0..READ_BUFFER_BYTES,
+        1 => READ_BUFFER_BYTES - 20..READ_BUFFER_BYTES + 20,
+        1 => READ_BUFFER_BYTES..5 * READ_BUFFER_BYTES,
     ]
 }
 
@@ -85,12 +90,12 @@ proptest! {
     #[test]
     fn ascending_pointers_read_no_byte_twice(
         files in files(),
-        account_max in prop_oneof![Just(u64::MAX), 0..3 * WINDOW_BYTES as u64],
+        tracked_max in prop_oneof![Just(u64::MAX), 0..3 * READ_BUFFER_BYTES as u64],
         turns in proptest::collection::vec((0..4usize, 0..3usize), 0..300),
     ) {
         let fixture = fixture(&files);
-        let account = Arc::default();
-        let mut windows = fixture.windows_within(&account, account_max);
+        let tracker = Arc::default();
+        let mut read_buffers = fixture.read_buffers_within(&tracker, tracked_max);
         let mut next: Vec<usize> = vec![0; files.len()];
         for (turn, skipped) in turns {
             let file = turn % files.len();
@@ -98,7 +103,7 @@ proptest! {
             next[file] = within + 1;
             if within < files[file].len() {
                 let before: usize = files[..file].iter().map(Vec::len).sum();
-                fixture.read(&mut windows, before + within);
+                fixture.read(&mut read_buffers, before + within);
             }
         }
         for (read, length) in fixture.read_bytes() {
@@ -112,9 +117,9 @@ proptest! {
         order in proptest::collection::vec(any::<proptest::sample::Index>(), 0..200),
     ) {
         let fixture = fixture(&files);
-        let mut windows = fixture.windows(&Arc::default());
+        let mut read_buffers = fixture.read_buffers(&Arc::default());
         for index in order {
-            fixture.read(&mut windows, index.index(fixture.places.len()));
+            fixture.read(&mut read_buffers, index.index(fixture.places.len()));
         }
     }
 }
@@ -122,50 +127,50 @@ proptest! {
 #[test]
 fn a_file_is_read_whole_in_few_reads() {
     let fixture = fixture(&[vec![700; 3000]]);
-    let mut windows = fixture.windows(&Arc::default());
-    (0..3000).for_each(|place| fixture.read(&mut windows, place));
+    let mut read_buffers = fixture.read_buffers(&Arc::default());
+    (0..3000).for_each(|place| fixture.read(&mut read_buffers, place));
     let file = fixture.vfs.file(Path::new("000001.values"));
     let (read, length) = fixture.read_bytes()[0];
     assert_eq!(read as u64, length);
     let reads = file.reads.load(Ordering::Relaxed) as u64;
     assert!(
-        reads <= length / (WINDOW_BYTES as u64 - 1000) + 1,
+        reads <= length / (READ_BUFFER_BYTES as u64 - 1000) + 1,
         "{reads}"
     );
 }
 
 /// As many windows as there are unless it is told how many files there will be.
-const FEW: usize = WINDOWS_BYTES / WINDOW_BYTES;
+const FEW: usize = READ_BUFFERS_BYTES / READ_BUFFER_BYTES;
 
 // I2
 #[test]
 fn windows_are_bounded_and_on_the_account() {
     let count = FEW + 20;
     let fixture = fixture(&vec![vec![40_000, 40_000]; count]);
-    let account: Arc<Account> = Arc::default();
-    let mut windows = fixture.windows(&account);
-    let window = WINDOW_BYTES as u64;
+    let tracker: Arc<MemoryTracker> = Arc::default();
+    let mut read_buffers = fixture.read_buffers(&tracker);
+    let read_buffer = READ_BUFFER_BYTES as u64;
     let mut peak = 0;
     for round in 0..2 {
         for file in 0..count {
-            fixture.read(&mut windows, 2 * file + round);
-            peak = peak.max(account.bytes());
+            fixture.read(&mut read_buffers, 2 * file + round);
+            peak = peak.max(tracker.bytes());
         }
     }
-    let all = WINDOWS_BYTES as u64;
-    assert!(peak > all / 2 && peak <= all + window, "{peak}");
+    let all = READ_BUFFERS_BYTES as u64;
+    assert!(peak > all / 2 && peak <= all + read_buffer, "{peak}");
     // A window that is used all the time stays.
     let opened = || fixture.vfs.opened.load(Ordering::Relaxed);
     assert_eq!(opened(), 2 * count);
     let last = count - 1;
     for file in 0..last {
-        fixture.read(&mut windows, 2 * file);
+        fixture.read(&mut read_buffers, 2 * file);
         let before = opened();
-        fixture.read(&mut windows, 2 * last + 1);
+        fixture.read(&mut read_buffers, 2 * last + 1);
         assert_eq!(opened(), before);
     }
-    drop(windows);
-    assert_eq!(account.bytes(), 0);
+    drop(read_buffers);
+    assert_eq!(tracker.bytes(), 0);
 }
 
 // I1, I2 and I4: however many files there are, each has a window and is read once.
@@ -173,29 +178,29 @@ fn windows_are_bounded_and_on_the_account() {
 fn many_files_have_smaller_windows() {
     for count in [FEW, FEW + 1, 3 * FEW, 1500] {
         let fixture = fixture(&vec![vec![700; 30]; count]);
-        let account: Arc<Account> = Arc::default();
-        let mut windows = fixture.windows(&account).over(count);
-        let window = (WINDOWS_BYTES / count).max(SMALL_WINDOW_BYTES);
+        let tracker: Arc<MemoryTracker> = Arc::default();
+        let mut read_buffers = fixture.read_buffers(&tracker).over(count);
+        let read_buffer = (READ_BUFFERS_BYTES / count).max(SMALL_READ_BUFFER_BYTES);
         // Room for a reader's own growth of its last buffer.
-        let most = (count * window + WINDOW_BYTES) as u64;
+        let most = (count * read_buffer + READ_BUFFER_BYTES) as u64;
         for entry in 0..30 {
             for file in 0..count {
-                fixture.read(&mut windows, 30 * file + entry);
-                assert!(account.bytes() <= most, "{} of {most}", account.bytes());
-                assert!(windows.open_files() <= FILES_OPEN_MAX);
+                fixture.read(&mut read_buffers, 30 * file + entry);
+                assert!(tracker.bytes() <= most, "{} of {most}", tracker.bytes());
+                assert!(read_buffers.open_files() <= FILES_OPEN_MAX);
             }
         }
         for (read, length) in fixture.read_bytes() {
             assert_eq!(read as u64, length);
         }
     }
-    let fixture = fixture(&vec![vec![100]; WINDOWS_MAX + 1]);
-    let mut windows = fixture.windows(&Arc::default()).over(usize::MAX);
-    for file in (0..=WINDOWS_MAX).chain(1..=WINDOWS_MAX) {
-        fixture.read(&mut windows, file);
+    let fixture = fixture(&vec![vec![100]; READ_BUFFERS_MAX + 1]);
+    let mut read_buffers = fixture.read_buffers(&Arc::default()).over(usize::MAX);
+    for file in (0..=READ_BUFFERS_MAX).chain(1..=READ_BUFFERS_MAX) {
+        fixture.read(&mut read_buffers, file);
     }
     let opened = fixture.vfs.opened.load(Ordering::Relaxed);
-    assert_eq!(opened, WINDOWS_MAX + 1, "the rest was at hand");
+    assert_eq!(opened, READ_BUFFERS_MAX + 1, "the rest was at hand");
 }
 
 // I5: slices shorter and longer than a window, and one with gaps.
@@ -207,14 +212,14 @@ fn of_a_slice_no_more_is_read_than_where_it_lies() {
         let slice = wanted * record;
         let number = |file: usize| fixture.files[file].number;
         let slices = [(number(0), slice), (number(1), slice)].into();
-        let mut windows = fixture.windows(&Arc::default()).over_slices(slices);
+        let mut read_buffers = fixture.read_buffers(&Arc::default()).over_slices(slices);
         for entry in (0..wanted).map(|entry| usize::try_from(entry * step).unwrap()) {
-            fixture.read(&mut windows, 100 + entry);
-            fixture.read(&mut windows, 400 + entry);
+            fixture.read(&mut read_buffers, 100 + entry);
+            fixture.read(&mut read_buffers, 400 + entry);
         }
-        let read = windows.bytes_read();
-        let beyond = if step > 1 { SMALL_WINDOW_BYTES } else { 0 };
-        let most = 2 * ((slice * step).max(SMALL_WINDOW_BYTES as u64) + beyond as u64);
+        let read = read_buffers.bytes_read();
+        let beyond = if step > 1 { SMALL_READ_BUFFER_BYTES } else { 0 };
+        let most = 2 * ((slice * step).max(SMALL_READ_BUFFER_BYTES as u64) + beyond as u64);
         assert!(read <= most, "{read} of {most} for {wanted}");
     }
 }
@@ -223,17 +228,17 @@ fn of_a_slice_no_more_is_read_than_where_it_lies() {
 #[test]
 fn windows_are_small_where_memory_is_used_up() {
     let fixture = fixture(&vec![vec![700; 100]; FEW]);
-    let account: Arc<Account> = Arc::default();
-    let most = 3 * WINDOW_BYTES as u64;
-    let mut windows = fixture.windows_within(&account, most);
-    let small = (FEW * SMALL_WINDOW_BYTES) as u64;
+    let tracker: Arc<MemoryTracker> = Arc::default();
+    let most = 3 * READ_BUFFER_BYTES as u64;
+    let mut read_buffers = fixture.read_buffers_within(&tracker, most);
+    let small = (FEW * SMALL_READ_BUFFER_BYTES) as u64;
     for entry in 0..100 {
         for file in 0..FEW {
-            fixture.read(&mut windows, 100 * file + entry);
-            assert!(account.bytes() <= most + small, "{}", account.bytes());
+            fixture.read(&mut read_buffers, 100 * file + entry);
+            assert!(tracker.bytes() <= most + small, "{}", tracker.bytes());
         }
     }
-    assert!(account.bytes() > most);
+    assert!(tracker.bytes() > most);
     for (read, length) in fixture.read_bytes() {
         assert_eq!(read as u64, length);
     }
@@ -244,15 +249,15 @@ fn windows_are_small_where_memory_is_used_up() {
 fn the_window_of_an_unsorted_file_is_small() {
     const COUNT: usize = 3000;
     let fixture = fixture(&[vec![700; COUNT]]);
-    let account: Arc<Account> = Arc::default();
-    let mut windows = fixture.windows(&account);
+    let tracker: Arc<MemoryTracker> = Arc::default();
+    let mut read_buffers = fixture.read_buffers(&tracker);
     for place in 0..COUNT {
         // Far from the one before, now ahead of it, now behind.
-        fixture.read(&mut windows, place * 1009 % COUNT);
+        fixture.read(&mut read_buffers, place * 1009 % COUNT);
     }
     let (read, _) = fixture.read_bytes()[0];
     assert!(
-        read <= 3 * WINDOW_BYTES + COUNT * SMALL_WINDOW_BYTES,
+        read <= 3 * READ_BUFFER_BYTES + COUNT * SMALL_READ_BUFFER_BYTES,
         "{read}"
     );
 }
@@ -260,17 +265,17 @@ fn the_window_of_an_unsorted_file_is_small() {
 #[test]
 fn a_failed_read_leaves_what_the_window_had() {
     let fixture = fixture(&[vec![30_000; 9]]);
-    let mut windows = fixture.windows(&Arc::default());
+    let mut read_buffers = fixture.read_buffers(&Arc::default());
     let file = fixture.vfs.file(Path::new("000001.values"));
-    fixture.read(&mut windows, 0);
-    *file.fails_from.lock() = Some(WINDOW_BYTES as u64);
+    fixture.read(&mut read_buffers, 0);
+    *file.fails_from.lock() = Some(READ_BUFFER_BYTES as u64);
     let (_, entry, pointer) = fixture
         .places
         .iter()
-        .find(|(_, _, pointer)| pointer.offset + pointer.record_bytes > WINDOW_BYTES as u64)
+        .find(|(_, _, pointer)| pointer.offset + pointer.record_bytes > READ_BUFFER_BYTES as u64)
         .unwrap();
-    let error = windows.read(&fixture.files[0], &entry.key, pointer);
+    let error = read_buffers.read(&fixture.files[0], &entry.key, pointer);
     assert_eq!(error.unwrap_err().kind(), crate::ErrorKind::Io);
     *file.fails_from.lock() = None;
-    (0..9).for_each(|place| fixture.read(&mut windows, place));
+    (0..9).for_each(|place| fixture.read(&mut read_buffers, place));
 }

@@ -6,16 +6,16 @@
 //!
 //! Invariants:
 //! - I1. Where the pointers into a file ascend and its window stays, no byte of it is read twice.
-//! - I2. Memory is [`WINDOWS_BYTES`] in as many windows as files are to be read, which are of at most
-//!   [`WINDOW_BYTES`] and at least [`SMALL_WINDOW_BYTES`] each and at most [`WINDOWS_MAX`]; one record
+//! - I2. Memory is [`READ_BUFFERS_BYTES`] in as many windows as files are to be read, which are of at most
+//!   [`READ_BUFFER_BYTES`] and at least [`SMALL_READ_BUFFER_BYTES`] each and at most [`READ_BUFFERS_MAX`]; one record
 //!   that is longer than a window, and one value that was compressed; all are on the account. The
 //!   least recently used window goes. Where the account is used up, a new window is of
-//!   [`SMALL_WINDOW_BYTES`], or of one record; so is that of a file whose pointers were seen not to
+//!   [`SMALL_READ_BUFFER_BYTES`], or of one record; so is that of a file whose pointers were seen not to
 //!   ascend, of which what follows a record is not what is read next.
 //! - I3. No value leaves that did not pass the checks of its record in the same call.
 //! - I4. At most [`FILES_OPEN_MAX`] files are open.
 //! - I5. Where it is known how much is to be read of a file, its window is of no more than is left of that, but of
-//!   [`SMALL_WINDOW_BYTES`]: what lies behind is not read.
+//!   [`SMALL_READ_BUFFER_BYTES`]: what lies behind is not read.
 //! - I6. Blocks of relocation tables take [`BLOCKS_BYTES`] at most, and only while less than half of the account
 //!   is used, so that all jobs together keep room for what they cannot do without. None is kept that a check
 //!   has failed on.
@@ -28,7 +28,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::base::{Account, Error, FileNumber, Held, Result};
+use crate::base::{Error, FileNumber, Held, MemoryTracker, Result};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::vfs::{File, Vfs, read_exact_at};
@@ -39,16 +39,16 @@ use super::relocation::RelocationTable;
 use super::{ValueFileMeta, record};
 
 /// How much of a file is held at most.
-pub(super) const WINDOW_BYTES: usize = 64 << 10;
+pub(super) const READ_BUFFER_BYTES: usize = 64 << 10;
 
 /// How much of a file is held where there are many, or the memory for it is used up.
-pub(super) const SMALL_WINDOW_BYTES: usize = 4 << 10;
+pub(super) const SMALL_READ_BUFFER_BYTES: usize = 4 << 10;
 
 /// How much of all files is held, unless they are so many that their windows are small.
-pub(super) const WINDOWS_BYTES: usize = 8 << 20;
+pub(super) const READ_BUFFERS_BYTES: usize = 8 << 20;
 
 /// The most windows.
-pub(super) const WINDOWS_MAX: usize = 4096;
+pub(super) const READ_BUFFERS_MAX: usize = 4096;
 
 /// The most files that are open: many systems let a process have 1024, which have to do for tables, value files and
 /// the windows of all jobs.
@@ -60,16 +60,16 @@ const BLOCKS_BYTES: u64 = 8 << 20;
 
 /// Windows over value files.
 #[derive(Debug)]
-pub(crate) struct ValueWindows {
+pub(crate) struct ValueReadBuffers {
     vfs: Arc<dyn Vfs>,
     directory: PathBuf,
-    account: Arc<Account>,
+    tracker: Arc<MemoryTracker>,
     /// Where this much is on the account, it is used up.
-    account_max: u64,
-    windows: BTreeMap<FileNumber, Window>,
+    tracked_max: u64,
+    read_buffers: BTreeMap<FileNumber, ReadBuffer>,
     /// How many there may be, and how much of a file each may hold.
-    windows_max: usize,
-    window_bytes: usize,
+    read_buffers_max: usize,
+    read_buffer_bytes: usize,
     /// How many bytes are still to be read of files, where that is known.
     slices: BTreeMap<FileNumber, u64>,
     /// The number of reads, which tells the least recently used window.
@@ -84,7 +84,7 @@ pub(crate) struct ValueWindows {
 
 /// A part of a file.
 #[derive(Debug)]
-struct Window {
+struct ReadBuffer {
     name: String,
     /// While it is open.
     file: Option<Arc<dyn File>>,
@@ -111,8 +111,8 @@ impl Blocks {
     /// Keeps a block, and of the others as many as there is `room` for beside what they take.
     ///
     /// Always the first goes. Pointers come in any order here, so one is as good as another, as long as most stay.
-    fn keep(&mut self, place: Place, block: &[u8], room: u64) {
-        let most = BLOCKS_BYTES.min(self.held.bytes() + room);
+    fn keep(&mut self, place: Place, block: &[u8], space: u64) {
+        let most = BLOCKS_BYTES.min(self.held.bytes() + space);
         while self.held.bytes() + block.len() as u64 > most {
             let Some((_, gone)) = self.kept.pop_first() else {
                 return;
@@ -137,10 +137,10 @@ struct Buffer {
 }
 
 impl Buffer {
-    fn new(account: &Arc<Account>) -> Self {
+    fn new(tracker: &Arc<MemoryTracker>) -> Self {
         Self {
             bytes: Vec::new(),
-            held: Held::new(account, 0),
+            held: Held::new(tracker, 0),
         }
     }
 
@@ -157,39 +157,40 @@ impl Buffer {
     }
 }
 
-impl ValueWindows {
+impl ValueReadBuffers {
     /// Windows over value files of `directory`, in memory that `account` counts, which is to hold
-    /// about `account_max` bytes at most.
+    /// about `tracked_max` bytes at most.
     pub(crate) fn new(
         vfs: Arc<dyn Vfs>,
         directory: PathBuf,
-        account: &Arc<Account>,
-        account_max: u64,
+        tracker: &Arc<MemoryTracker>,
+        tracked_max: u64,
     ) -> Self {
         Self {
             vfs,
             directory,
-            account: Arc::clone(account),
-            account_max,
-            windows: BTreeMap::new(),
-            windows_max: WINDOWS_BYTES / WINDOW_BYTES,
-            window_bytes: WINDOW_BYTES,
+            tracker: Arc::clone(tracker),
+            tracked_max,
+            read_buffers: BTreeMap::new(),
+            read_buffers_max: READ_BUFFERS_BYTES / READ_BUFFER_BYTES,
+            read_buffer_bytes: READ_BUFFER_BYTES,
             slices: BTreeMap::new(),
             reads: 0,
             bytes_read: 0,
             blocks: Blocks {
                 kept: BTreeMap::new(),
-                held: Held::new(account, 0),
+                held: Held::new(tracker, 0),
             },
-            alone: Buffer::new(account),
-            unpacked: Buffer::new(account),
+            alone: Buffer::new(tracker),
+            unpacked: Buffer::new(tracker),
         }
     }
 
     /// With a window for each of so many files.
     pub(crate) fn over(mut self, files: usize) -> Self {
-        self.windows_max = files.clamp(self.windows_max, WINDOWS_MAX);
-        self.window_bytes = (WINDOWS_BYTES / self.windows_max).max(SMALL_WINDOW_BYTES);
+        self.read_buffers_max = files.clamp(self.read_buffers_max, READ_BUFFERS_MAX);
+        self.read_buffer_bytes =
+            (READ_BUFFERS_BYTES / self.read_buffers_max).max(SMALL_READ_BUFFER_BYTES);
         self
     }
 
@@ -201,21 +202,23 @@ impl ValueWindows {
     }
 
     /// How much of `file` is held where a record of `length` bytes is read of it, which then counts as read.
-    fn window_for(&mut self, file: FileNumber, length: usize) -> usize {
+    fn read_buffer_for(&mut self, file: FileNumber, length: usize) -> usize {
         let Some(left) = self.slices.get_mut(&file) else {
-            return self.window_bytes.max(length);
+            return self.read_buffer_bytes.max(length);
         };
-        let window = usize::try_from(*left).unwrap_or(usize::MAX);
+        let read_buffer = usize::try_from(*left).unwrap_or(usize::MAX);
         *left = left.saturating_sub(length as u64);
-        window
-            .clamp(SMALL_WINDOW_BYTES, self.window_bytes)
+        read_buffer
+            .clamp(SMALL_READ_BUFFER_BYTES, self.read_buffer_bytes)
             .max(length)
     }
 
     #[cfg(test)]
     pub(super) fn open_files(&self) -> usize {
-        let windows = self.windows.values();
-        windows.filter(|window| window.file.is_some()).count()
+        let read_buffers = self.read_buffers.values();
+        read_buffers
+            .filter(|read_buffer| read_buffer.file.is_some())
+            .count()
     }
 
     /// How many bytes of files were read.
@@ -231,32 +234,33 @@ impl ValueWindows {
         pointer: &ValuePointer,
     ) -> Result<&[u8]> {
         let length = usize::try_from(pointer.record_bytes).unwrap_or(usize::MAX);
-        let known = self.windows.get(&meta.number);
+        let known = self.read_buffers.get(&meta.number);
         let is_at_hand =
-            known.is_some_and(|window| window.bytes_from(pointer.offset).len() >= length);
+            known.is_some_and(|read_buffer| read_buffer.bytes_from(pointer.offset).len() >= length);
         self.open(meta, !is_at_hand)?;
-        let window_bytes = self.window_for(meta.number, length);
-        let Some(window) = self.windows.get_mut(&meta.number) else {
+        let read_buffer_bytes = self.read_buffer_for(meta.number, length);
+        let Some(read_buffer) = self.read_buffers.get_mut(&meta.number) else {
             unreachable!("a window was opened just now")
         };
-        window.check(pointer.check_within(meta), pointer)?;
-        let record = if length <= self.window_bytes && !meta.is_growing() {
-            let room = || self.account_max.saturating_sub(self.account.bytes());
-            let read = window.go_to(pointer.offset, length, window_bytes, room)?;
+        read_buffer.check(pointer.check_within(meta), pointer)?;
+        let record = if length <= self.read_buffer_bytes && !meta.is_growing() {
+            let space = || self.tracked_max.saturating_sub(self.tracker.bytes());
+            let read = read_buffer.go_to(pointer.offset, length, read_buffer_bytes, space)?;
             self.bytes_read += read as u64;
-            window.bytes_from(pointer.offset).get(..length)
+            read_buffer.bytes_from(pointer.offset).get(..length)
         } else {
-            self.bytes_read += window.read_alone(pointer.offset, length, &mut self.alone)? as u64;
+            self.bytes_read +=
+                read_buffer.read_alone(pointer.offset, length, &mut self.alone)? as u64;
             self.alone.bytes.get(..length)
         };
         let verified = record::verify(record.unwrap_or_default(), key, pointer);
-        let (codec, body) = window.check(verified, pointer)?;
+        let (codec, body) = read_buffer.check(verified, pointer)?;
         if codec == Compression::None {
             return Ok(body);
         }
         let unfolded = record::unfold(codec, body, &mut self.unpacked.bytes);
         self.unpacked.count();
-        window.check(unfolded, pointer)?;
+        read_buffer.check(unfolded, pointer)?;
         Ok(&self.unpacked.bytes)
     }
 
@@ -275,14 +279,14 @@ impl ValueWindows {
                 return Ok(());
             }
             self.open(meta, true)?;
-            let Some(window) = self.windows.get(&meta.number) else {
+            let Some(read_buffer) = self.read_buffers.get(&meta.number) else {
                 unreachable!("a window was opened just now")
             };
             self.bytes_read += buffer.len() as u64;
-            read_at(window.file.as_deref(), buffer, offset)
-                .map_err(|error| Error::read(&window.name, offset, error))?;
-            let room = (self.account_max / 2).saturating_sub(self.account.bytes());
-            self.blocks.keep(place, buffer, room);
+            read_at(read_buffer.file.as_deref(), buffer, offset)
+                .map_err(|error| Error::read(&read_buffer.name, offset, error))?;
+            let space = (self.tracked_max / 2).saturating_sub(self.tracker.bytes());
+            self.blocks.keep(place, buffer, space);
             Ok(())
         });
         moved.inspect_err(|_| self.blocks.clear())
@@ -291,53 +295,62 @@ impl ValueWindows {
     /// Makes sure that the file that `meta` describes has a window, which now is the last used, and is
     /// open if need be.
     fn open(&mut self, meta: &ValueFileMeta, needs_file: bool) -> Result<()> {
-        let known = self.windows.get(&meta.number);
-        let opens = needs_file && known.is_none_or(|window| window.file.is_none());
+        let known = self.read_buffers.get(&meta.number);
+        let opens = needs_file && known.is_none_or(|read_buffer| read_buffer.file.is_none());
         if opens {
-            self.make_room(meta.number);
+            self.make_space(meta.number);
         }
         self.reads += 1;
-        let window = match self.windows.entry(meta.number) {
+        let read_buffer = match self.read_buffers.entry(meta.number) {
             Entry::Occupied(present) => present.into_mut(),
-            Entry::Vacant(free) => free.insert(Window {
+            Entry::Vacant(free) => free.insert(ReadBuffer {
                 name: super::file_name(meta.number),
                 file: None,
                 length: meta.length,
-                buffer: Buffer::new(&self.account),
+                buffer: Buffer::new(&self.tracker),
                 start: 0,
                 is_unsorted: false,
                 last_read: 0,
             }),
         };
-        window.last_read = self.reads;
+        read_buffer.last_read = self.reads;
         if opens {
-            let file = open_whole(&*self.vfs, &self.directory, &window.name, meta)?;
-            window.file = Some(file);
+            let file = open_whole(&*self.vfs, &self.directory, &read_buffer.name, meta)?;
+            read_buffer.file = Some(file);
         }
         Ok(())
     }
 
     /// Makes room for `file` to be opened: lets the least recently used window go where it needs one
     /// and there are enough (I2), and closes the least recently used file where enough are open (I4).
-    fn make_room(&mut self, file: FileNumber) {
-        if self.windows.len() >= self.windows_max && !self.windows.contains_key(&file) {
-            let windows = self.windows.iter();
-            let oldest = windows.min_by_key(|(_, window)| window.last_read);
+    fn make_space(&mut self, file: FileNumber) {
+        if self.read_buffers.len() >= self.read_buffers_max
+            && !self.read_buffers.contains_key(&file)
+        {
+            let read_buffers = self.read_buffers.iter();
+            let oldest = read_buffers.min_by_key(|(_, read_buffer)| read_buffer.last_read);
             if let Some(number) = oldest.map(|(number, _)| *number) {
-                self.windows.remove(&number);
+                self.read_buffers.remove(&number);
             }
         }
-        let open = || self.windows.values().filter(|window| window.file.is_some());
+        let open = || {
+            self.read_buffers
+                .values()
+                .filter(|read_buffer| read_buffer.file.is_some())
+        };
         if open().count() >= FILES_OPEN_MAX {
-            let open = self.windows.values_mut().filter(|it| it.file.is_some());
-            if let Some(oldest) = open.min_by_key(|window| window.last_read) {
+            let open = self
+                .read_buffers
+                .values_mut()
+                .filter(|it| it.file.is_some());
+            if let Some(oldest) = open.min_by_key(|read_buffer| read_buffer.last_read) {
                 oldest.file = None;
             }
         }
     }
 }
 
-impl Window {
+impl ReadBuffer {
     /// What the window holds from `offset` on; nothing where that is not in it.
     fn bytes_from(&self, offset: u64) -> &[u8] {
         let position = offset.checked_sub(self.start);
@@ -353,8 +366,8 @@ impl Window {
         &mut self,
         offset: u64,
         length: usize,
-        window_bytes: usize,
-        room: impl Fn() -> u64,
+        read_buffer_bytes: usize,
+        space: impl Fn() -> u64,
     ) -> Result<usize> {
         let kept = self.bytes_from(offset).len();
         if kept >= length {
@@ -365,12 +378,12 @@ impl Window {
         self.buffer.bytes.drain(..passed);
         self.start = offset;
         let left = usize::try_from(self.length - offset).unwrap_or(usize::MAX);
-        let wanted = left.min(window_bytes);
-        let has_room = wanted as u64 <= self.buffer.held.bytes() + room();
-        self.buffer.resize(if has_room && !self.is_unsorted {
+        let wanted = left.min(read_buffer_bytes);
+        let has_space = wanted as u64 <= self.buffer.held.bytes() + space();
+        self.buffer.resize(if has_space && !self.is_unsorted {
             wanted
         } else {
-            wanted.min(length.max(SMALL_WINDOW_BYTES))
+            wanted.min(length.max(SMALL_READ_BUFFER_BYTES))
         });
         let offset = offset + kept as u64;
         let read = read_at(self.file.as_deref(), &mut self.buffer.bytes[kept..], offset);

@@ -12,12 +12,12 @@ use crate::policy::{
 
 const MIB: u64 = 1 << 20;
 
-fn log(number: u64, live_mib: u64, dead_mib: u64) -> LogSummary {
+fn log(number: u64, live_mib: u64, garbage_mib: u64) -> LogSummary {
     LogSummary {
         number: FileNumber(number),
         table_bytes: 0,
         live_bytes: live_mib * MIB,
-        dead_bytes: dead_mib * MIB,
+        garbage_bytes: garbage_mib * MIB,
         moves: 1000,
         is_ready: true,
         is_open: false,
@@ -103,13 +103,13 @@ fn tables_bound_what_is_collected_together() {
 /// I4.
 #[test]
 fn what_has_failed_goes_alone_and_holds_up_nothing() {
-    let failed = |number, live_mib, dead_mib, failures| LogSummary {
+    let failed = |number, live_mib, garbage_mib, failures| LogSummary {
         failures,
-        ..log(number, live_mib, dead_mib)
+        ..log(number, live_mib, garbage_mib)
     };
-    let resting = |number, live_mib, dead_mib| LogSummary {
+    let resting = |number, live_mib, garbage_mib| LogSummary {
         is_resting: true,
-        ..failed(number, live_mib, dead_mib, 1)
+        ..failed(number, live_mib, garbage_mib, 1)
     };
     let rest = log(9, 400, 0);
     // Those that rest are passed over.
@@ -145,8 +145,8 @@ fn what_has_failed_goes_alone_and_holds_up_nothing() {
 
 #[test]
 fn what_stands_behind_a_memtable_follows_the_room() {
-    let behind = |live_mib, dead_mib, max_space_amp| {
-        let tree = tree_over(vec![log(2, live_mib, dead_mib)]);
+    let behind = |live_mib, garbage_mib, max_space_amp| {
+        let tree = tree_over(vec![log(2, live_mib, garbage_mib)]);
         values_behind_max(&tree, &options(max_space_amp)) / MIB
     };
     let memtable = options(1.3).memtable_bytes as u64 / MIB;
@@ -174,7 +174,7 @@ proptest! {
         sizes in proptest::collection::vec((0..64_u64, 0..64_u64), 1..40),
         max_space_amp in 1.02..2.5_f64,
     ) {
-        let logs = (2..).zip(sizes).map(|(number, (live, dead))| log(number, live, dead));
+        let logs = (2..).zip(sizes).map(|(number, (live, garbage))| log(number, live, garbage));
         let mut tree = tree_over(logs.collect());
         let options = options(max_space_amp);
         for next in 100.. {

@@ -1,5 +1,5 @@
-//! Lists of dead values: which records of value logs no entry points to any more. A flush or a merge
-//! that drops such entries writes one; collections read them. See "Dead lists" in `docs/format.md`.
+//! Lists of garbage values: which records of value logs no entry points to any more. A flush or a merge
+//! that drops such entries writes one; collections read them. See "Discard lists" in `docs/format.md`.
 //!
 //! Invariants:
 //! - I1. A list names each record once, and the manifest says how many of each value file.
@@ -30,7 +30,7 @@ const CHUNK_BYTES_MAX: usize = CHUNK_ENTRIES * 20;
 
 /// What is recorded of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DeadList {
+pub(crate) struct DiscardList {
     pub(crate) number: FileNumber,
     pub(crate) length: u64,
     /// How many records of each value file it names, and still has to say to collections.
@@ -38,13 +38,13 @@ pub(crate) struct DeadList {
 }
 
 /// The name of a list within the database's directory.
-pub(crate) fn dead_list_name(number: FileNumber) -> String {
+pub(crate) fn discard_list_name(number: FileNumber) -> String {
     format!("{number}.dead")
 }
 
 /// Writes one list.
 #[derive(Debug)]
-pub(crate) struct DeadListWriter {
+pub(crate) struct DiscardListWriter {
     file: Arc<dyn File>,
     path: PathBuf,
     number: FileNumber,
@@ -55,10 +55,10 @@ pub(crate) struct DeadListWriter {
     counts: BTreeMap<FileNumber, u64>,
 }
 
-impl DeadListWriter {
+impl DiscardListWriter {
     /// Creates list `number` in `directory`.
     pub(crate) fn create(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<Self> {
-        let path = directory.join(dead_list_name(number));
+        let path = directory.join(discard_list_name(number));
         let file = vfs
             .create(&path)
             .map_err(|error| Error::io("create", &path, error))?;
@@ -111,14 +111,14 @@ impl DeadListWriter {
     }
 
     /// Writes what waits and syncs the file; the caller syncs the directory.
-    pub(crate) fn finish(mut self) -> Result<DeadList> {
+    pub(crate) fn finish(mut self) -> Result<DiscardList> {
         if !self.chunk.is_empty() {
             self.write_chunk()?;
         }
         self.file
             .sync_data()
             .map_err(|error| Error::io("sync", &self.path, error))?;
-        Ok(DeadList {
+        Ok(DiscardList {
             number: self.number,
             length: self.written,
             counts: self.counts,
@@ -131,13 +131,13 @@ impl DeadListWriter {
 /// # Errors
 /// `Corruption` where the list is missing, damaged, or does not name as many records as recorded;
 /// those of `take`.
-pub(crate) fn read_dead_list(
+pub(crate) fn read_discard_list(
     vfs: &dyn Vfs,
     directory: &Path,
-    list: &DeadList,
+    list: &DiscardList,
     mut take: impl FnMut(FileNumber, u64) -> Result<()>,
 ) -> Result<()> {
-    let name = dead_list_name(list.number);
+    let name = discard_list_name(list.number);
     let path = directory.join(&name);
     let file = vfs
         .open(&path, OpenMode::Read)
@@ -146,19 +146,19 @@ pub(crate) fn read_dead_list(
             _ => Error::io("open", &path, error),
         })?;
     let mut left = list.counts.clone();
-    each_dead(&*file, list.number, list.length, |number, offset| {
+    each_discarded(&*file, list.number, list.length, |number, offset| {
         // Of value files that are gone the list has nothing to say any more.
         let Some(count) = left.get_mut(&number) else {
             return Ok(());
         };
         *count = count.checked_sub(1).ok_or_else(|| {
-            let what = format!("more dead values of value file {number} than recorded");
+            let what = format!("more garbage values of value file {number} than recorded");
             Error::corruption(&name, 0, what)
         })?;
         take(number, offset)
     })?;
     if left.values().any(|count| *count > 0) {
-        let what = "fewer dead values than recorded";
+        let what = "fewer garbage values than recorded";
         return Err(Error::corruption(&name, list.length, what));
     }
     Ok(())
@@ -168,13 +168,13 @@ pub(crate) fn read_dead_list(
 ///
 /// # Errors
 /// `Corruption` where it is damaged; those of `take`.
-pub(crate) fn each_dead(
+pub(crate) fn each_discarded(
     file: &dyn File,
     number: FileNumber,
     length: u64,
     mut take: impl FnMut(FileNumber, u64) -> Result<()>,
 ) -> Result<()> {
-    let name = dead_list_name(number);
+    let name = discard_list_name(number);
     let mut offset = 0;
     let mut chunk = Vec::new();
     while offset < length {

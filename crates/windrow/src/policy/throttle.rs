@@ -27,7 +27,7 @@ pub enum StallCause {
     /// The logs are as long as they may be.
     LogBytes,
     /// Dead values in logs take more room than they may.
-    DeadValues,
+    ValueGarbage,
     /// The disk is full.
     DiskFull,
 }
@@ -40,7 +40,7 @@ impl StallCause {
         Self::PendingBytes,
         Self::Memory,
         Self::LogBytes,
-        Self::DeadValues,
+        Self::ValueGarbage,
         Self::DiskFull,
     ];
 
@@ -52,7 +52,7 @@ impl StallCause {
             Self::PendingBytes => "pending bytes",
             Self::Memory => "memory",
             Self::LogBytes => "log bytes",
-            Self::DeadValues => "dead values",
+            Self::ValueGarbage => "garbage values",
             Self::DiskFull => "disk full",
         }
     }
@@ -86,13 +86,13 @@ pub(crate) struct SharedBacklog {
 
 /// What a writer must do: how far the worst debt is on its way from slowing to stopping writers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Pressure {
+pub(crate) struct Throttle {
     pub(crate) cause: StallCause,
     /// 0 to go on, 1 to wait until a job has finished.
     pub(crate) fraction: f64,
 }
 
-impl Pressure {
+impl Throttle {
     pub(crate) const NONE: Self = Self {
         cause: StallCause::Level0Runs,
         fraction: 0.0,
@@ -134,7 +134,7 @@ const LEVEL0_RUNS: (f64, f64) = (3.0, 8.0);
 const MEMTABLES: (f64, f64) = (2.5, 4.0);
 /// Pending bytes, as multiples of `base_bytes`, from which writers are slowed and stopped.
 const PENDING_BASES: (f64, f64) = (32.0, 128.0);
-/// Bytes of dead values that take more room than they may, as multiples of a full value log, from which
+/// Bytes of garbage values that take more room than they may, as multiples of a full value log, from which
 /// writers are slowed, and held to the least. It is in logs that collections take them away.
 const GARBAGE_LOGS: (f64, f64) = (0.25, 2.0);
 const GARBAGE_FRACTION_MAX: f64 = 0.95;
@@ -143,38 +143,38 @@ const MEMORY: (f64, f64) = (0.75, 1.0);
 /// Parts of `max_wal_bytes`, in full logs, from which writers are slowed and stopped.
 const LOG_BYTES: (f64, f64) = (0.75, 1.0);
 
-/// Whether so many waiting memtables can slow writers.
-pub(crate) fn memtables_may_slow(waiting: usize) -> bool {
-    waiting as f64 + 1.0 > MEMTABLES.0
+/// Whether so many frozen memtables can slow writers.
+pub(crate) fn memtables_may_slow(frozen: usize) -> bool {
+    frozen as f64 + 1.0 > MEMTABLES.0
 }
 
 /// The pressure of `waiting` memtables behind one of which the part `filled` is used.
-pub(crate) fn memtable_pressure(waiting: usize, filled: f64) -> Pressure {
+pub(crate) fn memtable_throttle(frozen: usize, filled: f64) -> Throttle {
     // The next rotation is what stops writers, not a memtable that is full.
-    let debt = waiting as f64 + filled.clamp(0.0, 0.999);
-    Pressure::of(StallCause::Memtables, debt, MEMTABLES)
+    let debt = frozen as f64 + filled.clamp(0.0, 0.999);
+    Throttle::of(StallCause::Memtables, debt, MEMTABLES)
 }
 
 /// The pressure of a keyspace's worst debt on disk.
-pub(crate) fn pressure(backlog: Backlog, options: &KeyspaceOptions) -> Pressure {
+pub(crate) fn throttle(backlog: Backlog, options: &KeyspaceOptions) -> Throttle {
     let times = |(slow, stop): (f64, f64), unit: f64| (slow * unit, stop * unit);
-    let runs = Pressure::of(
+    let runs = Throttle::of(
         StallCause::Level0Runs,
         backlog.level0_runs as f64,
         times(LEVEL0_RUNS, options.level0_runs as f64),
     );
-    let pending = Pressure::of(
+    let pending = Throttle::of(
         StallCause::PendingBytes,
         backlog.pending_bytes as f64,
         times(PENDING_BASES, options.base_bytes as f64),
     );
-    let garbage = Pressure::of(
-        StallCause::DeadValues,
+    let garbage = Throttle::of(
+        StallCause::ValueGarbage,
         backlog.garbage_bytes as f64,
         times(GARBAGE_LOGS, backlog.value_log_bytes as f64),
     );
     // It never stops writers: they can do without a collection.
-    let garbage = Pressure {
+    let garbage = Throttle {
         fraction: garbage.fraction.min(GARBAGE_FRACTION_MAX),
         ..garbage
     };
@@ -182,14 +182,14 @@ pub(crate) fn pressure(backlog: Backlog, options: &KeyspaceOptions) -> Pressure 
 }
 
 /// The pressure of the worst debt of all keyspaces together.
-pub(crate) fn shared_pressure(backlog: SharedBacklog) -> Pressure {
+pub(crate) fn shared_throttle(backlog: SharedBacklog) -> Throttle {
     let part = |bytes: u64, bytes_max: u64| bytes as f64 / (bytes_max as f64).max(1.0);
-    let memory = Pressure::of(
+    let memory = Throttle::of(
         StallCause::Memory,
         part(backlog.memtable_bytes, backlog.memtable_bytes_max),
         MEMORY,
     );
-    let logs = Pressure::of(
+    let logs = Throttle::of(
         StallCause::LogBytes,
         part(backlog.closed_log_bytes, backlog.log_bytes_max),
         LOG_BYTES,
@@ -200,29 +200,29 @@ pub(crate) fn shared_pressure(backlog: SharedBacklog) -> Pressure {
 #[cfg(test)]
 mod tests {
     use super::{
-        Backlog, Pressure, SharedBacklog, StallCause, memtable_pressure, memtables_may_slow,
-        pressure, shared_pressure,
+        Backlog, SharedBacklog, StallCause, Throttle, memtable_throttle, memtables_may_slow,
+        shared_throttle, throttle,
     };
     use crate::options::KeyspaceOptions;
     use proptest::prelude::*;
     use std::time::Duration;
 
-    fn of(level0_runs: usize, pending_bytes: u64) -> Pressure {
+    fn of(level0_runs: usize, pending_bytes: u64) -> Throttle {
         beside_garbage(level0_runs, pending_bytes, 0)
     }
 
-    fn beside_garbage(level0_runs: usize, pending_bytes: u64, garbage_bytes: u64) -> Pressure {
+    fn beside_garbage(level0_runs: usize, pending_bytes: u64, garbage_bytes: u64) -> Throttle {
         let backlog = Backlog {
             level0_runs,
             pending_bytes,
             garbage_bytes,
             value_log_bytes: 64 << 20,
         };
-        pressure(backlog, &KeyspaceOptions::default())
+        throttle(backlog, &KeyspaceOptions::default())
     }
 
-    fn shared(memtables: u64, logs: u64) -> Pressure {
-        shared_pressure(SharedBacklog {
+    fn shared(memtables: u64, logs: u64) -> Throttle {
+        shared_throttle(SharedBacklog {
             memtable_bytes: memtables,
             memtable_bytes_max: 1000,
             closed_log_bytes: logs,
@@ -232,10 +232,10 @@ mod tests {
 
     #[test]
     fn table() {
-        use StallCause::{DeadValues, Level0Runs, LogBytes, Memory, Memtables, PendingBytes};
+        use StallCause::{Level0Runs, LogBytes, Memory, Memtables, PendingBytes, ValueGarbage};
         const MIB: u64 = 1 << 20;
         const GIB: u64 = 1 << 30;
-        for (pressure, cause, fraction) in [
+        for (throttle, cause, fraction) in [
             (of(0, 0), None, 0.0),
             (of(12, 8 * GIB), None, 0.0),
             (of(17, 0), Some(Level0Runs), 0.25),
@@ -245,34 +245,34 @@ mod tests {
             (of(0, 32 * GIB), Some(PendingBytes), 1.0),
             (of(1000, 1 << 50), Some(Level0Runs), 1.0),
             (beside_garbage(0, 0, 16 * MIB), None, 0.0),
-            (beside_garbage(0, 0, 72 * MIB), Some(DeadValues), 0.5),
-            (beside_garbage(17, 0, 72 * MIB), Some(DeadValues), 0.5),
-            (beside_garbage(0, 0, 1 << 50), Some(DeadValues), 0.95),
+            (beside_garbage(0, 0, 72 * MIB), Some(ValueGarbage), 0.5),
+            (beside_garbage(17, 0, 72 * MIB), Some(ValueGarbage), 0.5),
+            (beside_garbage(0, 0, 1 << 50), Some(ValueGarbage), 0.95),
             (beside_garbage(32, 0, 1 << 50), Some(Level0Runs), 1.0),
-            (memtable_pressure(2, 0.5), None, 0.0),
-            (memtable_pressure(3, 0.25), Some(Memtables), 0.5),
-            (memtable_pressure(4, 0.0), Some(Memtables), 1.0),
+            (memtable_throttle(2, 0.5), None, 0.0),
+            (memtable_throttle(3, 0.25), Some(Memtables), 0.5),
+            (memtable_throttle(4, 0.0), Some(Memtables), 1.0),
             (shared(750, 1500), None, 0.0),
             (shared(875, 0), Some(Memory), 0.5),
             (shared(0, 1750), Some(LogBytes), 0.5),
             (shared(1000, 1750), Some(Memory), 1.0),
             (shared(0, 9999), Some(LogBytes), 1.0),
         ] {
-            assert!((pressure.fraction - fraction).abs() < 1e-9, "{pressure:?}");
+            assert!((throttle.fraction - fraction).abs() < 1e-9, "{throttle:?}");
             assert!(
-                cause.is_none_or(|cause| cause == pressure.cause),
-                "{pressure:?}"
+                cause.is_none_or(|cause| cause == throttle.cause),
+                "{throttle:?}"
             );
-            assert_eq!(pressure.is_stop(), fraction >= 1.0);
+            assert_eq!(throttle.is_stop(), fraction >= 1.0);
         }
     }
 
     #[test]
     fn a_full_memtable_alone_never_stops_its_keyspace() {
-        for waiting in 0..4 {
-            assert!(!memtable_pressure(waiting, 9.0).is_stop());
-            let slows = memtable_pressure(waiting, 1.0).fraction > 0.0;
-            assert_eq!(slows, memtables_may_slow(waiting), "{waiting}");
+        for frozen in 0..4 {
+            assert!(!memtable_throttle(frozen, 9.0).is_stop());
+            let slows = memtable_throttle(frozen, 1.0).fraction > 0.0;
+            assert_eq!(slows, memtables_may_slow(frozen), "{frozen}");
         }
     }
 
@@ -280,7 +280,7 @@ mod tests {
     fn delays_grow_without_bound_towards_the_stop() {
         let delay = |fraction| {
             let cause = StallCause::Memtables;
-            Pressure { cause, fraction }.delay(16_000)
+            Throttle { cause, fraction }.delay(16_000)
         };
         assert_eq!(delay(0.0), Duration::ZERO);
         assert_eq!(delay(0.5), Duration::from_millis(1));
@@ -292,13 +292,13 @@ mod tests {
     proptest! {
         #[test]
         fn more_debt_never_lowers_the_pressure(
-            runs in 0..50_usize, waiting in 0..6_usize, pending in 0..(64_u64 << 30),
+            runs in 0..50_usize, frozen in 0..6_usize, pending in 0..(64_u64 << 30),
             filled in 0.0..1.0, more_runs in 0..3_usize, more_pending in 0..(1_u64 << 30),
         ) {
             prop_assert!(of(runs, pending).fraction
                 <= of(runs + more_runs, pending + more_pending).fraction);
-            prop_assert!(memtable_pressure(waiting, filled).fraction
-                <= memtable_pressure(waiting + 1, 0.0).fraction);
+            prop_assert!(memtable_throttle(frozen, filled).fraction
+                <= memtable_throttle(frozen + 1, 0.0).fraction);
         }
     }
 }

@@ -19,7 +19,7 @@ use super::{ValueFileMeta, record};
 
 /// Writes one successor.
 #[derive(Debug)]
-pub(crate) struct SuccessorWriter {
+pub(crate) struct GcOutputWriter {
     writer: ValueWriter,
     buffer: Vec<u8>,
     tables: Vec<RelocationTable>,
@@ -27,7 +27,7 @@ pub(crate) struct SuccessorWriter {
     length: Option<u64>,
 }
 
-impl SuccessorWriter {
+impl GcOutputWriter {
     /// Creates value file `number` in `directory`.
     pub(crate) fn create(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<Self> {
         Ok(Self {
@@ -125,7 +125,7 @@ impl SuccessorWriter {
         self.tables.push(RelocationTable {
             origin,
             origin_bytes,
-            successor: self.writer.number(),
+            gc_output: self.writer.number(),
             offset,
             entries: moves.len() as u64,
         });

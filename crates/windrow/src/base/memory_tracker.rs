@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many bytes one purpose holds.
 #[derive(Debug, Default)]
-pub(crate) struct Account(AtomicU64);
+pub(crate) struct MemoryTracker(AtomicU64);
 
-impl Account {
+impl MemoryTracker {
     pub(crate) fn add(&self, bytes: u64) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -28,15 +28,15 @@ impl Account {
 /// The bytes of one owner; dropping it gives them back.
 #[derive(Debug)]
 pub(crate) struct Held {
-    account: Arc<Account>,
+    tracker: Arc<MemoryTracker>,
     bytes: u64,
 }
 
 impl Held {
-    pub(crate) fn new(account: &Arc<Account>, bytes: u64) -> Self {
-        account.add(bytes);
+    pub(crate) fn new(tracker: &Arc<MemoryTracker>, bytes: u64) -> Self {
+        tracker.add(bytes);
         Self {
-            account: Arc::clone(account),
+            tracker: Arc::clone(tracker),
             bytes,
         }
     }
@@ -47,8 +47,8 @@ impl Held {
 
     /// The owner holds `bytes` from here on.
     pub(crate) fn set(&mut self, bytes: u64) {
-        self.account.add(bytes);
-        self.account.remove(self.bytes);
+        self.tracker.add(bytes);
+        self.tracker.remove(self.bytes);
         self.bytes = bytes;
     }
 
@@ -63,29 +63,29 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.account.remove(self.bytes);
+        self.tracker.remove(self.bytes);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Account, Held};
+    use super::{Held, MemoryTracker};
     use std::sync::Arc;
 
     #[test]
     fn what_is_held_is_counted_until_it_is_dropped() {
-        let account = Arc::new(Account::default());
-        let mut first = Held::new(&account, 10);
-        let second = Held::new(&account, 5);
-        assert_eq!(account.bytes(), 15);
+        let tracker = Arc::new(MemoryTracker::default());
+        let mut first = Held::new(&tracker, 10);
+        let second = Held::new(&tracker, 5);
+        assert_eq!(tracker.bytes(), 15);
         first.grow_to(7);
-        assert_eq!(account.bytes(), 15);
+        assert_eq!(tracker.bytes(), 15);
         first.grow_to(20);
-        assert_eq!((account.bytes(), first.bytes()), (25, 20));
+        assert_eq!((tracker.bytes(), first.bytes()), (25, 20));
         first.set(1);
         drop(second);
-        assert_eq!(account.bytes(), 1);
+        assert_eq!(tracker.bytes(), 1);
         drop(first);
-        assert_eq!(account.bytes(), 0);
+        assert_eq!(tracker.bytes(), 0);
     }
 }

@@ -166,7 +166,7 @@ impl Store {
         };
         let handle = Handle::open(directory.path(), options, Access::ReadWrite).unwrap();
         let keyspace = handle.engine().open_keyspace("map", None).unwrap();
-        keyspace.work.lock().is_collecting = true;
+        keyspace.work.lock().is_gc_running = true;
         Self {
             handle,
             keyspace,
@@ -195,18 +195,18 @@ impl Store {
     }
 
     /// Every log is full, and everything flushed and merged; the collection that is due then.
-    fn claim(&self) -> CollectJob {
+    fn claim(&self) -> GcJob {
         self.keyspace.value_log.lock().retire();
         let everything = KeyRange::ALL;
         self.engine()
             .compact_range(&self.keyspace, &everything)
             .unwrap();
-        self.keyspace.work.lock().is_collecting = false;
+        self.keyspace.work.lock().is_gc_running = false;
         let now = self.runtime.now();
-        self.engine().claim_collection(&self.keyspace, now).unwrap()
+        self.engine().claim_gc(&self.keyspace, now).unwrap()
     }
 
-    fn collect(&self, job: CollectJob) {
+    fn collect(&self, job: GcJob) {
         let outcome = self.engine().collect(&self.keyspace, &job);
         job.release(&self.keyspace, &outcome, self.runtime.now());
         outcome.unwrap();
@@ -223,8 +223,8 @@ fn of_tables(stats: &Stats) -> [u64; 11] {
         stats.flush_bytes,
         stats.merge_bytes_written,
         stats.merge_bytes_read,
-        stats.run_bytes_written,
-        stats.run_bytes_read,
+        stats.transient_log_bytes_written,
+        stats.transient_log_bytes_read,
         stats.wal_bytes,
         stats.value_log_bytes,
     ]
@@ -248,17 +248,17 @@ fn a_collection_looks_nothing_up_and_writes_no_table() {
     let notes = std::mem::take(&mut *store.notes.lock());
     let after = store.engine().stats();
     assert_eq!(of_tables(&before), of_tables(&after));
-    assert_eq!(after.collections, before.collections + 1);
+    assert_eq!(after.garbage_collections, before.garbage_collections + 1);
     // Logs were not read for their relocation tables, since they have none.
-    assert_eq!(after.collection_bytes_read, records + listed);
+    assert_eq!(after.gc_bytes_read, records + listed);
 
     let ends: Vec<&str> = notes.keys().map(String::as_str).collect();
     assert_eq!(ends, ["dead", "manifest", "values"]);
-    let dead = Done {
+    let garbage = Done {
         read: notes["dead"].read,
         ..Done::default()
     };
-    assert_eq!(notes["dead"], dead);
+    assert_eq!(notes["dead"], garbage);
     let manifest = Done {
         written: notes["manifest"].written,
         ..Done::default()
@@ -266,12 +266,12 @@ fn a_collection_looks_nothing_up_and_writes_no_table() {
     assert_eq!(notes["manifest"], manifest);
     let values = &notes["values"];
     assert_eq!((values.created, values.others), (1, 0));
-    assert_eq!(values.written as u64, after.collection_bytes_written);
+    assert_eq!(values.written as u64, after.gc_bytes_written);
     assert!(store.engine().verify().unwrap().is_sound());
 }
 
 /// How often `job` looks whether it is wanted, and the most that it holds in memory when it does.
-fn looks(store: &Store, job: &CollectJob) -> (u64, u64) {
+fn looks(store: &Store, job: &GcJob) -> (u64, u64) {
     let (looks, most) = (Cell::new(0), Cell::new(0));
     let held = || store.engine().memory.tables.jobs.bytes();
     let before = held();
@@ -318,7 +318,7 @@ fn what_a_collection_knows_of_origins_is_counted() {
     }
     let job = store.claim();
     store.collect(job);
-    store.keyspace.work.lock().is_collecting = true;
+    store.keyspace.work.lock().is_gc_running = true;
     for number in 10..VALUES {
         store.write_at(&number.to_be_bytes(), &[3; 92]);
     }

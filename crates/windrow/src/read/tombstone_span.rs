@@ -36,8 +36,8 @@ pub(super) const PASSED_MIN: u32 = 16;
 
 /// The stretch of a keyspace, if it has one.
 #[derive(Debug)]
-pub(crate) struct DeadStretch {
-    stretch: ArcSwap<Stretch>,
+pub(crate) struct TombstoneSpan {
+    span: ArcSwap<Span>,
     /// How many proposals there were.
     generation: AtomicU64,
     /// The largest sequence number of any value that was written.
@@ -47,7 +47,7 @@ pub(crate) struct DeadStretch {
 
 /// Keys from `from` to before `to`, dead since `since`; none where both are the same.
 #[derive(Debug, Clone, Default)]
-struct Stretch {
+struct Span {
     from: Box<[u8]>,
     to: Box<[u8]>,
     since: SequenceNumber,
@@ -64,14 +64,14 @@ struct Proposed {
 
 /// Up to where a reader sees.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Sight {
+pub(crate) struct ReadPoint {
     /// It sees nothing newer.
     pub(crate) sequence: SequenceNumber,
     /// It sees everything up to here; at most `sequence`.
     pub(crate) complete: SequenceNumber,
 }
 
-impl Stretch {
+impl Span {
     /// Whether a value for `key` ends the stretch or its proposal.
     fn is_ended_by(&self, key: &[u8]) -> bool {
         let proposed = self.proposed.as_ref().map_or(&self.to, |it| &it.to);
@@ -83,10 +83,10 @@ impl Stretch {
     }
 }
 
-impl Default for DeadStretch {
+impl Default for TombstoneSpan {
     fn default() -> Self {
         Self {
-            stretch: ArcSwap::from_pointee(Stretch::default()),
+            span: ArcSwap::from_pointee(Span::default()),
             generation: AtomicU64::new(0),
             newest: AtomicU64::new(0),
             changes: Mutex::default(),
@@ -94,12 +94,12 @@ impl Default for DeadStretch {
     }
 }
 
-impl DeadStretch {
+impl TombstoneSpan {
     /// Tells of a value for `key` under `sequence`, before anybody can see it.
     #[inline]
     pub(crate) fn note_write(&self, key: &[u8], sequence: SequenceNumber) {
         self.newest.fetch_max(sequence, Ordering::SeqCst);
-        if self.generation.load(Ordering::SeqCst) > 0 && self.stretch.load().is_ended_by(key) {
+        if self.generation.load(Ordering::SeqCst) > 0 && self.span.load().is_ended_by(key) {
             self.forget();
         }
     }
@@ -107,7 +107,7 @@ impl DeadStretch {
     #[cold]
     fn forget(&self) {
         let changing = self.changes.lock();
-        self.stretch.store(Shared::new(Stretch::default()));
+        self.span.store(Shared::new(Span::default()));
         drop(changing);
     }
 
@@ -117,31 +117,31 @@ impl DeadStretch {
     pub(crate) fn skip<R>(
         &self,
         key: &[u8],
-        reader: Sight,
+        reader: ReadPoint,
         seek: impl FnOnce(&[u8]) -> R,
     ) -> Option<R> {
         if self.generation.load(Ordering::SeqCst) == 0 {
             return None;
         }
-        let stretch = self.stretch.load();
-        let holds = stretch.since <= reader.complete && *stretch.from <= *key && *key < *stretch.to;
-        holds.then(|| seek(&stretch.to))
+        let span = self.span.load();
+        let holds = span.since <= reader.complete && *span.from <= *key && *key < *span.to;
+        holds.then(|| seek(&span.to))
     }
 
     /// Tells that a seek from `from` by a reader has passed over `passed` entries and found nothing
     /// before `to`.
     #[inline]
-    pub(crate) fn found(&self, from: &[u8], to: &[u8], reader: Sight, passed: u32) {
+    pub(crate) fn found(&self, from: &[u8], to: &[u8], reader: ReadPoint, passed: u32) {
         if passed >= PASSED_MIN && from < to {
             self.remember(from, to, reader);
         }
     }
 
     #[cold]
-    fn remember(&self, from: &[u8], to: &[u8], reader: Sight) {
+    fn remember(&self, from: &[u8], to: &[u8], reader: ReadPoint) {
         let changing = self.changes.lock();
-        let mut next = Stretch::clone(&self.stretch.load());
-        let covers = |next: &Stretch, end: &[u8]| from <= &*next.from && end <= to;
+        let mut next = Span::clone(&self.span.load());
+        let covers = |next: &Span, end: &[u8]| from <= &*next.from && end <= to;
         match next.proposed.take() {
             Some(proposed) if covers(&next, &proposed.to) => {
                 if reader.complete < proposed.after {
@@ -155,10 +155,10 @@ impl DeadStretch {
             _ if next.counts() && covers(&next, &next.to) => {}
             // Something else is asked for now.
             _ => {
-                next = Stretch {
+                next = Span {
                     from: from.into(),
                     to: from.into(),
-                    ..Stretch::default()
+                    ..Span::default()
                 };
             }
         }
@@ -168,91 +168,91 @@ impl DeadStretch {
                 after,
             };
             next.proposed = Some(propose(SequenceNumber::MAX));
-            self.stretch.store(Shared::new(next.clone()));
+            self.span.store(Shared::new(next.clone()));
             self.generation.fetch_add(1, Ordering::SeqCst);
             next.proposed = Some(propose(self.newest.load(Ordering::SeqCst)));
         }
-        self.stretch.store(Shared::new(next));
+        self.span.store(Shared::new(next));
         drop(changing);
     }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::{DeadStretch, Sight};
+    use super::{ReadPoint, TombstoneSpan};
 
     /// The sight of a reader who misses nothing.
-    fn at(sequence: u64) -> Sight {
-        Sight {
+    fn at(sequence: u64) -> ReadPoint {
+        ReadPoint {
             sequence,
             complete: sequence,
         }
     }
 
     /// Where a seek for `key` at `sequence` begins.
-    fn skip(dead: &DeadStretch, key: &[u8], sequence: u64) -> Option<Vec<u8>> {
-        dead.skip(key, at(sequence), <[u8]>::to_vec)
+    fn skip(span: &TombstoneSpan, key: &[u8], sequence: u64) -> Option<Vec<u8>> {
+        span.skip(key, at(sequence), <[u8]>::to_vec)
     }
 
     #[test]
     fn what_is_found_twice_counts_until_it_is_written_to() {
-        let dead = DeadStretch::default();
-        dead.note_write(b"m", 5);
-        dead.found(b"", b"k", at(7), 15);
-        dead.found(b"", b"k", at(7), 15);
-        assert_eq!(skip(&dead, b"", 9), None, "too little was passed");
-        dead.found(b"", b"k", at(7), 16);
-        assert_eq!(skip(&dead, b"", 9), None, "once");
-        dead.found(b"", b"l", at(8), 16);
-        assert_eq!(skip(&dead, b"", 8), Some(b"k".to_vec()));
-        assert_eq!(skip(&dead, b"a", 9), Some(b"k".to_vec()));
-        assert_eq!(skip(&dead, b"", 7), None, "a reader of before");
-        assert_eq!(skip(&dead, b"k", 9), None, "behind it");
+        let span = TombstoneSpan::default();
+        span.note_write(b"m", 5);
+        span.found(b"", b"k", at(7), 15);
+        span.found(b"", b"k", at(7), 15);
+        assert_eq!(skip(&span, b"", 9), None, "too little was passed");
+        span.found(b"", b"k", at(7), 16);
+        assert_eq!(skip(&span, b"", 9), None, "once");
+        span.found(b"", b"l", at(8), 16);
+        assert_eq!(skip(&span, b"", 8), Some(b"k".to_vec()));
+        assert_eq!(skip(&span, b"a", 9), Some(b"k".to_vec()));
+        assert_eq!(skip(&span, b"", 7), None, "a reader of before");
+        assert_eq!(skip(&span, b"k", 9), None, "behind it");
         // The stretch grows.
-        dead.found(b"", b"m", at(9), 16);
-        assert_eq!(skip(&dead, b"", 9), Some(b"l".to_vec()));
-        dead.note_write(b"m", 10);
-        assert_eq!(skip(&dead, b"", 10), Some(b"l".to_vec()));
-        dead.note_write(b"a", 11);
-        assert_eq!(skip(&dead, b"", 11), None);
+        span.found(b"", b"m", at(9), 16);
+        assert_eq!(skip(&span, b"", 9), Some(b"l".to_vec()));
+        span.note_write(b"m", 10);
+        assert_eq!(skip(&span, b"", 10), Some(b"l".to_vec()));
+        span.note_write(b"a", 11);
+        assert_eq!(skip(&span, b"", 11), None);
     }
 
     #[test]
     fn a_write_takes_a_proposal_back() {
-        let dead = DeadStretch::default();
-        dead.found(b"", b"k", at(7), 99);
-        dead.note_write(b"b", 8);
-        dead.found(b"", b"k", at(7), 99);
-        assert_eq!(skip(&dead, b"", 9), None);
+        let span = TombstoneSpan::default();
+        span.found(b"", b"k", at(7), 99);
+        span.note_write(b"b", 8);
+        span.found(b"", b"k", at(7), 99);
+        assert_eq!(skip(&span, b"", 9), None);
         // That was a proposal after the write, which a reader of before cannot make count.
-        dead.found(b"", b"k", at(7), 99);
-        assert_eq!(skip(&dead, b"", 9), None);
-        dead.found(b"", b"k", at(8), 99);
-        assert_eq!(skip(&dead, b"", 9), Some(b"k".to_vec()));
+        span.found(b"", b"k", at(7), 99);
+        assert_eq!(skip(&span, b"", 9), None);
+        span.found(b"", b"k", at(8), 99);
+        assert_eq!(skip(&span, b"", 9), Some(b"k".to_vec()));
     }
 
     #[test]
     fn a_reader_of_before_does_not_put_a_proposal_off() {
-        let dead = DeadStretch::default();
-        dead.note_write(b"x", 8);
-        dead.found(b"", b"k", at(7), 99);
-        dead.note_write(b"y", 9);
-        dead.found(b"", b"k", at(7), 99);
-        dead.found(b"", b"k", at(8), 99);
-        assert_eq!(skip(&dead, b"", 9), Some(b"k".to_vec()));
+        let span = TombstoneSpan::default();
+        span.note_write(b"x", 8);
+        span.found(b"", b"k", at(7), 99);
+        span.note_write(b"y", 9);
+        span.found(b"", b"k", at(7), 99);
+        span.found(b"", b"k", at(8), 99);
+        assert_eq!(skip(&span, b"", 9), Some(b"k".to_vec()));
     }
 
     #[test]
     fn another_place_takes_over() {
-        let dead = DeadStretch::default();
+        let span = TombstoneSpan::default();
         for _ in 0..2 {
-            dead.found(b"a", b"c", at(1), 99);
+            span.found(b"a", b"c", at(1), 99);
         }
-        assert_eq!(skip(&dead, b"b", 1), Some(b"c".to_vec()));
+        assert_eq!(skip(&span, b"b", 1), Some(b"c".to_vec()));
         for _ in 0..2 {
-            dead.found(b"x", b"z", at(1), 99);
+            span.found(b"x", b"z", at(1), 99);
         }
-        assert_eq!(skip(&dead, b"b", 1), None);
-        assert_eq!(skip(&dead, b"x", 1), Some(b"z".to_vec()));
+        assert_eq!(skip(&span, b"b", 1), None);
+        assert_eq!(skip(&span, b"x", 1), Some(b"z".to_vec()));
     }
 }

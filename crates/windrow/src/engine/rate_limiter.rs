@@ -22,7 +22,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// What jobs may write at present.
 #[derive(Debug, Default)]
-pub(super) struct IoBudget(Mutex<Bucket>);
+pub(super) struct RateLimiter(Mutex<Bucket>);
 
 #[derive(Debug, Default)]
 struct Bucket {
@@ -31,7 +31,7 @@ struct Bucket {
     filled: Duration,
 }
 
-impl IoBudget {
+impl RateLimiter {
     /// Takes `bytes`, and tells how long the taker must wait for them at `rate` bytes per second.
     fn take(&self, class: IoClass, bytes: u64, rate: f64, now: Duration) -> Duration {
         let mut bucket = self.0.lock();
@@ -52,7 +52,7 @@ impl Engine {
     ///
     /// # Errors
     /// That of `wanted`, if it fails before.
-    pub(super) fn pace_jobs(&self, class: IoClass, bytes: u64, wanted: Wanted<'_>) -> Result<()> {
+    pub(super) fn limit_rate(&self, class: IoClass, bytes: u64, wanted: Wanted<'_>) -> Result<()> {
         wanted()?;
         let rate = self.options.merge_bytes_per_second;
         if rate == 0 {
@@ -72,22 +72,22 @@ impl Engine {
 
     fn are_writers_held_up(&self) -> bool {
         let keyspaces = self.keyspaces.load();
-        let mut pressures = keyspaces.iter().map(|keyspace| keyspace.pressure());
-        self.background.shared_pressure.load().fraction > 0.0
-            || pressures.any(|pressure| pressure.fraction > 0.0)
+        let mut throttles = keyspaces.iter().map(|keyspace| keyspace.throttle());
+        self.background.shared_throttle.load().fraction > 0.0
+            || throttles.any(|throttle| throttle.fraction > 0.0)
     }
 }
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::{IoBudget, IoClass};
+    use super::{IoClass, RateLimiter};
     use std::time::Duration;
 
     const RATE: f64 = 1000.0;
 
     #[test]
     fn who_waits_and_how_long() {
-        let budget = IoBudget::default();
+        let budget = RateLimiter::default();
         let at = |millis| Duration::from_millis(millis);
         // A quarter of a second's worth has come together, however long it had.
         assert_eq!(budget.take(IoClass::Merge, 250, RATE, at(9000)), at(0));

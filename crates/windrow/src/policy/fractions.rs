@@ -7,7 +7,7 @@
 use super::summary::{FileSummary, TreeSummary};
 
 /// The share of each file, above 0 and at most 1, in the order of the tree's levels and files.
-pub(crate) fn shares<K: Ord>(tree: &TreeSummary<K>) -> Vec<f64> {
+pub(crate) fn fractions<K: Ord>(tree: &TreeSummary<K>) -> Vec<f64> {
     let files = || tree.levels.iter().flatten();
     let mut ends: Vec<&K> = files()
         .flat_map(|file| [&file.smallest, &file.largest])
@@ -35,10 +35,10 @@ pub(crate) fn shares<K: Ord>(tree: &TreeSummary<K>) -> Vec<f64> {
         present += change;
         sum += f64::max(present, 0.0);
     }
-    let share = |file: &FileSummary<K>| {
+    let fraction = |file: &FileSummary<K>| {
         let (first, last) = cells(file);
         let entries = file.entries as f64;
         (entries / (before[last + 1] - before[first]).max(entries).max(1.0)).max(f64::MIN_POSITIVE)
     };
-    files().map(share).collect()
+    files().map(fraction).collect()
 }

@@ -187,13 +187,13 @@ impl Store {
 /// What a history holds back: jobs that are claimed and not carried out.
 #[derive(Default)]
 struct Held {
-    collection: Option<CollectJob>,
+    gc: Option<GcJob>,
     merges: Vec<MergeJob>,
 }
 
 impl Held {
-    fn end_collection(&mut self, store: &Store) {
-        if let Some(job) = self.collection.take() {
+    fn end_gc(&mut self, store: &Store) {
+        if let Some(job) = self.gc.take() {
             let outcome = store.engine().collect(&store.keyspace, &job);
             job.release(&store.keyspace, &outcome, store.runtime.now());
             outcome.unwrap();
@@ -210,7 +210,7 @@ impl Held {
 
     fn step(&mut self, store: &mut Store, [verb, first, second]: [u8; 3]) {
         // Writers who are stopped wait for what is held back.
-        if verb % 10 < 5 && store.keyspace.pressure_on_disk().fraction > 0.0 {
+        if verb % 10 < 5 && store.keyspace.throttle_by_disk().fraction > 0.0 {
             self.end(store);
             store.run(4);
         }
@@ -220,16 +220,16 @@ impl Held {
             5 => store.run(second % 8),
             6 => {
                 store.interrupt(second % 4);
-                self.end_collection(store);
+                self.end_gc(store);
                 let now = store.runtime.now();
-                self.collection = store.engine().claim_collection(&store.keyspace, now);
+                self.gc = store.engine().claim_gc(&store.keyspace, now);
             }
             7 => self
                 .merges
                 .extend(MergeJob::claim(&store.keyspace, store.runtime.now())),
             8 => {
                 store.interrupt(second % 4);
-                self.end_collection(store);
+                self.end_gc(store);
             }
             _ => {
                 store.interrupt(second % 4);
@@ -240,7 +240,7 @@ impl Held {
     }
 
     fn end(&mut self, store: &Store) {
-        self.end_collection(store);
+        self.end_gc(store);
         while !self.merges.is_empty() {
             self.end_merge(store);
         }

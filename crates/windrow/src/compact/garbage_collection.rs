@@ -18,12 +18,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::output::{Created, IoClass, JobContext, Wanted, open_dead_list};
+use super::output::{Created, IoClass, JobContext, Wanted, open_discard_list};
 use crate::base::{Error, FileNumber, Held, Result};
 use crate::manifest::names::FileName;
 use crate::value::{
-    DeadList, DeadListWriter, Move, RecordWalk, RelocationTable, SuccessorWriter, ValueFileMeta,
-    ValuePointer, read_dead_list,
+    DiscardList, DiscardListWriter, GcOutputWriter, Move, RecordWalk, RelocationTable,
+    ValueFileMeta, ValuePointer, read_discard_list,
 };
 
 /// The most bytes of keys that are sorted at a time: beyond it the successor has several stretches, each
@@ -34,7 +34,7 @@ const KEYS_BYTES_MAX: usize = 16 << 20;
 pub(crate) const LISTS_MAX: usize = 32;
 
 /// Bytes that are copied between two looks at the budget for I/O.
-const PACE_BYTES: u64 = 256 << 10;
+const RATE_LIMITED_BYTES: u64 = 256 << 10;
 
 /// Bytes that are read between two looks at whether the job is still wanted.
 const LOOK_BYTES: u64 = 1 << 20;
@@ -55,15 +55,15 @@ pub(crate) struct Victim {
 
 /// What a collection has written, all of it durable.
 #[derive(Debug)]
-pub(crate) struct Collected {
-    pub(crate) successor: ValueFileMeta,
+pub(crate) struct GcResult {
+    pub(crate) gc_output: ValueFileMeta,
     /// One for each origin that has live values, the victims among them.
     pub(crate) tables: Vec<RelocationTable>,
     pub(crate) bytes_read: u64,
     /// Records that were left behind.
-    pub(crate) dead: u64,
+    pub(crate) garbage: u64,
     /// What the lists say of other files, where they were so many that it was gathered in one.
-    pub(crate) gathered: Option<DeadList>,
+    pub(crate) merged_list: Option<DiscardList>,
 }
 
 /// A live record that waits to be copied.
@@ -78,7 +78,7 @@ struct Live {
 struct Source {
     walk: RecordWalk,
     /// Dead offsets, ascending.
-    dead: Vec<u64>,
+    garbage: Vec<u64>,
     /// Where live records have gone, in the order of their keys until all are known.
     moves: Vec<Move>,
     /// How many records were met.
@@ -89,10 +89,10 @@ struct Collection<'a, 'w> {
     context: &'a dyn JobContext,
     wanted: Wanted<'w>,
     sources: Vec<Source>,
-    writer: SuccessorWriter,
+    writer: GcOutputWriter,
     keys: Vec<u8>,
     live: Vec<Live>,
-    gathered: Option<DeadListWriter>,
+    merged_list: Option<DiscardListWriter>,
     /// Bytes that were copied since the job was paced.
     unpaced: u64,
     held: Held,
@@ -107,76 +107,67 @@ pub(crate) fn collect<'a>(
     context: &'a dyn JobContext,
     wanted: Wanted<'_>,
     victims: &[Victim],
-    lists: &[Arc<DeadList>],
-) -> Result<(Collected, Created<'a>)> {
+    lists: &[Arc<DiscardList>],
+) -> Result<(GcResult, Created<'a>)> {
     let number = FileNumber(context.allocate_id()?);
     let (vfs, directory) = (context.vfs(), context.directory());
     let mut sources = Vec::new();
     for victim in victims {
         sources.push(Source {
             walk: RecordWalk::open(vfs, directory, &victim.file)?,
-            dead: Vec::new(),
+            garbage: Vec::new(),
             moves: Vec::new(),
             met: 0,
         });
     }
-    let writer = SuccessorWriter::create(vfs, directory, number)?;
+    let writer = GcOutputWriter::create(vfs, directory, number)?;
     let mut created = Created::adopt(context, Vec::new());
     created.note(FileName::Values(number));
-    let mut collection = Collection {
+    let mut gc = Collection {
         context,
         wanted,
         sources,
         writer,
         keys: Vec::new(),
         live: Vec::new(),
-        gathered: None,
+        merged_list: None,
         unpaced: 0,
         held: Held::new(context.memory(), 0),
     };
-    collection.learn_dead(victims, lists, &mut created)?;
+    gc.learn_discarded(victims, lists, &mut created)?;
     for victim in 0..victims.len() {
-        collection.walk(victim)?;
+        gc.walk(victim)?;
     }
-    collection.copy_live()?;
-    collection.check(victims)?;
-    collection.write_tables(victims)?;
-    let dead = collection
-        .sources
-        .iter()
-        .map(|source| source.dead.len() as u64);
-    let dead = dead.sum();
-    let read = collection
-        .sources
-        .iter()
-        .map(|source| source.walk.bytes_read());
+    gc.copy_live()?;
+    gc.check(victims)?;
+    gc.write_tables(victims)?;
+    let garbage = gc.sources.iter().map(|source| source.garbage.len() as u64);
+    let garbage = garbage.sum();
+    let read = gc.sources.iter().map(|source| source.walk.bytes_read());
     let listed = lists.iter().map(|list| list.length);
     let bytes_read = read.chain(listed).sum();
-    let gathered = collection
-        .gathered
-        .map(DeadListWriter::finish)
-        .transpose()?;
-    let (successor, tables) = collection.writer.finish()?;
+    let merged_list = gc.merged_list.map(DiscardListWriter::finish).transpose()?;
+    let (gc_output, tables) = gc.writer.finish()?;
     context.sync_directory()?;
-    let collected = Collected {
-        successor,
+    let gc_result = GcResult {
+        gc_output,
         tables,
         bytes_read,
-        dead,
-        gathered,
+        garbage,
+        merged_list,
     };
-    Ok((collected, created))
+    Ok((gc_result, created))
 }
 
 impl Collection<'_, '_> {
     /// Learns from `lists` what is dead in each victim, by its own offsets.
-    fn learn_dead(
+    fn learn_discarded(
         &mut self,
         victims: &[Victim],
-        lists: &[Arc<DeadList>],
+        lists: &[Arc<DiscardList>],
         created: &mut Created<'_>,
     ) -> Result<()> {
-        let gathers = lists.len() > LISTS_MAX;
+        let merges_lists = lists.len() > LISTS_MAX;
         let own = |index: usize| (victims[index].file.number, index);
         let of: BTreeMap<FileNumber, usize> = (0..victims.len()).map(own).collect();
         // By an origin of a victim: the victim, and the offsets there.
@@ -189,15 +180,15 @@ impl Collection<'_, '_> {
         for list in lists {
             (self.wanted)()?;
             let (vfs, directory) = (self.context.vfs(), self.context.directory());
-            read_dead_list(vfs, directory, list, |file, offset| {
+            read_discard_list(vfs, directory, list, |file, offset| {
                 if let Some(&index) = of.get(&file) {
-                    self.sources[index].dead.push(offset);
+                    self.sources[index].garbage.push(offset);
                 } else if let Some((_, offsets)) = before.get_mut(&file) {
                     offsets.push(offset);
-                } else if gathers {
-                    let list = match &mut self.gathered {
+                } else if merges_lists {
+                    let list = match &mut self.merged_list {
                         Some(list) => list,
-                        None => self.gathered.insert(open_dead_list(created)?),
+                        None => self.merged_list.insert(open_discard_list(created)?),
                     };
                     list.add(file, offset)?;
                 }
@@ -221,12 +212,12 @@ impl Collection<'_, '_> {
             }
             sort_distinct(table.origin, offsets)?;
             let source = &mut self.sources[*index];
-            let dead = &mut source.dead;
+            let garbage = &mut source.garbage;
             let mut left = offsets.iter().peekable();
             // Both ascend.
             source.walk.each_move(table, |(old, new)| {
                 if left.next_if_eq(&&old).is_some() {
-                    dead.push(new);
+                    garbage.push(new);
                 }
             })?;
             if let Some(offset) = left.next() {
@@ -236,7 +227,7 @@ impl Collection<'_, '_> {
             }
         }
         for (source, victim) in self.sources.iter_mut().zip(victims) {
-            sort_distinct(victim.file.number, &mut source.dead)?;
+            sort_distinct(victim.file.number, &mut source.garbage)?;
         }
         self.count_memory(origins_bytes);
         Ok(())
@@ -244,7 +235,7 @@ impl Collection<'_, '_> {
 
     /// Meets every record of a victim and copies the live ones, as soon as there are many.
     fn walk(&mut self, victim: usize) -> Result<()> {
-        let mut dead = 0;
+        let mut garbage = 0;
         let mut look_at = 0;
         loop {
             let source = &mut self.sources[victim];
@@ -256,8 +247,8 @@ impl Collection<'_, '_> {
                 break;
             };
             source.met += 1;
-            if source.dead.get(dead) == Some(&pointer.offset) {
-                dead += 1;
+            if source.garbage.get(garbage) == Some(&pointer.offset) {
+                garbage += 1;
                 continue;
             }
             let start = self.keys.len();
@@ -272,7 +263,7 @@ impl Collection<'_, '_> {
             }
         }
         let source = &self.sources[victim];
-        if let Some(offset) = source.dead.get(dead) {
+        if let Some(offset) = source.garbage.get(garbage) {
             let what = "no record begins where a dead one is said to be";
             return Err(Error::corruption("a value log", *offset, what));
         }
@@ -299,8 +290,8 @@ impl Collection<'_, '_> {
             let look = |written: u64| {
                 *unpaced += written;
                 unseen += 1;
-                if *unpaced >= PACE_BYTES || unseen == PIECES_PER_LOOK {
-                    context.pace(IoClass::Merge, *unpaced, wanted)?;
+                if *unpaced >= RATE_LIMITED_BYTES || unseen == PIECES_PER_LOOK {
+                    context.rate_limiter(IoClass::Merge, *unpaced, wanted)?;
                     (*unpaced, unseen) = (0, 0);
                 }
                 Ok(())
@@ -314,9 +305,9 @@ impl Collection<'_, '_> {
         Ok(())
     }
 
-    fn pace(&mut self) -> Result<()> {
+    fn rate_limiter(&mut self) -> Result<()> {
         self.context
-            .pace(IoClass::Merge, self.unpaced, self.wanted)?;
+            .rate_limiter(IoClass::Merge, self.unpaced, self.wanted)?;
         self.unpaced = 0;
         Ok(())
     }
@@ -325,12 +316,12 @@ impl Collection<'_, '_> {
     fn check(&self, victims: &[Victim]) -> Result<()> {
         for (source, victim) in self.sources.iter().zip(victims) {
             let copied = source.moves.len() as u64;
-            let dead = source.dead.len() as u64;
+            let garbage = source.garbage.len() as u64;
             let file = victim.file;
-            if source.met != file.entries || copied + dead != file.entries {
+            if source.met != file.entries || copied + garbage != file.entries {
                 let name = FileName::Values(file.number).to_string();
                 let what = format!(
-                    "{} of {} records were met, {copied} are live and {dead} dead: the collection is \
+                    "{} of {} records were met, {copied} are live and {garbage} dead: the collection is \
                      discarded",
                     source.met, file.entries
                 );
@@ -342,7 +333,7 @@ impl Collection<'_, '_> {
 
     /// Leads on pointers into the victims, and into what these were successors of.
     fn write_tables(&mut self, victims: &[Victim]) -> Result<()> {
-        self.pace()?;
+        self.rate_limiter()?;
         for (index, victim) in victims.iter().enumerate() {
             let mut moves = std::mem::take(&mut self.sources[index].moves);
             moves.sort_unstable();
@@ -377,13 +368,16 @@ impl Collection<'_, '_> {
     /// Puts what is held on the account, and `more` than that.
     fn count_memory(&mut self, more: usize) {
         let of = |source: &Source| {
-            let dead = source.dead.capacity() * size_of::<u64>();
-            dead + source.moves.capacity() * size_of::<Move>() + source.walk.memory_bytes()
+            let garbage = source.garbage.capacity() * size_of::<u64>();
+            garbage + source.moves.capacity() * size_of::<Move>() + source.walk.memory_bytes()
         };
         let sources: usize = self.sources.iter().map(of).sum();
         let waiting = self.keys.capacity() + self.live.capacity() * size_of::<Live>();
-        let gathered = self.gathered.as_ref().map(DeadListWriter::memory_bytes);
-        let written = self.writer.memory_bytes() + gathered.unwrap_or_default();
+        let merged_list = self
+            .merged_list
+            .as_ref()
+            .map(DiscardListWriter::memory_bytes);
+        let written = self.writer.memory_bytes() + merged_list.unwrap_or_default();
         self.held
             .grow_to((sources + waiting + more) as u64 + written);
     }

@@ -4,13 +4,13 @@
 //! What takes room is everything on disk; what is live is not known, but at least what the largest level
 //! holds or refers to is ([`live_bytes`]). Of the difference, the levels above the largest hold what they
 //! may yet turn out to supersede, for which capacities leave less room where values stand in logs
-//! ([`room_of_levels`]); the rest is dead values, and theirs is the room that is left.
+//! ([`space_of_levels`]); the rest is garbage values, and theirs is the room that is left.
 //!
 //! I1. A log is collected only when everything that ever pointed into it is in tables.
 //! I2. What one collection copies is about one log, whatever was dead in how many; and its tables hold
 //!     at most [`MOVES_MAX`] entries, or those of one log; it takes no more than [`VICTIMS_MAX`].
-//! I3. Nothing is collected for its dead values while the room is not used up, nor a log of which less
-//!     than [`DEAD_MIN`] is dead.
+//! I3. Nothing is collected for its garbage values while the room is not used up, nor a log of which less
+//!     than [`GARBAGE_MIN`] is dead.
 //! I4. A log whose collection has failed goes alone, so that of some that went together the sound ones
 //!     go, and comes later in its turn each time. What is dead in it slows no writer, and counts for
 //!     nothing while it rests.
@@ -32,7 +32,7 @@ pub(crate) struct LogSummary {
     pub(crate) table_bytes: u64,
     /// Bytes of its records that tables refer to, and of the others.
     pub(crate) live_bytes: u64,
-    pub(crate) dead_bytes: u64,
+    pub(crate) garbage_bytes: u64,
     /// Its records, and the entries of its relocation tables.
     pub(crate) moves: u64,
     /// Whether it is complete, and everything that ever pointed into it is in tables (I1).
@@ -45,23 +45,23 @@ pub(crate) struct LogSummary {
 }
 
 impl LogSummary {
-    fn dead_share(&self) -> f64 {
-        self.dead_bytes as f64 / (self.live_bytes + self.dead_bytes).max(1) as f64
+    fn garbage_fraction(&self) -> f64 {
+        self.garbage_bytes as f64 / (self.live_bytes + self.garbage_bytes).max(1) as f64
     }
 
     fn is_worth_it(&self) -> bool {
-        self.is_ready && self.dead_share() >= DEAD_MIN
+        self.is_ready && self.garbage_fraction() >= GARBAGE_MIN
     }
 
     /// The highest has its turn next.
     fn turn(&self) -> f64 {
         let failures = i32::try_from(self.failures).unwrap_or(i32::MAX);
-        self.dead_share() * 0.5_f64.powi(failures)
+        self.garbage_fraction() * 0.5_f64.powi(failures)
     }
 }
 
 /// The part of a log that must be dead for it to be collected.
-const DEAD_MIN: f64 = 0.05;
+const GARBAGE_MIN: f64 = 0.05;
 
 /// The most records and table entries of the logs of one collection, which decide its memory.
 const MOVES_MAX: u64 = 1 << 20;
@@ -73,28 +73,28 @@ pub(crate) const VICTIMS_MAX: usize = 64;
 const FRAGMENTS_MIN: usize = 8;
 
 /// The part of a log that is being written that must be dead for it to be completed early.
-const DEAD_IN_OPEN_MIN: f64 = 0.5;
+const GARBAGE_IN_OPEN_MIN: f64 = 0.5;
 
 /// The part of the room above the live bytes from which logs are collected.
-const ROOM_USED: f64 = 0.95;
+const SPACE_USED: f64 = 0.95;
 
-/// How many bytes more the tree takes than it should, as far as dead values are the cause in those logs
+/// How many bytes more the tree takes than it should, as far as garbage values are the cause in those logs
 /// that count.
 fn excess<K>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
     counts: impl Fn(&LogSummary) -> bool,
 ) -> u64 {
-    let room = options.max_space_amp - 1.0;
-    if room.is_infinite() {
+    let space = options.max_space_amp - 1.0;
+    if space.is_infinite() {
         return 0;
     }
     let counted = tree.logs.iter().filter(|log| counts(log));
-    let dead: u64 = counted.map(|log| log.dead_bytes).sum();
+    let garbage: u64 = counted.map(|log| log.garbage_bytes).sum();
     let tables: u64 = tree.logs.iter().map(|log| log.table_bytes).sum();
-    let allowed = live_bytes(tree) * (1.0 + room * ROOM_USED);
-    let taken = (tree_bytes(tree) + dead + tables) as f64;
-    super::capacities::whole((taken - allowed).max(0.0)).min(dead)
+    let allowed = live_bytes(tree) * (1.0 + space * SPACE_USED);
+    let taken = (tree_bytes(tree) + garbage + tables) as f64;
+    super::capacities::whole((taken - allowed).max(0.0)).min(garbage)
 }
 
 /// Whether nothing is known to stand in the way of collecting `log` (I4).
@@ -106,14 +106,14 @@ fn has_not_failed(log: &LogSummary) -> bool {
 pub(crate) fn garbage_excess<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
     let logs = tree.logs.iter().filter(|log| has_not_failed(log));
     let worth_it = logs.filter(|log| log.is_worth_it());
-    let dead: u64 = worth_it.map(|log| log.dead_bytes).sum();
-    excess(tree, options, has_not_failed).min(dead)
+    let garbage: u64 = worth_it.map(|log| log.garbage_bytes).sum();
+    excess(tree, options, has_not_failed).min(garbage)
 }
 
 /// Whether the log that is being written should be completed, so that it can be collected: it holds most
-/// of the dead values.
+/// of the garbage values.
 pub(crate) fn wants_seal<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> bool {
-    let is_due = |log: &LogSummary| log.is_open && log.dead_share() >= DEAD_IN_OPEN_MIN;
+    let is_due = |log: &LogSummary| log.is_open && log.garbage_fraction() >= GARBAGE_IN_OPEN_MIN;
     tree.logs.iter().any(is_due)
         && excess(tree, options, has_not_failed) > 0
         && garbage_excess(tree, options) == 0
@@ -121,7 +121,7 @@ pub(crate) fn wants_seal<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) ->
 
 /// The bytes of all value logs.
 pub(crate) fn bytes_held<K>(tree: &TreeSummary<K>) -> u64 {
-    let bytes = |log: &LogSummary| log.live_bytes.saturating_add(log.dead_bytes);
+    let bytes = |log: &LogSummary| log.live_bytes.saturating_add(log.garbage_bytes);
     tree.logs.iter().map(bytes).fold(0, u64::saturating_add)
 }
 
@@ -129,17 +129,17 @@ pub(crate) fn bytes_held<K>(tree: &TreeSummary<K>) -> u64 {
 /// place of as many, which nobody knows to be dead until it is flushed.
 pub(crate) fn values_behind_max<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
     let live: u64 = tree.logs.iter().map(|log| log.live_bytes).sum();
-    let dead: u64 = tree.logs.iter().map(|log| log.dead_bytes).sum();
+    let garbage: u64 = tree.logs.iter().map(|log| log.garbage_bytes).sum();
     let unmerged: u64 = tree.level(0).iter().map(|file| file.log_bytes).sum();
-    let taken = (dead + unmerged) as f64;
-    let room = (options.max_space_amp - 1.0) * ROOM_USED * live as f64 - taken;
-    super::capacities::whole((room * BEHIND_SHARE).max(0.0)).max(options.memtable_bytes as u64)
+    let taken = (garbage + unmerged) as f64;
+    let space = (options.max_space_amp - 1.0) * SPACE_USED * live as f64 - taken;
+    super::capacities::whole((space * BEHIND_FRACTION).max(0.0)).max(options.memtable_bytes as u64)
 }
 
-/// The part of the room that may stand behind one memtable, of what is left by dead values and by those
+/// The part of the room that may stand behind one memtable, of what is left by garbage values and by those
 /// of level 0, which may have taken the place of as many: much while a keyspace is loaded, little while
 /// it is overwritten.
-const BEHIND_SHARE: f64 = 0.25;
+const BEHIND_FRACTION: f64 = 0.25;
 
 /// The logs to be collected together now, no more than `at_most`.
 pub(crate) fn victims<K>(
@@ -202,7 +202,7 @@ fn fragments<K>(
     let is_fragment = |log: &&LogSummary| {
         log.is_ready
             && !log.is_resting
-            && log.live_bytes + log.dead_bytes < whole / 2
+            && log.live_bytes + log.garbage_bytes < whole / 2
             && log.moves < MOVES_MAX / 4
     };
     let (mut logs, mut failed): (Vec<&LogSummary>, Vec<&LogSummary>) = tree
