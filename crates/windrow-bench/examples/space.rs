@@ -94,7 +94,7 @@ fn tell(before: &Stats, after: &Stats) {
     part("flushes", |stats| {
         stats.flush_bytes + stats.transient_log_bytes_written
     });
-    part("merges", |stats| stats.merge_bytes_written);
+    part("merges", |stats| stats.compaction_bytes_written);
     part("collections", |stats| stats.gc_bytes_written);
     part("  read by these", |stats| stats.gc_bytes_read);
     let written = after.written_bytes() - before.written_bytes();

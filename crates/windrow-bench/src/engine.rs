@@ -87,7 +87,7 @@ pub trait Engine: Sync + Sized {
         Vec::new()
     }
     /// The merges since the last call, where the engine tells.
-    fn merges(&self) -> Option<MergeShape> {
+    fn merges(&self) -> Option<CompactionShape> {
         None
     }
     /// What was written and read since the store was opened, by purpose; empty where the engine does
@@ -163,7 +163,7 @@ pub struct ValuesApart {
     /// From transient logs.
     pub transient_log_reads: u64,
     /// From value logs.
-    pub log_reads: u64,
+    pub value_log_reads: u64,
     /// Those that scans asked the system for before they read them.
     pub asked_ahead: u64,
 }
@@ -173,7 +173,7 @@ impl ValuesApart {
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             transient_log_reads: self.transient_log_reads - before.transient_log_reads,
-            log_reads: self.log_reads - before.log_reads,
+            value_log_reads: self.value_log_reads - before.value_log_reads,
             asked_ahead: self.asked_ahead - before.asked_ahead,
         }
     }
@@ -236,7 +236,7 @@ pub struct StallShape {
 
 /// Merges, consolidations among them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct MergeShape {
+pub struct CompactionShape {
     /// How many there were.
     pub merges: u64,
     /// Seconds that they took, those side by side added up.

@@ -59,7 +59,7 @@ pub use args::{
 pub use data::{Checked, DataSet};
 pub use destination::check_destination;
 pub use engine::{
-    Answer, Counters, Engine, Entry, LevelShape, LoadShape, MergeShape, Scan, StallShape,
+    Answer, CompactionShape, Counters, Engine, Entry, LevelShape, LoadShape, Scan, StallShape,
     ValuesApart,
 };
 pub use load::Load;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::figures::throughput;
 
 use crate::{
-    BenchArgs, BesideReport, CurvePoint, LevelShape, LoadShape, MergeShape, OperationReport,
+    BenchArgs, BesideReport, CompactionShape, CurvePoint, LevelShape, LoadShape, OperationReport,
     Percentiles, SeriesPoint, StallShape, ValuesApart,
 };
 
@@ -89,7 +89,7 @@ pub struct Report {
     /// What the engine wrote and read by purpose, where it tells.
     pub io_stats: Vec<LoadShape>,
     /// Merges beside and behind the load, where the engine tells.
-    pub merges: Option<MergeShape>,
+    pub merges: Option<CompactionShape>,
     /// Delayed writes, where the engine tells.
     pub stalls: Option<u64>,
     /// Seconds of delay.
@@ -200,7 +200,7 @@ pub(crate) fn row(report: &Report) -> String {
     if apart != ValuesApart::default() {
         lines.push(format!(
             "  values apart: {} read from runs, {} from logs, {} asked for ahead",
-            apart.transient_log_reads, apart.log_reads, apart.asked_ahead
+            apart.transient_log_reads, apart.value_log_reads, apart.asked_ahead
         ));
     }
     if let Some(runs) = report.runs_per_seek {

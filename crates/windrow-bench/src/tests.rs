@@ -14,7 +14,7 @@ use crate::progress::Unseen;
 use crate::rate_limiter::Rate;
 use crate::report::row;
 use crate::{
-    BenchArgs, DataSet, Load, MergeShape, Mix, Operation, Report, ValueSizes, WindrowEngine,
+    BenchArgs, CompactionShape, DataSet, Load, Mix, Operation, Report, ValueSizes, WindrowEngine,
     parse_bytes, run_loads,
 };
 
@@ -277,7 +277,7 @@ fn merges_are_those_of_the_load() {
     let merges = free[0].merges.unwrap();
     assert!(merges.merges > 0 && merges.longest_ms >= merges.shortest_ms);
     assert!(merges.seconds * 1e3 >= merges.longest_ms);
-    assert_eq!(free[1].merges, Some(MergeShape::default()));
+    assert_eq!(free[1].merges, Some(CompactionShape::default()));
     let paced = reports(&line("--rate 200000"));
     assert_eq!(paced[1].checksum, free[1].checksum);
     assert_eq!(paced[0].ops, 20_000);
@@ -436,7 +436,7 @@ fn workloads_do_what_they_are_for() {
     assert!(reports.iter().all(|report| report.repeatable));
     // Mediums and larges are read from where they stand.
     let apart = reports[1].values_apart;
-    assert!(apart.transient_log_reads + apart.log_reads > 0);
+    assert!(apart.transient_log_reads + apart.value_log_reads > 0);
     // The table has a line for each kind of operation, one for values apart, one for merges, and one for
     // each cause of waits.
     let merges = reports[1].merges.map_or(0, |merges| merges.merges.min(1));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use windrow::{Batch, Cursor, Db, Durability, Event, Keyspace, Options, Result};
 
 use crate::{
-    Answer, BenchArgs, Counters, Engine, Entry, LevelShape, LoadShape, MergeShape, Scan,
+    Answer, BenchArgs, CompactionShape, Counters, Engine, Entry, LevelShape, LoadShape, Scan,
     StallShape, ValuesApart,
 };
 
@@ -18,7 +18,7 @@ pub struct WindrowEngine {
     db: Db,
     keyspace: Keyspace,
     /// Those since they were last asked for.
-    merges: Arc<MergeTimes>,
+    merges: Arc<CompactionTimes>,
     settings: BTreeMap<String, String>,
 }
 
@@ -33,10 +33,10 @@ impl std::fmt::Debug for WindrowEngine {
 impl WindrowEngine {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
-        let merges = Arc::new(MergeTimes::default());
+        let merges = Arc::new(CompactionTimes::default());
         let times = Arc::clone(&merges);
         let listener = move |event: &Event| {
-            if let Event::MergeEnded { duration, .. } = event {
+            if let Event::CompactionEnded { duration, .. } = event {
                 times.add(*duration);
             }
         };
@@ -153,8 +153,8 @@ impl Engine for WindrowEngine {
             block_reads: Some(stats.block_reads),
             values_apart: ValuesApart {
                 transient_log_reads: stats.transient_log_reads,
-                log_reads: stats.log_reads,
-                asked_ahead: stats.values_ahead,
+                value_log_reads: stats.value_log_reads,
+                asked_ahead: stats.values_prefetched,
             },
             filter_probes: Some(stats.filter_probes),
             filter_false_positives: Some(stats.filter_false_positives),
@@ -206,7 +206,7 @@ impl Engine for WindrowEngine {
             .collect()
     }
 
-    fn merges(&self) -> Option<MergeShape> {
+    fn merges(&self) -> Option<CompactionShape> {
         Some(self.merges.take())
     }
 
@@ -216,7 +216,11 @@ impl Engine for WindrowEngine {
             ("write-ahead log", stats.wal_bytes, 0),
             ("value logs", stats.value_log_bytes, 0),
             ("flushes", stats.flush_bytes, 0),
-            ("merges", stats.merge_bytes_written, stats.merge_bytes_read),
+            (
+                "merges",
+                stats.compaction_bytes_written,
+                stats.compaction_bytes_read,
+            ),
             ("appends", stats.append_bytes_written, 0),
             (
                 "consolidations",
@@ -252,7 +256,7 @@ impl Engine for WindrowEngine {
 
 /// How long merges took, in nanoseconds.
 #[derive(Debug, Default)]
-struct MergeTimes {
+struct CompactionTimes {
     merges: AtomicU64,
     sum: AtomicU64,
     /// What the shortest is below the longest time there is.
@@ -260,7 +264,7 @@ struct MergeTimes {
     longest: AtomicU64,
 }
 
-impl MergeTimes {
+impl CompactionTimes {
     fn add(&self, duration: Duration) {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         self.sum.fetch_add(nanos, Ordering::Relaxed);
@@ -271,11 +275,11 @@ impl MergeTimes {
     }
 
     /// Those until now; begins anew.
-    fn take(&self) -> MergeShape {
+    fn take(&self) -> CompactionShape {
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
         let merges = self.merges.swap(0, Ordering::Acquire);
         let shortest = u64::MAX - take(&self.shortest);
-        MergeShape {
+        CompactionShape {
             merges,
             seconds: take(&self.sum) as f64 / 1e9,
             shortest_ms: if merges == 0 {

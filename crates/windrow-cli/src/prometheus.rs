@@ -70,7 +70,7 @@ pub(crate) fn text(stats: &Stats) -> String {
     }
     text.metric(
         Gauge,
-        USELESS_READS,
+        FALSE_POSITIVE_READS,
         "Blocks that a get reads on average in vain where the level does not hold the key.",
     );
     for keyspace in &stats.keyspaces {
@@ -79,7 +79,7 @@ pub(crate) fn text(stats: &Stats) -> String {
                 ("keyspace", keyspace.name.as_str()),
                 ("level", &level.level.to_string()),
             ];
-            text.sample(USELESS_READS, &labels, level.useless_reads);
+            text.sample(FALSE_POSITIVE_READS, &labels, level.false_positive_reads);
         }
     }
     text.0
@@ -138,15 +138,15 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
-            "windrow_merge_written_bytes_total",
+            "windrow_compaction_written_bytes_total",
             "Bytes of tables written by merges.",
-            stats.merge_bytes_written,
+            stats.compaction_bytes_written,
         ),
         (
             Counter,
-            "windrow_merge_read_bytes_total",
+            "windrow_compaction_read_bytes_total",
             "Bytes of tables read by merges.",
-            stats.merge_bytes_read,
+            stats.compaction_bytes_read,
         ),
         (
             Counter,
@@ -234,21 +234,21 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
-            "windrow_merges_total",
+            "windrow_compactions_total",
             "Merges finished.",
-            stats.merges,
+            stats.compactions,
         ),
         (
             Counter,
-            "windrow_merge_parts_total",
+            "windrow_subcompactions_total",
             "Parts in which merges were carried out.",
-            stats.merge_parts,
+            stats.subcompactions,
         ),
         (
             Counter,
-            "windrow_moves_total",
+            "windrow_trivial_moves_total",
             "Files moved down a level without rewriting.",
-            stats.moves,
+            stats.trivial_moves,
         ),
         (
             Counter,
@@ -276,15 +276,15 @@ fn totals(stats: &Stats) -> Vec<Total> {
         ),
         (
             Counter,
-            "windrow_log_reads_total",
+            "windrow_value_log_reads_total",
             "Values that gets and scans have read from value logs.",
-            stats.log_reads,
+            stats.value_log_reads,
         ),
         (
             Counter,
-            "windrow_values_ahead_total",
+            "windrow_values_prefetched_total",
             "Values that scans asked the system for before they read them.",
-            stats.values_ahead,
+            stats.values_prefetched,
         ),
         (
             Counter,
@@ -370,25 +370,25 @@ const OF_MEMORY: &[Part] = &[
 const OF_STALLS: &[Of<StallStats>] = &[
     (
         Counter,
-        "windrow_cause_delays_total",
+        "windrow_write_delays_total",
         "Writes that were slowed down, by cause.",
         |stall| stall.delays,
     ),
     (
         Counter,
-        "windrow_cause_stops_total",
+        "windrow_write_stops_total",
         "Writes that waited until a job had finished, or were refused, by cause.",
         |stall| stall.stops,
     ),
     (
         Counter,
-        "windrow_cause_microseconds_total",
+        "windrow_write_stall_microseconds_total",
         "Time that writes waited, by cause.",
         |stall| stall.micros,
     ),
     (
         Gauge,
-        "windrow_cause_longest_microseconds",
+        "windrow_write_stall_longest_microseconds",
         "The longest wait of a write, by cause.",
         |stall| stall.longest_micros,
     ),
@@ -475,7 +475,7 @@ const OF_KEYSPACES: &[Of<KeyspaceStats>] = &[
     ),
 ];
 
-const USELESS_READS: &str = "windrow_level_useless_reads";
+const FALSE_POSITIVE_READS: &str = "windrow_level_false_positive_reads";
 
 const OF_LEVELS: &[Of<LevelStats>] = &[
     (Gauge, "windrow_level_files", "Table files.", |level| {
@@ -614,7 +614,7 @@ mod tests {
                 let mut level = LevelStats::default();
                 level.level = number;
                 level.bytes = 10 + number as u64;
-                level.useless_reads = 0.25;
+                level.false_positive_reads = 0.25;
                 level.io_stats.appended = 7;
                 keyspace.levels.push(level);
             }
@@ -642,7 +642,9 @@ mod tests {
         assert!(text.contains("\nwindrow_disk_full 1\n"));
         assert!(text.contains("\nwindrow_memory_bytes{part=\"jobs\"} 0\n"));
         assert!(
-            text.contains("windrow_level_useless_reads{keyspace=\"plain\",level=\"0\"} 0.25\n")
+            text.contains(
+                "windrow_level_false_positive_reads{keyspace=\"plain\",level=\"0\"} 0.25\n"
+            )
         );
         assert!(text.contains("windrow_level_bytes{keyspace=\"plain\",level=\"2\"} 12\n"));
         for sample in [

@@ -388,8 +388,8 @@ fn statistics_can_be_read_by_prometheus() {
         "windrow_memtables{keyspace=\"default\"} 1",
         "windrow_memory_budget_bytes 536870912",
         "windrow_memory_bytes{part=\"jobs\"} 0",
-        "windrow_cause_stops_total{cause=\"level-0 runs\"} 0",
-        "windrow_level_useless_reads{keyspace=\"default\",level=\"0\"} 0",
+        "windrow_write_stops_total{cause=\"level-0 runs\"} 0",
+        "windrow_level_false_positive_reads{keyspace=\"default\",level=\"0\"} 0",
     ] {
         assert!(
             metrics.lines().any(|found| found == line),

@@ -103,7 +103,7 @@ impl Case<'_> {
         );
         let purpose = |name: &str, side: &str| -> u64 {
             let of = |report: &Value| {
-                let io_stats = report["traffic"].as_array().unwrap().iter();
+                let io_stats = report["io_stats"].as_array().unwrap().iter();
                 let mut own = io_stats.filter(|it| it["purpose"] == name);
                 own.next().map_or(0, |own| number(&own[side]))
             };
@@ -121,7 +121,7 @@ impl Case<'_> {
                 "{what}: {measured} bytes, and {reported} were told, of {all}"
             );
         };
-        let io_stats = &reported["traffic"];
+        let io_stats = &reported["io_stats"];
         let wal = purpose("write-ahead log", "written_bytes");
         check("log", wal, number(&io_stats["wal"]));
         let logs = purpose("value logs", "written_bytes");
@@ -153,7 +153,7 @@ impl Case<'_> {
                     .get(level)
                     .map_or(0, |level| number(&level[measured]));
                 let other = tree.get(level);
-                let other = other.map_or(0, |level| number(&level["traffic"][reported]));
+                let other = other.map_or(0, |level| number(&level["io_stats"][reported]));
                 check(&format!("{reported} in level {level}"), own, other);
             }
             // Cut to the same sizes, or merges read and write other bytes as soon as the tree grows.

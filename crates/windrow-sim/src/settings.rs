@@ -88,7 +88,7 @@ impl Setting {
                 options.keyspace.scaling = 0.6;
                 options.keyspace.segment_limit = SegmentLimit::Scaled;
                 options.keyspace.max_space_amp = 2.0;
-                options.merge_bytes_per_second = 64 << 10;
+                options.compaction_bytes_per_second = 64 << 10;
             }),
             set("scrubbed", |options| {
                 options.scrub_interval = Duration::from_nanos(1);

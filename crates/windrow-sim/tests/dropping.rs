@@ -64,7 +64,7 @@ fn a_merge_of_a_dropped_keyspace_is_given_up() {
         let mut options = Options::default()
             .with_vfs(Arc::new(disk.clone()))
             .with_runtime(Arc::<Dropping>::clone(&runtime));
-        options.merge_bytes_per_second = 512 << 10;
+        options.compaction_bytes_per_second = 512 << 10;
         options.keyspace.level0_runs = if by_hand { 64 } else { 2 };
         let db = Db::open(FOLDER, options).unwrap();
         let gone = db.keyspace("gone").unwrap();
@@ -88,7 +88,7 @@ fn a_merge_of_a_dropped_keyspace_is_given_up() {
         }
         let sleeps = runtime.sleeps.load(Ordering::Relaxed);
         assert_eq!(sleeps, 1, "the merge went on");
-        assert_eq!(db.stats().merges, 0);
+        assert_eq!(db.stats().compactions, 0);
         drop(gone);
         db.wait_idle().unwrap();
         let image = disk.image();

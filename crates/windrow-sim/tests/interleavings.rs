@@ -233,7 +233,7 @@ fn merges_keep_out_of_the_way_of_one_that_appends() {
             thread::yield_now();
         }
         held_up += u32::from(!merging.is_finished());
-        let merges = db.stats().merges;
+        let merges = db.stats().compactions;
         let check = |model: &BTreeMap<u64, u64>| {
             let found = keyspace.iter().unwrap().map(|entry| {
                 let (key, value) = entry.unwrap();
@@ -249,7 +249,7 @@ fn merges_keep_out_of_the_way_of_one_that_appends() {
             runtime.run_until_idle(1000);
             check(&model);
         }
-        beside += db.stats().merges - merges;
+        beside += db.stats().compactions - merges;
         gate.open();
         merging.join().unwrap().unwrap();
         let model = write(300);

@@ -34,7 +34,7 @@ fn figures(estimate: &Estimate) -> [f64; 5] {
         last.space_amplification,
         estimate.course.runs_per_seek(),
         last.filter_bytes as f64,
-        last.useless_reads,
+        last.false_positive_reads,
     ]
 }
 

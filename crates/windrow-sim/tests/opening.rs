@@ -308,7 +308,10 @@ fn cost_of_opening(tables: usize) -> (u64, u64, u64) {
     assert_eq!(get(&db, "0000-000").as_deref(), Some("new"));
     assert!(cost(OperationKind::Map) > 0);
     let stats = db.stats();
-    assert_eq!((stats.flushes, stats.merges, stats.moves), (0, 0, 0));
+    assert_eq!(
+        (stats.flushes, stats.compactions, stats.trivial_moves),
+        (0, 0, 0)
+    );
     (opened, read, manifest_bytes)
 }
 

@@ -261,7 +261,7 @@ fn two_in_debt(disk: &SimDisk) -> (Db, [Keyspace; 2], Arc<Mutex<Vec<String>>>) {
     let merges = Arc::new(Mutex::new(Vec::new()));
     let ended = Arc::clone(&merges);
     let mut options = options(disk).with_listener(Arc::new(move |event: &Event| {
-        if let Event::MergeEnded { keyspace, .. } = event {
+        if let Event::CompactionEnded { keyspace, .. } = event {
             ended.lock().unwrap().push(keyspace.clone());
         }
     }));
@@ -343,7 +343,7 @@ fn small_merges_keep_to_the_bytes_per_second() {
     let disk = SimDisk::new();
     let runtime = SteppedRuntime::new(1);
     let mut options = options(&disk).with_runtime(Arc::new(runtime.clone()));
-    options.merge_bytes_per_second = 64 << 10;
+    options.compaction_bytes_per_second = 64 << 10;
     options.keyspace.level0_runs = 2;
     let db = Db::open(FOLDER, options).unwrap();
     let keyspace = db.keyspace("k").unwrap();
@@ -355,8 +355,8 @@ fn small_merges_keep_to_the_bytes_per_second() {
     }
     let took = runtime.now().saturating_sub(start).as_secs_f64();
     let stats = db.stats();
-    let written = stats.merge_bytes_written + stats.append_bytes_written;
-    assert!(written / stats.merges < 256 << 10);
+    let written = stats.compaction_bytes_written + stats.append_bytes_written;
+    assert!(written / stats.compactions < 256 << 10);
     // What is owed freely takes a second, what has come together a quarter of one.
     let due = written as f64 / f64::from(64 << 10);
     assert!(due > 10.0, "{due}");

@@ -31,7 +31,7 @@ pub enum Event {
     },
     /// Tables were merged into a level.
     #[non_exhaustive]
-    MergeEnded {
+    CompactionEnded {
         /// The keyspace.
         keyspace: String,
         /// The level that the output is in.

@@ -304,7 +304,7 @@ pub struct Options {
     pub open_files_max: usize,
     /// Bytes per second that merges may write, 0 for no bound, which is the default. Flushes count but
     /// never wait, and nobody waits while writers are held up for lack of merging.
-    pub merge_bytes_per_second: u64,
+    pub compaction_bytes_per_second: u64,
     /// Bytes of memory that memtables, block cache, indexes and filters of open tables, cursors and
     /// buffers of background work may take together. Default 512 MiB; 0 for no limit. Half of it is
     /// for memtables, and a memtable takes at most an eighth, whatever `memtable_bytes` says; the
@@ -337,7 +337,7 @@ impl Default for Options {
             max_wal_bytes: 512 << 20,
             background_threads: 2,
             open_files_max: 512,
-            merge_bytes_per_second: 0,
+            compaction_bytes_per_second: 0,
             memory_budget: 512 << 20,
             reserve_bytes: 4 << 20,
             scrub_interval: Duration::from_secs(3600),

@@ -70,7 +70,7 @@ fn flushes_and_merges_are_told_and_add_up() {
                 entries += own;
                 dropped += entries_dropped;
             }
-            Event::MergeEnded {
+            Event::CompactionEnded {
                 keyspace,
                 level,
                 bytes_read,
@@ -91,10 +91,10 @@ fn flushes_and_merges_are_told_and_add_up() {
         }
     }
     assert_eq!((flushes, flushed), (stats.flushes, stats.flush_bytes));
-    assert_eq!(merges, stats.merges);
+    assert_eq!(merges, stats.compactions);
     assert_eq!(
         (read, written),
-        (stats.merge_bytes_read, stats.merge_bytes_written)
+        (stats.compaction_bytes_read, stats.compaction_bytes_written)
     );
     assert_eq!((entries, dropped), (2000, 1900));
     let stalls = stats.stall_count();
@@ -152,7 +152,7 @@ fn a_listener_that_panics_breaks_nothing() {
     let listener = |_: &Event| panic!("a listener that panics");
     let db = Db::open(folder.path(), tiny().with_listener(Arc::new(listener))).unwrap();
     work(&db);
-    assert!(db.stats().merges > 0);
+    assert!(db.stats().compactions > 0);
     assert!(db.verify().unwrap().is_sound());
     db.keyspace("main").unwrap().insert("a", "b").unwrap();
     db.close().unwrap();

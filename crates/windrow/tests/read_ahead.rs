@@ -212,9 +212,12 @@ fn large_values_are_asked_for_before_they_are_fetched() {
         vfs.take();
         check_scan(&mut map.cursor().unwrap(), &model);
         let stats = db.stats();
-        assert_eq!((stats.transient_log_reads, stats.log_reads), (0, COUNT));
+        assert_eq!(
+            (stats.transient_log_reads, stats.value_log_reads),
+            (0, COUNT)
+        );
         // What lies between others was brought in with them.
-        assert!((COUNT / 4..=COUNT).contains(&stats.values_ahead));
+        assert!((COUNT / 4..=COUNT).contains(&stats.values_prefetched));
         let asked = vfs.take();
         let bytes: u64 = asked.advised.iter().map(|(_, it)| it.end - it.start).sum();
         assert!(bytes > COUNT * 400, "{bytes}");
@@ -231,8 +234,11 @@ fn a_window_over_a_run_is_one_call() {
     vfs.take();
     check_scan(&mut map.cursor().unwrap(), &model);
     let stats = db.stats();
-    assert_eq!((stats.transient_log_reads, stats.log_reads), (COUNT, 0));
-    assert!(stats.values_ahead >= COUNT);
+    assert_eq!(
+        (stats.transient_log_reads, stats.value_log_reads),
+        (COUNT, 0)
+    );
+    assert!(stats.values_prefetched >= COUNT);
     // Two single values, windows of 8, 16 and 32, and then of 64.
     let calls = vfs.take().advised.len() as u64;
     assert!(calls <= 5 + COUNT.div_ceil(READ_BUFFER_MAX), "{calls}");
@@ -249,7 +255,7 @@ fn nothing_is_asked_for_where_all_is_at_hand() {
         vfs.take();
         check_scan(&mut map.cursor().unwrap(), &model);
         let asked = vfs.take();
-        assert!(asked.advised.is_empty() && db.stats().values_ahead == 0);
+        assert!(asked.advised.is_empty() && db.stats().values_prefetched == 0);
         assert!((1..=8).contains(&asked.looks), "{}", asked.looks);
     }
 }
@@ -272,13 +278,13 @@ fn seeks_and_steps_backward_ask_for_no_more_than_they_fetch() {
         cursor.prev().unwrap();
     }
     // Who looks at keys alone asks for nothing.
-    let before = db.stats().values_ahead;
+    let before = db.stats().values_prefetched;
     assert!(before <= 2 * COUNT, "{before}");
     let mut found = cursor.seek_to_first().unwrap();
     while found {
         found = cursor.next().unwrap();
     }
-    assert_eq!(db.stats().values_ahead, before);
+    assert_eq!(db.stats().values_prefetched, before);
 }
 
 #[test]
@@ -291,10 +297,10 @@ fn nothing_is_asked_for_beyond_the_range() {
     let behind = model.split_off(&key(100));
     for end in [Bound::Excluded(key(100)), Bound::Included(key(99))] {
         vfs.take();
-        let before = db.stats().values_ahead;
+        let before = db.stats().values_prefetched;
         let mut cursor = map.range_cursor((Bound::Unbounded, end)).unwrap();
         check_scan(&mut cursor, &model);
-        assert_eq!(db.stats().values_ahead - before, 100);
+        assert_eq!(db.stats().values_prefetched - before, 100);
         // Records are as long as one another and stand in the order of their keys.
         let length = std::fs::metadata(&vfs.take().advised[0].0).unwrap().len();
         assert!(length / (100 + behind.len() as u64) > 400);
@@ -356,7 +362,7 @@ fn a_damaged_value_ahead_is_met_where_it_stands() {
             }
             found = cursor.next().unwrap();
         }
-        assert!(!found && db.stats().values_ahead >= COUNT);
+        assert!(!found && db.stats().values_prefetched >= COUNT);
     }
 }
 
@@ -466,7 +472,7 @@ fn walks_beside_merges_and_collections_see_their_moment() {
         }
         db.wait_idle().unwrap();
         let stats = db.stats();
-        assert!(stats.values_ahead > 0 && stats.merges > 0);
+        assert!(stats.values_prefetched > 0 && stats.compactions > 0);
         assert!(stats.garbage_collections > 0, "nothing was collected");
         assert!(db.verify().unwrap().is_sound());
     }

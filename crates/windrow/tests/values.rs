@@ -182,7 +182,7 @@ fn check_round_trips(source: BlockSource, compression: Compression, order: Mediu
         assert!(report.is_sound(), "{report:?}");
         let stats = db.stats();
         assert!(
-            stats.merges > 0
+            stats.compactions > 0
                 && stats.transient_log_bytes_written > 0
                 && stats.transient_log_bytes_read > 0
         );

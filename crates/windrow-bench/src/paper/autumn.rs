@@ -840,7 +840,7 @@ fn judge_analysis(_: Scale, _: Results<'_>) -> Result<Findings> {
             outcome
                 .samples
                 .last()
-                .map_or(f64::MAX, |sample| sample.useless_reads),
+                .map_or(f64::MAX, |sample| sample.false_positive_reads),
         );
     }
     let checks = vec![

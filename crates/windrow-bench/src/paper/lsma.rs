@@ -8,7 +8,7 @@ use super::findings::{Findings, list, short};
 use super::line::{Figures, Line, Results, Scale, Sizes};
 use super::{COUNTED, Plan, TIMED};
 use crate::experiment::{Check, Table};
-use crate::{MergeShape, Report};
+use crate::{CompactionShape, Report};
 
 pub(super) const EXPERIMENTS: [Plan; 7] = [
     experiment("LS-E1", "Number of merges", judge_merges),
@@ -81,7 +81,7 @@ fn both(scale: Scale, results: Results<'_>, load: &str) -> Result<[Report; 2]> {
     Ok([leveling?, lsma?])
 }
 
-fn merges(report: &Report) -> MergeShape {
+fn merges(report: &Report) -> CompactionShape {
     report.merges.unwrap_or_default()
 }
 

@@ -112,8 +112,8 @@ fn made_up(load: &str, draw: &mut impl FnMut() -> f64) -> Report {
         "cpu_seconds": count(), "cpu_us_per_op": count(), "latency_curve": [], "operations": kinds,
         "found": 1, "checksum": "a", "repeatable": true, "write_amplification": count(),
         "io_amplification": count(), "block_reads_per_op": count(), "filter_probes": count() as u64,
-        "values_apart": { "transient_log_reads": 0, "log_reads": 0, "asked_ahead": 0 },
-        "read_bytes": count() as u64, "written_bytes": count() as u64, "traffic": io_stats,
+        "values_apart": { "transient_log_reads": 0, "value_log_reads": 0, "asked_ahead": 0 },
+        "read_bytes": count() as u64, "written_bytes": count() as u64, "io_stats": io_stats,
         "merges": {
             "merges": count() as u64, "seconds": count(), "shortest_ms": count(), "longest_ms": count(),
         },

@@ -71,9 +71,12 @@ fn totals(stats: &Stats) -> Table {
             "  written by flushes: runs",
             bytes(stats.transient_log_bytes_written),
         ),
-        ("  written by merges", bytes(stats.merge_bytes_written)),
+        ("  written by merges", bytes(stats.compaction_bytes_written)),
         ("  appended by merges", bytes(stats.append_bytes_written)),
-        ("  read by merges: tables", bytes(stats.merge_bytes_read)),
+        (
+            "  read by merges: tables",
+            bytes(stats.compaction_bytes_read),
+        ),
         (
             "  read by merges: runs",
             bytes(stats.transient_log_bytes_read),
@@ -90,9 +93,9 @@ fn totals(stats: &Stats) -> Table {
         ("  read by collections", bytes(stats.gc_bytes_read)),
         ("  written to manifests", bytes(stats.manifest_bytes)),
         ("  flushes", human_count(stats.flushes)),
-        ("  merges", human_count(stats.merges)),
+        ("  merges", human_count(stats.compactions)),
         ("  segments appended", human_count(stats.appends)),
-        ("  moves", human_count(stats.moves)),
+        ("  moves", human_count(stats.trivial_moves)),
         ("  collections", human_count(stats.garbage_collections)),
         (
             "  garbage values collected",

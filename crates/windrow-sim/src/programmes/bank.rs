@@ -51,7 +51,7 @@ pub struct Tally {
     /// Flushes.
     pub flushes: u64,
     /// Merges.
-    pub merges: u64,
+    pub compactions: u64,
 }
 
 impl fmt::Display for Tally {
@@ -63,7 +63,7 @@ impl fmt::Display for Tally {
         writeln!(f, "counted by iterators   {:>10}", count(&self.iterators))?;
         writeln!(f, "looks at new batches   {:>10}", count(&self.looks))?;
         writeln!(f, "flushes                {:>10}", self.flushes)?;
-        writeln!(f, "merges                 {:>10}", self.merges)
+        writeln!(f, "compactions              {:>10}", self.compactions)
     }
 }
 
@@ -109,7 +109,7 @@ fn run_in(plan: &Plan, directory: &Path) -> Result<Tally> {
     bank.check_all()?;
     let Bank { mut tally, .. } = bank;
     let stats = db.stats();
-    (tally.flushes, tally.merges) = (stats.flushes, stats.merges);
+    (tally.flushes, tally.compactions) = (stats.flushes, stats.compactions);
     db.close()?;
     let db = Db::open(directory, options())?;
     Bank::new(&db, plan.seed)?.check_all()?;

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::compaction_job::{Claimed, CompactionJob};
 use super::keyspace::ANSWERED_BY_MEMTABLES;
-use super::merge_job::{Claimed, MergeJob};
 use super::stats::{KeyspaceStats, LevelStats, Stats};
 use super::tree_summary::summary;
 use super::value_files::value_stats;
@@ -244,7 +244,7 @@ impl Engine {
                 continue;
             };
             let claimed = self.poison_on_panic(|| {
-                let claimed = MergeJob::claim_range(keyspace, range, before, through);
+                let claimed = CompactionJob::claim_range(keyspace, range, before, through);
                 let Claimed::Job(job) = &claimed else {
                     return Ok(claimed);
                 };
@@ -271,8 +271,8 @@ impl Engine {
         let values = self.values.reads();
         let mut stats = Stats {
             transient_log_reads: values.transient_log_reads,
-            log_reads: values.log_reads,
-            values_ahead: values.values_ahead,
+            value_log_reads: values.value_log_reads,
+            values_prefetched: values.values_prefetched,
             sequence: self.visible.load(Ordering::Acquire),
             memory: self.memory(),
             reserve_bytes: self.reserve.held_bytes(),
@@ -327,7 +327,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
             tombstones: files.iter().map(|file| file.meta.tombstones()).sum(),
             gets_answered: keyspace.answered.sum(level),
             filter_bytes: files.iter().map(|file| filters::loaded_bytes(file)).sum(),
-            useless_reads: filters::useless_reads(files, level),
+            false_positive_reads: filters::false_positive_reads(files, level),
             io_stats: io_stats.get(level).copied().unwrap_or_default(),
         }
     };

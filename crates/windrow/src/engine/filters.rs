@@ -136,7 +136,7 @@ pub(super) fn loaded_bytes(file: &FileHandle) -> u64 {
 }
 
 /// What a get of an absent key reads in vain in `files` of `level`, on average.
-pub(super) fn useless_reads(files: &[Shared<FileHandle>], level: usize) -> f64 {
+pub(super) fn false_positive_reads(files: &[Shared<FileHandle>], level: usize) -> f64 {
     let rate = |file: &Shared<FileHandle>| {
         let of_segment = |(segment, loaded): (&SegmentMeta, &[u64])| {
             units_rate(loaded.iter().copied(), segment.entries)

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::merge_job::{garbage_records, table_options};
+use super::compaction_job::{garbage_records, table_options};
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;

@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::compaction_job::garbage_records;
 use super::keyspace::KeyspaceWork;
-use super::merge_job::garbage_records;
 use super::tree_summary::summary;
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::sync::Shared;

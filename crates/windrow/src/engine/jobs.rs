@@ -17,13 +17,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::compaction_job::CompactionJob;
 use super::events::NeedsSpace;
 use super::failure::Failure;
 use super::gc_job::GcJob;
-use super::merge_job::MergeJob;
 use super::rate_limiter::RateLimiter;
-use super::split_merge::{SplitMerge, Taken};
 use super::stall::{AtomicThrottle, PaidAt};
+use super::subcompactions::{Subcompactions, Taken};
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -49,10 +49,10 @@ pub(super) struct Background {
     /// Merges, parts of merges and collections that are running, parts that a leader carries out aside.
     merging: AtomicUsize,
     /// Merges and collections so far, which tell whose turn it is.
-    merges_claimed: AtomicUsize,
+    compactions_claimed: AtomicUsize,
     pub(super) io_budget: RateLimiter,
     /// Merges whose parts are to be had.
-    pub(super) splits: Mutex<Vec<Arc<SplitMerge>>>,
+    pub(super) splits: Mutex<Vec<Arc<Subcompactions>>>,
     /// When mapped blocks were last declared unverified, in nanoseconds.
     scrubbed: AtomicU64,
     /// Until when the log is not worked on ahead of need, after there was no room for that.
@@ -86,7 +86,7 @@ enum Job {
     FreeMemory(Arc<KeyspaceCore>),
     SealValues(Arc<KeyspaceCore>),
     TakeReserve,
-    Merge(Arc<KeyspaceCore>, MergeJob),
+    Merge(Arc<KeyspaceCore>, CompactionJob),
     Collect(Arc<KeyspaceCore>, GcJob),
     Part(Taken),
 }
@@ -118,7 +118,7 @@ impl Engine {
         }
         let is_resting = self.background.failure.is_resting(now);
         let urgent = (!is_resting).then(|| self.next_but_merges(now)).flatten();
-        urgent.or_else(|| self.next_merge())
+        urgent.or_else(|| self.next_compaction())
     }
 
     /// The most urgent job that is due and no merge.
@@ -148,8 +148,8 @@ impl Engine {
     }
 
     /// A merge that is due, or a part of one, if there is a thread to spare for it.
-    fn next_merge(&self) -> Option<Job> {
-        if self.background.merging.load(Ordering::Acquire) >= self.merges_max() {
+    fn next_compaction(&self) -> Option<Job> {
+        if self.background.merging.load(Ordering::Acquire) >= self.compactions_max() {
             return None;
         }
         if let Some(part) = self.take_part() {
@@ -157,11 +157,11 @@ impl Engine {
             return Some(Job::Part(part));
         }
         // By turns, where both are due.
-        let turn = self.background.merges_claimed.load(Ordering::Relaxed);
+        let turn = self.background.compactions_claimed.load(Ordering::Relaxed);
         if turn.is_multiple_of(2) {
-            self.claim_gc_inputs().or_else(|| self.claim_merge())
+            self.claim_gc_inputs().or_else(|| self.claim_compaction())
         } else {
-            self.claim_merge().or_else(|| self.claim_gc_inputs())
+            self.claim_compaction().or_else(|| self.claim_gc_inputs())
         }
     }
 
@@ -169,7 +169,7 @@ impl Engine {
     fn claim_gc_inputs(&self) -> Option<Job> {
         let keyspaces = self.keyspaces.load();
         let now = self.options.runtime.now();
-        let turn = self.background.merges_claimed.load(Ordering::Relaxed);
+        let turn = self.background.compactions_claimed.load(Ordering::Relaxed);
         let (before, behind) = keyspaces.split_at(turn % keyspaces.len().max(1));
         let mut line = behind.iter().chain(before);
         let claimed = line.find_map(|keyspace| {
@@ -181,13 +181,13 @@ impl Engine {
         })?;
         self.background.merging.fetch_add(1, Ordering::AcqRel);
         self.background
-            .merges_claimed
+            .compactions_claimed
             .fetch_add(1, Ordering::Relaxed);
         Some(claimed)
     }
 
     /// How many threads may merge at a time: one is kept free for flushes.
-    pub(super) fn merges_max(&self) -> usize {
+    pub(super) fn compactions_max(&self) -> usize {
         self.options.background_threads.saturating_sub(1).max(1)
     }
 
@@ -213,9 +213,9 @@ impl Engine {
 
     /// Claims a merge in the keyspace whose debt holds up writers most; those that are alike take
     /// turns, so that none waits for ever behind a busy one.
-    fn claim_merge(&self) -> Option<Job> {
+    fn claim_compaction(&self) -> Option<Job> {
         let keyspaces = self.keyspaces.load();
-        let turn = self.background.merges_claimed.load(Ordering::Relaxed);
+        let turn = self.background.compactions_claimed.load(Ordering::Relaxed);
         let (before, behind) = keyspaces.split_at(turn % keyspaces.len().max(1));
         let now = self.options.runtime.now();
         let mut line: Vec<_> = behind.iter().chain(before).collect();
@@ -225,12 +225,12 @@ impl Engine {
             pressed(right).total_cmp(&pressed(left))
         });
         let claim = |keyspace: &Arc<KeyspaceCore>| {
-            MergeJob::claim(keyspace, now).map(|merge| Job::Merge(Arc::clone(keyspace), merge))
+            CompactionJob::claim(keyspace, now).map(|merge| Job::Merge(Arc::clone(keyspace), merge))
         };
         let claimed = line.into_iter().find_map(claim)?;
         self.background.merging.fetch_add(1, Ordering::AcqRel);
         self.background
-            .merges_claimed
+            .compactions_claimed
             .fetch_add(1, Ordering::Relaxed);
         Some(claimed)
     }

@@ -54,7 +54,7 @@ impl Engine {
     /// That of `wanted`, if it fails before.
     pub(super) fn limit_rate(&self, class: IoClass, bytes: u64, wanted: Wanted<'_>) -> Result<()> {
         wanted()?;
-        let rate = self.options.merge_bytes_per_second;
+        let rate = self.options.compaction_bytes_per_second;
         if rate == 0 {
             return Ok(());
         }

@@ -32,9 +32,9 @@ pub struct Stats {
     /// Bytes of tables written by flushes.
     pub flush_bytes: u64,
     /// Bytes of new tables written by merges, and of runs in which they gather values.
-    pub merge_bytes_written: u64,
+    pub compaction_bytes_written: u64,
     /// Bytes of tables read by merges.
-    pub merge_bytes_read: u64,
+    pub compaction_bytes_read: u64,
     /// Segments that merges have appended to tables.
     pub appends: u64,
     /// Bytes of these segments.
@@ -63,11 +63,11 @@ pub struct Stats {
     /// Memtables flushed.
     pub flushes: u64,
     /// Merges finished.
-    pub merges: u64,
+    pub compactions: u64,
     /// Parts in which they were carried out.
-    pub merge_parts: u64,
+    pub subcompactions: u64,
     /// Files moved down a level without rewriting.
-    pub moves: u64,
+    pub trivial_moves: u64,
     /// Moves of cursors to a key or to an end.
     pub seeks: u64,
     /// Sorted runs of tables that were gone to for them.
@@ -87,10 +87,10 @@ pub struct Stats {
     /// Values that gets and scans have read from transient logs.
     pub transient_log_reads: u64,
     /// Values that gets and scans have read from value logs.
-    pub log_reads: u64,
+    pub value_log_reads: u64,
     /// Values that scans, which would have had to wait for them, asked the system for before they read
     /// them.
-    pub values_ahead: u64,
+    pub values_prefetched: u64,
     /// What is held in memory, by purpose.
     pub memory: MemoryUse,
     /// Writes that had to wait, by cause; every cause once.
@@ -110,7 +110,7 @@ pub struct Stats {
 impl Stats {
     /// Bytes the engine has written: log, manifest, tables and value files.
     pub fn written_bytes(&self) -> u64 {
-        let merges = self.merge_bytes_written + self.append_bytes_written;
+        let merges = self.compaction_bytes_written + self.append_bytes_written;
         let tables = self.flush_bytes + merges + self.consolidation_bytes_written;
         let values =
             self.transient_log_bytes_written + self.value_log_bytes + self.gc_bytes_written;
@@ -119,10 +119,11 @@ impl Stats {
 
     /// Bytes the engine has read of files: for merges and collections, and blocks that gets and scans had
     /// to read or to verify. Values apart from their keys that these read are counted in `transient_log_reads` and
-    /// `log_reads`, not here.
+    /// `value_log_reads`, not here.
     pub fn read_bytes(&self) -> u64 {
-        let merges =
-            self.merge_bytes_read + self.consolidation_bytes_read + self.transient_log_bytes_read;
+        let merges = self.compaction_bytes_read
+            + self.consolidation_bytes_read
+            + self.transient_log_bytes_read;
         self.block_load_bytes + merges + self.gc_bytes_read
     }
 
@@ -239,7 +240,7 @@ pub struct LevelStats {
     /// Blocks that a get reads here in vain, on average, if the key is not here: the sum over the
     /// runs of level 0, and over deeper files the average, of the rates of false positives; a key
     /// between two files costs nothing.
-    pub useless_reads: f64,
+    pub false_positive_reads: f64,
     /// Bytes that jobs have moved into it since the database was opened.
     pub io_stats: LevelIoStats,
 }
@@ -309,8 +310,8 @@ pub(crate) struct Counters {
     pub(crate) wal_syncs: AtomicU64,
     pub(crate) manifest_bytes: AtomicU64,
     pub(crate) flush_bytes: AtomicU64,
-    pub(crate) merge_bytes_written: AtomicU64,
-    pub(crate) merge_bytes_read: AtomicU64,
+    pub(crate) compaction_bytes_written: AtomicU64,
+    pub(crate) compaction_bytes_read: AtomicU64,
     pub(crate) appends: AtomicU64,
     pub(crate) append_bytes_written: AtomicU64,
     pub(crate) consolidation_bytes_written: AtomicU64,
@@ -323,9 +324,9 @@ pub(crate) struct Counters {
     pub(crate) gc_bytes_written: AtomicU64,
     pub(crate) gc_values_dropped: AtomicU64,
     pub(crate) flushes: AtomicU64,
-    pub(crate) merges: AtomicU64,
-    pub(crate) merge_parts: AtomicU64,
-    pub(crate) moves: AtomicU64,
+    pub(crate) compactions: AtomicU64,
+    pub(crate) subcompactions: AtomicU64,
+    pub(crate) trivial_moves: AtomicU64,
     stalls: [StallCounters; StallCause::ALL.len()],
 }
 
@@ -340,8 +341,8 @@ impl Counters {
             wal_syncs: zero(),
             manifest_bytes: zero(),
             flush_bytes: zero(),
-            merge_bytes_written: zero(),
-            merge_bytes_read: zero(),
+            compaction_bytes_written: zero(),
+            compaction_bytes_read: zero(),
             appends: zero(),
             append_bytes_written: zero(),
             consolidation_bytes_written: zero(),
@@ -354,9 +355,9 @@ impl Counters {
             gc_bytes_written: zero(),
             gc_values_dropped: zero(),
             flushes: zero(),
-            merges: zero(),
-            merge_parts: zero(),
-            moves: zero(),
+            compactions: zero(),
+            subcompactions: zero(),
+            trivial_moves: zero(),
             stalls: array::from_fn(|_| StallCounters::default()),
         }
     }
@@ -401,8 +402,14 @@ impl Counters {
             (&self.wal_syncs, &mut stats.wal_syncs),
             (&self.manifest_bytes, &mut stats.manifest_bytes),
             (&self.flush_bytes, &mut stats.flush_bytes),
-            (&self.merge_bytes_written, &mut stats.merge_bytes_written),
-            (&self.merge_bytes_read, &mut stats.merge_bytes_read),
+            (
+                &self.compaction_bytes_written,
+                &mut stats.compaction_bytes_written,
+            ),
+            (
+                &self.compaction_bytes_read,
+                &mut stats.compaction_bytes_read,
+            ),
             (&self.appends, &mut stats.appends),
             (&self.append_bytes_written, &mut stats.append_bytes_written),
             (
@@ -427,9 +434,9 @@ impl Counters {
             (&self.gc_bytes_written, &mut stats.gc_bytes_written),
             (&self.gc_values_dropped, &mut stats.gc_values_dropped),
             (&self.flushes, &mut stats.flushes),
-            (&self.merges, &mut stats.merges),
-            (&self.merge_parts, &mut stats.merge_parts),
-            (&self.moves, &mut stats.moves),
+            (&self.compactions, &mut stats.compactions),
+            (&self.subcompactions, &mut stats.subcompactions),
+            (&self.trivial_moves, &mut stats.trivial_moves),
         ] {
             *field = counter.load(Ordering::Relaxed);
         }

@@ -80,7 +80,7 @@ pub(crate) struct EntryCursor<C> {
     ahead: Cell<Option<Box<ReadAhead<C>>>>,
     /// Reads that were not counted yet: an atomic per value costs a scan a twentieth; measured.
     transient_log_reads: Cell<u64>,
-    log_reads: Cell<u64>,
+    value_log_reads: Cell<u64>,
     /// How often it was moved otherwise than by a step, and that was not counted yet.
     seeks: u64,
     files: Shared<ValueFiles>,
@@ -101,7 +101,7 @@ impl<C: Sibling> EntryCursor<C> {
             has_jumped: Cell::new(false),
             ahead: Cell::default(),
             transient_log_reads: Cell::default(),
-            log_reads: Cell::default(),
+            value_log_reads: Cell::default(),
             seeks: 0,
             files,
             open,
@@ -140,7 +140,7 @@ impl<C: Sibling> EntryCursor<C> {
     /// Counts the reads since the last call.
     pub(crate) fn count_reads(&self) {
         self.open.count_reads(true, self.transient_log_reads.take());
-        self.open.count_reads(false, self.log_reads.take());
+        self.open.count_reads(false, self.value_log_reads.take());
     }
 
     /// Visits the cursor over all entries, and that of what goes ahead.
@@ -188,7 +188,7 @@ impl<C: Sibling> EntryCursor<C> {
             let reads = if reader.read_uncounted(key, pointer, &mut value)? {
                 &self.transient_log_reads
             } else {
-                &self.log_reads
+                &self.value_log_reads
             };
             reads.set(reads.get() + 1);
             self.fetched.get_or_init(|| value);

@@ -354,9 +354,9 @@ impl Uppers {
             let runs = |now: &Sample, then: &Sample| {
                 now.runs_sums.iter().sum::<f64>() - then.runs_sums.iter().sum::<f64>()
             };
-            all.useless_reads *= runs(&all, done) / runs(sample, before).max(1.0);
+            all.false_positive_reads *= runs(&all, done) / runs(sample, before).max(1.0);
         } else {
-            all.useless_reads *= (Spread::sum(&all.spreads).entropy() - own).exp();
+            all.false_positive_reads *= (Spread::sum(&all.spreads).entropy() - own).exp();
         }
         all.level_count = self.level_count + above;
         all

@@ -81,7 +81,7 @@ struct Looks(VecDeque<Look>);
 /// The tree at one moment.
 #[derive(Debug)]
 struct Look {
-    useless_reads: f64,
+    false_positive_reads: f64,
     spreads: Vec<Spread>,
 }
 
@@ -93,8 +93,8 @@ impl Looks {
         self.0.push_back(look);
     }
 
-    fn useless_reads(&self) -> f64 {
-        let sum: f64 = self.0.iter().map(|look| look.useless_reads).sum();
+    fn false_positive_reads(&self) -> f64 {
+        let sum: f64 = self.0.iter().map(|look| look.false_positive_reads).sum();
         sum / self.0.len().max(1) as f64
     }
 
@@ -220,9 +220,9 @@ impl<'a> Run<'a> {
     }
 
     fn look(&mut self) {
-        let (_, useless_reads) = self.tree.filters();
+        let (_, false_positive_reads) = self.tree.filters();
         self.looks.note(Look {
-            useless_reads,
+            false_positive_reads,
             spreads: self.tree.spreads(),
         });
     }
@@ -275,7 +275,7 @@ impl<'a> Run<'a> {
             runs,
             runs_sums: self.runs_sums.clone(),
             filter_bytes,
-            useless_reads: self.looks.useless_reads(),
+            false_positive_reads: self.looks.false_positive_reads(),
             spreads: self.looks.spreads(),
             space_amplification_most: self.space_most,
             runs_most: std::mem::take(&mut self.runs_most),

@@ -177,7 +177,7 @@ pub struct Sample {
     pub filter_bytes: u64,
     /// Blocks that a get of an absent key reads in vain, on average over keys and while the last eighth was
     /// written; 0 unless the load asks for filters.
-    pub useless_reads: f64,
+    pub false_positive_reads: f64,
     /// The largest `space_amplification` since the last sample.
     pub space_amplification_most: f64,
     /// The most runs of level 0, and of each deeper level the most segments of a file, since the last sample.

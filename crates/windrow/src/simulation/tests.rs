@@ -211,9 +211,9 @@ fn filters_use_their_budget_and_no_more() {
         // At most as many as with the same bits for each key.
         let uniform = last.runs_per_seek * false_positive_rate(bits_per_key);
         assert!(
-            last.useless_reads <= uniform,
+            last.false_positive_reads <= uniform,
             "{} above {uniform}",
-            last.useless_reads
+            last.false_positive_reads
         );
     }
 }

@@ -82,9 +82,9 @@ pub(crate) struct ValueReads {
     /// Reads of transient logs.
     pub(crate) transient_log_reads: u64,
     /// Reads of value logs.
-    pub(crate) log_reads: u64,
+    pub(crate) value_log_reads: u64,
     /// Values that the system was asked for before they were fetched.
-    pub(crate) values_ahead: u64,
+    pub(crate) values_prefetched: u64,
 }
 
 /// An open value file on loan from its slot.
@@ -152,8 +152,8 @@ impl OpenValues {
     pub(crate) fn reads(&self) -> ValueReads {
         ValueReads {
             transient_log_reads: self.counters.sum(TRANSIENT_LOG_READS),
-            log_reads: self.counters.sum(LOG_READS),
-            values_ahead: self.counters.sum(VALUES_AHEAD),
+            value_log_reads: self.counters.sum(LOG_READS),
+            values_prefetched: self.counters.sum(VALUES_AHEAD),
         }
     }
 

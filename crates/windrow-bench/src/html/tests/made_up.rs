@@ -94,7 +94,7 @@ pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
         ],
     });
     if engine == "windrow" {
-        report["traffic"] = json!([{ "purpose": "log", "written_bytes": 1, "read_bytes": 0 }]);
+        report["io_stats"] = json!([{ "purpose": "log", "written_bytes": 1, "read_bytes": 0 }]);
     }
     if let (Some(report), Some(percentiles)) = (report.as_object_mut(), percentiles.as_object()) {
         report.extend(percentiles.clone());

@@ -125,7 +125,7 @@ pub(super) struct Costs {
     /// Of the average operation of all.
     pub(super) operation: f64,
     /// Blocks that a get of an absent key reads in vain.
-    pub(super) useless_reads: f64,
+    pub(super) false_positive_reads: f64,
     pub(super) runs_per_seek: f64,
     pub(super) filter_bytes: f64,
     /// What memtables, filters and indexes take.
@@ -404,7 +404,7 @@ impl Costs {
             scan,
             reads,
             operation: fractions.writes() * write + reading,
-            useless_reads: useless.missing,
+            false_positive_reads: useless.missing,
             runs_per_seek: runs,
             filter_bytes,
             memory_bytes,

@@ -193,7 +193,7 @@ impl Report {
                 format!("{:.2}", it.costs.runs_per_seek)
             }),
             ("blocks read for an absent key", true, |it| {
-                format!("{:.4}", it.costs.useless_reads)
+                format!("{:.4}", it.costs.false_positive_reads)
             }),
             ("memory of filters", true, |it| {
                 human_bytes(whole(it.costs.filter_bytes))

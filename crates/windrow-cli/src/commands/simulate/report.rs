@@ -116,7 +116,7 @@ impl Report {
             runs_per_seek: course.runs_per_seek(),
             runs_per_seek_at_end: last.runs_per_seek,
             useless_reads_per_absent_key: if load.filters {
-                last.useless_reads
+                last.false_positive_reads
             } else {
                 last.runs_per_seek
             },

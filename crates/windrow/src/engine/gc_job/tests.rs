@@ -10,7 +10,7 @@ use std::sync::{OnceLock, Weak};
 
 use proptest::prelude::*;
 
-use super::super::merge_job::MergeJob;
+use super::super::compaction_job::CompactionJob;
 use super::super::{Access, Handle, Write};
 use super::*;
 use crate::base::{ErrorKind, Kind};
@@ -102,7 +102,7 @@ fn open(directory: &Path, keyspace: KeyspaceOptions) -> (Handle, Arc<KeyspaceCor
     let options = Options {
         runtime: Arc::<ByHand>::clone(&runtime),
         background_threads: 4,
-        merge_bytes_per_second: 1 << 40,
+        compaction_bytes_per_second: 1 << 40,
         keyspace,
         ..Options::default()
     };
@@ -188,7 +188,7 @@ impl Store {
 #[derive(Default)]
 struct Held {
     gc: Option<GcJob>,
-    merges: Vec<MergeJob>,
+    merges: Vec<CompactionJob>,
 }
 
 impl Held {
@@ -200,7 +200,7 @@ impl Held {
         }
     }
 
-    fn end_merge(&mut self, store: &Store) {
+    fn end_compaction(&mut self, store: &Store) {
         if let Some(job) = self.merges.pop() {
             let outcome = store.engine().merge(&store.keyspace, &job);
             job.release(&store.keyspace, &outcome, store.runtime.now());
@@ -226,14 +226,14 @@ impl Held {
             }
             7 => self
                 .merges
-                .extend(MergeJob::claim(&store.keyspace, store.runtime.now())),
+                .extend(CompactionJob::claim(&store.keyspace, store.runtime.now())),
             8 => {
                 store.interrupt(second % 4);
                 self.end_gc(store);
             }
             _ => {
                 store.interrupt(second % 4);
-                self.end_merge(store);
+                self.end_compaction(store);
             }
         }
         store.interrupt(0);
@@ -242,7 +242,7 @@ impl Held {
     fn end(&mut self, store: &Store) {
         self.end_gc(store);
         while !self.merges.is_empty() {
-            self.end_merge(store);
+            self.end_compaction(store);
         }
     }
 }
@@ -259,11 +259,11 @@ fn a_merge_that_is_claimed_as_the_database_is_poisoned_touches_nothing() {
     });
     let (job, target) = loop {
         store.write(0, 16, Kind::Value);
-        let Some(job) = MergeJob::claim(&store.keyspace, store.runtime.now()) else {
+        let Some(job) = CompactionJob::claim(&store.keyspace, store.runtime.now()) else {
             store.run(1);
             continue;
         };
-        if let MergeJob::Merge { inputs, .. } = &job
+        if let CompactionJob::Merge { inputs, .. } = &job
             && let Some(target) = inputs.target_numbers().first()
         {
             let target = *target;

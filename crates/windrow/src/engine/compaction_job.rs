@@ -7,9 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::compaction_inputs::{Inputs, find};
 use super::keyspace::KeyspaceWork;
-use super::merge_inputs::{Inputs, find};
-use super::split_merge::SplitMerge;
+use super::subcompactions::Subcompactions;
 use super::tree_summary::summary;
 use super::{Engine, KeyspaceCore, stats};
 use crate::base::limits::LEVELS_MAX;
@@ -39,7 +39,7 @@ type Placed = (u8, Shared<FileHandle>);
 
 /// A plan with its inputs claimed.
 #[derive(Debug)]
-pub(super) enum MergeJob {
+pub(super) enum CompactionJob {
     Resize {
         level_count: usize,
     },
@@ -57,13 +57,13 @@ pub(super) enum MergeJob {
 /// What there is to do for a keyspace.
 #[derive(Debug)]
 pub(super) enum Claimed {
-    Job(MergeJob),
+    Job(CompactionJob),
     /// Nothing for now: running jobs may be in the way.
     Later,
     Nothing,
 }
 
-impl MergeJob {
+impl CompactionJob {
     /// The next job that the policy wants for `keyspace`, claimed. What rests at `now` is left alone.
     pub(super) fn claim(keyspace: &KeyspaceCore, now: Duration) -> Option<Self> {
         let claimed = Self::claim_plan(keyspace, None, |tree, work, _| {
@@ -230,14 +230,14 @@ impl Engine {
     /// # Errors
     /// `Poisoned`: the manifest on disk may name a segment that is not known here, in a file that was given
     /// back before it was claimed for `job`, and that must not be written over.
-    pub(super) fn merge(&self, keyspace: &Arc<KeyspaceCore>, job: &MergeJob) -> Result<()> {
+    pub(super) fn merge(&self, keyspace: &Arc<KeyspaceCore>, job: &CompactionJob) -> Result<()> {
         self.poison.check()?;
         match job {
-            MergeJob::Resize { level_count } => self.resize(keyspace, *level_count),
-            MergeJob::Move { level, file, claim } => {
+            CompactionJob::Resize { level_count } => self.resize(keyspace, *level_count),
+            CompactionJob::Move { level, file, claim } => {
                 self.move_file(keyspace, *level, file, claim.level)
             }
-            MergeJob::Merge { inputs, claim } => self.merge_files(keyspace, inputs, claim),
+            CompactionJob::Merge { inputs, claim } => self.merge_files(keyspace, inputs, claim),
         }
     }
 
@@ -289,7 +289,7 @@ impl Engine {
             },
         )?;
         self.allocate_filters(keyspace, file.meta.entries());
-        stats::add(&self.counters.moves, 1);
+        stats::add(&self.counters.trivial_moves, 1);
         keyspace.count(target, [(Cause::Move, file.meta.bytes())]);
         Ok(())
     }
@@ -386,8 +386,8 @@ impl Engine {
         let counters = &self.counters;
         let (counted_read, counted_written, causes) = match inputs.purpose {
             Purpose::Tree => (
-                &counters.merge_bytes_read,
-                &counters.merge_bytes_written,
+                &counters.compaction_bytes_read,
+                &counters.compaction_bytes_written,
                 (Cause::Read, Cause::Rewrite),
             ),
             Purpose::Consolidation => (
@@ -420,8 +420,8 @@ impl Engine {
             &self.counters.transient_log_bytes_read,
             merged.transient_log_bytes_read,
         );
-        stats::add(&self.counters.merges, 1);
-        self.options.listener.tell(|| Event::MergeEnded {
+        stats::add(&self.counters.compactions, 1);
+        self.options.listener.tell(|| Event::CompactionEnded {
             keyspace: keyspace.name().to_owned(),
             level: claim.level,
             bytes_read: read,
@@ -447,7 +447,7 @@ impl Engine {
         let merged = if ends.is_empty() {
             self.rewrite(keyspace, inputs, claim, Part::default(), &readers)?
         } else {
-            let split = SplitMerge::new(
+            let split = Subcompactions::new(
                 Arc::clone(keyspace),
                 Arc::clone(inputs),
                 claim.clone(),
@@ -472,7 +472,7 @@ impl Engine {
         let (files, targets) = (inputs.numbers(), inputs.target_numbers());
         let is_in_place = Placement::of(&tree, &keyspace.options()).merges_in_place(claim.level);
         let into = (file_bytes, is_in_place);
-        let ends = policy::part_ends(&tree, &files, &targets, into, self.merges_max());
+        let ends = policy::part_ends(&tree, &files, &targets, into, self.compactions_max());
         ends.into_iter().map(Box::from).collect()
     }
 
@@ -515,7 +515,7 @@ impl Engine {
             .runs()
             .into_iter()
             .map(|run| RunCursor::<SequentialCursor>::new(Arc::clone(&self.tables), run));
-        stats::add(&self.counters.merge_parts, 1);
+        stats::add(&self.counters.subcompactions, 1);
         merge(
             MergingCursor::new(cursors.collect()),
             part,
@@ -739,7 +739,7 @@ pub(super) fn table_options(
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::{Claimed, MergeJob};
+    use super::{Claimed, CompactionJob};
     use crate::base::sync::atomic::Ordering;
     use crate::base::{FileNumber, Kind};
     use crate::engine::write::Write;
@@ -757,7 +757,7 @@ mod tests {
         let keyspace = engine.open_keyspace("k", None).unwrap();
         let claim = || {
             let all = (FileNumber(u64::MAX), u64::MAX);
-            MergeJob::claim_range(&keyspace, &KeyRange::ALL, all.0, all.1)
+            CompactionJob::claim_range(&keyspace, &KeyRange::ALL, all.0, all.1)
         };
         assert!(matches!(claim(), Claimed::Nothing));
 
@@ -805,7 +805,7 @@ mod tests {
         engine.flush_all().unwrap();
         let since = |through| {
             let before = FileNumber(u64::MAX);
-            MergeJob::claim_range(&keyspace, &KeyRange::ALL, before, through)
+            CompactionJob::claim_range(&keyspace, &KeyRange::ALL, before, through)
         };
         assert!(matches!(since(through), Claimed::Nothing));
         assert!(!matches!(since(through + 1), Claimed::Nothing));

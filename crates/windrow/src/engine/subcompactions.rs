@@ -13,7 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::merge_inputs::Inputs;
+use super::compaction_inputs::Inputs;
 use super::{Engine, KeyspaceCore};
 use crate::base::sync::Mutex;
 use crate::base::{Error, ErrorKind, Result};
@@ -28,7 +28,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A merge in parts.
 #[derive(Debug)]
-pub(super) struct SplitMerge {
+pub(super) struct Subcompactions {
     keyspace: Arc<KeyspaceCore>,
     inputs: Arc<Inputs>,
     claim: Claim<Box<[u8]>>,
@@ -63,12 +63,12 @@ struct PartWritten {
 /// A part on loan to the thread that carries it out.
 #[derive(Debug)]
 pub(super) struct Taken {
-    split: Arc<SplitMerge>,
+    split: Arc<Subcompactions>,
     part: usize,
     is_returned: bool,
 }
 
-impl SplitMerge {
+impl Subcompactions {
     pub(super) fn new(
         keyspace: Arc<KeyspaceCore>,
         inputs: Arc<Inputs>,
@@ -150,7 +150,7 @@ impl Drop for Taken {
 /// Keeps a split where workers find it.
 struct Offer<'a> {
     engine: &'a Engine,
-    split: Arc<SplitMerge>,
+    split: Arc<Subcompactions>,
 }
 
 impl Drop for Offer<'_> {
@@ -162,7 +162,7 @@ impl Drop for Offer<'_> {
 
 impl Engine {
     /// Carries out `split`, with the help of whoever has time.
-    pub(super) fn lead_split(&self, split: Arc<SplitMerge>) -> Result<Merged<'_>> {
+    pub(super) fn lead_split(&self, split: Arc<Subcompactions>) -> Result<Merged<'_>> {
         self.background.splits.lock().push(Arc::clone(&split));
         let offer = Offer {
             engine: self,
@@ -228,6 +228,6 @@ impl Engine {
     /// A part of a merge that is under way.
     pub(super) fn take_part(&self) -> Option<Taken> {
         let splits = self.background.splits.lock();
-        splits.iter().find_map(SplitMerge::take)
+        splits.iter().find_map(Subcompactions::take)
     }
 }
