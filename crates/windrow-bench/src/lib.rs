@@ -13,67 +13,37 @@
 
 mod args;
 pub mod campaign;
-mod contents;
 mod data;
-mod destination;
 mod engine;
-pub mod experiment;
-mod figures;
-mod gauge;
-pub mod host;
 pub mod html;
-mod job;
-mod kinds;
 mod load;
-mod machine;
-mod mixgraph;
-mod outcome;
-mod output;
-mod owned_folder;
+mod measure;
 pub mod paper;
-mod permutation;
-mod process;
-mod progress;
-mod rate_limiter;
-mod read_work;
-mod record_work;
-mod records;
-mod replay;
 mod report;
-mod run;
-mod series;
-mod sizes;
-mod stopwatch;
-mod tally;
-mod trace;
-mod windrow;
-mod work;
-mod ycsb;
-mod zipf;
 
 pub use args::{
     BenchArgs, BlockSourceArg, CompressionArg, FilterAllocationArg, MediumInPlaceArg,
     MediumOrderArg, MixModel, MixgraphArgs, PolicyArgs, PresetArg, WarmUp, parse_bytes,
     parse_threshold,
 };
+pub use data::sizes::{Mix, ValueSizes};
+pub use data::trace::{Asked, Trace};
 pub use data::{Checked, DataSet};
-pub use destination::check_destination;
+pub use engine::windrow_engine::WindrowEngine;
 pub use engine::{
     Answer, CompactionShape, Counters, Engine, Entry, LevelShape, LoadShape, Scan, StallShape,
     ValuesApart,
 };
 pub use load::Load;
-pub(crate) use mixgraph::Mixture;
-pub use output::{exit_code, print, print_object, reader_is_gone};
-pub use process::wait_until_quiet;
-pub use progress::{Moment, Progress};
+pub(crate) use load::mixgraph::Mixture;
+pub use load::run::{check_loads, run_loads};
+pub use measure::process::wait_until_quiet;
+pub use measure::progress::{Moment, Progress};
+pub use measure::series::SeriesPoint;
+pub use measure::tally::{BesideReport, CurvePoint, Operation, OperationReport, Percentiles};
+pub use report::destination::check_destination;
+pub use report::output::{exit_code, print, print_object, reader_is_gone};
 pub use report::{Report, header, lines};
-pub use run::{check_loads, run_loads};
-pub use series::SeriesPoint;
-pub use sizes::{Mix, ValueSizes};
-pub use tally::{BesideReport, CurvePoint, Operation, OperationReport, Percentiles};
-pub use trace::{Asked, Trace};
-pub use windrow::WindrowEngine;
 
 #[cfg(test)]
 mod tests;

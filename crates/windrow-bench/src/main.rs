@@ -12,8 +12,8 @@ use windrow_bench::campaign::{
     CampaignProgress, Comparison, RoundsArgs, Run, check_checksums, end_with_parent, heading,
     run_rounds, settings_lines, settings_object,
 };
-use windrow_bench::experiment::Verdict;
 use windrow_bench::html::{ReportArgs, report};
+use windrow_bench::paper::experiment::Verdict;
 use windrow_bench::paper::{PaperArgs, paper};
 use windrow_bench::{
     BenchArgs, Engine as _, Report, WindrowEngine, exit_code, header, lines, print, print_object,

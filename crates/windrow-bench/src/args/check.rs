@@ -5,9 +5,9 @@ use std::fs;
 use windrow::{Error, Result};
 
 use super::{BenchArgs, CompressionArg};
-use crate::job::Bound;
-use crate::kinds::Work;
-use crate::trace::Trace;
+use crate::data::trace::Trace;
+use crate::load::job::Bound;
+use crate::load::kinds::Work;
 use crate::{DataSet, Load, Mixture};
 
 impl BenchArgs {

@@ -6,7 +6,7 @@ use clap::builder::BoolishValueParser;
 use clap::{Args, ValueEnum};
 
 use super::values::parse_bytes;
-use crate::rate_limiter::Wave;
+use crate::measure::rate_limiter::Wave;
 
 /// Gets, puts and scans, and how keys, sizes and lengths are distributed.
 #[derive(Debug, Clone, Default, Args)]

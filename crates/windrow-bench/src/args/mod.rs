@@ -20,8 +20,8 @@ pub use self::values::{
 };
 use self::values::{parse_seconds, parse_size, parse_warm_up};
 use crate::data::COMPRESSION_RATIO;
-use crate::rate_limiter::Rate;
-use crate::work::LARGE_VALUE_BYTES;
+use crate::load::work::LARGE_VALUE_BYTES;
+use crate::measure::rate_limiter::Rate;
 use crate::{DataSet, Load, Mix, ValueSizes};
 
 /// Defaults of the arguments that always have a value.

@@ -14,7 +14,7 @@ use std::thread;
 use windrow::{Error, ErrorKind, Result};
 
 use super::{Failure, Order};
-use crate::owned_folder::OwnedFolder;
+use crate::engine::owned_folder::OwnedFolder;
 use crate::{Report, exit_code};
 
 /// What the names of folders begin with.
@@ -148,7 +148,7 @@ mod tests_of_processes {
     use std::fs;
 
     use super::*;
-    use crate::progress::Unseen;
+    use crate::measure::progress::Unseen;
     use crate::{BenchArgs, Load, WindrowEngine, run_loads};
 
     fn order() -> Order {

@@ -8,7 +8,7 @@ use windrow::{Error, Result};
 
 use super::Run;
 use crate::Report;
-use crate::figures::{self, Spread};
+use crate::report::figures::{self, Spread};
 
 /// A figure of a report; none where the engine or the system does not tell.
 type Figure = fn(&Report) -> Option<f64>;

@@ -3,7 +3,7 @@
 //! else is in the order in which the file has it first.
 
 use super::record::{CampaignRecord, LoadReport, OperationLatency, Run};
-use crate::figures::{Spread, per_given, throughput};
+use crate::report::figures::{Spread, per_given, throughput};
 
 /// Runs with the same settings.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! The sections of experiments of papers: the verdict, what was published beside what was measured,
 //! and the figures.
 
-use super::figure::{Figure, Table, write_command};
-use super::markup::{Attributes, Markup};
-use crate::experiment::{Experiment, Verdict};
+use super::draw::markup::{Attributes, Markup};
+use super::plots::{Figure, Table, write_command};
+use crate::paper::experiment::{Experiment, Verdict};
 
 impl Verdict {
     /// The verdict, with a sign of its own.

@@ -18,23 +18,13 @@
 //!
 //! Pure functions, but for [`report`], which reads and writes files.
 
-mod axis;
-mod bars;
-mod canvas;
 mod command;
 mod digest;
-mod experiment_plot;
+mod draw;
 mod experiments;
-mod figure;
-mod latency;
-mod levels;
-mod markup;
-mod number;
-mod overview;
 mod page;
-mod picture;
+mod plots;
 mod record;
-mod series;
 mod summary;
 
 pub use command::{ReportArgs, report};

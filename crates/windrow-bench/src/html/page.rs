@@ -2,22 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use super::bars::{amplification, throughput};
 use super::digest::{Group, digest, engines};
-use super::experiment_plot::experiment_plot;
+use super::draw::markup::{Attributes, Markup};
+use super::draw::number;
+use super::draw::picture::{STYLE, hatches};
 use super::experiments::{write_experiment, write_verdict};
-use super::figure::{Figure, write_command};
-use super::latency::{latency, latency_by_kind};
-use super::levels::levels;
-use super::markup::{Attributes, Markup};
-use super::number;
-use super::overview::overview;
-use super::picture::{STYLE, hatches};
+use super::plots::experiment_plot;
+use super::plots::levels;
+use super::plots::overview;
+use super::plots::series;
+use super::plots::{Figure, write_command};
+use super::plots::{amplification, throughput};
+use super::plots::{latency, latency_by_kind};
 use super::record::{CampaignRecord, Run};
-use super::series::series;
 use super::summary::{TERMS, write_summary};
 
-use crate::experiment::Experiment;
+use crate::paper::experiment::Experiment;
 
 /// What the page looks like, beside the plots.
 const PAGE_STYLE: &str = include_str!("page.css");

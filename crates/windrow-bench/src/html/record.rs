@@ -11,7 +11,7 @@ use serde::de::{DeserializeOwned, Error as _, IgnoredAny};
 use windrow::{Error, Result};
 
 use crate::campaign::Campaign;
-use crate::experiment::Experiment;
+use crate::paper::experiment::Experiment;
 
 /// A campaign: what was done, where, and what came of it.
 #[derive(Debug, Clone, Default)]

@@ -1,11 +1,11 @@
 //! The table of a group: what each engine did in each load, in one line.
 
 use super::digest::{EngineRounds, Group, Load};
-use super::markup::{Attributes, Markup};
-use super::number::{self, Format, or_nothing};
-use super::overview::ratio;
+use super::draw::markup::{Attributes, Markup};
+use super::draw::number::{self, Format, or_nothing};
+use super::plots::ratio;
 use super::record::LoadReport;
-use crate::figures::Spread;
+use crate::report::figures::Spread;
 
 /// A column of medians.
 struct Column {

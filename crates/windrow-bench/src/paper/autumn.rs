@@ -11,7 +11,7 @@ use super::findings::{Findings, falls, list, mean, short};
 use super::line::{Figures, Line, Results, Scale, Sizes};
 use super::{COUNTED, Plan, TIMED};
 use crate::Report;
-use crate::experiment::{Check, Table};
+use crate::paper::experiment::{Check, Table};
 
 pub(super) const EXPERIMENTS: [Plan; 10] = [
     Plan {

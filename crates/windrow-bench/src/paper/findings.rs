@@ -1,6 +1,6 @@
 //! What an experiment found, and how figures are told.
 
-use crate::experiment::{Check, Plot, PlotSeries, Table};
+use crate::paper::experiment::{Check, Plot, PlotSeries, Table};
 
 /// What one experiment found.
 #[derive(Debug, Clone, PartialEq)]

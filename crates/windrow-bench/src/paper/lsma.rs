@@ -7,7 +7,7 @@ use windrow::Result;
 use super::findings::{Findings, list, short};
 use super::line::{Figures, Line, Results, Scale, Sizes};
 use super::{COUNTED, Plan, TIMED};
-use crate::experiment::{Check, Table};
+use crate::paper::experiment::{Check, Table};
 use crate::{CompactionShape, Report};
 
 pub(super) const EXPERIMENTS: [Plan; 7] = [

@@ -6,6 +6,8 @@
 //! wherever the paper's statement allows it, and times are shown beside them; those that rest on time run three
 //! times in turn.
 
+pub mod experiment;
+
 mod autumn;
 mod findings;
 mod line;
@@ -23,8 +25,8 @@ use windrow::{Error, Result};
 
 use crate::campaign::{Campaign, CampaignProgress, Header, Order, Run};
 use crate::check_destination;
-use crate::experiment::{Experiment, Verdict};
 use crate::html::{self, CampaignRecord};
+use crate::paper::experiment::{Experiment, Verdict};
 use findings::Findings;
 use line::{Line, Results, Scale};
 

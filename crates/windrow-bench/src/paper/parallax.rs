@@ -11,8 +11,8 @@ use super::line::{Figures, Line, Results, Scale, Sizes};
 use super::model::{gain, published_points};
 use super::{COUNTED, Plan, TIMED};
 use crate::Report;
-use crate::experiment::{Check, Table};
-use crate::figures::per_given;
+use crate::paper::experiment::{Check, Table};
+use crate::report::figures::per_given;
 
 pub(super) const EXPERIMENTS: [Plan; 10] = [
     Plan {

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::made_up::{child, header, parse, whole_report};
-use super::{NOTHING, all, canvas, check_form, document, page, plots, rows, text};
+use super::{NOTHING, all, check_form, document, page, plots, rows, text};
+use crate::html::draw::canvas;
 
 /// The engine whose throughput is bold, if there is one, in a load of windrow and rocksdb with these.
 fn bold(windrow: &[f64], rocksdb: &[f64]) -> Option<String> {

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::{all, canvas, document};
+use super::{all, document};
+use crate::html::draw::canvas;
 
 /// The colors of each scheme, by name; those of the dark one replace those of the light one.
 fn colors(dark: bool) -> Vec<(String, [f64; 3])> {
-    let styles = [include_str!("../plot.css"), include_str!("../page.css")];
+    let styles = [
+        include_str!("../draw/plot.css"),
+        include_str!("../page.css"),
+    ];
     let mut colors = Vec::new();
     for style in styles {
         let (light, rest) = style.split_once("@media screen").unwrap();
@@ -64,7 +68,7 @@ fn colors_stand_out_from_what_they_are_on() {
 #[test]
 fn no_two_of_twelve_engines_look_alike() {
     const ENGINES: usize = 12;
-    let style = include_str!("../plot.css");
+    let style = include_str!("../draw/plot.css");
     let rule = |class: &str| {
         let rule = style.split_once(&format!(".{class} {{"));
         rule.and_then(|(_, rest)| rest.split_once('}')).unwrap().0

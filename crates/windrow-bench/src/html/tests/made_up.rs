@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::experiment::{Check, Experiment, Plot, PlotSeries, Table, Verdict};
 use crate::html::CampaignRecord;
+use crate::paper::experiment::{Check, Experiment, Plot, PlotSeries, Table, Verdict};
 
 /// The text of a file.
 pub(super) fn file(lines: &[Value]) -> String {

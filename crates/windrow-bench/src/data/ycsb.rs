@@ -1,0 +1,379 @@
+//! The workloads of YCSB: what each of their steps asks for.
+//!
+//! As in YCSB, records have numbers in the order of their insertion, and keys that are scrambled
+//! numbers. Zipfian requests pick one of 10^10 items, and hash it to a record, so that what is hot is
+//! neither old nor close together; several items fall on a record, and the hottest has the share
+//! 1 / zeta(10^10, 0.99), 3.8 %, however few records there are. What is hot follows from the seed of the
+//! data and is the same in every workload, so that one reads what another has made hot. "Latest" requests
+//! pick a rank and count it backwards from the newest record. Three things differ: items go to the records
+//! of the load phase, and ranks over those that were there when the load began (YCSB makes room for those to
+//! come); every item and rank has its exact probability; and the hash is another one.
+
+use crate::DataSet;
+use crate::data::zipf::{EXPONENT, Zipf};
+use crate::data::{Draws, mix};
+use crate::measure::tally::Operation;
+
+/// Scrambled requests pick among so many items, as in YCSB.
+const ITEMS: u64 = 10_000_000_000;
+/// Tells the scrambling of requests from the other uses of the seed.
+const SCRAMBLE: u64 = 0x7963_7362;
+
+/// The longest scan.
+const SCAN_MAX: u64 = 100;
+
+/// What a workload does, in percent of its operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Workload {
+    reads: u64,
+    updates: u64,
+    inserts: u64,
+    scans: u64,
+    /// Requests favour what was inserted last.
+    latest: bool,
+}
+
+impl Workload {
+    const NOTHING: Self = Self {
+        reads: 0,
+        updates: 0,
+        inserts: 0,
+        scans: 0,
+        latest: false,
+    };
+
+    pub(crate) const A: Self = Self {
+        reads: 50,
+        updates: 50,
+        ..Self::NOTHING
+    };
+    pub(crate) const B: Self = Self {
+        reads: 95,
+        updates: 5,
+        ..Self::NOTHING
+    };
+    pub(crate) const C: Self = Self {
+        reads: 100,
+        ..Self::NOTHING
+    };
+    pub(crate) const D: Self = Self {
+        reads: 95,
+        inserts: 5,
+        latest: true,
+        ..Self::NOTHING
+    };
+    pub(crate) const E: Self = Self {
+        scans: 95,
+        inserts: 5,
+        ..Self::NOTHING
+    };
+    /// The rest of the operations reads and writes.
+    pub(crate) const F: Self = Self {
+        reads: 50,
+        ..Self::NOTHING
+    };
+
+    /// Whether the workload changes the store.
+    pub(crate) fn writes(self) -> bool {
+        self != Self::C
+    }
+
+    /// Whether the workload inserts records.
+    pub(crate) fn inserts(self) -> bool {
+        self.inserts > 0
+    }
+
+    /// How many of `total` steps insert a record at most: chance makes them more by far less than six roots.
+    pub(crate) fn insertions_most(self, total: u64) -> u64 {
+        if self.inserts == 0 {
+            return 0;
+        }
+        let expected = u128::from(total) * u128::from(self.inserts) / 100;
+        let expected = u64::try_from(expected).unwrap_or(u64::MAX);
+        expected.saturating_add(6 * total.isqrt()).min(total)
+    }
+
+    fn pick(self, draws: &mut Draws) -> Operation {
+        let mut rest = draws.below(100);
+        for (fraction, operation) in [
+            (self.reads, Operation::Read),
+            (self.updates, Operation::Update),
+            (self.inserts, Operation::Insert),
+            (self.scans, Operation::Scan),
+        ] {
+            if rest < fraction {
+                return operation;
+            }
+            rest -= fraction;
+        }
+        Operation::ReadModifyWrite
+    }
+}
+
+/// One load of a workload, shared by its threads.
+#[derive(Debug)]
+pub(crate) struct Requests<'a> {
+    data: &'a DataSet,
+    workload: Workload,
+    stream: u64,
+    zipf: Zipf,
+    /// The records of the load phase, among which scrambled requests pick.
+    scrambled: u64,
+    scramble: u64,
+    /// The numbers in the keys of the records that were there when the load began, in order, where the
+    /// workload scans.
+    numbers: Vec<u64>,
+}
+
+impl<'a> Requests<'a> {
+    /// Requests to the first `present` records, at least one.
+    pub(crate) fn new(data: &'a DataSet, workload: Workload, stream: u64, present: u64) -> Self {
+        let mut numbers = Vec::new();
+        if workload.scans > 0 {
+            numbers.extend((0..present).map(|record| data.record_number(record)));
+            numbers.sort_unstable();
+        }
+        let ranks = if workload.latest { present } else { ITEMS };
+        Self {
+            data,
+            workload,
+            stream,
+            zipf: Zipf::new(ranks, EXPONENT),
+            // What other loads have inserted leaves what is hot as it is.
+            scrambled: present.min(data.num()),
+            scramble: mix(data.seed() ^ SCRAMBLE),
+            numbers,
+        }
+    }
+
+    /// What step `step` does, and the numbers that remain for its details.
+    #[inline]
+    pub(crate) fn step(&self, step: u64) -> (Operation, Draws) {
+        let mut draws = self.data.draws(self.stream, step);
+        (self.workload.pick(&mut draws), draws)
+    }
+
+    /// The entries that a scan looks at: 1 to 100, all alike.
+    #[inline]
+    pub(crate) fn length(draws: &mut Draws) -> u64 {
+        1 + draws.below(SCAN_MAX)
+    }
+
+    /// The record that a step asks for while `present` records are there.
+    #[inline]
+    pub(crate) fn record(&self, draws: &mut Draws, present: u64) -> u64 {
+        let rank = self.zipf.sample(draws);
+        if self.workload.latest {
+            present - 1 - rank
+        } else {
+            self.scrambled(rank)
+        }
+    }
+
+    /// What a scan from `key` on must meet, beside what the load inserts.
+    #[inline]
+    pub(crate) fn from(&self, key: &[u8]) -> &[u64] {
+        let number = self.data.number_of(key).unwrap_or(0);
+        let place = self.numbers.partition_point(|&other| other < number);
+        &self.numbers[place..]
+    }
+
+    /// The record that `item` falls on.
+    #[inline]
+    fn scrambled(&self, item: u64) -> u64 {
+        Draws::new(self.scramble ^ item).below(self.scrambled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+
+    use super::*;
+    use crate::ValueSizes;
+
+    const RECORDS: u64 = 10_000;
+    const SAMPLES: u64 = 200_000;
+    /// The sum of the weights of all items, which YCSB holds as a constant, too.
+    const ZETA: f64 = 26.469_028_201_783_02;
+
+    fn data() -> DataSet {
+        DataSet::new(RECORDS, 24, ValueSizes::same(100), 1).unwrap()
+    }
+
+    // Room is made for so many.
+    #[test]
+    fn insertions_are_no_more_than_told() {
+        let data = data();
+        for workload in [Workload::C, Workload::D, Workload::E] {
+            for total in [1, 10, 1000, 100_000] {
+                let pick = |step: &u64| workload.pick(&mut data.draws(3, *step));
+                let insertions = (0..total).filter(|step| pick(step) == Operation::Insert);
+                let (count, most) = (insertions.count() as u64, workload.insertions_most(total));
+                assert!(count <= most && most <= total, "{count} of {total}, {most}");
+                assert_eq!(most == 0, !workload.inserts());
+            }
+        }
+    }
+
+    /// How often each record is asked for while `present` are there.
+    fn counts(workload: Workload, present: u64) -> Vec<u64> {
+        counts_of(workload, 5, RECORDS, present)
+    }
+
+    /// How often each record is asked for by a load of its own stream that began with `before` of them.
+    fn counts_of(workload: Workload, stream: u64, before: u64, present: u64) -> Vec<u64> {
+        let data = data();
+        let requests = Requests::new(&data, workload, stream, before);
+        let mut counts = vec![0; usize::try_from(present).unwrap()];
+        for step in 0..SAMPLES {
+            let (_, mut draws) = requests.step(step);
+            counts[usize::try_from(requests.record(&mut draws, present)).unwrap()] += 1;
+        }
+        counts
+    }
+
+    #[test]
+    fn operations_have_the_shares_of_their_workload() {
+        let data = data();
+        for (workload, fractions) in [
+            (Workload::A, [50, 50, 0, 0, 0]),
+            (Workload::B, [95, 5, 0, 0, 0]),
+            (Workload::C, [100, 0, 0, 0, 0]),
+            (Workload::D, [95, 0, 5, 0, 0]),
+            (Workload::E, [0, 0, 5, 95, 0]),
+            (Workload::F, [50, 0, 0, 0, 50]),
+        ] {
+            let requests = Requests::new(&data, workload, 5, RECORDS);
+            let operations = [
+                Operation::Read,
+                Operation::Update,
+                Operation::Insert,
+                Operation::Scan,
+                Operation::ReadModifyWrite,
+            ];
+            for (operation, fraction) in operations.into_iter().zip(fractions) {
+                let count = (0..SAMPLES).filter(|&step| requests.step(step).0 == operation);
+                let percent = count.count() as f64 * 100.0 / SAMPLES as f64;
+                assert!(
+                    (percent - f64::from(fraction)).abs() < 0.5,
+                    "{workload:?} {percent}"
+                );
+            }
+        }
+    }
+
+    /// The share of each of `RECORDS` records: exact for the first million items, and all alike for the
+    /// rest, none of which has a millionth.
+    fn fractions(requests: &Requests<'_>) -> Vec<f64> {
+        let mut fractions = vec![0.0; usize::try_from(RECORDS).unwrap()];
+        for item in 0..1_000_000_u64 {
+            let weight = ((item + 1) as f64).powf(-EXPONENT);
+            fractions[usize::try_from(requests.scrambled(item)).unwrap()] += weight / ZETA;
+        }
+        let rest = (1.0 - fractions.iter().sum::<f64>()) / RECORDS as f64;
+        assert!(rest > 0.0);
+        fractions
+            .into_iter()
+            .map(|fraction| fraction + rest)
+            .collect()
+    }
+
+    #[test]
+    fn hot_records_are_scattered_and_as_hot_as_the_sums_say() {
+        let counts = counts(Workload::C, RECORDS);
+        let data = data();
+        let fractions = fractions(&Requests::new(&data, Workload::C, 5, RECORDS));
+        let mut by_heat: Vec<usize> = (0..fractions.len()).collect();
+        by_heat.sort_by(|&a, &b| fractions[b].total_cmp(&fractions[a]));
+        for ranks in [1, 10, 100, 1000] {
+            let hottest = &by_heat[..ranks];
+            let met = hottest.iter().map(|&record| counts[record]).sum::<u64>();
+            let fraction = met as f64 / SAMPLES as f64;
+            let expected = hottest.iter().map(|&record| fractions[record]).sum::<f64>();
+            assert!(
+                (fraction / expected - 1.0).abs() < 0.05,
+                "{ranks}: {fraction} of {expected}"
+            );
+        }
+        // Of the hundred hottest, each tenth of the records has about ten.
+        for tenth in 0..10 {
+            let part = tenth * 1000..(tenth + 1) * 1000_usize;
+            let hot = by_heat[..100]
+                .iter()
+                .filter(|record| part.contains(*record))
+                .count();
+            assert!((2..25).contains(&hot), "tenth {tenth} has {hot}");
+        }
+    }
+
+    #[test]
+    fn the_hottest_of_a_million_records_is_as_hot_as_in_ycsb() {
+        let data = DataSet::new(1_000_000, 24, ValueSizes::same(100), 1).unwrap();
+        let requests = Requests::new(&data, Workload::C, 5, 1_000_000);
+        for (item, expected) in [(0, 1.0 / ZETA), (1, 0.5_f64.powf(EXPONENT) / ZETA)] {
+            let record = requests.scrambled(item);
+            let asked = (0..SAMPLES).filter(|&step| {
+                let (_, mut draws) = requests.step(step);
+                requests.record(&mut draws, 1_000_000) == record
+            });
+            let fraction = asked.count() as f64 / SAMPLES as f64;
+            // Five standard deviations, and what other items may bring.
+            assert!(
+                (fraction - expected).abs() < 0.0025,
+                "{fraction} of {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_workload_has_the_same_hot_records() {
+        let hottest = |workload, stream, present| {
+            let counts = counts_of(workload, stream, present, present);
+            let mut by_heat: Vec<usize> = (0..counts.len()).collect();
+            by_heat.sort_by_key(|&record| std::cmp::Reverse(counts[record]));
+            by_heat.truncate(5);
+            by_heat
+        };
+        let expected = hottest(Workload::A, 1, RECORDS);
+        assert_eq!(hottest(Workload::C, 2, RECORDS), expected);
+        assert_eq!(hottest(Workload::E, 3, RECORDS), expected);
+        // Behind a load that has inserted some, too.
+        assert_eq!(hottest(Workload::F, 4, RECORDS + 700), expected);
+    }
+
+    #[test]
+    fn scans_have_every_length_alike() {
+        let data = data();
+        let requests = Requests::new(&data, Workload::E, 5, RECORDS);
+        let mut counts = [0_u64; 101];
+        for step in 0..SAMPLES {
+            let (_, mut draws) = requests.step(step);
+            let _record = requests.record(&mut draws, RECORDS);
+            counts[usize::try_from(Requests::length(&mut draws)).unwrap()] += 1;
+        }
+        assert_eq!(counts[0], 0);
+        // 2000 each; five standard deviations are 224.
+        assert!(counts[1..].iter().all(|count| (1776..2224).contains(count)));
+    }
+
+    #[test]
+    fn latest_favours_the_newest() {
+        // 500 more than there were at the start.
+        let counts = counts(Workload::D, RECORDS + 500);
+        let newest_first: Vec<u64> = counts.into_iter().rev().collect();
+        let sum = |range: Range<usize>| newest_first[range].iter().sum::<u64>();
+        for (newer, older) in [
+            (0..1, 1..2),
+            (1..2, 3..4),
+            (0..10, 10..20),
+            (0..100, 100..200),
+        ] {
+            assert!(sum(newer.clone()) > sum(older), "{newer:?}");
+        }
+        let fraction = newest_first[0] as f64 / SAMPLES as f64;
+        assert!((0.08..0.12).contains(&fraction), "{fraction}");
+        // Ranks go over what was there at the start.
+        assert_eq!(sum(10_000..10_500), 0);
+    }
+}

@@ -1,0 +1,113 @@
+//! A finished picture, as a part of a page or as a file, and the hatches and styles that it needs.
+
+use std::fmt::Display;
+
+use crate::html::draw::canvas::{HATCHES, LINE, Px, WIDTH};
+use crate::html::draw::markup::{Attributes, Markup};
+
+/// What the shapes' classes look like.
+pub(crate) const STYLE: &str = include_str!("plot.css");
+
+/// Around a picture that is a file.
+const MARGIN: f64 = 16.0;
+
+/// A picture that is finished.
+#[derive(Debug, Clone)]
+pub(crate) struct Picture {
+    /// Its name, for those who hear it.
+    pub(crate) title: String,
+    /// What it shows and how to read it, for those who hear it.
+    description: String,
+    height: f64,
+    body: String,
+}
+
+impl Picture {
+    /// The picture that `body` draws, [`WIDTH`] wide.
+    pub(crate) fn new(title: &str, description: &str, height: f64, body: String) -> Self {
+        Self {
+            title: title.to_owned(),
+            description: description.to_owned(),
+            height,
+            body,
+        }
+    }
+
+    /// The picture as a part of a page that has [`hatches`]. `id` is of its own there.
+    pub(crate) fn draw(&self, page: &mut Markup, id: &str) {
+        let view = format!("0 0 {} {}", Px(WIDTH), Px(self.height));
+        self.svg(page, id, &[("class", &"plot"), ("viewBox", &view)], |_| {});
+    }
+
+    /// The picture as a file, with a margin and its title.
+    pub(crate) fn file(&self) -> String {
+        let mut file = Markup::default();
+        let (left, top) = (Px(-MARGIN), Px(-MARGIN - 2.0 * LINE));
+        let width = Px(WIDTH + 2.0 * MARGIN);
+        let height = Px(self.height + 2.0 * MARGIN + 2.0 * LINE);
+        let view = format!("{left} {top} {width} {height}");
+        let size: Attributes<'_> = &[("width", &width), ("height", &height), ("viewBox", &view)];
+        self.svg(&mut file, "plot", size, |svg| {
+            svg.element("style", &[], |style| style.append(STYLE));
+            hatches(svg);
+            let paper: Attributes<'_> = &[
+                ("class", &"paper"),
+                ("x", &left),
+                ("y", &top),
+                ("width", &width),
+                ("height", &height),
+            ];
+            svg.empty("rect", paper);
+            let heading: Attributes<'_> = &[("class", &"head"), ("x", &0), ("y", &Px(-LINE))];
+            svg.leaf("text", heading, &self.title);
+        });
+        file.end_line();
+        file.finish()
+    }
+
+    fn svg(
+        &self,
+        markup: &mut Markup,
+        id: &str,
+        more: Attributes<'_>,
+        before: impl FnOnce(&mut Markup),
+    ) {
+        let (title, description) = (format!("{id}-title"), format!("{id}-description"));
+        let labels = format!("{title} {description}");
+        let mut attributes: Vec<(&'static str, &dyn Display)> = vec![
+            ("xmlns", &"http://www.w3.org/2000/svg"),
+            ("role", &"img"),
+            ("aria-labelledby", &labels),
+        ];
+        attributes.extend_from_slice(more);
+        markup.element("svg", &attributes, |svg| {
+            svg.leaf("title", &[("id", &title)], &self.title);
+            svg.leaf("desc", &[("id", &description)], &self.description);
+            before(svg);
+            svg.append(&self.body);
+        });
+    }
+}
+
+/// The hatches that bars refer to, once in a page or a file.
+pub(crate) fn hatches(markup: &mut Markup) {
+    let pattern = |markup: &mut Markup, id: &str, class: &str, path: &str| {
+        let attributes: Attributes<'_> = &[
+            ("id", &id),
+            ("width", &"8"),
+            ("height", &"8"),
+            ("patternUnits", &"userSpaceOnUse"),
+        ];
+        markup.element("pattern", attributes, |pattern| {
+            pattern.empty("path", &[("class", &class), ("d", &path)]);
+        });
+    };
+    markup.element("defs", &[], |defs| {
+        for (style, path) in HATCHES.iter().enumerate() {
+            if let Some(path) = path {
+                pattern(defs, &format!("hatch{style}"), "hatching", path);
+            }
+        }
+        pattern(defs, "stall", "stalling", "M-1 9L9 -1M-3 3L3 -3M5 11L11 5");
+    });
+}

@@ -1,0 +1,194 @@
+//! What the store must hold, as far as the run wrote it: so that reads can be checked against it,
+//! and space counted against what is live.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use windrow::{Error, Result};
+
+use crate::load::record_work::RecordWorker;
+use crate::load::records::Records;
+use crate::{DataSet, Engine, Load};
+
+/// What the store holds, as far as the run knows.
+#[derive(Debug, Default)]
+pub(crate) struct Contents {
+    /// The keys of the loads of `db_bench`.
+    pub(crate) live: Option<LiveSet>,
+    /// The records of the loads of YCSB.
+    pub(crate) records: Option<Records>,
+    /// Bytes of what is there.
+    pub(crate) live_bytes: Option<u64>,
+    /// All values have sizes of the data set.
+    pub(crate) sizes_are_known: bool,
+    /// Chance has decided about some of it.
+    pub(crate) is_by_chance: bool,
+}
+
+impl Contents {
+    /// Those of a new store that `fill` will write.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where what is there could not be remembered.
+    pub(crate) fn nothing(fill: Load, data: &DataSet) -> Result<Self> {
+        let mut nothing = Self {
+            live_bytes: Some(0),
+            sizes_are_known: true,
+            ..Self::default()
+        };
+        if fill.is_ycsb() {
+            nothing
+                .records
+                .insert(Records::default())
+                .make_space(data.num())?;
+        } else {
+            nothing.live = Some(LiveSet::new(data.num())?);
+        }
+        Ok(nothing)
+    }
+
+    /// Gets ready for `load`.
+    pub(crate) fn prepare<E: Engine>(
+        &mut self,
+        load: Load,
+        engine: &E,
+        data: &DataSet,
+    ) -> Result<()> {
+        if load.is_ycsb() && self.records.is_none() {
+            let (records, live_bytes) = RecordWorker::find(engine, data)?;
+            self.records = Some(records);
+            self.live_bytes = Some(live_bytes);
+        }
+        if load.writes_indexes() && self.records.take().is_some() {
+            // Entries among the records that are none of them.
+            self.live_bytes = None;
+        }
+        if load.writes_other_sizes() {
+            self.sizes_are_known = false;
+            if load != Load::Fill100K {
+                self.live_bytes = None;
+            }
+        }
+        if load == Load::Replay {
+            // The trace has keys of its own.
+            self.live = None;
+        }
+        Ok(())
+    }
+}
+
+/// Which keys of a data set are in the store. Threads may share it.
+#[derive(Debug)]
+pub(crate) struct LiveSet(Vec<AtomicU64>);
+
+impl LiveSet {
+    /// None of `num` keys.
+    ///
+    /// # Errors
+    /// As [`resize`].
+    pub(crate) fn new(num: u64) -> Result<Self> {
+        let mut words = Vec::new();
+        resize(&mut words, num.div_ceil(64))?;
+        Ok(Self(words))
+    }
+
+    /// Notes that the key of `index` was written, once it is; whether it is new.
+    #[inline]
+    pub(crate) fn insert(&self, index: u64) -> bool {
+        let (word, bit) = self.place(index);
+        word.fetch_or(bit, Ordering::AcqRel) & bit == 0
+    }
+
+    /// Notes that the key of `index` was deleted; whether it was there.
+    #[inline]
+    pub(crate) fn remove(&self, index: u64) -> bool {
+        let (word, bit) = self.place(index);
+        word.fetch_and(!bit, Ordering::Relaxed) & bit != 0
+    }
+
+    /// Whether the key of `index` is there. What its writer did before it noted that is done.
+    #[inline]
+    pub(crate) fn contains(&self, index: u64) -> bool {
+        let (word, bit) = self.place(index);
+        word.load(Ordering::Acquire) & bit != 0
+    }
+
+    /// How many of the keys of the indexes `range` are there. Looks at no others.
+    pub(crate) fn count(&self, range: Range<u64>) -> u64 {
+        let word = |index: u64| usize::try_from(index / 64).unwrap_or(usize::MAX);
+        let end = word(range.end.saturating_add(63)).min(self.0.len());
+        let begin = word(range.start).min(end);
+        let words = (begin as u64..).zip(&self.0[begin..end]);
+        words
+            .map(|(number, word)| {
+                let first = 64 * number;
+                let from = range.start.clamp(first, first + 64) - first;
+                let to = range.end.clamp(first, first + 64) - first;
+                let below = |bits: u64| match bits {
+                    64 => u64::MAX,
+                    bits => (1 << bits) - 1,
+                };
+                let mask = below(to) & !below(from);
+                u64::from((word.load(Ordering::Acquire) & mask).count_ones())
+            })
+            .sum()
+    }
+
+    fn place(&self, index: u64) -> (&AtomicU64, u64) {
+        (&self.0[(index / 64) as usize], 1 << (index % 64))
+    }
+}
+
+/// Makes `words` so many; new ones are 0.
+///
+/// # Errors
+/// `InvalidArgument` where there is no memory for so many.
+pub(crate) fn resize(words: &mut Vec<AtomicU64>, count: u64) -> Result<()> {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let reserved = words.try_reserve_exact(count.saturating_sub(words.len()));
+    reserved.map_err(|error| {
+        let message = format!("what so many keys hold cannot be remembered: {error}");
+        Error::invalid_argument(message)
+    })?;
+    words.resize_with(count, AtomicU64::default);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn live_keys_count_once() {
+        let live = LiveSet::new(130).unwrap();
+        assert!(live.insert(129));
+        assert!(!live.insert(129));
+        assert!(!live.remove(128));
+        assert!(live.remove(129));
+        assert!(live.insert(129));
+        assert!(live.contains(129) && !live.contains(128));
+    }
+
+    #[test]
+    fn ranges_are_counted_at_any_boundary() {
+        let live = LiveSet::new(300).unwrap();
+        for index in (0..300).step_by(3) {
+            live.insert(index);
+        }
+        for (from, to) in [
+            (0, 300),
+            (1, 64),
+            (63, 65),
+            (64, 128),
+            (100, 100),
+            (299, 300),
+            (5, 290),
+            (128, 5000),
+            (5000, 6000),
+        ] {
+            let there = |index: &u64| *index < 300 && index.is_multiple_of(3);
+            let expected = (from..to).filter(there).count() as u64;
+            assert_eq!(live.count(from..to), expected, "{from}..{to}");
+        }
+    }
+}

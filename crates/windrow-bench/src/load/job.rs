@@ -1,0 +1,395 @@
+//! One load on an open engine: its threads, and what is measured around them.
+//!
+//! Owns the order of things: warm-up, totals before, the load, the settling, totals after. What the warm-up
+//! does is in no figure.
+//!
+//! Concurrency: each thread has its share of the steps and a [`Tally`] of its own, which are added up once
+//! all have ended, so nothing is locked while an operation is timed. A thread beside them watches gauges that
+//! they set, and a companion, where the load has one, is told to stop. All end before `run` returns.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use windrow::{Error, ErrorKind, Result};
+
+use super::{machine, replay};
+use crate::data::mix;
+use crate::data::trace::Trace;
+use crate::data::ycsb::{Requests, Workload};
+use crate::load::contents::Contents;
+use crate::load::kinds::{Chore, Companion, Work};
+use crate::load::outcome::{Done, Totals};
+use crate::load::record_work::RecordWorker;
+use crate::load::work::Worker;
+use crate::measure::gauge::Gauge;
+use crate::measure::process::ProcessMemory;
+use crate::measure::series::{Phase, Watched, Watcher};
+use crate::measure::stopwatch::Lane;
+use crate::measure::tally::{Operation, Tally};
+use crate::{BenchArgs, DataSet, Engine, Load, Mixture, Progress, Report, WarmUp};
+
+/// One load on an open engine.
+pub(crate) struct Job<'a, E> {
+    pub(crate) engine: &'a E,
+    pub(crate) args: &'a BenchArgs,
+    pub(crate) data: &'a DataSet,
+    pub(crate) load: Load,
+    pub(crate) folder: &'a Path,
+    pub(crate) progress: &'a dyn Progress,
+    pub(crate) stream: u64,
+    pub(crate) generation: u16,
+}
+
+/// Steps of a load that only the clock ends.
+const STEPS_MAX: u64 = 1 << 48;
+/// Operations of a load that inserts one record in twenty, for each record that is there, where the clock
+/// may end it.
+const INSERTING_OPS_PER_RECORD: u64 = 20;
+
+/// Where a load ends: at whichever is first.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bound {
+    pub(crate) total: Option<u64>,
+    /// In seconds.
+    duration: Option<f64>,
+}
+
+impl Bound {
+    /// That of `load` under `args`.
+    pub(crate) fn of(load: Load, args: &BenchArgs) -> Self {
+        let of_reads = args.read_duration.filter(|_| load.only_reads());
+        let duration = of_reads
+            .or(args.duration)
+            .filter(|&seconds| seconds > 0.0 && load.ends_by_clock());
+        let is_bounded = duration.is_none() || load.is_bounded(args);
+        let mut total = load.operations(args).filter(|_| is_bounded);
+        if duration.is_some() && load.workload().is_some_and(Workload::inserts) {
+            // There is room for twice the records.
+            let buffers = args.num.saturating_mul(INSERTING_OPS_PER_RECORD);
+            total = Some(total.map_or(buffers, |total| total.min(buffers)));
+        }
+        Self { total, duration }
+    }
+
+    /// Whether the clock may end the load.
+    pub(crate) fn is_timed(&self) -> bool {
+        self.duration.is_some()
+    }
+}
+
+/// What a load needs to know.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    contents: &'a Contents,
+    requests: Option<&'a Requests<'a>>,
+    mixture: Option<&'a Mixture>,
+}
+
+impl<E: Engine> Job<'_, E> {
+    pub(crate) fn run(&self, contents: &mut Contents) -> Result<Report> {
+        contents.prepare(self.load, self.engine, self.data)?;
+        let bound = Bound::of(self.load, self.args);
+        let requests = self.requests(contents, &bound)?;
+        let mixture = match self.load {
+            Load::MixGraph => Some(Mixture::new(
+                &self.args.mixgraph,
+                self.args.num,
+                self.args.seed,
+            )?),
+            _ => None,
+        };
+        let task = Task {
+            contents,
+            requests: requests.as_ref(),
+            mixture: mixture.as_ref(),
+        };
+        self.warm_up(&task)?;
+        // Those before the load are not its own.
+        self.engine.merges();
+        ProcessMemory::lower_peak();
+        let before = Totals::now(self.engine)?;
+        let done = self.measure(&task, &bound)?;
+        let after = Totals::now(self.engine)?;
+        // Whether the clock has ended it: it had no other bound, or did not reach it.
+        let is_cut = bound.is_timed() && bound.total != Some(done.tally.ops);
+        self.note(contents, &done.tally, is_cut);
+        self.report(contents, is_cut, &before, after, done)
+    }
+
+    /// Notes what the load has done to the store; the clock has ended it or not.
+    fn note(&self, contents: &mut Contents, tally: &Tally, is_cut: bool) {
+        let changes = self.load.changes();
+        let is_shared = self.threads() > 1;
+        // What it writes, or which of several writes is the last, depends on the clock or on the order
+        // of threads. The other loads write the same whatever the order.
+        let is_ordered = match self.load.work() {
+            Work::Records(_) | Work::Append | Work::MixGraph => is_shared,
+            _ => false,
+        };
+        contents.is_by_chance |=
+            changes && (is_cut || is_ordered) || self.load.companion() == Some(Companion::Writer);
+        contents.live_bytes = contents
+            .live_bytes
+            .and_then(|bytes| (bytes + tally.born_bytes).checked_sub(tally.garbage_bytes));
+        let has_one_size = self.data.has_one_size() && contents.sizes_are_known;
+        if self.load.overwrites_indexes() && !has_one_size {
+            // What was overwritten or deleted may have had any size.
+            contents.live_bytes = None;
+        }
+    }
+
+    /// Whether what the load read follows from the seed. The clock has ended it or not.
+    pub(crate) fn is_repeatable(&self, contents: &Contents, is_cut: bool) -> bool {
+        let is_shared = self.threads() > 1;
+        let beside_writes = self.load.reads_beside_writes() && is_shared;
+        !contents.is_by_chance && !is_cut && !beside_writes
+    }
+
+    /// The threads of the load.
+    fn threads(&self) -> u64 {
+        if self.load.is_alone() {
+            1
+        } else {
+            self.args.threads
+        }
+    }
+
+    /// Does some of the load beforehand, where that is asked for and changes nothing.
+    fn warm_up(&self, task: &Task<'_>) -> Result<()> {
+        let changes_nothing = self.load.only_reads() && !self.load.writes_indexes();
+        let Some(warm_up) = self.args.warm_up.filter(|_| changes_nothing) else {
+            return Ok(());
+        };
+        let bound = match warm_up {
+            WarmUp::Ops(ops) => Bound {
+                total: Some(ops),
+                duration: None,
+            },
+            WarmUp::Seconds(seconds) => Bound {
+                total: None,
+                duration: Some(seconds),
+            },
+        };
+        let job = Self {
+            stream: mix(self.stream),
+            ..*self
+        };
+        // Of other records than those that are measured.
+        let records = self.load.workload().zip(task.contents.records.as_ref());
+        let requests = records.map(|(workload, records)| {
+            Requests::new(self.data, workload, job.stream, records.present())
+        });
+        let task = Task {
+            requests: requests.as_ref(),
+            ..*task
+        };
+        job.work(&task, &bound, &Gauge::of(self.threads()))
+            .map(drop)
+    }
+
+    /// Does the load while a thread beside it watches.
+    fn measure(&self, task: &Task<'_>, bound: &Bound) -> Result<Done> {
+        let gauges = Gauge::of(self.threads());
+        let watched = Watched {
+            load: self.load.name(),
+            total: bound.total,
+            duration: bound.duration,
+        };
+        let watcher = Watcher::new(self.engine, &gauges, watched, self.progress)?;
+        let phase = Phase::default();
+        thread::scope(|scope| {
+            let watching = scope.spawn(|| watcher.run(&phase));
+            let start = Instant::now();
+            let worked = self.work(task, bound, &gauges).and_then(|worked| {
+                let seconds = start.elapsed().as_secs_f64();
+                phase.settle(watching.thread());
+                let mut settled = start.elapsed();
+                if !self.args.unsettled {
+                    self.engine.settle()?;
+                    settled = start.elapsed().saturating_sub(self.engine.idled());
+                }
+                Ok((worked, seconds, settled.as_secs_f64().max(seconds)))
+            });
+            phase.end(watching.thread());
+            let series = joined(watching);
+            let ((tally, beside), seconds, settled_seconds) = worked?;
+            Ok(Done {
+                tally,
+                beside,
+                seconds,
+                settled_seconds,
+                series: series?,
+            })
+        })
+    }
+
+    /// The requests of a load on records, for whose inserts there is room then.
+    fn requests(&self, contents: &mut Contents, bound: &Bound) -> Result<Option<Requests<'_>>> {
+        let Some(records) = &mut contents.records else {
+            return Ok(None);
+        };
+        let (requests, inserts) = match self.load.workload() {
+            Some(workload) => {
+                let present = records.present();
+                let requests = Requests::new(self.data, workload, self.stream, present);
+                let inserts = match bound.total {
+                    Some(total) => workload.insertions_most(total),
+                    None => 0,
+                };
+                (Some(requests), inserts)
+            }
+            None if self.load == Load::YcsbLoad => (None, self.args.num),
+            None => return Ok(None),
+        };
+        self.data.check_records(records.present() + inserts)?;
+        records.make_space(inserts)?;
+        if self.load == Load::YcsbLoad {
+            records.take_all();
+        }
+        Ok(requests)
+    }
+
+    /// Does the steps of the load, and what is done beside it. Tells what its own threads and what others
+    /// have done.
+    fn work(
+        &self,
+        task: &Task<'_>,
+        bound: &Bound,
+        gauges: &[Gauge],
+    ) -> Result<(Tally, Option<Tally>)> {
+        let contents = task.contents;
+        let total = bound.total.unwrap_or(STEPS_MAX);
+        let alone = match self.load.work() {
+            Work::Store(chore) => self.on_threads(bound, gauges, |lane| self.chore(chore, lane)),
+            Work::Machine(machine) => {
+                let run = |lane: &Lane<'_>| machine::run(machine, self.data, lane);
+                self.on_threads(bound, gauges, run)
+            }
+            Work::Replay => {
+                let path = self.args.trace.as_deref().unwrap_or(Path::new(""));
+                let run = |lane: &Lane<'_>| {
+                    replay::run(self.engine, self.data, &mut Trace::open(path)?, lane)
+                };
+                self.on_threads(bound, gauges, run)
+            }
+            Work::Insert | Work::Records(_) => {
+                let Some(records) = &contents.records else {
+                    return Ok((Tally::default(), None));
+                };
+                let records = RecordWorker {
+                    engine: self.engine,
+                    data: self.data,
+                    records,
+                };
+                self.on_threads(bound, gauges, |lane| match task.requests {
+                    Some(requests) => records.run(requests, lane),
+                    None => records.load(lane),
+                })
+            }
+            _ => {
+                let worker = Worker {
+                    engine: self.engine,
+                    data: self.data,
+                    args: self.args,
+                    load: self.load,
+                    live: contents.live.as_ref(),
+                    stream: self.stream,
+                    generation: self.generation,
+                    indexes: self.load.indexes(self.data.num()),
+                    numbers: match contents.records {
+                        Some(_) => self.data.records_max(),
+                        None => self.data.num(),
+                    },
+                    sizes_are_known: contents.sizes_are_known,
+                    mixture: task.mixture,
+                };
+                let work = || self.on_threads(bound, gauges, |lane| worker.run(lane, total));
+                match self.load.companion() {
+                    None => work(),
+                    Some(companion) => {
+                        let (own, beside) = self.beside(companion, &worker, work)?;
+                        return Ok((own, Some(beside)));
+                    }
+                }
+            }
+        };
+        Ok((alone?, None))
+    }
+
+    /// Does what is done once.
+    fn chore(&self, chore: Chore, lane: &Lane<'_>) -> Result<Tally> {
+        let kind = match chore {
+            Chore::Compact => Operation::Compact,
+            Chore::Flush => Operation::Flush,
+            Chore::Settle | Chore::Show => Operation::Settle,
+        };
+        lane.each(kind, |_, _| match chore {
+            Chore::Compact => self.engine.compact(),
+            Chore::Flush => self.engine.flush(),
+            Chore::Settle => self.engine.settle(),
+            Chore::Show => Ok(()),
+        })
+    }
+
+    /// Shares the steps of the load out to the threads, each with its gauge.
+    fn on_threads(
+        &self,
+        bound: &Bound,
+        gauges: &[Gauge],
+        work: impl Fn(&Lane<'_>) -> Result<Tally> + Sync,
+    ) -> Result<Tally> {
+        let total = bound.total.unwrap_or(STEPS_MAX);
+        let threads = gauges.len() as u64;
+        let fraction = |thread: u64| total / threads * thread + (total % threads).min(thread);
+        let duration = bound.duration.map(Duration::from_secs_f64);
+        let deadline = duration.and_then(|duration| Instant::now().checked_add(duration));
+        let rate = self.args.rate_of(self.load, self.data);
+        let lanes = (0..).zip(gauges).map(|(thread, gauge)| Lane {
+            steps: fraction(thread)..fraction(thread + 1),
+            deadline,
+            rate: rate.shared(threads),
+            gauge,
+        });
+        let work = &work;
+        thread::scope(|scope| {
+            let workers: Vec<_> = lanes.map(|lane| scope.spawn(move || work(&lane))).collect();
+            let mut sum = Tally::default();
+            for worker in workers {
+                sum.add(&joined(worker)?)?;
+            }
+            Ok(sum)
+        })
+    }
+
+    /// Does `work` while `companion` goes on beside it.
+    fn beside(
+        &self,
+        companion: Companion,
+        worker: &Worker<'_, E>,
+        work: impl FnOnce() -> Result<Tally>,
+    ) -> Result<(Tally, Tally)> {
+        let stop = AtomicBool::new(false);
+        let rate = self.args.companion_rate(self.data);
+        thread::scope(|scope| {
+            let beside = scope.spawn(|| match companion {
+                Companion::Writer => worker.write_steadily(rate, &stop),
+                Companion::Scanner => worker.scan_on(&stop),
+            });
+            let tally = work();
+            stop.store(true, Ordering::Relaxed);
+            let beside = joined(beside)?;
+            let mut tally = tally?;
+            tally.given_bytes += beside.given_bytes;
+            tally.born_bytes += beside.born_bytes;
+            Ok((tally, beside))
+        })
+    }
+}
+
+fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread
+        .join()
+        .unwrap_or_else(|_| Err(Error::new(ErrorKind::Io, "a thread of the bench failed")))
+}

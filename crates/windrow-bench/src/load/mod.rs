@@ -1,0 +1,427 @@
+//! The loads: their names, and what sets them apart.
+//!
+//! A [`Load`] holds no state. Whatever differs between loads is a question that it answers, so a new one is
+//! a name here and a line in each answer; the loops that do the work are in `work` and `record_work`.
+
+pub(crate) mod contents;
+pub(crate) mod job;
+pub(crate) mod kinds;
+pub(crate) mod machine;
+pub(crate) mod mixgraph;
+pub(crate) mod outcome;
+pub(crate) mod read_work;
+pub(crate) mod record_work;
+pub(crate) mod records;
+pub(crate) mod replay;
+pub(crate) mod run;
+pub(crate) mod work;
+
+use clap::ValueEnum;
+
+use crate::BenchArgs;
+use crate::data::ycsb::Workload;
+use crate::load::kinds::{Chore, Companion, Keys, Machine, Way, Work};
+
+/// A load, named as in `db_bench` or after the workload of YCSB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "lower")]
+pub enum Load {
+    /// Writes every key once, in order, into a new store.
+    FillSeq,
+    /// As fillseq, in batches of 1000.
+    FillBatch,
+    /// Writes as many keys as there are, each picked at random, into a new store.
+    FillRandom,
+    /// Writes every key once, in random order, into a new store.
+    FillUniqueRandom,
+    /// Writes a thousandth of them, each synced, into a new store.
+    FillSync,
+    /// Writes a thousandth of them, with values of 100,000 bytes, into a new store.
+    #[value(name = "fill100K", alias = "fill100k")]
+    Fill100K,
+    /// Writes random keys into the store as it is.
+    Overwrite,
+    /// Gets random keys, and writes each.
+    UpdateRandom,
+    /// Gets random keys, and writes each with a value that is longer by one.
+    AppendRandom,
+    /// Deletes the keys in order.
+    DeleteSeq,
+    /// Deletes random keys.
+    DeleteRandom,
+    /// Walks the store from its first entry.
+    ReadSeq,
+    /// Walks the store from its last entry.
+    ReadReverse,
+    /// Walks the whole store once, in one thread, to fill caches.
+    ReadToCache,
+    /// Gets random keys.
+    ReadRandom,
+    /// A thousandth of readrandom.
+    ReadRandomSmall,
+    /// Gets keys that do not exist but sort between those that may.
+    ReadMissing,
+    /// Gets random keys of the first hundredth.
+    ReadHot,
+    /// Gets random keys, a batch at a time.
+    MultiReadRandom,
+    /// Opens scans, and closes them.
+    NewIterator,
+    /// Seeks random keys, each followed by the steps that are asked for.
+    SeekRandom,
+    /// Seeks random keys, each followed by 10 steps.
+    Seek10,
+    /// Seeks random keys, each followed by 100 steps.
+    Seek100,
+    /// Seeks random keys, each followed by 10 steps or those that are asked for.
+    FwdRange,
+    /// The same backwards.
+    RevRange,
+    /// Gets random keys beside one writer at a steady rate.
+    ReadWhileWriting,
+    /// Gets random keys beside one thread that walks the store over and over.
+    ReadWhileScanning,
+    /// multireadrandom beside one writer.
+    MultiReadWhileWriting,
+    /// newiterator beside one writer.
+    NewIteratorWhileWriting,
+    /// seekrandom beside one writer.
+    SeekRandomWhileWriting,
+    /// fwdrange beside one writer.
+    FwdRangeWhileWriting,
+    /// revrange beside one writer.
+    RevRangeWhileWriting,
+    /// Gets and writes random keys, in each thread.
+    ReadRandomWriteRandom,
+    /// Gets, writes and scans, distributed as in Facebook's stores.
+    MixGraph,
+    /// What a trace file says.
+    Replay,
+    /// Merges everything down to the last level.
+    #[value(alias = "compactall")]
+    Compact,
+    /// Writes what is in memory to tables.
+    Flush,
+    /// Waits until background work is done.
+    WaitForCompaction,
+    /// Shows what the engine has counted.
+    Stats,
+    /// Shows the levels.
+    LevelStats,
+    /// 32-bit xxHash of blocks of 4 KiB.
+    XxHash,
+    /// 64-bit xxHash of blocks of 4 KiB.
+    XxHash64,
+    /// XXH3 of blocks of 4 KiB.
+    Xxh3,
+    /// Compresses blocks of 4 KiB with LZ4.
+    Compress,
+    /// Decompresses blocks of 4 KiB with LZ4.
+    Uncompress,
+    /// YCSB: inserts all records, in no order of their keys, into a new store.
+    #[value(name = "ycsb-load")]
+    YcsbLoad,
+    /// YCSB A: 50 % reads, 50 % updates, zipfian.
+    #[value(name = "ycsb-a")]
+    YcsbA,
+    /// YCSB B: 95 % reads, 5 % updates, zipfian.
+    #[value(name = "ycsb-b")]
+    YcsbB,
+    /// YCSB C: reads, zipfian.
+    #[value(name = "ycsb-c")]
+    YcsbC,
+    /// YCSB D: 95 % reads of the latest records, 5 % inserts.
+    #[value(name = "ycsb-d")]
+    YcsbD,
+    /// YCSB E: 95 % scans of 1 to 100 entries from a zipfian start, 5 % inserts.
+    #[value(name = "ycsb-e")]
+    YcsbE,
+    /// YCSB F: 50 % reads, 50 % reads that are followed by a write, zipfian.
+    #[value(name = "ycsb-f")]
+    YcsbF,
+}
+
+/// How many operations a load has.
+#[derive(Debug, Clone, Copy)]
+enum Amount {
+    /// A fill's: one for each of so many keys.
+    Fill { keys_per_entry: u64 },
+    /// Writes: one for each key.
+    Writes,
+    /// Deletions: one for each key.
+    Deletes,
+    /// Reads, and reads among writes: one for each of so many keys.
+    Reads { keys_per_op: u64 },
+    /// Neither keys nor arguments but `ops` decide.
+    Fixed(u64),
+    /// So many, whatever the arguments say.
+    Always(u64),
+    /// One for each key, whatever else the arguments say.
+    Whole,
+    /// As many as there are lines.
+    Unknown,
+}
+
+impl Load {
+    /// The name on the command line and in reports.
+    pub fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// What its threads do.
+    pub(crate) fn work(self) -> Work {
+        self.row().1
+    }
+
+    fn row(self) -> (&'static str, Work, Amount) {
+        use Amount::{Always, Deletes, Fill, Fixed, Reads, Unknown, Whole, Writes};
+        use Work::{Delete, Read, Records, Seek, Store, Walk, Write};
+        const ALL: Amount = Fill { keys_per_entry: 1 };
+        const THOUSANDTH: Amount = Fill {
+            keys_per_entry: 1000,
+        };
+        const GETS: Amount = Reads { keys_per_op: 10 };
+        const SEEKS: Amount = Reads { keys_per_op: 50 };
+        const STEPS: Amount = Reads { keys_per_op: 1 };
+        // As much as in db_bench: 5 GB and 1 GB.
+        const HASHES: Amount = Fixed(1_280_000);
+        const BLOCKS: Amount = Fixed(262_144);
+        match self {
+            Self::FillSeq => ("fillseq", Write(Keys::InOrder), ALL),
+            Self::FillBatch => ("fillbatch", Write(Keys::InOrder), ALL),
+            Self::FillRandom => ("fillrandom", Write(Keys::Random), ALL),
+            Self::FillUniqueRandom => ("filluniquerandom", Write(Keys::Shuffled), ALL),
+            Self::FillSync => ("fillsync", Write(Keys::Random), THOUSANDTH),
+            Self::Fill100K => ("fill100K", Write(Keys::Random), THOUSANDTH),
+            Self::Overwrite => ("overwrite", Write(Keys::Random), Writes),
+            Self::UpdateRandom => ("updaterandom", Work::Update, Writes),
+            Self::AppendRandom => ("appendrandom", Work::Append, Writes),
+            Self::DeleteSeq => ("deleteseq", Delete(Keys::InOrder), Deletes),
+            Self::DeleteRandom => ("deleterandom", Delete(Keys::Random), Deletes),
+            Self::ReadSeq => ("readseq", Walk(Way::Forward), STEPS),
+            Self::ReadReverse => ("readreverse", Walk(Way::Backward), STEPS),
+            Self::ReadToCache => ("readtocache", Walk(Way::Forward), Whole),
+            Self::ReadRandom => ("readrandom", Read(Keys::Random), GETS),
+            Self::ReadRandomSmall => (
+                "readrandomsmall",
+                Read(Keys::Random),
+                Reads {
+                    keys_per_op: 10_000,
+                },
+            ),
+            Self::ReadMissing => ("readmissing", Read(Keys::Missing), GETS),
+            Self::ReadHot => ("readhot", Read(Keys::Hot), GETS),
+            Self::MultiReadRandom => ("multireadrandom", Work::MultiRead, GETS),
+            Self::NewIterator => ("newiterator", Work::Open, SEEKS),
+            Self::SeekRandom => ("seekrandom", Seek(None, None), SEEKS),
+            Self::Seek10 => ("seek10", Seek(Some(10), Some(Way::Forward)), SEEKS),
+            Self::Seek100 => ("seek100", Seek(Some(100), Some(Way::Forward)), SEEKS),
+            Self::FwdRange => ("fwdrange", Seek(None, Some(Way::Forward)), SEEKS),
+            Self::RevRange => ("revrange", Seek(None, Some(Way::Backward)), SEEKS),
+            Self::ReadWhileWriting => ("readwhilewriting", Read(Keys::Random), GETS),
+            Self::ReadWhileScanning => ("readwhilescanning", Read(Keys::Random), GETS),
+            Self::MultiReadWhileWriting => ("multireadwhilewriting", Work::MultiRead, GETS),
+            Self::NewIteratorWhileWriting => ("newiteratorwhilewriting", Work::Open, SEEKS),
+            Self::SeekRandomWhileWriting => ("seekrandomwhilewriting", Seek(None, None), SEEKS),
+            Self::FwdRangeWhileWriting => (
+                "fwdrangewhilewriting",
+                Seek(None, Some(Way::Forward)),
+                SEEKS,
+            ),
+            Self::RevRangeWhileWriting => (
+                "revrangewhilewriting",
+                Seek(None, Some(Way::Backward)),
+                SEEKS,
+            ),
+            Self::ReadRandomWriteRandom => ("readrandomwriterandom", Work::ReadOrWrite, GETS),
+            Self::MixGraph => ("mixgraph", Work::MixGraph, GETS),
+            Self::Replay => ("replay", Work::Replay, Unknown),
+            Self::Compact => ("compact", Store(Chore::Compact), Always(1)),
+            Self::Flush => ("flush", Store(Chore::Flush), Always(1)),
+            Self::WaitForCompaction => ("waitforcompaction", Store(Chore::Settle), Always(1)),
+            Self::Stats => ("stats", Store(Chore::Show), Always(0)),
+            Self::LevelStats => ("levelstats", Store(Chore::Show), Always(0)),
+            Self::XxHash => ("xxhash", Work::Machine(Machine::Hash32), HASHES),
+            Self::XxHash64 => ("xxhash64", Work::Machine(Machine::Hash64), HASHES),
+            Self::Xxh3 => ("xxh3", Work::Machine(Machine::Hash3), HASHES),
+            Self::Compress => ("compress", Work::Machine(Machine::Compress), BLOCKS),
+            Self::Uncompress => ("uncompress", Work::Machine(Machine::Decompress), BLOCKS),
+            Self::YcsbLoad => ("ycsb-load", Work::Insert, Whole),
+            Self::YcsbA => ("ycsb-a", Records(Workload::A), GETS),
+            Self::YcsbB => ("ycsb-b", Records(Workload::B), GETS),
+            Self::YcsbC => ("ycsb-c", Records(Workload::C), GETS),
+            Self::YcsbD => ("ycsb-d", Records(Workload::D), GETS),
+            Self::YcsbE => ("ycsb-e", Records(Workload::E), SEEKS),
+            Self::YcsbF => ("ycsb-f", Records(Workload::F), GETS),
+        }
+    }
+
+    /// Whether the load starts from an empty store.
+    pub fn is_fill(self) -> bool {
+        matches!(self.row().2, Amount::Fill { .. }) || self == Self::YcsbLoad
+    }
+
+    /// What the load does, if it works on YCSB's records.
+    pub(crate) fn workload(self) -> Option<Workload> {
+        match self.work() {
+            Work::Records(workload) => Some(workload),
+            _ => None,
+        }
+    }
+
+    /// Whether the load is one of YCSB's.
+    pub fn is_ycsb(self) -> bool {
+        self == Self::YcsbLoad || self.workload().is_some()
+    }
+
+    /// Who works beside its threads.
+    pub(crate) fn companion(self) -> Option<Companion> {
+        match self {
+            Self::ReadWhileWriting
+            | Self::MultiReadWhileWriting
+            | Self::NewIteratorWhileWriting
+            | Self::SeekRandomWhileWriting
+            | Self::FwdRangeWhileWriting
+            | Self::RevRangeWhileWriting => Some(Companion::Writer),
+            Self::ReadWhileScanning => Some(Companion::Scanner),
+            _ => None,
+        }
+    }
+
+    /// Whether its own threads change the store.
+    pub(crate) fn changes(self) -> bool {
+        match self.work() {
+            Work::Write(_)
+            | Work::Update
+            | Work::Append
+            | Work::Delete(_)
+            | Work::ReadOrWrite
+            | Work::MixGraph
+            | Work::Replay
+            | Work::Insert => true,
+            Work::Records(workload) => workload.writes(),
+            _ => false,
+        }
+    }
+
+    /// Whether the load writes while it reads, so that what its reads find may depend on the order of
+    /// threads.
+    pub(crate) fn reads_beside_writes(self) -> bool {
+        let mixes = !matches!(
+            self.work(),
+            Work::Write(_) | Work::Delete(_) | Work::Insert | Work::Replay
+        );
+        self.changes() && mixes || self.companion() == Some(Companion::Writer)
+    }
+
+    /// Whether its own threads only read the store.
+    pub(crate) fn only_reads(self) -> bool {
+        !self.changes() && !matches!(self.work(), Work::Store(_) | Work::Machine(_))
+    }
+
+    /// Whether the load writes the keys of indexes, which are none of YCSB's records.
+    pub(crate) fn writes_indexes(self) -> bool {
+        self.changes() && !self.is_ycsb() || self.companion() == Some(Companion::Writer)
+    }
+
+    /// Whether these keys may be there already, from another load.
+    pub(crate) fn overwrites_indexes(self) -> bool {
+        self.writes_indexes() && !self.is_fill()
+    }
+
+    /// Whether entries that are none of YCSB's records are there for sure once it has run.
+    pub(crate) fn puts_indexes(self) -> bool {
+        matches!(self.work(), Work::Write(_) | Work::Update | Work::Append)
+            || self.companion() == Some(Companion::Writer)
+    }
+
+    /// Whether values of other sizes than the data set's are written.
+    pub(crate) fn writes_other_sizes(self) -> bool {
+        matches!(self.work(), Work::Append | Work::MixGraph | Work::Replay)
+            || self == Self::Fill100K
+    }
+
+    /// Whether the load makes sense only on a store that holds something.
+    pub fn needs_data(self) -> bool {
+        let takes_anything = matches!(
+            self.work(),
+            Work::Replay | Work::Store(_) | Work::Machine(_)
+        );
+        let starts_empty = matches!(
+            self,
+            Self::Overwrite | Self::UpdateRandom | Self::AppendRandom
+        );
+        !self.is_fill() && !takes_anything && !starts_empty
+    }
+
+    /// Whether one thread does all of it.
+    pub(crate) fn is_alone(self) -> bool {
+        self == Self::ReadToCache || matches!(self.work(), Work::Replay | Work::Store(_))
+    }
+
+    /// Whether a duration bounds the load: it can go on for ever, as those of random operations.
+    pub(crate) fn ends_by_clock(self) -> bool {
+        !matches!(
+            self.work(),
+            Work::Write(Keys::InOrder | Keys::Shuffled)
+                | Work::Delete(Keys::InOrder)
+                | Work::Walk(_)
+                | Work::Store(_)
+                | Work::Insert
+        )
+    }
+
+    /// How many operations the load does, with `args` that say nothing of a duration; `None` where
+    /// that is not known before.
+    pub(crate) fn operations(self, args: &BenchArgs) -> Option<u64> {
+        let num = args.num;
+        Some(match self.row().2 {
+            Amount::Fill { keys_per_entry } => {
+                let wanted = args.writes.unwrap_or(num.div_ceil(keys_per_entry));
+                match self.work() {
+                    // Each key once.
+                    Work::Write(Keys::InOrder | Keys::Shuffled) => wanted.min(num),
+                    _ => wanted,
+                }
+            }
+            Amount::Whole => num,
+            Amount::Always(count) => count,
+            Amount::Writes => args.writes.or(args.ops).unwrap_or(num),
+            Amount::Deletes => args.deletes.or(args.ops).unwrap_or(num),
+            Amount::Reads { keys_per_op } => {
+                let given = args.reads.or(args.ops).map(|reads| match self {
+                    Self::ReadRandomSmall => reads.div_ceil(1000),
+                    _ => reads,
+                });
+                given.unwrap_or(num.div_ceil(keys_per_op))
+            }
+            Amount::Fixed(count) => args.ops.unwrap_or(count),
+            Amount::Unknown => return args.ops,
+        })
+    }
+
+    /// Whether `args` bound the operations of the load, beside a duration. One beside a writer lasts as long
+    /// as is asked for, so that all engines read beside the same writes.
+    pub(crate) fn is_bounded(self, args: &BenchArgs) -> bool {
+        if self.companion() == Some(Companion::Writer) {
+            return false;
+        }
+        let own = match self.row().2 {
+            Amount::Fill { .. } => return args.writes.is_some(),
+            Amount::Writes => args.writes,
+            Amount::Deletes => args.deletes,
+            Amount::Reads { .. } => args.reads,
+            _ => None,
+        };
+        own.or(args.ops).is_some()
+    }
+
+    /// Among how many of the first indexes the load picks its keys.
+    pub(crate) fn indexes(self, num: u64) -> u64 {
+        match (self.row().2, self.work()) {
+            (Amount::Fill { keys_per_entry }, _) => num.div_ceil(keys_per_entry),
+            (_, Work::Read(Keys::Hot)) => num.div_ceil(100),
+            _ => num,
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The inner loops of the loads of `db_bench` that read. Nothing here allocates per operation but what
+//! the engine does.
+//!
+//! Every value is checked, every key that a read must find or must not find, the order of every step,
+//! and where nobody writes beside, that no step passes over a key.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use windrow::Result;
+
+use crate::load::kinds::{Keys, Way};
+use crate::load::work::{EntryBuffers, Worker, wrong};
+use crate::measure::stopwatch::{Lane, Stopwatch};
+use crate::measure::tally::{Operation, Tally};
+use crate::{Answer, DataSet, Engine, Scan};
+
+/// Steps of a walk that share one reading of the clock: a step takes about as long as that.
+const WALK_STEPS: u64 = 64;
+/// Steps behind a seek of the ranges of `db_bench`'s scripts.
+const RANGE_STEPS: u32 = 10;
+
+/// Sees that the keys of a walk come in order.
+#[derive(Debug, Default)]
+pub(crate) struct InOrder(Vec<u8>);
+
+impl InOrder {
+    /// Notes that the walk stands on `key`.
+    #[inline]
+    pub(crate) fn begin(&mut self, key: &[u8]) {
+        self.0.clear();
+        self.0.extend_from_slice(key);
+    }
+
+    /// Checks that the walk went on to `key`.
+    #[inline]
+    pub(crate) fn step(&mut self, key: &[u8], way: Way) -> Result<()> {
+        let is_in_order = match way {
+            Way::Forward => self.0.as_slice() < key,
+            Way::Backward => self.0.as_slice() > key,
+        };
+        self.begin(key);
+        if is_in_order {
+            Ok(())
+        } else {
+            Err(wrong(key, "is out of order"))
+        }
+    }
+}
+
+/// Takes a step.
+#[inline]
+fn step(scan: &mut impl Scan, way: Way) -> Result<bool> {
+    match way {
+        Way::Forward => scan.next(),
+        Way::Backward => scan.prev(),
+    }
+}
+
+impl<E: Engine> Worker<'_, E> {
+    pub(crate) fn read(&self, lane: &Lane<'_>, keys: Keys) -> Result<Tally> {
+        let mut buffers = EntryBuffers::default();
+        if keys == Keys::Missing {
+            return lane.each(Operation::Read, |step, _| {
+                self.data.missing_key(self.random(step), &mut buffers.key);
+                if self.engine.get(&buffers.key, &mut buffers.value)? {
+                    return Err(wrong(&buffers.key, "is found, and was never written"));
+                }
+                Ok(())
+            });
+        }
+        lane.each(Operation::Read, |step, tally| {
+            self.get(self.random(step), &mut buffers, tally).map(drop)
+        })
+    }
+
+    pub(crate) fn multi_read(&self, lane: &Lane<'_>) -> Result<Tally> {
+        let batch = self.args.batch_size;
+        let places = usize::try_from(batch).unwrap_or(usize::MAX);
+        let mut keys = vec![Vec::new(); places];
+        let mut known = vec![None; places];
+        let mut answers = vec![Answer::default(); places];
+        let mut steps = lane.steps.clone();
+        let mut watch = Stopwatch::new(lane);
+        while watch.goes_on(batch) {
+            let mut filled = 0;
+            for ((key, was), step) in keys.iter_mut().zip(&mut known).zip(steps.by_ref()) {
+                let index = self.random(step);
+                self.data.key(index, key);
+                *was = self.is_there(index);
+                filled += 1;
+            }
+            if filled == 0 {
+                break;
+            }
+            let (keys, answers) = (&keys[..filled], &mut answers[..filled]);
+            self.engine.multi_get(keys, answers)?;
+            for ((key, was), answer) in keys.iter().zip(&known).zip(answers) {
+                self.check_found(key, *was, answer.is_found)?;
+                if answer.is_found {
+                    self.tracker(key, &answer.value, &mut watch.tally)?;
+                    watch.tally.found += 1;
+                }
+            }
+            watch.done(Operation::MultiRead, filled as u64)?;
+        }
+        Ok(watch.tally)
+    }
+
+    /// Opens scans. Most engines do nothing for one before it is moved.
+    pub(crate) fn open(&self, lane: &Lane<'_>) -> Result<Tally> {
+        lane.each(Operation::Open, |_, _| self.engine.scan().map(drop))
+    }
+
+    pub(crate) fn seek(
+        &self,
+        lane: &Lane<'_>,
+        nexts: Option<u32>,
+        way: Option<Way>,
+    ) -> Result<Tally> {
+        let default = if way.is_some() { RANGE_STEPS } else { 0 };
+        let nexts = nexts.or(self.args.seek_nexts).unwrap_or(default);
+        let way = way.unwrap_or(if self.args.reverse_iterator {
+            Way::Backward
+        } else {
+            Way::Forward
+        });
+        let (mut key, mut order) = (Vec::new(), InOrder::default());
+        // Beside a writer, a scan that stays open would not see what is written.
+        let is_kept = self.args.keep_cursor && !self.load.reads_beside_writes();
+        let mut kept = None;
+        lane.each(Operation::Seek, |step, tally| {
+            let index = self.random(step);
+            self.data.key(index, &mut key);
+            // What is there before the scan is opened must be in it.
+            let was = self.is_there(index);
+            let scan = match &mut kept {
+                Some(scan) if is_kept => scan,
+                kept => {
+                    // No two at once.
+                    *kept = None;
+                    kept.insert(self.engine.scan()?)
+                }
+            };
+            let sought = (index, key.as_slice(), was);
+            self.range(scan, sought, (nexts.into(), way), &mut order, tally)
+        })
+    }
+
+    /// Opens a scan, seeks the key of `index`, and takes some steps from there.
+    pub(crate) fn scan_from(
+        &self,
+        index: u64,
+        nexts: u64,
+        key: &mut Vec<u8>,
+        order: &mut InOrder,
+        tally: &mut Tally,
+    ) -> Result<()> {
+        self.data.key(index, key);
+        let was = self.is_there(index);
+        let mut scan = self.engine.scan()?;
+        let sought = (index, key.as_slice(), was);
+        self.range(&mut scan, sought, (nexts, Way::Forward), order, tally)
+    }
+
+    /// Seeks the key of `index`, which was there or not, and takes some steps from there.
+    fn range(
+        &self,
+        scan: &mut E::Scan<'_>,
+        (index, key, was): (u64, &[u8], Option<bool>),
+        (nexts, way): (u64, Way),
+        order: &mut InOrder,
+        tally: &mut Tally,
+    ) -> Result<()> {
+        let mut valid = scan.seek(key)?;
+        let is_found = valid && scan.key() == key;
+        self.check_found(key, was, is_found)?;
+        if is_found {
+            tally.found += 1;
+        }
+        if valid {
+            if scan.key() < key {
+                return Err(wrong(scan.key(), "is before what was sought"));
+            }
+            order.begin(scan.key());
+        }
+        let landed = if valid {
+            self.number(scan.key())?
+        } else {
+            None
+        };
+        let mut met = u64::from(valid);
+        for _ in 0..nexts {
+            if !valid {
+                break;
+            }
+            self.tracker(scan.key(), scan.value()?, tally)?;
+            valid = step(scan, way)?;
+            if valid {
+                order.step(scan.key(), way)?;
+                met += 1;
+            }
+        }
+        if valid {
+            self.tracker(scan.key(), scan.value()?, tally)?;
+        }
+        let reached = if valid {
+            self.number(scan.key())?
+        } else {
+            None
+        };
+        let first_to_last = match (way, landed) {
+            (Way::Backward, Some(landed)) => {
+                // Nothing may be left out before the scan turns, either.
+                self.check_range(index..landed + 1, 1)?;
+                reached.unwrap_or(0)..landed + 1
+            }
+            _ => index..reached.map_or(self.data.num(), |reached| reached + 1),
+        };
+        self.check_range(first_to_last, met)
+    }
+
+    /// The number in a key that a scan met, where it is known which must be there.
+    #[inline]
+    fn number(&self, key: &[u8]) -> Result<Option<u64>> {
+        if !self.knows_ranges() {
+            return Ok(None);
+        }
+        match self.data.number_of(key) {
+            Some(number) if number < self.data.num() => Ok(Some(number)),
+            _ => Err(wrong(key, "was never written")),
+        }
+    }
+
+    /// Whether it is known what a scan must meet. Beside writes, that may change meanwhile.
+    #[inline]
+    fn knows_ranges(&self) -> bool {
+        self.live.is_some() && !self.load.reads_beside_writes()
+    }
+
+    /// Checks that a scan over the indexes `range` met all of them that are there.
+    #[inline]
+    fn check_range(&self, range: Range<u64>, met: u64) -> Result<()> {
+        if self.knows_ranges() {
+            self.check_count(range, u64::MAX, met)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Walks over at most the steps of `lane`. Each thread has its own part of the key space, found by
+    /// the place of its steps among the `total`; the outermost ones go on to the end.
+    pub(crate) fn walk(&self, lane: &Lane<'_>, total: u64, way: Way) -> Result<Tally> {
+        let steps = &lane.steps;
+        let boundary = |step: u64| {
+            let fraction = u128::from(self.numbers) * u128::from(step) / u128::from(total.max(1));
+            u64::try_from(fraction).unwrap_or(u64::MAX)
+        };
+        let part = boundary(steps.start)..boundary(steps.end);
+        let (mut first, mut last) = (Vec::new(), Vec::new());
+        self.data.key(part.start, &mut first);
+        self.data.key(part.end, &mut last);
+        let is_last = steps.end == total;
+        let wanted = steps.end - steps.start;
+
+        let mut watch = Stopwatch::new(lane);
+        let mut order = InOrder::default();
+        let mut untimed = 0;
+        let mut is_cut = false;
+        let mut scan = self.engine.scan()?;
+        let mut valid = match way {
+            Way::Forward => scan.seek(&first)?,
+            // The entry before the first of the next part, or the last of all.
+            Way::Backward if !is_last && scan.seek(&last)? => scan.prev()?,
+            Way::Backward => scan.seek_to_last()?,
+        };
+        if valid {
+            order.begin(scan.key());
+        }
+        while valid && watch.tally.found < wanted {
+            let is_inside = match way {
+                Way::Forward => is_last || scan.key() < last.as_slice(),
+                Way::Backward => steps.start == 0 || scan.key() >= first.as_slice(),
+            };
+            if !is_inside {
+                break;
+            }
+            if untimed == 0 && !watch.goes_on(WALK_STEPS) {
+                is_cut = true;
+                break;
+            }
+            self.tracker(scan.key(), scan.value()?, &mut watch.tally)?;
+            watch.tally.found += 1;
+            untimed += 1;
+            if untimed == WALK_STEPS {
+                watch.done(Operation::Step, untimed)?;
+                untimed = 0;
+            }
+            valid = step(&mut scan, way)?;
+            if valid {
+                order.step(scan.key(), way)?;
+            }
+        }
+        if untimed > 0 {
+            watch.done(Operation::Step, untimed)?;
+        }
+        if !is_cut {
+            self.check_count(part, wanted, watch.tally.found)?;
+        }
+        Ok(watch.tally)
+    }
+
+    /// Checks that a walk over the indexes `part` met all of them that are there, or as many as were
+    /// `wanted`.
+    fn check_count(&self, part: Range<u64>, wanted: u64, found: u64) -> Result<()> {
+        let Some(live) = self.live else {
+            return Ok(());
+        };
+        let expected = live.count(part).min(wanted);
+        if found == expected {
+            Ok(())
+        } else {
+            let message = format!("a scan met {found} entries of {expected}");
+            Err(windrow::Error::corruption("the store", 0, message))
+        }
+    }
+
+    /// Walks the store over and over until `stop`.
+    pub(crate) fn scan_on(&self, stop: &AtomicBool) -> Result<Tally> {
+        let mut tally = Tally::default();
+        let mut order = InOrder::default();
+        let mut first = Vec::new();
+        DataSet::key(self.data, 0, &mut first);
+        while !stop.load(Ordering::Relaxed) {
+            let mut met = 0;
+            let mut scan = self.engine.scan()?;
+            let mut valid = scan.seek(&first)?;
+            if valid {
+                order.begin(scan.key());
+            }
+            while valid && !stop.load(Ordering::Relaxed) {
+                self.tracker(scan.key(), scan.value()?, &mut tally)?;
+                met += 1;
+                valid = scan.next()?;
+                if valid {
+                    order.step(scan.key(), Way::Forward)?;
+                }
+            }
+            if !valid {
+                self.check_count(0..self.data.num(), u64::MAX, met)?;
+            }
+        }
+        Ok(tally)
+    }
+}

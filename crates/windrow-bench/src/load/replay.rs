@@ -1,0 +1,178 @@
+//! replay: the operations of a trace file, one after the other.
+//!
+//! A value is made from its key and its size. Every value that is read is checked, and what was
+//! written or deleted last under some million keys is remembered: a get of these must find just that.
+
+use windrow::Result;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::data::trace::{Asked, Trace};
+use crate::load::kinds::Way;
+use crate::load::read_work::InOrder;
+use crate::load::work::wrong;
+use crate::measure::stopwatch::{Lane, Stopwatch};
+use crate::measure::tally::{Operation, Tally};
+use crate::{DataSet, Engine, Scan};
+
+/// Keys that are remembered; a power of two.
+const REMEMBERED: usize = 1 << 20;
+/// Values of fewer bytes do not hold the whole generation.
+const TELLING_BYTES: usize = 2;
+
+/// What was done last to a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Written { size: usize, generation: u16 },
+    Deleted,
+}
+
+/// What was done last to some keys, by their hashes; a key may drive out another.
+#[derive(Debug)]
+struct Memory(Vec<Option<(u64, Last)>>);
+
+impl Memory {
+    fn new() -> Self {
+        Self(vec![None; REMEMBERED])
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "only the low bits are kept"
+    )]
+    fn slot(&mut self, key: &[u8]) -> (u64, &mut Option<(u64, Last)>) {
+        let hash = xxh3_64(key);
+        (hash, &mut self.0[hash as usize & (REMEMBERED - 1)])
+    }
+
+    fn note(&mut self, key: &[u8], last: Last) {
+        let (hash, slot) = self.slot(key);
+        *slot = Some((hash, last));
+    }
+
+    /// What was done last to `key`, if that is remembered.
+    fn last(&mut self, key: &[u8]) -> Option<Last> {
+        match self.slot(key) {
+            (hash, Some((of, last))) if *of == hash => Some(*last),
+            _ => None,
+        }
+    }
+}
+
+/// Plays `trace` on `engine`, as many operations as `lane` has steps.
+pub(crate) fn run(
+    engine: &impl Engine,
+    data: &DataSet,
+    trace: &mut Trace,
+    lane: &Lane<'_>,
+) -> Result<Tally> {
+    let mut memory = Memory::new();
+    let mut order = InOrder::default();
+    let mut value = Vec::new();
+    let mut generation = 0_u16;
+    let mut watch = Stopwatch::new(lane);
+    for _ in lane.steps.clone() {
+        let Some((asked, key)) = trace.next()? else {
+            break;
+        };
+        watch.begin_anew();
+        if !watch.goes_on(1) {
+            break;
+        }
+        let tally = &mut watch.tally;
+        let kind = match asked {
+            Asked::Get => {
+                let is_found = engine.get(key, &mut value)?;
+                check(
+                    data,
+                    key,
+                    is_found.then_some(&value),
+                    memory.last(key),
+                    tally,
+                )?;
+                Operation::Read
+            }
+            Asked::Put(size) => {
+                generation = generation.wrapping_add(1);
+                data.value_of_size(key, generation, size, &mut value);
+                tally.given_bytes += (key.len() + size) as u64;
+                engine.put(key, &value)?;
+                memory.note(key, Last::Written { size, generation });
+                Operation::Write
+            }
+            Asked::Delete => {
+                tally.given_bytes += key.len() as u64;
+                engine.delete(key)?;
+                memory.note(key, Last::Deleted);
+                Operation::Delete
+            }
+            Asked::Scan(length) => {
+                scan(engine, data, key, length, &mut order, tally)?;
+                Operation::Scan
+            }
+        };
+        watch.done(kind, 1)?;
+    }
+    Ok(watch.tally)
+}
+
+/// Checks what a get found against what was done last to its key.
+fn check(
+    data: &DataSet,
+    key: &[u8],
+    found: Option<&Vec<u8>>,
+    last: Option<Last>,
+    tally: &mut Tally,
+) -> Result<()> {
+    let Some(value) = found else {
+        return match last {
+            Some(Last::Written { .. }) => Err(wrong(key, "is not found")),
+            Some(Last::Deleted) | None => Ok(()),
+        };
+    };
+    let checked = data.check_bytes(key, value)?;
+    tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+    tally.found += 1;
+    match last {
+        None => Ok(()),
+        Some(Last::Deleted) => Err(wrong(key, "is found, and was deleted")),
+        Some(Last::Written { size, generation }) => {
+            let is_last = size < TELLING_BYTES || checked.generation == generation;
+            if value.len() == size && is_last {
+                Ok(())
+            } else {
+                Err(wrong(key, "has not the value that was written last"))
+            }
+        }
+    }
+}
+
+fn scan(
+    engine: &impl Engine,
+    data: &DataSet,
+    key: &[u8],
+    length: u64,
+    order: &mut InOrder,
+    tally: &mut Tally,
+) -> Result<()> {
+    let mut scan = engine.scan()?;
+    let mut valid = scan.seek(key)?;
+    if valid {
+        if scan.key() < key {
+            return Err(wrong(scan.key(), "is before what was sought"));
+        }
+        order.begin(scan.key());
+        tally.found += 1;
+    }
+    for _ in 0..length {
+        if !valid {
+            break;
+        }
+        let checked = data.check_bytes(scan.key(), scan.value()?)?;
+        tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+        valid = scan.next()?;
+        if valid {
+            order.step(scan.key(), Way::Forward)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Runs loads one after the other and reports each.
+
+use std::fs;
+use std::path::Path;
+
+use windrow::{Error, Result};
+
+use crate::data::mix;
+use crate::engine::owned_folder::OwnedFolder;
+use crate::load::contents::Contents;
+use crate::load::job::Job;
+use crate::{BenchArgs, Engine, Load, Progress, Report, Scan};
+
+/// Refuses, before anything runs, what [`run_loads`] would refuse.
+///
+/// # Errors
+/// `InvalidArgument` for arguments that contradict each other, and loads that the engine does not have.
+pub fn check_loads<E: Engine>(args: &BenchArgs) -> Result<()> {
+    let data = args.data_set()?;
+    args.check(&data)?;
+    if data.key_bytes_max() > E::KEY_BYTES_MAX {
+        return Err(Error::invalid_argument(format!(
+            "{} takes keys of {} bytes at most, of which one is for keys that are missing",
+            E::NAME,
+            E::KEY_BYTES_MAX
+        )));
+    }
+    if args.loads().contains(&Load::Compact) && !E::COMPACTS {
+        let message = format!("{} has no compaction of everything", E::NAME);
+        return Err(Error::invalid_argument(message));
+    }
+    Ok(())
+}
+
+/// Runs the loads of `args` on engine `E`, whose store `open` opens or creates in a folder; `each`
+/// gets every report as soon as it is there, and `progress` hears how far each load is.
+///
+/// # Errors
+/// What the engine reports; `InvalidArgument` for arguments that contradict each other;
+/// `Corruption` for a read that returned what it must not.
+pub fn run_loads<E: Engine>(
+    args: &BenchArgs,
+    open: impl Fn(&Path) -> Result<E>,
+    progress: &dyn Progress,
+    mut each: impl FnMut(&Report) -> Result<()>,
+) -> Result<()> {
+    check_loads::<E>(args)?;
+    let data = args.data_set()?;
+    let temporary = match &args.db {
+        Some(_) => None,
+        None => Some(OwnedFolder::new("windrow-bench-", &std::env::temp_dir())?),
+    };
+    let parent = match (&args.db, &temporary) {
+        (Some(folder), _) => folder.as_path(),
+        (None, Some(folder)) => folder.path(),
+        (None, None) => Path::new("."),
+    };
+    let folder = parent.join(E::NAME);
+    let mut contents = Contents::default();
+    let mut engine: Option<E> = None;
+    for (position, &load) in args.loads().iter().enumerate() {
+        if load.is_fill() {
+            if let Some(engine) = engine.take() {
+                engine.close()?;
+            }
+            contents = Contents::nothing(load, &data)?;
+            empty::<E>(&folder)?;
+        }
+        let open = match engine.take() {
+            Some(engine) => engine,
+            // Nothing is created for a load that cannot run.
+            None if load.needs_data() && !is_store::<E>(&folder) => return Err(no_data(load)),
+            None => open(&folder)?,
+        };
+        if load.needs_data() && !open.scan()?.seek(&[0])? {
+            return Err(no_data(load));
+        }
+        let job = Job {
+            engine: &open,
+            args,
+            data: &data,
+            load,
+            folder: &folder,
+            progress,
+            stream: stream(&args.loads()[..position], load),
+            generation: u16::try_from(position).unwrap_or(u16::MAX),
+        };
+        each(&job.run(&mut contents)?)?;
+        engine = Some(open);
+    }
+    engine.map_or(Ok(()), Engine::close)
+}
+
+/// Names the random stream of `load`: another one each time that a run repeats a load.
+pub(crate) fn stream(before: &[Load], load: Load) -> u64 {
+    let repetition = before.iter().filter(|&&other| other == load).count() as u64;
+    load.name()
+        .bytes()
+        .fold(repetition, |name, byte| mix(name ^ u64::from(byte)))
+}
+
+fn no_data(load: Load) -> Error {
+    let fills = if load.is_ycsb() {
+        "ycsb-load"
+    } else {
+        "fillseq or fillrandom"
+    };
+    Error::invalid_argument(format!("{} needs data: put {fills} before it", load.name()))
+}
+
+/// Whether a store of the engine is in `folder`.
+fn is_store<E: Engine>(folder: &Path) -> bool {
+    folder.join(E::MARKER).is_file()
+}
+
+/// Makes `folder` an empty one. A store that is there goes; anything else stays, and is an error.
+fn empty<E: Engine>(folder: &Path) -> Result<()> {
+    if is_store::<E>(folder) {
+        fs::remove_dir_all(folder).map_err(|error| Error::io("remove", folder, error))?;
+    }
+    fs::create_dir_all(folder).map_err(|error| Error::io("create", folder, error))?;
+    let mut left = fs::read_dir(folder).map_err(|error| Error::io("list", folder, error))?;
+    if left.next().is_some() {
+        return Err(Error::invalid_argument(format!(
+            "{} is not empty and holds no store: a fill would remove what is in it",
+            folder.display()
+        )));
+    }
+    Ok(())
+}

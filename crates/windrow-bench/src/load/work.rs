@@ -1,0 +1,324 @@
+//! The inner loops of the loads of `db_bench` that write: what one thread does, and what all of them
+//! share with those that read. Nothing here allocates per operation.
+//!
+//! A key is noted as there once its write is done, and as gone before its removal begins. So a read
+//! that finds it noted beforehand must find the key, whoever writes meanwhile.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use windrow::{Error, Result};
+
+use crate::data::permutation::Permutation;
+use crate::load::contents::LiveSet;
+use crate::load::kinds::{Keys, Work};
+use crate::measure::rate_limiter::{Rate, RateLimiter, Turn};
+use crate::measure::stopwatch::{Lane, Stopwatch};
+use crate::measure::tally::{Operation, Tally};
+use crate::{BenchArgs, DataSet, Engine, Entry, Load, Mixture};
+
+/// Bytes of the values of fill100K.
+pub(crate) const LARGE_VALUE_BYTES: usize = 100_000;
+/// Values that loads append to grow to about this.
+const APPENDED_BYTES_MAX: usize = 1 << 20;
+/// Entries in a batch of fillbatch.
+const FILL_BATCH: u64 = 1000;
+
+/// One thread of a load.
+#[derive(Debug)]
+pub(crate) struct Worker<'a, E> {
+    pub(crate) engine: &'a E,
+    pub(crate) data: &'a DataSet,
+    pub(crate) args: &'a BenchArgs,
+    pub(crate) load: Load,
+    /// The keys that are there, where the run knows them.
+    pub(crate) live: Option<&'a LiveSet>,
+    /// Names the random stream of this load.
+    pub(crate) stream: u64,
+    /// Marks what this load writes.
+    pub(crate) generation: u16,
+    /// The load picks its keys at random among so many of the first indexes.
+    pub(crate) indexes: u64,
+    /// The numbers in the keys of the store are below this.
+    pub(crate) numbers: u64,
+    /// All values have sizes of the data set.
+    pub(crate) sizes_are_known: bool,
+    /// What mixgraph does, where that is the load.
+    pub(crate) mixture: Option<&'a Mixture>,
+}
+
+/// Room for a key and a value.
+#[derive(Debug, Default)]
+pub(crate) struct EntryBuffers {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+}
+
+impl<E: Engine> Worker<'_, E> {
+    /// Does the part `lane` of the `total` steps of the load.
+    pub(crate) fn run(&self, lane: &Lane<'_>, total: u64) -> Result<Tally> {
+        match self.load.work() {
+            Work::Write(keys) => self.write(lane, keys),
+            Work::Update => self.update(lane),
+            Work::Append => self.append(lane),
+            Work::Delete(keys) => self.delete(lane, keys),
+            Work::Read(keys) => self.read(lane, keys),
+            Work::MultiRead => self.multi_read(lane),
+            Work::ReadOrWrite => self.read_or_write(lane),
+            Work::Walk(way) => self.walk(lane, total, way),
+            Work::Open => self.open(lane),
+            Work::Seek(nexts, way) => self.seek(lane, nexts, way),
+            Work::MixGraph => match self.mixture {
+                Some(mixture) => self.mix(lane, mixture),
+                None => Ok(Tally::default()),
+            },
+            // These are done elsewhere.
+            Work::Replay | Work::Insert | Work::Records(_) | Work::Store(_) | Work::Machine(_) => {
+                Ok(Tally::default())
+            }
+        }
+    }
+
+    /// The index that a step picks at random.
+    #[inline]
+    pub(crate) fn random(&self, step: u64) -> u64 {
+        self.data.random_below(self.stream, step, self.indexes)
+    }
+
+    /// Whether the key of `index` must be found; absent where that is not known.
+    #[inline]
+    pub(crate) fn is_there(&self, index: u64) -> Option<bool> {
+        self.live.map(|live| live.contains(index))
+    }
+
+    /// Checks that a key was found as it must be that was there, or not, when the read began.
+    #[inline]
+    pub(crate) fn check_found(&self, key: &[u8], was: Option<bool>, is_found: bool) -> Result<()> {
+        match was {
+            Some(true) if !is_found => Err(wrong(key, "is not found")),
+            Some(false) if is_found && !self.load.reads_beside_writes() => {
+                Err(wrong(key, "is found, and was never written or was deleted"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks a value and adds it to the checksum.
+    #[inline]
+    pub(crate) fn tracker(&self, key: &[u8], value: &[u8], tally: &mut Tally) -> Result<()> {
+        let checked = if self.sizes_are_known {
+            self.data.check(key, value)?
+        } else {
+            self.data.check_bytes(key, value)?
+        };
+        tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
+        Ok(())
+    }
+
+    /// Gets the key of `index`.
+    #[inline]
+    pub(crate) fn get(
+        &self,
+        index: u64,
+        buffers: &mut EntryBuffers,
+        tally: &mut Tally,
+    ) -> Result<bool> {
+        self.data.key(index, &mut buffers.key);
+        let was = self.is_there(index);
+        let is_found = self.engine.get(&buffers.key, &mut buffers.value)?;
+        self.check_found(&buffers.key, was, is_found)?;
+        if is_found {
+            self.tracker(&buffers.key, &buffers.value, tally)?;
+            tally.found += 1;
+        }
+        Ok(is_found)
+    }
+
+    /// Writes the key of `index`, with a value of `size` bytes or of one of the data set's sizes.
+    #[inline]
+    pub(crate) fn put(
+        &self,
+        index: u64,
+        size: Option<usize>,
+        buffers: &mut EntryBuffers,
+        tally: &mut Tally,
+    ) -> Result<()> {
+        let EntryBuffers { key, value } = buffers;
+        self.make(index, size, key, value);
+        if self.load == Load::FillSync {
+            self.engine.put_synced(key, value)?;
+        } else {
+            self.engine.put(key, value)?;
+        }
+        self.note(index, key.len() + value.len(), tally);
+        Ok(())
+    }
+
+    /// Makes the key of `index`, and the value that this load gives to it.
+    #[inline]
+    fn make(&self, index: u64, size: Option<usize>, key: &mut Vec<u8>, value: &mut Vec<u8>) {
+        self.data.key(index, key);
+        let large = (self.load == Load::Fill100K).then_some(LARGE_VALUE_BYTES);
+        match size.or(large) {
+            Some(size) => self.data.value_of_size(key, self.generation, size, value),
+            None => self.data.value(key, self.generation, value),
+        }
+    }
+
+    /// Notes that the key of `index` is written.
+    #[inline]
+    fn note(&self, index: u64, bytes: usize, tally: &mut Tally) {
+        tally.given_bytes += bytes as u64;
+        if self.live.is_some_and(|live| live.insert(index)) {
+            tally.born_bytes += bytes as u64;
+        }
+    }
+
+    fn write(&self, lane: &Lane<'_>, keys: Keys) -> Result<Tally> {
+        let shuffle = Permutation::new(self.data.num(), self.stream);
+        let pick = |step| match keys {
+            Keys::InOrder => step,
+            Keys::Shuffled => shuffle.forward(step),
+            _ => self.random(step),
+        };
+        let batch = match self.load {
+            Load::FillBatch => FILL_BATCH,
+            Load::FillSync => 1,
+            _ => self.args.batch_size,
+        };
+        if batch > 1 {
+            return self.write_batches(lane, batch, pick);
+        }
+        let mut buffers = EntryBuffers::default();
+        lane.each(Operation::Write, |step, tally| {
+            self.put(pick(step), None, &mut buffers, tally)
+        })
+    }
+
+    fn write_batches(
+        &self,
+        lane: &Lane<'_>,
+        batch: u64,
+        pick: impl Fn(u64) -> u64,
+    ) -> Result<Tally> {
+        let mut entries: Vec<Entry> = (0..batch).map(|_| Entry::default()).collect();
+        let mut steps = lane.steps.clone();
+        let mut watch = Stopwatch::new(lane);
+        while watch.goes_on(batch) {
+            let first = steps.start;
+            let mut filled = 0;
+            for (entry, step) in entries.iter_mut().zip(steps.by_ref()) {
+                self.make(pick(step), None, &mut entry.key, &mut entry.value);
+                filled += 1;
+            }
+            if filled == 0 {
+                break;
+            }
+            let entries = &entries[..filled];
+            self.engine.put_batch(entries)?;
+            for (entry, step) in entries.iter().zip(first..) {
+                let bytes = entry.key.len() + entry.value.len();
+                self.note(pick(step), bytes, &mut watch.tally);
+            }
+            watch.done(Operation::BatchWrite, filled as u64)?;
+        }
+        Ok(watch.tally)
+    }
+
+    fn update(&self, lane: &Lane<'_>) -> Result<Tally> {
+        let mut buffers = EntryBuffers::default();
+        lane.each(Operation::ReadModifyWrite, |step, tally| {
+            let index = self.random(step);
+            self.get(index, &mut buffers, tally)?;
+            self.put(index, None, &mut buffers, tally)
+        })
+    }
+
+    fn append(&self, lane: &Lane<'_>) -> Result<Tally> {
+        let mut buffers = EntryBuffers::default();
+        lane.each(Operation::ReadModifyWrite, |step, tally| {
+            let index = self.random(step);
+            let is_found = self.get(index, &mut buffers, tally)?;
+            let before = if is_found { buffers.value.len() } else { 0 };
+            let more = self.data.value_size(&buffers.key, self.generation);
+            let size = if before < APPENDED_BYTES_MAX {
+                before + more
+            } else {
+                more
+            };
+            self.put(index, Some(size), &mut buffers, tally)
+        })
+    }
+
+    fn delete(&self, lane: &Lane<'_>, keys: Keys) -> Result<Tally> {
+        let mut key = Vec::new();
+        lane.each(Operation::Delete, |step, tally| {
+            let index = match keys {
+                Keys::InOrder => step % self.data.num(),
+                _ => self.random(step),
+            };
+            self.data.key(index, &mut key);
+            tally.given_bytes += key.len() as u64;
+            if self.live.is_some_and(|live| live.remove(index)) {
+                let value = self.data.value_size(&key, self.generation);
+                tally.garbage_bytes += (key.len() + value) as u64;
+            }
+            self.engine.delete(&key)
+        })
+    }
+
+    /// Reads a key, or writes it, by the share that is asked for.
+    fn read_or_write(&self, lane: &Lane<'_>) -> Result<Tally> {
+        let mut buffers = EntryBuffers::default();
+        let mut watch = Stopwatch::new(lane);
+        for step in lane.steps.clone() {
+            if !watch.goes_on(1) {
+                break;
+            }
+            let mut draws = self.data.draws(self.stream, step);
+            let index = draws.below(self.data.num());
+            let kind = if draws.below(100) < self.args.read_write_percent {
+                self.get(index, &mut buffers, &mut watch.tally)?;
+                Operation::Read
+            } else {
+                self.put(index, None, &mut buffers, &mut watch.tally)?;
+                Operation::Write
+            };
+            watch.done(kind, 1)?;
+        }
+        Ok(watch.tally)
+    }
+
+    /// Writes random keys at `rate` per second until `stop`.
+    pub(crate) fn write_steadily(&self, rate: u64, stop: &AtomicBool) -> Result<Tally> {
+        // So long may the end of the load wait for this thread.
+        const NAP_MAX: Duration = Duration::from_micros(500);
+        let mut buffers = EntryBuffers::default();
+        let mut tally = Tally::default();
+        let mut rate_limiter = RateLimiter::new(Rate::Steady(rate as f64));
+        // Not the picks of the readers.
+        let stream = !self.stream;
+        while !stop.load(Ordering::Relaxed) {
+            match rate_limiter.turn(1) {
+                Turn::Begin { late } => {
+                    let mut start = Instant::now();
+                    let index = self.data.random_index(stream, tally.ops);
+                    self.put(index, None, &mut buffers, &mut tally)?;
+                    tally.record(Operation::Write, &mut start, 1, late)?;
+                }
+                Turn::Sleep(nap) => {
+                    thread::sleep(nap.min(NAP_MAX));
+                    rate_limiter.wake();
+                }
+            }
+        }
+        Ok(tally)
+    }
+}
+
+#[cold]
+pub(crate) fn wrong(key: &[u8], what: &str) -> Error {
+    let message = format!("the key {} {what}", key.escape_ascii());
+    Error::corruption("the store", 0, message)
+}

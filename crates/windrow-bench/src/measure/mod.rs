@@ -1,0 +1,9 @@
+//! The measures of a load: time, operations and latencies of each thread, and the course of all.
+
+pub(crate) mod gauge;
+pub(crate) mod process;
+pub(crate) mod progress;
+pub(crate) mod rate_limiter;
+pub(crate) mod series;
+pub(crate) mod stopwatch;
+pub(crate) mod tally;
