@@ -15,7 +15,7 @@ pub(super) fn summary<'a>(version: &'a Version, work: &'a KeyspaceWork) -> TreeS
         bytes: segment.length,
         entries: segment.entries,
         sequence_min: segment.sequence_min,
-        superseding: segment.superseding,
+        overwrites: segment.overwrites,
         filter_units: segment.filter_units,
     };
     let file = |file: &'a Shared<FileHandle>| FileSummary {

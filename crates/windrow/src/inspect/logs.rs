@@ -281,7 +281,7 @@ fn segments(segments: &[SegmentMeta], report: &mut Report<'_>) -> Result<()> {
                 .number("sequence_min", segment.sequence_min)
                 .number("sequence_max", segment.sequence_max)
                 .number("logical_bytes", segment.logical_bytes)
-                .number("superseding", segment.superseding)
+                .number("overwrites", segment.overwrites)
                 .number("filter_bytes", segment.filter_bytes())
                 .number("footer_checksum", u64::from(segment.footer_checksum)),
         )?;

@@ -31,7 +31,7 @@ pub(super) fn put_file(buffer: &mut Vec<u8>, file: &FileMeta) {
 /// Appends `segment`, which has others before it in its file, to `buffer`.
 pub(super) fn put_later_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
     put_segment(buffer, segment);
-    put_varint(buffer, segment.superseding);
+    put_varint(buffer, segment.overwrites);
 }
 
 fn put_segment(buffer: &mut Vec<u8>, segment: &SegmentMeta) {
@@ -93,9 +93,9 @@ pub(super) fn read_file(reader: &mut Reader<'_>) -> Result<FileMeta, DecodeError
 pub(super) fn read_later_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
     let segment = read_segment(reader)?;
     let what = "keys of a segment that older ones have";
-    let superseding = reader.varint_at_most(segment.entries, what)?;
+    let overwrites = reader.varint_at_most(segment.entries, what)?;
     Ok(SegmentMeta {
-        superseding,
+        overwrites,
         ..segment
     })
 }
@@ -115,7 +115,7 @@ fn read_segment(reader: &mut Reader<'_>) -> Result<SegmentMeta, DecodeError> {
         sequence_max: reader
             .varint_at_most(SEQUENCE_MAX, "largest sequence number of a segment")?,
         logical_bytes: reader.varint("logical bytes of a segment")?,
-        superseding: 0,
+        overwrites: 0,
         filter_units: read_filter_units(reader)?,
         footer_checksum: reader.u32("footer checksum of a segment")?,
         references: References::read(reader)?,

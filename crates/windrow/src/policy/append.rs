@@ -12,7 +12,7 @@
 //! appends would save least for the runs that they cost, and what older segments hold of superseded entries
 //! would take most room. A limit that is given for all levels holds there, too, but shrinks as the tree comes
 //! near `max_space_amp`; how much is superseded, filters tell when a segment is appended
-//! (`table/superseding.rs`).
+//! (`table/overlap.rs`).
 //!
 //! Level 1 is apart. What comes there from level 0 covers all keys, so that each of its merges rewrites all
 //! of it or nothing, and soon what it holds goes on: with a few segments more than its ratio asks for, most

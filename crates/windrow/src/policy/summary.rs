@@ -106,7 +106,7 @@ pub(crate) struct SegmentSummary {
     /// The smallest sequence number of an entry.
     pub(crate) sequence_min: SequenceNumber,
     /// How many of its keys older segments of the file have, too, as far as is known; else all.
-    pub(crate) superseding: u64,
+    pub(crate) overwrites: u64,
     /// Bytes of each filter unit that it has, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
 }
@@ -160,7 +160,7 @@ impl<K> FileSummary<K> {
     /// About which part of its bytes newer segments supersede: at least the largest segment is left.
     pub(crate) fn superseded_part(&self) -> f64 {
         let superseded = |segment: &SegmentSummary| {
-            let part = segment.superseding as f64 / segment.entries.max(1) as f64;
+            let part = segment.overwrites as f64 / segment.entries.max(1) as f64;
             segment.bytes as f64 * part
         };
         let superseded: f64 = self.segments.iter().map(superseded).sum();

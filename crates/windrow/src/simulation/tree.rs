@@ -473,7 +473,7 @@ impl<'a> Tree<'a> {
 
     fn append(&mut self, level: usize, number: FileNumber, segment: Segment, units: Units) {
         let mut added = self.summarise(&segment, units);
-        added.superseding = self.superseding(level, number, &segment);
+        added.overwrites = self.overwrites(level, number, &segment);
         self.io_stats.add(level, Cause::Append, added.bytes);
         let logical = whole(self.logical.bytes(segment.count).round());
         let tombstones = whole(segment.count.tombstones.round());
@@ -503,8 +503,8 @@ impl<'a> Tree<'a> {
         file.visits = 0;
     }
 
-    /// How many entries of `segment` the filters of a file tell to be superseding others there.
-    fn superseding(&self, level: usize, number: FileNumber, segment: &Segment) -> u64 {
+    /// How many keys of `segment` the older segments of the file have too, by their filters.
+    fn overwrites(&self, level: usize, number: FileNumber, segment: &Segment) -> u64 {
         let own = self.contents[&number].segments.iter().rev();
         let all: Vec<&Segment> = std::iter::once(segment).chain(own).collect();
         let before = entries_together(&self.universe, &all[1..]);
@@ -531,7 +531,7 @@ impl<'a> Tree<'a> {
             bytes: whole(self.sizes.bytes(segment.count).round()) + filters + TABLE_BYTES,
             entries: whole(entries.round()).max(1),
             sequence_min: 1,
-            superseding: 0,
+            overwrites: 0,
             filter_units,
         }
     }

@@ -5,43 +5,27 @@
 //! [`Table`] reads a file as the manifest describes it. The bytes are described in
 //! `docs/format.md`.
 
-mod counters;
-mod cursor;
-mod footer;
-mod index;
-mod key_buffer;
+mod format;
 mod memory;
-mod meta;
 mod open_tables;
 mod order;
-mod properties;
-mod read_ahead;
-mod reader;
-mod scrub;
-mod segment;
-mod superseding;
+mod overlap;
+mod read;
 mod verify;
 mod writer;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use counters::ReadCounters;
-pub(crate) use cursor::TableCursor;
-pub(crate) use footer::{FOOTER_BYTES, Footer, Handle};
-pub(crate) use index::SegmentIndex;
+#[cfg(test)]
+pub(crate) use format::file_name;
+pub(crate) use format::{
+    FOOTER_BYTES, FileMeta, Footer, Handle, Properties, References, Referred, SegmentIndex,
+    SegmentMeta,
+};
 pub(crate) use memory::TableMemory;
-pub(crate) use meta::{FileMeta, References, Referred, SegmentMeta};
 pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
-pub(crate) use properties::Properties;
-pub(crate) use read_ahead::SequentialCursor;
-pub(crate) use reader::{Found, Table, TableContext};
-pub(crate) use scrub::ScrubClock;
+pub(crate) use read::{
+    Found, ReadCounters, ScrubClock, SequentialCursor, Table, TableContext, TableCursor,
+};
 pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter, cut_back};
-
-use crate::base::FileNumber;
-
-/// The name of a table file within the database's directory.
-pub(crate) fn file_name(number: FileNumber) -> String {
-    format!("{number}.table")
-}

@@ -24,8 +24,8 @@ use crate::base::{Error, Result};
 use crate::filter::LoadedUnits;
 use crate::vfs::{OpenMode, Vfs};
 
-use super::meta::FileMeta;
-use super::reader::{Table, TableContext};
+use super::format::{FileMeta, file_name};
+use super::read::{Table, TableContext};
 
 /// Holds the table of one file while it is open.
 #[derive(Debug)]
@@ -218,7 +218,7 @@ impl OpenTables {
         units: LoadedUnits,
         known: Option<&Table>,
     ) -> Result<Arc<Table>> {
-        let name = super::file_name(meta.number);
+        let name = file_name(meta.number);
         let path = self.directory.join(&name);
         let file = self.vfs.open(&path, OpenMode::Read);
         // Asked afterwards, so that a file which went meanwhile is not called missing.

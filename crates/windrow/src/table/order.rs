@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::base::{Cursor, Error, Result, SequenceNumber};
 
-use super::reader::Table;
+use super::read::Table;
 
 impl Table {
     /// # Errors

@@ -17,11 +17,8 @@ use crate::base::{Error, ErrorKind, Result, SequenceNumber, Trailer};
 use crate::block::Layout;
 use crate::codec::checksum::key_hash;
 
-use super::cursor::Blocks;
-use super::properties::Properties;
-use super::read_ahead::ReadAhead;
-use super::reader::Table;
-use super::segment::Segment;
+use super::format::Properties;
+use super::read::{Blocks, ReadAhead, Segment, Table};
 
 /// Reads the value of a key for which a pointer stands in the table.
 pub(crate) type CheckValue<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;

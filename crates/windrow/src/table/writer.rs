@@ -28,12 +28,11 @@ use crate::codec::compression::Compressor;
 use crate::filter::{FILTER_UNITS_MAX, FilterBuilder};
 use crate::vfs::{File, OpenMode, Vfs, write_all_at};
 
-use super::footer::{FOOTER_BYTES, Footer, Handle};
-use super::index::IndexBuilder;
-use super::meta::{FileMeta, SegmentMeta};
-use super::properties::Properties;
-use super::reader::Table;
-use super::superseding::keys_in;
+use super::format::{
+    FOOTER_BYTES, FileMeta, Footer, Handle, IndexBuilder, Properties, SegmentMeta, file_name,
+};
+use super::overlap::keys_in;
+use super::read::Table;
 
 /// Bytes gathered before a write.
 const WRITE_BYTES: usize = 256 << 10;
@@ -140,7 +139,7 @@ impl TableWriter {
         segment: SegmentId,
         options: &TableOptions,
     ) -> Result<Self> {
-        let path = directory.join(super::file_name(number));
+        let path = directory.join(file_name(number));
         let file = vfs
             .create(&path)
             .map_err(|error| Error::io("create", &path, error))?;
@@ -166,7 +165,7 @@ impl TableWriter {
             "nothing is added to table file {}",
             table.number
         );
-        let path = directory.join(super::file_name(table.number));
+        let path = directory.join(file_name(table.number));
         let file = vfs
             .open(&path, OpenMode::ReadWrite)
             .map_err(|error| Error::io("open", &path, error))?;
@@ -339,7 +338,7 @@ impl TableWriter {
         self.output.buffer.extend_from_slice(&bytes);
         self.output.sync()?;
         let mut segments = self.before;
-        let superseding = match &self.older {
+        let overwrites = match &self.older {
             _ if segments.is_empty() => 0,
             Some(older) if !self.filter.hashes().is_empty() => keys_in(older, self.filter.hashes()),
             _ => properties.entries,
@@ -355,7 +354,7 @@ impl TableWriter {
             sequence_min: properties.sequence_min,
             sequence_max: properties.sequence_max,
             logical_bytes: properties.logical_bytes,
-            superseding,
+            overwrites,
             filter_units: filters.map(|unit| unit.length),
             footer_checksum,
             references: properties.references,
@@ -376,7 +375,7 @@ pub(crate) fn cut_back(
     number: FileNumber,
     end: u64,
 ) -> Result<()> {
-    let path = directory.join(super::file_name(number));
+    let path = directory.join(file_name(number));
     vfs.open(&path, OpenMode::ReadWrite)
         .and_then(|file| file.truncate(end))
         .map_err(|error| Error::io("cut", &path, error))

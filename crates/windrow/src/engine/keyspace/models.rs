@@ -83,7 +83,7 @@ fn handle(number: FileNumber, obsolete: &Arc<Obsolete>) -> Shared<FileHandle> {
         sequence_min: 1,
         sequence_max: 1,
         logical_bytes: 2,
-        superseding: 0,
+        overwrites: 0,
         filter_units: [64, 0, 0, 0],
         footer_checksum: 0,
         references: References::default(),

@@ -23,7 +23,7 @@ fn one_of_each() -> Edit {
     let mut two_segments = file(7, b"a", b"k", (1, 5));
     let mut second = two_segments.segments[0].clone();
     second.offset = 8192;
-    second.superseding = 10;
+    second.overwrites = 10;
     second.largest = vec![b'z'; 200].into();
     two_segments.segments.push(second.clone());
     refer(&mut two_segments, &transient_log(9), 2);
@@ -238,7 +238,7 @@ fn impossible_segments_are_refused() {
     sound.offset = 4096;
     Edit::decode(&encode(&change(sound.clone()))).unwrap();
     let spoils: [(&str, SpoilSegment); 7] = [
-        ("superseding", |segment| segment.superseding = 11),
+        ("overwrites", |segment| segment.overwrites = 11),
         ("end overflows", |segment| segment.offset = u64::MAX - 4095),
         ("unaligned", |segment| segment.offset = 4097),
         ("entries", |segment| segment.entries = 0),

@@ -31,7 +31,7 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
             sequence_min: sequences.0,
             sequence_max: sequences.1,
             logical_bytes: 1000,
-            superseding: 0,
+            overwrites: 0,
             filter_units: [64, 0, 0, 0],
             footer_checksum: 0x1234_5678,
             references: References::default(),

@@ -146,7 +146,7 @@ fn contradictions_are_refused() {
 fn segment(id: u64) -> SegmentMeta {
     let mut segment = file(id, b"b", b"c", (10, 20)).segments.remove(0);
     segment.offset = 4096;
-    segment.superseding = 4;
+    segment.overwrites = 4;
     segment
 }
 

@@ -46,9 +46,9 @@ fn segments(mut file: FileSummary<u32>, count: u64) -> FileSummary<u32> {
 }
 
 /// Of each later segment so many of the ten keys are in older ones.
-fn superseding(mut file: FileSummary<u32>, keys: u64) -> FileSummary<u32> {
+fn overwrites(mut file: FileSummary<u32>, keys: u64) -> FileSummary<u32> {
     for segment in &mut file.segments[1..] {
-        segment.superseding = keys;
+        segment.overwrites = keys;
     }
     file
 }
@@ -186,12 +186,12 @@ fn what_later_segments_supersede_takes_room() {
             ..options(SegmentLimit::Fixed(3))
         };
         let above = file(1, 0, 9, above);
-        let last = superseding(segments(file(2, 0, 9, 1000), count), keys);
+        let last = overwrites(segments(file(2, 0, 9, 1000), count), keys);
         let tree = tree(2, vec![vec![], vec![above], vec![last]]);
         let throttle = space_throttle(&tree, &options);
         assert!(
             (throttle - expected).abs() < 1e-9,
-            "{count} segments, {keys} superseding: {throttle}"
+            "{count} segments, {keys} overwrites: {throttle}"
         );
     }
 }
@@ -688,13 +688,13 @@ fn what_reads_visit_too_often_is_made_one() {
         (
             "what frees most comes first",
             Fixed(1),
-            last(vec![superseding(two(), 2), superseding(other(), 4)]),
+            last(vec![overwrites(two(), 2), overwrites(other(), 4)]),
             consolidations(2, 2, 20, 29),
         ),
         (
             "what is superseded waits for what needs its room",
             Fixed(2),
-            last(vec![superseding(two(), 10)]),
+            last(vec![overwrites(two(), 10)]),
             Plan::Idle,
         ),
         (

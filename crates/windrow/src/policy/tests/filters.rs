@@ -33,7 +33,7 @@ fn holding(
             bytes: 1 << 10,
             entries,
             sequence_min: 1,
-            superseding: 0,
+            overwrites: 0,
             filter_units: units.map(|per_key| whole(per_key * entries as f64 / 8.0)),
         }],
         ..file(number, smallest, largest, 1)

@@ -33,7 +33,7 @@ struct File {
     /// Each sorted, oldest first.
     segments: Vec<Vec<Entry>>,
     /// Of each segment, the keys that older ones have.
-    superseding: Vec<u64>,
+    overwrites: Vec<u64>,
     /// What its entries refer to, which changes only with a merge: how many values in each transient log file.
     runs: BTreeMap<u64, u64>,
     tombstones: u64,
@@ -280,7 +280,7 @@ impl Model {
             tombstones: tombstones.count() as u64,
             sequence_min: sequences.min().unwrap(),
             segments: vec![entries],
-            superseding: vec![0],
+            overwrites: vec![0],
             visits: 0,
             busy: false,
         }
@@ -308,8 +308,8 @@ impl Model {
         };
         for segment in &piece.segments {
             let keys = segment.chunk_by(|left, right| left.0 == right.0);
-            let superseding = keys.filter(|versions| is_older(versions[0].0)).count();
-            file.superseding.push(superseding as u64);
+            let overwrites = keys.filter(|versions| is_older(versions[0].0)).count();
+            file.overwrites.push(overwrites as u64);
         }
         file.segments.extend(piece.segments);
         file.visits = 0;
@@ -317,7 +317,7 @@ impl Model {
     }
 
     pub(super) fn summary(&self) -> TreeSummary<Key> {
-        let segment = |(segment, superseding): (&Vec<Entry>, &u64)| SegmentSummary {
+        let segment = |(segment, overwrites): (&Vec<Entry>, &u64)| SegmentSummary {
             bytes: self.entry_bytes * segment.len() as u64,
             entries: segment.len() as u64,
             sequence_min: segment
@@ -325,11 +325,11 @@ impl Model {
                 .map(|(_, trailer)| trailer.sequence())
                 .min()
                 .unwrap_or(0),
-            superseding: *superseding,
+            overwrites: *overwrites,
             filter_units: [0; 4],
         };
         let segments = |file: &File| {
-            let segments = file.segments.iter().zip(&file.superseding);
+            let segments = file.segments.iter().zip(&file.overwrites);
             segments.map(segment).collect()
         };
         let summary = |file: &File| FileSummary {

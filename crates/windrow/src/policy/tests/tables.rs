@@ -31,7 +31,7 @@ pub(crate) fn file(number: u64, smallest: u32, largest: u32, kib: u64) -> FileSu
             bytes: kib * KIB,
             entries: 10,
             sequence_min: 1,
-            superseding: 0,
+            overwrites: 0,
             filter_units: [0; 4],
         }],
         visits: 0,

@@ -88,10 +88,10 @@ fn keys_that_older_segments_have_are_counted() {
         };
         let vfs = MemoryVfs::default();
         let first = write_to(&vfs, NUMBER, &entries(0..KEYS, 1), &options);
-        assert_eq!(first.segments[0].superseding, 0);
+        assert_eq!(first.segments[0].overwrites, 0);
         let second = append(&vfs, &first, 20, &entries(15_000..35_000, 2), &options);
         // Nobody had the file open.
-        assert_eq!(second.segments[1].superseding, KEYS);
+        assert_eq!(second.segments[1].overwrites, KEYS);
         let table = open(bytes_of(&vfs), &second, BlockSource::Buffered).unwrap();
         for from in [0, 25_000, 30_000, 34_000, 35_000, 90_000] {
             let writer =
@@ -103,7 +103,7 @@ fn keys_that_older_segments_have_are_counted() {
             } else {
                 KEYS
             };
-            let reported = third.segments[2].superseding;
+            let reported = third.segments[2].overwrites;
             assert!(
                 reported.abs_diff(there) <= KEYS / 20,
                 "{reported} of {there}, {bits} bits"

@@ -22,8 +22,8 @@ use crate::vfs::Region;
 
 use super::counters::ReadCounters;
 use super::key_buffer::KeyBuffer;
-use super::reader::{Block, Table};
 use super::segment::Segment;
+use super::table::{Block, Table};
 
 /// Where a cursor takes blocks from.
 pub(crate) trait Blocks {

@@ -26,9 +26,9 @@ use crate::filter::LoadedUnits;
 use crate::options::BlockSource;
 use crate::vfs::{File, Region, read_exact_at};
 
+use super::super::format::{FileMeta, SegmentMeta};
+use super::super::memory::TableMemory;
 use super::counters::ReadCounters;
-use super::memory::TableMemory;
-use super::meta::{FileMeta, SegmentMeta};
 use super::scrub::ScrubClock;
 use super::segment::Segment;
 
@@ -43,7 +43,7 @@ pub(crate) struct TableContext {
 
 impl TableContext {
     /// Keeps a verified payload in the cache, which gives way to tables and cursors.
-    pub(super) fn keep(&self, place: Place, block: &Arc<[u8]>) {
+    pub(crate) fn keep(&self, place: Place, block: &Arc<[u8]>) {
         self.cache.fit(self.memory.left_for_cache());
         self.cache.insert(place, Arc::clone(block));
     }
@@ -51,19 +51,19 @@ impl TableContext {
 
 /// An open table file.
 pub(crate) struct Table {
-    pub(super) name: String,
-    pub(super) number: FileNumber,
-    pub(super) file: Arc<dyn File>,
+    pub(crate) name: String,
+    pub(crate) number: FileNumber,
+    pub(crate) file: Arc<dyn File>,
     /// The mapping, in mapped mode.
-    pub(super) region: Option<Arc<Region>>,
+    pub(crate) region: Option<Arc<Region>>,
     /// In file order (I2). Those that the file had before it grew are shared with its table of then.
-    pub(super) segments: Box<[Arc<Segment>]>,
-    pub(super) context: TableContext,
+    pub(crate) segments: Box<[Arc<Segment>]>,
+    pub(crate) context: TableContext,
 }
 
 /// A verified block; bytes may follow its payload.
 #[derive(Debug)]
-pub(super) enum Block {
+pub(crate) enum Block {
     /// Begins here in the table's mapping.
     Mapped(usize),
     Cached(Arc<[u8]>),
@@ -72,7 +72,7 @@ pub(super) enum Block {
 impl Block {
     /// Where the block begins in the bytes that [`Table::bytes`] gives for it.
     #[inline]
-    pub(super) fn origin(&self) -> usize {
+    pub(crate) fn origin(&self) -> usize {
         match self {
             Self::Mapped(origin) => *origin,
             Self::Cached(_) => 0,
@@ -132,15 +132,6 @@ impl fmt::Debug for Table {
     }
 }
 
-/// Reads `length` bytes at `offset`, which the manifest and the file's length say are there.
-pub(super) fn read_exact(file: &dyn File, name: &str, offset: u64, length: u64) -> Result<Vec<u8>> {
-    let length = usize::try_from(length)
-        .map_err(|_| Error::corruption(name, offset, "a block is too long for this machine"))?;
-    let mut bytes = vec![0; length];
-    read_exact_at(file, &mut bytes, offset).map_err(|error| Error::read(name, offset, error))?;
-    Ok(bytes)
-}
-
 impl Table {
     /// Opens the file that `meta` describes and checks its footers, indexes, filters and
     /// properties against it. `name` is how errors call the file; of filters, `units` are loaded.
@@ -190,7 +181,7 @@ impl Table {
     }
 
     /// The bytes that the table holds in memory: what it is, not what it maps.
-    pub(super) fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         self.segments
             .iter()
             .map(|segment| segment.memory_bytes())
@@ -227,13 +218,13 @@ impl Table {
     }
 
     /// Whether a key with this hash may be in any segment.
-    pub(super) fn may_contain(&self, hash: u64) -> bool {
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let mut segments = self.segments.iter().rev();
         segments.any(|segment| segment.may_contain(hash))
     }
 
     /// Of each segment, the part of absent keys that its filter lets pass.
-    pub(super) fn filter_rates(&self) -> impl Iterator<Item = f64> {
+    pub(crate) fn filter_rates(&self) -> impl Iterator<Item = f64> {
         self.segments.iter().map(|segment| segment.filter_rate())
     }
 
@@ -278,7 +269,7 @@ impl Table {
 
     /// Block `index` of `segment`, verified (I1).
     #[inline]
-    pub(super) fn block(
+    pub(crate) fn block(
         &self,
         segment: &Segment,
         index: usize,
@@ -310,7 +301,7 @@ impl Table {
         }
     }
 
-    pub(super) fn place(&self, segment: &Segment, offset: u64) -> Place {
+    pub(crate) fn place(&self, segment: &Segment, offset: u64) -> Place {
         Place {
             file: self.number,
             segment: segment.id,
@@ -386,7 +377,7 @@ impl Table {
     }
 
     /// Gives a decoding error the file and the offset.
-    pub(super) fn located<T>(
+    pub(crate) fn located<T>(
         &self,
         result: std::result::Result<T, DecodeError>,
         offset: u64,
@@ -396,7 +387,7 @@ impl Table {
 
     /// The error for a block that was sound when it was verified.
     #[cold]
-    pub(super) fn malformed(&self, segment: &Segment, index: usize) -> Error {
+    pub(crate) fn malformed(&self, segment: &Segment, index: usize) -> Error {
         let offset = if index < segment.index.blocks() {
             segment.index.block(index).0
         } else {

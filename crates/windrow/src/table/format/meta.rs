@@ -27,7 +27,7 @@ pub(crate) struct SegmentMeta {
     pub(crate) logical_bytes: u64,
     /// How many of its keys older segments of the file have, too, as far as their filters tell; all where
     /// these tell too little, none in the first segment.
-    pub(crate) superseding: u64,
+    pub(crate) overwrites: u64,
     /// Bytes of each filter unit, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
     pub(crate) footer_checksum: u32,
@@ -271,4 +271,9 @@ impl FileMeta {
             .max()
             .unwrap_or_default()
     }
+}
+
+/// The name of a table file within the database's directory.
+pub(crate) fn file_name(number: FileNumber) -> String {
+    format!("{number}.table")
 }

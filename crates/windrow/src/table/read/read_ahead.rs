@@ -15,8 +15,8 @@ use crate::vfs::read_exact_at;
 
 use super::counters::ReadCounters;
 use super::cursor::{BlockCursor, Blocks};
-use super::reader::Table;
 use super::segment::Segment;
+use super::table::Table;
 
 /// How far one read goes.
 const READ_BUFFER_BYTES: u64 = 256 << 10;
@@ -57,7 +57,7 @@ impl Table {
 }
 
 impl ReadAhead {
-    pub(super) fn new(table: &Arc<Table>, segment: usize) -> Self {
+    pub(crate) fn new(table: &Arc<Table>, segment: usize) -> Self {
         Self {
             table: Arc::clone(table),
             segment,

@@ -6,29 +6,27 @@
 
 use std::sync::Arc;
 
-use crate::base::{FileNumber, Held, MemoryTracker, Result, SegmentId};
+use crate::base::{Error, FileNumber, Held, MemoryTracker, Result, SegmentId};
 use crate::block::stored::{Place, verify};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::filter::{Filter, units_rate};
-use crate::vfs::File;
+use crate::vfs::{File, read_exact_at};
 
-use super::footer::{FOOTER_BYTES, Footer, Handle, footer_place};
-use super::index::SegmentIndex;
-use super::meta::{FileMeta, SegmentMeta};
-use super::properties::Properties;
-use super::reader::read_exact;
+use super::super::format::{
+    FOOTER_BYTES, FileMeta, Footer, Handle, Properties, SegmentIndex, SegmentMeta, footer_place,
+};
 use super::scrub::Verified;
 
 /// A segment of an open table.
 #[derive(Debug)]
 pub(crate) struct Segment {
-    pub(super) id: SegmentId,
-    pub(super) index: SegmentIndex,
-    pub(super) filters: Box<[Filter]>,
-    pub(super) properties: Properties,
+    pub(crate) id: SegmentId,
+    pub(crate) index: SegmentIndex,
+    pub(crate) filters: Box<[Filter]>,
+    pub(crate) properties: Properties,
     /// Which blocks of the mapping were verified in this scrub interval.
-    pub(super) verified: Verified,
+    pub(crate) verified: Verified,
     /// What the segment takes in memory, itself included.
     held: Held,
 }
@@ -70,7 +68,7 @@ impl Opening<'_> {
 impl Segment {
     /// Loads the segment of `file` that `meta` describes, with the first `filter_units` of its filter,
     /// into memory that `account` counts; the file is long enough for it.
-    pub(super) fn open(
+    pub(crate) fn open(
         file: &dyn File,
         name: &str,
         table: &FileMeta,
@@ -78,7 +76,7 @@ impl Segment {
         filter_units: usize,
         tracker: &Arc<MemoryTracker>,
     ) -> Result<Self> {
-        let damaged = |what| crate::Error::corruption(name, meta.offset, what);
+        let damaged = |what| Error::corruption(name, meta.offset, what);
         let place = footer_place(table, meta)
             .ok_or_else(|| damaged("the recorded length is too short for a segment"))?;
         let bytes = read_exact(file, name, place.offset, FOOTER_BYTES as u64)?;
@@ -92,7 +90,7 @@ impl Segment {
         };
         let mut properties = opening.block(footer.properties, Properties::decode)?;
         if !properties.agree_with(meta) {
-            return Err(crate::Error::corruption(
+            return Err(Error::corruption(
                 name,
                 footer.properties.offset,
                 "the properties differ from the manifest",
@@ -110,7 +108,7 @@ impl Segment {
             .collect::<Result<Box<[Filter]>>>()?;
         let units = footer.filters.map(|unit| unit.length);
         if index.blocks() as u64 != properties.blocks || units != meta.filter_units {
-            return Err(crate::Error::corruption(
+            return Err(Error::corruption(
                 name,
                 footer.properties.offset,
                 "the properties differ from the segment",
@@ -129,7 +127,7 @@ impl Segment {
     }
 
     /// The bytes that the segment holds in memory, itself included.
-    pub(super) fn memory_bytes(&self) -> u64 {
+    pub(crate) fn memory_bytes(&self) -> u64 {
         self.held.bytes()
     }
 
@@ -144,14 +142,23 @@ impl Segment {
     }
 
     /// The part of absent keys that the filter lets pass.
-    pub(super) fn filter_rate(&self) -> f64 {
+    pub(crate) fn filter_rate(&self) -> f64 {
         let units = self.filters.iter().map(|unit| unit.memory_bytes() as u64);
         units_rate(units, self.properties.entries)
     }
 
     /// Whether the key with this hash may be in the segment.
     #[inline]
-    pub(super) fn may_contain(&self, hash: u64) -> bool {
+    pub(crate) fn may_contain(&self, hash: u64) -> bool {
         self.filters.iter().all(|unit| unit.may_contain(hash))
     }
+}
+
+/// Reads `length` bytes at `offset`, which the manifest and the file's length say are there.
+fn read_exact(file: &dyn File, name: &str, offset: u64, length: u64) -> Result<Vec<u8>> {
+    let length = usize::try_from(length)
+        .map_err(|_| Error::corruption(name, offset, "a block is too long for this machine"))?;
+    let mut bytes = vec![0; length];
+    read_exact_at(file, &mut bytes, offset).map_err(|error| Error::read(name, offset, error))?;
+    Ok(bytes)
 }

@@ -6,7 +6,7 @@
 //!
 //! Concurrency: none; tables are immutable.
 
-use super::reader::Table;
+use super::read::Table;
 use crate::filter::keys_there;
 
 /// About so many keys are asked, which tells their part to within two percent.

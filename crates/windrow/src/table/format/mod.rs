@@ -1,0 +1,12 @@
+//! What a table file is made of beside its blocks, and what the manifest records of it. The bytes are
+//! described in `docs/format.md`.
+
+mod footer;
+mod index;
+mod meta;
+mod properties;
+
+pub(crate) use footer::{FOOTER_BYTES, Footer, Handle, footer_place};
+pub(crate) use index::{IndexBuilder, SegmentIndex};
+pub(crate) use meta::{FileMeta, References, Referred, SegmentMeta, file_name};
+pub(crate) use properties::Properties;
