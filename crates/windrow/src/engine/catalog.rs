@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use super::ids::Ids;
 use super::keyspace::KeyspaceCore;
-use super::poison::Poison;
-use super::stats::{self, Counters};
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::engine::admin::stats::{self, Counters};
+use crate::engine::errors::poison::Poison;
 use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, ManifestStore, Record};
 use crate::vfs::Vfs;

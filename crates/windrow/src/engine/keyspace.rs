@@ -18,17 +18,17 @@ mod models;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::failure::{Failure, Rests};
-use super::filters::FilterState;
-use super::memory::Memory;
-use super::stall::AtomicThrottle;
-use super::value_log::ValueLog;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
 use crate::base::{
     Cause, Error, FileNumber, IoStatsByLevel, KeyspaceId, Result, SequenceNumber, Striped, Trailer,
 };
+use crate::engine::commit::value_log::ValueLog;
+use crate::engine::errors::failure::{Failure, Rests};
+use crate::engine::jobs::filters::FilterState;
+use crate::engine::throttling::memory::Memory;
+use crate::engine::throttling::stall::AtomicThrottle;
 use crate::manifest::{KeyspaceState, Obsolete, Version};
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;

@@ -3,19 +3,21 @@
 //! Owns everything that is shared: the catalog (manifest), the log chain, the commit queue, the
 //! keyspaces, the counters, and the background jobs. Where to look:
 //!
-//! - [`open`]: creation, recovery, reopening; [`replay`]: reading the logs back.
-//! - [`commit`]: the way of a write to log and memtable; [`wal`]: the chain of logs.
-//! - [`reads`]: point reads and cursors.
-//! - [`jobs`]: what runs in the background and what starts it; [`stall`]: how writers wait for it.
-//! - [`events`]: what a listener hears of a full disk; of the rest it hears where that happens.
-//! - [`admin`]: flush, merge by hand, checks, statistics, and of [`value_files`] each; [`checkpoint`]: a copy beside it.
+//! - this folder: what everything shares. The [`catalog`] (manifest), the [`keyspace`], the
+//!   [`snapshots`], and the [`reads`] of all of them.
+//! - [`commit`]: the path of a write into the log, its memtable and the value log.
+//! - [`recovery`]: creation, recovery and reopening.
+//! - [`jobs`]: the background jobs, which flush, compact and collect garbage.
+//! - [`throttling`]: delays and stops of writers, the rate limiter, the memory budget.
+//! - [`errors`]: failed jobs, the poisoned database, the full disk and its reserve.
+//! - [`admin`]: what an operator calls: statistics, checks, checkpoints, manual compactions.
 //!
 //! Invariants:
 //! - I1: A write is visible only after it is in the log and in its memtable, and writes become
 //!   visible in commit order.
 //! - I2: Nothing overtakes the log: before an edit makes a record durable outside the log, the whole
 //!   log up to that record is durable.
-//! - I3: After an error that leaves durability unknown nothing more is acknowledged ([`poison`]).
+//! - I3: After an error that leaves durability unknown nothing more is acknowledged ([`errors::poison`]).
 //!
 //! Concurrency, in lock order: the leadership of the commits; the catalog; a keyspace's `work`, then
 //! its `install`; everything else is a leaf. Locks held during I/O are the leadership, the catalog,
@@ -24,38 +26,15 @@
 
 mod admin;
 mod catalog;
-mod checkpoint;
 mod commit;
-mod commit_queue;
-mod compaction_inputs;
-mod compaction_job;
-mod events;
-mod failure;
-mod filters;
-mod flush_job;
-mod gc_job;
+mod errors;
 mod ids;
 mod jobs;
 mod keyspace;
-mod memory;
-mod open;
-mod poison;
-mod rate_limiter;
 mod reads;
-mod recovered_values;
-mod replay;
-mod reserve;
-mod signal;
+mod recovery;
 mod snapshots;
-mod stall;
-mod stats;
-mod subcompactions;
-mod tree_summary;
-mod value_files;
-mod value_log;
-mod verify;
-mod wal;
-mod write;
+mod throttling;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -72,23 +51,27 @@ use crate::table::{OpenTables, ScrubClock, TableContext};
 use crate::value::OpenValues;
 use crate::vfs::LockGuard;
 
+pub use admin::stats::{
+    KeyspaceStats, LevelStats, StallStats, Stats, ValueFileStats, VerifyReport,
+};
+pub use admin::value_files::{ValueFileReport, ValueFileUse, ValueReferences, ValueRelocation};
+pub(crate) use commit::write::Write;
 pub(crate) use keyspace::KeyspaceCore;
-pub use memory::MemoryUse;
 pub(crate) use reads::{StateCursor, StateView};
-pub use stats::{KeyspaceStats, LevelStats, StallStats, Stats, ValueFileStats, VerifyReport};
-pub use value_files::{ValueFileReport, ValueFileUse, ValueReferences, ValueRelocation};
-pub(crate) use write::Write;
+pub use throttling::memory::MemoryUse;
 
+use admin::stats::Counters;
 use catalog::Catalog;
 use commit::Commits;
-use jobs::Background;
-use memory::Memory;
-use poison::Poison;
-use reserve::Reserve;
-use signal::Signal;
+use commit::wal::WalChain;
+use errors::full_disk::FullDisk;
+use errors::poison::Poison;
+use errors::reserve::{self, Reserve};
+use jobs::signal::Signal;
+use jobs::{Background, filters};
+use recovery::open;
 use snapshots::Snapshots;
-use stats::Counters;
-use wal::WalChain;
+use throttling::memory::Memory;
 
 /// A database while it is open.
 pub(crate) struct Engine {
@@ -112,7 +95,7 @@ pub(crate) struct Engine {
     obsolete: Arc<Obsolete>,
     poison: Arc<Poison>,
     access: Access,
-    full_disk: events::FullDisk,
+    full_disk: FullDisk,
     is_closed: AtomicBool,
     signal: Signal,
     background: Background,
@@ -284,7 +267,7 @@ impl Handle {
             obsolete,
             poison,
             access,
-            full_disk: events::FullDisk::default(),
+            full_disk: FullDisk::default(),
             is_closed: AtomicBool::new(false),
             signal: Signal::default(),
             background: Background::default(),

@@ -1,0 +1,235 @@
+//! A copy of the database in another folder, of one moment in the commit order.
+//!
+//! 1. Between two commits, with everything in the logs durable: the manifest's state is copied, and
+//!    the files that it names are held, tables by versions and logs by open handles. Whatever is
+//!    removed from the folder afterwards is still there for the copy.
+//! 2. Tables and runs are linked, or copied where the file system cannot link: what the state names of them
+//!    never changes, though the source may append to its tables. Logs are copied up to where they ended.
+//! 3. A new manifest describes all that, with every table sealed and the end of the last log
+//!    recorded; `CURRENT` comes last.
+//!
+//! Invariants:
+//! - I1: `CURRENT` names the copy only when all of it is durable; before, the folder is no database.
+//! - I2: The source is only read: it is neither changed nor poisoned by what goes wrong in the
+//!   target's folder. A sync of its logs that fails poisons it as always.
+//!
+//! Concurrency: counts as a running job, for which closing waits. Writers wait while the logs are
+//! synced once more, and jobs while handles are taken; both go on while files are linked and copied.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::base::sync::Shared;
+use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::engine::Engine;
+use crate::engine::recovery::open::LOCK;
+use crate::manifest::names::FileName;
+use crate::manifest::{Edit, ManifestState, ManifestStore, Record, Version};
+use crate::vfs::{self, File, OpenMode, Vfs};
+
+/// Bytes that are copied at a time.
+const COPY_BYTES: usize = 256 << 10;
+
+/// What the copy will consist of, held until it is there.
+struct Source {
+    state: ManifestState,
+    /// Keep the tables from being removed.
+    _versions: Vec<Shared<Version>>,
+    logs: Vec<Log>,
+    /// Value logs that are written to, and so never linked.
+    growing: BTreeSet<FileName>,
+}
+
+/// A log and how much of it counts.
+struct Log {
+    number: FileNumber,
+    length: u64,
+    file: Arc<dyn File>,
+}
+
+impl Engine {
+    /// Makes a database in `target` that holds what is committed now.
+    pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
+        self.check_writable()?;
+        let Some(running) = self.signal.begin_job() else {
+            return Err(Error::closed());
+        };
+        let vfs = &*self.options.vfs;
+        vfs.create_dir_all(target)
+            .map_err(|error| Error::io("create", target, error))?;
+        // Not even a lock is left in a folder of somebody else.
+        check_empty(vfs, target)?;
+        let lock_path = target.join(LOCK);
+        let lock = vfs.lock(&lock_path).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => not_empty(target),
+            _ => Error::io("lock", &lock_path, error),
+        })?;
+        check_empty(vfs, target)?;
+        let source = self.between_commits(|| self.hold_files())?;
+        let copied = self.copy(&source, target);
+        if copied.is_err() {
+            remove_leftovers(vfs, target);
+        }
+        drop(lock);
+        running.end_unchanged();
+        copied
+    }
+
+    /// Holds what counts at this moment, between two commits.
+    fn hold_files(&self) -> Result<Source> {
+        let lengths = self.chain.lengths();
+        // Under the catalog's lock: what the state names has not been removed.
+        self.catalog.with_state(|state| {
+            let mut state = state.clone();
+            let open = |(number, length): &(FileNumber, u64)| {
+                let path = self.path_of(FileName::Wal(*number));
+                let file = self.options.vfs.open(&path, OpenMode::Read);
+                Ok(Log {
+                    number: *number,
+                    length: *length,
+                    file: file.map_err(|error| Error::io("open", &path, error))?,
+                })
+            };
+            let named = lengths.iter().filter(|log| state.logs.contains(&log.0));
+            let logs = named.map(open).collect::<Result<Vec<_>>>()?;
+            let first = logs.first().map(|log| log.number);
+            let end = logs.last().map(|log| (log.number, log.length));
+            state.end_history(first, end).map_err(|contradiction| {
+                Error::new(ErrorKind::Poisoned, contradiction.to_string())
+            })?;
+            state.seal_files();
+            let keyspaces = self.keyspaces.load();
+            let mut growing = BTreeSet::new();
+            for keyspace in keyspaces.iter() {
+                let records = keyspace.value_log.lock().seals(keyspace.id());
+                let files = records.iter().filter_map(Record::value_file);
+                growing.extend(files.map(|file| FileName::Values(file.number)));
+                state.apply(&Edit { records }).map_err(|contradiction| {
+                    Error::new(ErrorKind::Poisoned, contradiction.to_string())
+                })?;
+            }
+            let version =
+                |keyspace: &Arc<super::KeyspaceCore>| Shared::clone(&keyspace.state_full().version);
+            Ok(Source {
+                state,
+                _versions: keyspaces.iter().map(version).collect(),
+                logs,
+                growing,
+            })
+        })
+    }
+
+    /// Writes the copy (I1).
+    fn copy(&self, source: &Source, target: &Path) -> Result<()> {
+        let vfs = &*self.options.vfs;
+        for log in &source.logs {
+            self.check_cancelled()?;
+            let to = target.join(FileName::Wal(log.number).to_string());
+            copy_bytes(vfs, &*log.file, log.length, &to)?;
+        }
+        for own in source.state.keyspaces.values() {
+            let tables = own.levels.iter().flat_map(BTreeMap::values);
+            let tables = tables.map(|file| (FileName::Table(file.number), file.end()));
+            let values = own.values.files.values().map(|values| &values.file);
+            let values = values.map(|file| (FileName::Values(file.number), file.end));
+            let garbage = own.values.garbage.values();
+            let garbage = garbage.map(|list| (FileName::DiscardList(list.number), list.length));
+            for (name, length) in tables.chain(values).chain(garbage) {
+                self.check_cancelled()?;
+                let (from, to) = (self.path_of(name), target.join(name.to_string()));
+                if source.growing.contains(&name) {
+                    copy_file(vfs, &from, length, &to)?;
+                } else {
+                    link_or_copy(vfs, &from, length, &to)?;
+                }
+            }
+        }
+        // This syncs the folder, and with it the names of all that was copied, before `CURRENT`.
+        let number = FileNumber(source.state.next_id);
+        let vfs = Arc::clone(&self.options.vfs);
+        ManifestStore::start(vfs, target, number, source.state.clone()).map(drop)
+    }
+
+    fn path_of(&self, file: FileName) -> PathBuf {
+        self.directory.join(file.to_string())
+    }
+}
+
+fn not_empty(target: &Path) -> Error {
+    let message = format!(
+        "no checkpoint is made in {}: it is not empty",
+        target.display()
+    );
+    Error::new(ErrorKind::AlreadyExists, message)
+}
+
+/// Checks that there is nothing in `target`, but perhaps a lock.
+fn check_empty(vfs: &dyn Vfs, target: &Path) -> Result<()> {
+    if list(vfs, target)?.iter().any(|name| name != LOCK) {
+        return Err(not_empty(target));
+    }
+    Ok(())
+}
+
+fn list(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<String>> {
+    vfs.list(folder)
+        .map_err(|error| Error::io("list", folder, error))
+}
+
+/// Gives the complete file `from` the name `to`, or copies its first `length` bytes.
+fn link_or_copy(vfs: &dyn Vfs, from: &Path, length: u64, to: &Path) -> Result<()> {
+    use io::ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
+
+    match vfs.link(from, to) {
+        Ok(()) => Ok(()),
+        Err(error)
+            if matches!(
+                error.kind(),
+                CrossesDevices | PermissionDenied | TooManyLinks | Unsupported
+            ) =>
+        {
+            copy_file(vfs, from, length, to)
+        }
+        Err(error) => Err(Error::io("link", from, error)),
+    }
+}
+
+/// Copies the first `length` bytes of `from`.
+fn copy_file(vfs: &dyn Vfs, from: &Path, length: u64, to: &Path) -> Result<()> {
+    let file = vfs
+        .open(from, OpenMode::Read)
+        .map_err(|error| Error::io("open", from, error))?;
+    copy_bytes(vfs, &*file, length, to)
+}
+
+/// Writes the first `length` bytes of `file` to a new file `to`, durable but for its name.
+fn copy_bytes(vfs: &dyn Vfs, file: &dyn File, length: u64, to: &Path) -> Result<()> {
+    let failure = |error| Error::io("copy to", to, error);
+    let copy = vfs.create(to).map_err(failure)?;
+    let mut buffer = vec![0; COPY_BYTES];
+    let mut offset = 0;
+    while offset < length {
+        let rest = usize::try_from(length - offset).unwrap_or(COPY_BYTES);
+        let piece = &mut buffer[..rest.min(COPY_BYTES)];
+        vfs::read_exact_at(file, piece, offset).map_err(failure)?;
+        vfs::write_all_at(&*copy, piece, offset).map_err(failure)?;
+        offset += piece.len() as u64;
+    }
+    copy.sync_data().map_err(failure)
+}
+
+/// Clears away what a failed attempt has left, unless it may count. What cannot be removed is for
+/// the caller to remove; it does not open as a database.
+fn remove_leftovers(vfs: &dyn Vfs, target: &Path) {
+    let Ok(names) = list(vfs, target) else {
+        return;
+    };
+    if names.contains(&FileName::Current.to_string()) {
+        return;
+    }
+    for name in names.iter().filter(|name| *name != LOCK) {
+        drop(vfs.remove(&target.join(name)));
+    }
+}

@@ -1,0 +1,358 @@
+//! What an owner asks of a database: keyspaces, flushes, merges by hand, statistics.
+//!
+//! Calls that wait for background work take part in it: they run jobs themselves and sleep only when
+//! all that is left is running elsewhere. So they also work where there are no threads.
+//!
+//! Concurrency: any thread may call anything.
+
+mod checkpoint;
+pub(super) mod stats;
+pub(super) mod value_files;
+mod verify;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::sync::Shared;
+use crate::base::sync::atomic::Ordering;
+use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
+use crate::engine::jobs::compaction_job::{Claimed, CompactionJob};
+use crate::engine::jobs::filters;
+use crate::engine::jobs::tree_summary::summary;
+use crate::engine::keyspace::ANSWERED_BY_MEMTABLES;
+use crate::engine::{Engine, KeyspaceCore};
+use crate::manifest::{KEYSPACE_NAME_BYTES_MAX, KeyspaceState, Record, Version};
+use crate::options::KeyspaceOptions;
+use crate::policy::bounded_capacities;
+use crate::read::visible::KeyRange;
+use crate::runtime::Work;
+use stats::{KeyspaceStats, LevelStats, Stats};
+use value_files::value_stats;
+
+/// A caller that waits looks again after this time.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// The keyspace `name`, created if it is missing, under `options` or, without, under those that
+    /// it has.
+    pub(crate) fn open_keyspace(
+        &self,
+        name: &str,
+        options: Option<KeyspaceOptions>,
+    ) -> Result<Arc<KeyspaceCore>> {
+        if let Some(options) = &options {
+            options.validate()?;
+            // Where nothing is written no memtable fills up.
+            if !self.is_read_only() {
+                self.options.check_fits(options)?;
+            }
+        }
+        if name.is_empty() || name.len() > KEYSPACE_NAME_BYTES_MAX {
+            return Err(Error::invalid_argument(format!(
+                "a keyspace's name has 1 to {KEYSPACE_NAME_BYTES_MAX} bytes, not {}",
+                name.len()
+            )));
+        }
+        let creating = self.creating.lock();
+        // Whoever closes the database waits for this lock.
+        self.check_open()?;
+        let known = self
+            .keyspaces
+            .load()
+            .iter()
+            .find(|core| core.name() == name)
+            .cloned();
+        let core = match (known, options) {
+            (Some(core), None) => core,
+            (Some(core), Some(options)) => {
+                self.change_options(&core, options)?;
+                core
+            }
+            (None, _) if self.is_read_only() => return Err(no_keyspace(name)),
+            (None, options) => {
+                let options = options.unwrap_or_else(|| self.options.keyspace.clone());
+                self.create_keyspace(name, &options)?
+            }
+        };
+        drop(creating);
+        Ok(core)
+    }
+
+    /// Records `options` for a keyspace that has others. Where nothing is written they are of no use.
+    fn change_options(&self, core: &KeyspaceCore, options: KeyspaceOptions) -> Result<()> {
+        if *core.options() == options || self.is_read_only() {
+            return Ok(());
+        }
+        self.check_writable()?;
+        let record = Record::KeyspaceOptions {
+            keyspace: core.id(),
+            options: options.to_recorded(),
+        };
+        self.catalog
+            .commit_in(core, |_| vec![record], |_| core.set_options(options))?;
+        self.allocate_filters(core, filters::ALL);
+        core.refresh_throttle();
+        self.signal.notify();
+        Ok(())
+    }
+
+    fn create_keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<KeyspaceCore>> {
+        self.check_writable()?;
+        // What was acknowledged before this call does not lose to the new name; a write that runs at
+        // the same time may.
+        self.sync_logs()?;
+        let keyspaces = self.keyspaces.load_full();
+        let newest = self.catalog.with_state(|state| state.last_keyspace);
+        let id = newest.0.checked_add(1).map(KeyspaceId).ok_or_else(|| {
+            Error::invalid_argument("there is no number left for another keyspace")
+        })?;
+        let records = vec![
+            Record::CreateKeyspace {
+                id,
+                name: name.to_owned(),
+            },
+            Record::KeyspaceOptions {
+                keyspace: id,
+                options: options.to_recorded(),
+            },
+        ];
+        self.catalog.commit(
+            |_| records,
+            |state| {
+                let level_count = state
+                    .keyspaces
+                    .get(&id)
+                    .map_or(1, |keyspace: &KeyspaceState| {
+                        usize::from(keyspace.level_count)
+                    });
+                let core = Arc::new(KeyspaceCore::new(
+                    id,
+                    name.to_owned(),
+                    options.clone(),
+                    Version::default(),
+                    level_count,
+                    &self.memory,
+                ));
+                let mut all = Vec::clone(&keyspaces);
+                all.push(Arc::clone(&core));
+                self.keyspaces.store(Shared::new(all));
+                core
+            },
+        )
+    }
+
+    /// Drops the keyspace `name`, whose entries and files go when nobody holds them.
+    pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
+        let creating = self.creating.lock();
+        self.check_writable()?;
+        let keyspaces = self.keyspaces.load_full();
+        let Some(core) = keyspaces.iter().find(|core| core.name() == name) else {
+            return Err(no_keyspace(name));
+        };
+        // Nothing overtakes the log: what was acknowledged before the keyspace went is not lost
+        // where its going is not.
+        self.sync_logs()?;
+        let dropped = self.with_reserve(|| {
+            self.catalog.commit(
+                |_| vec![Record::DropKeyspace(core.id())],
+                |_| {
+                    let others = keyspaces.iter().filter(|other| !Arc::ptr_eq(other, core));
+                    self.keyspaces.store(Shared::new(others.cloned().collect()));
+                    core.note_dropped();
+                },
+            )
+        });
+        drop(creating);
+        self.note_reserve();
+        dropped?;
+        // Its memtables press on writers no more.
+        self.refresh_shared_throttle();
+        self.signal.notify();
+        Ok(())
+    }
+
+    /// Writes every memtable that holds entries now to tables.
+    pub(crate) fn flush_all(&self) -> Result<()> {
+        self.check_writable()?;
+        let keyspaces = self.keyspaces.load_full();
+        self.rotate(&keyspaces)?;
+        // What waits now; writers that go on may have more waiting at any time.
+        let newest = |keyspace: &Arc<KeyspaceCore>| {
+            let frozen = &keyspace.state().frozen;
+            frozen.first().map(|newest| newest.through)
+        };
+        let frozen: Vec<_> = keyspaces.iter().map(newest).collect();
+        let is_flushed = || {
+            keyspaces.iter().zip(&frozen).all(|(keyspace, newest)| {
+                let state = keyspace.state();
+                let oldest = state.frozen.last().map(|oldest| oldest.through);
+                oldest.is_none() || oldest > *newest || keyspace.is_dropped()
+            })
+        };
+        self.work_until(is_flushed, |failures| {
+            self.background.failure.check_since(failures)
+        })
+    }
+
+    /// Works until no job is due and none is running.
+    pub(crate) fn wait_idle(&self) -> Result<()> {
+        self.check_open()?;
+        if self.is_read_only() {
+            return Ok(());
+        }
+        self.work_until(|| false, |failures| self.check_failures_since(failures))
+    }
+
+    /// Works until `is_done`, or until no job is due and none is running.
+    ///
+    /// # Errors
+    /// That of `check`, which is given the number of jobs that had failed before; `Poisoned`.
+    fn work_until(
+        &self,
+        is_done: impl Fn() -> bool,
+        check: impl Fn(u64) -> Result<()>,
+    ) -> Result<()> {
+        let failures = self.failures();
+        self.retry_failed_jobs();
+        loop {
+            let generation = self.signal.generation();
+            if is_done() {
+                return Ok(());
+            }
+            check(failures)?;
+            if self.run_one() {
+                continue;
+            }
+            self.check_writable()?;
+            if self.signal.wait_until_quiet(generation, LOOK_AGAIN) {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Merges everything in `range` that is there now down to the deepest level that holds data, and
+    /// what is in that level once more where it holds tombstones or several segments.
+    pub(crate) fn compact_range(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        range: &KeyRange,
+    ) -> Result<()> {
+        keyspace.check_there()?;
+        self.flush_all()?;
+        let before = FileNumber(self.catalog.allocate()?);
+        let through = self.visible.load(Ordering::Acquire);
+        loop {
+            let generation = self.signal.generation();
+            self.check_writable()?;
+            keyspace.check_there()?;
+            let Some(running) = self.signal.begin_job() else {
+                continue;
+            };
+            let claimed = self.poison_on_panic(|| {
+                let claimed = CompactionJob::claim_range(keyspace, range, before, through);
+                let Claimed::Job(job) = &claimed else {
+                    return Ok(claimed);
+                };
+                let outcome = self.merge(keyspace, job);
+                job.release(keyspace, &outcome, self.options.runtime.now());
+                keyspace.refresh_throttle();
+                outcome.map(|()| claimed)
+            })?;
+            if matches!(claimed, Claimed::Job(_)) {
+                continue;
+            }
+            running.end_unchanged();
+            if matches!(claimed, Claimed::Nothing) {
+                return Ok(());
+            }
+            if !self.run_one() {
+                self.signal.wait_after(generation, LOOK_AGAIN);
+            }
+        }
+    }
+
+    /// What the database has done and what it looks like.
+    pub(crate) fn stats(&self) -> Stats {
+        let values = self.values.reads();
+        let mut stats = Stats {
+            transient_log_reads: values.transient_log_reads,
+            value_log_reads: values.value_log_reads,
+            values_prefetched: values.values_prefetched,
+            sequence: self.visible.load(Ordering::Acquire),
+            memory: self.memory(),
+            reserve_bytes: self.reserve.held_bytes(),
+            is_disk_full: self.reserve.is_full(),
+            ..Stats::default()
+        };
+        self.counters.fill(&mut stats);
+        stats.keyspaces = self
+            .keyspaces
+            .load()
+            .iter()
+            .map(|keyspace| {
+                self.catalog.with_state(|manifest| {
+                    keyspace_stats(keyspace, manifest.keyspaces.get(&keyspace.id()))
+                })
+            })
+            .collect();
+        let files = |keyspace: &KeyspaceStats| {
+            let tables: u64 = keyspace.levels.iter().map(|level| level.bytes).sum();
+            let values = keyspace.transient_logs.bytes + keyspace.value_logs.bytes;
+            tables + values + keyspace.discard_list_bytes
+        };
+        let files: u64 = stats.keyspaces.iter().map(files).sum();
+        stats.disk_bytes = files + self.chain.bytes() + self.catalog.manifest_bytes();
+        stats
+    }
+}
+
+fn no_keyspace(name: &str) -> Error {
+    let message = format!("there is no keyspace \"{name}\"");
+    Error::new(ErrorKind::NotFound, message)
+}
+
+fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> KeyspaceStats {
+    let state = keyspace.state_full();
+    let levels = state.version.levels();
+    let work = keyspace.work.lock();
+    let tree = summary(&state.version, &work);
+    let mut capacities = bounded_capacities(&tree, &keyspace.options());
+    drop(work);
+    let io_stats = *keyspace.io_stats.lock();
+    capacities.resize(capacities.len().max(levels.len()), u64::MAX);
+    let level_stats = |level: usize| {
+        let files = levels.get(level).map_or(&[][..], |level| level.files());
+        LevelStats {
+            level,
+            files: files.len(),
+            segments: files.iter().map(|file| file.meta.segments.len()).sum(),
+            bytes: files.iter().map(|file| file.meta.bytes()).sum(),
+            capacity: if level == 0 { 0 } else { capacities[level] },
+            entries: files.iter().map(|file| file.meta.entries()).sum(),
+            tombstones: files.iter().map(|file| file.meta.tombstones()).sum(),
+            gets_answered: keyspace.answered.sum(level),
+            filter_bytes: files.iter().map(|file| filters::loaded_bytes(file)).sum(),
+            false_positive_reads: filters::false_positive_reads(files, level),
+            io_stats: io_stats.get(level).copied().unwrap_or_default(),
+        }
+    };
+    let (transient_logs, value_logs) = value_stats(manifest, &keyspace.value_log.lock());
+    let garbage = manifest.map(|manifest| &manifest.values.garbage);
+    let memtable_bytes: usize = state
+        .memtables()
+        .map(|memtable| memtable.memory_bytes())
+        .sum();
+    KeyspaceStats {
+        name: keyspace.name().to_owned(),
+        options: KeyspaceOptions::clone(&keyspace.options()),
+        memtable_bytes: memtable_bytes as u64,
+        memtables: 1 + state.frozen.len(),
+        gets_answered_by_memtables: keyspace.answered.sum(ANSWERED_BY_MEMTABLES),
+        levels: (0..capacities.len()).map(level_stats).collect(),
+        transient_logs,
+        value_logs,
+        discard_lists: garbage.map_or(0, BTreeMap::len),
+        discard_list_bytes: garbage.map_or(0, |lists| lists.values().map(|list| list.length).sum()),
+    }
+}

@@ -1,0 +1,467 @@
+//! What the engine counts, and the picture of it that a user gets.
+//!
+//! Concurrency: counters are relaxed atomics; those that every read touches are striped.
+
+use std::array;
+use std::time::Duration;
+
+use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::{LevelIoStats, Striped};
+use crate::engine::throttling::memory::MemoryUse;
+use crate::options::KeyspaceOptions;
+use crate::policy::StallCause;
+use crate::table::ReadCounters;
+
+/// What a database has done since it was opened, and what it looks like now.
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Stats {
+    /// Bytes of keys and values that callers wrote.
+    pub user_bytes: u64,
+    /// Entries that callers wrote.
+    pub user_writes: u64,
+    /// Point reads.
+    pub gets: u64,
+    /// Bytes appended to the write-ahead log.
+    pub wal_bytes: u64,
+    /// Syncs of the write-ahead log.
+    pub wal_syncs: u64,
+    /// Bytes appended to manifests.
+    pub manifest_bytes: u64,
+    /// Bytes of tables written by flushes.
+    pub flush_bytes: u64,
+    /// Bytes of new tables written by merges, and of runs in which they gather values.
+    pub compaction_bytes_written: u64,
+    /// Bytes of tables read by merges.
+    pub compaction_bytes_read: u64,
+    /// Segments that merges have appended to tables.
+    pub appends: u64,
+    /// Bytes of these segments.
+    pub append_bytes_written: u64,
+    /// Bytes written by consolidations, merges of what is in one file for reads to visit less: of tables, and of
+    /// runs in which they gather values.
+    pub consolidation_bytes_written: u64,
+    /// Bytes of tables read by consolidations.
+    pub consolidation_bytes_read: u64,
+    /// Bytes of values written to transient logs by flushes.
+    pub transient_log_bytes_written: u64,
+    /// Bytes of large values written to value logs.
+    pub value_log_bytes: u64,
+    /// Bytes of transient logs read by merges, to put values in place or to gather them, and of the tables that
+    /// led them where collections have moved values.
+    pub transient_log_bytes_read: u64,
+    /// Collections of value logs.
+    pub garbage_collections: u64,
+    /// Bytes read by collections, and of tables by merges for no other purpose than to lead pointers where
+    /// collections have moved values.
+    pub gc_bytes_read: u64,
+    /// Bytes written by both: of values, tables, and runs in which such merges gather values.
+    pub gc_bytes_written: u64,
+    /// Dead values that collections have left behind.
+    pub gc_values_dropped: u64,
+    /// Memtables flushed.
+    pub flushes: u64,
+    /// Merges finished.
+    pub compactions: u64,
+    /// Parts in which they were carried out.
+    pub subcompactions: u64,
+    /// Files moved down a level without rewriting.
+    pub trivial_moves: u64,
+    /// Moves of cursors to a key or to an end.
+    pub seeks: u64,
+    /// Sorted runs of tables that were gone to for them.
+    pub runs_visited: u64,
+    /// Blocks that reads consulted, wherever they came from.
+    pub block_reads: u64,
+    /// Blocks that had to be read or verified first.
+    pub block_loads: u64,
+    /// Bytes of those blocks.
+    pub block_load_bytes: u64,
+    /// Filters asked.
+    pub filter_probes: u64,
+    /// Filters that said no.
+    pub filter_rejects: u64,
+    /// Filters that said yes where the run did not hold the key.
+    pub filter_false_positives: u64,
+    /// Values that gets and scans have read from transient logs.
+    pub transient_log_reads: u64,
+    /// Values that gets and scans have read from value logs.
+    pub value_log_reads: u64,
+    /// Values that scans, which would have had to wait for them, asked the system for before they read
+    /// them.
+    pub values_prefetched: u64,
+    /// What is held in memory, by purpose.
+    pub memory: MemoryUse,
+    /// Writes that had to wait, by cause; every cause once.
+    pub stalls: Vec<StallStats>,
+    /// The newest visible sequence number.
+    pub sequence: u64,
+    /// Bytes of all files of the database, but for the reserve.
+    pub disk_bytes: u64,
+    /// Bytes of disk that are kept back now; 0 where the database is open for reading only.
+    pub reserve_bytes: u64,
+    /// Whether the disk is full: entries can be removed, but not added.
+    pub is_disk_full: bool,
+    /// Each keyspace.
+    pub keyspaces: Vec<KeyspaceStats>,
+}
+
+impl Stats {
+    /// Bytes the engine has written: log, manifest, tables and value files.
+    pub fn written_bytes(&self) -> u64 {
+        let merges = self.compaction_bytes_written + self.append_bytes_written;
+        let tables = self.flush_bytes + merges + self.consolidation_bytes_written;
+        let values =
+            self.transient_log_bytes_written + self.value_log_bytes + self.gc_bytes_written;
+        self.wal_bytes + self.manifest_bytes + tables + values
+    }
+
+    /// Bytes the engine has read of files: for merges and collections, and blocks that gets and scans had
+    /// to read or to verify. Values apart from their keys that these read are counted in `transient_log_reads` and
+    /// `value_log_reads`, not here.
+    pub fn read_bytes(&self) -> u64 {
+        let merges = self.compaction_bytes_read
+            + self.consolidation_bytes_read
+            + self.transient_log_bytes_read;
+        self.block_load_bytes + merges + self.gc_bytes_read
+    }
+
+    /// How many writes had to wait.
+    pub fn stall_count(&self) -> u64 {
+        let count = |stall: &StallStats| stall.delays + stall.stops;
+        self.stalls.iter().map(count).sum()
+    }
+
+    /// How long they waited, in microseconds.
+    pub fn stall_micros(&self) -> u64 {
+        self.stalls.iter().map(|stall| stall.micros).sum()
+    }
+
+    /// The longest of these waits, in microseconds.
+    pub fn longest_stall_micros(&self) -> u64 {
+        let longest = self.stalls.iter().map(|stall| stall.longest_micros);
+        longest.max().unwrap_or_default()
+    }
+
+    /// Bytes written per byte given; 0 before the first write.
+    pub fn write_amplification(&self) -> f64 {
+        if self.user_bytes == 0 {
+            return 0.0;
+        }
+        self.written_bytes() as f64 / self.user_bytes as f64
+    }
+}
+
+/// How writers waited for one cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct StallStats {
+    /// What they waited for.
+    pub cause: StallCause,
+    /// Writes that were slowed down.
+    pub delays: u64,
+    /// Writes that waited until a job had finished, or were refused.
+    pub stops: u64,
+    /// Time that both waited, in microseconds.
+    pub micros: u64,
+    /// The longest single wait, in microseconds.
+    pub longest_micros: u64,
+}
+
+/// What a keyspace looks like now.
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct KeyspaceStats {
+    /// Its name.
+    pub name: String,
+    /// Its options.
+    pub options: KeyspaceOptions,
+    /// Bytes in its memtables.
+    pub memtable_bytes: u64,
+    /// Its memtables: the active one and those that wait for their flush.
+    pub memtables: usize,
+    /// Gets that a memtable answered.
+    pub gets_answered_by_memtables: u64,
+    /// Its levels, level 0 first.
+    pub levels: Vec<LevelStats>,
+    /// Its transient logs.
+    pub transient_logs: ValueFileStats,
+    /// Its value logs.
+    pub value_logs: ValueFileStats,
+    /// Lists of values in logs that are dead and not collected.
+    pub discard_lists: usize,
+    /// Bytes in them.
+    pub discard_list_bytes: u64,
+}
+
+/// What the value files of a keyspace look like now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ValueFileStats {
+    /// Value files.
+    pub files: usize,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Bytes of values that tables refer to.
+    pub live_bytes: u64,
+    /// Bytes of values that no table refers to any more. What neither counts has not been flushed, or
+    /// leads on pointers into collected logs.
+    pub garbage_bytes: u64,
+}
+
+/// What a level looks like now.
+#[derive(Debug, Clone, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct LevelStats {
+    /// Its number; 0 holds flushed runs.
+    pub level: usize,
+    /// Table files.
+    pub files: usize,
+    /// Segments in them.
+    pub segments: usize,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// The bytes it may hold before it is merged down; 0 for level 0, which counts runs. A level that
+    /// waits for a deeper one to shrink holds more for a while.
+    pub capacity: u64,
+    /// Entries, tombstones included.
+    pub entries: u64,
+    /// Tombstones.
+    pub tombstones: u64,
+    /// Gets that this level answered.
+    pub gets_answered: u64,
+    /// Bytes of filters that its tables have in memory while they are open.
+    pub filter_bytes: u64,
+    /// Blocks that a get reads here in vain, on average, if the key is not here: the sum over the
+    /// runs of level 0, and over deeper files the average, of the rates of false positives; a key
+    /// between two files costs nothing.
+    pub false_positive_reads: f64,
+    /// Bytes that jobs have moved into it since the database was opened.
+    pub io_stats: LevelIoStats,
+}
+
+/// What a full check found.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// Table files checked.
+    pub files: u64,
+    /// Segments in them.
+    pub segments: u64,
+    /// Blocks in them.
+    pub blocks: u64,
+    /// Entries in them.
+    pub entries: u64,
+    /// Bytes in them.
+    pub bytes: u64,
+    /// Values in value files that were read.
+    pub values: u64,
+    /// Everything that is wrong.
+    pub damage: Vec<crate::Error>,
+}
+
+impl VerifyReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.damage.is_empty()
+    }
+}
+
+/// How a writer waited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) enum Waited {
+    Delayed,
+    Stopped,
+}
+
+/// The waits for one cause.
+#[derive(Debug, Default)]
+struct StallCounters {
+    delays: AtomicU64,
+    stops: AtomicU64,
+    micros: AtomicU64,
+    longest_micros: AtomicU64,
+}
+
+impl StallCounters {
+    fn sum(&self, cause: StallCause) -> StallStats {
+        StallStats {
+            cause,
+            delays: self.delays.load(Ordering::Relaxed),
+            stops: self.stops.load(Ordering::Relaxed),
+            micros: self.micros.load(Ordering::Relaxed),
+            longest_micros: self.longest_micros.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Everything that is counted on the way.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    reads: Striped<9>,
+    pub(crate) user_bytes: AtomicU64,
+    pub(crate) user_writes: AtomicU64,
+    pub(crate) wal_bytes: AtomicU64,
+    pub(crate) wal_syncs: AtomicU64,
+    pub(crate) manifest_bytes: AtomicU64,
+    pub(crate) flush_bytes: AtomicU64,
+    pub(crate) compaction_bytes_written: AtomicU64,
+    pub(crate) compaction_bytes_read: AtomicU64,
+    pub(crate) appends: AtomicU64,
+    pub(crate) append_bytes_written: AtomicU64,
+    pub(crate) consolidation_bytes_written: AtomicU64,
+    pub(crate) consolidation_bytes_read: AtomicU64,
+    pub(crate) transient_log_bytes_written: AtomicU64,
+    pub(crate) value_log_bytes: AtomicU64,
+    pub(crate) transient_log_bytes_read: AtomicU64,
+    pub(crate) garbage_collections: AtomicU64,
+    pub(crate) gc_bytes_read: AtomicU64,
+    pub(crate) gc_bytes_written: AtomicU64,
+    pub(crate) gc_values_dropped: AtomicU64,
+    pub(crate) flushes: AtomicU64,
+    pub(crate) compactions: AtomicU64,
+    pub(crate) subcompactions: AtomicU64,
+    pub(crate) trivial_moves: AtomicU64,
+    stalls: [StallCounters; StallCause::ALL.len()],
+}
+
+impl Counters {
+    pub(crate) fn new() -> Self {
+        let zero = || AtomicU64::new(0);
+        Self {
+            reads: Striped::new(),
+            user_bytes: zero(),
+            user_writes: zero(),
+            wal_bytes: zero(),
+            wal_syncs: zero(),
+            manifest_bytes: zero(),
+            flush_bytes: zero(),
+            compaction_bytes_written: zero(),
+            compaction_bytes_read: zero(),
+            appends: zero(),
+            append_bytes_written: zero(),
+            consolidation_bytes_written: zero(),
+            consolidation_bytes_read: zero(),
+            transient_log_bytes_written: zero(),
+            value_log_bytes: zero(),
+            transient_log_bytes_read: zero(),
+            garbage_collections: zero(),
+            gc_bytes_read: zero(),
+            gc_bytes_written: zero(),
+            gc_values_dropped: zero(),
+            flushes: zero(),
+            compactions: zero(),
+            subcompactions: zero(),
+            trivial_moves: zero(),
+            stalls: array::from_fn(|_| StallCounters::default()),
+        }
+    }
+
+    /// Adds what one read counted; `gets` is how many point reads it was.
+    #[inline]
+    pub(crate) fn add_read(&self, gets: u64, read: &ReadCounters) {
+        let counts = [
+            gets,
+            read.block_reads,
+            read.block_loads,
+            read.block_load_bytes,
+            read.filter_probes,
+            read.filter_rejects,
+            read.filter_false_positives,
+            read.seeks,
+            read.runs_visited,
+        ];
+        self.reads.add_all(counts.into_iter().enumerate());
+    }
+
+    /// Copies the counters into `stats`.
+    pub(crate) fn fill(&self, stats: &mut Stats) {
+        let reads = [
+            &mut stats.gets,
+            &mut stats.block_reads,
+            &mut stats.block_loads,
+            &mut stats.block_load_bytes,
+            &mut stats.filter_probes,
+            &mut stats.filter_rejects,
+            &mut stats.filter_false_positives,
+            &mut stats.seeks,
+            &mut stats.runs_visited,
+        ];
+        for (index, field) in reads.into_iter().enumerate() {
+            *field = self.reads.sum(index);
+        }
+        for (counter, field) in [
+            (&self.user_bytes, &mut stats.user_bytes),
+            (&self.user_writes, &mut stats.user_writes),
+            (&self.wal_bytes, &mut stats.wal_bytes),
+            (&self.wal_syncs, &mut stats.wal_syncs),
+            (&self.manifest_bytes, &mut stats.manifest_bytes),
+            (&self.flush_bytes, &mut stats.flush_bytes),
+            (
+                &self.compaction_bytes_written,
+                &mut stats.compaction_bytes_written,
+            ),
+            (
+                &self.compaction_bytes_read,
+                &mut stats.compaction_bytes_read,
+            ),
+            (&self.appends, &mut stats.appends),
+            (&self.append_bytes_written, &mut stats.append_bytes_written),
+            (
+                &self.consolidation_bytes_written,
+                &mut stats.consolidation_bytes_written,
+            ),
+            (
+                &self.consolidation_bytes_read,
+                &mut stats.consolidation_bytes_read,
+            ),
+            (
+                &self.transient_log_bytes_written,
+                &mut stats.transient_log_bytes_written,
+            ),
+            (&self.value_log_bytes, &mut stats.value_log_bytes),
+            (
+                &self.transient_log_bytes_read,
+                &mut stats.transient_log_bytes_read,
+            ),
+            (&self.garbage_collections, &mut stats.garbage_collections),
+            (&self.gc_bytes_read, &mut stats.gc_bytes_read),
+            (&self.gc_bytes_written, &mut stats.gc_bytes_written),
+            (&self.gc_values_dropped, &mut stats.gc_values_dropped),
+            (&self.flushes, &mut stats.flushes),
+            (&self.compactions, &mut stats.compactions),
+            (&self.subcompactions, &mut stats.subcompactions),
+            (&self.trivial_moves, &mut stats.trivial_moves),
+        ] {
+            *field = counter.load(Ordering::Relaxed);
+        }
+        stats.stalls = StallCause::ALL
+            .iter()
+            .zip(&self.stalls)
+            .map(|(cause, counters)| counters.sum(*cause))
+            .collect();
+    }
+
+    /// Counts one wait of a writer.
+    pub(in crate::engine) fn add_stall(&self, cause: StallCause, waited: Waited, time: Duration) {
+        let counters = &self.stalls[cause as usize];
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        match waited {
+            Waited::Delayed => add(&counters.delays, 1),
+            Waited::Stopped => add(&counters.stops, 1),
+        }
+        add(&counters.micros, micros);
+        counters.longest_micros.fetch_max(micros, Ordering::Relaxed);
+    }
+}
+
+/// Adds `count` to `counter`.
+#[inline]
+pub(crate) fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}

@@ -1,0 +1,209 @@
+//! The value files of a keyspace, as its owner asks for them: how much of each is live, and what keeps it.
+//!
+//! Concurrency: everything is told under the lock of the catalog, so that manifest and version are of one
+//! moment.
+
+use std::collections::BTreeMap;
+
+use super::stats::ValueFileStats;
+use crate::base::{FileNumber, Result};
+use crate::engine::commit::value_log::ValueLog;
+use crate::engine::{Engine, KeyspaceCore};
+use crate::manifest::{KeyspaceState, ValueFileKind, Version};
+use crate::table::Referred;
+
+/// What a value file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+#[non_exhaustive]
+pub enum ValueFileUse {
+    /// Values of medium size, until merges put them in place.
+    TransientLog,
+    /// Large values as they were committed.
+    Log,
+    /// What was live in logs when they were collected.
+    GcOutput,
+}
+
+/// One value file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ValueFileReport {
+    /// The number in its name.
+    pub number: u64,
+    /// What it is for.
+    pub kind: ValueFileUse,
+    /// Whether it is a log that is being written.
+    pub is_open: bool,
+    /// Bytes in it.
+    pub bytes: u64,
+    /// Values that tables refer to.
+    pub live_values: u64,
+    /// Bytes of these.
+    pub live_bytes: u64,
+    /// Values that no table refers to any more. What neither counts has not been flushed.
+    pub garbage_values: u64,
+    /// Bytes of these.
+    pub garbage_bytes: u64,
+    /// The levels whose tables refer to it, shallow ones first.
+    pub references: Vec<ValueReferences>,
+    /// The collected logs from which it leads pointers on, oldest first.
+    pub relocations: Vec<ValueRelocation>,
+}
+
+/// What the tables of a level refer to in a value file, by its number or through a relocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ValueReferences {
+    /// The level.
+    pub level: usize,
+    /// Its tables that refer to the file.
+    pub tables: usize,
+    /// Values that they refer to.
+    pub values: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+}
+
+/// A collected log whose pointers lead to a value file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ValueRelocation {
+    /// The number of the log that it was.
+    pub origin: u64,
+    /// Values that it knows the new places of.
+    pub entries: u64,
+    /// Values that tables still refer to by the old place.
+    pub live_values: u64,
+}
+
+impl Engine {
+    /// The value files of `keyspace`, ascending by number.
+    pub(crate) fn value_files(&self, keyspace: &KeyspaceCore) -> Result<Vec<ValueFileReport>> {
+        keyspace.check_there()?;
+        Ok(self.catalog.with_state(|manifest| {
+            let Some(manifest) = manifest.keyspaces.get(&keyspace.id()) else {
+                return Vec::new();
+            };
+            let state = keyspace.state_full();
+            let mut reports = reports(manifest, &keyspace.value_log.lock());
+            add_references(&mut reports, manifest, &state.version);
+            reports.into_values().collect()
+        }))
+    }
+}
+
+/// What the manifest knows of the value files, and `written` of how long those are that are being
+/// written: of runs, and of value logs and their successors.
+pub(super) fn value_stats(
+    manifest: Option<&KeyspaceState>,
+    written: &ValueLog,
+) -> (ValueFileStats, ValueFileStats) {
+    let (mut transient_logs, mut logs) = (ValueFileStats::default(), ValueFileStats::default());
+    let reports = manifest.map(|manifest| reports(manifest, written));
+    for report in reports.unwrap_or_default().values() {
+        let stats = match report.kind {
+            ValueFileUse::TransientLog => &mut transient_logs,
+            ValueFileUse::Log | ValueFileUse::GcOutput => &mut logs,
+        };
+        stats.files += 1;
+        stats.bytes += report.bytes;
+        stats.live_bytes += report.live_bytes;
+        stats.garbage_bytes += report.garbage_bytes;
+    }
+    (transient_logs, logs)
+}
+
+/// All but the references.
+fn reports(manifest: &KeyspaceState, written: &ValueLog) -> BTreeMap<FileNumber, ValueFileReport> {
+    let through = manifest.values.referred_through();
+    let mut reports: BTreeMap<FileNumber, ValueFileReport> = BTreeMap::new();
+    for file in manifest.values.files.values() {
+        let number = file.file.number;
+        let moved = through.get(&number).copied().unwrap_or_default();
+        let live = file.referred.plus(moved);
+        let (kind, is_flushed) = match file.kind {
+            ValueFileKind::TransientLog => (ValueFileUse::TransientLog, true),
+            ValueFileKind::OpenLog => (ValueFileUse::Log, true),
+            ValueFileKind::SealedLog { last_sequence } => {
+                (ValueFileUse::Log, last_sequence <= manifest.flushed)
+            }
+            ValueFileKind::GcOutput => (ValueFileUse::GcOutput, true),
+        };
+        // Memtables may point to what tables do not refer to.
+        let garbage = |all: u64, live: u64| {
+            if is_flushed {
+                all.saturating_sub(live)
+            } else {
+                0
+            }
+        };
+        let report = ValueFileReport {
+            number: number.0,
+            kind,
+            is_open: file.kind == ValueFileKind::OpenLog,
+            bytes: written.length_of(number).unwrap_or(file.file.end),
+            live_values: live.entries,
+            live_bytes: live.bytes,
+            garbage_values: garbage(file.file.entries, live.entries),
+            garbage_bytes: garbage(file.file.length, live.bytes),
+            references: Vec::new(),
+            relocations: Vec::new(),
+        };
+        reports.insert(number, report);
+    }
+    for (origin, relocated) in &manifest.values.relocated {
+        if let Some(report) = reports.get_mut(&relocated.table.gc_output) {
+            report.relocations.push(ValueRelocation {
+                origin: origin.0,
+                entries: relocated.table.entries,
+                live_values: relocated.referred.entries,
+            });
+        }
+    }
+    reports
+}
+
+/// Tells for each file which levels of `version` refer to it.
+fn add_references(
+    reports: &mut BTreeMap<FileNumber, ValueFileReport>,
+    manifest: &KeyspaceState,
+    version: &Version,
+) {
+    for (level, files) in version.levels().iter().enumerate() {
+        for table in files.files() {
+            let segments = table.meta.segments.iter();
+            let mut sums: BTreeMap<FileNumber, Referred> = BTreeMap::new();
+            for (number, referred) in segments.flat_map(|it| it.references.iter()) {
+                let relocated = manifest.values.relocated.get(&number);
+                let file = relocated.map_or(number, |it| it.table.gc_output);
+                let sum = sums.entry(file).or_default();
+                *sum = sum.plus(referred);
+            }
+            for (number, referred) in sums {
+                let Some(report) = reports.get_mut(&number) else {
+                    continue;
+                };
+                if report
+                    .references
+                    .last()
+                    .is_none_or(|last| last.level != level)
+                {
+                    report.references.push(ValueReferences {
+                        level,
+                        ..ValueReferences::default()
+                    });
+                }
+                if let Some(references) = report.references.last_mut() {
+                    references.tables += 1;
+                    references.values += referred.entries;
+                    references.bytes += referred.bytes;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The full structural check: what the command line, the tests and careful owners call.
+//!
+//! Concurrency: works on held versions; runs beside everything else.
+
+use std::collections::BTreeMap;
+
+use super::stats::VerifyReport;
+use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::engine::{Engine, KeyspaceCore};
+use crate::filter::LoadedUnits;
+use crate::manifest::names::FileName;
+use crate::manifest::{ValueState, Version};
+use crate::table::Referred;
+use crate::value::read_discard_list;
+
+impl Engine {
+    /// Checks every table of every keyspace, block by block, against the manifest, and every value
+    /// that tables refer to.
+    pub(crate) fn verify(&self) -> Result<VerifyReport> {
+        self.check_open()?;
+        let mut report = VerifyReport::default();
+        for keyspace in self.keyspaces.load().iter() {
+            self.verify_keyspace(keyspace, &mut report)?;
+        }
+        Ok(report)
+    }
+
+    fn verify_keyspace(&self, keyspace: &KeyspaceCore, report: &mut VerifyReport) -> Result<()> {
+        // Under the catalog's lock, so that both are of the same edit.
+        let (state, recorded) = self.catalog.with_state(|manifest| {
+            let recorded = manifest.keyspaces.get(&keyspace.id());
+            (keyspace.state_full(), recorded.map(|it| it.values.clone()))
+        });
+        if let Err(contradiction) = state.version.check() {
+            report.damage.push(Error::new(
+                ErrorKind::Corruption,
+                format!("keyspace {}: {contradiction}", keyspace.name()),
+            ));
+        }
+        // Past what is open already, as for tables.
+        let files = state.version.values().iter().count();
+        let mut values = self.value_read_buffers().over(files);
+        let mut live: BTreeMap<FileNumber, Referred> = BTreeMap::new();
+        let damage_before = report.damage.len();
+        for file in state
+            .version
+            .levels()
+            .iter()
+            .flat_map(|level| level.files())
+        {
+            report.files += 1;
+            // Opened anew, so that footers, indexes and filters are read from the disk again.
+            match self.tables.open_anew(&file.meta, LoadedUnits::ALL, None) {
+                Ok(table) => {
+                    let mut check_value = |key: &[u8], pointer: &[u8]| {
+                        report.values += 1;
+                        let place = state.version.values().resolve(pointer)?;
+                        let sum = live.entry(place.file.meta.number).or_default();
+                        sum.entries += 1;
+                        sum.bytes += place.pointer.record_bytes;
+                        place.read(&mut values, key).map(drop)
+                    };
+                    let checked = table.verify(&mut report.damage, &mut check_value)?;
+                    report.segments += checked.segments;
+                    report.blocks += checked.blocks;
+                    report.entries += checked.entries;
+                    report.bytes += checked.bytes;
+                }
+                Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Closed) => {
+                    return Err(error);
+                }
+                Err(error) => report.damage.push(error),
+            }
+        }
+        // Where a table cannot be read nobody knows what it refers to.
+        if report.damage.len() == damage_before
+            && let Some(recorded) = recorded
+        {
+            self.verify_logs(&state.version, &recorded, &live, report)?;
+        }
+        Ok(())
+    }
+
+    /// Checks for each value log to which nothing comes to refer any more that its records are referred
+    /// to or dead, one or the other, and that as many bytes are referred to as recorded: the others are
+    /// dead. `live` counts what was found to be referred to.
+    fn verify_logs(
+        &self,
+        version: &Version,
+        recorded: &ValueState,
+        live: &BTreeMap<FileNumber, Referred>,
+        report: &mut VerifyReport,
+    ) -> Result<()> {
+        let mut garbage: BTreeMap<FileNumber, u64> = BTreeMap::new();
+        for list in recorded.garbage.values() {
+            let vfs = &*self.options.vfs;
+            let counted = read_discard_list(vfs, &self.directory, list, |file, _| {
+                let table = recorded.relocated.get(&file).map(|it| it.table);
+                let file = table.map_or(file, |table| table.gc_output);
+                *garbage.entry(file).or_default() += 1;
+                Ok(())
+            });
+            match counted {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::Io => return Err(error),
+                Err(error) => {
+                    report.damage.push(error);
+                    return Ok(());
+                }
+            }
+        }
+        for log in version.logs().iter().filter(|log| log.is_settled) {
+            let number = log.file.number;
+            let live = live.get(&number).copied().unwrap_or_default();
+            let garbage = garbage.get(&number).copied().unwrap_or_default();
+            let is_recorded = (live.entries, live.bytes) == (log.live.entries, log.live.bytes);
+            if !is_recorded || live.entries + garbage != log.file.entries {
+                let what = format!(
+                    "it holds {} values, of which {} of {} bytes are referred to ({} of {} recorded) and \
+                     {garbage} dead",
+                    log.file.entries, live.entries, live.bytes, log.live.entries, log.live.bytes,
+                );
+                let name = FileName::Values(number).to_string();
+                report.damage.push(Error::corruption(&name, 0, what));
+            }
+        }
+        Ok(())
+    }
+}

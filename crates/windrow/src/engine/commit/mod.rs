@@ -1,0 +1,597 @@
+//! The way of a write: into the log, into its memtable, into sight.
+//!
+//! A writer enters the [queue](queue). Whoever leads takes the writers that wait as its
+//! group, makes room (new memtable, new log) if need be, gives the group the next sequence numbers,
+//! and writes one log record for all of it, synced if anybody asked for that. Then every member
+//! inserts its own entries, in parallel; when all are in, the leader makes the group visible and
+//! passes the leadership on. Since a group is over before the next begins, groups become visible in
+//! commit order, and nothing is being inserted while a leader makes room.
+//!
+//! Invariants:
+//! - I1: A sequence number belongs to one entry: numbers are taken only for a record that was
+//!   written, and a failed write of which the outcome is unknown ends all writing.
+//! - I2: An acknowledgement comes after the durability that was asked for, and no group becomes
+//!   visible after a poison.
+//!
+//! Concurrency: `log` is locked by the leader only; the lock is never contended. `next` is held
+//! while a log is created, so that logs enter the manifest in the order of their numbers and each is
+//! used before the next is made.
+
+mod queue;
+pub(super) mod value_log;
+pub(super) mod wal;
+pub(super) mod write;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::key::SEQUENCE_MAX;
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::Ordering;
+use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber};
+use crate::codec::Compression;
+use crate::codec::compression::Compressor;
+use crate::engine::admin::stats;
+use crate::engine::errors::full_disk::NeedsSpace;
+use crate::engine::errors::poison::Poison;
+use crate::engine::recovery::replay::ReplayedLog;
+use crate::engine::{Engine, KeyspaceCore};
+use crate::log::batch::{self, PACKED_FROM_BYTES};
+use crate::log::{LogWriter, Predecessor, WalHeader};
+use crate::manifest::Record;
+use crate::manifest::names::FileName;
+use crate::options::Durability;
+use queue::{CommitQueue, Leader, Turn};
+use value_log::Touched;
+use write::{Inserted, Write};
+
+/// The most encoded bytes that a leader takes from waiting writers.
+const GROUP_BYTES_MAX: usize = 1 << 20;
+
+/// A log that nobody has written to for this long gets a marker.
+const MARK_AFTER: Duration = Duration::from_secs(1);
+
+/// What a waiting writer asks of its leader.
+#[derive(Debug)]
+pub(super) struct Request {
+    encoded: Vec<u8>,
+    count: u32,
+    durability: Durability,
+    /// The keyspaces of the entries, where any value may be large.
+    separable: Vec<Arc<KeyspaceCore>>,
+}
+
+/// What a leader answers.
+pub(super) type Answer = Result<Placed>;
+
+/// The entries of one writer as they were logged, where values were separated from them.
+pub(super) type Logged = Option<Vec<u8>>;
+
+/// What became of the entries of one writer.
+#[derive(Debug)]
+pub(super) struct Placed {
+    /// The first sequence number.
+    first: SequenceNumber,
+    logged: Logged,
+}
+
+impl Placed {
+    fn insert(&self, write: &Write<'_>) -> Result<Inserted> {
+        match &self.logged {
+            None => write.insert(self.first),
+            Some(logged) => write.insert_logged(logged, self.first),
+        }
+    }
+}
+
+/// The queue of writers and the log that its leader writes.
+#[derive(Debug)]
+pub(super) struct Commits {
+    queue: CommitQueue<Request, Answer>,
+    log: Mutex<Log>,
+    /// A log that is created, durable and empty, to go on with when the present one is long.
+    next: Mutex<Option<LogWriter>>,
+    idle: Mutex<Idle>,
+}
+
+/// How long nothing has been written to the log.
+#[derive(Debug, Default)]
+struct Idle {
+    /// The length at the last look, and when the log was first seen at it.
+    written: u64,
+    since: Duration,
+    /// The length behind the last marker.
+    marked: u64,
+}
+
+impl Idle {
+    /// Looks at a log of `written` bytes; true when it has been idle long enough for a marker and
+    /// has none.
+    fn is_over(&mut self, written: u64, now: Duration) -> bool {
+        if written != self.written {
+            (self.written, self.since) = (written, now);
+        }
+        written != self.marked && now.saturating_sub(self.since) >= MARK_AFTER
+    }
+}
+
+/// The end of the write-ahead log.
+#[derive(Debug)]
+struct Log {
+    /// `None` only while the database is being opened.
+    writer: Option<LogWriter>,
+    /// The newest sequence number that was given out.
+    last_sequence: SequenceNumber,
+    packer: Packer,
+}
+
+/// Compresses the entries of records.
+#[derive(Debug)]
+struct Packer {
+    compressor: Compressor,
+    /// What entries become.
+    scratch: Vec<u8>,
+}
+
+impl Packer {
+    /// Compresses the entries of the record that begins at `start` in `chunk`, if that pays.
+    fn pack(&mut self, chunk: &mut Vec<u8>, start: usize) {
+        batch::pack(chunk, start, &mut self.compressor, &mut self.scratch);
+        self.scratch.shrink_to(GROUP_BYTES_MAX);
+    }
+}
+
+impl Commits {
+    pub(super) fn new(last_sequence: SequenceNumber) -> Self {
+        Self {
+            queue: CommitQueue::new(),
+            log: Mutex::new(Log {
+                writer: None,
+                last_sequence,
+                packer: Packer {
+                    compressor: Compressor::new(Compression::Lz4),
+                    scratch: Vec::new(),
+                },
+            }),
+            next: Mutex::new(None),
+            idle: Mutex::default(),
+        }
+    }
+}
+
+impl Engine {
+    /// Commits `write`: when this returns, it is as durable as asked for and visible.
+    ///
+    /// # Errors
+    /// `NoSpace` where nothing was written; `NotFound` for a keyspace that was dropped; `Closed`; `Poisoned`, or the error that poisoned the
+    /// database, where the fate of the write is unknown until it is reopened.
+    pub(crate) fn commit(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
+        match self.commit_once(write, durability) {
+            Err(error) if error.kind() == ErrorKind::NoSpace => {
+                self.reserve.give_up();
+                self.note_reserve();
+                if write.only_removes() {
+                    return self.commit_once(write, durability);
+                }
+                Err(error)
+            }
+            outcome => outcome,
+        }
+    }
+
+    #[inline]
+    fn commit_once(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
+        self.check_writable()?;
+        for keyspace in write.keyspaces() {
+            keyspace.check_there()?;
+        }
+        if self.reserve.is_full() {
+            self.admit_to_full_disk(write)?;
+        }
+        self.admit(write)?;
+        let request = || {
+            let mut encoded = Vec::with_capacity(write.encoded_bytes_max());
+            write.encode_into(&mut encoded);
+            Request {
+                encoded,
+                count: write.count(),
+                durability,
+                separable: if write.may_separate() {
+                    write.keyspaces().to_vec()
+                } else {
+                    Vec::new()
+                },
+            }
+        };
+        let committed = match self.commits.queue.enter(write.encoded_bytes_max(), request) {
+            Turn::Lead(leader) => {
+                let led = self.lead(leader, write, durability);
+                self.note_space(NeedsSpace::Writers, &led);
+                led
+            }
+            Turn::Follow(follower, answer) => {
+                let inserted = answer?.insert(write)?;
+                if !follower.done() {
+                    return Err(self.abandoned());
+                }
+                Ok(inserted)
+            }
+            Turn::Abandoned => Err(self.abandoned()),
+        };
+        let inserted = committed?;
+        if inserted.is_full {
+            self.background.request_rotation();
+        }
+        stats::add(&self.counters.user_bytes, inserted.user_bytes);
+        stats::add(&self.counters.user_writes, u64::from(write.count()));
+        Ok(())
+    }
+
+    /// Leads one group.
+    fn lead(
+        &self,
+        mut leader: Leader<'_, Request, Answer>,
+        write: &Write<'_>,
+        durability: Durability,
+    ) -> Result<Inserted> {
+        leader.build_group(GROUP_BYTES_MAX);
+        // Before the leadership is passed on, should this thread panic: the next group must not
+        // make a part of this one visible.
+        let mut interrupted = Interrupted {
+            poison: &self.poison,
+            is_over: false,
+        };
+        let (own, others) = match self.write_group(&leader, write, durability) {
+            Ok(placed) => placed,
+            Err(error) => {
+                leader.answer(|_| Err(error.fraction()));
+                interrupted.is_over = true;
+                return Err(error);
+            }
+        };
+        let mut next = own.first + u64::from(write.count());
+        let mut others = others.into_iter();
+        leader.answer(|request| {
+            let first = next;
+            next += u64::from(request.count);
+            let logged = others.next().flatten();
+            Ok(Placed { first, logged })
+        });
+        let inserted = own.insert(write);
+        // Only memory can fail here; a group of which a part is missing must never be seen.
+        if !leader.settle() || inserted.is_err() {
+            drop(interrupted);
+            return Err(self.abandoned());
+        }
+        self.poison.check()?; // I2
+        self.visible.store(next - 1, Ordering::Release);
+        interrupted.is_over = true;
+        leader.finish();
+        inserted
+    }
+
+    /// Writes one record for the whole group; returns what became of the leader's entries, and the
+    /// others' as they were logged where values were separated.
+    fn write_group(
+        &self,
+        leader: &Leader<'_, Request, Answer>,
+        write: &Write<'_>,
+        durability: Durability,
+    ) -> Result<(Placed, Vec<Logged>)> {
+        let mut log = self.commits.log.lock();
+        // Under the leadership, so that nothing follows the end of the log that closing records.
+        self.check_writable()?;
+        self.make_space(&mut log)?;
+        let first = log.last_sequence + 1;
+        let mut count = write.count();
+        let mut sync = durability == Durability::Sync;
+        for request in leader.requests() {
+            count += request.count;
+            sync |= request.durability == Durability::Sync;
+        }
+        let last = log.last_sequence + u64::from(count);
+        assert!(last <= SEQUENCE_MAX, "sequence numbers are used up");
+        let Log {
+            writer: Some(writer),
+            packer,
+            ..
+        } = &mut *log
+        else {
+            return Err(self.abandoned());
+        };
+        let before = writer.end();
+        let chunk = writer.begin();
+        let start = chunk.len();
+        batch::put_count(chunk, count);
+        let mut touched = Touched::default();
+        let put = self.put_group(chunk, leader, write, &mut touched);
+        if put.is_ok() && chunk.len() - start >= PACKED_FROM_BYTES && write.is_compressed() {
+            packer.pack(chunk, start);
+        }
+        let written = match put {
+            Ok(placed) => self.write_record(writer, &touched, last).map(|()| placed),
+            Err(error) => {
+                touched.forget();
+                // Nothing was written to the log, and nothing points to what was written beside it.
+                if touched.is_refused() {
+                    return Err(error);
+                }
+                Err(error)
+            }
+        };
+        let (logged, others) = self.poison_unless_full(written)?;
+        stats::add(&self.counters.wal_bytes, writer.end() - before);
+        log.last_sequence = last;
+        if sync {
+            self.sync_logs()?; // I2
+        }
+        Ok((Placed { first, logged }, others))
+    }
+
+    /// Appends the entries of the whole group to `record`.
+    fn put_group(
+        &self,
+        record: &mut Vec<u8>,
+        leader: &Leader<'_, Request, Answer>,
+        write: &Write<'_>,
+        touched: &mut Touched,
+    ) -> Result<(Logged, Vec<Logged>)> {
+        let own = self.put_entries(record, write, touched)?;
+        let mut others = Vec::new();
+        for request in leader.requests() {
+            others.push(if request.separable.is_empty() {
+                record.extend_from_slice(&request.encoded);
+                None
+            } else {
+                let entries = (&request.encoded[..], request.count);
+                self.put_encoded(record, entries, &request.separable, touched)?
+            });
+        }
+        Ok((own, others))
+    }
+
+    /// Puts full memtables aside and begins a new log where the present one is long.
+    fn make_space(&self, log: &mut Log) -> Result<()> {
+        if self.background.take_rotation_request() {
+            for keyspace in self.keyspaces.load().iter() {
+                if keyspace.is_memtable_full() {
+                    keyspace.rotate(log.last_sequence);
+                    keyspace.refresh_throttle();
+                }
+            }
+            self.signal.notify();
+        }
+        let log_bytes_max = self.log_bytes_max();
+        let is_long = |writer: &LogWriter| writer.end() >= log_bytes_max;
+        if log.writer.as_ref().is_some_and(is_long) {
+            match self.begin_log(log) {
+                // The present log may still have room.
+                Err(error) if error.kind() == ErrorKind::NoSpace => {}
+                outcome => outcome?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on in a new log, which begins with where the present one ends.
+    fn begin_log(&self, log: &mut Log) -> Result<()> {
+        let predecessor = log.writer.as_ref().map(|writer| {
+            let end = writer.end();
+            let synced = writer.shared().synced() == end;
+            Predecessor {
+                number: writer.number(),
+                end,
+                synced,
+            }
+        });
+        self.switch_log(log, predecessor)
+    }
+
+    /// Begins the first log of this opening, behind the last one that was replayed.
+    pub(super) fn begin_first_log(&self, last: Option<ReplayedLog>) -> Result<()> {
+        let predecessor = last.map(|last| Predecessor {
+            number: last.number,
+            end: last.end,
+            synced: true,
+        });
+        self.switch_log(&mut self.commits.log.lock(), predecessor)
+    }
+
+    fn switch_log(&self, log: &mut Log, predecessor: Option<Predecessor>) -> Result<()> {
+        let mut prepared = self.commits.next.lock();
+        let next = match &mut *prepared {
+            Some(next) => next,
+            None => prepared.insert(self.create_log()?),
+        };
+        let header = WalHeader {
+            predecessor,
+            base: log.last_sequence + 1,
+        };
+        header.encode(next.begin());
+        self.poison_unless_full(next.commit())?;
+        stats::add(&self.counters.wal_bytes, next.end());
+        self.chain
+            .switch(log.last_sequence, next.number(), next.shared());
+        log.writer = prepared.take();
+        drop(prepared);
+        self.refresh_shared_throttle();
+        Ok(())
+    }
+
+    /// Creates an empty log that the manifest knows.
+    fn create_log(&self) -> Result<LogWriter> {
+        let number = FileNumber(self.catalog.allocate()?);
+        let vfs = &*self.options.vfs;
+        let name = FileName::Wal(number).to_string();
+        let writer = LogWriter::create(vfs, &self.directory, &name, number, self.chain.last_log())?;
+        let added = self.sync_directory().and_then(|()| {
+            self.catalog
+                .commit(|_| vec![Record::AddLog(number)], |_| ())
+        });
+        if let Err(error) = added {
+            if !self.poison.is_set() {
+                // What cannot be removed now is removed when the database is opened next.
+                drop(vfs.remove(&self.directory.join(name)));
+            }
+            return Err(error);
+        }
+        Ok(writer)
+    }
+
+    /// Whether the present log is half full and the one after it does not exist yet.
+    pub(super) fn is_log_due(&self) -> bool {
+        self.chain.last_log_bytes() >= self.log_bytes_max() / 2
+            && self.commits.next.lock().is_none()
+    }
+
+    /// The length at which a log is full: that of a memtable.
+    pub(super) fn log_bytes_max(&self) -> u64 {
+        self.memory
+            .memtable_bytes(self.options.keyspace.memtable_bytes) as u64
+    }
+
+    /// Creates the log after the present one, so that no writer has to wait for it.
+    pub(super) fn prepare_log(&self) -> Result<()> {
+        let mut next = self.commits.next.lock();
+        if next.is_none() {
+            *next = Some(self.create_log()?);
+        }
+        Ok(())
+    }
+
+    /// Whether the log is durable to its end and has been left alone for a while: then a marker in it
+    /// lets recovery tell damage to its last record from a torn tail.
+    pub(super) fn is_marker_due(&self) -> bool {
+        let Some(log) = self.chain.last_log() else {
+            return false;
+        };
+        let (written, now) = (log.written(), self.options.runtime.now());
+        let is_durable = log.synced() == written;
+        self.commits.idle.lock().is_over(written, now) && is_durable
+    }
+
+    /// Says in the log how far it is durable.
+    pub(super) fn mark_log(&self) -> Result<()> {
+        let leadership = self.commits.queue.exclusive();
+        let mut log = self.commits.log.lock();
+        if let Some(writer) = &mut log.writer {
+            let before = writer.end();
+            self.poison_unless_full(writer.append_marker())?;
+            stats::add(&self.counters.wal_bytes, writer.end() - before);
+            self.commits.idle.lock().marked = writer.end();
+        }
+        drop(log);
+        drop(leadership);
+        Ok(())
+    }
+
+    /// Makes everything that was acknowledged so far durable.
+    pub(crate) fn persist(&self) -> Result<()> {
+        self.check_writable()?;
+        self.sync_logs()
+    }
+
+    /// Makes everything in the logs durable, oldest log first.
+    pub(super) fn sync_logs(&self) -> Result<()> {
+        let synced = self.chain.sync().inspect_err(|error| {
+            self.poison.set(error);
+            self.values.doubt();
+        })?;
+        stats::add(&self.counters.wal_syncs, u64::from(synced));
+        self.poison.check()
+    }
+
+    /// Puts aside the active memtables of `keyspaces` that are not empty.
+    pub(super) fn rotate(&self, keyspaces: &[Arc<KeyspaceCore>]) -> Result<()> {
+        let leadership = self.commits.queue.exclusive();
+        self.check_writable()?;
+        let last_sequence = self.commits.log.lock().last_sequence;
+        for keyspace in keyspaces {
+            if !keyspace.state().active.is_empty() {
+                keyspace.rotate(last_sequence);
+                keyspace.refresh_throttle();
+            }
+        }
+        drop(leadership);
+        self.signal.notify();
+        Ok(())
+    }
+
+    /// Calls `look` between two commits, with everything in the logs durable.
+    pub(super) fn between_commits<R>(&self, look: impl FnOnce() -> Result<R>) -> Result<R> {
+        // Most of it before writers have to wait.
+        self.sync_logs()?;
+        let leadership = self.commits.queue.exclusive();
+        self.check_writable()?;
+        self.sync_logs()?;
+        let seen = look();
+        drop(leadership);
+        seen
+    }
+
+    /// Ends the log cleanly: everything durable, its end and the manifest's recorded, so that the next
+    /// opening can tell damage from a torn tail at every byte.
+    pub(super) fn close_log(&self) -> Result<()> {
+        let leadership = self.commits.queue.exclusive();
+        self.poison.check()?;
+        self.sync_logs()?;
+        let log = self.commits.log.lock();
+        if let Some(writer) = &log.writer {
+            let record = Record::LogEnd {
+                number: writer.number(),
+                offset: writer.end(),
+            };
+            self.with_reserve(|| self.catalog.commit(|_| vec![record.clone()], |_| ()))?;
+        }
+        self.with_reserve(|| self.catalog.vouch())?;
+        drop(log);
+        drop(leadership);
+        Ok(())
+    }
+
+    /// Makes the names in the folder durable. A failure ends all writing: the system tells of it only
+    /// once, and a later sync, perhaps for another thread's file, would succeed without it. So a
+    /// sync begins only when it is known how the one before it went.
+    pub(super) fn sync_directory(&self) -> Result<()> {
+        let _naming = self.naming.lock();
+        self.poison.check()?;
+        self.options
+            .vfs
+            .sync_dir(&self.directory)
+            .map_err(|error| Error::io("sync", &self.directory, error).with_kind(ErrorKind::Io))
+            .inspect_err(|error| self.poison.set(error))
+    }
+
+    fn poison_unless_full<R>(&self, outcome: Result<R>) -> Result<R> {
+        outcome.inspect_err(|error| {
+            if error.kind() != ErrorKind::NoSpace {
+                self.poison.set(error);
+                self.values.doubt();
+            }
+        })
+    }
+
+    /// The error of a writer whose group was given up.
+    #[cold]
+    fn abandoned(&self) -> Error {
+        match self.poison.check() {
+            Err(error) => error,
+            Ok(()) => Error::new(ErrorKind::Poisoned, "a commit was interrupted"),
+        }
+    }
+}
+
+/// Ends all writing when it is dropped, in a panic too, before the group is over.
+struct Interrupted<'a> {
+    poison: &'a Poison,
+    is_over: bool,
+}
+
+impl Drop for Interrupted<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.poison
+                .set(&Error::new(ErrorKind::Poisoned, "a commit was interrupted"));
+        }
+    }
+}

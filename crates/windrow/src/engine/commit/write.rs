@@ -1,0 +1,199 @@
+//! What one caller commits: a single entry or a batch, as bytes for the log and as entries for the
+//! memtables.
+//!
+//! Concurrency: borrowed by the committing thread.
+
+use std::sync::Arc;
+
+use crate::base::limits::VALUE_BYTES_SEPARATED_MIN;
+use crate::base::{Error, Kind, Result, SequenceNumber, Trailer};
+use crate::codec::Compression;
+use crate::engine::keyspace::KeyspaceCore;
+use crate::log::batch::{self, BatchReader};
+use crate::policy::{self, Class};
+use crate::value::ValuePointer;
+
+/// The writes of one commit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Write<'a> {
+    /// One entry.
+    One {
+        keyspace: &'a Arc<KeyspaceCore>,
+        kind: Kind,
+        key: &'a [u8],
+        value: &'a [u8],
+    },
+    /// A batch: its entries as a log record holds them, and every keyspace they name.
+    Batch {
+        entries: &'a [u8],
+        count: u32,
+        /// The bytes of key and value of the longest entry.
+        longest: usize,
+        keyspaces: &'a [Arc<KeyspaceCore>],
+    },
+}
+
+/// What an insertion into memtables has come to.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Inserted {
+    /// The bytes of keys and values.
+    pub(crate) user_bytes: u64,
+    /// Whether a memtable is full now.
+    pub(crate) is_full: bool,
+}
+
+impl Inserted {
+    #[inline]
+    fn add(&mut self, keyspace: &KeyspaceCore, key: &[u8], trailer: Trailer, value: &[u8]) {
+        self.is_full |= keyspace.insert(key, trailer, value);
+        self.user_bytes += (key.len() + value.len()) as u64;
+    }
+}
+
+impl Write<'_> {
+    /// How many entries there are.
+    #[inline]
+    pub(crate) fn count(&self) -> u32 {
+        match self {
+            Self::One { .. } => 1,
+            Self::Batch { count, .. } => *count,
+        }
+    }
+
+    /// Whether any value may be large.
+    #[inline]
+    pub(crate) fn may_separate(&self) -> bool {
+        let is_large = |keyspace: &KeyspaceCore, key: usize, value: usize| {
+            value >= VALUE_BYTES_SEPARATED_MIN
+                && policy::class(key, value, &keyspace.options()) == Class::Large
+        };
+        match self {
+            Self::One {
+                keyspace,
+                key,
+                value,
+                ..
+            } => is_large(keyspace, key.len(), value.len()),
+            Self::Batch {
+                longest, keyspaces, ..
+            } => keyspaces.iter().any(|it| is_large(it, 0, *longest)),
+        }
+    }
+
+    /// Whether any of the keyspaces is compressed.
+    #[inline]
+    pub(crate) fn is_compressed(&self) -> bool {
+        let codec = |keyspace: &Arc<KeyspaceCore>| keyspace.options().compression;
+        self.keyspaces()
+            .iter()
+            .map(codec)
+            .any(|codec| codec != Compression::None)
+    }
+
+    /// Whether no entry adds data.
+    pub(crate) fn only_removes(&self) -> bool {
+        match self {
+            Self::One { kind, .. } => *kind == Kind::Tombstone,
+            Self::Batch { entries, count, .. } => {
+                let mut entries = BatchReader::entries(entries, 0, *count);
+                loop {
+                    match entries.next() {
+                        Ok(Some(entry)) if entry.kind == Kind::Tombstone => {}
+                        Ok(next) => return next.is_none(),
+                        Err(_) => return false,
+                    }
+                }
+            }
+        }
+    }
+
+    /// The keyspaces that are written.
+    #[inline]
+    pub(crate) fn keyspaces(&self) -> &[Arc<KeyspaceCore>] {
+        match self {
+            Self::One { keyspace, .. } => std::slice::from_ref(keyspace),
+            Self::Batch { keyspaces, .. } => keyspaces,
+        }
+    }
+
+    /// A bound on the bytes of the encoded entries.
+    #[inline]
+    pub(crate) fn encoded_bytes_max(&self) -> usize {
+        match self {
+            Self::One { key, value, .. } => 16 + key.len() + value.len(),
+            Self::Batch { entries, .. } => entries.len(),
+        }
+    }
+
+    /// Appends the encoded entries, without a batch header.
+    #[inline]
+    pub(crate) fn encode_into(&self, buffer: &mut Vec<u8>) {
+        match self {
+            Self::One {
+                keyspace,
+                kind,
+                key,
+                value,
+            } => {
+                batch::put_entry(buffer, keyspace.id(), *kind, key, value);
+            }
+            Self::Batch { entries, .. } => buffer.extend_from_slice(entries),
+        }
+    }
+
+    /// Puts the entries into their memtables, the first under sequence number `base`.
+    ///
+    /// The memtables do not rotate meanwhile: only a leader rotates, and a leader waits for every
+    /// insertion of its group.
+    #[inline]
+    pub(crate) fn insert(&self, base: SequenceNumber) -> Result<Inserted> {
+        match self {
+            Self::One {
+                keyspace,
+                kind,
+                key,
+                value,
+            } => {
+                let mut inserted = Inserted::default();
+                inserted.add(keyspace, key, Trailer::new(base, *kind), value);
+                Ok(inserted)
+            }
+            Self::Batch {
+                entries,
+                count,
+                keyspaces,
+                ..
+            } => {
+                let entries = BatchReader::entries(entries, base, *count);
+                insert_entries(entries, keyspaces)
+            }
+        }
+    }
+
+    /// As [`insert`](Self::insert), for the entries as they were logged, with pointers for values.
+    pub(crate) fn insert_logged(&self, logged: &[u8], base: SequenceNumber) -> Result<Inserted> {
+        let entries = BatchReader::entries(logged, base, self.count());
+        insert_entries(entries, self.keyspaces())
+    }
+}
+
+fn insert_entries(
+    mut entries: BatchReader<'_>,
+    keyspaces: &[Arc<KeyspaceCore>],
+) -> Result<Inserted> {
+    let damaged = || Error::invalid_argument("a batch was damaged in memory");
+    let mut inserted = Inserted::default();
+    while let Some(entry) = entries.next().map_err(|_| damaged())? {
+        let keyspace = keyspaces
+            .iter()
+            .find(|keyspace| keyspace.id() == entry.keyspace);
+        let keyspace = keyspace.ok_or_else(damaged)?;
+        let trailer = Trailer::new(entry.sequence, entry.kind);
+        inserted.add(keyspace, entry.key, trailer, entry.value);
+        if entry.kind == Kind::ValueLogPointer {
+            let pointer = ValuePointer::decode(entry.value).map_err(|_| damaged())?;
+            inserted.user_bytes += pointer.value_bytes - entry.value.len() as u64;
+        }
+    }
+    Ok(inserted)
+}

@@ -1,0 +1,214 @@
+//! A kind of job that has failed: the error, for whoever needs the job, and a rest.
+//!
+//! Merges and collections are looked at by keyspace, so that what one cannot do, others and flushes
+//! still can; all other jobs together. The files that a failed merge brings down, and the value logs of a
+//! failed collection, rest longer, and longer each time, so that what stands in its way, as damage or a
+//! full disk, holds up no job of others meanwhile. Nothing of this is on disk: after an opening each is
+//! tried again.
+//!
+//! Concurrency: one lock, held for a few instructions; [`Rests`] are in a keyspace's `work`.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::Ordering;
+use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::engine::Engine;
+use crate::policy::LogSummary;
+
+/// How long jobs rest after a failure.
+const REST: Duration = Duration::from_secs(1);
+
+/// How long the files of a job rest after its first failure: longer than jobs do, so that others have
+/// their turn.
+const FILE_REST: Duration = Duration::from_secs(2);
+
+/// How long they rest at most.
+const FILE_REST_MAX: Duration = Duration::from_secs(15 * 60);
+
+/// Files that are not merged or collected for a while, since that has failed.
+#[derive(Debug, Default)]
+pub(crate) struct Rests(BTreeMap<FileNumber, Rest>);
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Rest {
+    until: Duration,
+    /// How often jobs have failed since one was done.
+    failures: u32,
+}
+
+impl Rest {
+    fn length(self) -> Duration {
+        let doublings = self.failures.saturating_sub(1).min(16);
+        FILE_REST.saturating_mul(1 << doublings).min(FILE_REST_MAX)
+    }
+}
+
+impl Rests {
+    /// A job of `files` has failed: each rests for twice as long as the last time.
+    pub(in crate::engine) fn note_failure(&mut self, files: &[FileNumber], now: Duration) {
+        for file in files {
+            let rest = self.0.entry(*file).or_default();
+            rest.failures = rest.failures.saturating_add(1);
+            rest.until = now + rest.length();
+        }
+    }
+
+    /// A job of `files` was done.
+    pub(in crate::engine) fn note_success(&mut self, files: &[FileNumber]) {
+        for file in files {
+            self.0.remove(file);
+        }
+    }
+
+    pub(in crate::engine) fn is_resting(&self, file: FileNumber, now: Duration) -> bool {
+        self.0.get(&file).is_some_and(|rest| now < rest.until)
+    }
+
+    /// How often jobs of `file` have failed since one was done.
+    fn failures(&self, file: FileNumber) -> u32 {
+        self.0.get(&file).map_or(0, |rest| rest.failures)
+    }
+
+    /// Tells how it is with `logs` at `now`.
+    pub(in crate::engine) fn tell(&self, logs: &mut [LogSummary], now: Duration) {
+        for log in logs {
+            log.failures = self.failures(log.number);
+            log.is_resting = self.is_resting(log.number, now);
+        }
+    }
+
+    /// Forgets the files that are gone.
+    pub(in crate::engine) fn keep_only(&mut self, is_there: impl Fn(FileNumber) -> bool) {
+        self.0.retain(|file, _| is_there(*file));
+    }
+
+    /// Lets all be tried again at once. That they have failed is remembered.
+    fn end(&mut self) {
+        self.0
+            .values_mut()
+            .for_each(|rest| rest.until = Duration::ZERO);
+    }
+}
+
+/// The last failure of one kind of job.
+#[derive(Debug, Default)]
+pub(crate) struct Failure(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Failures are numbered from 1.
+    number: u64,
+    last: Option<Error>,
+    /// Such jobs rest until then.
+    rest_until: Duration,
+}
+
+impl Failure {
+    /// # Errors
+    /// The last error, if it came after failure `number`.
+    pub(in crate::engine) fn check_since(&self, number: u64) -> Result<()> {
+        let state = self.0.lock();
+        match &state.last {
+            Some(error) if state.number > number => Err(error.fraction()),
+            _ => Ok(()),
+        }
+    }
+
+    pub(in crate::engine) fn is_resting(&self, now: Duration) -> bool {
+        let state = self.0.lock();
+        state.last.is_some() && now < state.rest_until
+    }
+
+    /// Whether such jobs have failed, and nobody has asked for them since.
+    pub(in crate::engine) fn is_there(&self) -> bool {
+        self.0.lock().last.is_some()
+    }
+
+    /// Lets such jobs be tried again at once; returns whether they had failed.
+    pub(in crate::engine) fn forget(&self) -> bool {
+        self.0.lock().last.take().is_some()
+    }
+}
+
+impl Engine {
+    /// Keeps the error of a failed job and lets its kind rest. Only what leaves durability unknown ends
+    /// writing.
+    pub(in crate::engine) fn note_failure(&self, failure: &Failure, error: Error) {
+        if matches!(error.kind(), ErrorKind::Poisoned) {
+            self.poison.set(&error);
+        }
+        let number = self.background.failures.fetch_add(1, Ordering::AcqRel) + 1;
+        let mut state = failure.0.lock();
+        state.number = number;
+        state.rest_until = self.options.runtime.now() + REST;
+        state.last = Some(error);
+    }
+
+    /// How many jobs have failed.
+    pub(in crate::engine) fn failures(&self) -> u64 {
+        self.background.failures.load(Ordering::Acquire)
+    }
+
+    /// # Errors
+    /// The error of a job of any kind that came after failure `number`.
+    pub(in crate::engine) fn check_failures_since(&self, number: u64) -> Result<()> {
+        self.background.failure.check_since(number)?;
+        let keyspaces = self.keyspaces.load();
+        let mut own = keyspaces
+            .iter()
+            .flat_map(|keyspace| [&keyspace.failure, &keyspace.gc_failure]);
+        own.try_for_each(|failure| failure.check_since(number))
+    }
+
+    /// Lets jobs that have failed be tried again at once.
+    pub(in crate::engine) fn retry_failed_jobs(&self) {
+        let mut had_failed = self.background.failure.forget();
+        for keyspace in self.keyspaces.load().iter() {
+            had_failed |= keyspace.failure.forget();
+            had_failed |= keyspace.gc_failure.forget();
+            let mut work = keyspace.work.lock();
+            work.rests.end();
+            work.log_rests.end();
+            work.victims_max = None;
+        }
+        if had_failed {
+            self.signal.notify();
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::{FILE_REST, FILE_REST_MAX, Rests};
+    use crate::base::FileNumber;
+    use std::time::Duration;
+
+    #[test]
+    fn files_rest_longer_each_time_they_fail() {
+        let (one, other) = (FileNumber(1), FileNumber(2));
+        let mut rests = Rests::default();
+        let mut now = Duration::from_secs(5);
+        let mut length = FILE_REST;
+        for _ in 0..20 {
+            rests.note_failure(&[one], now);
+            assert!(!rests.is_resting(other, now));
+            assert!(rests.is_resting(one, now + length * 9 / 10));
+            now += length;
+            assert!(!rests.is_resting(one, now));
+            length = (length * 2).min(FILE_REST_MAX);
+        }
+        rests.note_success(&[one]);
+        rests.note_failure(&[one, other], now);
+        assert!(!rests.is_resting(one, now + FILE_REST));
+        assert!(rests.is_resting(other, now));
+        rests.end();
+        assert!(!rests.is_resting(other, now));
+        assert_eq!((rests.failures(one), rests.failures(other)), (1, 1));
+        rests.note_failure(&[other], now);
+        assert!(rests.is_resting(other, now + FILE_REST));
+        rests.keep_only(|file| file == one);
+        assert_eq!((rests.failures(one), rests.failures(other)), (1, 0));
+    }
+}

@@ -1,0 +1,185 @@
+//! Space kept back for a full disk: a preallocated file without content.
+//!
+//! When a write, a flush, or an opening meets a full disk, the file is removed, and the space goes to
+//! what makes room again: removals and their flushes, and the manifest and the log of an opening.
+//! Writes that add data are refused from then on, until there is room for the file twice: once is what
+//! was just given up. An opening that finds no room for the file refuses them, too.
+//!
+//! Invariant I1: no promise rests on the file. It has no content, its name need not be durable, and
+//! whether it can be made, found or removed decides only what is refused.
+//!
+//! Where the file system cannot preallocate there is no reserve, and nothing is refused for want of it.
+//!
+//! Concurrency: one lock, held while the file is made or removed; a writer pays one load.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::{Error, ErrorKind, Result};
+use crate::engine::Engine;
+use crate::engine::Write;
+use crate::engine::admin::stats::Waited;
+use crate::manifest::names::FileName;
+use crate::policy::StallCause;
+use crate::vfs::{OpenMode, Vfs};
+
+/// How often background work tries to make the reserve anew.
+const TRY_EVERY: Duration = Duration::from_secs(1);
+
+/// The reserve of one database.
+#[derive(Debug)]
+pub(in crate::engine) struct Reserve {
+    vfs: Arc<dyn Vfs>,
+    path: PathBuf,
+    /// 0 for no reserve.
+    bytes: u64,
+    /// Whether writes that add data are refused.
+    is_full: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Whether the file is there with all its space.
+    is_held: bool,
+    tried: Duration,
+}
+
+impl Reserve {
+    pub(in crate::engine) fn new(vfs: &Arc<dyn Vfs>, directory: &Path, bytes: u64) -> Self {
+        Self {
+            vfs: Arc::clone(vfs),
+            path: directory.join(FileName::Reserve.to_string()),
+            bytes,
+            is_full: AtomicBool::new(false),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Whether writes that add data are refused.
+    #[inline]
+    pub(in crate::engine) fn is_full(&self) -> bool {
+        self.is_full.load(Ordering::Acquire)
+    }
+
+    /// The bytes that are kept back now.
+    pub(in crate::engine) fn held_bytes(&self) -> u64 {
+        if self.state.lock().is_held {
+            self.bytes
+        } else {
+            0
+        }
+    }
+
+    /// Makes the reserve, or makes sure of it; returns whether there is room to write.
+    pub(in crate::engine) fn take(&self) -> bool {
+        let mut state = self.state.lock();
+        let outcome = match self.bytes {
+            0 => Ok(()),
+            bytes if self.is_full() => self.probe(2 * bytes).and_then(|()| self.make(bytes)),
+            bytes => self.make(bytes),
+        };
+        state.is_held = self.bytes > 0 && outcome.is_ok();
+        let is_full = outcome.as_ref().is_err_and(is_no_space);
+        if outcome.is_err() || self.bytes == 0 {
+            // A part of it would only make a full disk fuller.
+            drop(self.vfs.remove(&self.path));
+        }
+        self.is_full.store(is_full, Ordering::Release);
+        !is_full
+    }
+
+    /// Fails where there is no room for `bytes`.
+    fn probe(&self, bytes: u64) -> io::Result<()> {
+        self.make(bytes)?;
+        self.vfs.remove(&self.path)
+    }
+
+    fn make(&self, bytes: u64) -> io::Result<()> {
+        let file = match self.vfs.create(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.vfs.open(&self.path, OpenMode::ReadWrite)
+            }
+            outcome => outcome,
+        }?;
+        loop {
+            match file.reserve(0, bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// The disk is full: gives the space up. Returns whether that has freed any.
+    pub(in crate::engine) fn give_up(&self) -> bool {
+        if self.bytes == 0 {
+            return false;
+        }
+        let mut state = self.state.lock();
+        self.is_full.store(true, Ordering::Release);
+        let is_removed = state.is_held && self.vfs.remove(&self.path).is_ok();
+        state.is_held &= !is_removed;
+        is_removed
+    }
+
+    /// Whether it is time to try to make the reserve anew.
+    pub(in crate::engine) fn is_due(&self, now: Duration) -> bool {
+        if !self.is_full() {
+            return false;
+        }
+        let mut state = self.state.lock();
+        let is_due = now.saturating_sub(state.tried) >= TRY_EVERY;
+        if is_due {
+            state.tried = now;
+        }
+        is_due
+    }
+}
+
+/// Frees the reserve of the database in `directory`, which nobody has open; returns whether there was
+/// one.
+pub(in crate::engine) fn give_up_unopened(vfs: &dyn Vfs, directory: &Path) -> bool {
+    let path = directory.join(FileName::Reserve.to_string());
+    vfs.remove(&path).is_ok()
+}
+
+fn is_no_space(error: &io::Error) -> bool {
+    Error::io("reserve", Path::new(""), io::Error::from(error.kind())).kind() == ErrorKind::NoSpace
+}
+
+impl Engine {
+    /// Does `work`, and again with the space of the reserve where the disk is full.
+    pub(in crate::engine) fn with_reserve<R>(&self, work: impl Fn() -> Result<R>) -> Result<R> {
+        match work() {
+            Err(error) if error.kind() == ErrorKind::NoSpace && self.reserve.give_up() => work(),
+            outcome => outcome,
+        }
+    }
+
+    /// Refuses what adds data to a full disk, unless there is room by now.
+    #[cold]
+    pub(in crate::engine) fn admit_to_full_disk(&self, write: &Write<'_>) -> Result<()> {
+        if write.only_removes() {
+            return Ok(());
+        }
+        let has_space = self.reserve.take();
+        self.note_reserve();
+        if has_space {
+            return Ok(());
+        }
+        let start = self.options.runtime.now();
+        self.count_stall(StallCause::DiskFull, Waited::Stopped, start);
+        Err(Error::new(
+            ErrorKind::NoSpace,
+            format!(
+                "the disk is full: until {} bytes are free, twice the reserve, entries can be \
+                 removed but not added",
+                2 * self.options.reserve_bytes
+            ),
+        ))
+    }
+}

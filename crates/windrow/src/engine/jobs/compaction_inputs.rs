@@ -1,0 +1,193 @@
+//! What a merge reads and appends to, and what that refers to.
+//!
+//! Immutable once its job is claimed.
+
+use std::collections::BTreeMap;
+use std::slice;
+
+use crate::base::FileNumber;
+use crate::base::sync::Shared;
+use crate::engine::keyspace::KeyspaceWork;
+use crate::manifest::{FileHandle, Version};
+use crate::policy::{MetTransientLog, Purpose};
+use crate::read::run::Run;
+use crate::table::FileMeta;
+
+/// What a merge reads.
+#[derive(Debug)]
+pub(in crate::engine) struct Inputs {
+    /// The tree the plan was made for.
+    pub(super) version: Shared<Version>,
+    pub(super) work: KeyspaceWork,
+    pub(super) level: usize,
+    pub(super) upper: Vec<Shared<FileHandle>>,
+    pub(super) lower: Vec<Shared<FileHandle>>,
+    /// Files that are appended to, and not read.
+    pub(super) targets: Vec<Shared<FileHandle>>,
+    pub(super) purpose: Purpose,
+}
+
+impl Inputs {
+    pub(super) fn files(&self) -> impl Iterator<Item = &Shared<FileHandle>> {
+        self.upper.iter().chain(&self.lower)
+    }
+
+    pub(super) fn numbers(&self) -> Vec<FileNumber> {
+        self.files().map(|file| file.meta.number).collect()
+    }
+
+    pub(super) fn target_numbers(&self) -> Vec<FileNumber> {
+        let targets = self.targets.iter();
+        targets.map(|file| file.meta.number).collect()
+    }
+
+    /// The targets that have become what `files` describe: the handles before and after.
+    pub(super) fn grown(
+        &self,
+        files: &[FileMeta],
+    ) -> Vec<(&Shared<FileHandle>, Shared<FileHandle>)> {
+        let grown = |file: &FileMeta| {
+            let mut targets = self.targets.iter();
+            let old = targets.find(|old| old.meta.number == file.number)?;
+            Some((old, old.grown(file.clone())))
+        };
+        files.iter().filter_map(grown).collect()
+    }
+
+    pub(super) fn entries(&self) -> u64 {
+        self.files().map(|file| file.meta.entries()).sum()
+    }
+
+    /// The files of transient logs that they refer to, and what of them.
+    pub(super) fn transient_logs_met(&self) -> BTreeMap<FileNumber, MetTransientLog> {
+        let mut met: BTreeMap<FileNumber, MetTransientLog> = BTreeMap::new();
+        let segments = self.files().flat_map(|file| &file.meta.segments);
+        let references = segments.flat_map(|segment| segment.references.iter());
+        for (file, referred) in references.filter(|(_, referred)| !referred.is_log) {
+            let run = met.entry(file).or_default();
+            run.met_bytes = run.met_bytes.saturating_add(referred.bytes);
+            run.slices += 1;
+        }
+        for (file, run) in &mut met {
+            let usage = self.version.values().usage(*file).unwrap_or_default();
+            (run.length, run.referred_bytes) = (usage.length, usage.referred);
+        }
+        met
+    }
+
+    /// Each file of level 0 by itself, else all upper files together, and the lower files.
+    pub(super) fn runs(&self) -> Vec<Run> {
+        let alone = |file| Run::of_files(slice::from_ref(file));
+        let upper: Vec<Run> = match self.level {
+            0 => self.upper.iter().flat_map(alone).collect(),
+            _ => Run::of_files(&self.upper).collect(),
+        };
+        let lower = Run::of_files(&self.lower);
+        upper.into_iter().chain(lower).collect()
+    }
+}
+
+/// The handles of the files `numbers` of `level`, in that order.
+pub(super) fn find(
+    version: &Version,
+    level: usize,
+    numbers: &[FileNumber],
+) -> Vec<Shared<FileHandle>> {
+    let files = version
+        .levels()
+        .get(level)
+        .map_or(&[][..], |level| level.files());
+    let find = |number: &FileNumber| files.iter().find(|file| file.meta.number == *number);
+    let found: Vec<_> = numbers.iter().filter_map(find).cloned().collect();
+    assert_eq!(found.len(), numbers.len(), "a plan names files of its tree");
+    found
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use crate::base::Kind;
+    use crate::engine::Write;
+    use crate::engine::{Access, Handle};
+    use crate::options::{Durability, MediumInPlace, Options};
+    use crate::read::visible::KeyRange;
+    use crate::table::SegmentMeta;
+
+    /// All tables together refer to all that is referred to, and what a merge meets is what its own inputs
+    /// have of that, those of the lower level included.
+    #[test]
+    fn what_inputs_meet_of_runs_is_what_they_refer_to() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut options = Options::default();
+        options.keyspace.memtable_bytes = 32 << 10;
+        options.keyspace.file_bytes = 16 << 10;
+        options.keyspace.base_bytes = 64 << 10;
+        options.keyspace.block_bytes = 512;
+        options.keyspace.medium_from = 120;
+        options.keyspace.medium_in_place = MediumInPlace::Never;
+        let handle = Handle::open(directory.path(), options, Access::ReadWrite).unwrap();
+        let engine = handle.engine();
+        let keyspace = engine.open_keyspace("k", None).unwrap();
+        let write = |step: u64, count: u64| {
+            for number in 0..count {
+                let key = format!("{:06}", number * step);
+                let write = Write::One {
+                    keyspace: &keyspace,
+                    kind: Kind::Value,
+                    key: key.as_bytes(),
+                    value: &[7; 200],
+                };
+                engine.commit(&write, Durability::Buffered).unwrap();
+            }
+            engine.flush_all().unwrap();
+        };
+        write(1, 4000);
+        engine.compact_range(&keyspace, &KeyRange::ALL).unwrap();
+        write(7, 100);
+        let version = Shared::clone(&keyspace.state().version);
+        let deepest = version
+            .levels()
+            .iter()
+            .rposition(|level| !level.files().is_empty());
+        let deepest = deepest.unwrap();
+        let above = &version.levels()[..deepest];
+        let inputs = |lower: &[Shared<FileHandle>]| Inputs {
+            version: Shared::clone(&version),
+            work: KeyspaceWork::default(),
+            level: deepest - 1,
+            upper: above
+                .iter()
+                .flat_map(|level| level.files())
+                .cloned()
+                .collect(),
+            lower: lower.to_vec(),
+            targets: Vec::new(),
+            purpose: Purpose::Tree,
+        };
+        let lower = version.levels()[deepest].files();
+        assert!(lower.len() > 2);
+        let all = inputs(lower).transient_logs_met();
+        assert_eq!(all.len(), version.transient_files());
+        for (file, met) in &all {
+            let usage = version.values().usage(*file).unwrap();
+            assert_eq!(met.met_bytes, usage.referred, "{file:?}");
+            assert_eq!(
+                (met.referred_bytes, met.length),
+                (usage.referred, usage.length)
+            );
+            let refers =
+                |segment: &&SegmentMeta| segment.references.iter().any(|(run, _)| run == *file);
+            let files = version.levels().iter().flat_map(|level| level.files());
+            let segments = files.flat_map(|handle| &handle.meta.segments);
+            assert_eq!(met.slices, segments.filter(refers).count() as u64);
+        }
+        assert!(all.values().any(|met| met.slices > 1));
+        let part = inputs(&lower[..1]).transient_logs_met();
+        assert!(part.len() < all.len());
+        let sum = |met: &BTreeMap<FileNumber, MetTransientLog>| -> u64 {
+            met.values().map(|met| met.met_bytes).sum()
+        };
+        assert!(sum(&part) < sum(&all));
+        assert!(part.values().all(|met| met.met_bytes <= met.referred_bytes));
+    }
+}

@@ -1,0 +1,152 @@
+//! Which filter units of a keyspace's tables are in memory.
+//!
+//! After each change of the tree the policy says what each file is granted, from what the files are
+//! then. In a large tree one job changes little: there the grants wait until a part of the entries
+//! has changed; a file without a grant has all its units meanwhile.
+//!
+//! Concurrency: one thread at a time per keyspace shares bits out, under the lock of `changed`; who
+//! reads or writes tables meanwhile is not held up.
+
+use std::ops::Add;
+
+use super::tree_summary::summary;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::sync::{Mutex, Shared};
+use crate::base::{Cursor, Result};
+use crate::engine::keyspace::KeyspaceWork;
+use crate::engine::{Engine, KeyspaceCore};
+use crate::filter::{FILTER_UNITS_MAX, units_rate};
+use crate::manifest::FileHandle;
+use crate::memtable::{Memtable, MemtableCursor};
+use crate::options::KeyspaceOptions;
+use crate::policy::{self, Claim};
+use crate::table::SegmentMeta;
+
+/// Trees of fewer files are shared out anew after each job.
+const FILES_FEW: usize = 256;
+
+/// The part of the entries whose change makes other trees due.
+const CHANGE_DUE: u64 = 64;
+
+/// A change by so many entries shares the bits out anew in any case.
+pub(in crate::engine) const ALL: u64 = u64::MAX;
+
+/// What the last sharing out came to.
+#[derive(Debug)]
+pub(crate) struct FilterState {
+    /// What a bit costs, as the bits of an `f64`.
+    price: AtomicU64,
+    /// Entries that came with files written since; locked while bits are shared out.
+    changed: Mutex<u64>,
+}
+
+impl FilterState {
+    pub(crate) fn new(options: &KeyspaceOptions) -> Self {
+        Self {
+            price: AtomicU64::new(policy::price_alone(options).to_bits()),
+            changed: Mutex::new(ALL),
+        }
+    }
+
+    fn price(&self) -> f64 {
+        f64::from_bits(self.price.load(Ordering::Relaxed))
+    }
+}
+
+impl KeyspaceCore {
+    /// What a filter bit costs at present.
+    pub(super) fn filter_price(&self) -> f64 {
+        self.filters.price()
+    }
+
+    /// The filter units of the table that `memtable` is flushed to.
+    pub(super) fn flush_filter_units(
+        &self,
+        memtable: &Memtable,
+    ) -> Result<[f64; FILTER_UNITS_MAX]> {
+        let mut cursor = MemtableCursor::new(memtable);
+        cursor.seek_to_first()?;
+        let smallest = cursor.key().to_vec();
+        cursor.seek_to_last()?;
+        let claim = Claim {
+            level: 0,
+            smallest: &smallest[..],
+            largest: cursor.key(),
+        };
+        let version = &self.state_full().version;
+        let work = KeyspaceWork::default();
+        let tree = summary(version, &work);
+        let fraction = policy::flush_fraction(&tree, &claim, memtable.entries());
+        Ok(policy::filter_units(
+            fraction,
+            self.filter_price(),
+            &self.options(),
+        ))
+    }
+}
+
+impl Engine {
+    /// Shares the filter bits of `keyspace` out anew, now that its tree has changed by `entries`.
+    pub(in crate::engine) fn allocate_filters(&self, keyspace: &KeyspaceCore, entries: u64) {
+        let filters = &keyspace.filters;
+        let mut changed = filters.changed.lock();
+        *changed = changed.saturating_add(entries);
+        let state = keyspace.state_full();
+        let files = state
+            .version
+            .levels()
+            .iter()
+            .flat_map(|level| level.files());
+        let total: u64 = files.clone().map(|file| file.meta.entries()).sum();
+        if files.clone().count() > FILES_FEW && *changed < total / CHANGE_DUE {
+            return;
+        }
+        let work = KeyspaceWork::default();
+        let tree = summary(&state.version, &work);
+        let allocations = policy::allocate_filters(&tree, &keyspace.options());
+        filters
+            .price
+            .store(allocations.price.to_bits(), Ordering::Relaxed);
+        *changed = 0;
+        for (file, (number, units)) in files.zip(allocations.units) {
+            debug_assert_eq!(
+                file.meta.number, number,
+                "grants are in the order of the tree"
+            );
+            // A table that cannot be opened again stays open as it is.
+            drop(self.tables.allocation(file.slot(), &file.meta, units));
+        }
+    }
+}
+
+/// Each segment of `file`, with the bytes of the filter units that it may have in memory.
+fn loaded_units(file: &FileHandle) -> impl Iterator<Item = (&SegmentMeta, &[u64])> {
+    let units = file.slot().filter_units();
+    let segments = file.meta.segments.iter().enumerate();
+    segments.map(move |(number, segment)| {
+        let written = segment.filter_unit_count();
+        let loaded = &segment.filter_units[..units.of(number).min(written)];
+        (segment, loaded)
+    })
+}
+
+/// The bytes of the filter units that `file` may have in memory.
+pub(in crate::engine) fn loaded_bytes(file: &FileHandle) -> u64 {
+    loaded_units(file).flat_map(|(_, loaded)| loaded).sum()
+}
+
+/// What a get of an absent key reads in vain in `files` of `level`, on average.
+pub(in crate::engine) fn false_positive_reads(files: &[Shared<FileHandle>], level: usize) -> f64 {
+    let rate = |file: &Shared<FileHandle>| {
+        let of_segment = |(segment, loaded): (&SegmentMeta, &[u64])| {
+            units_rate(loaded.iter().copied(), segment.entries)
+        };
+        loaded_units(file).map(of_segment).fold(0.0, f64::add)
+    };
+    if level == 0 {
+        return files.iter().map(rate).fold(0.0, f64::add);
+    }
+    let entries: u64 = files.iter().map(|file| file.meta.entries()).sum();
+    let weighted = |file| rate(file) * file.meta.entries() as f64;
+    files.iter().map(weighted).fold(0.0, f64::add) / entries.max(1) as f64
+}

@@ -1,0 +1,247 @@
+//! The job that turns a full memtable into a run of level 0.
+//!
+//! Before the edit that names the table is written, the whole log is made durable: otherwise a power
+//! failure could keep one keyspace's part of a batch, which is in the table, and lose another's,
+//! which is only in the log.
+//!
+//! Concurrency: one flush per keyspace at a time, oldest memtable first.
+
+use std::sync::Arc;
+
+use super::compaction_job::{garbage_records, table_options};
+use crate::base::sync::Shared;
+use crate::base::sync::atomic::Ordering;
+use crate::base::{Cause, Cursor as _, FileNumber, Result, SequenceNumber};
+use crate::compact::ahead::write_ahead;
+use crate::compact::merge::{Part, check_entries, merge};
+use crate::compact::output::{IoClass, Output, Written};
+use crate::compact::values::Values;
+use crate::engine::admin::stats;
+use crate::engine::{Engine, KeyspaceCore};
+use crate::events::Event;
+use crate::manifest::names::FileName;
+use crate::manifest::{ManifestState, Record};
+use crate::memtable::MemtableCursor;
+use crate::options::{KeyspaceOptions, MediumOrder};
+use crate::policy;
+use crate::read::state::FrozenMemtable;
+use crate::table::FileMeta;
+use crate::value::ValueFileMeta;
+
+impl Engine {
+    /// Writes `oldest`, the oldest frozen memtable of `keyspace`, to a table of level 0.
+    pub(super) fn flush(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        oldest: &FrozenMemtable,
+    ) -> Result<()> {
+        let start = self.options.runtime.now();
+        let options = keyspace.options();
+        let units = keyspace.flush_filter_units(&oldest.memtable)?;
+        let wanted = || self.check_wanted(keyspace);
+        let table_options = table_options(&options, units);
+        let stay = mediums_stay(keyspace, oldest, &options)?;
+        let values = Values::separated(Shared::clone(&options), stay);
+        let mut output = Output::new(self, &wanted, IoClass::Flush, table_options, values, None);
+        let readers = self.read_points();
+        if options.medium_order == MediumOrder::Written && !stay {
+            write_ahead(MemtableCursor::new(&oldest.memtable), &mut output, &readers)?;
+        }
+        let flushed = merge(
+            MemtableCursor::new(&oldest.memtable),
+            Part::default(),
+            output,
+            &readers,
+            // Older versions may lie in any run below.
+            |_| true,
+        )?;
+        check_entries(flushed.entries, oldest.memtable.entries())?;
+        // With the logs that are full by now everything in these is durable.
+        let full = keyspace.value_log.lock().full_count();
+        self.sync_logs()?;
+        let Written {
+            tables: files,
+            grown: _,
+            transient_logs,
+            garbage,
+            created,
+        } = flushed.written;
+        let bytes: u64 = files.iter().map(FileMeta::bytes).sum();
+        let transient_log_bytes: u64 = transient_logs
+            .iter()
+            .map(|transient_log| transient_log.length)
+            .sum();
+        let written: u64 = files.iter().map(FileMeta::entries).sum();
+        let first_needed = created.name_by(|| {
+            self.catalog.commit_in(
+                keyspace,
+                |state| {
+                    let value_log = keyspace.value_log.lock();
+                    let (id, at) = (keyspace.id(), oldest.value_log);
+                    let mut records = value_log.flush_records(id, full, at);
+                    drop(value_log);
+                    records.extend(self.flush_records(
+                        keyspace,
+                        oldest.through,
+                        &transient_logs,
+                        &files,
+                        state,
+                    ));
+                    records.extend(garbage_records(id, &garbage));
+                    records
+                },
+                |state| {
+                    let adds = self.handles(0, &files);
+                    // First: who waits for the flush goes on as it is installed, and may look at these.
+                    stats::add(&self.counters.flush_bytes, bytes);
+                    stats::add(
+                        &self.counters.transient_log_bytes_written,
+                        transient_log_bytes,
+                    );
+                    stats::add(&self.counters.flushes, 1);
+                    keyspace.count(
+                        0,
+                        [
+                            (Cause::Flush, bytes),
+                            (Cause::TransientLog, transient_log_bytes),
+                        ],
+                    );
+                    keyspace.install_flush(self.next_version(keyspace, state, &adds, &[]));
+                    keyspace.value_log.lock().note_sealed(full);
+                    self.drop_needless_lists(keyspace, state, &garbage);
+                    state.logs.first().copied()
+                },
+            )
+        })?;
+        self.allocate_filters(keyspace, written);
+        self.remove_logs_before(first_needed);
+        self.options.listener.tell(|| Event::FlushEnded {
+            keyspace: keyspace.name().to_owned(),
+            entries: oldest.memtable.entries(),
+            entries_dropped: oldest.memtable.entries() - written,
+            bytes_written: bytes + transient_log_bytes,
+            duration: self.options.runtime.now().saturating_sub(start),
+        });
+        Ok(())
+    }
+
+    /// Drops the logs that nothing keeps, where no flush is due that would.
+    pub(super) fn drop_logs(&self) -> Result<()> {
+        let first_needed = self.catalog.commit(
+            |state| {
+                // First: what is visible is in its memtable, and whatever comes later is younger.
+                let through = self.visible.load(Ordering::Acquire);
+                let Some(first) = self.first_needed_log(None, through, state) else {
+                    return Vec::new();
+                };
+                // No table stands for what these logs hold of dropped keyspaces; its numbers are not
+                // given out again. What the others hold may yet be lost, and then numbers go on from there.
+                let used = Record::Used {
+                    keyspace: state.last_keyspace,
+                    sequence: state.last_sequence().max(self.chain.last_before(first)),
+                };
+                vec![used, Record::OldestLog(first)]
+            },
+            |state| state.logs.first().copied(),
+        )?;
+        self.remove_logs_before(first_needed);
+        self.refresh_shared_throttle();
+        Ok(())
+    }
+
+    fn remove_logs_before(&self, first_needed: Option<FileNumber>) {
+        if let Some(first) = first_needed {
+            for number in self.chain.drop_before(first) {
+                self.remove_file(FileName::Wal(number));
+            }
+        }
+    }
+
+    fn flush_records(
+        &self,
+        keyspace: &Arc<KeyspaceCore>,
+        through: SequenceNumber,
+        transient_logs: &[ValueFileMeta],
+        flushed: &[FileMeta],
+        state: &ManifestState,
+    ) -> Vec<Record> {
+        let transient_log = |file: &ValueFileMeta| Record::AddTransientLog {
+            keyspace: keyspace.id(),
+            file: *file,
+        };
+        let table = |file: &FileMeta| Record::AddFile {
+            keyspace: keyspace.id(),
+            level: 0,
+            file: file.clone(),
+        };
+        let transient_logs = transient_logs.iter().map(transient_log);
+        let mut records: Vec<Record> = transient_logs.chain(flushed.iter().map(table)).collect();
+        records.push(Record::Flushed {
+            keyspace: keyspace.id(),
+            sequence: through,
+        });
+        let synced = self
+            .chain
+            .durable_position()
+            .filter(|synced| Some(*synced) > state.log_synced);
+        records.extend(synced.map(|(number, offset)| Record::LogSynced { number, offset }));
+        records.extend(
+            self.first_needed_log(Some(keyspace), through, state)
+                .map(Record::OldestLog),
+        );
+        records
+    }
+
+    /// The first log that is needed once `keyspace`, if any, is flushed up to `through`, if that frees
+    /// any. All entries up to `through` are in memtables or tables.
+    fn first_needed_log(
+        &self,
+        keyspace: Option<&Arc<KeyspaceCore>>,
+        through: SequenceNumber,
+        state: &ManifestState,
+    ) -> Option<FileNumber> {
+        let unflushed = self
+            .keyspaces
+            .load()
+            .iter()
+            .filter_map(|other| {
+                if keyspace.is_some_and(|keyspace| Arc::ptr_eq(other, keyspace)) {
+                    return Some(through + 1);
+                }
+                let flushed = state
+                    .keyspaces
+                    .get(&other.id())
+                    .map_or(0, |state| state.flushed);
+                other.unflushed(flushed)
+            })
+            .min()
+            .unwrap_or(u64::MAX)
+            .min(through + 1);
+        let first = self.chain.first_needed(unflushed)?;
+        state
+            .logs
+            .first()
+            .is_some_and(|oldest| *oldest < first)
+            .then_some(first)
+    }
+}
+
+/// Whether a flush of `oldest` leaves medium values beside their keys.
+fn mediums_stay(
+    keyspace: &KeyspaceCore,
+    oldest: &FrozenMemtable,
+    options: &KeyspaceOptions,
+) -> Result<bool> {
+    let mut smallest = MemtableCursor::new(&oldest.memtable);
+    smallest.seek_to_first()?;
+    let mut largest = smallest.sibling();
+    largest.seek_to_last()?;
+    if !smallest.is_valid() {
+        return Ok(false);
+    }
+    let version = Shared::clone(&keyspace.state().version);
+    let files = version.levels().iter().flat_map(|level| level.files());
+    let ranges = files.map(|file| (file.smallest(), file.largest()));
+    let own = (smallest.key(), largest.key());
+    Ok(policy::mediums_stay(ranges, own, options))
+}

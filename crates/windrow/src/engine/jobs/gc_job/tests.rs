@@ -1,0 +1,322 @@
+//! Collections and merges of one keyspace that overlap in any way, stepped by hand.
+
+#![cfg(not(any(loom, shuttle)))]
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{OnceLock, Weak};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::base::{ErrorKind, Kind};
+use crate::engine::jobs::compaction_job::CompactionJob;
+use crate::engine::{Access, Handle, Write};
+use crate::manifest::names::FileName;
+use crate::options::{Durability, KeyspaceOptions, Options, SegmentLimit};
+use crate::read::visible::KeyRange;
+use crate::runtime::{Runtime, Work, Workers};
+use crate::vfs::{OpenMode, OsVfs, Vfs, read_exact_at, write_all_at};
+
+/// No threads: jobs run where the test runs them, and where jobs look at the clock, which they do when
+/// they have written.
+#[derive(Debug, Default)]
+pub(super) struct ByHand {
+    clock: AtomicU64,
+    /// How many looks at the clock run a job.
+    interludes: AtomicU64,
+    work: OnceLock<Weak<dyn Work>>,
+}
+
+impl ByHand {
+    fn interrupt(&self) {
+        // None of them is interrupted itself.
+        let left = self.interludes.swap(0, Ordering::Relaxed);
+        if left > 0 {
+            if let Some(work) = self.work.get().and_then(Weak::upgrade) {
+                work.run_one();
+            }
+            self.interludes.store(left - 1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Nobody;
+
+impl Workers for Nobody {}
+
+impl Runtime for ByHand {
+    fn now(&self) -> Duration {
+        self.interrupt();
+        Duration::from_micros(self.clock.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn sleep(&self, duration: Duration) {
+        let micros = u64::try_from(duration.as_micros()).unwrap();
+        self.clock.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    fn random(&self) -> u64 {
+        4
+    }
+
+    fn start(&self, work: Arc<dyn Work>, _: usize) -> io::Result<Box<dyn Workers>> {
+        self.work.set(Arc::downgrade(&work)).unwrap();
+        Ok(Box::new(Nobody))
+    }
+
+    fn step_instead_of_waiting(&self, work: &dyn Work) -> bool {
+        assert!(work.run_one(), "nothing would end this wait");
+        true
+    }
+}
+
+/// One keyspace of large values, next to what it must hold.
+struct Store {
+    handle: Handle,
+    keyspace: Arc<KeyspaceCore>,
+    runtime: Arc<ByHand>,
+    model: BTreeMap<u8, Vec<u8>>,
+    written: u32,
+    directory: tempfile::TempDir,
+}
+
+fn small() -> KeyspaceOptions {
+    KeyspaceOptions {
+        memtable_bytes: 4 << 10,
+        file_bytes: 2 << 10,
+        base_bytes: 16 << 10,
+        level0_runs: 1,
+        medium_from: 100,
+        large_from: 100,
+        max_space_amp: 1.1,
+        ..KeyspaceOptions::default()
+    }
+}
+
+fn open(directory: &Path, keyspace: KeyspaceOptions) -> (Handle, Arc<KeyspaceCore>, Arc<ByHand>) {
+    let runtime = Arc::new(ByHand::default());
+    let options = Options {
+        runtime: Arc::<ByHand>::clone(&runtime),
+        background_threads: 4,
+        compaction_bytes_per_second: 1 << 40,
+        keyspace,
+        ..Options::default()
+    };
+    let handle = Handle::open(directory, options, Access::ReadWrite).unwrap();
+    let keyspace = handle.engine().open_keyspace("map", None).unwrap();
+    (handle, keyspace, runtime)
+}
+
+impl Store {
+    fn new(options: KeyspaceOptions) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let (handle, keyspace, runtime) = open(directory.path(), options);
+        Self {
+            handle,
+            keyspace,
+            runtime,
+            model: BTreeMap::new(),
+            written: 0,
+            directory,
+        }
+    }
+
+    fn engine(&self) -> &Engine {
+        self.handle.engine()
+    }
+
+    /// Lets `count` jobs run in the midst of others from here on.
+    fn interrupt(&self, count: u8) {
+        let count = u64::from(count);
+        self.runtime.interludes.store(count, Ordering::Relaxed);
+    }
+
+    /// Writes `count` values from `key` on, or removes them.
+    fn write(&mut self, key: u8, count: u8, kind: Kind) {
+        for key in (0..count).map(|step| key.wrapping_add(step) % 64) {
+            self.written += 1;
+            let mut value = Vec::new();
+            self.model.remove(&key);
+            if kind == Kind::Value {
+                value = self.written.to_le_bytes().repeat(60);
+                self.model.insert(key, value.clone());
+            }
+            let write = Write::One {
+                keyspace: &self.keyspace,
+                kind,
+                key: &[key],
+                value: &value,
+            };
+            self.engine().commit(&write, Durability::Buffered).unwrap();
+        }
+    }
+
+    /// Runs up to `count` jobs.
+    fn run(&self, count: u8) {
+        for _ in 0..count {
+            if !self.engine().run_one() {
+                break;
+            }
+        }
+    }
+
+    fn check(&self) {
+        let view = self.engine().state_view(&self.keyspace, None).unwrap();
+        let mut cursor = view.cursor(KeyRange::ALL);
+        let mut held = BTreeMap::new();
+        let mut found = cursor.moving().seek_to_first().unwrap();
+        while found {
+            held.insert(cursor.key()[0], cursor.value().unwrap().to_vec());
+            found = cursor.moving().next().unwrap();
+        }
+        assert!(held == self.model);
+        let report = self.engine().verify().unwrap();
+        assert!(report.is_sound(), "{report:?}");
+    }
+
+    fn reopen(&mut self) {
+        self.handle.close().unwrap();
+        (self.handle, self.keyspace, self.runtime) = open(self.directory.path(), small());
+    }
+}
+
+/// What a history holds back: jobs that are claimed and not carried out.
+#[derive(Default)]
+struct Held {
+    gc: Option<GcJob>,
+    merges: Vec<CompactionJob>,
+}
+
+impl Held {
+    fn end_gc(&mut self, store: &Store) {
+        if let Some(job) = self.gc.take() {
+            let outcome = store.engine().collect(&store.keyspace, &job);
+            job.release(&store.keyspace, &outcome, store.runtime.now());
+            outcome.unwrap();
+        }
+    }
+
+    fn end_compaction(&mut self, store: &Store) {
+        if let Some(job) = self.merges.pop() {
+            let outcome = store.engine().merge(&store.keyspace, &job);
+            job.release(&store.keyspace, &outcome, store.runtime.now());
+            outcome.unwrap();
+        }
+    }
+
+    fn step(&mut self, store: &mut Store, [verb, first, second]: [u8; 3]) {
+        // Writers who are stopped wait for what is held back.
+        if verb % 10 < 5 && store.keyspace.throttle_by_disk().fraction > 0.0 {
+            self.end(store);
+            store.run(4);
+        }
+        match verb % 10 {
+            0..=3 => store.write(first, second % 32, Kind::Value),
+            4 => store.write(first, second % 8, Kind::Tombstone),
+            5 => store.run(second % 8),
+            6 => {
+                store.interrupt(second % 4);
+                self.end_gc(store);
+                let now = store.runtime.now();
+                self.gc = store.engine().claim_gc(&store.keyspace, now);
+            }
+            7 => self
+                .merges
+                .extend(CompactionJob::claim(&store.keyspace, store.runtime.now())),
+            8 => {
+                store.interrupt(second % 4);
+                self.end_gc(store);
+            }
+            _ => {
+                store.interrupt(second % 4);
+                self.end_compaction(store);
+            }
+        }
+        store.interrupt(0);
+    }
+
+    fn end(&mut self, store: &Store) {
+        self.end_gc(store);
+        while !self.merges.is_empty() {
+            self.end_compaction(store);
+        }
+    }
+}
+
+/// The manifest on disk may name what follows the end of a file that is known here.
+#[test]
+fn a_merge_that_is_claimed_as_the_database_is_poisoned_touches_nothing() {
+    let mut store = Store::new(KeyspaceOptions {
+        large_from: u64::MAX,
+        medium_from: u64::MAX,
+        max_space_amp: f64::INFINITY,
+        segment_limit: SegmentLimit::Fixed(4),
+        ..small()
+    });
+    let (job, target) = loop {
+        store.write(0, 16, Kind::Value);
+        let Some(job) = CompactionJob::claim(&store.keyspace, store.runtime.now()) else {
+            store.run(1);
+            continue;
+        };
+        if let CompactionJob::Merge { inputs, .. } = &job
+            && let Some(target) = inputs.target_numbers().first()
+        {
+            let target = *target;
+            break (job, target);
+        }
+        let outcome = store.engine().merge(&store.keyspace, &job);
+        job.release(&store.keyspace, &outcome, store.runtime.now());
+    };
+    let path = store
+        .directory
+        .path()
+        .join(FileName::Table(target).to_string());
+    let file = OsVfs.open(&path, OpenMode::ReadWrite).unwrap();
+    let end = file.length().unwrap();
+    let segment = [7; 4096];
+    write_all_at(&*file, &segment, end).unwrap();
+    let files = OsVfs.list(store.directory.path()).unwrap().len();
+
+    store
+        .engine()
+        .poison
+        .set(&Error::new(ErrorKind::Io, "of a test"));
+    let outcome = store.engine().merge(&store.keyspace, &job);
+    job.release(&store.keyspace, &outcome, store.runtime.now());
+    assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Poisoned);
+    let mut found = [0; 4096];
+    read_exact_at(&*file, &mut found, end).unwrap();
+    assert_eq!(found, segment);
+    assert_eq!(OsVfs.list(store.directory.path()).unwrap().len(), files);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    // I1, I2
+    #[test]
+    fn what_overlaps_a_collection_changes_no_answer(
+        steps in proptest::collection::vec(any::<[u8; 3]>(), 1..120),
+    ) {
+        let mut store = Store::new(small());
+        let mut held = Held::default();
+        for step in &steps {
+            held.step(&mut store, *step);
+            if step[0] % 16 == 0 {
+                store.check();
+            }
+        }
+        store.check();
+        held.end(&store);
+        store.check();
+        store.run(200);
+        store.check();
+        store.reopen();
+        store.check();
+    }
+}

@@ -1,0 +1,442 @@
+//! What runs in the background, and in what order.
+//!
+//! A worker asks [`Engine::next_job`] for the most urgent job that is due: removing files that nobody
+//! needs, putting memtables aside where logs or memory run short, flushing, preparing the next log,
+//! merging, collecting value logs. One worker is kept free of merges, so that a
+//! flush never waits for a long one. What to merge is the policy's decision; this module claims the
+//! inputs so that no two jobs get in each other's way, and gives them back whatever happens.
+//!
+//! A job that fails leaves the tree as it was. Its error is kept and its kind rests for a while
+//! ([`failure`](crate::engine::errors::failure)); a writer or a caller that needs them tries again at once and gets the
+//! error if it is still there.
+//!
+//! Concurrency: jobs run on workers, or on threads that wait for them. Claims are in each keyspace's
+//! `work`.
+
+mod compaction_inputs;
+pub(super) mod compaction_job;
+pub(super) mod filters;
+mod flush_job;
+mod gc_job;
+pub(super) mod signal;
+mod subcompactions;
+pub(super) mod tree_summary;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::base::sync::Mutex;
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use crate::base::{Error, ErrorKind, Result};
+use crate::engine::errors::failure::Failure;
+use crate::engine::errors::full_disk::NeedsSpace;
+use crate::engine::throttling::rate_limiter::RateLimiter;
+use crate::engine::throttling::stall::{AtomicThrottle, PaidAt};
+use crate::engine::{Engine, KeyspaceCore};
+use crate::manifest::names::FileName;
+use crate::read::state::FrozenMemtable;
+use crate::runtime::Work;
+use compaction_job::CompactionJob;
+use gc_job::GcJob;
+use subcompactions::{Subcompactions, Taken};
+
+/// How long the log is not worked on ahead of need, after there was no room for that.
+const LOG_REST: Duration = Duration::from_secs(1);
+
+/// A worker that has nothing to do looks again after this time.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// What the background work of a database keeps.
+#[derive(Debug, Default)]
+pub(super) struct Background {
+    rotation_requested: AtomicBool,
+    pub(super) paid_at: PaidAt,
+    /// The pressure on writers to any keyspace, and the bytes of memtables it was worked out for.
+    pub(super) shared_throttle: AtomicThrottle,
+    pub(super) seen_memory: AtomicU64,
+    /// Merges, parts of merges and collections that are running, parts that a leader carries out aside.
+    merging: AtomicUsize,
+    /// Merges and collections so far, which tell whose turn it is.
+    compactions_claimed: AtomicUsize,
+    pub(super) io_budget: RateLimiter,
+    /// Merges whose parts are to be had.
+    pub(super) splits: Mutex<Vec<Arc<Subcompactions>>>,
+    /// When mapped blocks were last declared unverified, in nanoseconds.
+    scrubbed: AtomicU64,
+    /// Until when the log is not worked on ahead of need, after there was no room for that.
+    log_rests_until: Mutex<Duration>,
+    /// How many jobs have failed.
+    pub(super) failures: AtomicU64,
+    /// That of jobs which are no merges.
+    pub(super) failure: Failure,
+}
+
+impl Background {
+    /// Asks the next leader of the commits to put full memtables aside.
+    pub(super) fn request_rotation(&self) {
+        self.rotation_requested.store(true, Ordering::Release);
+    }
+
+    pub(super) fn take_rotation_request(&self) -> bool {
+        self.rotation_requested.load(Ordering::Acquire)
+            && self.rotation_requested.swap(false, Ordering::AcqRel)
+    }
+}
+
+/// A job that is claimed and about to run.
+#[derive(Debug)]
+enum Job {
+    Remove(Vec<FileName>),
+    Flush(Arc<KeyspaceCore>, FrozenMemtable),
+    PrepareLog,
+    MarkLog,
+    FreeLog(Vec<Arc<KeyspaceCore>>),
+    FreeMemory(Arc<KeyspaceCore>),
+    SealValues(Arc<KeyspaceCore>),
+    TakeReserve,
+    Merge(Arc<KeyspaceCore>, CompactionJob),
+    Collect(Arc<KeyspaceCore>, GcJob),
+    Part(Taken),
+}
+
+/// Nobody needs what a job was to do in a keyspace that has been dropped meanwhile.
+fn unless_dropped(keyspace: &KeyspaceCore, outcome: Result<()>) -> Result<()> {
+    outcome.or_else(|error| {
+        let is_needless = error.kind() != ErrorKind::Poisoned && keyspace.is_dropped();
+        if is_needless { Ok(()) } else { Err(error) }
+    })
+}
+
+impl Engine {
+    /// The most urgent job that is due, claimed.
+    fn next_job(&self) -> Option<Job> {
+        if self.is_read_only() {
+            return None;
+        }
+        let removable = self.obsolete.take();
+        if !removable.is_empty() {
+            return Some(Job::Remove(removable));
+        }
+        if self.poison.is_set() {
+            return None;
+        }
+        let now = self.options.runtime.now();
+        if self.reserve.is_due(now) {
+            return Some(Job::TakeReserve);
+        }
+        let is_resting = self.background.failure.is_resting(now);
+        let urgent = (!is_resting).then(|| self.next_but_merges(now)).flatten();
+        urgent.or_else(|| self.next_compaction())
+    }
+
+    /// The most urgent job that is due and no merge.
+    fn next_but_merges(&self, now: Duration) -> Option<Job> {
+        // What only rotates comes first: the flushes that it leads to then take their turn by age.
+        if let Some(pinning) = self.keyspaces_that_pin_the_log() {
+            return Some(Job::FreeLog(pinning));
+        }
+        if let Some(keyspace) = self.largest_memtable() {
+            return Some(Job::FreeMemory(keyspace));
+        }
+        if let Some(flush) = self.claim_flush() {
+            return Some(flush);
+        }
+        if let Some(keyspace) = self.claim_seal(now) {
+            return Some(Job::SealValues(keyspace));
+        }
+        if now >= *self.background.log_rests_until.lock() {
+            if self.is_log_due() {
+                return Some(Job::PrepareLog);
+            }
+            if self.is_marker_due() {
+                return Some(Job::MarkLog);
+            }
+        }
+        None
+    }
+
+    /// A merge that is due, or a part of one, if there is a thread to spare for it.
+    fn next_compaction(&self) -> Option<Job> {
+        if self.background.merging.load(Ordering::Acquire) >= self.compactions_max() {
+            return None;
+        }
+        if let Some(part) = self.take_part() {
+            self.background.merging.fetch_add(1, Ordering::AcqRel);
+            return Some(Job::Part(part));
+        }
+        // By turns, where both are due.
+        let turn = self.background.compactions_claimed.load(Ordering::Relaxed);
+        if turn.is_multiple_of(2) {
+            self.claim_gc_inputs().or_else(|| self.claim_compaction())
+        } else {
+            self.claim_compaction().or_else(|| self.claim_gc_inputs())
+        }
+    }
+
+    /// Claims a collection in any keyspace; those of which several want one take turns.
+    fn claim_gc_inputs(&self) -> Option<Job> {
+        let keyspaces = self.keyspaces.load();
+        let now = self.options.runtime.now();
+        let turn = self.background.compactions_claimed.load(Ordering::Relaxed);
+        let (before, behind) = keyspaces.split_at(turn % keyspaces.len().max(1));
+        let mut line = behind.iter().chain(before);
+        let claimed = line.find_map(|keyspace| {
+            if keyspace.gc_failure.is_resting(now) {
+                return None;
+            }
+            let gc = self.claim_gc(keyspace, now)?;
+            Some(Job::Collect(Arc::clone(keyspace), gc))
+        })?;
+        self.background.merging.fetch_add(1, Ordering::AcqRel);
+        self.background
+            .compactions_claimed
+            .fetch_add(1, Ordering::Relaxed);
+        Some(claimed)
+    }
+
+    /// How many threads may merge at a time: one is kept free for flushes.
+    pub(super) fn compactions_max(&self) -> usize {
+        self.options.background_threads.saturating_sub(1).max(1)
+    }
+
+    /// Claims the oldest memtable that waits in any keyspace, so that none waits for ever behind a
+    /// busy keyspace.
+    fn claim_flush(&self) -> Option<Job> {
+        let keyspaces = self.keyspaces.load();
+        let mut by_age: Vec<_> = keyspaces
+            .iter()
+            .filter_map(|keyspace| Some((keyspace.state().frozen.last()?.through, keyspace)))
+            .collect();
+        by_age.sort_by_key(|(through, _)| *through);
+        by_age.into_iter().find_map(|(_, keyspace)| {
+            let mut work = keyspace.work.lock();
+            if work.is_flushing {
+                return None;
+            }
+            let oldest = keyspace.state().frozen.last()?.clone();
+            work.is_flushing = true;
+            Some(Job::Flush(Arc::clone(keyspace), oldest))
+        })
+    }
+
+    /// Claims a merge in the keyspace whose debt holds up writers most; those that are alike take
+    /// turns, so that none waits for ever behind a busy one.
+    fn claim_compaction(&self) -> Option<Job> {
+        let keyspaces = self.keyspaces.load();
+        let turn = self.background.compactions_claimed.load(Ordering::Relaxed);
+        let (before, behind) = keyspaces.split_at(turn % keyspaces.len().max(1));
+        let now = self.options.runtime.now();
+        let mut line: Vec<_> = behind.iter().chain(before).collect();
+        line.retain(|keyspace| !keyspace.failure.is_resting(now));
+        line.sort_by(|left, right| {
+            let pressed = |keyspace: &KeyspaceCore| keyspace.throttle_by_disk().fraction;
+            pressed(right).total_cmp(&pressed(left))
+        });
+        let claim = |keyspace: &Arc<KeyspaceCore>| {
+            CompactionJob::claim(keyspace, now).map(|merge| Job::Merge(Arc::clone(keyspace), merge))
+        };
+        let claimed = line.into_iter().find_map(claim)?;
+        self.background.merging.fetch_add(1, Ordering::AcqRel);
+        self.background
+            .compactions_claimed
+            .fetch_add(1, Ordering::Relaxed);
+        Some(claimed)
+    }
+
+    /// Has mapped blocks verified again once the interval is over.
+    fn scrub_if_due(&self) {
+        let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let now = nanos(self.options.runtime.now());
+        let last = self.background.scrubbed.load(Ordering::Relaxed);
+        if now.saturating_sub(last) >= nanos(self.options.scrub_interval) {
+            self.background.scrubbed.store(now, Ordering::Relaxed);
+            self.tables.context().scrub.advance();
+        }
+    }
+
+    /// Whether the logs are so long that the oldest should go. Early enough that it is gone before
+    /// writers have to wait for that.
+    fn are_logs_long(&self) -> bool {
+        self.chain.bytes() > self.options.max_wal_bytes / 4 * 3
+    }
+
+    /// Whether a job of the logs may be due, without a look at locks that are held during I/O.
+    pub(super) fn may_log_be_due(&self) -> bool {
+        self.chain.last_log_bytes() >= self.log_bytes_max() / 2 || self.are_logs_long()
+    }
+
+    /// The keyspaces that must be frozen for the oldest log to go, if the logs are long; none
+    /// where nothing keeps that log but that no flush has dropped it.
+    fn keyspaces_that_pin_the_log(&self) -> Option<Vec<Arc<KeyspaceCore>>> {
+        if !self.are_logs_long() {
+            return None;
+        }
+        let last = self.chain.oldest_closed()?;
+        let mut is_pinned = false;
+        let pinning: Vec<_> = self.catalog.with_state(|state| {
+            let pins = |keyspace: &&Arc<KeyspaceCore>| {
+                let flushed = state
+                    .keyspaces
+                    .get(&keyspace.id())
+                    .map_or(0, |state| state.flushed);
+                let pins = keyspace
+                    .unflushed(flushed)
+                    .is_some_and(|sequence| sequence <= last);
+                is_pinned |= pins;
+                // What waits is flushed without being asked.
+                pins && keyspace.state().frozen.is_empty()
+            };
+            self.keyspaces.load().iter().filter(pins).cloned().collect()
+        });
+        (!is_pinned || !pinning.is_empty()).then_some(pinning)
+    }
+
+    fn run(&self, job: Job) -> Result<()> {
+        match job {
+            Job::Remove(files) => {
+                self.remove_files(&files);
+                Ok(())
+            }
+            Job::Flush(keyspace, oldest) => {
+                let outcome = self.with_reserve(|| self.flush(&keyspace, &oldest));
+                // Its memory is given back before what is in use is measured.
+                drop(oldest);
+                keyspace.work.lock().is_flushing = false;
+                keyspace.refresh_throttle();
+                self.refresh_shared_throttle();
+                let outcome = unless_dropped(&keyspace, outcome);
+                self.note_space(NeedsSpace::Jobs, &outcome);
+                outcome
+            }
+            Job::PrepareLog => self.rest_log_if_full(self.prepare_log()),
+            Job::MarkLog => self.rest_log_if_full(self.mark_log()),
+            Job::FreeLog(keyspaces) if keyspaces.is_empty() => {
+                let outcome = self.with_reserve(|| self.drop_logs());
+                self.note_space(NeedsSpace::Jobs, &outcome);
+                outcome
+            }
+            Job::FreeLog(keyspaces) => self.rotate(&keyspaces),
+            Job::FreeMemory(keyspace) => self.rotate(&[keyspace]),
+            Job::SealValues(keyspace) => {
+                let outcome = self.with_reserve(|| self.seal_values(&keyspace));
+                keyspace.work.lock().is_flushing = false;
+                let outcome = unless_dropped(&keyspace, outcome);
+                self.note_space(NeedsSpace::Jobs, &outcome);
+                outcome
+            }
+            Job::TakeReserve => {
+                self.reserve.take();
+                self.note_reserve();
+                Ok(())
+            }
+            Job::Merge(keyspace, merge) => {
+                let outcome = self.merge(&keyspace, &merge);
+                merge.release(&keyspace, &outcome, self.options.runtime.now());
+                self.background.merging.fetch_sub(1, Ordering::AcqRel);
+                keyspace.refresh_throttle();
+                let outcome = unless_dropped(&keyspace, outcome);
+                self.note_space(NeedsSpace::Jobs, &outcome);
+                outcome
+            }
+            Job::Collect(keyspace, gc) => {
+                let outcome = self.collect(&keyspace, &gc);
+                gc.release(&keyspace, &outcome, self.options.runtime.now());
+                self.background.merging.fetch_sub(1, Ordering::AcqRel);
+                keyspace.refresh_throttle();
+                let outcome = unless_dropped(&keyspace, outcome);
+                self.note_space(NeedsSpace::Jobs, &outcome);
+                outcome
+            }
+            Job::Part(part) => {
+                // Its leader hears how it went.
+                self.run_part(part);
+                self.background.merging.fetch_sub(1, Ordering::AcqRel);
+                Ok(())
+            }
+        }
+    }
+
+    /// Does `work`, which claims a job and runs it. A panic ends all writing: what was claimed is
+    /// never given back, and memory may disagree with the manifest.
+    pub(super) fn poison_on_panic<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
+        catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
+            let error = Error::new(ErrorKind::Poisoned, "a background job panicked");
+            self.poison.set(&error);
+            Err(error)
+        })
+    }
+
+    /// Nobody needs what is done to the log ahead of need: a full disk is no failure there.
+    fn rest_log_if_full(&self, outcome: Result<()>) -> Result<()> {
+        match outcome {
+            Err(error) if error.kind() == ErrorKind::NoSpace => {
+                *self.background.log_rests_until.lock() = self.options.runtime.now() + LOG_REST;
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Removes files that nothing names and nobody reads any more.
+    pub(super) fn remove_obsolete(&self) {
+        self.remove_files(&self.obsolete.take());
+    }
+
+    fn remove_files(&self, files: &[FileName]) {
+        for file in files {
+            self.remove_file(*file);
+        }
+    }
+
+    /// Removes a file that the manifest no longer names; what cannot be removed now is removed when
+    /// the database is opened next.
+    pub(super) fn remove_file(&self, file: FileName) {
+        drop(
+            self.options
+                .vfs
+                .remove(&self.directory.join(file.to_string())),
+        );
+    }
+}
+
+impl Work for Engine {
+    fn run_one(&self) -> bool {
+        self.scrub_if_due();
+        let generation = self.signal.generation();
+        let Some(running) = self.signal.begin_job() else {
+            return false;
+        };
+        let has_transient_log = self.poison_on_panic(|| {
+            let Some(job) = self.next_job() else {
+                return Ok(false);
+            };
+            let keyspace = match &job {
+                Job::Merge(keyspace, _) | Job::Collect(keyspace, _) => Some(Arc::clone(keyspace)),
+                _ => None,
+            };
+            let is_gc = matches!(job, Job::Collect(..));
+            if let Err(error) = self.run(job) {
+                let failure = match &keyspace {
+                    Some(keyspace) if is_gc => &keyspace.gc_failure,
+                    Some(keyspace) => &keyspace.failure,
+                    None => &self.background.failure,
+                };
+                self.note_failure(failure, error);
+            }
+            Ok(true)
+        });
+        if matches!(has_transient_log, Ok(false)) {
+            running.end_quietly(generation);
+            return false;
+        }
+        if let Err(panicked) = has_transient_log {
+            self.note_failure(&self.background.failure, panicked);
+        }
+        true
+    }
+
+    fn wait(&self) -> bool {
+        self.signal.wait_for_work(LOOK_AGAIN)
+    }
+}

@@ -1,0 +1,9 @@
+//! Recovery: how a database becomes open.
+//!
+//! - [`open`]: the steps from a folder to an engine, the same after a crash and after a clean close.
+//! - [`replay`]: reads the logs back.
+//! - [`recovered_values`]: checks the values that replayed entries point to.
+
+pub(super) mod open;
+mod recovered_values;
+pub(super) mod replay;

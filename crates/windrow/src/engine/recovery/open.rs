@@ -1,0 +1,470 @@
+//! Opening a database: the one path through creation, recovery after a crash, and reopening after
+//! a clean close.
+//!
+//! 1. Look at the folder; take the lock.
+//! 2. Read the manifest; every file that it names must be there.
+//! 3. Replay the logs into memtables ([`replay`](super::replay)); nothing on disk has changed yet.
+//!    All that they hold is in memory then, whatever the size of a memtable.
+//! 4. Make the logs that count durable: what nothing proves so is [rewritten](rewrite) in place.
+//!    Then record in a new manifest where history ended, and leave out the oldest logs as far as
+//!    all their entries are in tables. From here on a second crash recovers the same state.
+//! 5. Remove what the manifest does not name.
+//! 6. Begin a new log; nothing is appended to a log of the past, and nothing in it changes.
+//! 7. Where that makes more than [`LOGS_MAX`] logs, flush everything that was replayed.
+//!
+//! Opening for reading only ends after step 2, takes a share of the lock, and changes nothing.
+//!
+//! A crash between any two steps leaves a folder that the next opening treats the same way.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::recovered_values::Recovery;
+use super::replay::{RecordedLogs, ReplayedLog, read_header, replay};
+use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
+use crate::engine::Engine;
+use crate::engine::admin::stats::Counters;
+use crate::engine::catalog::Catalog;
+use crate::engine::commit::wal::WalChain;
+use crate::engine::errors::poison::Poison;
+use crate::engine::keyspace::KeyspaceCore;
+use crate::engine::throttling::memory::Memory;
+use crate::log::rewrite;
+use crate::manifest::names::{FILE_NUMBER_MAX, FileName};
+use crate::manifest::{
+    Edit, KeyspaceState, ManifestState, Obsolete, Version, manifest_length, read_manifest,
+};
+use crate::options::{KeyspaceOptions, Options};
+use crate::vfs::{LockGuard, Vfs};
+
+/// The name of the lock file.
+pub(in crate::engine) const LOCK: &str = "LOCK";
+
+/// An opening leaves no more logs than this, its own included. By default full logs stay below it
+/// ([`Options::max_wal_bytes`]); many short openings reach it.
+const LOGS_MAX: usize = 16;
+
+/// What may stand in a folder in which a database is created, besides hidden files.
+const LOST_AND_FOUND: &str = "lost+found";
+
+/// What opening found and built.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// `None` where there is nothing to lock, for reading only.
+    pub(crate) lock: Option<Box<dyn LockGuard>>,
+    pub(crate) catalog: Catalog,
+    pub(crate) chain: WalChain,
+    pub(crate) keyspaces: Vec<Arc<KeyspaceCore>>,
+    /// The newest sequence number that was ever committed.
+    pub(crate) last_sequence: SequenceNumber,
+    /// The last replayed log that is needed, and its end.
+    pub(crate) last_log: Option<ReplayedLog>,
+}
+
+/// Opens the database in `directory`.
+pub(crate) fn open(
+    directory: &Path,
+    options: &Options,
+    memory: &Arc<Memory>,
+    obsolete: &Arc<Obsolete>,
+    counters: &Arc<Counters>,
+    poison: &Arc<Poison>,
+) -> Result<Opened> {
+    let vfs = &options.vfs;
+    let lock = prepare_directory(&**vfs, directory, options)?;
+    let files = list(&**vfs, directory)?;
+    let mut state = match read_manifest(&**vfs, directory)? {
+        Some(_) if options.error_if_exists => {
+            return Err(Error::new(
+                ErrorKind::AlreadyExists,
+                format!("there is a database in {} already", directory.display()),
+            ));
+        }
+        Some((manifest, state)) => {
+            check_unnamed_logs(&**vfs, directory, manifest, &state, &files)?;
+            state
+        }
+        None if options.create_if_missing => ManifestState::default(),
+        None => return Err(no_database(directory)),
+    };
+    check_files(&state, &files)?;
+
+    let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
+    let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
+    // Before the logs, which refer to them.
+    recovery.make_durable(&**vfs, directory)?;
+    make_durable(&**vfs, directory, &replayed)?;
+    let seals = recovery.into_seals();
+    apply(&mut state, &seals)?;
+    for keyspace in &keyspaces {
+        if let Some(state) = state.keyspaces.get(&keyspace.id()) {
+            keyspace.follow_values(state, obsolete);
+        }
+    }
+    let replayed_last = replayed.last().map_or(0, |log| log.last_sequence);
+    let last_sequence = state.last_sequence().max(replayed_last);
+    // The logs that go may hold entries of dropped keyspaces, which no table stands for.
+    state.used_sequence = last_sequence;
+    let first_needed = replayed.iter().position(|log| log.is_needed);
+    let needed = &replayed[first_needed.unwrap_or(replayed.len())..];
+    let last_log = needed.last().copied();
+    if last_log.is_some() && last_sequence != replayed_last {
+        // What is written now would not go on from the logs that stay.
+        let what = format!(
+            "the manifest knows of sequence number {last_sequence}, and the logs end at {replayed_last}"
+        );
+        return Err(Error::new(ErrorKind::Corruption, what));
+    }
+    state
+        .end_history(
+            needed.first().map(|log| log.number),
+            last_log.map(|log| (log.number, log.end)),
+        )
+        .map_err(|contradiction| Error::new(ErrorKind::Corruption, contradiction.to_string()))?;
+    let chain = WalChain::default();
+    for log in needed {
+        chain.push_replayed(log.number, log.end, log.last_sequence);
+    }
+    let catalog = Catalog::start(
+        Arc::clone(vfs),
+        directory,
+        unused_number(&state, &files)?,
+        state,
+        Arc::clone(counters),
+        Arc::clone(poison),
+    )?;
+    remove_strangers(&**vfs, directory, &files, &catalog);
+    Ok(Opened {
+        lock: Some(lock),
+        catalog,
+        chain,
+        keyspaces,
+        last_sequence,
+        last_log,
+    })
+}
+
+/// Opens the database in `directory` for reading: as `open`, but nothing on disk changes, and
+/// what is read back is not made durable.
+pub(crate) fn open_read_only(
+    directory: &Path,
+    options: &Options,
+    memory: &Arc<Memory>,
+    obsolete: &Arc<Obsolete>,
+    counters: &Arc<Counters>,
+    poison: &Arc<Poison>,
+) -> Result<Opened> {
+    let vfs = &options.vfs;
+    let path = directory.join(LOCK);
+    let lock = match vfs.lock_shared(&path) {
+        Ok(lock) => Some(lock),
+        // Nobody has opened the folder yet, or there is none.
+        Err(error) if is_no_folder(&error) => None,
+        Err(error) => return Err(lock_failure(directory, error)),
+    };
+    let Some((manifest, mut state)) = read_manifest(&**vfs, directory)? else {
+        return Err(no_database(directory));
+    };
+    let files = list(&**vfs, directory)?;
+    check_unnamed_logs(&**vfs, directory, manifest, &state, &files)?;
+    check_files(&state, &files)?;
+    let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
+    let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
+    // So it is known how long value logs are; nothing is sealed on the disk.
+    let seals = recovery.into_seals();
+    apply(&mut state, &seals)?;
+    let chain = WalChain::default();
+    for log in &replayed {
+        chain.push_replayed(log.number, log.end, log.last_sequence);
+    }
+    let replayed_last = replayed.last().map_or(0, |log| log.last_sequence);
+    Ok(Opened {
+        lock,
+        chain,
+        keyspaces,
+        last_sequence: state.last_sequence().max(replayed_last),
+        last_log: None,
+        catalog: Catalog::read_only(
+            Arc::clone(vfs),
+            state,
+            manifest_length(&**vfs, directory, manifest)?,
+            Arc::clone(counters),
+            Arc::clone(poison),
+        ),
+    })
+}
+
+fn apply(state: &mut ManifestState, edit: &Edit) -> Result<()> {
+    state
+        .apply(edit)
+        .map_err(|contradiction| Error::new(ErrorKind::Corruption, contradiction.to_string()))
+}
+
+/// Replays the logs that `state` names into the memtables of `keyspaces`.
+fn fill_memtables<'a>(
+    vfs: &Arc<dyn Vfs>,
+    directory: &Path,
+    state: &'a ManifestState,
+    keyspaces: &'a [Arc<KeyspaceCore>],
+) -> Result<(Vec<ReplayedLog>, Recovery<'a>)> {
+    let recorded = RecordedLogs {
+        live: state.logs.iter().copied().collect(),
+        ends: state.log_ends.clone(),
+        synced: state.log_synced,
+    };
+    let mut recovery = Recovery::new(vfs, directory, state, keyspaces);
+    let replayed = replay(&**vfs, directory, &recorded, &mut recovery)?;
+    Ok((replayed, recovery))
+}
+
+impl Engine {
+    /// Flushes what was replayed where openings have left many logs, so that neither their number
+    /// nor the work of the next opening grows without bound.
+    ///
+    /// # Errors
+    /// Those of flushing, but for a full disk: then the database opens with the logs that it has.
+    pub(in crate::engine) fn shorten_chain(&self) -> Result<()> {
+        if self.chain.count() <= LOGS_MAX {
+            return Ok(());
+        }
+        match self.flush_all() {
+            Err(error) if error.kind() == ErrorKind::NoSpace => self.poison.check(),
+            outcome => outcome,
+        }
+    }
+}
+
+/// A number above all that the manifest knows and above all that an interrupted opening has used.
+///
+/// # Errors
+/// `Corruption` where it is so large that numbers could run out; no database comes that far.
+fn unused_number(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<FileNumber> {
+    let newest = files.iter().copied().max_by_key(|file| file.number());
+    let after_newest = newest
+        .and_then(FileName::number)
+        .map_or(0, |number| number.0 + 1);
+    let number = state.next_id.max(after_newest);
+    if number < FILE_NUMBER_MAX / 2 {
+        return Ok(FileNumber(number));
+    }
+    let culprit = newest
+        .filter(|_| after_newest > state.next_id)
+        .map_or_else(|| "the manifest".to_owned(), |file| file.to_string());
+    Err(Error::new(
+        ErrorKind::Corruption,
+        format!("{culprit} has a number that no database reaches: {number}"),
+    ))
+}
+
+/// Makes sure that the folder is there, durable in its parent, and locked. Nothing is left behind
+/// where there is no database and none is to be created, not even a lock.
+fn prepare_directory(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    options: &Options,
+) -> Result<Box<dyn LockGuard>> {
+    let names = match vfs.list(directory) {
+        Ok(names) => names,
+        Err(error) if is_no_folder(&error) => Vec::new(),
+        Err(error) => return Err(Error::io("list", directory, error)),
+    };
+    // Whether it is a sound one is found out under the lock.
+    let is_database = names
+        .iter()
+        .filter_map(|name| FileName::parse(name))
+        .any(|file| {
+            matches!(
+                file,
+                FileName::Current
+                    | FileName::Wal(_)
+                    | FileName::Table(_)
+                    | FileName::Values(_)
+                    | FileName::DiscardList(_)
+            )
+        });
+    if !is_database {
+        if !options.create_if_missing {
+            return Err(no_database(directory));
+        }
+        if let Some(name) = names.iter().find(|name| is_foreign(name)) {
+            return Err(Error::invalid_argument(format!(
+                "no database is created in {}: it holds other files, such as {name}",
+                directory.display()
+            )));
+        }
+    }
+    if options.create_if_missing {
+        vfs.create_dir_all(directory)
+            .map_err(|error| Error::io("create", directory, error))?;
+    }
+    vfs.lock(&directory.join(LOCK))
+        .map_err(|error| lock_failure(directory, error))
+}
+
+fn lock_failure(directory: &Path, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::WouldBlock {
+        let message = format!("the database in {} is open already", directory.display());
+        return Error::new(ErrorKind::Locked, message);
+    }
+    Error::io("lock", &directory.join(LOCK), error)
+}
+
+/// Whether an error of listing a folder says that there is none.
+fn is_no_folder(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Whether a file of this name shows that a folder is in use for something else.
+fn is_foreign(name: &str) -> bool {
+    !name.starts_with('.') && name != LOST_AND_FOUND && FileName::parse(name).is_none()
+}
+
+fn no_database(directory: &Path) -> Error {
+    let message = format!("there is no database in {}", directory.display());
+    Error::new(ErrorKind::NotFound, message)
+}
+
+/// The files of the folder that the engine has made.
+fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSet<FileName>> {
+    let names = vfs
+        .list(directory)
+        .map_err(|error| Error::io("list", directory, error))?;
+    Ok(names
+        .iter()
+        .filter_map(|name| FileName::parse(name))
+        .collect())
+}
+
+/// The tables, value files and logs that the manifest names.
+fn named_files(state: &ManifestState) -> impl Iterator<Item = FileName> {
+    state
+        .files()
+        .chain(state.logs.iter().copied().map(FileName::Wal))
+}
+
+/// Checks that every file that the manifest names is there.
+fn check_files(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<()> {
+    match named_files(state).find(|file| !files.contains(file)) {
+        None => Ok(()),
+        Some(file) => Err(Error::corruption(
+            &file.to_string(),
+            0,
+            "the file is missing",
+        )),
+    }
+}
+
+/// Checks that no log has records whose manifest has never heard of it. A log is named durably
+/// before its first record, so a later one that is not named means that the manifest has lost edits.
+/// Logs older than the manifest are leftovers of a recovery that voided them.
+fn check_unnamed_logs(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    manifest: FileNumber,
+    state: &ManifestState,
+    files: &BTreeSet<FileName>,
+) -> Result<()> {
+    for file in files {
+        if let FileName::Wal(number) = *file
+            && number > manifest
+            && !state.logs.contains(&number)
+            && state.logs.first().is_none_or(|oldest| *oldest < number)
+            && read_header(vfs, directory, number)?.is_some()
+        {
+            return Err(Error::corruption(
+                &FileName::Manifest(manifest).to_string(),
+                0,
+                format!("it has lost the edit that names {file}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn build_keyspaces(
+    state: &ManifestState,
+    options: &Options,
+    memory: &Arc<Memory>,
+    obsolete: &Arc<Obsolete>,
+) -> Result<Vec<Arc<KeyspaceCore>>> {
+    let build = |(id, keyspace): (&KeyspaceId, &KeyspaceState)| {
+        let version = Version::from_state(keyspace, obsolete).map_err(|contradiction| {
+            Error::new(
+                ErrorKind::Corruption,
+                format!("the manifest contradicts itself: {contradiction}"),
+            )
+        })?;
+        Ok(Arc::new(KeyspaceCore::new(
+            *id,
+            keyspace.name.clone(),
+            recorded_options(keyspace, options)?,
+            version,
+            usize::from(keyspace.level_count),
+            memory,
+        )))
+    };
+    state.keyspaces.iter().map(build).collect()
+}
+
+/// The options that were chosen last for `keyspace`.
+fn recorded_options(keyspace: &KeyspaceState, options: &Options) -> Result<KeyspaceOptions> {
+    if keyspace.options.is_empty() {
+        return Ok(options.keyspace.clone());
+    }
+    let unsupported = |fault: String| {
+        let message = format!(
+            "the options of keyspace \"{}\" are not those of this version: {fault}",
+            keyspace.name
+        );
+        Error::new(ErrorKind::Unsupported, message)
+    };
+    let recorded = KeyspaceOptions::from_recorded(&keyspace.options).map_err(unsupported)?;
+    recorded
+        .validate()
+        .map_err(|error| unsupported(error.to_string()))?;
+    Ok(recorded)
+}
+
+pub(super) fn unknown_keyspace(id: KeyspaceId) -> Error {
+    Error::new(
+        ErrorKind::Corruption,
+        format!("the write-ahead log names keyspace {id}, which the manifest does not know"),
+    )
+}
+
+/// Makes the logs that were read durable, oldest first: their bytes may only be cached, after the
+/// end of a process and even after a sync that failed.
+fn make_durable(vfs: &dyn Vfs, directory: &Path, logs: &[ReplayedLog]) -> Result<()> {
+    for log in logs.iter().filter(|log| log.durable < log.end) {
+        let name = FileName::Wal(log.number).to_string();
+        rewrite(vfs, directory, &name, log.number, log.durable, log.end)?;
+    }
+    Ok(())
+}
+
+/// Removes files that earlier attempts left behind. What cannot be removed now is tried again at
+/// the next opening; files with other names are nobody's business here.
+fn remove_strangers(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    files: &BTreeSet<FileName>,
+    catalog: &Catalog,
+) {
+    let named: BTreeSet<FileName> = catalog.with_state(|state| named_files(state).collect());
+    for file in files {
+        // `files` was listed before the new manifest was made, so every manifest in it is old.
+        let is_kept = matches!(file, FileName::Current | FileName::Lock | FileName::Reserve)
+            || named.contains(file);
+        if !is_kept {
+            drop(vfs.remove(&directory.join(file.to_string())));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! The history as it comes out of the logs at an opening: entries into memtables, and how far the value
+//! logs are referred to.
+//!
+//! Of a value log that was being written the manifest knows how far flushed entries refer to it; what
+//! the write-ahead log refers to is added here, and the log is sealed there: new values go to new files.
+//!
+//! Concurrency: one thread, before the database is open.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::open;
+use super::replay::Target;
+use crate::base::{
+    Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, SequenceNumber, Trailer,
+};
+use crate::engine::KeyspaceCore;
+use crate::log::batch::Entry;
+use crate::manifest::names::FileName;
+use crate::manifest::{Edit, ManifestState, Record, ValueFileKind, ValueFileState};
+use crate::value::{ValueFileMeta, ValuePointer, ValueReadBuffers, rewrite};
+use crate::vfs::Vfs;
+
+/// A value log that was being written.
+#[derive(Debug)]
+struct OpenLog {
+    keyspace: KeyspaceId,
+    /// How far it is referred to.
+    file: ValueFileMeta,
+    /// The records behind what is known to be durable: offsets and lengths.
+    in_doubt: Vec<(u64, usize)>,
+    last_sequence: SequenceNumber,
+}
+
+/// Takes the history.
+#[derive(Debug)]
+pub(super) struct Recovery<'a> {
+    state: &'a ManifestState,
+    keyspaces: &'a [Arc<KeyspaceCore>],
+    logs: BTreeMap<FileNumber, OpenLog>,
+    values: ValueReadBuffers,
+}
+
+impl<'a> Recovery<'a> {
+    pub(super) fn new(
+        vfs: &Arc<dyn Vfs>,
+        directory: &Path,
+        state: &'a ManifestState,
+        keyspaces: &'a [Arc<KeyspaceCore>],
+    ) -> Self {
+        let mut logs = BTreeMap::new();
+        for (&id, keyspace) in &state.keyspaces {
+            let open = keyspace.values.files.values();
+            for log in open.filter(|file| file.kind == ValueFileKind::OpenLog) {
+                let open = OpenLog {
+                    keyspace: id,
+                    file: log.file,
+                    in_doubt: Vec::new(),
+                    last_sequence: keyspace.flushed,
+                };
+                logs.insert(log.file.number, open);
+            }
+        }
+        Self {
+            state,
+            keyspaces,
+            logs,
+            values: ValueReadBuffers::new(
+                Arc::clone(vfs),
+                directory.to_owned(),
+                &Arc::default(),
+                u64::MAX,
+            ),
+        }
+    }
+
+    /// Makes durable what was replayed.
+    pub(super) fn make_durable(&self, vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+        for log in self.logs.values() {
+            if !log.in_doubt.is_empty() {
+                rewrite(vfs, directory, log.file.number, &log.in_doubt)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The edit that seals all value logs where they are referred to last. None is held open any more,
+    /// for one that nothing refers to is removed next.
+    pub(super) fn into_seals(self) -> Edit {
+        let seal = |log: &OpenLog| Record::SealValueLog {
+            keyspace: log.keyspace,
+            file: log.file,
+            last_sequence: log.last_sequence,
+        };
+        Edit {
+            records: self.logs.values().map(seal).collect(),
+        }
+    }
+
+    /// The keyspace of an entry that no table holds yet.
+    fn unflushed(&self, entry: &Entry<'_>) -> Result<Option<&'a Arc<KeyspaceCore>>> {
+        let keyspaces = self.keyspaces;
+        let keyspace = keyspaces.iter().find(|core| core.id() == entry.keyspace);
+        let Some(keyspace) = keyspace else {
+            if self.state.is_dropped(entry.keyspace) {
+                return Ok(None);
+            }
+            return Err(open::unknown_keyspace(entry.keyspace));
+        };
+        let known = self.state.keyspaces.get(&entry.keyspace);
+        let flushed = known.map_or(0, |state| state.flushed);
+        Ok((entry.sequence > flushed).then_some(keyspace))
+    }
+
+    /// The value file that `pointer` leads to, as its keyspace knows it.
+    fn file(&self, keyspace: KeyspaceId, pointer: &ValuePointer) -> Result<ValueFileMeta> {
+        let known = self.state.keyspaces.get(&keyspace);
+        let file = known.and_then(|keyspace| keyspace.values.files.get(&pointer.file));
+        file.map(ValueFileState::as_read).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Corruption,
+                format!(
+                    "the write-ahead log points into {}, which the manifest does not know",
+                    FileName::Values(pointer.file)
+                ),
+            )
+        })
+    }
+
+    /// One more entry refers to a log.
+    fn note(
+        &mut self,
+        sequence: SequenceNumber,
+        pointer: &ValuePointer,
+        is_durable: bool,
+    ) -> Result<()> {
+        let Some(log) = self.logs.get_mut(&pointer.file) else {
+            return Ok(());
+        };
+        if pointer.offset != log.file.length {
+            return Err(Error::corruption(
+                &FileName::Values(pointer.file).to_string(),
+                pointer.offset,
+                "the write-ahead log points to a value that does not follow those of earlier entries",
+            ));
+        }
+        log.file.length = pointer.offset + pointer.record_bytes;
+        log.file.end = log.file.length;
+        log.file.entries += 1;
+        log.file.value_bytes += pointer.value_bytes;
+        log.last_sequence = sequence;
+        if is_durable {
+            log.in_doubt.clear();
+        } else {
+            let length = usize::try_from(pointer.record_bytes).unwrap_or(usize::MAX);
+            log.in_doubt.push((pointer.offset, length));
+        }
+        Ok(())
+    }
+}
+
+fn decode(entry: &Entry<'_>) -> Result<ValuePointer> {
+    ValuePointer::decode(entry.value).map_err(|error| {
+        let what = format!("an entry of the write-ahead log: {}", error.what);
+        Error::new(ErrorKind::Corruption, what)
+    })
+}
+
+impl Target for Recovery<'_> {
+    fn has_value(&mut self, entry: &Entry<'_>) -> Result<bool> {
+        if entry.kind != Kind::ValueLogPointer || self.unflushed(entry)?.is_none() {
+            return Ok(true);
+        }
+        let pointer = decode(entry)?;
+        let file = self.file(entry.keyspace, &pointer)?;
+        match self.values.read(&file, entry.key, &pointer) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::Corruption => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn apply(&mut self, entry: Entry<'_>, is_durable: bool) -> Result<bool> {
+        let Some(keyspace) = self.unflushed(&entry)? else {
+            return Ok(false);
+        };
+        if entry.kind == Kind::ValueLogPointer {
+            let pointer = decode(&entry)?;
+            self.file(entry.keyspace, &pointer)?;
+            self.note(entry.sequence, &pointer, is_durable)?;
+        }
+        let memtable = Arc::clone(&keyspace.state().active);
+        let trailer = Trailer::new(entry.sequence, entry.kind);
+        memtable.insert(entry.key, trailer, entry.value);
+        if keyspace.is_memtable_full() {
+            keyspace.rotate(entry.sequence);
+        }
+        Ok(true)
+    }
+}

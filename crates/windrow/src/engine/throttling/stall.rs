@@ -1,0 +1,305 @@
+//! How writers wait for background work: a delay that grows with the debt, and a stop before the
+//! debt gets out of hand.
+//!
+//! A write that meets no pressure pays a few loads for it. Delayed writes are paid for one behind the
+//! other, whichever threads they come from: each moves the time at which all of them will be paid for,
+//! and sleeps until then once that is worth a sleep. A stop lasts until a job has brought the pressure
+//! down; there is none without a job that is due or running, and where jobs cannot be done the writer
+//! gets their error instead. Every wait is counted under its cause.
+//!
+//! Concurrency: writers wait on the [signal](crate::engine::jobs::signal) without any lock.
+
+use std::time::Duration;
+
+use super::memory::MemtableUse;
+use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::base::{ErrorKind, Result};
+use crate::engine::admin::stats::Waited;
+use crate::engine::{Engine, Write};
+use crate::events::Event;
+use crate::policy::{SharedBacklog, StallCause, Throttle, shared_throttle};
+
+/// A delay shorter than this is owed, not slept.
+const SLEEP_MIN: Duration = Duration::from_millis(1);
+
+/// No write is delayed for longer, however large it is.
+const SLEEP_MAX: Duration = Duration::from_millis(500);
+
+/// A delay notices this soon that the database is being closed.
+const SLEEP_PIECE: Duration = Duration::from_millis(50);
+
+/// How long a stopped writer waits before it looks again, should no job end.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// A pressure that any thread may read and replace.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct AtomicThrottle(AtomicU32);
+
+/// The fraction at which writers stop, as it is kept.
+const STOP: f64 = 65535.0;
+
+impl AtomicThrottle {
+    #[inline]
+    pub(in crate::engine) fn load(&self) -> Throttle {
+        match self.0.load(Ordering::Relaxed) {
+            0 => Throttle::NONE,
+            packed => Throttle {
+                cause: StallCause::ALL[packed as usize >> 16],
+                fraction: f64::from(packed & 0xffff) / STOP,
+            },
+        }
+    }
+
+    pub(in crate::engine) fn store(&self, throttle: Throttle) {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the fraction is from 0 to 1"
+        )]
+        let fraction = (throttle.fraction * STOP) as u32;
+        let cause = match fraction {
+            0 => 0,
+            _ => (throttle.cause as u32) << 16,
+        };
+        self.0.store(cause | fraction, Ordering::Relaxed);
+    }
+}
+
+/// When all writes that were delayed will be paid for, in nanoseconds of the runtime's clock.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct PaidAt(AtomicU64);
+
+impl PaidAt {
+    /// Adds a delay of `delay` at `now`; returns how long the writer must wait for its turn.
+    fn add(&self, now: Duration, delay: Duration) -> Duration {
+        let (now, delay) = (nanos(now), nanos(delay));
+        let latest = now.saturating_add(nanos(SLEEP_MAX));
+        let add = |paid: u64| paid.max(now).saturating_add(delay).min(latest);
+        let before = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |paid| Some(add(paid)));
+        Duration::from_nanos(before.map_or(0, |paid| add(paid) - now))
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Engine {
+    /// Lets `write` pass as the pressure allows.
+    #[inline]
+    pub(in crate::engine) fn admit(&self, write: &Write<'_>) -> Result<()> {
+        let throttle = self.throttle_of(write);
+        if throttle.fraction > 0.0 {
+            self.slow_down(write, throttle)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The worst pressure on any keyspace of `write`.
+    #[inline]
+    fn throttle_of(&self, write: &Write<'_>) -> Throttle {
+        if !self.is_memory_as_seen() {
+            self.refresh_shared_throttle();
+        }
+        let mut worst = self.background.shared_throttle.load();
+        for keyspace in write.keyspaces() {
+            worst = worst.max(keyspace.throttle());
+        }
+        worst
+    }
+
+    #[cold]
+    fn slow_down(&self, write: &Write<'_>, throttle: Throttle) -> Result<()> {
+        if throttle.is_stop() {
+            return self.wait_out(write, throttle.cause);
+        }
+        let runtime = &*self.options.runtime;
+        let delay = throttle.delay(write.encoded_bytes_max());
+        let wait = self.background.paid_at.add(runtime.now(), delay);
+        if wait >= SLEEP_MIN {
+            let start = self.begin_stall(throttle.cause);
+            self.sleep(wait);
+            self.end_stall(throttle.cause, start);
+            self.count_stall(throttle.cause, Waited::Delayed, start);
+        }
+        Ok(())
+    }
+
+    /// Sleeps for `rest`, or until the database is being closed.
+    fn sleep(&self, mut rest: Duration) {
+        while !rest.is_zero() && !self.signal.is_stopping() {
+            let piece = rest.min(SLEEP_PIECE);
+            self.options.runtime.sleep(piece);
+            rest -= piece;
+        }
+    }
+
+    /// Waits until nothing stops `write` any more.
+    fn wait_out(&self, write: &Write<'_>, mut cause: StallCause) -> Result<()> {
+        let failures = self.failures();
+        self.retry_failed_jobs();
+        // Whatever is due is looked for once. Telling in each round would end the wait of that round,
+        // and nothing becomes due while writers wait but behind a job, which tells by its end.
+        self.signal.notify();
+        let mut start = self.begin_stall(cause);
+        let outcome = loop {
+            let generation = self.signal.generation();
+            if let Err(error) = self.check_writable() {
+                break Err(error);
+            }
+            if let Err(error) = self.refresh_throttle_of(write) {
+                break Err(error);
+            }
+            let throttle = self.throttle_of(write);
+            if !throttle.is_stop() {
+                break Ok(());
+            }
+            if throttle.cause != cause {
+                self.end_stall(cause, start);
+                self.count_stall(cause, Waited::Stopped, start);
+                cause = throttle.cause;
+                start = self.begin_stall(cause);
+            }
+            if let Err(error) = self.check_failures_of(write, cause, failures) {
+                break Err(error);
+            }
+            if !self.options.runtime.step_instead_of_waiting(self) {
+                self.signal.wait_after(generation, LOOK_AGAIN);
+            }
+        };
+        self.end_stall(cause, start);
+        let cause = match &outcome {
+            Err(error) if error.kind() == ErrorKind::NoSpace => StallCause::DiskFull,
+            _ => cause,
+        };
+        self.count_stall(cause, Waited::Stopped, start);
+        outcome
+    }
+
+    /// Works out the pressure on `write` anew, since nothing else would do so where no job is due.
+    ///
+    /// # Errors
+    /// `NotFound` where a keyspace of it was dropped, whose pressure no job brings down.
+    fn refresh_throttle_of(&self, write: &Write<'_>) -> Result<()> {
+        self.measure_shared_throttle();
+        for keyspace in write.keyspaces() {
+            keyspace.check_there()?;
+            keyspace.refresh_throttle();
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// That of a job which would end the wait of `write` for `cause`, if it has failed after `failures`
+    /// others.
+    fn check_failures_of(&self, write: &Write<'_>, cause: StallCause, failures: u64) -> Result<()> {
+        match cause {
+            StallCause::Level0Runs | StallCause::PendingBytes => {
+                let mut merges = write.keyspaces().iter().map(|keyspace| &keyspace.failure);
+                merges.try_for_each(|failure| failure.check_since(failures))
+            }
+            _ => self.background.failure.check_since(failures),
+        }
+    }
+
+    /// Tells the listener that a writer waits from now on; returns when that is.
+    fn begin_stall(&self, cause: StallCause) -> Duration {
+        let cause = cause.name();
+        self.options.listener.tell(|| Event::StallBegan { cause });
+        self.options.runtime.now()
+    }
+
+    /// Tells the listener that a writer has waited since `start`.
+    fn end_stall(&self, cause: StallCause, start: Duration) {
+        let duration = self.options.runtime.now().saturating_sub(start);
+        self.options.listener.tell(|| Event::StallEnded {
+            cause: cause.name(),
+            duration,
+        });
+    }
+
+    /// Counts a writer's wait since `start`.
+    pub(in crate::engine) fn count_stall(
+        &self,
+        cause: StallCause,
+        waited: Waited,
+        start: Duration,
+    ) {
+        let time = self.options.runtime.now().saturating_sub(start);
+        self.counters.add_stall(cause, waited, time);
+    }
+
+    /// Works out the pressure on all writers anew, and wakes a worker where a job may be due.
+    #[cold]
+    pub(in crate::engine) fn refresh_shared_throttle(&self) {
+        if self.measure_shared_throttle() {
+            self.signal.notify();
+        }
+    }
+
+    /// Works out the pressure on all writers anew, with readers holding no more than memtables leave
+    /// them; tells whether a job may be due.
+    fn measure_shared_throttle(&self) -> bool {
+        let counted = self.memory.memtables.bytes();
+        self.tables.fit();
+        let memtables_max = self.memory.memtables_max;
+        // Below the half of the share nothing is slow and nothing due.
+        let used = if counted > memtables_max / 2 {
+            self.memtable_use()
+        } else {
+            MemtableUse::default()
+        };
+        let backlog = SharedBacklog {
+            memtable_bytes: used.active + used.frozen,
+            memtable_bytes_max: memtables_max,
+            closed_log_bytes: self.chain.closed_bytes(),
+            log_bytes_max: self.options.max_wal_bytes,
+        };
+        self.background
+            .shared_throttle
+            .store(shared_throttle(backlog));
+        self.background
+            .seen_memory
+            .store(counted, Ordering::Relaxed);
+        used.active > memtables_max / 2 || self.may_log_be_due()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::{AtomicThrottle, PaidAt, SLEEP_MAX};
+    use crate::policy::{StallCause, Throttle};
+    use std::time::Duration;
+
+    #[test]
+    fn a_pressure_is_read_as_it_was_stored() {
+        let atomic = AtomicThrottle::default();
+        assert!(atomic.load().fraction == 0.0);
+        for cause in StallCause::ALL {
+            for fraction in [0.0, 0.25, 0.999, 1.0] {
+                atomic.store(Throttle { cause, fraction });
+                let read = atomic.load();
+                assert!((read.fraction - fraction).abs() < 1e-4);
+                assert!(fraction == 0.0 || read.cause == cause);
+                assert_eq!(read.is_stop(), fraction >= 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn delays_are_paid_for_one_behind_the_other() {
+        let paid = PaidAt::default();
+        let millis = Duration::from_millis;
+        let now = Duration::from_secs(5);
+        assert_eq!(paid.add(now, millis(2)), millis(2));
+        // Another writer waits behind the first.
+        assert_eq!(paid.add(now, millis(3)), millis(5));
+        assert_eq!(paid.add(now + millis(4), millis(1)), millis(2));
+        // What is paid for long since counts no more.
+        assert_eq!(paid.add(now + millis(400), millis(1)), millis(1));
+        assert_eq!(paid.add(now + millis(400), Duration::MAX), SLEEP_MAX);
+    }
+}
