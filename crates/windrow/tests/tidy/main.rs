@@ -12,6 +12,7 @@
     reason = "a rule that cannot be checked fails"
 )]
 
+mod circles;
 mod constants;
 mod docs;
 mod layers;
