@@ -173,7 +173,7 @@ fn statistics_of_a_store_at_work_are_a_load() {
         "sequence": 40_000,
         "keyspaces": [
             {"name": "main", "options": options, "gets_answered_by_memtables": 1000, "memtable_bytes": 0,
-             "runs": no_files, "value_logs": no_files,
+             "transient_logs": no_files, "value_logs": no_files,
              "levels": [level(0, 2000, 4000), level(1, 19_000, 40_000)]},
         ],
     });
@@ -256,10 +256,10 @@ fn one_keyspace_of_statistics_has_the_shares_of_all() {
         "sequence": 100_000,
         "keyspaces": [
             {"name": "small", "options": options(65536), "gets_answered_by_memtables": 10_000,
-             "memtable_bytes": 0, "runs": no_files, "value_logs": no_files,
+             "memtable_bytes": 0, "transient_logs": no_files, "value_logs": no_files,
              "levels": [no_level, level(20_000, 0, 20_000 * 116, 20_000)]},
             {"name": "other", "options": options(131_072), "gets_answered_by_memtables": 0,
-             "memtable_bytes": 0, "runs": no_files, "value_logs": no_files,
+             "memtable_bytes": 0, "transient_logs": no_files, "value_logs": no_files,
              "levels": [no_level, level(40_000, 10_000, 30_000 * 816 + 10_000 * 16, 50_000)]},
         ],
     });

@@ -542,11 +542,14 @@ fn value_files_are_listed() {
         files.map(|file| number(&file[field])).sum()
     };
     for field in ["bytes", "live_bytes", "garbage_bytes"] {
-        assert_eq!(sum(&["run"], field), number(&stats["runs"][field]));
-        let logs = sum(&["log", "successor"], field);
+        assert_eq!(
+            sum(&["transient_log"], field),
+            number(&stats["transient_logs"][field])
+        );
+        let logs = sum(&["value_log", "gc_output"], field);
         assert_eq!(logs, number(&stats["value_logs"][field]));
     }
-    assert_eq!(map["transient_bytes"], stats["runs"]["bytes"]);
+    assert_eq!(map["transient_bytes"], stats["transient_logs"]["bytes"]);
     for file in files {
         let path = format!("db/{:06}.values", number(&file["number"]));
         let length = fs::metadata(folder.path().join(path)).unwrap().len();
@@ -556,10 +559,10 @@ fn value_files_are_listed() {
         assert_eq!(values, number(&file["live_values"]), "{file}");
     }
     // Of four values in a run two are dead, unless a merge has gathered the rest.
-    assert_eq!(sum(&["run"], "live_values"), 4);
-    assert_eq!(sum(&["log", "successor"], "live_values"), 16);
+    assert_eq!(sum(&["transient_log"], "live_values"), 4);
+    assert_eq!(sum(&["value_log", "gc_output"], "live_values"), 16);
     assert!(
-        of("successor")
+        of("gc_output")
             .iter()
             .all(|file| file["garbage_bytes"] == 0)
     );
@@ -578,7 +581,7 @@ fn value_files_are_listed() {
     let listed = windrow(&folder, &["values", "db"]);
     let listed = done(&listed);
     assert!(listed.contains("empty: no value files"), "{listed}");
-    for kind in ["run", "log", "successor"] {
+    for kind in ["transient_log", "value_log", "gc_output"] {
         let is_of_kind = |line: &str| line.split_whitespace().any(|word| word == kind);
         // One row for each file and one for all of the kind.
         let rows = listed.lines().filter(|line| is_of_kind(line)).count();

@@ -195,9 +195,9 @@ fn amounts(total: &Total) -> [Cell; AMOUNTS.len()] {
 
 fn name_of(kind: ValueFileUse) -> &'static str {
     match kind {
-        ValueFileUse::TransientLog => "run",
-        ValueFileUse::Log => "log",
-        ValueFileUse::GcOutput => "successor",
+        ValueFileUse::TransientLog => "transient_log",
+        ValueFileUse::Log => "value_log",
+        ValueFileUse::GcOutput => "gc_output",
         _ => "other",
     }
 }

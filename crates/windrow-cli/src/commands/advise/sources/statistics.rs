@@ -164,7 +164,7 @@ impl Stored {
     fn of<'a>(keyspaces: impl IntoIterator<Item = &'a Value>) -> std::result::Result<Self, Fault> {
         let mut stored = Self::default();
         for keyspace in keyspaces {
-            stored.bytes += counter(keyspace, "runs.live_bytes")?;
+            stored.bytes += counter(keyspace, "transient_logs.live_bytes")?;
             stored.bytes += counter(keyspace, "value_logs.live_bytes")?;
             stored.memtable_bytes += counter(keyspace, "memtable_bytes")?;
             stored.gets_answered += counter(keyspace, "gets_answered_by_memtables")?;

@@ -16,7 +16,7 @@ fn keyspace(levels: &[[u64; 3]]) -> Value {
         "options": KeyspaceOptions::default(),
         "memtable_bytes": 0,
         "gets_answered_by_memtables": 0,
-        "runs": {"live_bytes": 0},
+        "transient_logs": {"live_bytes": 0},
         "value_logs": {"live_bytes": 0},
         "levels": levels.iter().map(level).collect::<Vec<_>>(),
     })
