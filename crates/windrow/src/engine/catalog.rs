@@ -16,7 +16,7 @@ use super::keyspace::KeyspaceCore;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::{Error, ErrorKind, FileNumber, Result};
-use crate::engine::admin::stats::{self, Counters};
+use crate::engine::counters::{self, Counters};
 use crate::engine::errors::poison::Poison;
 use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, ManifestStore, Record};
@@ -69,7 +69,7 @@ impl Catalog {
         poison: Arc<Poison>,
     ) -> Result<Self> {
         let store = ManifestStore::start(Arc::clone(&vfs), directory, number, state)?;
-        stats::add(&counters.manifest_bytes, store.length());
+        counters::add(&counters.manifest_bytes, store.length());
         let next = number.0 + 1;
         Ok(Self {
             vfs,
@@ -156,7 +156,7 @@ impl Catalog {
         }
         let before = store.length();
         let committed = store.commit(&Edit { records });
-        stats::add(&self.counters.manifest_bytes, store.length() - before);
+        counters::add(&self.counters.manifest_bytes, store.length() - before);
         if let Err(error) = committed {
             if error.kind() != ErrorKind::NoSpace {
                 self.poison.set(&error);
@@ -226,7 +226,7 @@ impl Catalog {
         let rolled = store.roll_over(FileNumber(number));
         match rolled {
             Ok(()) => {
-                stats::add(&self.counters.manifest_bytes, store.length());
+                counters::add(&self.counters.manifest_bytes, store.length());
                 // A leftover is removed when the database is opened next.
                 drop(
                     self.vfs

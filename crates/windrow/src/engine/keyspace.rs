@@ -14,25 +14,27 @@
 
 #[cfg(all(test, loom))]
 mod models;
+mod work;
 
-use std::collections::BTreeSet;
+pub(crate) use work::KeyspaceWork;
+
 use std::sync::Arc;
 
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
 use crate::base::{
-    Cause, Error, FileNumber, IoStatsByLevel, KeyspaceId, Result, SequenceNumber, Striped, Trailer,
+    Cause, Error, IoStatsByLevel, KeyspaceId, Result, SequenceNumber, Striped, Trailer,
 };
 use crate::engine::commit::value_log::ValueLog;
-use crate::engine::errors::failure::{Failure, Rests};
-use crate::engine::jobs::filters::FilterState;
+use crate::engine::errors::failure::Failure;
+use crate::engine::jobs::filter_state::FilterState;
 use crate::engine::throttling::memory::Memory;
 use crate::engine::throttling::stall::AtomicThrottle;
 use crate::manifest::{KeyspaceState, Obsolete, Version};
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
-use crate::policy::{self, Claim, Throttle, memtable_throttle, memtables_may_slow};
+use crate::policy::{self, Throttle, memtable_throttle, memtables_may_slow};
 use crate::read::state::{FrozenMemtable, ReadState};
 use crate::read::tombstone_span::TombstoneSpan;
 
@@ -77,44 +79,6 @@ pub(crate) struct KeyspaceCore {
     pub(crate) answered: Striped<{ LEVELS_MAX + 2 }>,
     /// What jobs have moved since the database was opened; each counts when it is done.
     pub(crate) io_stats: Mutex<IoStatsByLevel>,
-}
-
-/// What jobs are doing with a keyspace.
-#[derive(Debug, Default)]
-pub(crate) struct KeyspaceWork {
-    pub(crate) is_flushing: bool,
-    pub(crate) busy: BTreeSet<FileNumber>,
-    pub(crate) claims: Vec<Claim<Box<[u8]>>>,
-    /// Whether value logs are being collected: one collection at a time.
-    pub(crate) is_gc_running: bool,
-    /// Whether the number of levels is being changed, while no other plan is made.
-    pub(crate) is_resizing: bool,
-    /// The nominal number of levels.
-    pub(crate) level_count: usize,
-    /// What levels may hold beyond their capacities, indexed by level.
-    pub(crate) allowed: Vec<u64>,
-    /// Files whose merges have failed.
-    pub(super) rests: Rests,
-    /// Value logs whose collections have failed.
-    pub(super) log_rests: Rests,
-    /// How many value logs the next collection takes at most, after one for which there was no room.
-    pub(super) victims_max: Option<usize>,
-    /// Where the next merge of each level goes on.
-    pub(crate) cursors: Vec<Option<Box<[u8]>>>,
-}
-
-impl KeyspaceWork {
-    /// Keeps other jobs out of what a job that takes from `level` will write.
-    pub(crate) fn note_claim(&mut self, level: usize, claim: &Claim<Box<[u8]>>) {
-        self.cursors[level] = Some(claim.largest.clone());
-        self.claims.push(claim.clone());
-    }
-
-    pub(crate) fn drop_claim(&mut self, claim: &Claim<Box<[u8]>>) {
-        let position = self.claims.iter().position(|other| other == claim);
-        assert!(position.is_some(), "a claim is given back once");
-        self.claims.swap_remove(position.unwrap_or_default());
-    }
 }
 
 impl KeyspaceCore {

@@ -18,6 +18,7 @@ use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
 use crate::engine::jobs::compaction_job::{Claimed, CompactionJob};
+use crate::engine::jobs::filter_state;
 use crate::engine::jobs::filters;
 use crate::engine::jobs::tree_summary::summary;
 use crate::engine::keyspace::ANSWERED_BY_MEMTABLES;
@@ -91,7 +92,7 @@ impl Engine {
         };
         self.catalog
             .commit_in(core, |_| vec![record], |_| core.set_options(options))?;
-        self.allocate_filters(core, filters::ALL);
+        self.allocate_filters(core, filter_state::ALL);
         core.refresh_throttle();
         self.signal.notify();
         Ok(())

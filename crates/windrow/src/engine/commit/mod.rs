@@ -17,39 +17,34 @@
 //! while a log is created, so that logs enter the manifest in the order of their numbers and each is
 //! used before the next is made.
 
+pub(super) mod active_log;
 mod queue;
+mod separation;
 pub(super) mod value_log;
 pub(super) mod wal;
 pub(super) mod write;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Error, ErrorKind, FileNumber, Result, SequenceNumber};
-use crate::codec::Compression;
-use crate::codec::compression::Compressor;
-use crate::engine::admin::stats;
+use crate::base::{Error, ErrorKind, Result, SequenceNumber};
+use crate::engine::counters;
 use crate::engine::errors::full_disk::NeedsSpace;
 use crate::engine::errors::poison::Poison;
-use crate::engine::recovery::replay::ReplayedLog;
 use crate::engine::{Engine, KeyspaceCore};
+use crate::log::LogWriter;
 use crate::log::batch::{self, PACKED_FROM_BYTES};
-use crate::log::{LogWriter, Predecessor, WalHeader};
 use crate::manifest::Record;
-use crate::manifest::names::FileName;
 use crate::options::Durability;
+use active_log::{ActiveLog, Idle};
 use queue::{CommitQueue, Leader, Turn};
-use value_log::Touched;
+use separation::{Logged, Touched};
 use write::{Inserted, Write};
 
 /// The most encoded bytes that a leader takes from waiting writers.
 const GROUP_BYTES_MAX: usize = 1 << 20;
-
-/// A log that nobody has written to for this long gets a marker.
-const MARK_AFTER: Duration = Duration::from_secs(1);
 
 /// What a waiting writer asks of its leader.
 #[derive(Debug)]
@@ -63,9 +58,6 @@ pub(super) struct Request {
 
 /// What a leader answers.
 pub(super) type Answer = Result<Placed>;
-
-/// The entries of one writer as they were logged, where values were separated from them.
-pub(super) type Logged = Option<Vec<u8>>;
 
 /// What became of the entries of one writer.
 #[derive(Debug)]
@@ -88,71 +80,17 @@ impl Placed {
 #[derive(Debug)]
 pub(super) struct Commits {
     queue: CommitQueue<Request, Answer>,
-    log: Mutex<Log>,
+    log: Mutex<ActiveLog>,
     /// A log that is created, durable and empty, to go on with when the present one is long.
     next: Mutex<Option<LogWriter>>,
     idle: Mutex<Idle>,
-}
-
-/// How long nothing has been written to the log.
-#[derive(Debug, Default)]
-struct Idle {
-    /// The length at the last look, and when the log was first seen at it.
-    written: u64,
-    since: Duration,
-    /// The length behind the last marker.
-    marked: u64,
-}
-
-impl Idle {
-    /// Looks at a log of `written` bytes; true when it has been idle long enough for a marker and
-    /// has none.
-    fn is_over(&mut self, written: u64, now: Duration) -> bool {
-        if written != self.written {
-            (self.written, self.since) = (written, now);
-        }
-        written != self.marked && now.saturating_sub(self.since) >= MARK_AFTER
-    }
-}
-
-/// The end of the write-ahead log.
-#[derive(Debug)]
-struct Log {
-    /// `None` only while the database is being opened.
-    writer: Option<LogWriter>,
-    /// The newest sequence number that was given out.
-    last_sequence: SequenceNumber,
-    packer: Packer,
-}
-
-/// Compresses the entries of records.
-#[derive(Debug)]
-struct Packer {
-    compressor: Compressor,
-    /// What entries become.
-    scratch: Vec<u8>,
-}
-
-impl Packer {
-    /// Compresses the entries of the record that begins at `start` in `chunk`, if that pays.
-    fn pack(&mut self, chunk: &mut Vec<u8>, start: usize) {
-        batch::pack(chunk, start, &mut self.compressor, &mut self.scratch);
-        self.scratch.shrink_to(GROUP_BYTES_MAX);
-    }
 }
 
 impl Commits {
     pub(super) fn new(last_sequence: SequenceNumber) -> Self {
         Self {
             queue: CommitQueue::new(),
-            log: Mutex::new(Log {
-                writer: None,
-                last_sequence,
-                packer: Packer {
-                    compressor: Compressor::new(Compression::Lz4),
-                    scratch: Vec::new(),
-                },
-            }),
+            log: Mutex::new(ActiveLog::new(last_sequence)),
             next: Mutex::new(None),
             idle: Mutex::default(),
         }
@@ -222,8 +160,8 @@ impl Engine {
         if inserted.is_full {
             self.background.request_rotation();
         }
-        stats::add(&self.counters.user_bytes, inserted.user_bytes);
-        stats::add(&self.counters.user_writes, u64::from(write.count()));
+        counters::add(&self.counters.user_bytes, inserted.user_bytes);
+        counters::add(&self.counters.user_writes, u64::from(write.count()));
         Ok(())
     }
 
@@ -291,7 +229,7 @@ impl Engine {
         }
         let last = log.last_sequence + u64::from(count);
         assert!(last <= SEQUENCE_MAX, "sequence numbers are used up");
-        let Log {
+        let ActiveLog {
             writer: Some(writer),
             packer,
             ..
@@ -320,7 +258,7 @@ impl Engine {
             }
         };
         let (logged, others) = self.poison_unless_full(written)?;
-        stats::add(&self.counters.wal_bytes, writer.end() - before);
+        counters::add(&self.counters.wal_bytes, writer.end() - before);
         log.last_sequence = last;
         if sync {
             self.sync_logs()?; // I2
@@ -351,7 +289,7 @@ impl Engine {
     }
 
     /// Puts full memtables aside and begins a new log where the present one is long.
-    fn make_space(&self, log: &mut Log) -> Result<()> {
+    fn make_space(&self, log: &mut ActiveLog) -> Result<()> {
         if self.background.take_rotation_request() {
             for keyspace in self.keyspaces.load().iter() {
                 if keyspace.is_memtable_full() {
@@ -371,134 +309,6 @@ impl Engine {
             }
         }
         Ok(())
-    }
-
-    /// Goes on in a new log, which begins with where the present one ends.
-    fn begin_log(&self, log: &mut Log) -> Result<()> {
-        let predecessor = log.writer.as_ref().map(|writer| {
-            let end = writer.end();
-            let synced = writer.shared().synced() == end;
-            Predecessor {
-                number: writer.number(),
-                end,
-                synced,
-            }
-        });
-        self.switch_log(log, predecessor)
-    }
-
-    /// Begins the first log of this opening, behind the last one that was replayed.
-    pub(super) fn begin_first_log(&self, last: Option<ReplayedLog>) -> Result<()> {
-        let predecessor = last.map(|last| Predecessor {
-            number: last.number,
-            end: last.end,
-            synced: true,
-        });
-        self.switch_log(&mut self.commits.log.lock(), predecessor)
-    }
-
-    fn switch_log(&self, log: &mut Log, predecessor: Option<Predecessor>) -> Result<()> {
-        let mut prepared = self.commits.next.lock();
-        let next = match &mut *prepared {
-            Some(next) => next,
-            None => prepared.insert(self.create_log()?),
-        };
-        let header = WalHeader {
-            predecessor,
-            base: log.last_sequence + 1,
-        };
-        header.encode(next.begin());
-        self.poison_unless_full(next.commit())?;
-        stats::add(&self.counters.wal_bytes, next.end());
-        self.chain
-            .switch(log.last_sequence, next.number(), next.shared());
-        log.writer = prepared.take();
-        drop(prepared);
-        self.refresh_shared_throttle();
-        Ok(())
-    }
-
-    /// Creates an empty log that the manifest knows.
-    fn create_log(&self) -> Result<LogWriter> {
-        let number = FileNumber(self.catalog.allocate()?);
-        let vfs = &*self.options.vfs;
-        let name = FileName::Wal(number).to_string();
-        let writer = LogWriter::create(vfs, &self.directory, &name, number, self.chain.last_log())?;
-        let added = self.sync_directory().and_then(|()| {
-            self.catalog
-                .commit(|_| vec![Record::AddLog(number)], |_| ())
-        });
-        if let Err(error) = added {
-            if !self.poison.is_set() {
-                // What cannot be removed now is removed when the database is opened next.
-                drop(vfs.remove(&self.directory.join(name)));
-            }
-            return Err(error);
-        }
-        Ok(writer)
-    }
-
-    /// Whether the present log is half full and the one after it does not exist yet.
-    pub(super) fn is_log_due(&self) -> bool {
-        self.chain.last_log_bytes() >= self.log_bytes_max() / 2
-            && self.commits.next.lock().is_none()
-    }
-
-    /// The length at which a log is full: that of a memtable.
-    pub(super) fn log_bytes_max(&self) -> u64 {
-        self.memory
-            .memtable_bytes(self.options.keyspace.memtable_bytes) as u64
-    }
-
-    /// Creates the log after the present one, so that no writer has to wait for it.
-    pub(super) fn prepare_log(&self) -> Result<()> {
-        let mut next = self.commits.next.lock();
-        if next.is_none() {
-            *next = Some(self.create_log()?);
-        }
-        Ok(())
-    }
-
-    /// Whether the log is durable to its end and has been left alone for a while: then a marker in it
-    /// lets recovery tell damage to its last record from a torn tail.
-    pub(super) fn is_marker_due(&self) -> bool {
-        let Some(log) = self.chain.last_log() else {
-            return false;
-        };
-        let (written, now) = (log.written(), self.options.runtime.now());
-        let is_durable = log.synced() == written;
-        self.commits.idle.lock().is_over(written, now) && is_durable
-    }
-
-    /// Says in the log how far it is durable.
-    pub(super) fn mark_log(&self) -> Result<()> {
-        let leadership = self.commits.queue.exclusive();
-        let mut log = self.commits.log.lock();
-        if let Some(writer) = &mut log.writer {
-            let before = writer.end();
-            self.poison_unless_full(writer.append_marker())?;
-            stats::add(&self.counters.wal_bytes, writer.end() - before);
-            self.commits.idle.lock().marked = writer.end();
-        }
-        drop(log);
-        drop(leadership);
-        Ok(())
-    }
-
-    /// Makes everything that was acknowledged so far durable.
-    pub(crate) fn persist(&self) -> Result<()> {
-        self.check_writable()?;
-        self.sync_logs()
-    }
-
-    /// Makes everything in the logs durable, oldest log first.
-    pub(super) fn sync_logs(&self) -> Result<()> {
-        let synced = self.chain.sync().inspect_err(|error| {
-            self.poison.set(error);
-            self.values.doubt();
-        })?;
-        stats::add(&self.counters.wal_syncs, u64::from(synced));
-        self.poison.check()
     }
 
     /// Puts aside the active memtables of `keyspaces` that are not empty.
@@ -547,19 +357,6 @@ impl Engine {
         drop(log);
         drop(leadership);
         Ok(())
-    }
-
-    /// Makes the names in the folder durable. A failure ends all writing: the system tells of it only
-    /// once, and a later sync, perhaps for another thread's file, would succeed without it. So a
-    /// sync begins only when it is known how the one before it went.
-    pub(super) fn sync_directory(&self) -> Result<()> {
-        let _naming = self.naming.lock();
-        self.poison.check()?;
-        self.options
-            .vfs
-            .sync_dir(&self.directory)
-            .map_err(|error| Error::io("sync", &self.directory, error).with_kind(ErrorKind::Io))
-            .inspect_err(|error| self.poison.set(error))
     }
 
     fn poison_unless_full<R>(&self, outcome: Result<R>) -> Result<R> {

@@ -22,7 +22,7 @@ use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::{Error, ErrorKind, Result};
 use crate::engine::Engine;
 use crate::engine::Write;
-use crate::engine::admin::stats::Waited;
+use crate::engine::counters::Waited;
 use crate::manifest::names::FileName;
 use crate::policy::StallCause;
 use crate::vfs::{OpenMode, Vfs};

@@ -16,7 +16,7 @@ use crate::base::{Cause, FileNumber, KeyspaceId, MemoryTracker, Result, Sequence
 use crate::compact::merge::{Merged, Part, check_entries, merge};
 use crate::compact::output::{IoClass, JobContext, Output, Targets, Wanted};
 use crate::compact::values::{InTransientLogs, MovingOn, Values};
-use crate::engine::admin::stats;
+use crate::engine::counters;
 use crate::engine::keyspace::KeyspaceWork;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::events::Event;
@@ -299,7 +299,7 @@ impl Engine {
             },
         )?;
         self.allocate_filters(keyspace, file.meta.entries());
-        stats::add(&self.counters.trivial_moves, 1);
+        counters::add(&self.counters.trivial_moves, 1);
         keyspace.count(target, [(Cause::Move, file.meta.bytes())]);
         Ok(())
     }
@@ -422,15 +422,15 @@ impl Engine {
                 (Cause::TransientLogRead, merged.transient_log_bytes_read),
             ],
         );
-        stats::add(counted_read, read);
-        stats::add(counted_written, rewritten);
-        stats::add(&counters.append_bytes_written, appended);
-        stats::add(&counters.appends, grown.len() as u64);
-        stats::add(
+        counters::add(counted_read, read);
+        counters::add(counted_written, rewritten);
+        counters::add(&counters.append_bytes_written, appended);
+        counters::add(&counters.appends, grown.len() as u64);
+        counters::add(
             &self.counters.transient_log_bytes_read,
             merged.transient_log_bytes_read,
         );
-        stats::add(&self.counters.compactions, 1);
+        counters::add(&self.counters.compactions, 1);
         self.options.listener.tell(|| Event::CompactionEnded {
             keyspace: keyspace.name().to_owned(),
             level: claim.level,
@@ -525,7 +525,7 @@ impl Engine {
             .runs()
             .into_iter()
             .map(|run| RunCursor::<SequentialCursor>::new(Arc::clone(&self.tables), run));
-        stats::add(&self.counters.subcompactions, 1);
+        counters::add(&self.counters.subcompactions, 1);
         merge(
             MergingCursor::new(cursors.collect()),
             part,

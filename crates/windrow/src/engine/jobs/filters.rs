@@ -10,15 +10,14 @@
 use std::ops::Add;
 
 use super::tree_summary::summary;
-use crate::base::sync::atomic::{AtomicU64, Ordering};
-use crate::base::sync::{Mutex, Shared};
+use crate::base::sync::Shared;
+use crate::base::sync::atomic::Ordering;
 use crate::base::{Cursor, Result};
 use crate::engine::keyspace::KeyspaceWork;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::filter::{FILTER_UNITS_MAX, units_rate};
 use crate::manifest::FileHandle;
 use crate::memtable::{Memtable, MemtableCursor};
-use crate::options::KeyspaceOptions;
 use crate::policy::{self, Claim};
 use crate::table::SegmentMeta;
 
@@ -27,31 +26,6 @@ const FILES_FEW: usize = 256;
 
 /// The part of the entries whose change makes other trees due.
 const CHANGE_DUE: u64 = 64;
-
-/// A change by so many entries shares the bits out anew in any case.
-pub(in crate::engine) const ALL: u64 = u64::MAX;
-
-/// What the last sharing out came to.
-#[derive(Debug)]
-pub(crate) struct FilterState {
-    /// What a bit costs, as the bits of an `f64`.
-    price: AtomicU64,
-    /// Entries that came with files written since; locked while bits are shared out.
-    changed: Mutex<u64>,
-}
-
-impl FilterState {
-    pub(crate) fn new(options: &KeyspaceOptions) -> Self {
-        Self {
-            price: AtomicU64::new(policy::price_alone(options).to_bits()),
-            changed: Mutex::new(ALL),
-        }
-    }
-
-    fn price(&self) -> f64 {
-        f64::from_bits(self.price.load(Ordering::Relaxed))
-    }
-}
 
 impl KeyspaceCore {
     /// What a filter bit costs at present.

@@ -16,7 +16,7 @@ use crate::compact::ahead::write_ahead;
 use crate::compact::merge::{Part, check_entries, merge};
 use crate::compact::output::{IoClass, Output, Written};
 use crate::compact::values::Values;
-use crate::engine::admin::stats;
+use crate::engine::counters;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::events::Event;
 use crate::manifest::names::FileName;
@@ -93,12 +93,12 @@ impl Engine {
                 |state| {
                     let adds = self.handles(0, &files);
                     // First: who waits for the flush goes on as it is installed, and may look at these.
-                    stats::add(&self.counters.flush_bytes, bytes);
-                    stats::add(
+                    counters::add(&self.counters.flush_bytes, bytes);
+                    counters::add(
                         &self.counters.transient_log_bytes_written,
                         transient_log_bytes,
                     );
-                    stats::add(&self.counters.flushes, 1);
+                    counters::add(&self.counters.flushes, 1);
                     keyspace.count(
                         0,
                         [

@@ -22,7 +22,7 @@ use super::tree_summary::summary;
 use crate::base::sync::Shared;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
 use crate::compact::garbage_collection::{GcResult, LISTS_MAX, Victim, collect};
-use crate::engine::admin::stats;
+use crate::engine::counters;
 use crate::engine::keyspace::KeyspaceWork;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::events::Event;
@@ -257,8 +257,8 @@ impl Engine {
         let (gc_result, created) = collect(self, &wanted, &job.victims, &job.lists)?;
         let (bytes_read, garbage) = (gc_result.bytes_read, gc_result.garbage);
         let bytes_written = gc_result.gc_output.end;
-        stats::add(&self.counters.gc_bytes_read, bytes_read);
-        stats::add(&self.counters.gc_bytes_written, bytes_written);
+        counters::add(&self.counters.gc_bytes_read, bytes_read);
+        counters::add(&self.counters.gc_bytes_written, bytes_written);
         let is_needless = Cell::new(false);
         let records = |state: &ManifestState| {
             let records = job.records(state, keyspace.id(), &gc_result);
@@ -283,8 +283,8 @@ impl Engine {
             Err(_) if is_needless.get() => return Ok(()),
             outcome => outcome?,
         }
-        stats::add(&self.counters.garbage_collections, 1);
-        stats::add(&self.counters.gc_values_dropped, garbage);
+        counters::add(&self.counters.garbage_collections, 1);
+        counters::add(&self.counters.gc_values_dropped, garbage);
         self.options
             .listener
             .tell(|| Event::GarbageCollectionEnded {

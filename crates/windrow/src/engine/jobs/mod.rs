@@ -15,6 +15,7 @@
 
 mod compaction_inputs;
 pub(super) mod compaction_job;
+pub(super) mod filter_state;
 pub(super) mod filters;
 mod flush_job;
 mod gc_job;
@@ -376,27 +377,6 @@ impl Engine {
             }
             outcome => outcome,
         }
-    }
-
-    /// Removes files that nothing names and nobody reads any more.
-    pub(super) fn remove_obsolete(&self) {
-        self.remove_files(&self.obsolete.take());
-    }
-
-    fn remove_files(&self, files: &[FileName]) {
-        for file in files {
-            self.remove_file(*file);
-        }
-    }
-
-    /// Removes a file that the manifest no longer names; what cannot be removed now is removed when
-    /// the database is opened next.
-    pub(super) fn remove_file(&self, file: FileName) {
-        drop(
-            self.options
-                .vfs
-                .remove(&self.directory.join(file.to_string())),
-        );
     }
 }
 

@@ -25,9 +25,9 @@ use super::recovered_values::Recovery;
 use super::replay::{RecordedLogs, ReplayedLog, read_header, replay};
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result, SequenceNumber};
 use crate::engine::Engine;
-use crate::engine::admin::stats::Counters;
 use crate::engine::catalog::Catalog;
 use crate::engine::commit::wal::WalChain;
+use crate::engine::counters::Counters;
 use crate::engine::errors::poison::Poison;
 use crate::engine::keyspace::KeyspaceCore;
 use crate::engine::throttling::memory::Memory;
@@ -428,13 +428,6 @@ fn recorded_options(keyspace: &KeyspaceState, options: &Options) -> Result<Keysp
         .validate()
         .map_err(|error| unsupported(error.to_string()))?;
     Ok(recorded)
-}
-
-pub(super) fn unknown_keyspace(id: KeyspaceId) -> Error {
-    Error::new(
-        ErrorKind::Corruption,
-        format!("the write-ahead log names keyspace {id}, which the manifest does not know"),
-    )
 }
 
 /// Makes the logs that were read durable, oldest first: their bytes may only be cached, after the

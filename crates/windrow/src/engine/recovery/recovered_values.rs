@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::open;
 use super::replay::Target;
 use crate::base::{
     Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result, SequenceNumber, Trailer,
@@ -106,7 +105,7 @@ impl<'a> Recovery<'a> {
             if self.state.is_dropped(entry.keyspace) {
                 return Ok(None);
             }
-            return Err(open::unknown_keyspace(entry.keyspace));
+            return Err(unknown_keyspace(entry.keyspace));
         };
         let known = self.state.keyspaces.get(&entry.keyspace);
         let flushed = known.map_or(0, |state| state.flushed);
@@ -158,6 +157,13 @@ impl<'a> Recovery<'a> {
         }
         Ok(())
     }
+}
+
+fn unknown_keyspace(id: KeyspaceId) -> Error {
+    Error::new(
+        ErrorKind::Corruption,
+        format!("the write-ahead log names keyspace {id}, which the manifest does not know"),
+    )
 }
 
 fn decode(entry: &Entry<'_>) -> Result<ValuePointer> {

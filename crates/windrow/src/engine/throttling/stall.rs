@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::memory::MemtableUse;
 use crate::base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::base::{ErrorKind, Result};
-use crate::engine::admin::stats::Waited;
+use crate::engine::counters::Waited;
 use crate::engine::{Engine, Write};
 use crate::events::Event;
 use crate::policy::{SharedBacklog, StallCause, Throttle, shared_throttle};

@@ -1,0 +1,201 @@
+//! The open database: its open, its workers, its close.
+//!
+//! Concurrency: `open` is locked while the database is closed, so each further call waits and gets the outcome of the first.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::commit::Commits;
+use super::counters::Counters;
+use super::errors::full_disk::FullDisk;
+use super::errors::poison::Poison;
+use super::errors::reserve::{self, Reserve};
+use super::jobs::signal::Signal;
+use super::jobs::{Background, filter_state};
+use super::recovery::open;
+use super::snapshots::Snapshots;
+use super::throttling::memory::Memory;
+use super::{Access, Engine};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::base::sync::{ArcSwap, Mutex};
+use crate::base::{Error, ErrorKind, Result};
+use crate::cache::BlockCache;
+use crate::manifest::Obsolete;
+use crate::options::Options;
+use crate::runtime::Workers;
+use crate::table::{OpenTables, ScrubClock, TableContext};
+use crate::value::OpenValues;
+use crate::vfs::LockGuard;
+
+/// The open database with its workers and its lock; closes when dropped.
+pub(crate) struct Handle {
+    engine: Arc<Engine>,
+    open: Mutex<Open>,
+}
+
+/// Whether the database is open, and if not, how closing it went.
+enum Open {
+    Yes {
+        workers: Box<dyn Workers>,
+        lock: Option<Box<dyn LockGuard>>,
+    },
+    No(Result<()>),
+}
+
+impl Handle {
+    /// Opens the database in `directory` and starts its workers; for writing, on a full disk with the
+    /// space of the reserve.
+    pub(crate) fn open(directory: &Path, options: Options, access: Access) -> Result<Self> {
+        options.validate()?;
+        match Self::open_once(directory, options.clone(), access) {
+            Err(error)
+                if error.kind() == ErrorKind::NoSpace
+                    && access == Access::ReadWrite
+                    && reserve::give_up_unopened(&*options.vfs, directory) =>
+            {
+                Self::open_once(directory, options, access)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn open_once(directory: &Path, options: Options, access: Access) -> Result<Self> {
+        let counters = Arc::new(Counters::new());
+        let poison = Arc::new(Poison::default());
+        let obsolete = Arc::new(Obsolete::default());
+        let memory = Arc::new(Memory::new(&options));
+        let open = match access {
+            Access::ReadWrite => open::open,
+            Access::ReadOnly => open::open_read_only,
+        };
+        let opened = open(directory, &options, &memory, &obsolete, &counters, &poison)?;
+        let context = TableContext {
+            source: options.block_source,
+            cache: Arc::new(BlockCache::new(options.cache_bytes)),
+            scrub: Arc::new(ScrubClock::default()),
+            memory: Arc::clone(&memory.tables),
+        };
+        let tables = OpenTables::new(
+            Arc::clone(&options.vfs),
+            directory.to_owned(),
+            context,
+            options.open_files_max,
+        );
+        let values = OpenValues::new(
+            Arc::clone(&options.vfs),
+            directory.to_owned(),
+            options.block_source,
+            options.open_files_max / 2,
+            Arc::clone(&memory.tables.cursors),
+        );
+        let engine = Arc::new(Engine {
+            directory: directory.to_owned(),
+            memory,
+            tables: Arc::new(tables),
+            values: Arc::new(values),
+            catalog: opened.catalog,
+            chain: opened.chain,
+            commits: Commits::new(opened.last_sequence),
+            visible: AtomicU64::new(opened.last_sequence),
+            snapshots: Snapshots::default(),
+            keyspaces: ArcSwap::from_pointee(opened.keyspaces),
+            creating: Mutex::new(()),
+            naming: Mutex::new(()),
+            obsolete,
+            poison,
+            access,
+            full_disk: FullDisk::default(),
+            is_closed: AtomicBool::new(false),
+            signal: Signal::default(),
+            background: Background::default(),
+            reserve: Reserve::new(&options.vfs, directory, options.reserve_bytes),
+            counters,
+            options,
+        });
+        if access == Access::ReadWrite {
+            engine.begin_first_log(opened.last_log)?;
+            engine.shorten_chain()?;
+            engine.reserve.take();
+            engine.note_reserve();
+        }
+        for keyspace in engine.keyspaces.load().iter() {
+            engine.allocate_filters(keyspace, filter_state::ALL);
+            keyspace.refresh_throttle();
+        }
+        engine.refresh_shared_throttle();
+        let runtime = Arc::clone(&engine.options.runtime);
+        let work: Arc<dyn crate::runtime::Work> = Arc::<Engine>::clone(&engine);
+        let workers = runtime
+            .start(work, engine.options.background_threads)
+            .map_err(|error| Error::io("start threads for", directory, error))?;
+        Ok(Self {
+            engine,
+            open: Mutex::new(Open::Yes {
+                workers,
+                lock: opened.lock,
+            }),
+        })
+    }
+
+    #[inline]
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Ends all jobs, makes everything acknowledged durable and releases the lock. Another call
+    /// waits for the first and has its outcome.
+    ///
+    /// # Errors
+    /// That of the last sync.
+    pub(crate) fn close(&self) -> Result<()> {
+        let mut open = self.open.lock();
+        let outcome = match std::mem::replace(&mut *open, Open::No(Ok(()))) {
+            Open::Yes { workers, lock } => {
+                let closed = self.end(workers);
+                drop(lock);
+                closed
+            }
+            Open::No(outcome) => outcome,
+        };
+        let reported = match &outcome {
+            Ok(()) => Ok(()),
+            Err(error) => Err(error.fraction()),
+        };
+        *open = Open::No(outcome);
+        reported
+    }
+
+    /// Ends everything that may change files, in whatever thread it runs, before the lock goes.
+    fn end(&self, workers: Box<dyn Workers>) -> Result<()> {
+        self.engine.is_closed.store(true, Ordering::Release);
+        self.engine.signal.stop();
+        drop(workers);
+        // Callers run jobs, too.
+        self.engine.signal.wait_until_none_runs();
+        drop(self.engine.creating.lock());
+        let closed = if self.engine.is_read_only() {
+            Ok(())
+        } else {
+            self.engine.close_log()
+        };
+        self.engine.remove_obsolete();
+        self.engine.catalog.close();
+        self.engine.tables.close();
+        self.engine.values.close();
+        closed
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // Nobody is left to hear of an error; what was not made durable was never promised to be.
+        drop(self.close());
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.engine.fmt(f)
+    }
+}
