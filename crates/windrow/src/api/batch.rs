@@ -95,7 +95,7 @@ impl Batch {
         }
         for keyspace in &self.keyspaces {
             if !engine.owns(keyspace) {
-                keyspace.check_there()?;
+                keyspace.check_exists()?;
                 return Err(Error::invalid_argument(
                     "the batch holds writes to a keyspace of another database",
                 ));

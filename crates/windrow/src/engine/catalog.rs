@@ -184,7 +184,7 @@ impl Catalog {
         install: impl FnOnce(&ManifestState) -> R,
     ) -> Result<R> {
         let build = |state: &ManifestState| {
-            keyspace.check_there()?;
+            keyspace.check_exists()?;
             Ok(build(state))
         };
         self.try_commit(build, install)

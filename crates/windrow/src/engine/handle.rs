@@ -52,7 +52,7 @@ impl Handle {
             Err(error)
                 if error.kind() == ErrorKind::NoSpace
                     && access == Access::ReadWrite
-                    && reserve::give_up_unopened(&*options.vfs, directory) =>
+                    && reserve::release_unopened(&*options.vfs, directory) =>
             {
                 Self::open_once(directory, options, access)
             }
@@ -115,7 +115,7 @@ impl Handle {
         });
         if access == Access::ReadWrite {
             engine.begin_first_log(opened.last_log)?;
-            engine.shorten_chain()?;
+            engine.flush_long_chain()?;
             engine.reserve.take();
             engine.note_reserve();
         }

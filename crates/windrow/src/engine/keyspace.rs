@@ -53,7 +53,7 @@ pub(crate) struct KeyspaceCore {
     /// The size at which a memtable is full, at hand for every write.
     memtable_bytes: AtomicUsize,
     /// How many bytes of values in logs may stand behind a memtable until it is full.
-    values_behind_max: AtomicU64,
+    memtable_value_bytes_max: AtomicU64,
     /// How long a value log is when another is begun.
     value_log_bytes: AtomicU64,
     /// Set under the catalog's lock, when the edit that drops the keyspace is durable. The state
@@ -99,7 +99,7 @@ impl KeyspaceCore {
             id,
             name,
             memtable_bytes: AtomicUsize::new(memory.memtable_bytes(options.memtable_bytes)),
-            values_behind_max: AtomicU64::new(options.memtable_bytes as u64),
+            memtable_value_bytes_max: AtomicU64::new(options.memtable_bytes as u64),
             value_log_bytes: AtomicU64::new(policy::value_log_bytes(0, &options)),
             dropped: AtomicBool::new(false),
             state: ArcSwap::from_pointee(state),
@@ -155,7 +155,7 @@ impl KeyspaceCore {
     /// # Errors
     /// `NotFound` once the keyspace is dropped.
     #[inline]
-    pub(crate) fn check_there(&self) -> Result<()> {
+    pub(crate) fn check_exists(&self) -> Result<()> {
         if self.is_dropped() {
             return Err(Error::dropped(&self.name));
         }
@@ -179,12 +179,12 @@ impl KeyspaceCore {
     /// Whether the active memtable has reached its size, or as much stands behind it as may.
     pub(crate) fn is_memtable_full(&self) -> bool {
         self.is_full(&self.state.load().active)
-            || self.is_enough_behind(self.value_log.lock().behind())
+            || self.is_value_limit_reached(self.value_log.lock().behind())
     }
 
     /// Whether no more than these bytes of values may stand behind a memtable.
-    pub(super) fn is_enough_behind(&self, bytes: u64) -> bool {
-        bytes >= self.values_behind_max.load(Ordering::Relaxed)
+    pub(super) fn is_value_limit_reached(&self, bytes: u64) -> bool {
+        bytes >= self.memtable_value_bytes_max.load(Ordering::Relaxed)
     }
 
     /// How long a value log is, in bytes, when another is begun.
@@ -196,8 +196,9 @@ impl KeyspaceCore {
         self.value_log_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn set_values_behind_max(&self, bytes: u64) {
-        self.values_behind_max.store(bytes, Ordering::Relaxed);
+    pub(super) fn set_memtable_value_bytes_max(&self, bytes: u64) {
+        self.memtable_value_bytes_max
+            .store(bytes, Ordering::Relaxed);
     }
 
     #[inline]
@@ -271,7 +272,7 @@ impl KeyspaceCore {
     }
 
     /// Takes over the value files that the manifest has.
-    pub(super) fn follow_values(&self, manifest: &KeyspaceState, obsolete: &Arc<Obsolete>) {
+    pub(super) fn set_value_files(&self, manifest: &KeyspaceState, obsolete: &Arc<Obsolete>) {
         self.replace(|state| ReadState {
             version: Shared::new(state.version.with_values(manifest, obsolete)),
             ..state.clone()

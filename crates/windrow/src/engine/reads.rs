@@ -92,7 +92,7 @@ impl Engine {
     fn check_readable(&self, keyspace: &KeyspaceCore, at: Option<SequenceNumber>) -> Result<()> {
         self.check_open()?;
         match at {
-            None => keyspace.check_there(),
+            None => keyspace.check_exists(),
             Some(_) => Ok(()),
         }
     }

@@ -32,7 +32,7 @@ use stats::{KeyspaceStats, LevelStats, Stats};
 use value_files::value_stats;
 
 /// A caller that waits looks again after this time.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Engine {
     /// The keyspace `name`, created if it is missing, under `options` or, without, under those that
@@ -226,7 +226,7 @@ impl Engine {
                 continue;
             }
             self.check_writable()?;
-            if self.signal.wait_until_quiet(generation, LOOK_AGAIN) {
+            if self.signal.wait_until_quiet(generation, POLL_INTERVAL) {
                 return Ok(());
             }
         }
@@ -239,14 +239,14 @@ impl Engine {
         keyspace: &Arc<KeyspaceCore>,
         range: &KeyRange,
     ) -> Result<()> {
-        keyspace.check_there()?;
+        keyspace.check_exists()?;
         self.flush_all()?;
         let before = FileNumber(self.catalog.allocate()?);
         let through = self.visible.load(Ordering::Acquire);
         loop {
             let generation = self.signal.generation();
             self.check_writable()?;
-            keyspace.check_there()?;
+            keyspace.check_exists()?;
             let Some(running) = self.signal.begin_job() else {
                 continue;
             };
@@ -268,7 +268,7 @@ impl Engine {
                 return Ok(());
             }
             if !self.run_one() {
-                self.signal.wait_after(generation, LOOK_AGAIN);
+                self.signal.wait_after(generation, POLL_INTERVAL);
             }
         }
     }

@@ -84,7 +84,7 @@ pub struct ValueRelocation {
 impl Engine {
     /// The value files of `keyspace`, ascending by number.
     pub(crate) fn value_files(&self, keyspace: &KeyspaceCore) -> Result<Vec<ValueFileReport>> {
-        keyspace.check_there()?;
+        keyspace.check_exists()?;
         Ok(self.catalog.with_state(|manifest| {
             let Some(manifest) = manifest.keyspaces.get(&keyspace.id()) else {
                 return Vec::new();

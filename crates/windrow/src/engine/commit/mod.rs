@@ -31,7 +31,7 @@ use crate::base::sync::Mutex;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, Result, SequenceNumber};
 use crate::engine::counters;
-use crate::engine::errors::full_disk::NeedsSpace;
+use crate::engine::errors::full_disk::SpaceUser;
 use crate::engine::errors::poison::Poison;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::log::LogWriter;
@@ -57,17 +57,17 @@ pub(super) struct Request {
 }
 
 /// What a leader answers.
-pub(super) type Answer = Result<Placed>;
+pub(super) type Answer = Result<Sequenced>;
 
 /// What became of the entries of one writer.
 #[derive(Debug)]
-pub(super) struct Placed {
+pub(super) struct Sequenced {
     /// The first sequence number.
     first: SequenceNumber,
     logged: Logged,
 }
 
-impl Placed {
+impl Sequenced {
     fn insert(&self, write: &Write<'_>) -> Result<Inserted> {
         match &self.logged {
             None => write.insert(self.first),
@@ -106,7 +106,7 @@ impl Engine {
     pub(crate) fn commit(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
         match self.commit_once(write, durability) {
             Err(error) if error.kind() == ErrorKind::NoSpace => {
-                self.reserve.give_up();
+                self.reserve.release();
                 self.note_reserve();
                 if write.only_removes() {
                     return self.commit_once(write, durability);
@@ -121,7 +121,7 @@ impl Engine {
     fn commit_once(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
         self.check_writable()?;
         for keyspace in write.keyspaces() {
-            keyspace.check_there()?;
+            keyspace.check_exists()?;
         }
         if self.reserve.is_full() {
             self.admit_to_full_disk(write)?;
@@ -143,9 +143,9 @@ impl Engine {
         };
         let committed = match self.commits.queue.enter(write.encoded_bytes_max(), request) {
             Turn::Lead(leader) => {
-                let led = self.lead(leader, write, durability);
-                self.note_space(NeedsSpace::Writers, &led);
-                led
+                let has_leader = self.lead(leader, write, durability);
+                self.note_space(SpaceUser::Writers, &has_leader);
+                has_leader
             }
             Turn::Follow(follower, answer) => {
                 let inserted = answer?.insert(write)?;
@@ -175,7 +175,7 @@ impl Engine {
         leader.build_group(GROUP_BYTES_MAX);
         // Before the leadership is passed on, should this thread panic: the next group must not
         // make a part of this one visible.
-        let mut interrupted = Interrupted {
+        let mut interrupted = PoisonOnDrop {
             poison: &self.poison,
             is_over: false,
         };
@@ -193,11 +193,11 @@ impl Engine {
             let first = next;
             next += u64::from(request.count);
             let logged = others.next().flatten();
-            Ok(Placed { first, logged })
+            Ok(Sequenced { first, logged })
         });
         let inserted = own.insert(write);
         // Only memory can fail here; a group of which a part is missing must never be seen.
-        if !leader.settle() || inserted.is_err() {
+        if !leader.wait_for_followers() || inserted.is_err() {
             drop(interrupted);
             return Err(self.abandoned());
         }
@@ -215,7 +215,7 @@ impl Engine {
         leader: &Leader<'_, Request, Answer>,
         write: &Write<'_>,
         durability: Durability,
-    ) -> Result<(Placed, Vec<Logged>)> {
+    ) -> Result<(Sequenced, Vec<Logged>)> {
         let mut log = self.commits.log.lock();
         // Under the leadership, so that nothing follows the end of the log that closing records.
         self.check_writable()?;
@@ -263,7 +263,7 @@ impl Engine {
         if sync {
             self.sync_logs()?; // I2
         }
-        Ok((Placed { first, logged }, others))
+        Ok((Sequenced { first, logged }, others))
     }
 
     /// Appends the entries of the whole group to `record`.
@@ -379,12 +379,12 @@ impl Engine {
 }
 
 /// Ends all writing when it is dropped, in a panic too, before the group is over.
-struct Interrupted<'a> {
+struct PoisonOnDrop<'a> {
     poison: &'a Poison,
     is_over: bool,
 }
 
-impl Drop for Interrupted<'_> {
+impl Drop for PoisonOnDrop<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.poison

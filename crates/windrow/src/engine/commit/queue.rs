@@ -40,15 +40,15 @@ use std::sync::Arc;
 pub(crate) struct CommitQueue<T, R> {
     state: Mutex<State<T, R>>,
     /// Notified when the last follower of a group has reported.
-    settled: Condvar,
+    followers_done: Condvar,
 }
 
 #[derive(Debug)]
 struct State<T, R> {
     /// Whether there is a leader.
-    led: bool,
+    has_leader: bool,
     /// Those who wait for it, first come first.
-    line: VecDeque<Arc<Request<T, R>>>,
+    queued: VecDeque<Arc<Request<T, R>>>,
     /// Followers of the current group that have not reported.
     unreported: usize,
     /// Whether one of them reported failure.
@@ -95,12 +95,12 @@ impl<T, R> CommitQueue<T, R> {
     pub(crate) fn new() -> Self {
         Self {
             state: Mutex::new(State {
-                led: false,
-                line: VecDeque::new(),
+                has_leader: false,
+                queued: VecDeque::new(),
                 unreported: 0,
                 failed: false,
             }),
-            settled: Condvar::new(),
+            followers_done: Condvar::new(),
         }
     }
 
@@ -134,10 +134,10 @@ impl<T, R> CommitQueue<T, R> {
         {
             let mut state = self.state.lock();
             // The leader may have gone meanwhile.
-            if !mem::replace(&mut state.led, true) {
+            if !mem::replace(&mut state.has_leader, true) {
                 return Turn::Lead(Leader::new(self));
             }
-            state.line.push_back(Arc::clone(&request));
+            state.queued.push_back(Arc::clone(&request));
         }
         match request.wait() {
             Stage::Leading => Turn::Lead(Leader::new(self)),
@@ -154,13 +154,13 @@ impl<T, R> CommitQueue<T, R> {
     }
 
     fn try_lead(&self) -> Option<Leader<'_, T, R>> {
-        let led = mem::replace(&mut self.state.lock().led, true);
-        (!led).then(|| Leader::new(self))
+        let has_leader = mem::replace(&mut self.state.lock().has_leader, true);
+        (!has_leader).then(|| Leader::new(self))
     }
 }
 
 impl<T, R> Request<T, R> {
-    fn tell(&self, stage: Stage<R>) {
+    fn set_stage(&self, stage: Stage<R>) {
         *self.stage.lock() = stage;
         self.changed.notify_one();
     }
@@ -198,12 +198,12 @@ impl<'queue, T, R> Leader<'queue, T, R> {
     pub(crate) fn build_group(&mut self, bytes_max: usize) {
         let mut state = self.queue.state.lock();
         let mut space = bytes_max;
-        while let Some(first) = state.line.front()
+        while let Some(first) = state.queued.front()
             && first.payload.is_some()
             && let Some(rest) = space.checked_sub(first.bytes)
         {
             space = rest;
-            self.group.extend(state.line.pop_front());
+            self.group.extend(state.queued.pop_front());
         }
     }
 
@@ -224,19 +224,19 @@ impl<'queue, T, R> Leader<'queue, T, R> {
         let unreported = mem::replace(&mut self.queue.state.lock().unreported, self.group.len());
         assert_eq!(unreported, 0, "a group is answered once");
         for (request, answer) in self.group.iter().zip(answers) {
-            request.tell(Stage::Answered(answer));
+            request.set_stage(Stage::Answered(answer));
         }
     }
 
     /// Waits until every follower has reported; returns whether all of them are done.
     #[must_use]
-    pub(crate) fn settle(&self) -> bool {
+    pub(crate) fn wait_for_followers(&self) -> bool {
         if self.group.is_empty() {
             return true;
         }
         let mut state = self.queue.state.lock();
         while state.unreported > 0 {
-            state = self.queue.settled.wait(state);
+            state = self.queue.followers_done.wait(state);
         }
         !state.failed
     }
@@ -250,18 +250,18 @@ impl<'queue, T, R> Leader<'queue, T, R> {
 impl<T, R> Drop for Leader<'_, T, R> {
     fn drop(&mut self) {
         // I3: a leader that gives up half-way still waits for followers already at work.
-        let settled = self.settle();
-        let published = self.published && settled;
+        let followers_done = self.wait_for_followers();
+        let published = self.published && followers_done;
         for request in self.group.drain(..) {
-            request.tell(Stage::Over { published });
+            request.set_stage(Stage::Over { published });
         }
         let mut state = self.queue.state.lock();
         state.failed = false;
-        let next = state.line.pop_front();
-        state.led = next.is_some(); // I1
+        let next = state.queued.pop_front();
+        state.has_leader = next.is_some(); // I1
         drop(state);
         if let Some(next) = next {
-            next.tell(Stage::Leading);
+            next.set_stage(Stage::Leading);
         }
     }
 }
@@ -289,7 +289,7 @@ impl<T, R> Follower<'_, T, R> {
         state.failed |= !done;
         state.unreported -= 1;
         if state.unreported == 0 {
-            self.queue.settled.notify_one();
+            self.queue.followers_done.notify_one();
         }
     }
 }

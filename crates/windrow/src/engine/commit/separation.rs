@@ -71,7 +71,7 @@ impl Touched {
                 let more = active.position().end - before;
                 log.behind += more;
             }
-            is_enough |= keyspace.is_enough_behind(log.behind);
+            is_enough |= keyspace.is_value_limit_reached(log.behind);
         }
         is_enough
     }

@@ -18,34 +18,36 @@ use crate::engine::Engine;
 use crate::policy::LogSummary;
 
 /// How long jobs rest after a failure.
-const REST: Duration = Duration::from_secs(1);
+const BACKOFF: Duration = Duration::from_secs(1);
 
 /// How long the files of a job rest after its first failure: longer than jobs do, so that others have
 /// their turn.
-const FILE_REST: Duration = Duration::from_secs(2);
+const FILE_BACKOFF: Duration = Duration::from_secs(2);
 
 /// How long they rest at most.
-const FILE_REST_MAX: Duration = Duration::from_secs(15 * 60);
+const FILE_BACKOFF_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// Files that are not merged or collected for a while, since that has failed.
 #[derive(Debug, Default)]
-pub(crate) struct Rests(BTreeMap<FileNumber, Rest>);
+pub(crate) struct Backoffs(BTreeMap<FileNumber, Backoff>);
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Rest {
+struct Backoff {
     until: Duration,
     /// How often jobs have failed since one was done.
     failures: u32,
 }
 
-impl Rest {
+impl Backoff {
     fn length(self) -> Duration {
         let doublings = self.failures.saturating_sub(1).min(16);
-        FILE_REST.saturating_mul(1 << doublings).min(FILE_REST_MAX)
+        FILE_BACKOFF
+            .saturating_mul(1 << doublings)
+            .min(FILE_BACKOFF_MAX)
     }
 }
 
-impl Rests {
+impl Backoffs {
     /// A job of `files` has failed: each rests for twice as long as the last time.
     pub(in crate::engine) fn note_failure(&mut self, files: &[FileNumber], now: Duration) {
         for file in files {
@@ -62,7 +64,7 @@ impl Rests {
         }
     }
 
-    pub(in crate::engine) fn is_resting(&self, file: FileNumber, now: Duration) -> bool {
+    pub(in crate::engine) fn is_paused(&self, file: FileNumber, now: Duration) -> bool {
         self.0.get(&file).is_some_and(|rest| now < rest.until)
     }
 
@@ -72,10 +74,10 @@ impl Rests {
     }
 
     /// Tells how it is with `logs` at `now`.
-    pub(in crate::engine) fn tell(&self, logs: &mut [LogSummary], now: Duration) {
+    pub(in crate::engine) fn annotate(&self, logs: &mut [LogSummary], now: Duration) {
         for log in logs {
             log.failures = self.failures(log.number);
-            log.is_resting = self.is_resting(log.number, now);
+            log.is_resting = self.is_paused(log.number, now);
         }
     }
 
@@ -102,7 +104,7 @@ struct State {
     number: u64,
     last: Option<Error>,
     /// Such jobs rest until then.
-    rest_until: Duration,
+    paused_until: Duration,
 }
 
 impl Failure {
@@ -116,13 +118,13 @@ impl Failure {
         }
     }
 
-    pub(in crate::engine) fn is_resting(&self, now: Duration) -> bool {
+    pub(in crate::engine) fn is_paused(&self, now: Duration) -> bool {
         let state = self.0.lock();
-        state.last.is_some() && now < state.rest_until
+        state.last.is_some() && now < state.paused_until
     }
 
     /// Whether such jobs have failed, and nobody has asked for them since.
-    pub(in crate::engine) fn is_there(&self) -> bool {
+    pub(in crate::engine) fn has_failed(&self) -> bool {
         self.0.lock().last.is_some()
     }
 
@@ -142,7 +144,7 @@ impl Engine {
         let number = self.background.failures.fetch_add(1, Ordering::AcqRel) + 1;
         let mut state = failure.0.lock();
         state.number = number;
-        state.rest_until = self.options.runtime.now() + REST;
+        state.paused_until = self.options.runtime.now() + BACKOFF;
         state.last = Some(error);
     }
 
@@ -169,8 +171,8 @@ impl Engine {
             had_failed |= keyspace.failure.forget();
             had_failed |= keyspace.gc_failure.forget();
             let mut work = keyspace.work.lock();
-            work.rests.end();
-            work.log_rests.end();
+            work.backoffs.end();
+            work.gc_backoffs.end();
             work.victims_max = None;
         }
         if had_failed {
@@ -181,34 +183,34 @@ impl Engine {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::{FILE_REST, FILE_REST_MAX, Rests};
+    use super::{Backoffs, FILE_BACKOFF, FILE_BACKOFF_MAX};
     use crate::base::FileNumber;
     use std::time::Duration;
 
     #[test]
     fn files_rest_longer_each_time_they_fail() {
         let (one, other) = (FileNumber(1), FileNumber(2));
-        let mut rests = Rests::default();
+        let mut backoffs = Backoffs::default();
         let mut now = Duration::from_secs(5);
-        let mut length = FILE_REST;
+        let mut length = FILE_BACKOFF;
         for _ in 0..20 {
-            rests.note_failure(&[one], now);
-            assert!(!rests.is_resting(other, now));
-            assert!(rests.is_resting(one, now + length * 9 / 10));
+            backoffs.note_failure(&[one], now);
+            assert!(!backoffs.is_paused(other, now));
+            assert!(backoffs.is_paused(one, now + length * 9 / 10));
             now += length;
-            assert!(!rests.is_resting(one, now));
-            length = (length * 2).min(FILE_REST_MAX);
+            assert!(!backoffs.is_paused(one, now));
+            length = (length * 2).min(FILE_BACKOFF_MAX);
         }
-        rests.note_success(&[one]);
-        rests.note_failure(&[one, other], now);
-        assert!(!rests.is_resting(one, now + FILE_REST));
-        assert!(rests.is_resting(other, now));
-        rests.end();
-        assert!(!rests.is_resting(other, now));
-        assert_eq!((rests.failures(one), rests.failures(other)), (1, 1));
-        rests.note_failure(&[other], now);
-        assert!(rests.is_resting(other, now + FILE_REST));
-        rests.keep_only(|file| file == one);
-        assert_eq!((rests.failures(one), rests.failures(other)), (1, 0));
+        backoffs.note_success(&[one]);
+        backoffs.note_failure(&[one, other], now);
+        assert!(!backoffs.is_paused(one, now + FILE_BACKOFF));
+        assert!(backoffs.is_paused(other, now));
+        backoffs.end();
+        assert!(!backoffs.is_paused(other, now));
+        assert_eq!((backoffs.failures(one), backoffs.failures(other)), (1, 1));
+        backoffs.note_failure(&[other], now);
+        assert!(backoffs.is_paused(other, now + FILE_BACKOFF));
+        backoffs.keep_only(|file| file == one);
+        assert_eq!((backoffs.failures(one), backoffs.failures(other)), (1, 0));
     }
 }

@@ -26,7 +26,7 @@ impl FullDisk {
 
 /// Who needs room.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::engine) enum NeedsSpace {
+pub(in crate::engine) enum SpaceUser {
     Writers = 1,
     Jobs = 2,
 }
@@ -38,7 +38,7 @@ impl Engine {
     /// Looks at how work ended that needs room, and may have given up the reserve. The caller holds no
     /// lock.
     #[inline]
-    pub(in crate::engine) fn note_space<T>(&self, who: NeedsSpace, outcome: &Result<T>) {
+    pub(in crate::engine) fn note_space<T>(&self, who: SpaceUser, outcome: &Result<T>) {
         let bit = who as u8;
         match outcome {
             Err(error) if error.kind() == ErrorKind::NoSpace => self.note_full(bit),
@@ -54,7 +54,7 @@ impl Engine {
         match (self.full_disk.holds(RESERVE), self.reserve.is_full()) {
             (false, true) => self.note_full(RESERVE),
             // Room for it twice is room for writers, who may wait to hear of it.
-            (true, false) => self.note_space_freed(RESERVE | NeedsSpace::Writers as u8),
+            (true, false) => self.note_space_freed(RESERVE | SpaceUser::Writers as u8),
             _ => {}
         }
     }

@@ -115,7 +115,7 @@ impl Reserve {
     }
 
     /// The disk is full: gives the space up. Returns whether that has freed any.
-    pub(in crate::engine) fn give_up(&self) -> bool {
+    pub(in crate::engine) fn release(&self) -> bool {
         if self.bytes == 0 {
             return false;
         }
@@ -142,7 +142,7 @@ impl Reserve {
 
 /// Frees the reserve of the database in `directory`, which nobody has open; returns whether there was
 /// one.
-pub(in crate::engine) fn give_up_unopened(vfs: &dyn Vfs, directory: &Path) -> bool {
+pub(in crate::engine) fn release_unopened(vfs: &dyn Vfs, directory: &Path) -> bool {
     let path = directory.join(FileName::Reserve.to_string());
     vfs.remove(&path).is_ok()
 }
@@ -155,7 +155,7 @@ impl Engine {
     /// Does `work`, and again with the space of the reserve where the disk is full.
     pub(in crate::engine) fn with_reserve<R>(&self, work: impl Fn() -> Result<R>) -> Result<R> {
         match work() {
-            Err(error) if error.kind() == ErrorKind::NoSpace && self.reserve.give_up() => work(),
+            Err(error) if error.kind() == ErrorKind::NoSpace && self.reserve.release() => work(),
             outcome => outcome,
         }
     }

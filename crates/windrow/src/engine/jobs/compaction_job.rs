@@ -36,7 +36,7 @@ use crate::value::{DiscardList, ValueReadBuffers};
 use crate::vfs::Vfs;
 
 /// A file and the level it is in or goes to.
-type Placed = (u8, Shared<FileHandle>);
+type Sequenced = (u8, Shared<FileHandle>);
 
 /// A plan with its inputs claimed.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl CompactionJob {
                 .collect();
             let files = tree.levels.iter_mut().flatten();
             for file in files {
-                file.busy |= work.rests.is_resting(file.number, now);
+                file.busy |= work.backoffs.is_paused(file.number, now);
             }
             policy::plan(tree, &keyspace.options(), &cursors)
         });
@@ -217,8 +217,8 @@ impl CompactionJob {
     ) {
         let mut work = keyspace.work.lock();
         match outcome {
-            Ok(()) => work.rests.note_success(&self.files()),
-            Err(_) => work.rests.note_failure(&self.uppers(), now),
+            Ok(()) => work.backoffs.note_success(&self.files()),
+            Err(_) => work.backoffs.note_failure(&self.uppers(), now),
         }
         for number in self.files() {
             work.busy.remove(&number);
@@ -369,7 +369,7 @@ impl Engine {
                     }
                     let version = self.next_version(keyspace, state, &adds, &removes);
                     keyspace.install_version(version);
-                    self.drop_needless_lists(keyspace, state, &written.garbage);
+                    self.remove_unneeded_lists(keyspace, state, &written.garbage);
                 },
             )
         })?;
@@ -511,7 +511,7 @@ impl Engine {
         } else {
             IoClass::Merge
         };
-        let wanted = || self.check_wanted(keyspace);
+        let wanted = || self.check_needed(keyspace);
         let table_options = table_options(&options, units(fractions.written_anew));
         let targets = Targets {
             files: &inputs.targets,
@@ -608,9 +608,9 @@ impl Engine {
     /// # Errors
     /// `Closed` once the database is being closed, `NotFound` once `keyspace` is dropped: then nobody
     /// wants what a job does for it.
-    pub(super) fn check_wanted(&self, keyspace: &KeyspaceCore) -> Result<()> {
+    pub(super) fn check_needed(&self, keyspace: &KeyspaceCore) -> Result<()> {
         self.check_cancelled()?;
-        keyspace.check_there()
+        keyspace.check_exists()
     }
 
     /// Where readers stand: whatever was dropped before this was taken cannot be missed by them.
@@ -624,7 +624,7 @@ impl Engine {
         &self,
         keyspace: &KeyspaceCore,
         state: &ManifestState,
-        adds: &[Placed],
+        adds: &[Sequenced],
         removes: &[(u8, FileNumber)],
     ) -> Version {
         let version = match keyspace.state().version.apply(adds, removes) {
@@ -641,7 +641,7 @@ impl Engine {
 
     /// Lets go of those of `lists` that went with the very edit that brought them: with it died the last
     /// values of the logs that they speak of.
-    pub(super) fn drop_needless_lists(
+    pub(super) fn remove_unneeded_lists(
         &self,
         keyspace: &KeyspaceCore,
         state: &ManifestState,
@@ -656,7 +656,7 @@ impl Engine {
     }
 
     /// Handles for new files of `level`.
-    pub(super) fn handles(&self, level: usize, files: &[FileMeta]) -> Vec<Placed> {
+    pub(super) fn handles(&self, level: usize, files: &[FileMeta]) -> Vec<Sequenced> {
         let handle = |file: &FileMeta| FileHandle::new(file.clone(), Arc::clone(&self.obsolete));
         files
             .iter()
@@ -679,13 +679,13 @@ impl KeyspaceCore {
             level0_runs: tree.level(0).len(),
             pending_bytes: policy::pending_bytes(&tree, &options),
             // While collections fail, nobody waits for them.
-            garbage_bytes: if self.gc_failure.is_there() {
+            garbage_bytes: if self.gc_failure.has_failed() {
                 0
             } else {
                 policy::garbage_excess(&tree, &options)
             },
         };
-        self.set_values_behind_max(policy::values_behind_max(&tree, &options));
+        self.set_memtable_value_bytes_max(policy::values_behind_max(&tree, &options));
         self.set_value_log_bytes(value_log_bytes);
         work.allowed = tree.allowed;
         self.set_throttle(policy::throttle(backlog, &options), state.frozen.len());

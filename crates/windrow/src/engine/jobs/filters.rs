@@ -22,10 +22,10 @@ use crate::policy::{self, Claim};
 use crate::table::SegmentMeta;
 
 /// Trees of fewer files are shared out anew after each job.
-const FILES_FEW: usize = 256;
+const SMALL_TREE_FILES_MAX: usize = 256;
 
 /// The part of the entries whose change makes other trees due.
-const CHANGE_DUE: u64 = 64;
+const CHANGE_FRACTION: u64 = 64;
 
 impl KeyspaceCore {
     /// What a filter bit costs at present.
@@ -72,7 +72,7 @@ impl Engine {
             .iter()
             .flat_map(|level| level.files());
         let total: u64 = files.clone().map(|file| file.meta.entries()).sum();
-        if files.clone().count() > FILES_FEW && *changed < total / CHANGE_DUE {
+        if files.clone().count() > SMALL_TREE_FILES_MAX && *changed < total / CHANGE_FRACTION {
             return;
         }
         let work = KeyspaceWork::default();

@@ -38,7 +38,7 @@ impl Engine {
         let start = self.options.runtime.now();
         let options = keyspace.options();
         let units = keyspace.flush_filter_units(&oldest.memtable)?;
-        let wanted = || self.check_wanted(keyspace);
+        let wanted = || self.check_needed(keyspace);
         let table_options = table_options(&options, units);
         let stay = mediums_stay(keyspace, oldest, &options)?;
         let values = Values::separated(Shared::clone(&options), stay);
@@ -108,7 +108,7 @@ impl Engine {
                     );
                     keyspace.install_flush(self.next_version(keyspace, state, &adds, &[]));
                     keyspace.value_log.lock().note_sealed(full);
-                    self.drop_needless_lists(keyspace, state, &garbage);
+                    self.remove_unneeded_lists(keyspace, state, &garbage);
                     state.logs.first().copied()
                 },
             )

@@ -50,7 +50,7 @@ impl GcJob {
         work.is_gc_running = false;
         match outcome {
             Ok(()) => {
-                work.log_rests.note_success(&victims);
+                work.gc_backoffs.note_success(&victims);
                 let before = work.victims_max.filter(|before| *before < VICTIMS_MAX);
                 work.victims_max = before.map(|before| before * 2);
             }
@@ -58,7 +58,7 @@ impl GcJob {
             Err(error) if error.kind() == ErrorKind::NoSpace && victims.len() > 1 => {
                 work.victims_max = Some(victims.len() / 2);
             }
-            Err(_) => work.log_rests.note_failure(&victims, now),
+            Err(_) => work.gc_backoffs.note_failure(&victims, now),
         }
         drop(work);
         if outcome.is_ok() {
@@ -168,8 +168,8 @@ impl Engine {
             return None;
         }
         let is_there = |number| version.logs().iter().any(|log| log.file.number == number);
-        work.log_rests.keep_only(is_there);
-        work.log_rests.tell(&mut tree.logs, now);
+        work.gc_backoffs.keep_only(is_there);
+        work.gc_backoffs.annotate(&mut tree.logs, now);
         let at_most = work.victims_max.unwrap_or(VICTIMS_MAX);
         let victims = policy::victims(&tree, &keyspace.options(), at_most);
         drop(tree);
@@ -208,7 +208,7 @@ impl Engine {
             if work.is_flushing {
                 return false;
             }
-            work.log_rests.tell(&mut tree.logs, now);
+            work.gc_backoffs.annotate(&mut tree.logs, now);
             work.is_flushing = has_full || policy::wants_seal(&tree, &keyspace.options());
             work.is_flushing
         };
@@ -237,23 +237,23 @@ impl Engine {
                 log.flush_records(keyspace.id(), full, None)
             },
             |state| {
-                self.follow_values(keyspace, state);
+                self.set_value_files(keyspace, state);
                 keyspace.value_log.lock().note_sealed(full);
             },
         )
     }
 
     /// Has readers find the value files that `state` has.
-    fn follow_values(&self, keyspace: &KeyspaceCore, state: &ManifestState) {
+    fn set_value_files(&self, keyspace: &KeyspaceCore, state: &ManifestState) {
         if let Some(manifest) = state.keyspaces.get(&keyspace.id()) {
-            keyspace.follow_values(manifest, &self.obsolete);
+            keyspace.set_value_files(manifest, &self.obsolete);
         }
     }
 
     /// Carries out a claimed collection.
     pub(super) fn collect(&self, keyspace: &Arc<KeyspaceCore>, job: &GcJob) -> Result<()> {
         let start = self.options.runtime.now();
-        let wanted = || self.check_wanted(keyspace);
+        let wanted = || self.check_needed(keyspace);
         let (gc_result, created) = collect(self, &wanted, &job.victims, &job.lists)?;
         let (bytes_read, garbage) = (gc_result.bytes_read, gc_result.garbage);
         let bytes_written = gc_result.gc_output.end;
@@ -266,9 +266,9 @@ impl Engine {
             records.unwrap_or_default()
         };
         let install = |state: &ManifestState| {
-            self.follow_values(keyspace, state);
+            self.set_value_files(keyspace, state);
             if !is_needless.get() {
-                self.drop_needless_lists(keyspace, state, gc_result.merged_list.as_slice());
+                self.remove_unneeded_lists(keyspace, state, gc_result.merged_list.as_slice());
             }
         };
         let edit = || {

@@ -31,9 +31,9 @@ use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::{Error, ErrorKind, Result};
 use crate::engine::errors::failure::Failure;
-use crate::engine::errors::full_disk::NeedsSpace;
+use crate::engine::errors::full_disk::SpaceUser;
 use crate::engine::throttling::rate_limiter::RateLimiter;
-use crate::engine::throttling::stall::{AtomicThrottle, PaidAt};
+use crate::engine::throttling::stall::{AtomicThrottle, DelayClock};
 use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::names::FileName;
 use crate::read::state::FrozenMemtable;
@@ -43,30 +43,30 @@ use gc_job::GcJob;
 use subcompactions::{Subcompactions, Taken};
 
 /// How long the log is not worked on ahead of need, after there was no room for that.
-const LOG_REST: Duration = Duration::from_secs(1);
+const LOG_PAUSE: Duration = Duration::from_secs(1);
 
 /// A worker that has nothing to do looks again after this time.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What the background work of a database keeps.
 #[derive(Debug, Default)]
 pub(super) struct Background {
     rotation_requested: AtomicBool,
-    pub(super) paid_at: PaidAt,
+    pub(super) delay_clock: DelayClock,
     /// The pressure on writers to any keyspace, and the bytes of memtables it was worked out for.
     pub(super) shared_throttle: AtomicThrottle,
-    pub(super) seen_memory: AtomicU64,
+    pub(super) measured_memtable_bytes: AtomicU64,
     /// Merges, parts of merges and collections that are running, parts that a leader carries out aside.
-    merging: AtomicUsize,
+    compactions_running: AtomicUsize,
     /// Merges and collections so far, which tell whose turn it is.
     compactions_claimed: AtomicUsize,
-    pub(super) io_budget: RateLimiter,
+    pub(super) rate_limiter: RateLimiter,
     /// Merges whose parts are to be had.
     pub(super) splits: Mutex<Vec<Arc<Subcompactions>>>,
     /// When mapped blocks were last declared unverified, in nanoseconds.
     scrubbed: AtomicU64,
     /// Until when the log is not worked on ahead of need, after there was no room for that.
-    log_rests_until: Mutex<Duration>,
+    log_paused_until: Mutex<Duration>,
     /// How many jobs have failed.
     pub(super) failures: AtomicU64,
     /// That of jobs which are no merges.
@@ -96,9 +96,9 @@ enum Job {
     FreeMemory(Arc<KeyspaceCore>),
     SealValues(Arc<KeyspaceCore>),
     TakeReserve,
-    Merge(Arc<KeyspaceCore>, CompactionJob),
-    Collect(Arc<KeyspaceCore>, GcJob),
-    Part(Taken),
+    Compact(Arc<KeyspaceCore>, CompactionJob),
+    CollectGarbage(Arc<KeyspaceCore>, GcJob),
+    Subcompact(Taken),
 }
 
 /// Nobody needs what a job was to do in a keyspace that has been dropped meanwhile.
@@ -126,15 +126,15 @@ impl Engine {
         if self.reserve.is_due(now) {
             return Some(Job::TakeReserve);
         }
-        let is_resting = self.background.failure.is_resting(now);
-        let urgent = (!is_resting).then(|| self.next_but_merges(now)).flatten();
+        let is_resting = self.background.failure.is_paused(now);
+        let urgent = (!is_resting).then(|| self.next_short_job(now)).flatten();
         urgent.or_else(|| self.next_compaction())
     }
 
     /// The most urgent job that is due and no merge.
-    fn next_but_merges(&self, now: Duration) -> Option<Job> {
+    fn next_short_job(&self, now: Duration) -> Option<Job> {
         // What only rotates comes first: the flushes that it leads to then take their turn by age.
-        if let Some(pinning) = self.keyspaces_that_pin_the_log() {
+        if let Some(pinning) = self.keyspaces_that_pin_the_oldest_log() {
             return Some(Job::FreeLog(pinning));
         }
         if let Some(keyspace) = self.largest_memtable() {
@@ -146,7 +146,7 @@ impl Engine {
         if let Some(keyspace) = self.claim_seal(now) {
             return Some(Job::SealValues(keyspace));
         }
-        if now >= *self.background.log_rests_until.lock() {
+        if now >= *self.background.log_paused_until.lock() {
             if self.is_log_due() {
                 return Some(Job::PrepareLog);
             }
@@ -159,37 +159,43 @@ impl Engine {
 
     /// A merge that is due, or a part of one, if there is a thread to spare for it.
     fn next_compaction(&self) -> Option<Job> {
-        if self.background.merging.load(Ordering::Acquire) >= self.compactions_max() {
+        if self.background.compactions_running.load(Ordering::Acquire) >= self.compactions_max() {
             return None;
         }
-        if let Some(part) = self.take_part() {
-            self.background.merging.fetch_add(1, Ordering::AcqRel);
-            return Some(Job::Part(part));
+        if let Some(part) = self.take_subcompaction() {
+            self.background
+                .compactions_running
+                .fetch_add(1, Ordering::AcqRel);
+            return Some(Job::Subcompact(part));
         }
         // By turns, where both are due.
         let turn = self.background.compactions_claimed.load(Ordering::Relaxed);
         if turn.is_multiple_of(2) {
-            self.claim_gc_inputs().or_else(|| self.claim_compaction())
+            self.claim_garbage_collection()
+                .or_else(|| self.claim_compaction())
         } else {
-            self.claim_compaction().or_else(|| self.claim_gc_inputs())
+            self.claim_compaction()
+                .or_else(|| self.claim_garbage_collection())
         }
     }
 
     /// Claims a collection in any keyspace; those of which several want one take turns.
-    fn claim_gc_inputs(&self) -> Option<Job> {
+    fn claim_garbage_collection(&self) -> Option<Job> {
         let keyspaces = self.keyspaces.load();
         let now = self.options.runtime.now();
         let turn = self.background.compactions_claimed.load(Ordering::Relaxed);
         let (before, behind) = keyspaces.split_at(turn % keyspaces.len().max(1));
         let mut line = behind.iter().chain(before);
         let claimed = line.find_map(|keyspace| {
-            if keyspace.gc_failure.is_resting(now) {
+            if keyspace.gc_failure.is_paused(now) {
                 return None;
             }
             let gc = self.claim_gc(keyspace, now)?;
-            Some(Job::Collect(Arc::clone(keyspace), gc))
+            Some(Job::CollectGarbage(Arc::clone(keyspace), gc))
         })?;
-        self.background.merging.fetch_add(1, Ordering::AcqRel);
+        self.background
+            .compactions_running
+            .fetch_add(1, Ordering::AcqRel);
         self.background
             .compactions_claimed
             .fetch_add(1, Ordering::Relaxed);
@@ -229,16 +235,19 @@ impl Engine {
         let (before, behind) = keyspaces.split_at(turn % keyspaces.len().max(1));
         let now = self.options.runtime.now();
         let mut line: Vec<_> = behind.iter().chain(before).collect();
-        line.retain(|keyspace| !keyspace.failure.is_resting(now));
+        line.retain(|keyspace| !keyspace.failure.is_paused(now));
         line.sort_by(|left, right| {
             let pressed = |keyspace: &KeyspaceCore| keyspace.throttle_by_disk().fraction;
             pressed(right).total_cmp(&pressed(left))
         });
         let claim = |keyspace: &Arc<KeyspaceCore>| {
-            CompactionJob::claim(keyspace, now).map(|merge| Job::Merge(Arc::clone(keyspace), merge))
+            CompactionJob::claim(keyspace, now)
+                .map(|merge| Job::Compact(Arc::clone(keyspace), merge))
         };
         let claimed = line.into_iter().find_map(claim)?;
-        self.background.merging.fetch_add(1, Ordering::AcqRel);
+        self.background
+            .compactions_running
+            .fetch_add(1, Ordering::AcqRel);
         self.background
             .compactions_claimed
             .fetch_add(1, Ordering::Relaxed);
@@ -269,7 +278,7 @@ impl Engine {
 
     /// The keyspaces that must be frozen for the oldest log to go, if the logs are long; none
     /// where nothing keeps that log but that no flush has dropped it.
-    fn keyspaces_that_pin_the_log(&self) -> Option<Vec<Arc<KeyspaceCore>>> {
+    fn keyspaces_that_pin_the_oldest_log(&self) -> Option<Vec<Arc<KeyspaceCore>>> {
         if !self.are_logs_long() {
             return None;
         }
@@ -307,14 +316,14 @@ impl Engine {
                 keyspace.refresh_throttle();
                 self.refresh_shared_throttle();
                 let outcome = unless_dropped(&keyspace, outcome);
-                self.note_space(NeedsSpace::Jobs, &outcome);
+                self.note_space(SpaceUser::Jobs, &outcome);
                 outcome
             }
-            Job::PrepareLog => self.rest_log_if_full(self.prepare_log()),
-            Job::MarkLog => self.rest_log_if_full(self.mark_log()),
+            Job::PrepareLog => self.pause_log_if_full(self.prepare_log()),
+            Job::MarkLog => self.pause_log_if_full(self.mark_log()),
             Job::FreeLog(keyspaces) if keyspaces.is_empty() => {
                 let outcome = self.with_reserve(|| self.drop_logs());
-                self.note_space(NeedsSpace::Jobs, &outcome);
+                self.note_space(SpaceUser::Jobs, &outcome);
                 outcome
             }
             Job::FreeLog(keyspaces) => self.rotate(&keyspaces),
@@ -323,7 +332,7 @@ impl Engine {
                 let outcome = self.with_reserve(|| self.seal_values(&keyspace));
                 keyspace.work.lock().is_flushing = false;
                 let outcome = unless_dropped(&keyspace, outcome);
-                self.note_space(NeedsSpace::Jobs, &outcome);
+                self.note_space(SpaceUser::Jobs, &outcome);
                 outcome
             }
             Job::TakeReserve => {
@@ -331,28 +340,34 @@ impl Engine {
                 self.note_reserve();
                 Ok(())
             }
-            Job::Merge(keyspace, merge) => {
+            Job::Compact(keyspace, merge) => {
                 let outcome = self.merge(&keyspace, &merge);
                 merge.release(&keyspace, &outcome, self.options.runtime.now());
-                self.background.merging.fetch_sub(1, Ordering::AcqRel);
+                self.background
+                    .compactions_running
+                    .fetch_sub(1, Ordering::AcqRel);
                 keyspace.refresh_throttle();
                 let outcome = unless_dropped(&keyspace, outcome);
-                self.note_space(NeedsSpace::Jobs, &outcome);
+                self.note_space(SpaceUser::Jobs, &outcome);
                 outcome
             }
-            Job::Collect(keyspace, gc) => {
+            Job::CollectGarbage(keyspace, gc) => {
                 let outcome = self.collect(&keyspace, &gc);
                 gc.release(&keyspace, &outcome, self.options.runtime.now());
-                self.background.merging.fetch_sub(1, Ordering::AcqRel);
+                self.background
+                    .compactions_running
+                    .fetch_sub(1, Ordering::AcqRel);
                 keyspace.refresh_throttle();
                 let outcome = unless_dropped(&keyspace, outcome);
-                self.note_space(NeedsSpace::Jobs, &outcome);
+                self.note_space(SpaceUser::Jobs, &outcome);
                 outcome
             }
-            Job::Part(part) => {
+            Job::Subcompact(part) => {
                 // Its leader hears how it went.
-                self.run_part(part);
-                self.background.merging.fetch_sub(1, Ordering::AcqRel);
+                self.run_subcompaction(part);
+                self.background
+                    .compactions_running
+                    .fetch_sub(1, Ordering::AcqRel);
                 Ok(())
             }
         }
@@ -369,10 +384,10 @@ impl Engine {
     }
 
     /// Nobody needs what is done to the log ahead of need: a full disk is no failure there.
-    fn rest_log_if_full(&self, outcome: Result<()>) -> Result<()> {
+    fn pause_log_if_full(&self, outcome: Result<()>) -> Result<()> {
         match outcome {
             Err(error) if error.kind() == ErrorKind::NoSpace => {
-                *self.background.log_rests_until.lock() = self.options.runtime.now() + LOG_REST;
+                *self.background.log_paused_until.lock() = self.options.runtime.now() + LOG_PAUSE;
                 Ok(())
             }
             outcome => outcome,
@@ -387,15 +402,17 @@ impl Work for Engine {
         let Some(running) = self.signal.begin_job() else {
             return false;
         };
-        let has_transient_log = self.poison_on_panic(|| {
+        let has_run = self.poison_on_panic(|| {
             let Some(job) = self.next_job() else {
                 return Ok(false);
             };
             let keyspace = match &job {
-                Job::Merge(keyspace, _) | Job::Collect(keyspace, _) => Some(Arc::clone(keyspace)),
+                Job::Compact(keyspace, _) | Job::CollectGarbage(keyspace, _) => {
+                    Some(Arc::clone(keyspace))
+                }
                 _ => None,
             };
-            let is_gc = matches!(job, Job::Collect(..));
+            let is_gc = matches!(job, Job::CollectGarbage(..));
             if let Err(error) = self.run(job) {
                 let failure = match &keyspace {
                     Some(keyspace) if is_gc => &keyspace.gc_failure,
@@ -406,17 +423,17 @@ impl Work for Engine {
             }
             Ok(true)
         });
-        if matches!(has_transient_log, Ok(false)) {
+        if matches!(has_run, Ok(false)) {
             running.end_quietly(generation);
             return false;
         }
-        if let Err(panicked) = has_transient_log {
+        if let Err(panicked) = has_run {
             self.note_failure(&self.background.failure, panicked);
         }
         true
     }
 
     fn wait(&self) -> bool {
-        self.signal.wait_for_work(LOOK_AGAIN)
+        self.signal.wait_for_work(POLL_INTERVAL)
     }
 }

@@ -24,7 +24,7 @@ use crate::table::FileMeta;
 use crate::value::{DiscardList, ValueFileMeta};
 
 /// A leader that waits for parts looks again after this time.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A merge in parts.
 #[derive(Debug)]
@@ -171,14 +171,14 @@ impl Engine {
         let split = &offer.split;
         self.signal.notify();
         while let Some(part) = split.take() {
-            self.run_part(part);
+            self.run_subcompaction(part);
         }
         loop {
             let generation = self.signal.generation();
             if !split.is_running() {
                 break; // I1
             }
-            self.signal.wait_after(generation, LOOK_AGAIN);
+            self.signal.wait_after(generation, POLL_INTERVAL);
         }
         let mut progress = split.progress.lock();
         let mut parts = std::mem::take(&mut progress.written);
@@ -212,7 +212,7 @@ impl Engine {
     }
 
     /// Carries out a part; its leader hears how it went.
-    pub(super) fn run_part(&self, mut part: Taken) {
+    pub(super) fn run_subcompaction(&self, mut part: Taken) {
         let split = Arc::clone(&part.split);
         let range = split.range(part.part);
         let outcome = self.rewrite(
@@ -226,7 +226,7 @@ impl Engine {
     }
 
     /// A part of a merge that is under way.
-    pub(super) fn take_part(&self) -> Option<Taken> {
+    pub(super) fn take_subcompaction(&self) -> Option<Taken> {
         let splits = self.background.splits.lock();
         splits.iter().find_map(Subcompactions::take)
     }

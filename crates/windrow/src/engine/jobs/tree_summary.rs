@@ -42,7 +42,7 @@ pub(in crate::engine) fn summary<'a>(
     };
     let mut logs: Vec<LogSummary> = version.logs().iter().map(log_summary).collect();
     // Whether their rests are over is asked by whoever takes them.
-    work.log_rests.tell(&mut logs, Duration::MAX);
+    work.gc_backoffs.annotate(&mut logs, Duration::MAX);
     TreeSummary {
         level_count: work.level_count,
         levels: version

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::base::FileNumber;
-use crate::engine::errors::failure::Rests;
+use crate::engine::errors::failure::Backoffs;
 use crate::policy::Claim;
 
 /// What jobs are doing with a keyspace.
@@ -23,9 +23,9 @@ pub(crate) struct KeyspaceWork {
     /// What levels may hold beyond their capacities, indexed by level.
     pub(crate) allowed: Vec<u64>,
     /// Files whose merges have failed.
-    pub(in crate::engine) rests: Rests,
+    pub(in crate::engine) backoffs: Backoffs,
     /// Value logs whose collections have failed.
-    pub(in crate::engine) log_rests: Rests,
+    pub(in crate::engine) gc_backoffs: Backoffs,
     /// How many value logs the next collection takes at most, after one for which there was no room.
     pub(in crate::engine) victims_max: Option<usize>,
     /// Where the next merge of each level goes on.

@@ -100,7 +100,7 @@ pub(crate) fn open(
     apply(&mut state, &seals)?;
     for keyspace in &keyspaces {
         if let Some(state) = state.keyspaces.get(&keyspace.id()) {
-            keyspace.follow_values(state, obsolete);
+            keyspace.set_value_files(state, obsolete);
         }
     }
     let replayed_last = replayed.last().map_or(0, |log| log.last_sequence);
@@ -135,7 +135,7 @@ pub(crate) fn open(
         Arc::clone(counters),
         Arc::clone(poison),
     )?;
-    remove_strangers(&**vfs, directory, &files, &catalog);
+    remove_unnamed_files(&**vfs, directory, &files, &catalog);
     Ok(Opened {
         lock: Some(lock),
         catalog,
@@ -161,7 +161,7 @@ pub(crate) fn open_read_only(
     let lock = match vfs.lock_shared(&path) {
         Ok(lock) => Some(lock),
         // Nobody has opened the folder yet, or there is none.
-        Err(error) if is_no_folder(&error) => None,
+        Err(error) if is_missing_folder(&error) => None,
         Err(error) => return Err(lock_failure(directory, error)),
     };
     let Some((manifest, mut state)) = read_manifest(&**vfs, directory)? else {
@@ -225,7 +225,7 @@ impl Engine {
     ///
     /// # Errors
     /// Those of flushing, but for a full disk: then the database opens with the logs that it has.
-    pub(in crate::engine) fn shorten_chain(&self) -> Result<()> {
+    pub(in crate::engine) fn flush_long_chain(&self) -> Result<()> {
         if self.chain.count() <= LOGS_MAX {
             return Ok(());
         }
@@ -267,7 +267,7 @@ fn prepare_directory(
 ) -> Result<Box<dyn LockGuard>> {
     let names = match vfs.list(directory) {
         Ok(names) => names,
-        Err(error) if is_no_folder(&error) => Vec::new(),
+        Err(error) if is_missing_folder(&error) => Vec::new(),
         Err(error) => return Err(Error::io("list", directory, error)),
     };
     // Whether it is a sound one is found out under the lock.
@@ -312,7 +312,7 @@ fn lock_failure(directory: &Path, error: io::Error) -> Error {
 }
 
 /// Whether an error of listing a folder says that there is none.
-fn is_no_folder(error: &io::Error) -> bool {
+fn is_missing_folder(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
@@ -442,7 +442,7 @@ fn make_durable(vfs: &dyn Vfs, directory: &Path, logs: &[ReplayedLog]) -> Result
 
 /// Removes files that earlier attempts left behind. What cannot be removed now is tried again at
 /// the next opening; files with other names are nobody's business here.
-fn remove_strangers(
+fn remove_unnamed_files(
     vfs: &dyn Vfs,
     directory: &Path,
     files: &BTreeSet<FileName>,

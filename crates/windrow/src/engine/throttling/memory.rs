@@ -166,8 +166,12 @@ impl Engine {
 
     /// Whether the shared pressure was worked out for the memory that is in use now.
     #[inline]
-    pub(super) fn is_memory_as_seen(&self) -> bool {
-        self.memory.memtables.bytes() == self.background.seen_memory.load(Ordering::Relaxed)
+    pub(super) fn is_memtable_use_current(&self) -> bool {
+        self.memory.memtables.bytes()
+            == self
+                .background
+                .measured_memtable_bytes
+                .load(Ordering::Relaxed)
     }
 }
 

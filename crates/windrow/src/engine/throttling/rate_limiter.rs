@@ -18,7 +18,7 @@ use crate::engine::Engine;
 const BURST: f64 = 0.25;
 
 /// A wait looks this often whether it is still wanted.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What jobs may write at present.
 #[derive(Debug, Default)]
@@ -64,10 +64,10 @@ impl Engine {
             return Ok(());
         }
         let now = self.options.runtime.now();
-        let budget = &self.background.io_budget;
+        let budget = &self.background.rate_limiter;
         let mut rest = budget.take(class, bytes, rate as f64, now);
-        while !rest.is_zero() && !self.are_writers_held_up() {
-            let piece = rest.min(LOOK_AGAIN);
+        while !rest.is_zero() && !self.are_writers_throttled() {
+            let piece = rest.min(POLL_INTERVAL);
             self.options.runtime.sleep(piece);
             rest -= piece;
             wanted()?;
@@ -75,7 +75,7 @@ impl Engine {
         Ok(())
     }
 
-    fn are_writers_held_up(&self) -> bool {
+    fn are_writers_throttled(&self) -> bool {
         let keyspaces = self.keyspaces.load();
         let mut throttles = keyspaces.iter().map(|keyspace| keyspace.throttle());
         self.background.shared_throttle.load().fraction > 0.0

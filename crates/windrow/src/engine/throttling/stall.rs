@@ -29,7 +29,7 @@ const SLEEP_MAX: Duration = Duration::from_millis(500);
 const SLEEP_PIECE: Duration = Duration::from_millis(50);
 
 /// How long a stopped writer waits before it looks again, should no job end.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A pressure that any thread may read and replace.
 #[derive(Debug, Default)]
@@ -67,9 +67,9 @@ impl AtomicThrottle {
 
 /// When all writes that were delayed will be paid for, in nanoseconds of the runtime's clock.
 #[derive(Debug, Default)]
-pub(in crate::engine) struct PaidAt(AtomicU64);
+pub(in crate::engine) struct DelayClock(AtomicU64);
 
-impl PaidAt {
+impl DelayClock {
     /// Adds a delay of `delay` at `now`; returns how long the writer must wait for its turn.
     fn add(&self, now: Duration, delay: Duration) -> Duration {
         let (now, delay) = (nanos(now), nanos(delay));
@@ -92,7 +92,7 @@ impl Engine {
     pub(in crate::engine) fn admit(&self, write: &Write<'_>) -> Result<()> {
         let throttle = self.throttle_of(write);
         if throttle.fraction > 0.0 {
-            self.slow_down(write, throttle)
+            self.delay_or_stop(write, throttle)
         } else {
             Ok(())
         }
@@ -101,7 +101,7 @@ impl Engine {
     /// The worst pressure on any keyspace of `write`.
     #[inline]
     fn throttle_of(&self, write: &Write<'_>) -> Throttle {
-        if !self.is_memory_as_seen() {
+        if !self.is_memtable_use_current() {
             self.refresh_shared_throttle();
         }
         let mut worst = self.background.shared_throttle.load();
@@ -112,13 +112,13 @@ impl Engine {
     }
 
     #[cold]
-    fn slow_down(&self, write: &Write<'_>, throttle: Throttle) -> Result<()> {
+    fn delay_or_stop(&self, write: &Write<'_>, throttle: Throttle) -> Result<()> {
         if throttle.is_stop() {
-            return self.wait_out(write, throttle.cause);
+            return self.wait_until_admitted(write, throttle.cause);
         }
         let runtime = &*self.options.runtime;
         let delay = throttle.delay(write.encoded_bytes_max());
-        let wait = self.background.paid_at.add(runtime.now(), delay);
+        let wait = self.background.delay_clock.add(runtime.now(), delay);
         if wait >= SLEEP_MIN {
             let start = self.begin_stall(throttle.cause);
             self.sleep(wait);
@@ -138,7 +138,7 @@ impl Engine {
     }
 
     /// Waits until nothing stops `write` any more.
-    fn wait_out(&self, write: &Write<'_>, mut cause: StallCause) -> Result<()> {
+    fn wait_until_admitted(&self, write: &Write<'_>, mut cause: StallCause) -> Result<()> {
         let failures = self.failures();
         self.retry_failed_jobs();
         // Whatever is due is looked for once. Telling in each round would end the wait of that round,
@@ -167,7 +167,7 @@ impl Engine {
                 break Err(error);
             }
             if !self.options.runtime.step_instead_of_waiting(self) {
-                self.signal.wait_after(generation, LOOK_AGAIN);
+                self.signal.wait_after(generation, POLL_INTERVAL);
             }
         };
         self.end_stall(cause, start);
@@ -186,7 +186,7 @@ impl Engine {
     fn refresh_throttle_of(&self, write: &Write<'_>) -> Result<()> {
         self.measure_shared_throttle();
         for keyspace in write.keyspaces() {
-            keyspace.check_there()?;
+            keyspace.check_exists()?;
             keyspace.refresh_throttle();
         }
         Ok(())
@@ -262,7 +262,7 @@ impl Engine {
             .shared_throttle
             .store(shared_throttle(backlog));
         self.background
-            .seen_memory
+            .measured_memtable_bytes
             .store(counted, Ordering::Relaxed);
         used.active > memtables_max / 2 || self.may_log_be_due()
     }
@@ -270,7 +270,7 @@ impl Engine {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::{AtomicThrottle, PaidAt, SLEEP_MAX};
+    use super::{AtomicThrottle, DelayClock, SLEEP_MAX};
     use crate::policy::{StallCause, Throttle};
     use std::time::Duration;
 
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn delays_are_paid_for_one_behind_the_other() {
-        let paid = PaidAt::default();
+        let paid = DelayClock::default();
         let millis = Duration::from_millis;
         let now = Duration::from_secs(5);
         assert_eq!(paid.add(now, millis(2)), millis(2));

@@ -87,7 +87,7 @@ impl Engine {
             end - 1
         });
         self.insert(base);
-        assert!(leader.settle());
+        assert!(leader.wait_for_followers());
         // Release, for readers: they do not pass through the queue.
         assert_eq!(self.visible.swap(end, Ordering::Release), base);
         leader.finish();

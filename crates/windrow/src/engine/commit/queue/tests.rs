@@ -22,9 +22,9 @@ where
 {
     (0..count)
         .map(|number| {
-            let standing = queue.state.lock().line.len();
+            let standing = queue.state.lock().queued.len();
             let writer = scope.spawn(move || act(queue.enter(10, || number)));
-            while queue.state.lock().line.len() == standing {
+            while queue.state.lock().queued.len() == standing {
                 thread::park_timeout(std::time::Duration::from_millis(1));
             }
             writer
@@ -42,7 +42,7 @@ fn a_lone_writer_leads_without_a_request() {
         };
         leader.build_group(usize::MAX);
         assert_eq!(leader.requests().count(), 0);
-        assert!(leader.settle());
+        assert!(leader.wait_for_followers());
         leader.finish();
     }
 }
@@ -67,7 +67,7 @@ fn a_group_is_a_run_of_the_line_within_its_bound() {
         leader.build_group(25);
         assert_eq!(leader.requests().copied().collect::<Vec<_>>(), [0, 1]);
         leader.answer(|number| number + 100);
-        assert!(leader.settle());
+        assert!(leader.wait_for_followers());
         leader.finish();
         let answers: Vec<u64> = followers
             .into_iter()
@@ -114,7 +114,7 @@ fn a_follower_that_gives_up_fails_the_group() {
         });
         leader.build_group(usize::MAX);
         leader.answer(|number| *number);
-        assert!(!leader.settle());
+        assert!(!leader.wait_for_followers());
         leader.finish();
         for follower in followers {
             assert!(!follower.join().unwrap());
@@ -134,7 +134,7 @@ fn an_exclusive_leader_is_never_gathered() {
             let _leader = queue.exclusive();
             alone.send(()).unwrap();
         });
-        while queue.state.lock().line.is_empty() {
+        while queue.state.lock().queued.is_empty() {
             thread::park_timeout(std::time::Duration::from_millis(1));
         }
         leader.build_group(usize::MAX);
@@ -165,7 +165,7 @@ fn many_writers_commit_in_one_order() {
                 sequence
             });
             inserted.fetch_add(1, Ordering::Relaxed);
-            assert!(leader.settle());
+            assert!(leader.wait_for_followers());
             assert_eq!(inserted.load(Ordering::Relaxed), base + count);
             visible.store(base + count, Ordering::Relaxed);
             leader.finish();

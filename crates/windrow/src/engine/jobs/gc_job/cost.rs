@@ -8,7 +8,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use super::tests::ByHand;
+use super::tests::ManualRuntime;
 use super::*;
 use crate::base::Kind;
 use crate::base::sync::Mutex;
@@ -38,21 +38,21 @@ fn note(notes: &Notes, path: &Path, change: impl FnOnce(&mut Done)) {
 
 /// The file system of the machine, with notes of what is done to files.
 #[derive(Debug)]
-struct Noting {
+struct RecordingVfs {
     inner: Arc<dyn Vfs>,
     notes: Notes,
 }
 
 #[derive(Debug)]
-struct NotingFile {
+struct RecordingFile {
     inner: Arc<dyn File>,
     path: std::path::PathBuf,
     notes: Notes,
 }
 
-impl Noting {
+impl RecordingVfs {
     fn file(&self, path: &Path, inner: Arc<dyn File>) -> Arc<dyn File> {
-        Arc::new(NotingFile {
+        Arc::new(RecordingFile {
             inner,
             path: path.to_owned(),
             notes: Arc::clone(&self.notes),
@@ -60,7 +60,7 @@ impl Noting {
     }
 }
 
-impl File for NotingFile {
+impl File for RecordingFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let read = self.inner.read_at(buffer, offset)?;
         note(&self.notes, &self.path, |done| done.read += read);
@@ -95,7 +95,7 @@ impl File for NotingFile {
     }
 }
 
-impl Vfs for Noting {
+impl Vfs for RecordingVfs {
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
         self.inner.create_dir_all(path)
     }
@@ -136,7 +136,7 @@ impl Vfs for Noting {
 struct Store {
     handle: Handle,
     keyspace: Arc<KeyspaceCore>,
-    runtime: Arc<ByHand>,
+    runtime: Arc<ManualRuntime>,
     notes: Notes,
     _directory: tempfile::TempDir,
 }
@@ -144,15 +144,15 @@ struct Store {
 impl Store {
     fn new(file_bytes: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let runtime = Arc::new(ByHand::default());
+        let runtime = Arc::new(ManualRuntime::default());
         let notes = Notes::default();
         let options = Options::default();
         let options = Options {
-            vfs: Arc::new(Noting {
+            vfs: Arc::new(RecordingVfs {
                 inner: Arc::clone(&options.vfs),
                 notes: Arc::clone(&notes),
             }),
-            runtime: Arc::<ByHand>::clone(&runtime),
+            runtime: Arc::<ManualRuntime>::clone(&runtime),
             block_source: BlockSource::Buffered,
             keyspace: KeyspaceOptions {
                 memtable_bytes: 1 << 20,
@@ -346,6 +346,6 @@ fn verify_counts_live_bytes_anew() {
     let mut files = wrong.values.files.values_mut();
     let log = files.find(|log| log.referred.bytes > 0).unwrap();
     log.referred.bytes -= 1;
-    store.keyspace.follow_values(&wrong, &engine.obsolete);
+    store.keyspace.set_value_files(&wrong, &engine.obsolete);
     assert!(!engine.verify().unwrap().is_sound());
 }

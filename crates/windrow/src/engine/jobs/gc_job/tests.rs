@@ -23,14 +23,14 @@ use crate::vfs::{OpenMode, OsVfs, Vfs, read_exact_at, write_all_at};
 /// No threads: jobs run where the test runs them, and where jobs look at the clock, which they do when
 /// they have written.
 #[derive(Debug, Default)]
-pub(super) struct ByHand {
+pub(super) struct ManualRuntime {
     clock: AtomicU64,
     /// How many looks at the clock run a job.
     interludes: AtomicU64,
     work: OnceLock<Weak<dyn Work>>,
 }
 
-impl ByHand {
+impl ManualRuntime {
     fn interrupt(&self) {
         // None of them is interrupted itself.
         let left = self.interludes.swap(0, Ordering::Relaxed);
@@ -48,7 +48,7 @@ struct Nobody;
 
 impl Workers for Nobody {}
 
-impl Runtime for ByHand {
+impl Runtime for ManualRuntime {
     fn now(&self) -> Duration {
         self.interrupt();
         Duration::from_micros(self.clock.fetch_add(1, Ordering::Relaxed))
@@ -78,7 +78,7 @@ impl Runtime for ByHand {
 struct Store {
     handle: Handle,
     keyspace: Arc<KeyspaceCore>,
-    runtime: Arc<ByHand>,
+    runtime: Arc<ManualRuntime>,
     model: BTreeMap<u8, Vec<u8>>,
     written: u32,
     directory: tempfile::TempDir,
@@ -97,10 +97,13 @@ fn small() -> KeyspaceOptions {
     }
 }
 
-fn open(directory: &Path, keyspace: KeyspaceOptions) -> (Handle, Arc<KeyspaceCore>, Arc<ByHand>) {
-    let runtime = Arc::new(ByHand::default());
+fn open(
+    directory: &Path,
+    keyspace: KeyspaceOptions,
+) -> (Handle, Arc<KeyspaceCore>, Arc<ManualRuntime>) {
+    let runtime = Arc::new(ManualRuntime::default());
     let options = Options {
-        runtime: Arc::<ByHand>::clone(&runtime),
+        runtime: Arc::<ManualRuntime>::clone(&runtime),
         background_threads: 4,
         compaction_bytes_per_second: 1 << 40,
         keyspace,
