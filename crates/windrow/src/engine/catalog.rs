@@ -1,12 +1,12 @@
-//! The manifest as the engine uses it: one edit at a time, installed in the order of the log.
+//! The catalog: the manifest while the database is open. It commits one edit at a time.
 //!
 //! Invariants:
-//! - I1: What an edit says is durable before anything that depends on it is seen by readers, handed
-//!   out, or deleted.
-//! - I2: Every number that is handed out lies below a mark that the manifest has recorded.
+//! - I1: An edit is durable before readers see its effects, and before anything that depends on it
+//!   is returned or deleted.
+//! - I2: The catalog allocates only numbers below a mark that the manifest has recorded.
 //!
-//! Concurrency: one lock, held while an edit is made durable and installed. Reads of data never take
-//! it; the leader of the commits takes it only to begin a new log.
+//! Concurrency: one lock, held until an edit is durable and installed. Reads of data never take it. The
+//! leader of the commits takes it only to begin a new log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, ManifestStore, Record};
 use crate::vfs::Vfs;
 
-/// The manifest, or what was read of it.
+/// The manifest, or its state if the database is open for reading.
 #[derive(Debug)]
 enum Description {
     Open(ManifestStore),
-    /// Open for reading only: the state and the bytes of the manifest that holds it.
+    /// For reading only: the state, and the bytes of the manifest that holds it.
     Fixed(ManifestState, u64),
 }
 
@@ -54,12 +54,12 @@ pub(crate) struct Catalog {
     store: Mutex<Description>,
     counters: Arc<Counters>,
     poison: Arc<Poison>,
-    /// Set under the lock of `store`, after which the manifest may be another process's.
+    /// Set under the lock of `store`. After that the manifest may belong to another process.
     is_closed: AtomicBool,
 }
 
 impl Catalog {
-    /// Begins manifest `number`, which describes `state`. Later numbers are handed out.
+    /// Begins manifest `number`, which describes `state`. Allocates later numbers from here on.
     pub(crate) fn start(
         vfs: Arc<dyn Vfs>,
         directory: &Path,
@@ -81,7 +81,7 @@ impl Catalog {
         })
     }
 
-    /// A description that takes no edits: `state`, from a manifest of `length` bytes.
+    /// A catalog that takes no edits: `state`, from a manifest of `length` bytes.
     pub(crate) fn read_only(
         vfs: Arc<dyn Vfs>,
         state: ManifestState,
@@ -99,17 +99,17 @@ impl Catalog {
         }
     }
 
-    /// Refuses every edit from here on.
+    /// Refuses every later edit.
     pub(crate) fn close(&self) {
         let store = self.store.lock();
         self.is_closed.store(true, Ordering::Release);
         drop(store);
     }
 
-    /// A number that was never used.
+    /// Allocates a number that was never used.
     ///
     /// # Errors
-    /// Those of recording a new mark, once in a while.
+    /// Those of the edit that records a new mark, once in a while.
     pub(crate) fn allocate(&self) -> Result<u64> {
         loop {
             if let Some(number) = self.ids.allocate() {
@@ -119,11 +119,10 @@ impl Catalog {
         }
     }
 
-    /// Makes the edit that `build` makes of the present state durable, then calls `install` before
-    /// any later edit.
+    /// Builds an edit of the current state, makes it durable, and calls `install` before any later edit.
     ///
     /// # Errors
-    /// `NoSpace` and `Closed`, where nothing has changed; any other failure poisons the database.
+    /// `NoSpace` and `Closed`, if nothing has changed. Any other failure poisons the database.
     pub(crate) fn commit<R>(
         &self,
         build: impl FnOnce(&ManifestState) -> Vec<Record>,
@@ -151,7 +150,7 @@ impl Catalog {
             records.insert(0, Record::NextId(mark)); // I2
         }
         if records.is_empty() {
-            // The mark was due, and somebody else has raised it meanwhile.
+            // Another thread has raised the mark meanwhile.
             return Ok(install(store.state()));
         }
         let before = store.length();
@@ -173,10 +172,10 @@ impl Catalog {
         Ok(installed)
     }
 
-    /// As [`commit`](Self::commit), for an edit of one keyspace.
+    /// The same as [`commit`](Self::commit), for an edit of one keyspace.
     ///
     /// # Errors
-    /// `NotFound`, too, where nothing has changed since the keyspace was dropped meanwhile.
+    /// Also `NotFound`, with nothing changed, if the keyspace was dropped meanwhile.
     pub(crate) fn commit_in<R>(
         &self,
         keyspace: &KeyspaceCore,
@@ -190,10 +189,10 @@ impl Catalog {
         self.try_commit(build, install)
     }
 
-    /// Records that every edit until now is durable.
+    /// Records that every edit so far is durable.
     ///
     /// # Errors
-    /// `NoSpace`, where nothing has changed; any other failure poisons the database.
+    /// `NoSpace`, if nothing has changed. Any other failure poisons the database.
     pub(crate) fn vouch(&self) -> Result<()> {
         let mut description = self.store.lock();
         let Description::Open(store) = &mut *description else {
@@ -206,18 +205,18 @@ impl Catalog {
         })
     }
 
-    /// Reads the described state.
+    /// Reads the current state.
     pub(crate) fn with_state<R>(&self, read: impl FnOnce(&ManifestState) -> R) -> R {
         read(self.store.lock().state())
     }
 
-    /// The bytes of the manifest that counts.
+    /// The bytes of the current manifest.
     pub(crate) fn manifest_bytes(&self) -> u64 {
         self.store.lock().length()
     }
 
-    /// Goes on in a new manifest. A full disk, which leaves the old one in force, is no error: a
-    /// later edit tries again.
+    /// Begins a new manifest. A full disk is no error: the old manifest stays current, and a later edit
+    /// tries again.
     fn roll_over(&self, store: &mut ManifestStore) {
         let Some(number) = self.ids.allocate() else {
             return;
@@ -227,7 +226,7 @@ impl Catalog {
         match rolled {
             Ok(()) => {
                 counters::add(&self.counters.manifest_bytes, store.length());
-                // A leftover is removed when the database is opened next.
+                // If this fails, the next open removes the file.
                 drop(
                     self.vfs
                         .remove(&store.directory().join(FileName::Manifest(old).to_string())),
@@ -262,7 +261,7 @@ mod tests {
         )
         .unwrap();
         let nothing = || catalog.commit(|_| Vec::<Record>::new(), |state| state.next_id);
-        // The mark is due; then it is not, as when two threads find no number left at once.
+        // The mark is due at first. Then it is not: two threads may find no number left at once.
         assert_eq!(nothing().unwrap(), 2 + RESERVED_AHEAD);
         let length = catalog.manifest_bytes();
         assert_eq!(nothing().unwrap(), 2 + RESERVED_AHEAD);

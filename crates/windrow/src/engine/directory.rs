@@ -1,4 +1,4 @@
-//! The folder of the database: its names become durable, its files are removed.
+//! The folder of the database: syncs of its names, and removal of its files.
 //!
 //! Concurrency: one sync of the folder at a time, under `naming`.
 
@@ -7,9 +7,9 @@ use crate::base::{Error, ErrorKind, Result};
 use crate::manifest::names::FileName;
 
 impl Engine {
-    /// Makes the names in the folder durable. A failure ends all writing: the system tells of it only
-    /// once, and a later sync, perhaps for another thread's file, would succeed without it. So a
-    /// sync begins only when it is known how the one before it went.
+    /// Makes the names in the folder durable. A failure poisons the database: the system reports it only
+    /// once, and a later sync, even of another thread's file, could succeed without it. So no sync begins
+    /// before the outcome of the previous one is known.
     pub(super) fn sync_directory(&self) -> Result<()> {
         let _naming = self.naming.lock();
         self.poison.check()?;
@@ -20,7 +20,7 @@ impl Engine {
             .inspect_err(|error| self.poison.set(error))
     }
 
-    /// Removes files that nothing names and nobody reads any more.
+    /// Removes the files that no version names and no reader uses.
     pub(super) fn remove_obsolete(&self) {
         self.remove_files(&self.obsolete.take());
     }
@@ -31,8 +31,7 @@ impl Engine {
         }
     }
 
-    /// Removes a file that the manifest no longer names; what cannot be removed now is removed when
-    /// the database is opened next.
+    /// Removes a file that the manifest no longer names. If this fails, the next open removes it.
     pub(super) fn remove_file(&self, file: FileName) {
         drop(
             self.options

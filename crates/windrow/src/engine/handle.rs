@@ -1,6 +1,6 @@
 //! The open database: its open, its workers, its close.
 //!
-//! Concurrency: `open` is locked while the database is closed, so each further call waits and gets the outcome of the first.
+//! Concurrency: a close holds the lock of `open`, so each further call waits and gets the same outcome.
 
 use std::fmt;
 use std::path::Path;
@@ -28,13 +28,13 @@ use crate::table::{OpenTables, ScrubClock, TableContext};
 use crate::value::OpenValues;
 use crate::vfs::LockGuard;
 
-/// The open database with its workers and its lock; closes when dropped.
+/// The open database with its workers and its lock. It closes when dropped.
 pub(crate) struct Handle {
     engine: Arc<Engine>,
     open: Mutex<Open>,
 }
 
-/// Whether the database is open, and if not, how closing it went.
+/// Whether the database is open; if not, the outcome of the close.
 enum Open {
     Yes {
         workers: Box<dyn Workers>,
@@ -44,8 +44,8 @@ enum Open {
 }
 
 impl Handle {
-    /// Opens the database in `directory` and starts its workers; for writing, on a full disk with the
-    /// space of the reserve.
+    /// Opens the database in `directory` and starts its workers. An open for writing on a full disk uses
+    /// the space of the reserve.
     pub(crate) fn open(directory: &Path, options: Options, access: Access) -> Result<Self> {
         options.validate()?;
         match Self::open_once(directory, options.clone(), access) {
@@ -143,8 +143,8 @@ impl Handle {
         &self.engine
     }
 
-    /// Ends all jobs, makes everything acknowledged durable and releases the lock. Another call
-    /// waits for the first and has its outcome.
+    /// Ends all jobs, makes every acknowledged write durable and releases the lock. A second call waits
+    /// for the first and returns its outcome.
     ///
     /// # Errors
     /// That of the last sync.
@@ -166,12 +166,12 @@ impl Handle {
         reported
     }
 
-    /// Ends everything that may change files, in whatever thread it runs, before the lock goes.
+    /// Ends every thread that may change files, before the lock is released.
     fn end(&self, workers: Box<dyn Workers>) -> Result<()> {
         self.engine.is_closed.store(true, Ordering::Release);
         self.engine.signal.stop();
         drop(workers);
-        // Callers run jobs, too.
+        // Threads of callers run jobs, too.
         self.engine.signal.wait_until_none_runs();
         drop(self.engine.creating.lock());
         let closed = if self.engine.is_read_only() {
@@ -189,7 +189,7 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // Nobody is left to hear of an error; what was not made durable was never promised to be.
+        // No caller can receive an error here. Writes that are not durable were never promised to be.
         drop(self.close());
     }
 }

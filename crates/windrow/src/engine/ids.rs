@@ -1,16 +1,16 @@
-//! The one allocator of file numbers and segment ids.
+//! The only allocator of file numbers and segment ids.
 //!
-//! Invariant: a number is handed out only below the mark that the manifest has recorded, so no
-//! number is ever used twice, not even by attempts that a crash cut short.
+//! Invariant: it allocates a number only below the mark that the manifest has recorded. So no number
+//! is ever used twice, not even after an attempt that a crash interrupted.
 //!
-//! Concurrency: lock-free; the mark is raised by whoever holds the catalog.
+//! Concurrency: lock-free. The thread that holds the catalog raises the mark.
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 
-/// How far ahead of use the recorded mark is kept.
+/// The distance of the recorded mark from the next number.
 pub(crate) const RESERVED_AHEAD: u64 = 1 << 7;
 
-/// Hands out numbers below a recorded mark.
+/// Allocates numbers below a recorded mark.
 #[derive(Debug)]
 pub(crate) struct Ids {
     next: AtomicU64,
@@ -18,7 +18,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// Begins at `next`, with everything below `recorded` free to use.
+    /// Begins at `next`; everything below `recorded` is free to use.
     pub(crate) fn new(next: u64, recorded: u64) -> Self {
         Self {
             next: AtomicU64::new(next),
@@ -26,7 +26,7 @@ impl Ids {
         }
     }
 
-    /// A number that was never handed out, or `None` until the mark is raised.
+    /// A number that was never allocated, or `None` until the mark is raised.
     pub(crate) fn allocate(&self) -> Option<u64> {
         let recorded = self.recorded.load(Ordering::Acquire);
         self.next
@@ -36,7 +36,7 @@ impl Ids {
             .ok()
     }
 
-    /// The mark to record with the next manifest edit, if the present one is half used up.
+    /// The mark to record with the next manifest edit, if the current one is half used up.
     pub(crate) fn mark_due(&self) -> Option<u64> {
         let next = self.next.load(Ordering::Acquire);
         let left = self.recorded.load(Ordering::Acquire).saturating_sub(next);

@@ -1,16 +1,16 @@
 //! One keyspace while the database is open.
 //!
-//! Owns the state that readers take, the options, and which of its files are in use by jobs.
+//! Owns the state that readers take, the options, and the record of the files that jobs use.
 //!
 //! Invariants:
-//! - I1: The state is replaced as a whole, under `install`, by the leader of the commits when a
-//!   memtable rotates and by jobs when they install a result; readers never wait for it.
-//! - I2: Memtables wait in the order of their rotation and are flushed oldest first, one at a time.
+//! - I1: The state is replaced as a whole, under `install`: by the leader of the commits when a
+//!   memtable rotates, and by jobs when they install a result. Readers never wait for it.
+//! - I2: Frozen memtables keep the order of their rotation. They are flushed oldest first, one at a time.
 //! - I3: A file is an input of at most one job.
-//! - I4: Once dropped, a keyspace takes no more edits, so its version stays what it was.
+//! - I4: A dropped keyspace takes no more edits, so its version no longer changes.
 //!
-//! Concurrency: readers load the state without a lock. `install` is held for the exchange only,
-//! `work` for decisions only; neither during I/O.
+//! Concurrency: readers load the state without a lock. A thread holds `install` for the exchange only
+//! and `work` for decisions only; neither during I/O.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -38,10 +38,10 @@ use crate::policy::{self, Throttle, memtable_throttle, memtables_may_slow};
 use crate::read::state::{FrozenMemtable, ReadState};
 use crate::read::tombstone_span::TombstoneSpan;
 
-/// Each level may hold what it holds: with what a keyspace goes on under new options.
+/// Under new options each level may keep what it holds.
 const EVERYTHING_ALLOWED: [u64; LEVELS_MAX + 1] = [u64::MAX; LEVELS_MAX + 1];
 
-/// Counters of where gets were answered: one per level, and one for memtables.
+/// The index of the counter of gets that memtables answered; the levels come before it.
 pub(crate) const ANSWERED_BY_MEMTABLES: usize = LEVELS_MAX + 1;
 
 /// One keyspace.
@@ -50,34 +50,34 @@ pub(crate) struct KeyspaceCore {
     id: KeyspaceId,
     name: String,
     options: ArcSwap<KeyspaceOptions>,
-    /// The size at which a memtable is full, at hand for every write.
+    /// The size of a full memtable.
     memtable_bytes: AtomicUsize,
-    /// How many bytes of values in logs may stand behind a memtable until it is full.
+    /// The bytes of separated values at which a memtable is full.
     memtable_value_bytes_max: AtomicU64,
-    /// How long a value log is when another is begun.
+    /// The size of a full value log.
     value_log_bytes: AtomicU64,
-    /// Set under the catalog's lock, when the edit that drops the keyspace is durable. The state
-    /// stays for whoever holds the keyspace at a snapshot.
+    /// Set under the catalog's lock after the edit that drops the keyspace is durable. The state stays for
+    /// snapshots.
     dropped: AtomicBool,
     state: ArcSwap<ReadState>,
     install: Mutex<()>,
     pub(crate) work: Mutex<KeyspaceWork>,
     pub(crate) filters: FilterState,
-    /// Where cursors need not look.
+    /// The keys that cursors skip.
     pub(crate) tombstones: Arc<TombstoneSpan>,
-    /// The pressure of the debts on disk.
+    /// The throttle for the debt on disk.
     throttle: AtomicThrottle,
-    /// How many memtables wait, if so many can slow writers; else 0.
+    /// The number of frozen memtables, if it can delay writers; else 0.
     slowing_memtables: AtomicUsize,
-    /// That of its merges.
+    /// The last failure of its compactions.
     pub(super) failure: Failure,
-    /// That of collections of its value logs.
+    /// The last failure of its garbage collections.
     pub(super) gc_failure: Failure,
     memory: Arc<Memory>,
-    /// Where its large values go.
+    /// The value logs that take its large values.
     pub(super) value_log: Mutex<ValueLog>,
     pub(crate) answered: Striped<{ LEVELS_MAX + 2 }>,
-    /// What jobs have moved since the database was opened; each counts when it is done.
+    /// What jobs have moved since the open. A job counts at its end.
     pub(crate) io_stats: Mutex<IoStatsByLevel>,
 }
 
@@ -136,13 +136,13 @@ impl KeyspaceCore {
         self.options.load_full()
     }
 
-    /// Takes options that the manifest has recorded.
+    /// Applies options that the manifest has recorded.
     pub(crate) fn set_options(&self, options: KeyspaceOptions) {
         self.memtable_bytes.store(
             self.memory.memtable_bytes(options.memtable_bytes),
             Ordering::Relaxed,
         );
-        // At once for whoever plans or works out the pressure, under the same lock.
+        // Under the lock of jobs that plan or compute the throttle.
         let mut work = self.work.lock();
         self.options.store(Shared::new(options));
         work.allowed = EVERYTHING_ALLOWED.to_vec();
@@ -162,13 +162,14 @@ impl KeyspaceCore {
         Ok(())
     }
 
-    /// The edit that drops the keyspace is durable: its files go when their last holders go.
+    /// Notes that the edit that drops the keyspace is durable. Each file is deleted after its last user
+    /// has released it.
     pub(crate) fn note_dropped(&self) {
         self.dropped.store(true, Ordering::Release);
         self.state.load().version.mark_obsolete();
     }
 
-    /// Counts what a job has moved into `level`.
+    /// Counts the bytes that a job has moved into `level`.
     pub(super) fn count<const N: usize>(&self, level: usize, moved: [(Cause, u64); N]) {
         let mut io_stats = self.io_stats.lock();
         for (cause, bytes) in moved {
@@ -176,18 +177,18 @@ impl KeyspaceCore {
         }
     }
 
-    /// Whether the active memtable has reached its size, or as much stands behind it as may.
+    /// Whether the active memtable has reached its size or its limit of value bytes.
     pub(crate) fn is_memtable_full(&self) -> bool {
         self.is_full(&self.state.load().active)
-            || self.is_value_limit_reached(self.value_log.lock().behind())
+            || self.is_value_limit_reached(self.value_log.lock().memtable_value_bytes())
     }
 
-    /// Whether no more than these bytes of values may stand behind a memtable.
+    /// Whether a memtable with `bytes` of separated values is full.
     pub(super) fn is_value_limit_reached(&self, bytes: u64) -> bool {
         bytes >= self.memtable_value_bytes_max.load(Ordering::Relaxed)
     }
 
-    /// How long a value log is, in bytes, when another is begun.
+    /// The size of a full value log.
     pub(super) fn value_log_bytes(&self) -> u64 {
         self.value_log_bytes.load(Ordering::Relaxed)
     }
@@ -206,7 +207,7 @@ impl KeyspaceCore {
         memtable.memory_bytes() >= self.memtable_bytes.load(Ordering::Relaxed)
     }
 
-    /// Puts an entry of a commit into the active memtable; returns whether that is full now.
+    /// Inserts an entry of a commit into the active memtable. Returns whether that is full now.
     #[inline]
     pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) -> bool {
         if !trailer.is_tombstone() {
@@ -217,20 +218,19 @@ impl KeyspaceCore {
         self.is_full(&state.active)
     }
 
-    /// The present state, lent: for reads that end soon.
+    /// The current state, borrowed: for reads that end soon.
     #[inline]
     pub(crate) fn state(&self) -> Guard<Shared<ReadState>> {
         self.state.load()
     }
 
-    /// The present state, held: for cursors and jobs.
+    /// The current state, owned: for cursors and jobs.
     pub(crate) fn state_full(&self) -> Shared<ReadState> {
         self.state.load_full()
     }
 
-    /// Puts an empty memtable in place of the active one, which waits for its flush from now on.
-    /// Only the leader of the commits may call this, while no entry is being inserted; `through` is
-    /// the newest sequence number that was given out.
+    /// Freezes the active memtable and replaces it by an empty one. Only the leader of the commits may call
+    /// this, and only while no insertion runs. `through` is the newest sequence number in use.
     pub(crate) fn rotate(&self, through: SequenceNumber) {
         let value_log = self.value_log.lock().note_rotation();
         self.replace(|state| {
@@ -249,7 +249,7 @@ impl KeyspaceCore {
         });
     }
 
-    /// Installs a flush: the oldest frozen memtable has become part of `version`.
+    /// Installs a flush: `version` contains the oldest frozen memtable.
     pub(crate) fn install_flush(&self, version: Version) {
         self.replace(|state| {
             let mut frozen = state.frozen.clone();
@@ -263,15 +263,15 @@ impl KeyspaceCore {
         });
     }
 
-    /// The lowest sequence number that may be in a memtable and in no table; `None` where the
-    /// memtables are empty. `flushed` is what the manifest says of this keyspace.
+    /// The lowest sequence number that may be in a memtable and in no table; `None` if the memtables are
+    /// empty. `flushed` is the manifest's value for this keyspace.
     pub(crate) fn unflushed(&self, flushed: SequenceNumber) -> Option<SequenceNumber> {
         let state = self.state.load();
         let holds_entries = !state.frozen.is_empty() || !state.active.is_empty();
         holds_entries.then_some(flushed + 1)
     }
 
-    /// Takes over the value files that the manifest has.
+    /// Takes the value files of `manifest` into the version.
     pub(super) fn set_value_files(&self, manifest: &KeyspaceState, obsolete: &Arc<Obsolete>) {
         self.replace(|state| ReadState {
             version: Shared::new(state.version.with_values(manifest, obsolete)),
@@ -279,7 +279,7 @@ impl KeyspaceCore {
         });
     }
 
-    /// Installs the result of a merge.
+    /// Installs the result of a compaction.
     pub(crate) fn install_version(&self, version: Version) {
         self.replace(|state| ReadState {
             version: Shared::new(version),
@@ -294,7 +294,7 @@ impl KeyspaceCore {
         drop(exchange);
     }
 
-    /// The pressure on writers.
+    /// The throttle of writers.
     #[inline]
     pub(super) fn throttle(&self) -> Throttle {
         let on_disk = self.throttle.load();
@@ -304,18 +304,18 @@ impl KeyspaceCore {
         }
     }
 
-    /// The pressure of the debts on disk alone.
+    /// The throttle for the debt on disk alone.
     pub(super) fn throttle_by_disk(&self) -> Throttle {
         self.throttle.load()
     }
 
-    /// The part of the active memtable that is used.
+    /// The fraction of the active memtable that is used.
     fn filled(&self) -> f64 {
         let used = self.state.load().active.memory_bytes();
         used as f64 / self.memtable_bytes.load(Ordering::Relaxed) as f64
     }
 
-    /// Sets the pressure of the debts on disk and that of `waiting` memtables.
+    /// Sets the throttle for the debt on disk and for the number of `frozen` memtables.
     pub(super) fn set_throttle(&self, on_disk: Throttle, frozen: usize) {
         let slowing = if memtables_may_slow(frozen) {
             frozen

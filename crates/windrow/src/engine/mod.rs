@@ -1,28 +1,28 @@
 //! Layer 5: a database while it is open.
 //!
-//! Owns everything that is shared: the catalog (manifest), the log chain, the commit queue, the
-//! keyspaces, the counters, and the background jobs. Where to look:
+//! Where to look:
 //!
-//! - this folder: what everything shares. The [`catalog`] (manifest), the [`keyspace`], the
-//!   [`snapshots`], and the [`reads`] of all of them.
-//! - [`commit`]: the path of a write into the log, its memtable and the value log.
+//! - this folder: [`handle`] (open and close), [`keyspace`], [`reads`], [`snapshots`], the [`catalog`]
+//!   (manifest), [`ids`], [`counters`], and the [`directory`].
+//! - [`commit`]: writes, the write-ahead log and the value logs.
 //! - [`recovery`]: creation, recovery and reopening.
-//! - [`jobs`]: the background jobs, which flush, compact and collect garbage.
+//! - [`jobs`]: background jobs, which flush, compact and collect garbage.
 //! - [`throttling`]: delays and stops of writers, the rate limiter, the memory budget.
 //! - [`errors`]: failed jobs, the poisoned database, the full disk and its reserve.
-//! - [`admin`]: what an operator calls: statistics, checks, checkpoints, manual compactions.
+//! - [`admin`]: statistics, checks, checkpoints, manual compactions.
 //!
 //! Invariants:
-//! - I1: A write is visible only after it is in the log and in its memtable, and writes become
-//!   visible in commit order.
-//! - I2: Nothing overtakes the log: before an edit makes a record durable outside the log, the whole
-//!   log up to that record is durable.
-//! - I3: After an error that leaves durability unknown nothing more is acknowledged ([`errors::poison`]).
+//! - I1: A write is visible only after it is in the log and in its memtable. Writes become visible in
+//!   commit order.
+//! - I2: Before an edit makes a record durable outside the log, the whole log up to that record is
+//!   durable.
+//! - I3: After an error that leaves durability unknown, the engine acknowledges nothing more
+//!   ([`errors::poison`]).
 //!
 //! Concurrency, in lock order: the leadership of the commits; the catalog; a keyspace's `work`, then
-//! its `install`; everything else is a leaf. Locks held during I/O are the leadership, the catalog,
-//! that of the log being made or synced, that of the keyspace being created or dropped, that of the
-//! reserve and, while a table is opened for the first time, its slot's; readers take the last only.
+//! its `install`; everything else is a leaf. A thread may hold these locks during I/O: the leadership,
+//! the catalog, the log that it creates or syncs, the keyspace that it creates or drops, the reserve,
+//! and the slot of a table that it opens for the first time. Readers take only the last one.
 
 mod admin;
 mod catalog;
@@ -88,9 +88,9 @@ pub(crate) struct Engine {
     snapshots: Snapshots,
     /// By id.
     keyspaces: ArcSwap<Vec<Arc<KeyspaceCore>>>,
-    /// Held while a keyspace is created or dropped.
+    /// Held while a thread creates or drops a keyspace.
     creating: Mutex<()>,
-    /// Held while the names in the folder are made durable.
+    /// Held during a sync of the folder.
     naming: Mutex<()>,
     obsolete: Arc<Obsolete>,
     poison: Arc<Poison>,
@@ -103,11 +103,11 @@ pub(crate) struct Engine {
     counters: Arc<Counters>,
 }
 
-/// What a database is opened for.
+/// The mode of an open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     ReadWrite,
-    /// Nothing is written at all, not even by jobs.
+    /// The engine writes nothing, not even by jobs.
     ReadOnly,
 }
 
@@ -120,7 +120,7 @@ impl Engine {
         &self.directory
     }
 
-    /// Whether `keyspace` belongs to this database; not once it is dropped.
+    /// Whether `keyspace` belongs to this database and is not dropped.
     pub(crate) fn owns(&self, keyspace: &Arc<KeyspaceCore>) -> bool {
         self.keyspaces
             .load()
@@ -158,7 +158,7 @@ impl Engine {
     }
 
     /// # Errors
-    /// `Closed` once the database is being closed.
+    /// `Closed` once the close has begun.
     fn check_cancelled(&self) -> Result<()> {
         if self.signal.is_stopping() {
             return Err(Error::closed());

@@ -1,12 +1,12 @@
 //! Point reads and cursors.
 //!
-//! A read takes the keyspace's state first and the visible sequence number second. In that order
-//! everything that is visible when the state is taken is in the state, and nothing that a merge has
-//! dropped since can be missed: the state still holds its files. What became visible in between may be
-//! in a newer memtable; then the reader sees the prefix of the commits that its state holds.
+//! A read takes the state of the keyspace first and the visible sequence number second. With this order
+//! the state contains everything that was visible when it was taken, and it still holds every file that
+//! a compaction has replaced since. Entries that become visible in between may be in a newer memtable.
+//! Then the reader sees the prefix of the commits that its state holds.
 //!
-//! Concurrency: no lock and no waiting, but for a table that is not open: it is opened under the lock
-//! of its slot; and the block cache has short locks of its own.
+//! Concurrency: no locks and no waits, with two exceptions. The first use of a table opens it under the
+//! lock of its slot, and the block cache has short locks of its own.
 
 use std::sync::Arc;
 
@@ -25,15 +25,15 @@ use crate::read::visible::{KeyRange, VisibleCursor};
 use crate::table::{OpenTables, ReadCounters};
 use crate::value::OpenValues;
 
-/// A cursor over one keyspace at one moment.
+/// A cursor over one keyspace at a sequence number.
 pub(crate) type StateCursor = EntryCursor<MergingCursor<SourceCursor>>;
 
-/// One keyspace at one moment, held for cursors.
+/// One keyspace at a sequence number, held for cursors.
 #[derive(Debug)]
 pub(crate) struct StateView {
     state: Shared<ReadState>,
     sequence: SequenceNumber,
-    /// Everything up to here is in the state.
+    /// The state contains every commit up to this number.
     complete: SequenceNumber,
     tables: Arc<OpenTables>,
     values: Arc<OpenValues>,
@@ -52,7 +52,7 @@ impl StateView {
 }
 
 impl Engine {
-    /// Hands the value of `key` to `found`, as of `at` or of now.
+    /// Calls `found` with the value of `key`, as of `at` or the newest.
     #[inline]
     pub(crate) fn get<R>(
         &self,
@@ -67,7 +67,7 @@ impl Engine {
         self.get_in(keyspace, &state, key, sequence, found)
     }
 
-    /// The values of `keys`, all of one moment.
+    /// The values of `keys`, all at the same sequence number.
     pub(crate) fn multi_get<K: AsRef<[u8]>>(
         &self,
         keyspace: &KeyspaceCore,
@@ -86,8 +86,8 @@ impl Engine {
     }
 
     /// # Errors
-    /// `Closed`; `NotFound` for the newest state of a keyspace that has been dropped. What a
-    /// snapshot shows of it stays, since nothing changes its state any more.
+    /// `Closed`; `NotFound` for the newest state of a dropped keyspace. Its snapshots stay readable, since
+    /// nothing changes its state any more.
     #[inline]
     fn check_readable(&self, keyspace: &KeyspaceCore, at: Option<SequenceNumber>) -> Result<()> {
         self.check_open()?;
@@ -121,7 +121,7 @@ impl Engine {
         Ok(Some(value))
     }
 
-    /// The keyspace as of `at` or of now, held for cursors.
+    /// The keyspace as of `at` or the newest, held for cursors.
     pub(crate) fn state_view(
         &self,
         keyspace: &KeyspaceCore,
@@ -141,7 +141,7 @@ impl Engine {
         })
     }
 
-    /// Adds what a cursor has counted.
+    /// Adds the counts of a cursor.
     pub(crate) fn count_scan(&self, cursor: &mut StateCursor) {
         cursor.count_reads();
         let mut counters = ReadCounters {

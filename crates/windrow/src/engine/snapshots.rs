@@ -1,11 +1,11 @@
-//! Which sequence numbers readers hold.
+//! The sequence numbers that readers hold.
 //!
-//! A snapshot pins a sequence number only: merges keep, for each held number, the version that it
-//! sees. Iterators pin a version of the tree instead and need no entry here.
+//! A snapshot pins a sequence number only. For each held number, compactions keep the version that it
+//! sees. Iterators pin a version of the tree instead and have no entry here.
 //!
-//! Concurrency: one short lock. [`Snapshots::acquire`] reads the visible sequence number under it,
-//! and [`Snapshots::read_points`] before it lists the held numbers: a snapshot that it misses is
-//! registered later, so it stands where it read the visible sequence number, or higher.
+//! Concurrency: one short lock. [`Snapshots::acquire`] reads the visible sequence number under it.
+//! [`Snapshots::read_points`] reads that number before it lists the held ones. So a snapshot that it
+//! misses was registered later, at the number that it read or a higher one.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -30,7 +30,7 @@ impl Snapshots {
         sequence
     }
 
-    /// Gives one hold of `sequence` back.
+    /// Releases one hold of `sequence`.
     pub(crate) fn release(&self, sequence: SequenceNumber) {
         let mut held = self.0.lock();
         let count = held.get_mut(&sequence);
@@ -43,7 +43,8 @@ impl Snapshots {
         }
     }
 
-    /// Where readers stand, and may come to stand: what a merge drops by this, nobody can miss.
+    /// The sequence numbers at which readers read or may yet read. A compaction may drop what is invisible
+    /// at all of them.
     pub(crate) fn read_points(&self, visible: &AtomicU64) -> ReadPoints {
         let visible = visible.load(Ordering::Acquire);
         let held = self.0.lock().keys().copied().collect();

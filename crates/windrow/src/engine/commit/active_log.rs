@@ -1,8 +1,6 @@
 //! The log that is written: its switch, its markers, its syncs.
 //!
-//! Concurrency: only the leader of the commits locks the [`ActiveLog`], so the lock is never contended. A thread
-//! holds `next` while it creates a log. So logs enter the manifest in the order of their numbers, and
-//! each log is in use before the next one is created.
+//! Concurrency: only the leader of the commits locks the [`ActiveLog`].
 
 use std::time::Duration;
 
@@ -17,25 +15,25 @@ use crate::log::{LogWriter, Predecessor, WalHeader};
 use crate::manifest::Record;
 use crate::manifest::names::FileName;
 
-/// The scratch buffer of the compressor keeps at most this capacity.
+/// The compressor keeps a scratch buffer of at most this capacity.
 const SCRATCH_BYTES_KEPT: usize = 1 << 20;
 
-/// A log that nobody has written to for this long gets a marker.
+/// A log gets a marker after it has been idle for this time.
 const MARK_AFTER: Duration = Duration::from_secs(1);
 
-/// How long nothing has been written to the log.
+/// Since when the log has been idle.
 #[derive(Debug, Default)]
 pub(super) struct Idle {
-    /// The length at the last look, and when the log was first seen at it.
+    /// The length at the last check, and the time when a check first saw this length.
     written: u64,
     since: Duration,
-    /// The length behind the last marker.
+    /// The length after the last marker.
     marked: u64,
 }
 
 impl Idle {
-    /// Looks at a log of `written` bytes; true when it has been idle long enough for a marker and
-    /// has none.
+    /// Notes the length `written`. Returns whether the log has been idle long enough for a marker and has
+    /// none.
     fn is_over(&mut self, written: u64, now: Duration) -> bool {
         if written != self.written {
             (self.written, self.since) = (written, now);
@@ -44,12 +42,12 @@ impl Idle {
     }
 }
 
-/// The end of the write-ahead log.
+/// The log that is written.
 #[derive(Debug)]
 pub(super) struct ActiveLog {
-    /// `None` only while the database is being opened.
+    /// `None` only until the open has begun the first log.
     pub(super) writer: Option<LogWriter>,
-    /// The newest sequence number that was given out.
+    /// The newest sequence number that a group has taken.
     pub(super) last_sequence: SequenceNumber,
     pub(super) packer: Packer,
 }
@@ -58,7 +56,7 @@ pub(super) struct ActiveLog {
 #[derive(Debug)]
 pub(super) struct Packer {
     compressor: Compressor,
-    /// What entries become.
+    /// The compressed entries.
     scratch: Vec<u8>,
 }
 
@@ -76,7 +74,7 @@ impl ActiveLog {
 }
 
 impl Packer {
-    /// Compresses the entries of the record that begins at `start` in `chunk`, if that pays.
+    /// Compresses the entries of the record that begins at `start` in `chunk`, if that makes it smaller.
     pub(super) fn pack(&mut self, chunk: &mut Vec<u8>, start: usize) {
         batch::pack(chunk, start, &mut self.compressor, &mut self.scratch);
         self.scratch.shrink_to(SCRATCH_BYTES_KEPT);
@@ -84,7 +82,7 @@ impl Packer {
 }
 
 impl Engine {
-    /// Goes on in a new log, which begins with where the present one ends.
+    /// Begins a new log. Its header records the end of the active log.
     pub(super) fn begin_log(&self, log: &mut ActiveLog) -> Result<()> {
         let predecessor = log.writer.as_ref().map(|writer| {
             let end = writer.end();
@@ -98,7 +96,7 @@ impl Engine {
         self.switch_log(log, predecessor)
     }
 
-    /// Begins the first log of this opening, behind the last one that was replayed.
+    /// Begins the first log of this open, after the last replayed log.
     pub(in crate::engine) fn begin_first_log(&self, last: Option<ReplayedLog>) -> Result<()> {
         let predecessor = last.map(|last| Predecessor {
             number: last.number,
@@ -129,7 +127,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Creates an empty log that the manifest knows.
+    /// Creates an empty log and adds it to the manifest.
     fn create_log(&self) -> Result<LogWriter> {
         let number = FileNumber(self.catalog.allocate()?);
         let vfs = &*self.options.vfs;
@@ -141,7 +139,7 @@ impl Engine {
         });
         if let Err(error) = added {
             if !self.poison.is_set() {
-                // What cannot be removed now is removed when the database is opened next.
+                // If this fails, the next open removes the file.
                 drop(vfs.remove(&self.directory.join(name)));
             }
             return Err(error);
@@ -149,19 +147,19 @@ impl Engine {
         Ok(writer)
     }
 
-    /// Whether the present log is half full and the one after it does not exist yet.
+    /// Whether the active log is half full and the next log does not exist yet.
     pub(in crate::engine) fn is_log_due(&self) -> bool {
         self.chain.last_log_bytes() >= self.log_bytes_max() / 2
             && self.commits.next.lock().is_none()
     }
 
-    /// The length at which a log is full: that of a memtable.
+    /// The length of a full log: the size of a memtable.
     pub(in crate::engine) fn log_bytes_max(&self) -> u64 {
         self.memory
             .memtable_bytes(self.options.keyspace.memtable_bytes) as u64
     }
 
-    /// Creates the log after the present one, so that no writer has to wait for it.
+    /// Creates the next log early, so that no writer must wait for it.
     pub(in crate::engine) fn prepare_log(&self) -> Result<()> {
         let mut next = self.commits.next.lock();
         if next.is_none() {
@@ -170,8 +168,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Whether the log is durable to its end and has been left alone for a while: then a marker in it
-    /// lets recovery tell damage to its last record from a torn tail.
+    /// Whether the log is idle and durable to its end. A marker then lets recovery distinguish damage in
+    /// the last record from a torn tail.
     pub(in crate::engine) fn is_marker_due(&self) -> bool {
         let Some(log) = self.chain.last_log() else {
             return false;
@@ -181,7 +179,7 @@ impl Engine {
         self.commits.idle.lock().is_over(written, now) && is_durable
     }
 
-    /// Says in the log how far it is durable.
+    /// Records in the log how far it is durable.
     pub(in crate::engine) fn mark_log(&self) -> Result<()> {
         let leadership = self.commits.queue.exclusive();
         let mut log = self.commits.log.lock();
@@ -196,13 +194,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes everything that was acknowledged so far durable.
+    /// Makes every acknowledged write durable.
     pub(crate) fn persist(&self) -> Result<()> {
         self.check_writable()?;
         self.sync_logs()
     }
 
-    /// Makes everything in the logs durable, oldest log first.
+    /// Syncs all logs, oldest first.
     pub(in crate::engine) fn sync_logs(&self) -> Result<()> {
         let synced = self.chain.sync().inspect_err(|error| {
             self.poison.set(error);

@@ -1,21 +1,26 @@
-//! The way of a write: into the log, into its memtable, into sight.
+//! The commit path: group commit, from a write to its visible entries.
 //!
-//! A writer enters the [queue](queue). Whoever leads takes the writers that wait as its
-//! group, makes room (new memtable, new log) if need be, gives the group the next sequence numbers,
-//! and writes one log record for all of it, synced if anybody asked for that. Then every member
-//! inserts its own entries, in parallel; when all are in, the leader makes the group visible and
-//! passes the leadership on. Since a group is over before the next begins, groups become visible in
-//! commit order, and nothing is being inserted while a leader makes room.
+//! 1. A writer enters the [queue]. One writer is the leader; the others wait.
+//! 2. The leader batches the queued writers into its group.
+//! 3. If necessary, the leader freezes full memtables and begins a new log.
+//! 4. The leader gives the group the next sequence numbers and writes one log record for all of it. It
+//!    syncs the log if any writer of the group asked for that.
+//! 5. Each member inserts its own entries into the memtables, in parallel.
+//! 6. After all insertions the leader publishes the group and passes the leadership on.
+//!
+//! A group ends before the next one begins. So groups become visible in commit order, and no insertion
+//! runs while a leader freezes memtables.
+//!
+//! The files: [`write`](self::write), what a writer commits; [`separation`], large values; [`value_log`], where they go;
+//! [`active_log`], the log that is written; [`wal`], the chain of all logs.
 //!
 //! Invariants:
-//! - I1: A sequence number belongs to one entry: numbers are taken only for a record that was
-//!   written, and a failed write of which the outcome is unknown ends all writing.
-//! - I2: An acknowledgement comes after the durability that was asked for, and no group becomes
+//! - I1: A sequence number belongs to one entry. A group takes numbers only for a record that was
+//!   written. A failed write with an unknown outcome ends all writing.
+//! - I2: A writer gets its acknowledgement after the durability that it asked for. No group becomes
 //!   visible after a poison.
 //!
-//! Concurrency: `log` is locked by the leader only; the lock is never contended. `next` is held
-//! while a log is created, so that logs enter the manifest in the order of their numbers and each is
-//! used before the next is made.
+//! Concurrency: only the leader locks `log`, so the lock is never contended.
 
 pub(super) mod active_log;
 mod queue;
@@ -43,23 +48,23 @@ use queue::{CommitQueue, Leader, Turn};
 use separation::{Logged, Touched};
 use write::{Inserted, Write};
 
-/// The most encoded bytes that a leader takes from waiting writers.
+/// The most encoded bytes that a leader batches from queued writers.
 const GROUP_BYTES_MAX: usize = 1 << 20;
 
-/// What a waiting writer asks of its leader.
+/// What a queued writer asks of its leader.
 #[derive(Debug)]
 pub(super) struct Request {
     encoded: Vec<u8>,
     count: u32,
     durability: Durability,
-    /// The keyspaces of the entries, where any value may be large.
+    /// The keyspaces of the entries, if any value may be large.
     separable: Vec<Arc<KeyspaceCore>>,
 }
 
 /// What a leader answers.
 pub(super) type Answer = Result<Sequenced>;
 
-/// What became of the entries of one writer.
+/// The entries of one writer after the leader has logged them.
 #[derive(Debug)]
 pub(super) struct Sequenced {
     /// The first sequence number.
@@ -76,12 +81,14 @@ impl Sequenced {
     }
 }
 
-/// The queue of writers and the log that its leader writes.
+/// The queue of writers and the log that the leader writes.
 #[derive(Debug)]
 pub(super) struct Commits {
     queue: CommitQueue<Request, Answer>,
     log: Mutex<ActiveLog>,
-    /// A log that is created, durable and empty, to go on with when the present one is long.
+    /// The next log, if a job has prepared it: created, durable and empty. A thread holds the lock while
+    /// it creates a log. So logs enter the manifest in the order of their numbers, and each log is in
+    /// use before the next one is created.
     next: Mutex<Option<LogWriter>>,
     idle: Mutex<Idle>,
 }
@@ -98,11 +105,12 @@ impl Commits {
 }
 
 impl Engine {
-    /// Commits `write`: when this returns, it is as durable as asked for and visible.
+    /// Commits `write`. On return it is visible, and durable if that was asked for.
     ///
     /// # Errors
-    /// `NoSpace` where nothing was written; `NotFound` for a keyspace that was dropped; `Closed`; `Poisoned`, or the error that poisoned the
-    /// database, where the fate of the write is unknown until it is reopened.
+    /// `NoSpace` if nothing was written; `NotFound` for a dropped keyspace; `Closed`; `Poisoned`, or the
+    /// error that poisoned the database. After these two the outcome of the write is unknown until the
+    /// database is reopened.
     pub(crate) fn commit(&self, write: &Write<'_>, durability: Durability) -> Result<()> {
         match self.commit_once(write, durability) {
             Err(error) if error.kind() == ErrorKind::NoSpace => {
@@ -165,7 +173,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Leads one group.
+    /// Commits one group.
     fn lead(
         &self,
         mut leader: Leader<'_, Request, Answer>,
@@ -173,8 +181,8 @@ impl Engine {
         durability: Durability,
     ) -> Result<Inserted> {
         leader.build_group(GROUP_BYTES_MAX);
-        // Before the leadership is passed on, should this thread panic: the next group must not
-        // make a part of this one visible.
+        // This guard drops before `leader` does. After a panic it poisons the database first, so the next
+        // group cannot publish a part of this one.
         let mut interrupted = PoisonOnDrop {
             poison: &self.poison,
             is_over: false,
@@ -196,7 +204,7 @@ impl Engine {
             Ok(Sequenced { first, logged })
         });
         let inserted = own.insert(write);
-        // Only memory can fail here; a group of which a part is missing must never be seen.
+        // Only a lack of memory gets here. A group with a missing part must never become visible.
         if !leader.wait_for_followers() || inserted.is_err() {
             drop(interrupted);
             return Err(self.abandoned());
@@ -208,8 +216,8 @@ impl Engine {
         inserted
     }
 
-    /// Writes one record for the whole group; returns what became of the leader's entries, and the
-    /// others' as they were logged where values were separated.
+    /// Writes one record for the whole group. Returns the leader's entries and, for each follower, its
+    /// entries as logged if values were separated.
     fn write_group(
         &self,
         leader: &Leader<'_, Request, Answer>,
@@ -217,7 +225,7 @@ impl Engine {
         durability: Durability,
     ) -> Result<(Sequenced, Vec<Logged>)> {
         let mut log = self.commits.log.lock();
-        // Under the leadership, so that nothing follows the end of the log that closing records.
+        // Under the leadership: no record may follow the log end that a close has recorded.
         self.check_writable()?;
         self.make_space(&mut log)?;
         let first = log.last_sequence + 1;
@@ -249,9 +257,9 @@ impl Engine {
         let written = match put {
             Ok(placed) => self.write_record(writer, &touched, last).map(|()| placed),
             Err(error) => {
-                touched.forget();
-                // Nothing was written to the log, and nothing points to what was written beside it.
-                if touched.is_refused() {
+                touched.discard();
+                // The log is unchanged, and no record points to the values that were written.
+                if touched.is_log_missing() {
                     return Err(error);
                 }
                 Err(error)
@@ -288,7 +296,7 @@ impl Engine {
         Ok((own, others))
     }
 
-    /// Puts full memtables aside and begins a new log where the present one is long.
+    /// Freezes full memtables, and begins a new log if the active one is long.
     fn make_space(&self, log: &mut ActiveLog) -> Result<()> {
         if self.background.take_rotation_request() {
             for keyspace in self.keyspaces.load().iter() {
@@ -303,7 +311,7 @@ impl Engine {
         let is_long = |writer: &LogWriter| writer.end() >= log_bytes_max;
         if log.writer.as_ref().is_some_and(is_long) {
             match self.begin_log(log) {
-                // The present log may still have room.
+                // The active log may still have space.
                 Err(error) if error.kind() == ErrorKind::NoSpace => {}
                 outcome => outcome?,
             }
@@ -311,7 +319,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Puts aside the active memtables of `keyspaces` that are not empty.
+    /// Freezes the active memtables of `keyspaces`, except empty ones.
     pub(super) fn rotate(&self, keyspaces: &[Arc<KeyspaceCore>]) -> Result<()> {
         let leadership = self.commits.queue.exclusive();
         self.check_writable()?;
@@ -327,9 +335,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Calls `look` between two commits, with everything in the logs durable.
+    /// Calls `look` between two commits, after a sync of all logs.
     pub(super) fn between_commits<R>(&self, look: impl FnOnce() -> Result<R>) -> Result<R> {
-        // Most of it before writers have to wait.
+        // Syncs most of the data before writers must wait.
         self.sync_logs()?;
         let leadership = self.commits.queue.exclusive();
         self.check_writable()?;
@@ -368,7 +376,7 @@ impl Engine {
         })
     }
 
-    /// The error of a writer whose group was given up.
+    /// The error of a writer whose leader failed.
     #[cold]
     fn abandoned(&self) -> Error {
         match self.poison.check() {
@@ -378,7 +386,7 @@ impl Engine {
     }
 }
 
-/// Ends all writing when it is dropped, in a panic too, before the group is over.
+/// Poisons the database when it is dropped before the group is over, also in a panic.
 struct PoisonOnDrop<'a> {
     poison: &'a Poison,
     is_over: bool,

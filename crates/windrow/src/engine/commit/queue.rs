@@ -1,29 +1,29 @@
-//! Who may write the log now, and for whom: the hand-off behind group commit.
+//! The queue of writers behind group commit: one leader at a time, and the group it commits.
 //!
-//! Owns the leadership and the line of those who wait for it. It knows nothing of logs, memtables
-//! and sequence numbers: `T` is what a waiting writer asks for, `R` what its leader answers.
+//! Owns the leadership and the queued writers. It knows nothing of logs, memtables and sequence
+//! numbers: `T` is the request of a queued writer, `R` the answer of its leader.
 //!
 //! ```text
-//! leader    enter -> gather -> (write the log) -> answer -> (insert own) -> settle -> (publish) -> finish
-//!                                                    |                        ^                      |
-//!                                                    v                        |                      v
-//! follower  enter ............ waits ........... its answer -> (insert own) -> done .. waits .. published?
+//! leader    enter -> build_group -> (write the log) -> answer -> (insert own) -> wait_for_followers -> (publish) -> finish
+//!                                                        |                         ^                                |
+//!                                                        v                         |                                v
+//! follower  enter ........................... waits .. its answer -> (insert own) -> done ............... waits .. published?
 //! ```
 //!
-//! A writer that meets no leader becomes one with a single lock and without an allocation; so a
-//! runtime with one thread never waits here. Everybody else stands in line, and leaves it as a
+//! If nobody leads, a writer becomes the leader with one lock and without an allocation. So a runtime
+//! with one thread never waits here. Every other writer enters the queue. It leaves the queue as a
 //! follower of the current leader or as the next leader.
 //!
 //! Invariants:
-//! - I1: there is at most one leader. Leadership passes to the first in line, or is free when the
-//!   line is empty: nobody waits while nobody leads.
-//! - I2: the line is first come, first served: a group is a run of requests from its front.
-//! - I3: a group is over before the next leader starts: each of its followers has reported.
-//! - I4: every member of a group is told what became of it, whatever happens to its leader: one
-//!   that gives up or panics fails its group and passes the leadership on.
+//! - I1: There is at most one leader. The leadership passes to the first queued writer; it is free if
+//!   the queue is empty. So no writer waits without a leader.
+//! - I2: The queue is first in, first out: a group is a prefix of it.
+//! - I3: A group is over before the next leader starts: each of its followers has reported.
+//! - I4: Every member of a group learns its outcome. A leader that returns early or panics fails its
+//!   group and passes the leadership on.
 //!
-//! Concurrency: `state` guards the line and the reports; each request has its own small lock and
-//! condition, so that a wake-up reaches exactly whom it is for. No two locks are held at once.
+//! Concurrency: `state` guards the queue and the reports. Each request has a lock and a condition of
+//! its own, so a wake-up reaches exactly one writer. No thread holds two locks at once.
 
 #[cfg(all(test, loom))]
 mod models;
@@ -35,11 +35,11 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::Arc;
 
-/// The line of writers; see the module.
+/// The queue of writers; see the module.
 #[derive(Debug)]
 pub(crate) struct CommitQueue<T, R> {
     state: Mutex<State<T, R>>,
-    /// Notified when the last follower of a group has reported.
+    /// Notified after the last follower of a group has reported.
     followers_done: Condvar,
 }
 
@@ -47,39 +47,39 @@ pub(crate) struct CommitQueue<T, R> {
 struct State<T, R> {
     /// Whether there is a leader.
     has_leader: bool,
-    /// Those who wait for it, first come first.
+    /// The writers that wait for the leadership, oldest first.
     queued: VecDeque<Arc<Request<T, R>>>,
     /// Followers of the current group that have not reported.
     unreported: usize,
-    /// Whether one of them reported failure.
+    /// Whether any of them reported a failure.
     failed: bool,
 }
 
-/// One waiting writer.
+/// One queued writer.
 #[derive(Debug)]
 struct Request<T, R> {
-    /// What it asks for; nothing if it wants the leadership for itself.
+    /// Its request; `None` if it asks for exclusive leadership.
     payload: Option<T>,
-    /// What it adds to the size of a group.
+    /// Its share of the size of a group.
     bytes: usize,
     stage: Mutex<Stage<R>>,
     changed: Condvar,
 }
 
-/// What a waiting writer has been told.
+/// The progress of a queued writer.
 #[derive(Debug)]
 enum Stage<R> {
-    /// Nothing yet.
+    /// It has no answer yet.
     Waiting,
     /// It is the leader.
     Leading,
-    /// Its leader's answer.
+    /// Its leader has answered.
     Answered(R),
-    /// Its group is over, and whether it was published.
+    /// Its group is over; it was published or not.
     Over { published: bool },
 }
 
-/// What became of a writer that entered.
+/// The role of a writer that entered.
 #[derive(Debug)]
 #[must_use]
 pub(crate) enum Turn<'queue, T, R> {
@@ -87,7 +87,7 @@ pub(crate) enum Turn<'queue, T, R> {
     Lead(Leader<'queue, T, R>),
     /// It follows a leader, which gave this answer.
     Follow(Follower<'queue, T, R>, R),
-    /// Its leader took its request and gave up before it answered.
+    /// Its leader took its request and failed before it answered.
     Abandoned,
 }
 
@@ -104,19 +104,18 @@ impl<T, R> CommitQueue<T, R> {
         }
     }
 
-    /// Waits for a turn. Only if somebody leads already, `payload` is called for what that leader
-    /// needs to act for the caller; it adds `bytes` to the size of the group.
+    /// Waits for a turn. If another writer leads, calls `payload` for the request to that leader; it adds
+    /// `bytes` to the size of a group.
     pub(crate) fn enter(&self, bytes: usize, payload: impl FnOnce() -> T) -> Turn<'_, T, R> {
         self.take_turn(bytes, || Some(payload()))
     }
 
-    /// Waits for the leadership without being anybody's follower: no group is under way while the
-    /// caller holds what this returns.
+    /// Waits for the leadership. No group is under way while the caller holds the result.
     pub(crate) fn exclusive(&self) -> Leader<'_, T, R> {
         match self.take_turn(0, || None) {
             Turn::Lead(leader) => leader,
             Turn::Follow(..) | Turn::Abandoned => {
-                unreachable!("nobody gathers a request without a payload")
+                unreachable!("a leader batches only requests with a payload")
             }
         }
     }
@@ -133,7 +132,7 @@ impl<T, R> CommitQueue<T, R> {
         });
         {
             let mut state = self.state.lock();
-            // The leader may have gone meanwhile.
+            // The leader may have finished meanwhile.
             if !mem::replace(&mut state.has_leader, true) {
                 return Turn::Lead(Leader::new(self));
             }
@@ -165,7 +164,7 @@ impl<T, R> Request<T, R> {
         self.changed.notify_one();
     }
 
-    /// Waits until there is something new, and takes it.
+    /// Waits for the next stage and takes it.
     fn wait(&self) -> Stage<R> {
         let mut stage = self.stage.lock();
         while matches!(*stage, Stage::Waiting) {
@@ -175,8 +174,8 @@ impl<T, R> Request<T, R> {
     }
 }
 
-/// The one that may write the log. Dropping it, in a panic too, fails the group unless it has been
-/// finished, and passes the leadership on.
+/// The only writer of the log. On drop, also in a panic, it passes the leadership on; the group fails
+/// unless `finish` was called.
 #[derive(Debug)]
 pub(crate) struct Leader<'queue, T, R> {
     queue: &'queue CommitQueue<T, R>,
@@ -193,8 +192,8 @@ impl<'queue, T, R> Leader<'queue, T, R> {
         }
     }
 
-    /// Takes requests from the front of the line into the group while together they stay within
-    /// `bytes_max`, up to the first that wants the leadership for itself.
+    /// Batches queued requests from the front while their sum stays within `bytes_max`, up to the first
+    /// that asks for exclusive leadership.
     pub(crate) fn build_group(&mut self, bytes_max: usize) {
         let mut state = self.queue.state.lock();
         let mut space = bytes_max;
@@ -207,28 +206,27 @@ impl<'queue, T, R> Leader<'queue, T, R> {
         }
     }
 
-    /// What the group asks for, in commit order.
+    /// The requests of the group, in commit order.
     pub(crate) fn requests(&self) -> impl Iterator<Item = &T> {
         self.group
             .iter()
             .filter_map(|request| request.payload.as_ref())
     }
 
-    /// Gives each follower its answer, called for in the order of [`requests`](Self::requests), and
-    /// lets it go to work.
+    /// Sends each follower its answer; calls `answer` in the order of [`requests`](Self::requests).
     pub(crate) fn answer(&mut self, mut answer: impl FnMut(&T) -> R) {
         if self.group.is_empty() {
             return;
         }
         let answers: Vec<R> = self.requests().map(&mut answer).collect();
         let unreported = mem::replace(&mut self.queue.state.lock().unreported, self.group.len());
-        assert_eq!(unreported, 0, "a group is answered once");
+        assert_eq!(unreported, 0, "a group is answered twice");
         for (request, answer) in self.group.iter().zip(answers) {
             request.set_stage(Stage::Answered(answer));
         }
     }
 
-    /// Waits until every follower has reported; returns whether all of them are done.
+    /// Waits until every follower has reported. Returns whether all of them succeeded.
     #[must_use]
     pub(crate) fn wait_for_followers(&self) -> bool {
         if self.group.is_empty() {
@@ -241,7 +239,7 @@ impl<'queue, T, R> Leader<'queue, T, R> {
         !state.failed
     }
 
-    /// Tells the group that its writes are visible, and passes the leadership on.
+    /// Reports to the group that its writes are visible, and passes the leadership on.
     pub(crate) fn finish(mut self) {
         self.published = true;
     }
@@ -249,7 +247,7 @@ impl<'queue, T, R> Leader<'queue, T, R> {
 
 impl<T, R> Drop for Leader<'_, T, R> {
     fn drop(&mut self) {
-        // I3: a leader that gives up half-way still waits for followers already at work.
+        // I3: a leader that fails half-way still waits for the followers that have an answer.
         let followers_done = self.wait_for_followers();
         let published = self.published && followers_done;
         for request in self.group.drain(..) {
@@ -266,7 +264,7 @@ impl<T, R> Drop for Leader<'_, T, R> {
     }
 }
 
-/// A writer whose leader has written the log for it. Dropping it, in a panic too, reports failure.
+/// A writer whose leader has written the log for it. On drop, also in a panic, it reports a failure.
 #[derive(Debug)]
 pub(crate) struct Follower<'queue, T, R> {
     queue: &'queue CommitQueue<T, R>,
@@ -275,8 +273,7 @@ pub(crate) struct Follower<'queue, T, R> {
 }
 
 impl<T, R> Follower<'_, T, R> {
-    /// Reports that this writer's part is done and waits for the end of the group; returns whether
-    /// its writes are visible.
+    /// Reports success and waits for the end of the group. Returns whether its writes are visible.
     #[must_use]
     pub(crate) fn done(mut self) -> bool {
         self.report(true);

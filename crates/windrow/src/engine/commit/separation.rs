@@ -22,15 +22,15 @@ use crate::options::KeyspaceOptions;
 use crate::policy::{self, Class};
 use crate::value::{ValueFileMeta, ValueLogWriter, ValuePointer};
 
-/// The entries of one writer as they were logged, where values were separated from them.
+/// The entries of one writer as logged, if values were separated from them.
 pub(super) type Logged = Option<Vec<u8>>;
 
-/// The value logs that have taken values of a group.
+/// The value logs that hold values of a group.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     keyspaces: Vec<Arc<KeyspaceCore>>,
-    /// There is no log for a value.
-    is_refused: bool,
+    /// Whether no value log could be created for a value.
+    is_log_missing: bool,
 }
 
 impl Touched {
@@ -46,7 +46,7 @@ impl Touched {
         }
     }
 
-    /// Writes the values, to which `log` is about to refer (I2); returns how many bytes that was.
+    /// Writes the values before `log` refers to them (I2 of [`value_log`](super::value_log)). Returns the bytes written.
     pub(super) fn write(&self, log: &LogSync) -> Result<u64> {
         let mut bytes = 0;
         for keyspace in &self.keyspaces {
@@ -58,9 +58,9 @@ impl Touched {
         Ok(bytes)
     }
 
-    /// The record that points to the values was written, with entries up to `last`. Returns whether as
-    /// much stands behind any memtable as may.
-    pub(super) fn keep(&self, last: SequenceNumber) -> bool {
+    /// Accepts the values: the record that points to them was written, with entries up to `last`. Returns
+    /// whether any memtable has reached its limit of value bytes.
+    pub(super) fn accept(&self, last: SequenceNumber) -> bool {
         let mut is_enough = false;
         for keyspace in &self.keyspaces {
             let mut log = keyspace.value_log.lock();
@@ -69,15 +69,15 @@ impl Touched {
                 let before = active.position().end;
                 active.keep();
                 let more = active.position().end - before;
-                log.behind += more;
+                log.memtable_value_bytes += more;
             }
-            is_enough |= keyspace.is_value_limit_reached(log.behind);
+            is_enough |= keyspace.is_value_limit_reached(log.memtable_value_bytes);
         }
         is_enough
     }
 
-    /// It was not: a log to which values were written ends before them.
-    pub(super) fn forget(&self) {
+    /// Discards the values: their record was not written. A value log that has them in its file ends before them.
+    pub(super) fn discard(&self) {
         for keyspace in &self.keyspaces {
             let mut log = keyspace.value_log.lock();
             let is_clean = log.active.as_mut().is_none_or(ValueLogWriter::forget);
@@ -87,15 +87,15 @@ impl Touched {
         }
     }
 
-    /// Whether the group is refused before its record was written: no value log could be made for it.
-    pub(super) fn is_refused(&self) -> bool {
-        self.is_refused
+    /// Whether the group failed before its record was written, because no value log could be created.
+    pub(super) fn is_log_missing(&self) -> bool {
+        self.is_log_missing
     }
 }
 
 impl Engine {
-    /// Appends the entries of `write` to `record`, large values to their logs. Where there were any,
-    /// returns the entries as they are logged.
+    /// Appends the entries of `write` to `record`, and large values to their value logs. Returns the
+    /// entries as logged if it separated any.
     pub(super) fn put_entries(
         &self,
         record: &mut Vec<u8>,
@@ -121,7 +121,7 @@ impl Engine {
         Ok(is_separated.then(|| record[start..].to_vec()))
     }
 
-    /// As [`put_entries`](Self::put_entries), for encoded entries.
+    /// The same as [`put_entries`](Self::put_entries), for encoded entries.
     pub(super) fn put_encoded(
         &self,
         record: &mut Vec<u8>,
@@ -177,7 +177,7 @@ impl Engine {
             return Ok(false);
         }
         let Some(pointer) = self.append_value(keyspace, &options, key, value, touched)? else {
-            // The keyspace is gone, and nobody reads what is written to it.
+            // The keyspace was dropped, and no reader sees this entry.
             batch::put_entry(record, keyspace.id(), Kind::Tombstone, key, &[]);
             return Ok(true);
         };
@@ -187,7 +187,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Appends a value to the log of its keyspace; `None` where that was dropped.
+    /// Appends a value to the log of its keyspace; `None` if the keyspace was dropped.
     fn append_value(
         &self,
         keyspace: &Arc<KeyspaceCore>,
@@ -196,10 +196,10 @@ impl Engine {
         value: &[u8],
         touched: &mut Touched,
     ) -> Result<Option<ValuePointer>> {
-        // What a group adds goes to one log.
+        // All values of a group and keyspace go to one log.
         if !touched.has(keyspace) {
             let made = self.make_space_for_values(keyspace);
-            made.inspect_err(|_| touched.is_refused = true)?;
+            made.inspect_err(|_| touched.is_log_missing = true)?;
         }
         let mut log = keyspace.value_log.lock();
         let Some(active) = &mut log.active else {
@@ -209,7 +209,7 @@ impl Engine {
         active.append(key, value, options.compression).map(Some)
     }
 
-    /// Begins a new value log where the present one is full or there is none.
+    /// Begins a new value log if the active one is full or none exists.
     fn make_space_for_values(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
         let log_bytes = keyspace.value_log_bytes();
         let mut log = keyspace.value_log.lock();
@@ -225,7 +225,7 @@ impl Engine {
         Ok(())
     }
 
-    /// An empty value log that the manifest knows (I1); `None` where the keyspace was dropped.
+    /// An empty value log that the manifest names (I1); `None` if the keyspace was dropped.
     fn create_value_log(&self, keyspace: &Arc<KeyspaceCore>) -> Result<Option<ValueLogWriter>> {
         let number = FileNumber(self.catalog.allocate()?);
         let writer = ValueLogWriter::create(&*self.options.vfs, &self.directory, number)?;
@@ -256,7 +256,7 @@ impl Engine {
         }
     }
 
-    /// Writes the record that `log` has begun, and before it the values that it points to.
+    /// Writes the values of the group, then the record of `log` that points to them.
     pub(super) fn write_record(
         &self,
         log: &mut LogWriter,
@@ -269,11 +269,11 @@ impl Engine {
         });
         match &written {
             Ok(()) => {
-                if touched.keep(last) {
+                if touched.accept(last) {
                     self.background.request_rotation();
                 }
             }
-            Err(_) => touched.forget(),
+            Err(_) => touched.discard(),
         }
         written
     }

@@ -1,21 +1,17 @@
-//! The value log of a keyspace: where its large values go before the records that point to them.
+//! The value logs of a keyspace that are not sealed yet.
 //!
-//! Whoever leads the commits separates the large values of its group: it appends them to the value
-//! logs of their keyspaces, writes those, and then writes the record of the write-ahead log, with
-//! pointers in the place of values. That log becomes durable only together with what it refers to
-//! ([`LogSync::refer_to`](crate::log::LogSync::refer_to)).
-//!
-//! A log that has reached its size is full, and another is begun; the next flush, before which all logs
-//! are durable, records how it ended.
+//! [`separation`](super::separation) appends large values to the active log. A log that has reached its size is full,
+//! and the next value begins a new log. A flush syncs all logs first; then it seals the full ones in the
+//! manifest.
 //!
 //! Invariants:
-//! - I1: A value log is durably named by the manifest before a record points into it.
-//! - I2: Every value that a record points to was written before that record.
-//! - I3: What the manifest says of a log that is being written covers exactly what flushed entries
-//!   refer to; recovery adds what the write-ahead log refers to.
+//! - I1: The manifest names a value log durably before a record points into it.
+//! - I2: A value is written before the record that points to it.
+//! - I3: For a log that is being written, the manifest covers exactly the values that flushed entries
+//!   refer to. Recovery adds those that the write-ahead log refers to.
 //!
-//! Concurrency: one lock per keyspace, taken by the leader of the commits, by whoever keeps it from
-//! leading, and by flushes for a moment.
+//! Concurrency: one lock per keyspace. The leader of the commits takes it, threads that hold the
+//! leadership to exclude commits take it, and flushes take it briefly.
 
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::manifest::Record;
@@ -27,21 +23,31 @@ pub(crate) struct ValueLog {
     pub(super) active: Option<ValueLogWriter>,
     /// The newest entry that points into the active one.
     pub(super) last_sequence: SequenceNumber,
-    /// Those that are full, oldest first.
+    /// The full logs, oldest first.
     full: Vec<FullLog>,
-    /// Bytes to which entries of the active memtable point.
-    pub(super) behind: u64,
+    /// Bytes of values that entries of the active memtable point to.
+    pub(super) memtable_value_bytes: u64,
 }
 
-/// A value log to which nothing is added.
-#[derive(Debug)]
+/// A value log that gets no more values.
+#[derive(Debug, Clone, Copy)]
 struct FullLog {
     file: ValueFileMeta,
     last_sequence: SequenceNumber,
 }
 
+impl FullLog {
+    fn seal(&self, keyspace: KeyspaceId) -> Record {
+        Record::SealValueLog {
+            keyspace,
+            file: self.file,
+            last_sequence: self.last_sequence,
+        }
+    }
+}
+
 impl ValueLog {
-    /// How far the active log has come.
+    /// The end of the active log.
     pub(in crate::engine) fn position(&self) -> Option<ValueFileMeta> {
         let active = self.active.as_ref()?;
         let position = active.position();
@@ -54,42 +60,31 @@ impl ValueLog {
         })
     }
 
-    /// Bytes to which entries of the active memtable point.
-    pub(in crate::engine) fn behind(&self) -> u64 {
-        self.behind
+    /// Bytes of values that entries of the active memtable point to.
+    pub(in crate::engine) fn memtable_value_bytes(&self) -> u64 {
+        self.memtable_value_bytes
     }
 
-    /// The active memtable is frozen; returns how far the active log has come.
+    /// Starts the count for a new memtable. Returns the end of the active log.
     pub(in crate::engine) fn note_rotation(&mut self) -> Option<ValueFileMeta> {
-        self.behind = 0;
+        self.memtable_value_bytes = 0;
         self.position()
     }
 
-    /// The records that seal every log as it is now.
+    /// The records that seal every log at its present end.
     pub(in crate::engine) fn seals(&self, keyspace: KeyspaceId) -> Vec<Record> {
-        let active = self.position().map(|file| (file, self.last_sequence));
-        let full = self.full.iter().map(|log| (log.file, log.last_sequence));
-        let seal = |(file, last_sequence)| Record::SealValueLog {
-            keyspace,
-            file,
-            last_sequence,
-        };
-        full.chain(active).map(seal).collect()
+        let logs = self.full.iter().copied().chain(self.active_ended());
+        logs.map(|log| log.seal(keyspace)).collect()
     }
 
-    /// The records of a flush of all entries up to where a log was at `position`: the first `durable`
-    /// full logs are sealed.
+    /// The records of a flush: they seal the first `durable` full logs, and record `position` for the log
+    /// that a memtable's last entries point into.
     pub(in crate::engine) fn flush_records(
         &self,
         keyspace: KeyspaceId,
         durable: usize,
         position: Option<ValueFileMeta>,
     ) -> Vec<Record> {
-        let seal = |log: &FullLog| Record::SealValueLog {
-            keyspace,
-            file: log.file,
-            last_sequence: log.last_sequence,
-        };
         let (sealed, rest) = self.full.split_at(durable);
         let active = self.position();
         let open = rest.iter().map(|log| log.file).chain(active);
@@ -97,15 +92,19 @@ impl ValueLog {
         let at = position
             .filter(is_open)
             .map(|file| Record::ValueLogAt { keyspace, file });
-        sealed.iter().map(seal).chain(at).collect()
+        sealed
+            .iter()
+            .map(|log| log.seal(keyspace))
+            .chain(at)
+            .collect()
     }
 
-    /// The manifest has the first `count` full logs as sealed.
+    /// Forgets the first `count` full logs, which the manifest has sealed.
     pub(in crate::engine) fn note_sealed(&mut self, count: usize) {
         self.full.drain(..count);
     }
 
-    /// How many full logs there are.
+    /// The number of full logs.
     pub(in crate::engine) fn full_count(&self) -> usize {
         self.full.len()
     }
@@ -119,14 +118,17 @@ impl ValueLog {
         found.map(|file| file.length)
     }
 
-    /// Nothing more is added to the active log.
+    /// Makes the active log a full one.
     pub(in crate::engine) fn retire(&mut self) {
-        let last_sequence = self.last_sequence;
-        let position = self.position();
-        self.full.extend(position.map(|file| FullLog {
-            file,
-            last_sequence,
-        }));
+        self.full.extend(self.active_ended());
         self.active = None;
+    }
+
+    /// The active log, ended at its present end.
+    fn active_ended(&self) -> Option<FullLog> {
+        self.position().map(|file| FullLog {
+            file,
+            last_sequence: self.last_sequence,
+        })
     }
 }

@@ -1,15 +1,15 @@
-//! The write-ahead log as a chain of files.
+//! The write-ahead log: a chain of log files.
 //!
-//! Owns the order of the logs, what is still needed of them, and the one way to make them durable.
+//! Owns the order of the logs, the range that recovery still needs, and the only way to sync them.
 //!
 //! Invariants:
-//! - I1: Logs are synced in the order of the chain ([`LogSync`] sees to it), so a sync mark inside a
-//!   log proves that all its predecessors are durable to their recorded ends.
-//! - I2: A log is dropped only when every keyspace has flushed past the last sequence number in it.
-//! - I3: The last link is the log that is written; all others are closed and never change.
+//! - I1: Logs are synced in the order of the chain (by [`LogSync`]). So a sync mark inside a log
+//!   proves that all its predecessors are durable to their recorded ends.
+//! - I2: A log is removed only after every keyspace has flushed past its last sequence number.
+//! - I3: The last link is the active log. All others are closed and never change.
 //!
-//! Concurrency: the chain is behind one lock, which is never held during I/O. The writer of the last
-//! log belongs to whoever leads the commits.
+//! Concurrency: one lock guards the chain; no thread holds it during I/O. The writer of the last log
+//! belongs to the leader of the commits.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ struct Link {
     number: FileNumber,
     /// `None` for a log that recovery has replayed and synced.
     sync: Option<Arc<LogSync>>,
-    /// Bytes in it, once closed.
+    /// Its bytes, once closed.
     length: u64,
-    /// The newest sequence number in it, once closed.
+    /// Its newest sequence number, once closed.
     last_sequence: SequenceNumber,
 }
 
@@ -41,7 +41,7 @@ impl Link {
 pub(crate) struct WalChain(Mutex<Vec<Link>>);
 
 impl WalChain {
-    /// Adds a log that recovery has replayed: closed and durable.
+    /// Adds a log that recovery has replayed: it is closed and durable.
     pub(crate) fn push_replayed(
         &self,
         number: FileNumber,
@@ -56,7 +56,7 @@ impl WalChain {
         });
     }
 
-    /// Closes the last log at `last_sequence` and adds the one that is written from now on.
+    /// Closes the active log at `last_sequence` and adds the next one.
     pub(crate) fn switch(
         &self,
         last_sequence: SequenceNumber,
@@ -78,11 +78,11 @@ impl WalChain {
         });
     }
 
-    /// Makes everything written so far durable, oldest log first (I1). Returns whether anything
-    /// was not durable before.
+    /// Makes everything written so far durable, oldest log first (I1). Returns whether a sync was
+    /// necessary.
     ///
     /// # Errors
-    /// That of the first sync that failed; the logs after it are not touched.
+    /// The error of the first sync that failed. The logs after it stay as they are.
     pub(crate) fn sync(&self) -> Result<bool> {
         let Some(last) = self.last_log() else {
             return Ok(false);
@@ -93,13 +93,13 @@ impl WalChain {
         Ok(is_due)
     }
 
-    /// The log that is written.
+    /// The active log.
     pub(crate) fn last_log(&self) -> Option<Arc<LogSync>> {
         self.0.lock().last().and_then(|link| link.sync.clone())
     }
 
-    /// The first log that is still needed when all keyspaces have flushed everything before
-    /// `unflushed` (I2). The last log is always needed.
+    /// The first log that recovery needs after all keyspaces have flushed everything before `unflushed`
+    /// (I2). Recovery always needs the last log.
     pub(crate) fn first_needed(&self, unflushed: SequenceNumber) -> Option<FileNumber> {
         let links = self.0.lock();
         let (last, closed) = links.split_last()?;
@@ -107,21 +107,21 @@ impl WalChain {
         Some(needed.unwrap_or(last).number)
     }
 
-    /// The newest sequence number in the logs before `first`; 0 where there is none.
+    /// The newest sequence number in the logs before `first`; 0 if none exists.
     pub(crate) fn last_before(&self, first: FileNumber) -> SequenceNumber {
         let links = self.0.lock();
         let before = links.iter().take_while(|link| link.number < first);
         before.last().map_or(0, |link| link.last_sequence)
     }
 
-    /// Forgets the logs before `first`, and returns them.
+    /// Removes the logs before `first` from the chain and returns them.
     pub(crate) fn drop_before(&self, first: FileNumber) -> Vec<FileNumber> {
         let mut links = self.0.lock();
         let count = links.iter().take_while(|link| link.number < first).count();
         links.drain(..count).map(|link| link.number).collect()
     }
 
-    /// Each log and its length, oldest first. The last grows unless the caller leads the commits.
+    /// Each log and its length, oldest first. The active log grows, except under the leadership.
     pub(crate) fn lengths(&self) -> Vec<(FileNumber, u64)> {
         let links = self.0.lock();
         links
@@ -130,17 +130,17 @@ impl WalChain {
             .collect()
     }
 
-    /// How many logs there are.
+    /// The number of logs.
     pub(crate) fn count(&self) -> usize {
         self.0.lock().len()
     }
 
-    /// Bytes in the log that is written.
+    /// Bytes in the active log.
     pub(crate) fn last_log_bytes(&self) -> u64 {
         self.last_log().map_or(0, |log| log.written())
     }
 
-    /// How far the chain is known to be durable: a log and an offset in it.
+    /// The end of what is known to be durable: a log and an offset in it.
     pub(crate) fn durable_position(&self) -> Option<(FileNumber, u64)> {
         let links = self.0.lock();
         let is_partial = |link: &&Link| {
@@ -152,19 +152,19 @@ impl WalChain {
         link.sync.as_ref().map(|sync| (link.number, sync.synced()))
     }
 
-    /// Bytes in all logs of the chain.
+    /// Bytes in all logs.
     pub(crate) fn bytes(&self) -> u64 {
         self.0.lock().iter().map(Link::bytes).sum()
     }
 
-    /// Bytes in the logs that are full.
+    /// Bytes in the closed logs.
     pub(crate) fn closed_bytes(&self) -> u64 {
         let links = self.0.lock();
         let closed = links.split_last().map_or(&[][..], |(_, closed)| closed);
         closed.iter().map(|link| link.length).sum()
     }
 
-    /// The newest sequence number of the oldest log, if it is closed: flushing up to it frees a log.
+    /// The newest sequence number of the oldest log, if it is closed. Flushes up to it free that log.
     pub(crate) fn oldest_closed(&self) -> Option<SequenceNumber> {
         let links = self.0.lock();
         (links.len() > 1).then(|| links[0].last_sequence)

@@ -1,7 +1,7 @@
-//! What one caller commits: a single entry or a batch, as bytes for the log and as entries for the
-//! memtables.
+//! The writes of one caller: a single entry or a batch. They become bytes for the log and entries
+//! for the memtables.
 //!
-//! Concurrency: borrowed by the committing thread.
+//! Concurrency: the committing thread borrows it.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) enum Write<'a> {
         key: &'a [u8],
         value: &'a [u8],
     },
-    /// A batch: its entries as a log record holds them, and every keyspace they name.
+    /// A batch: its entries encoded as in a log record, and every keyspace that they name.
     Batch {
         entries: &'a [u8],
         count: u32,
@@ -33,12 +33,12 @@ pub(crate) enum Write<'a> {
     },
 }
 
-/// What an insertion into memtables has come to.
+/// The outcome of an insertion into memtables.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Inserted {
     /// The bytes of keys and values.
     pub(crate) user_bytes: u64,
-    /// Whether a memtable is full now.
+    /// Whether a memtable has become full.
     pub(crate) is_full: bool,
 }
 
@@ -51,7 +51,7 @@ impl Inserted {
 }
 
 impl Write<'_> {
-    /// How many entries there are.
+    /// The number of entries.
     #[inline]
     pub(crate) fn count(&self) -> u32 {
         match self {
@@ -116,7 +116,7 @@ impl Write<'_> {
         }
     }
 
-    /// A bound on the bytes of the encoded entries.
+    /// An upper bound on the bytes of the encoded entries.
     #[inline]
     pub(crate) fn encoded_bytes_max(&self) -> usize {
         match self {
@@ -141,9 +141,9 @@ impl Write<'_> {
         }
     }
 
-    /// Puts the entries into their memtables, the first under sequence number `base`.
+    /// Inserts the entries into their memtables; the first gets sequence number `base`.
     ///
-    /// The memtables do not rotate meanwhile: only a leader rotates, and a leader waits for every
+    /// No memtable rotates meanwhile: only a leader rotates memtables, and a leader waits for every
     /// insertion of its group.
     #[inline]
     pub(crate) fn insert(&self, base: SequenceNumber) -> Result<Inserted> {
@@ -170,7 +170,7 @@ impl Write<'_> {
         }
     }
 
-    /// As [`insert`](Self::insert), for the entries as they were logged, with pointers for values.
+    /// The same as [`insert`](Self::insert), for entries as logged, with pointers instead of values.
     pub(crate) fn insert_logged(&self, logged: &[u8], base: SequenceNumber) -> Result<Inserted> {
         let entries = BatchReader::entries(logged, base, self.count());
         insert_entries(entries, self.keyspaces())

@@ -1,4 +1,6 @@
 //! The outcome of the last allocation of filter bits in a keyspace.
+//!
+//! Concurrency: a thread holds the lock of `changed` while it allocates bits.
 
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
@@ -8,12 +10,12 @@ use crate::policy;
 /// A change by this many entries makes a new allocation due in a tree of any size.
 pub(in crate::engine) const ALL: u64 = u64::MAX;
 
-/// What the last sharing out came to.
+/// The outcome of the last allocation.
 #[derive(Debug)]
 pub(crate) struct FilterState {
-    /// What a bit costs, as the bits of an `f64`.
+    /// The price of a bit, as the bits of an `f64`.
     pub(super) price: AtomicU64,
-    /// Entries that came with files written since; locked while bits are shared out.
+    /// Entries of the files written since.
     pub(super) changed: Mutex<u64>,
 }
 

@@ -1,6 +1,6 @@
-//! The work of jobs in a keyspace: the files, key ranges and value logs that they have claimed.
+//! The claims of jobs in a keyspace: files, key ranges and value logs.
 //!
-//! Concurrency: behind the lock `work` of the keyspace, which is held for decisions only.
+//! Concurrency: guarded by `work` of the keyspace. A thread holds that lock for decisions only.
 
 use std::collections::BTreeSet;
 
@@ -8,32 +8,32 @@ use crate::base::FileNumber;
 use crate::engine::errors::failure::Backoffs;
 use crate::policy::Claim;
 
-/// What jobs are doing with a keyspace.
+/// What jobs are doing in a keyspace.
 #[derive(Debug, Default)]
 pub(crate) struct KeyspaceWork {
     pub(crate) is_flushing: bool,
     pub(crate) busy: BTreeSet<FileNumber>,
     pub(crate) claims: Vec<Claim<Box<[u8]>>>,
-    /// Whether value logs are being collected: one collection at a time.
+    /// Whether a garbage collection runs; there is at most one.
     pub(crate) is_gc_running: bool,
-    /// Whether the number of levels is being changed, while no other plan is made.
+    /// Whether a job changes the number of levels. No other job plans meanwhile.
     pub(crate) is_resizing: bool,
     /// The nominal number of levels.
     pub(crate) level_count: usize,
-    /// What levels may hold beyond their capacities, indexed by level.
+    /// The bytes that each level may hold beyond its capacity.
     pub(crate) allowed: Vec<u64>,
-    /// Files whose merges have failed.
+    /// The files of failed compactions.
     pub(in crate::engine) backoffs: Backoffs,
-    /// Value logs whose collections have failed.
+    /// The value logs of failed garbage collections.
     pub(in crate::engine) gc_backoffs: Backoffs,
-    /// How many value logs the next collection takes at most, after one for which there was no room.
+    /// The most value logs that the next garbage collection takes, after one that had no space.
     pub(in crate::engine) victims_max: Option<usize>,
-    /// Where the next merge of each level goes on.
+    /// Where the next compaction of each level begins.
     pub(crate) cursors: Vec<Option<Box<[u8]>>>,
 }
 
 impl KeyspaceWork {
-    /// Keeps other jobs out of what a job that takes from `level` will write.
+    /// Excludes other jobs from the output range of a job that takes files of `level`.
     pub(crate) fn note_claim(&mut self, level: usize, claim: &Claim<Box<[u8]>>) {
         self.cursors[level] = Some(claim.largest.clone());
         self.claims.push(claim.clone());
@@ -41,7 +41,7 @@ impl KeyspaceWork {
 
     pub(crate) fn drop_claim(&mut self, claim: &Claim<Box<[u8]>>) {
         let position = self.claims.iter().position(|other| other == claim);
-        assert!(position.is_some(), "a claim is given back once");
+        assert!(position.is_some(), "a claim is released twice");
         self.claims.swap_remove(position.unwrap_or_default());
     }
 }

@@ -5,8 +5,8 @@
 //!     cargo test --release -p windrow --lib --target-dir target/loom models
 //! ```
 //!
-//! What the queue orders is read and written with relaxed atomics, so that the models fail if the
-//! queue itself does not order it.
+//! The models access the data that the queue orders with relaxed atomics. So they fail if the queue
+//! itself does not order it.
 
 use super::{CommitQueue, Leader, Turn};
 use crate::base::sync::Handover;
@@ -14,17 +14,17 @@ use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
 use std::sync::Arc;
 
-/// The smallest engine that commits through a queue. A write is a writer's number.
+/// The smallest engine that commits through a queue. A write is the number of its writer.
 struct Engine {
     queue: CommitQueue<u64, u64>,
-    /// The writes in commit order; only the leader touches them.
+    /// The writes in commit order; only the leader accesses them.
     log: [AtomicU64; 3],
-    /// How many there are.
+    /// The number of writes.
     logged: AtomicUsize,
-    /// Reports two leaders at once.
+    /// Detects two leaders at once.
     leading: Handover,
     poisoned: AtomicUsize,
-    /// The memtable in use.
+    /// The active memtable.
     current: AtomicUsize,
     /// Per memtable, a bit for each sequence number inserted.
     memtables: [AtomicU64; 2],
@@ -54,7 +54,7 @@ impl Engine {
         thread::spawn(move || engine.write(write))
     }
 
-    /// Writes; returns the sequence number if the write is acknowledged.
+    /// Writes. Returns the sequence number if the write is acknowledged.
     fn write(&self, write: u64) -> Option<u64> {
         match self.queue.enter(1, || write) {
             Turn::Lead(leader) => self.lead(leader, write),
@@ -88,13 +88,13 @@ impl Engine {
         });
         self.insert(base);
         assert!(leader.wait_for_followers());
-        // Release, for readers: they do not pass through the queue.
+        // Release, since readers do not pass through the queue.
         assert_eq!(self.visible.swap(end, Ordering::Release), base);
         leader.finish();
         Some(base)
     }
 
-    /// Appends to the log; returns the sequence number.
+    /// Appends to the log. Returns the sequence number.
     fn log(&self, write: u64) -> u64 {
         self.leading.give();
         let sequence = self.logged.load(Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Engine {
     }
 }
 
-/// Model 3: every one of three writers gets a turn and a sequence number of its own.
+/// Model 3: each of three writers gets a turn and a sequence number of its own.
 #[test]
 fn leadership_is_handed_on() {
     loom::model(|| {
@@ -130,7 +130,7 @@ fn leadership_is_handed_on() {
     });
 }
 
-/// Model 4: whoever reads the visible end finds everything below it inserted.
+/// Model 4: all entries below the visible end are inserted.
 #[test]
 fn writes_become_visible_in_commit_order() {
     loom::model(|| {
@@ -151,7 +151,7 @@ fn writes_become_visible_in_commit_order() {
     });
 }
 
-/// Model 5: nobody inserts into a memtable that an exclusive leader has replaced.
+/// Model 5: no writer inserts into a memtable that an exclusive leader has replaced.
 #[test]
 fn rotation_waits_for_writers_in_flight() {
     loom::model(|| {
@@ -169,13 +169,13 @@ fn rotation_waits_for_writers_in_flight() {
     });
 }
 
-/// Model 11: after a failed log write nothing is acknowledged, and nobody is left waiting.
+/// Model 11: after a failed log write no write is acknowledged, and no writer is left waiting.
 #[test]
 fn nothing_is_acknowledged_after_a_failure() {
     loom::model(|| {
         let engine = Engine::new();
         let others = [engine.spawn(1), engine.spawn(2)];
-        // This one fails only if it leads; a follower's write succeeds with its leader's.
+        // This write fails only if it leads; as a follower it succeeds with its leader.
         engine.write(FAILING);
         let acknowledged = others.map(|other| other.join().unwrap());
         let poisoned = engine.poisoned.load(Ordering::Relaxed) != 0;

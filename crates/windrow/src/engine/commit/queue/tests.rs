@@ -8,9 +8,9 @@ use std::thread;
 
 type Queue = CommitQueue<u64, u64>;
 
-/// Enters `count` writers one after the other behind a leader that the caller holds, and lets `act`
-/// handle each one's turn on its own thread.
-fn line_up<'scope, A, O>(
+/// Queues `count` writers, one after the other, behind a leader that the caller holds. `act` handles
+/// the turn of each on its own thread.
+fn queue_up<'scope, A, O>(
     scope: &'scope thread::Scope<'scope, '_>,
     queue: &'scope Queue,
     count: u64,
@@ -22,9 +22,9 @@ where
 {
     (0..count)
         .map(|number| {
-            let standing = queue.state.lock().queued.len();
+            let before = queue.state.lock().queued.len();
             let writer = scope.spawn(move || act(queue.enter(10, || number)));
-            while queue.state.lock().queued.len() == standing {
+            while queue.state.lock().queued.len() == before {
                 thread::park_timeout(std::time::Duration::from_millis(1));
             }
             writer
@@ -36,7 +36,7 @@ where
 fn a_lone_writer_leads_without_a_request() {
     let queue = Queue::new();
     for _ in 0..3 {
-        let turn = queue.enter(1, || unreachable!("there is nobody to act for the writer"));
+        let turn = queue.enter(1, || unreachable!("no other writer leads"));
         let Turn::Lead(mut leader) = turn else {
             panic!("nobody else leads");
         };
@@ -49,11 +49,11 @@ fn a_lone_writer_leads_without_a_request() {
 
 // I2
 #[test]
-fn a_group_is_a_run_of_the_line_within_its_bound() {
+fn a_group_is_a_prefix_of_the_queue_within_its_bound() {
     let queue = Queue::new();
     let mut leader = queue.exclusive();
     thread::scope(|scope| {
-        let followers = line_up(scope, &queue, 3, |turn| match turn {
+        let followers = queue_up(scope, &queue, 3, |turn| match turn {
             Turn::Follow(follower, answer) => {
                 assert!(follower.done());
                 answer
@@ -83,7 +83,7 @@ fn a_leader_that_panics_fails_its_group_and_passes_the_leadership_on() {
     let queue = Queue::new();
     let mut leader = queue.exclusive();
     thread::scope(|scope| {
-        let others = line_up(scope, &queue, 2, |turn| matches!(turn, Turn::Abandoned));
+        let others = queue_up(scope, &queue, 2, |turn| matches!(turn, Turn::Abandoned));
         let result = catch_unwind(AssertUnwindSafe(move || {
             leader.build_group(10);
             panic!("the log write fails badly");
@@ -100,11 +100,11 @@ fn a_leader_that_panics_fails_its_group_and_passes_the_leadership_on() {
 
 // I4
 #[test]
-fn a_follower_that_gives_up_fails_the_group() {
+fn a_follower_that_fails_fails_the_group() {
     let queue = Queue::new();
     let mut leader = queue.exclusive();
     thread::scope(|scope| {
-        let followers = line_up(scope, &queue, 2, |turn| match turn {
+        let followers = queue_up(scope, &queue, 2, |turn| match turn {
             Turn::Follow(follower, 0) => {
                 drop(follower);
                 false
@@ -124,7 +124,7 @@ fn a_follower_that_gives_up_fails_the_group() {
 }
 
 #[test]
-fn an_exclusive_leader_is_never_gathered() {
+fn a_group_never_contains_an_exclusive_leader() {
     let queue = Queue::new();
     let mut leader = queue.exclusive();
     let (alone, is_alone) = mpsc::channel();
