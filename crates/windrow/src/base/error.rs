@@ -92,6 +92,15 @@ impl Error {
         }))
     }
 
+    /// `file` at `path`, which the manifest names, could not be opened. A missing file is damage.
+    pub(crate) fn open(file: &str, path: &Path, source: io::Error) -> Self {
+        if source.kind() == io::ErrorKind::NotFound {
+            Self::corruption(file, 0, "the file is missing")
+        } else {
+            Self::io("open", path, source)
+        }
+    }
+
     /// `file` could not be read at `offset`; that it ends before its recorded end is damage.
     pub(crate) fn read(file: &str, offset: u64, source: io::Error) -> Self {
         if source.kind() == io::ErrorKind::UnexpectedEof {

@@ -20,7 +20,7 @@ use crate::filter::FILTER_UNITS_MAX;
 use crate::manifest::FileHandle;
 use crate::manifest::names::FileName;
 use crate::policy::{OutputCutter, cut_bytes};
-use crate::table::{FileMeta, OpenTables, TableOptions, TableWriter, cut_back};
+use crate::table::{FileMeta, OpenTables, TableOptions, TableWriter, truncate_table};
 use crate::value::{DiscardList, DiscardListWriter, ValueFileMeta, ValuePointer};
 use crate::vfs::Vfs;
 
@@ -309,7 +309,7 @@ impl Targets<'_> {
         let writer = TableWriter::append(vfs, directory, &file.meta, segment, &options)?;
         created.traces.push(Trace::Behind(number, file.meta.end()));
         Ok(match self.tables.get(file.slot(), &file.meta) {
-            Ok(older) => writer.asking(Arc::clone(&older)),
+            Ok(older) => writer.with_older(Arc::clone(&older)),
             // It is not read, so its damage is nothing to the merge.
             Err(_) => writer,
         })
@@ -394,7 +394,7 @@ impl Drop for Created<'_> {
         for trace in &self.traces {
             match trace {
                 Trace::File(file) => drop(vfs.remove(&directory.join(file.to_string()))),
-                Trace::Behind(number, end) => drop(cut_back(vfs, directory, *number, *end)),
+                Trace::Behind(number, end) => drop(truncate_table(vfs, directory, *number, *end)),
             }
         }
     }

@@ -16,6 +16,7 @@
 
 pub(crate) mod batch;
 mod chunk;
+mod file;
 #[cfg(test)]
 pub(crate) mod memory;
 #[cfg(all(test, loom))]
@@ -30,6 +31,7 @@ pub(crate) mod wal_header;
 mod writer;
 
 pub(crate) use chunk::HEADER_BYTES;
+pub(crate) use file::LogFile;
 pub(crate) use reader::{LogReader, Record};
 pub(crate) use rewrite::rewrite;
 pub(crate) use sync::LogSync;

@@ -12,18 +12,17 @@
 //!
 //! Concurrency: one thread at a time; [`LogSync`] is shared with all.
 
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::chunk::{HEADER_BYTES, PAYLOAD_BYTES_MAX, SHORT_PAYLOAD_BYTES_MAX, complete};
+use super::file::LogFile;
 use super::sync::LogSync;
 use crate::base::{Error, FileNumber, Result};
-use crate::vfs::{self, Vfs};
+use crate::vfs::Vfs;
 
-/// How much space is reserved ahead at first, and at most. Each time it is twice as much as before, so
-/// that what a short log never uses is little; and little again after a full disk, where what was kept
-/// back for others would go with it.
+/// How much space to reserve ahead, at first and at most. Little at first, since a short log never uses
+/// the rest.
 const AHEAD_BYTES: (u64, u64) = (4 << 10, 1 << 20);
 
 /// From how far behind a long chunk on the next one is long again: first, and at most. Each time it is
@@ -61,13 +60,8 @@ impl Repeats {
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     number: FileNumber,
-    shared: Arc<LogSync>,
+    file: LogFile,
     end: u64,
-    /// Writes below this offset cannot run out of space; `u64::MAX` where the file system cannot
-    /// reserve.
-    reserved: u64,
-    /// How much space to reserve next.
-    ahead: u64,
     /// The newest `synced_up_to` that stands in the file.
     recorded: u64,
     repeats: Repeats,
@@ -87,16 +81,10 @@ impl LogWriter {
         number: FileNumber,
         before: Option<Arc<LogSync>>,
     ) -> Result<Self> {
-        let path = directory.join(name);
-        let file = vfs
-            .create(&path)
-            .map_err(|error| Error::io("create", &path, error))?;
         Ok(Self {
             number,
-            shared: Arc::new(LogSync::new(file, path, before)),
+            file: LogFile::create(vfs, directory.join(name), before, AHEAD_BYTES)?,
             end: 0,
-            reserved: 0,
-            ahead: AHEAD_BYTES.0,
             recorded: 0,
             repeats: Repeats::default(),
             chunk: Vec::new(),
@@ -133,7 +121,7 @@ impl LogWriter {
     /// # Errors
     /// As [`commit`](Self::commit).
     pub(crate) fn append_marker(&mut self) -> Result<()> {
-        if self.shared.synced() > self.recorded {
+        if self.file.shared().synced() > self.recorded {
             self.begin();
             self.write_chunk()?;
         }
@@ -145,32 +133,8 @@ impl LogWriter {
     /// # Errors
     /// As [`commit`](Self::commit).
     pub(crate) fn reserve(&mut self, payload_bytes: usize) -> Result<()> {
-        self.shared.check_sound()?;
-        let needed = self.end + (HEADER_BYTES + payload_bytes) as u64;
-        if needed <= self.reserved {
-            return Ok(());
-        }
-        let generous = needed.saturating_add(self.ahead);
-        self.ahead = (2 * self.ahead).min(AHEAD_BYTES.1);
-        let outcome = match self.reserve_up_to(generous) {
-            // What is left may still be enough.
-            Err(error) if is_full(&error) => {
-                self.ahead = AHEAD_BYTES.0;
-                self.reserve_up_to(needed)
-            }
-            outcome => outcome,
-        };
-        match outcome {
-            Ok(reserved) => self.reserved = reserved,
-            Err(error) if error.kind() == io::ErrorKind::Unsupported => self.reserved = u64::MAX,
-            Err(error) => {
-                if !is_full(&error) {
-                    self.shared.mark_broken();
-                }
-                return Err(self.shared.refusal("reserve space in", error)); // I3
-            }
-        }
-        Ok(())
+        let length = (HEADER_BYTES + payload_bytes) as u64;
+        self.file.reserve(self.end, length)
     }
 
     /// Where the log ends.
@@ -185,23 +149,12 @@ impl LogWriter {
 
     /// Whether a write or sync has failed, so that nothing more can be appended.
     pub(crate) fn is_broken(&self) -> bool {
-        self.shared.is_broken()
+        self.file.shared().is_broken()
     }
 
     /// The part that makes appended records durable.
     pub(crate) fn shared(&self) -> Arc<LogSync> {
-        Arc::clone(&self.shared)
-    }
-
-    fn reserve_up_to(&self, end: u64) -> io::Result<u64> {
-        let file = self.shared.file();
-        loop {
-            match file.reserve(self.end, end - self.end) {
-                Ok(()) => return Ok(end),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
+        Arc::clone(self.file.shared())
     }
 
     fn write_chunk(&mut self) -> Result<()> {
@@ -215,7 +168,7 @@ impl LogWriter {
                 ))
             })?;
         self.reserve(payload_bytes)?;
-        let synced = self.shared.synced(); // I2
+        let synced = self.file.shared().synced(); // I2
         let is_news = synced > self.recorded;
         let is_marker = payload_bytes == 0;
         let is_long = is_news
@@ -225,23 +178,13 @@ impl LogWriter {
         let place = (self.number, self.end);
         let synced_up_to = is_long.then_some(synced);
         let chunk = complete(&mut self.chunk, payload_length, synced_up_to, place);
-        if let Err(error) = vfs::write_all_at(self.shared.file(), chunk, self.end) {
-            self.shared.mark_broken();
-            return Err(self.shared.failure("write to", error));
-        }
+        self.file.write(chunk, self.end)?;
         if is_long {
             self.repeats.note(self.end, is_marker, is_news); // I4
             self.recorded = synced;
         }
         self.end += chunk.len() as u64; // I1
-        self.shared.publish_written(self.end);
+        self.file.shared().publish_written(self.end);
         Ok(())
     }
-}
-
-fn is_full(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded
-    )
 }

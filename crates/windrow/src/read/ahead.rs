@@ -199,7 +199,7 @@ impl<C: Sibling> ReadAhead<C> {
             file.will_need(first.range.start..last.range.end);
             asked += near.len();
         }
-        reader.open.count_ahead(asked as u64);
+        reader.open.count_prefetched(asked as u64);
         asked
     }
 }

@@ -28,4 +28,4 @@ pub(crate) use open_tables::{OpenTable, OpenTables, TableSlot};
 pub(crate) use read::{
     Found, ReadCounters, ScrubClock, SequentialCursor, Table, TableContext, TableCursor,
 };
-pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter, cut_back};
+pub(crate) use writer::{SEGMENT_ALIGNMENT, TableOptions, TableWriter, truncate_table};

@@ -1,103 +1,78 @@
-//! A bounded set of open table files.
+//! The bounded set of open table files, and the filter units that each has in memory.
 //!
-//! Each file of a version has a [`TableSlot`]. A read takes the open table out of its slot without
-//! a lock; only opening and closing take locks. Beyond the bounds, of files and of bytes in memory, a
-//! clock hand closes tables that were not used since it last passed. It passes over those that
-//! somebody reads: closing them would free nothing, and they might be opened twice.
-//!
-//! Invariants:
-//! - I1. A slot that holds a table is on the clock exactly once.
-//! - I2. A table taken out of a slot stays usable, its file open, until it is dropped.
-//!
-//! Concurrency: lock order is a slot's opening lock, then the clock.
+//! Concurrency: that of [`OpenFiles`].
 
-use std::collections::VecDeque;
-use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use arc_swap::{ArcSwapOption, Guard};
-
-use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::base::sync::{Mutex, MutexGuard};
+use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::{Error, Result};
+use crate::cache::{CachedFile, FileSlot, OpenFile, OpenFiles};
 use crate::filter::LoadedUnits;
 use crate::vfs::{OpenMode, Vfs};
 
 use super::format::{FileMeta, file_name};
+use super::memory::TableMemory;
 use super::read::{Table, TableContext};
 
 /// Holds the table of one file while it is open.
+pub(crate) type TableSlot = FileSlot<Table>;
+
+/// An open table, borrowed from its slot.
+pub(crate) type OpenTable = OpenFile<Table>;
+
+/// How many units of its filters a table has in memory while it is open, as a word.
 #[derive(Debug)]
-pub(crate) struct TableSlot {
-    pub(super) table: ArcSwapOption<Table>,
-    /// Whether a read came by since the clock hand last passed.
-    used: AtomicBool,
-    /// How many units of its filters the table has in memory while it is open, as a word.
-    filter_units: AtomicU64,
-    /// Held while the table is opened, so that it is opened once.
-    opening: Mutex<()>,
+pub(crate) struct FilterUnits(AtomicU64);
+
+impl From<LoadedUnits> for FilterUnits {
+    fn from(units: LoadedUnits) -> Self {
+        Self(AtomicU64::new(units.to_word()))
+    }
 }
 
-impl Default for TableSlot {
+impl Default for FilterUnits {
     fn default() -> Self {
-        Self {
-            table: ArcSwapOption::empty(),
-            used: AtomicBool::default(),
-            filter_units: AtomicU64::new(LoadedUnits::ALL.to_word()),
-            opening: Mutex::default(),
-        }
+        LoadedUnits::ALL.into()
+    }
+}
+
+impl CachedFile for Table {
+    type State = FilterUnits;
+    type Budget = Arc<TableMemory>;
+
+    fn memory_bytes(&self) -> u64 {
+        self.segments
+            .iter()
+            .map(|segment| segment.memory_bytes())
+            .sum()
+    }
+
+    fn exceeds(budget: &Arc<TableMemory>, closed_bytes: u64) -> bool {
+        budget.tables.bytes().saturating_sub(closed_bytes) > budget.tables_max()
     }
 }
 
 impl TableSlot {
-    /// A slot for the file once it has grown: what was granted to its `segments` so far stays, and what is
-    /// behind them has all its filter units.
+    /// A slot for the file after an append: the first `segments` keep their filter units, and the new
+    /// ones have all of theirs.
     pub(crate) fn grown(&self, segments: usize) -> Self {
-        let units = self.filter_units().with_all_behind(segments);
-        Self {
-            filter_units: AtomicU64::new(units.to_word()),
-            ..Self::default()
-        }
+        Self::new(self.filter_units().with_all_behind(segments).into())
     }
 
     /// How many units of its filters the table has in memory while it is open.
     pub(crate) fn filter_units(&self) -> LoadedUnits {
-        LoadedUnits::from_word(self.filter_units.load(Ordering::Relaxed))
-    }
-
-    /// Lets go of the table, if it is open.
-    pub(crate) fn close(&self) {
-        self.table.store(None);
+        LoadedUnits::from_word(self.state.0.load(Ordering::Relaxed))
     }
 }
 
-/// Opens tables on demand and closes the least used.
+/// Opens tables on demand and closes the least recently used.
 #[derive(Debug)]
 pub(crate) struct OpenTables {
     vfs: Arc<dyn Vfs>,
     directory: PathBuf,
     context: TableContext,
-    open_max: usize,
-    clock: Mutex<VecDeque<Weak<TableSlot>>>,
-    /// Set under the lock of `clock`, after which the files may be another process's.
-    is_closed: AtomicBool,
-}
-
-/// An open table on loan from its slot.
-#[derive(Debug)]
-pub(crate) struct OpenTable(Guard<Option<Arc<Table>>>);
-
-impl Deref for OpenTable {
-    type Target = Arc<Table>;
-
-    #[inline]
-    fn deref(&self) -> &Arc<Table> {
-        match &*self.0 {
-            Some(table) => table,
-            None => unreachable!("made only around a table"),
-        }
-    }
+    files: OpenFiles<Table>,
 }
 
 impl OpenTables {
@@ -111,37 +86,23 @@ impl OpenTables {
         Self {
             vfs,
             directory,
+            files: OpenFiles::new(open_max, Arc::clone(&context.memory)),
             context,
-            open_max,
-            clock: Mutex::default(),
-            is_closed: AtomicBool::new(false),
         }
     }
 
-    /// Opens no file from here on and closes those that nobody reads; a cursor that stays may read
-    /// the file it stands in.
+    /// Opens no more tables and closes those that no reader holds.
     pub(crate) fn close(&self) {
-        let mut clock = self.clock.lock();
-        self.is_closed.store(true, Ordering::Release);
-        let slots = std::mem::take(&mut *clock);
-        drop(clock);
-        for slot in slots.iter().filter_map(Weak::upgrade) {
-            slot.close();
-        }
+        self.files.close();
     }
 
-    /// The table in `slot`, opened if need be as `meta` describes it.
+    /// The table in `slot`, opened as `meta` describes it if need be.
     #[inline]
     pub(crate) fn get(&self, slot: &Arc<TableSlot>, meta: &FileMeta) -> Result<OpenTable> {
-        let table = slot.table.load();
-        if table.is_some() {
-            if !slot.used.load(Ordering::Relaxed) {
-                slot.used.store(true, Ordering::Relaxed);
-            }
-            return Ok(OpenTable(table));
+        match slot.get() {
+            Some(table) => Ok(table),
+            None => self.open(slot, meta, None),
         }
-        drop(table);
-        self.open(slot, meta)
     }
 
     /// What all tables share.
@@ -150,68 +111,55 @@ impl OpenTables {
     }
 
     #[cold]
-    fn open(&self, slot: &Arc<TableSlot>, meta: &FileMeta) -> Result<OpenTable> {
-        let opening = slot.opening.lock();
-        if let Some(table) = slot.table.load_full() {
-            return Ok(OpenTable(Guard::from_inner(Some(table))));
-        }
-        let table = self.open_anew(meta, slot.filter_units(), None)?;
-        slot.table.store(Some(Arc::clone(&table)));
-        slot.used.store(true, Ordering::Relaxed);
-        self.admit(slot);
-        drop(opening);
-        Ok(OpenTable(Guard::from_inner(Some(table))))
+    fn open(
+        &self,
+        slot: &Arc<TableSlot>,
+        meta: &FileMeta,
+        known: Option<&Table>,
+    ) -> Result<OpenTable> {
+        let open = || self.open_anew(meta, slot.filter_units(), known);
+        let table = self.files.open(slot, open)?;
+        self.fit_cache();
+        Ok(table)
     }
 
-    /// Lets the table in `slot` have `units` of its filters in memory, and opens it again with as many
-    /// where it is open. Who reads it meanwhile goes on with the old.
-    pub(crate) fn allocation(
+    /// Allocates `units` of its filters to the table in `slot`, and opens it again with these if it is
+    /// open. Its readers keep the old table.
+    pub(crate) fn set_filter_units(
         &self,
         slot: &TableSlot,
         meta: &FileMeta,
         units: LoadedUnits,
     ) -> Result<()> {
-        let opening = slot.opening.lock();
-        let known = slot.table.load_full();
-        if slot.filter_units() != units && known.is_some() {
-            let table = self.open_anew(meta, units, known.as_deref())?;
-            // Under this lock nobody else closes it, so that the slot stays on the clock (I1).
-            let clock = self.clock.lock();
-            if slot.table.load().is_some() {
-                slot.table.store(Some(table));
-            }
-            drop(clock);
+        let opening = slot.lock();
+        if slot.filter_units() != units
+            && let Some(known) = slot.peek()
+        {
+            let table = self.open_anew(meta, units, Some(&known))?;
+            self.files.replace(slot, table);
         }
-        // Where that failed, the table goes on with what it has.
-        slot.filter_units.store(units.to_word(), Ordering::Relaxed);
+        // If the open failed, the table keeps the units that it has.
+        slot.state.0.store(units.to_word(), Ordering::Relaxed);
         drop(opening);
         Ok(())
     }
 
-    /// The file of `slot` has grown to what `meta` describes, in `grown`: where it is open, it is opened
-    /// there, too, of which only what is new is read.
-    pub(crate) fn follow(
+    /// Opens the table of `slot` in `grown` too, if it is open: the file has grown to what `meta`
+    /// describes, and only the new segments are read.
+    pub(crate) fn open_grown(
         &self,
         slot: &TableSlot,
         grown: &Arc<TableSlot>,
         meta: &FileMeta,
     ) -> Result<()> {
-        let Some(known) = slot.table.load_full() else {
-            return Ok(());
-        };
-        let opening = grown.opening.lock();
-        if grown.table.load().is_none() {
-            let table = self.open_anew(meta, grown.filter_units(), Some(&known))?;
-            grown.table.store(Some(table));
-            grown.used.store(true, Ordering::Relaxed);
-            self.admit(grown);
+        match slot.peek() {
+            Some(known) => self.open(grown, meta, Some(&known)).map(drop),
+            None => Ok(()),
         }
-        drop(opening);
-        Ok(())
     }
 
-    /// Opens the file that `meta` describes with `units` of its filters, whether or not it is open
-    /// already; what it has in common with `known` is shared.
+    /// Opens the file that `meta` describes with `units` of its filters, even if it is open already;
+    /// shares with `known` what both have in common.
     pub(crate) fn open_anew(
         &self,
         meta: &FileMeta,
@@ -220,81 +168,21 @@ impl OpenTables {
     ) -> Result<Arc<Table>> {
         let name = file_name(meta.number);
         let path = self.directory.join(&name);
-        let file = self.vfs.open(&path, OpenMode::Read);
-        // Asked afterwards, so that a file which went meanwhile is not called missing.
-        if self.is_closed.load(Ordering::Acquire) {
-            return Err(Error::closed());
-        }
-        let file = file.map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Error::corruption(&name, 0, "the file is missing"),
-            _ => Error::io("open", &path, error),
-        })?;
-        Ok(Arc::new(Table::open(
-            file,
-            name,
-            meta,
-            self.context.clone(),
-            units,
-            known,
-        )?))
-    }
-
-    /// Puts `slot` on the clock (I1) and closes tables beyond the bounds.
-    fn admit(&self, slot: &Arc<TableSlot>) {
-        let mut clock = self.clock.lock();
-        if self.is_closed.load(Ordering::Acquire) {
-            drop(clock);
-            slot.close();
-            return;
-        }
-        clock.push_back(Arc::downgrade(slot));
-        self.close_least_used(clock, Some(slot));
+        let open = || self.vfs.open(&path, OpenMode::Read);
+        let file = self.files.unless_closed(open)?;
+        let file = file.map_err(|error| Error::open(&name, &path, error))?;
+        let context = self.context.clone();
+        Table::open(file, name, meta, context, units, known).map(Arc::new)
     }
 
     /// Closes tables beyond the bounds, and fits the cache into what is left.
     pub(crate) fn fit(&self) {
-        self.close_least_used(self.clock.lock(), None);
+        self.files.fit();
+        self.fit_cache();
     }
 
-    fn close_least_used(
-        &self,
-        mut clock: MutexGuard<'_, VecDeque<Weak<TableSlot>>>,
-        spared: Option<&Arc<TableSlot>>,
-    ) {
-        let memory = &self.context.memory;
-        let tables_max = memory.tables_max();
-        let mut closed = Vec::new();
-        let mut closed_bytes = 0;
-        let is_over = |open: usize, closed_bytes: u64| {
-            let held = memory.tables.bytes().saturating_sub(closed_bytes);
-            open > self.open_max || (held > tables_max && open > 1)
-        };
-        // Every table gets at most one more chance, so the hand stops after two rounds.
-        let mut steps = 2 * clock.len();
-        while is_over(clock.len(), closed_bytes) && steps > 0 {
-            steps -= 1;
-            let Some(weak) = clock.pop_front() else { break };
-            let Some(candidate) = weak.upgrade() else {
-                continue;
-            };
-            let used = candidate.used.swap(false, Ordering::Relaxed);
-            let table = candidate.table.load_full();
-            // One is the slot's, one is ours.
-            let is_read = table
-                .as_ref()
-                .is_some_and(|table| Arc::strong_count(table) > 2);
-            let is_spared = spared.is_some_and(|slot| Arc::ptr_eq(&candidate, slot));
-            if used || is_read || is_spared {
-                clock.push_back(weak);
-            } else {
-                closed_bytes += table.as_ref().map_or(0, |table| table.memory_bytes());
-                candidate.close();
-                closed.push(table);
-            }
-        }
-        // Files are closed outside the lock.
-        drop(clock);
-        drop(closed);
-        self.context.cache.fit(memory.left_for_cache());
+    fn fit_cache(&self) {
+        let left = self.context.memory.left_for_cache();
+        self.context.cache.fit(left);
     }
 }

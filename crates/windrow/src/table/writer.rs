@@ -1,20 +1,17 @@
-//! Writes a segment, entry by entry, in bounded memory: the first of a new table file, or one more
-//! behind those that a file has.
+//! Writes a segment, entry by entry, in bounded memory: the first of a new table file, or one more that
+//! is appended to a file.
 //!
 //! Invariants:
 //! - I1. Entries come in strictly ascending order of (key, descending sequence); a violation is a
 //!   bug of the caller and panics before it reaches the disk.
-//! - I2. Memory is one block, one write buffer, eight bytes per key for the filter, and the index;
-//!   none of them follows the size of the database.
+//! - I2. Memory is one block, one write buffer, eight bytes per key for the filter, and the index.
+//!   None of them grows with the database.
+//! - I3. An appended segment begins after all that the manifest knows of the file, so no byte that
+//!   a reader may read is written. The bytes of a failed attempt are truncated or overwritten.
 //!
-//! - I3. A segment that is added begins behind all that the manifest knows of the file, so that no byte
-//!   which anyone may read is written. What an attempt that failed has left there is cut off, or written
-//!   over.
-//!
-//! Concurrency: none; a writer belongs to one job, and a file has one writer at a time. Dropped before
-//! `finish`, it leaves a file that no manifest names, or bytes behind the recorded end of one.
+//! Concurrency: none; that of [`FileWriter`]. A file has one writer at a time.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::key::compare_entries;
@@ -26,16 +23,13 @@ use crate::codec::Compression;
 use crate::codec::checksum::key_hash;
 use crate::codec::compression::Compressor;
 use crate::filter::{FILTER_UNITS_MAX, FilterBuilder};
-use crate::vfs::{File, OpenMode, Vfs, write_all_at};
+use crate::vfs::{FileWriter, OpenMode, Vfs, WRITE_BYTES};
 
 use super::format::{
     FOOTER_BYTES, FileMeta, Footer, Handle, IndexBuilder, Properties, SegmentMeta, file_name,
 };
 use super::overlap::keys_in;
 use super::read::Table;
-
-/// Bytes gathered before a write.
-const WRITE_BYTES: usize = 256 << 10;
 
 /// How a table is written.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,70 +57,47 @@ pub(crate) struct TableWriter {
     last_sequence: u64,
     /// Where the segment begins.
     segment_offset: u64,
-    /// The segments that the file has without it.
+    /// The earlier segments of the file.
     before: Vec<SegmentMeta>,
-    /// The file without it, where that is open.
+    /// The file before the append, if it is open.
     older: Option<Arc<Table>>,
 }
 
 /// Segments begin at multiples of this.
 pub(crate) const SEGMENT_ALIGNMENT: u64 = 4096;
 
-/// The file and what waits to be written to it.
+/// The file, and the segment that is written to it.
 #[derive(Debug)]
 struct Output {
-    file: Arc<dyn File>,
-    path: PathBuf,
+    writer: FileWriter,
     number: FileNumber,
     segment: SegmentId,
-    buffer: Vec<u8>,
-    /// Where the buffer belongs in the file.
-    written: u64,
 }
 
 impl Output {
-    /// Where the next byte goes.
-    fn position(&self) -> u64 {
-        self.written + self.buffer.len() as u64
-    }
-
     fn place(&self) -> Place {
         Place {
             file: self.number,
             segment: self.segment,
-            offset: self.position(),
+            offset: self.writer.position(),
         }
     }
 
     /// Appends a block whose body `fill` writes.
     fn append(&mut self, fill: impl FnOnce(&mut Vec<u8>) -> Compression) -> Result<Handle> {
         let place = self.place();
-        let start = self.buffer.len();
-        let codec = fill(&mut self.buffer);
-        seal(&mut self.buffer, start, codec, place);
-        let handle = Handle {
-            offset: place.offset,
-            length: (self.buffer.len() - start) as u64,
-        };
-        if self.buffer.len() >= WRITE_BYTES {
-            self.flush()?;
+        let buffer = self.writer.buffer();
+        let start = buffer.len();
+        let codec = fill(buffer);
+        seal(buffer, start, codec, place);
+        let length = (buffer.len() - start) as u64;
+        if buffer.len() >= WRITE_BYTES {
+            self.writer.flush()?;
         }
-        Ok(handle)
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        write_all_at(&*self.file, &self.buffer, self.written)
-            .map_err(|error| Error::io("write", &self.path, error))?;
-        self.written = self.position();
-        self.buffer.clear();
-        Ok(())
-    }
-
-    fn sync(&mut self) -> Result<()> {
-        self.flush()?;
-        self.file
-            .sync_data()
-            .map_err(|error| Error::io("sync", &self.path, error))
+        Ok(Handle {
+            offset: place.offset,
+            length,
+        })
     }
 }
 
@@ -139,20 +110,17 @@ impl TableWriter {
         segment: SegmentId,
         options: &TableOptions,
     ) -> Result<Self> {
-        let path = directory.join(file_name(number));
-        let file = vfs
-            .create(&path)
-            .map_err(|error| Error::io("create", &path, error))?;
-        let place = Place {
-            file: number,
+        let writer = FileWriter::create(vfs, directory.join(file_name(number)))?;
+        let output = Output {
+            writer,
+            number,
             segment,
-            offset: 0,
         };
-        Ok(Self::new(file, path, place, Vec::new(), options))
+        Ok(Self::new(output, Vec::new(), options))
     }
 
     /// Adds the segment `segment` to the file in `directory` that `table` describes, which is not sealed
-    /// and has room for one more.
+    /// and has fewer than [`SEGMENTS_MAX`] segments.
     pub(crate) fn append(
         vfs: &dyn Vfs,
         directory: &Path,
@@ -162,46 +130,33 @@ impl TableWriter {
     ) -> Result<Self> {
         assert!(
             !table.sealed && table.segments.len() < SEGMENTS_MAX,
-            "nothing is added to table file {}",
+            "no segment can be appended to table file {}",
             table.number
         );
         let path = directory.join(file_name(table.number));
-        let file = vfs
-            .open(&path, OpenMode::ReadWrite)
-            .map_err(|error| Error::io("open", &path, error))?;
-        let place = Place {
-            file: table.number,
+        let start = table.end().next_multiple_of(SEGMENT_ALIGNMENT); // I3
+        let output = Output {
+            writer: FileWriter::append(vfs, path, start)?,
+            number: table.number,
             segment,
-            offset: table.end().next_multiple_of(SEGMENT_ALIGNMENT), // I3
         };
-        let before = table.segments.clone();
-        Ok(Self::new(file, path, place, before, options))
+        Ok(Self::new(output, table.segments.clone(), options))
     }
 
-    /// Lets `older`, the file as it was, tell which keys its segments may have.
+    /// Estimates from the filters of `older`, the file before the append, how many keys its segments
+    /// have too.
     #[must_use]
-    pub(crate) fn asking(mut self, older: Arc<Table>) -> Self {
+    pub(crate) fn with_older(mut self, older: Arc<Table>) -> Self {
         self.older = Some(older);
         self
     }
 
-    fn new(
-        file: Arc<dyn File>,
-        path: PathBuf,
-        place: Place,
-        before: Vec<SegmentMeta>,
-        options: &TableOptions,
-    ) -> Self {
+    fn new(mut output: Output, before: Vec<SegmentMeta>, options: &TableOptions) -> Self {
+        let capacity = WRITE_BYTES + 2 * options.block_bytes;
+        output.writer.buffer().reserve_exact(capacity);
         Self {
-            output: Output {
-                file,
-                path,
-                number: place.file,
-                segment: place.segment,
-                buffer: Vec::with_capacity(WRITE_BYTES + 2 * options.block_bytes),
-                written: place.offset,
-            },
-            segment_offset: place.offset,
+            segment_offset: output.writer.position(),
+            output,
             before,
             older: None,
             options: *options,
@@ -248,7 +203,7 @@ impl TableWriter {
             .references
             .note(trailer, value)
             .map_err(|error| {
-                let what = format!("{}: an entry refers to nowhere", error.what);
+                let what = format!("an entry has a malformed pointer: {}", error.what);
                 Error::new(ErrorKind::Corruption, what)
             })?;
         if first {
@@ -265,8 +220,8 @@ impl TableWriter {
 
     /// About how long the segment would be if it were finished now.
     pub(crate) fn bytes_written_so_far(&self) -> u64 {
-        let waiting = self.block.block_bytes() + self.index.bytes();
-        self.output.position() - self.segment_offset + waiting as u64
+        let pending = self.block.block_bytes() + self.index.bytes();
+        self.output.writer.position() - self.segment_offset + pending as u64
     }
 
     /// The bytes in transient logs that the entries so far refer to.
@@ -276,13 +231,13 @@ impl TableWriter {
 
     /// The bytes that the writer holds in memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let buffers = self.output.buffer.capacity() + self.payload.capacity();
-        let behind = self.filter.memory_bytes() + self.index.memory_bytes();
-        // The block that is being filled is as large as the last one.
-        (buffers + self.payload.capacity() + behind) as u64
+        let buffers = self.output.writer.memory_bytes() + self.payload.capacity();
+        let metadata = self.filter.memory_bytes() + self.index.memory_bytes();
+        // The block under construction is as large as the last one.
+        (buffers + self.payload.capacity() + metadata) as u64
     }
 
-    /// Writes the block that waits; `next` is the key after it.
+    /// Writes the block under construction; `next` is the key after it.
     fn finish_block(&mut self, next: Option<&[u8]>) -> Result<()> {
         self.payload.clear();
         self.block.finish(&mut self.payload);
@@ -294,8 +249,8 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Writes what belongs behind the data and syncs the file; where that is new, the caller syncs the
-    /// directory. There must be an entry. Returns the file with this segment.
+    /// Writes the filters, index, properties and footer, and syncs the file; the caller syncs the
+    /// directory of a new file. There must be an entry. Returns the file with this segment.
     pub(crate) fn finish(mut self) -> Result<FileMeta> {
         assert!(self.properties.entries > 0, "a table needs an entry");
         self.finish_block(None)?;
@@ -335,8 +290,8 @@ impl TableWriter {
             filters,
         };
         let (bytes, footer_checksum) = footer.encode(self.output.place());
-        self.output.buffer.extend_from_slice(&bytes);
-        self.output.sync()?;
+        self.output.writer.buffer().extend_from_slice(&bytes);
+        self.output.writer.sync()?;
         let mut segments = self.before;
         let overwrites = match &self.older {
             _ if segments.is_empty() => 0,
@@ -346,7 +301,7 @@ impl TableWriter {
         segments.push(SegmentMeta {
             id: self.output.segment,
             offset: self.segment_offset,
-            length: self.output.position() - self.segment_offset,
+            length: self.output.writer.position() - self.segment_offset,
             entries: properties.entries,
             tombstones: properties.tombstones,
             smallest: properties.smallest,
@@ -367,9 +322,8 @@ impl TableWriter {
     }
 }
 
-/// Cuts off what is behind the known `end` of table file `number` of `directory`, which nobody else appends
-/// to.
-pub(crate) fn cut_back(
+/// Truncates table file `number` of `directory` to its known `end`; no other job appends to it.
+pub(crate) fn truncate_table(
     vfs: &dyn Vfs,
     directory: &Path,
     number: FileNumber,
@@ -378,7 +332,7 @@ pub(crate) fn cut_back(
     let path = directory.join(file_name(number));
     vfs.open(&path, OpenMode::ReadWrite)
         .and_then(|file| file.truncate(end))
-        .map_err(|error| Error::io("cut", &path, error))
+        .map_err(|error| Error::io("truncate", &path, error))
 }
 
 fn plain(body: &[u8], buffer: &mut Vec<u8>) -> Compression {

@@ -8,16 +8,14 @@
 //! Concurrency: none; writers and readers belong to one job each.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use crate::base::{Error, FileNumber, Result};
 use crate::codec::Reader;
 use crate::codec::checksum::{checksum, seed};
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::put_varint;
-use crate::vfs::{File, OpenMode, Vfs, read_exact_at, write_all_at};
+use crate::vfs::{File, FileWriter, OpenMode, Vfs, read_exact_at};
 
 /// How many records a chunk names at most.
 const CHUNK_ENTRIES: usize = 8 << 10;
@@ -45,30 +43,20 @@ pub(crate) fn discard_list_name(number: FileNumber) -> String {
 /// Writes one list.
 #[derive(Debug)]
 pub(crate) struct DiscardListWriter {
-    file: Arc<dyn File>,
-    path: PathBuf,
+    output: FileWriter,
     number: FileNumber,
-    /// What is not written.
+    /// The records that are not written yet.
     chunk: Vec<(FileNumber, u64)>,
-    buffer: Vec<u8>,
-    written: u64,
     counts: BTreeMap<FileNumber, u64>,
 }
 
 impl DiscardListWriter {
     /// Creates list `number` in `directory`.
     pub(crate) fn create(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<Self> {
-        let path = directory.join(discard_list_name(number));
-        let file = vfs
-            .create(&path)
-            .map_err(|error| Error::io("create", &path, error))?;
         Ok(Self {
-            file,
-            path,
+            output: FileWriter::create(vfs, directory.join(discard_list_name(number)))?,
             number,
             chunk: Vec::new(),
-            buffer: Vec::new(),
-            written: 0,
             counts: BTreeMap::new(),
         })
     }
@@ -85,42 +73,39 @@ impl DiscardListWriter {
 
     /// The bytes that the writer holds in memory, but for the counts.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.chunk.capacity() * size_of::<(FileNumber, u64)>() + self.buffer.capacity()) as u64
+        (self.chunk.capacity() * size_of::<(FileNumber, u64)>() + self.output.memory_bytes()) as u64
     }
 
     fn write_chunk(&mut self) -> Result<()> {
         self.chunk.sort_unstable();
-        self.buffer.clear();
-        self.buffer.resize(HEADER_BYTES, 0);
+        let offset = self.output.position();
+        let buffer = self.output.buffer();
+        buffer.resize(HEADER_BYTES, 0);
         let mut last = (FileNumber(0), 0);
         for &(file, offset) in &self.chunk {
             let from = if file == last.0 { last.1 } else { 0 };
-            put_varint(&mut self.buffer, file.0 - last.0.0);
-            put_varint(&mut self.buffer, offset - from);
+            put_varint(buffer, file.0 - last.0.0);
+            put_varint(buffer, offset - from);
             last = (file, offset);
         }
-        let length = u32::try_from(self.buffer.len() - HEADER_BYTES).unwrap_or(u32::MAX);
-        self.buffer[4..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
-        let sum = checksum(seed(self.number.0, 0, self.written), &self.buffer[4..]);
-        self.buffer[..4].copy_from_slice(&sum.to_le_bytes());
-        write_all_at(&*self.file, &self.buffer, self.written)
-            .map_err(|error| Error::io("write", &self.path, error))?;
-        self.written += self.buffer.len() as u64;
+        let length = u32::try_from(buffer.len() - HEADER_BYTES).unwrap_or(u32::MAX);
+        buffer[4..HEADER_BYTES].copy_from_slice(&length.to_le_bytes());
+        let sum = checksum(seed(self.number.0, 0, offset), &buffer[4..]);
+        buffer[..4].copy_from_slice(&sum.to_le_bytes());
+        self.output.flush()?;
         self.chunk.clear();
         Ok(())
     }
 
-    /// Writes what waits and syncs the file; the caller syncs the directory.
+    /// Writes the last chunk and syncs the file; the caller syncs the directory.
     pub(crate) fn finish(mut self) -> Result<DiscardList> {
         if !self.chunk.is_empty() {
             self.write_chunk()?;
         }
-        self.file
-            .sync_data()
-            .map_err(|error| Error::io("sync", &self.path, error))?;
+        self.output.sync()?;
         Ok(DiscardList {
             number: self.number,
-            length: self.written,
+            length: self.output.position(),
             counts: self.counts,
         })
     }
@@ -141,10 +126,7 @@ pub(crate) fn read_discard_list(
     let path = directory.join(&name);
     let file = vfs
         .open(&path, OpenMode::Read)
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Error::corruption(&name, 0, "the file is missing"),
-            _ => Error::io("open", &path, error),
-        })?;
+        .map_err(|error| Error::open(&name, &path, error))?;
     let mut left = list.counts.clone();
     each_discarded(&*file, list.number, list.length, |number, offset| {
         // Of value files that are gone the list has nothing to say any more.

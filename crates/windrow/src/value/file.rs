@@ -10,7 +10,6 @@
 //!
 //! Concurrency: shared freely; nothing here blocks but I/O.
 
-use std::io;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,9 +21,10 @@ use crate::codec::reader::DecodeError;
 use crate::options::BlockSource;
 use crate::vfs::{Advice, File, OpenMode, Region, Vfs, read_exact_at};
 
+use super::meta::{ValueFileMeta, file_name};
 use super::pointer::ValuePointer;
+use super::record;
 use super::relocation::RelocationTable;
-use super::{ValueFileMeta, record};
 
 /// An open value file.
 #[derive(Debug)]
@@ -46,10 +46,7 @@ pub(super) fn open_whole(
     let path = directory.join(name);
     let file = vfs
         .open(&path, OpenMode::Read)
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Error::corruption(name, 0, "the file is missing"),
-            _ => Error::io("open", &path, error),
-        })?;
+        .map_err(|error| Error::open(name, &path, error))?;
     let length = file
         .length()
         .map_err(|error| Error::io("read the length of", &path, error))?;
@@ -71,7 +68,7 @@ impl ValueFile {
         meta: &ValueFileMeta,
         source: BlockSource,
     ) -> Result<Self> {
-        let name = super::file_name(meta.number);
+        let name = file_name(meta.number);
         let file = open_whole(vfs, directory, &name, meta)?;
         let region = match source {
             BlockSource::Mapped if !meta.is_growing() => {

@@ -10,12 +10,13 @@
 use std::path::Path;
 
 use crate::base::{Error, FileNumber, Result};
-use crate::vfs::{File, Vfs, read_exact_at};
+use crate::vfs::{File, Vfs, WRITE_BYTES, read_exact_at};
 
+use super::meta::{ValueFileMeta, file_name};
 use super::pointer::ValuePointer;
+use super::record;
 use super::relocation::{self, BLOCK_ENTRIES, Move, OFFSET_MAX, RelocationTable};
-use super::writer::{ValueWriter, WRITE_BYTES};
-use super::{ValueFileMeta, record};
+use super::writer::ValueWriter;
 
 /// Writes one successor.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl GcOutputWriter {
         pointer: &ValuePointer,
         mut look: impl FnMut(u64) -> Result<()>,
     ) -> Result<u64> {
-        let name = super::file_name(pointer.file);
+        let name = file_name(pointer.file);
         let offset = self.writer.bytes();
         if offset + pointer.record_bytes >= OFFSET_MAX {
             return Err(Error::invalid_argument("a value file grows too long"));
@@ -103,7 +104,7 @@ impl GcOutputWriter {
         self.buffer.resize(left.min(WRITE_BYTES), 0);
         let offset = pointer.offset + done;
         read_exact_at(source, &mut self.buffer, offset)
-            .map_err(|error| Error::read(&super::file_name(pointer.file), offset, error))?;
+            .map_err(|error| Error::read(&file_name(pointer.file), offset, error))?;
         Ok(self.buffer.len() as u64)
     }
 

@@ -11,7 +11,7 @@ use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::put_varint;
 
-use super::ValueFileMeta;
+use super::meta::ValueFileMeta;
 use super::record::{RECORD_BYTES_MAX, RECORD_BYTES_MIN};
 
 /// The place of a value.

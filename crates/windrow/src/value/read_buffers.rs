@@ -34,9 +34,10 @@ use crate::codec::reader::DecodeError;
 use crate::vfs::{File, Vfs, read_exact_at};
 
 use super::file::open_whole;
+use super::meta::{ValueFileMeta, file_name};
 use super::pointer::ValuePointer;
+use super::record;
 use super::relocation::RelocationTable;
-use super::{ValueFileMeta, record};
 
 /// How much of a file is held at most.
 pub(super) const READ_BUFFER_BYTES: usize = 64 << 10;
@@ -304,7 +305,7 @@ impl ValueReadBuffers {
         let read_buffer = match self.read_buffers.entry(meta.number) {
             Entry::Occupied(present) => present.into_mut(),
             Entry::Vacant(free) => free.insert(ReadBuffer {
-                name: super::file_name(meta.number),
+                name: file_name(meta.number),
                 file: None,
                 length: meta.length,
                 buffer: Buffer::new(&self.tracker),

@@ -9,12 +9,13 @@
 //! Concurrency: none; bytes in, bytes out.
 
 use crate::base::FileNumber;
-use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_COMPRESSED_MAX, VALUE_BYTES_MAX};
 use crate::codec::checksum::{PartialChecksum, checksum, checksum_of_two, key_hash, seed};
-use crate::codec::compression::{unpack, unpacked_length, unpacked_length_by_front};
+use crate::codec::compression::{Compressor, unpack, unpacked_length, unpacked_length_by_front};
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 use crate::codec::{Compression, Reader};
+use crate::vfs::WRITE_BYTES;
 
 use super::pointer::ValuePointer;
 
@@ -35,22 +36,75 @@ fn seed_for(file: FileNumber, offset: u64, key: &[u8]) -> u64 {
     seed(file.0, 0, offset) ^ key_hash(key)
 }
 
-/// Replaces `head` by all of a record but its `body`: the record of `key` at `offset` of `file`, which
-/// holds `stored_key`, the key or nothing.
-pub(super) fn begin(
-    head: &mut Vec<u8>,
-    (file, offset): (FileNumber, u64),
-    (key, stored_key): (&[u8], &[u8]),
-    codec: Compression,
-    body: &[u8],
-) {
-    head.clear();
-    head.extend_from_slice(&[0; CHECKSUM_BYTES]);
-    head.push(codec.code());
-    put_bytes(head, stored_key);
-    put_varint(head, body.len() as u64);
-    let sum = checksum_of_two(seed_for(file, offset, key), &head[CHECKSUM_BYTES..], body);
-    head[..CHECKSUM_BYTES].copy_from_slice(&sum.to_le_bytes());
+/// Values shorter than this are stored uncompressed.
+const COMPRESSED_FROM_BYTES: usize = 256;
+
+/// Encodes one record after the other and reuses its memory.
+#[derive(Debug)]
+pub(super) struct RecordEncoder {
+    compressor: Compressor,
+    /// The last record without its stored value.
+    head: Vec<u8>,
+    /// The last value, compressed.
+    packed: Vec<u8>,
+}
+
+impl RecordEncoder {
+    pub(super) fn new() -> Self {
+        Self {
+            compressor: Compressor::new(Compression::None),
+            head: Vec::new(),
+            packed: Vec::new(),
+        }
+    }
+
+    /// The two parts of the record of `value` at `offset` of `file`: the second is the stored value,
+    /// compressed if that saves an eighth. The record is of `key` and holds `stored_key`, the key or
+    /// nothing.
+    pub(super) fn encode<'a>(
+        &'a mut self,
+        (file, offset): (FileNumber, u64),
+        (key, stored_key): (&[u8], &[u8]),
+        value: &'a [u8],
+        compression: Compression,
+    ) -> (&'a [u8], &'a [u8]) {
+        assert!(
+            (1..=KEY_BYTES_MAX).contains(&key.len()) && value.len() <= VALUE_BYTES_MAX,
+            "a record needs a key and a value within the limits"
+        );
+        self.packed.clear();
+        let mut codec = Compression::None;
+        let compressible = COMPRESSED_FROM_BYTES..=VALUE_BYTES_COMPRESSED_MAX;
+        if compression != Compression::None && compressible.contains(&value.len()) {
+            self.compressor.set_codec(compression);
+            codec = self.compressor.append_smaller(value, &mut self.packed);
+        }
+        let body = match codec {
+            Compression::None => value,
+            _ => &self.packed,
+        };
+        let head = &mut self.head;
+        head.clear();
+        head.extend_from_slice(&[0; CHECKSUM_BYTES]);
+        head.push(codec.code());
+        put_bytes(head, stored_key);
+        put_varint(head, body.len() as u64);
+        let sum = checksum_of_two(seed_for(file, offset, key), &head[CHECKSUM_BYTES..], body);
+        head[..CHECKSUM_BYTES].copy_from_slice(&sum.to_le_bytes());
+        (head, body)
+    }
+
+    /// Frees the memory of a long value.
+    pub(super) fn trim(&mut self) {
+        if self.packed.capacity() > WRITE_BYTES {
+            self.packed = Vec::new();
+        }
+    }
+
+    /// The bytes that the encoder holds in memory.
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.head.capacity() + self.packed.capacity()
+    }
 }
 
 /// Checks the record of `key` that `pointer` leads to; returns how its value is compressed, and the

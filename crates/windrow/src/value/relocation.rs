@@ -13,7 +13,7 @@ use crate::codec::Reader;
 use crate::codec::checksum::{checksum, seed};
 use crate::codec::reader::DecodeError;
 
-use super::file_name;
+use super::meta::file_name;
 use super::pointer::ValuePointer;
 
 /// Where a table is, and for whose pointers.

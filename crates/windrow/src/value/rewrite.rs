@@ -11,6 +11,7 @@ use std::path::Path;
 use crate::base::{Error, FileNumber, Result};
 use crate::vfs::{OpenMode, Vfs, read_exact_at, write_all_at};
 
+use super::meta::file_name;
 use super::record::find_record;
 
 /// Makes records of value log `number` in `directory` durable, each given by its offset and length.
@@ -24,7 +25,7 @@ pub(crate) fn rewrite(
     number: FileNumber,
     records: &[(u64, usize)],
 ) -> Result<()> {
-    let path = directory.join(super::file_name(number));
+    let path = directory.join(file_name(number));
     let failure = |operation| {
         let path = &path;
         move |error| Error::io(operation, path, error)
@@ -37,7 +38,7 @@ pub(crate) fn rewrite(
         bytes.resize(length, 0);
         read_exact_at(&*file, &mut bytes, offset).map_err(failure("read back"))?;
         let found = find_record(&bytes, (number, offset)).ok();
-        let is_sound = |it: &super::Found<'_>| it.is_sound == Some(true);
+        let is_sound = |it: &super::record::Found<'_>| it.is_sound == Some(true);
         if found.filter(is_sound).map(|it| it.record_bytes) != Some(length) {
             let gone = std::io::Error::other("a value that was there is gone");
             return Err(failure("read back")(gone)); // I1

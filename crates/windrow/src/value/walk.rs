@@ -15,9 +15,10 @@ use crate::base::{Error, Result};
 use crate::vfs::{File, Vfs, read_exact_at};
 
 use super::file::open_whole;
+use super::meta::{ValueFileMeta, file_name};
 use super::pointer::ValuePointer;
+use super::record;
 use super::relocation::{Move, RelocationTable};
-use super::{ValueFileMeta, record};
 
 /// How much is read at a time.
 pub(super) const BUFFER_BYTES: usize = 256 << 10;
@@ -43,7 +44,7 @@ pub(crate) struct RecordWalk {
 impl RecordWalk {
     /// Before the first record of the file that `meta` describes.
     pub(crate) fn open(vfs: &dyn Vfs, directory: &Path, meta: &ValueFileMeta) -> Result<Self> {
-        let name = super::file_name(meta.number);
+        let name = file_name(meta.number);
         Ok(Self {
             file: open_whole(vfs, directory, &name, meta)?,
             name,

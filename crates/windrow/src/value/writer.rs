@@ -1,53 +1,28 @@
-//! Writes a value file, record by record, in bounded memory. Keys are only in the tables that point to
-//! it, but for what others [put](ValueWriter::put).
+//! Writes a value file, record by record, in bounded memory. The records hold no keys: these are in the
+//! tables that point to the file. GC outputs [put](ValueWriter::put) whole records instead.
 //!
 //! Invariants:
-//! - I1. Records lie one behind the other from offset 0, without gaps.
-//! - I2. Memory is one write buffer, one key and the compressed form of one value; a value that is
-//!   stored as it is and longer than the buffer is written from where it is.
+//! - I1. Records lie one after the other from offset 0, without gaps.
+//! - I2. Memory is one write buffer, one key and the compressed form of one value.
 //!
-//! Concurrency: none; a writer belongs to one job. Dropped before `finish`, it leaves a file that
-//! nothing names. After an error it is good for nothing but that.
+//! Concurrency: none; that of [`FileWriter`].
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
-use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_COMPRESSED_MAX, VALUE_BYTES_MAX};
-use crate::base::{Error, FileNumber, Result};
+use crate::base::{FileNumber, Result};
 use crate::codec::Compression;
-use crate::codec::compression::Compressor;
-use crate::vfs::{File, Vfs, write_all_at};
+use crate::vfs::{FileWriter, Vfs, WRITE_BYTES};
 
+use super::meta::{ValueFileMeta, file_name};
 use super::pointer::ValuePointer;
-use super::{ValueFileMeta, record};
-
-/// Bytes gathered before a write.
-pub(super) const WRITE_BYTES: usize = 256 << 10;
-
-/// Values shorter than this are stored as they are.
-const COMPRESSED_FROM_BYTES: usize = 256;
-
-/// Whether it is tried to compress `value`.
-pub(super) fn may_compress(value: &[u8], compression: Compression) -> bool {
-    compression != Compression::None
-        && (COMPRESSED_FROM_BYTES..=VALUE_BYTES_COMPRESSED_MAX).contains(&value.len())
-}
+use super::record::RecordEncoder;
 
 /// Writes one value file.
 #[derive(Debug)]
 pub(crate) struct ValueWriter {
-    file: Arc<dyn File>,
-    path: PathBuf,
+    output: FileWriter,
     number: FileNumber,
-    compressor: Compressor,
-    /// What waits to be written; never more than [`WRITE_BYTES`].
-    buffer: Vec<u8>,
-    /// Where the buffer belongs in the file.
-    written: u64,
-    /// The present record up to its value.
-    head: Vec<u8>,
-    /// The present value, compressed.
-    packed: Vec<u8>,
+    encoder: RecordEncoder,
     entries: u64,
     value_bytes: u64,
 }
@@ -55,57 +30,31 @@ pub(crate) struct ValueWriter {
 impl ValueWriter {
     /// Creates value file `number` in `directory`.
     pub(crate) fn create(vfs: &dyn Vfs, directory: &Path, number: FileNumber) -> Result<Self> {
-        let path = directory.join(super::file_name(number));
-        let file = vfs
-            .create(&path)
-            .map_err(|error| Error::io("create", &path, error))?;
+        let mut output = FileWriter::create(vfs, directory.join(file_name(number)))?;
+        output.buffer().reserve_exact(WRITE_BYTES);
         Ok(Self {
-            file,
-            path,
+            output,
             number,
-            compressor: Compressor::new(Compression::None),
-            buffer: Vec::with_capacity(WRITE_BYTES),
-            written: 0,
-            head: Vec::new(),
-            packed: Vec::new(),
+            encoder: RecordEncoder::new(),
             entries: 0,
             value_bytes: 0,
         })
     }
 
-    /// Appends the value of `key` and tells where it is. It is compressed where that saves an eighth.
+    /// Appends the value of `key` and returns its pointer. The value is compressed if that saves an
+    /// eighth.
     pub(crate) fn append(
         &mut self,
         key: &[u8],
         value: &[u8],
         compression: Compression,
     ) -> Result<ValuePointer> {
-        assert!(
-            (1..=KEY_BYTES_MAX).contains(&key.len()) && value.len() <= VALUE_BYTES_MAX,
-            "a record needs a key and a value within the limits"
-        );
-        self.packed.clear();
-        let mut codec = Compression::None;
-        if may_compress(value, compression) {
-            self.compressor.set_codec(compression);
-            codec = self.compressor.append_smaller(value, &mut self.packed);
-        }
-        let packed = std::mem::take(&mut self.packed);
-        let body = match codec {
-            Compression::None => value,
-            _ => &packed,
-        };
         let offset = self.bytes();
-        let mut head = std::mem::take(&mut self.head);
         let place = (self.number, offset);
-        record::begin(&mut head, place, (key, &[]), codec, body);
-        self.put(&head)?;
-        self.put(body)?;
-        self.head = head;
-        // What one long value took is not kept for the others (I2).
-        if packed.capacity() <= WRITE_BYTES {
-            self.packed = packed;
-        }
+        let (head, body) = self.encoder.encode(place, (key, &[]), value, compression);
+        self.output.put(head)?;
+        self.output.put(body)?;
+        self.encoder.trim(); // I2
         self.count(value.len() as u64);
         Ok(ValuePointer {
             file: self.number,
@@ -126,48 +75,24 @@ impl ValueWriter {
         self.number
     }
 
-    /// Puts `bytes` behind what waits, or writes them from where they are if they are long (I2).
+    /// Appends bytes of a record or a relocation table.
     pub(super) fn put(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.buffer.len() + bytes.len() > WRITE_BYTES {
-            self.flush()?;
-        }
-        if bytes.len() < WRITE_BYTES {
-            self.buffer.extend_from_slice(bytes);
-            return Ok(());
-        }
-        self.write(bytes, self.written)?;
-        self.written += bytes.len() as u64;
-        Ok(())
+        self.output.put(bytes)
     }
 
-    fn flush(&mut self) -> Result<()> {
-        self.write(&self.buffer, self.written)?;
-        self.written = self.bytes();
-        self.buffer.clear();
-        Ok(())
-    }
-
-    fn write(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        write_all_at(&*self.file, bytes, offset)
-            .map_err(|error| Error::io("write", &self.path, error))
-    }
-
-    /// The length of the records so far.
+    /// The length of the file so far.
     pub(crate) fn bytes(&self) -> u64 {
-        self.written + self.buffer.len() as u64
+        self.output.position()
     }
 
     /// The bytes that the writer holds in memory.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        (self.buffer.capacity() + self.head.capacity() + self.packed.capacity()) as u64
+        (self.output.memory_bytes() + self.encoder.memory_bytes()) as u64
     }
 
-    /// Writes what waits and syncs the file; the caller syncs the directory.
+    /// Writes the rest and syncs the file; the caller syncs the directory.
     pub(crate) fn finish(mut self) -> Result<ValueFileMeta> {
-        self.flush()?;
-        self.file
-            .sync_data()
-            .map_err(|error| Error::io("sync", &self.path, error))?;
+        self.output.sync()?;
         Ok(ValueFileMeta {
             number: self.number,
             length: self.bytes(),

@@ -18,6 +18,7 @@
 //! Concurrency: both traits are used from many threads at once. Reads may overlap writes of other
 //! ranges; the engine never reads a range that is being written.
 
+mod file_writer;
 #[cfg(test)]
 pub(crate) mod memory;
 mod os;
@@ -28,6 +29,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+pub(crate) use file_writer::{FileWriter, WRITE_BYTES};
 pub use os::OsVfs;
 
 /// How an existing file is opened.

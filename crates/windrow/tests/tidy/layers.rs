@@ -37,7 +37,7 @@ const BESIDE: &[(&str, &[&str])] = &[
     ("options", &["codec", "events", "runtime", "vfs"]),
     ("table", &["block", "cache", "filter", "value"]),
     ("cache", &["block"]),
-    ("value", &["block", "log"]),
+    ("value", &["block", "cache", "log"]),
     ("compact", &["read"]),
 ];
 

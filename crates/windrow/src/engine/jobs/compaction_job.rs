@@ -378,7 +378,7 @@ impl Engine {
         }
         for (old, new) in &grown {
             // Where this fails, the table is opened anew when it is read.
-            drop(self.tables.follow(old.slot(), new.slot(), &new.meta));
+            drop(self.tables.open_grown(old.slot(), new.slot(), &new.meta));
         }
         let entries_read: u64 = inputs.files().map(|file| file.meta.entries()).sum();
         let appended = || written.grown.iter().filter_map(|file| file.segments.last());

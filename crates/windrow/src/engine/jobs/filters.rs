@@ -88,7 +88,7 @@ impl Engine {
                 "grants are in the order of the tree"
             );
             // A table that cannot be opened again stays open as it is.
-            drop(self.tables.allocation(file.slot(), &file.meta, units));
+            drop(self.tables.set_filter_units(file.slot(), &file.meta, units));
         }
     }
 }

@@ -180,14 +180,6 @@ impl Table {
         })
     }
 
-    /// The bytes that the table holds in memory: what it is, not what it maps.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        self.segments
-            .iter()
-            .map(|segment| segment.memory_bytes())
-            .sum()
-    }
-
     /// Finds the newest version of `key` that is at most `sequence`; `hash` is the key's
     /// [`key_hash`](crate::codec::checksum::key_hash).
     #[inline]

@@ -7,6 +7,7 @@ mod model;
 mod open_tables;
 mod pointers;
 mod segments;
+mod sequential;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -96,7 +96,7 @@ fn keys_that_older_segments_have_are_counted() {
         for from in [0, 25_000, 30_000, 34_000, 35_000, 90_000] {
             let writer =
                 TableWriter::append(&vfs, Path::new(""), &second, SegmentId(21), &options).unwrap();
-            let writer = writer.asking(Arc::clone(&table));
+            let writer = writer.with_older(Arc::clone(&table));
             let third = finish(writer, &entries(from..from + KEYS, 3));
             let there = if is_reported {
                 u64::saturating_sub(35_000, from).min(KEYS)
@@ -358,8 +358,8 @@ fn an_open_table_follows_its_file_without_reading_it_again() {
     );
     let [slot, next, unread] = [(); 3].map(|()| Arc::new(TableSlot::default()));
     // A table that is not open is not opened.
-    tables.follow(&slot, &next, &grown).unwrap();
-    assert!(next.table.load().is_none());
+    tables.open_grown(&slot, &next, &grown).unwrap();
+    assert!(next.peek().is_none());
     let known = Arc::clone(&tables.get(&slot, &first).unwrap());
     let file = vfs.file(Path::new(&file_name(NUMBER)));
     let count = || file.read_bytes.load(Ordering::Relaxed);
@@ -368,7 +368,7 @@ fn an_open_table_follows_its_file_without_reading_it_again() {
         work();
         count() - before
     };
-    let followed = read(&|| tables.follow(&slot, &next, &grown).unwrap());
+    let followed = read(&|| tables.open_grown(&slot, &next, &grown).unwrap());
     let opened = vfs.opened.load(Ordering::Relaxed);
     let table = Arc::clone(&tables.get(&next, &grown).unwrap());
     assert_eq!(vfs.opened.load(Ordering::Relaxed), opened, "it is open");
@@ -384,7 +384,7 @@ fn an_open_table_follows_its_file_without_reading_it_again() {
     assert_eq!((units.of(0), units.of(1)), (4, 4));
     units = LoadedUnits::NONE;
     units.add(0);
-    let allocated = read(&|| tables.allocation(&next, &grown, units).unwrap());
+    let allocated = read(&|| tables.set_filter_units(&next, &grown, units).unwrap());
     assert!(allocated > 0 && allocated < followed, "{allocated} bytes");
     let again = Arc::clone(&tables.get(&next, &grown).unwrap());
     assert!(Arc::ptr_eq(&table.segments[0], &again.segments[0]));
@@ -395,7 +395,7 @@ fn an_open_table_follows_its_file_without_reading_it_again() {
     let last = Arc::new(next.grown(grown.segments.len()));
     let allocated = last.filter_units();
     assert_eq!([0, 1, 2].map(|segment| allocated.of(segment)), [1, 0, 4]);
-    tables.follow(&next, &last, &longer).unwrap();
+    tables.open_grown(&next, &last, &longer).unwrap();
     let followed = Arc::clone(&tables.get(&last, &longer).unwrap());
     for segment in 0..2 {
         let (before, now) = (&again.segments[segment], &followed.segments[segment]);

@@ -3,12 +3,12 @@
 use std::io;
 
 use super::super::log_writer::LogPosition;
-use super::super::writer::WRITE_BYTES;
 use super::super::{ValueLogWriter, rewrite};
 use super::*;
 use crate::base::ErrorKind;
 use crate::log::memory::{MemoryVfs, Operation};
 use crate::vfs::Vfs;
+use crate::vfs::WRITE_BYTES;
 
 fn create(vfs: &MemoryVfs) -> ValueLogWriter {
     ValueLogWriter::create(vfs, Path::new(""), NUMBER).unwrap()

@@ -4,10 +4,10 @@ use std::sync::atomic::Ordering;
 
 use proptest::prelude::*;
 
-use super::super::writer::WRITE_BYTES;
 use super::*;
 use crate::ErrorKind;
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_COMPRESSED_MAX};
+use crate::vfs::WRITE_BYTES;
 
 /// Lengths around every bound, most of them short.
 fn length() -> impl Strategy<Value = usize> {
