@@ -26,9 +26,9 @@ pub use args::{
     MediumOrderArg, MixModel, MixgraphArgs, PolicyArgs, PresetArg, WarmUp, parse_bytes,
     parse_threshold,
 };
+pub use data::data_set::{Checked, DataSet};
 pub use data::sizes::{Mix, ValueSizes};
 pub use data::trace::{Asked, Trace};
-pub use data::{Checked, DataSet};
 pub use engine::windrow_engine::WindrowEngine;
 pub use engine::{
     Answer, CompactionShape, Counters, Engine, Entry, LevelShape, LoadShape, Scan, StallShape,

@@ -19,7 +19,7 @@ pub use self::values::{
     PresetArg, WarmUp, parse_bytes, parse_threshold,
 };
 use self::values::{parse_seconds, parse_size, parse_warm_up};
-use crate::data::COMPRESSION_RATIO;
+use crate::data::data_set::COMPRESSION_RATIO;
 use crate::load::work::LARGE_VALUE_BYTES;
 use crate::measure::rate_limiter::Rate;
 use crate::{DataSet, Load, Mix, ValueSizes};

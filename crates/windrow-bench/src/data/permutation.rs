@@ -5,7 +5,7 @@
 //! the bound is mapped again, which keeps the map one-to-one and takes less than two turns on
 //! average.
 
-use crate::data::mix;
+use crate::data::random::mix;
 
 /// Enough for every bit of the input to reach every bit of the output.
 const ROUNDS: usize = 3;

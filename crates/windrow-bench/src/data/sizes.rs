@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use crate::data::mix;
+use crate::data::random::mix;
 
 /// The mixes of value sizes of the Parallax paper: small, medium and large values of 9, 104 and 1004
 /// bytes.

@@ -10,8 +10,8 @@
 //! come); every item and rank has its exact probability; and the hash is another one.
 
 use crate::DataSet;
+use crate::data::random::{Draws, mix};
 use crate::data::zipf::{EXPONENT, Zipf};
-use crate::data::{Draws, mix};
 use crate::measure::tally::Operation;
 
 /// Scrambled requests pick among so many items, as in YCSB.

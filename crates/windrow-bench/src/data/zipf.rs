@@ -6,7 +6,7 @@
 //! right for every rank, where the formula that YCSB uses is right for the first two only. No sum is
 //! approximated; rounding changes a share by less than a thousandth of it, also the last of 10^10.
 
-use crate::data::Draws;
+use crate::data::random::Draws;
 
 /// YCSB's exponent.
 pub(crate) const EXPONENT: f64 = 0.99;

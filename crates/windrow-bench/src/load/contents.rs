@@ -4,10 +4,10 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use windrow::{Error, Result};
+use windrow::Result;
 
 use crate::load::record_work::RecordWorker;
-use crate::load::records::Records;
+use crate::load::records::{Records, resize};
 use crate::{DataSet, Engine, Load};
 
 /// What the store holds, as far as the run knows.
@@ -137,21 +137,6 @@ impl LiveSet {
     fn place(&self, index: u64) -> (&AtomicU64, u64) {
         (&self.0[(index / 64) as usize], 1 << (index % 64))
     }
-}
-
-/// Makes `words` so many; new ones are 0.
-///
-/// # Errors
-/// `InvalidArgument` where there is no memory for so many.
-pub(crate) fn resize(words: &mut Vec<AtomicU64>, count: u64) -> Result<()> {
-    let count = usize::try_from(count).unwrap_or(usize::MAX);
-    let reserved = words.try_reserve_exact(count.saturating_sub(words.len()));
-    reserved.map_err(|error| {
-        let message = format!("what so many keys hold cannot be remembered: {error}");
-        Error::invalid_argument(message)
-    })?;
-    words.resize_with(count, AtomicU64::default);
-    Ok(())
 }
 
 #[cfg(test)]

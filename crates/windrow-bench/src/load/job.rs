@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use windrow::{Error, ErrorKind, Result};
 
 use super::{machine, replay};
-use crate::data::mix;
+use crate::data::random::mix;
 use crate::data::trace::Trace;
 use crate::data::ycsb::{Requests, Workload};
 use crate::load::contents::Contents;

@@ -4,6 +4,7 @@
 //! a name here and a line in each answer; the loops that do the work are in `work` and `record_work`.
 
 pub(crate) mod contents;
+pub(crate) mod errors;
 pub(crate) mod job;
 pub(crate) mod kinds;
 pub(crate) mod machine;

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use windrow::Result;
 
+use crate::load::errors::wrong;
 use crate::load::kinds::{Keys, Way};
-use crate::load::work::{EntryBuffers, Worker, wrong};
+use crate::load::work::{EntryBuffers, Worker};
 use crate::measure::stopwatch::{Lane, Stopwatch};
 use crate::measure::tally::{Operation, Tally};
 use crate::{Answer, DataSet, Engine, Scan};

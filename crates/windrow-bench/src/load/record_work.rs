@@ -3,11 +3,11 @@
 //! Every read must find its record, in a generation that [`Records`] allows. Scans must come in order,
 //! meet every record that was there when the load began, and end behind the last of them only.
 
-use windrow::{Error, Result};
+use windrow::Result;
 
 use crate::data::ycsb::Requests;
+use crate::load::errors::{foreign, lost, passed, wrong};
 use crate::load::records::Records;
-use crate::load::work::wrong;
 use crate::measure::stopwatch::{Lane, Stopwatch};
 use crate::measure::tally::{Operation, Tally};
 use crate::{DataSet, Engine, Scan};
@@ -191,24 +191,4 @@ impl<E: Engine> RecordWorker<'_, E> {
         }
         Ok((Records::found(&found)?, live_bytes))
     }
-}
-
-#[cold]
-fn lost(key: &[u8]) -> Error {
-    let message = format!("the record with key {} is not found", key.escape_ascii());
-    Error::corruption("the store", 0, message)
-}
-
-#[cold]
-fn passed(number: u64) -> Error {
-    let message = format!("a scan passed the record with number {number} in its key");
-    Error::corruption("the store", 0, message)
-}
-
-#[cold]
-fn foreign(key: &[u8]) -> Error {
-    Error::invalid_argument(format!(
-        "the key {} is not one of a ycsb-load with these settings",
-        key.escape_ascii()
-    ))
 }

@@ -12,8 +12,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use windrow::{Error, Result};
 
-use crate::load::contents::resize;
-
 /// The records of the YCSB loads: which are in the store, and which generation of each.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
@@ -240,6 +238,21 @@ impl Records {
     fn index(record: u64) -> usize {
         record as usize
     }
+}
+
+/// Makes `words` so many; new ones are 0.
+///
+/// # Errors
+/// `InvalidArgument` where there is no memory for so many.
+pub(crate) fn resize(words: &mut Vec<AtomicU64>, count: u64) -> Result<()> {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let reserved = words.try_reserve_exact(count.saturating_sub(words.len()));
+    reserved.map_err(|error| {
+        let message = format!("what so many keys hold cannot be remembered: {error}");
+        Error::invalid_argument(message)
+    })?;
+    words.resize_with(count, AtomicU64::default);
+    Ok(())
 }
 
 #[cfg(test)]

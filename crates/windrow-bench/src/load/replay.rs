@@ -7,9 +7,9 @@ use windrow::Result;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::data::trace::{Asked, Trace};
+use crate::load::errors::wrong;
 use crate::load::kinds::Way;
 use crate::load::read_work::InOrder;
-use crate::load::work::wrong;
 use crate::measure::stopwatch::{Lane, Stopwatch};
 use crate::measure::tally::{Operation, Tally};
 use crate::{DataSet, Engine, Scan};

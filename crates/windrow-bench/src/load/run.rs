@@ -5,7 +5,7 @@ use std::path::Path;
 
 use windrow::{Error, Result};
 
-use crate::data::mix;
+use crate::data::random::mix;
 use crate::engine::owned_folder::OwnedFolder;
 use crate::load::contents::Contents;
 use crate::load::job::Job;

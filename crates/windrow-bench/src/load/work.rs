@@ -8,10 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use windrow::{Error, Result};
+use windrow::Result;
 
 use crate::data::permutation::Permutation;
 use crate::load::contents::LiveSet;
+use crate::load::errors::wrong;
 use crate::load::kinds::{Keys, Work};
 use crate::measure::rate_limiter::{Rate, RateLimiter, Turn};
 use crate::measure::stopwatch::{Lane, Stopwatch};
@@ -315,10 +316,4 @@ impl<E: Engine> Worker<'_, E> {
         }
         Ok(tally)
     }
-}
-
-#[cold]
-pub(crate) fn wrong(key: &[u8], what: &str) -> Error {
-    let message = format!("the key {} {what}", key.escape_ascii());
-    Error::corruption("the store", 0, message)
 }

@@ -8,7 +8,7 @@ use super::autumn::{is_first_dear, of_level_1};
 use super::*;
 use crate::Report;
 use crate::campaign::Run;
-use crate::data::mix;
+use crate::data::random::mix;
 
 #[test]
 fn experiments_are_chosen_by_id_by_paper_and_all_together() {

@@ -4,45 +4,20 @@
 //! paper. A series has a number; its color, mark, dashes and hatch follow from that
 //! ([`STYLES`] of them, then they begin anew). Whoever sees no colors tells series by mark and hatch. x grows to the right, y downwards.
 
-use std::fmt::{self, Display, Write as _};
+use std::fmt::Write as _;
 
 use crate::html::draw::axis::Axis;
 use crate::html::draw::markup::{Attributes, Markup};
-use crate::html::draw::picture::Picture;
-
-/// Series that look different.
-pub(crate) const STYLES: usize = 12;
+use crate::html::draw::picture::{HATCHES, LINE, Picture, Px, STYLES, WIDTH};
 
 /// Dashes that lines have.
 const DASHES: usize = 6;
-
-/// The width of every picture.
-pub(crate) const WIDTH: f64 = 640.0;
-
-/// The height of a line of text.
-pub(crate) const LINE: f64 = 15.0;
 
 /// The width of a mark in a legend.
 const MARK_WIDTH: f64 = 8.0;
 
 /// Names are cut off beyond this, and whole in the tables.
 const NAME_CHARS_MAX: usize = 24;
-
-/// Hatches, by number; the solid ones have none.
-pub(crate) const HATCHES: [Option<&str>; STYLES] = [
-    None,
-    Some("M-1 9L9 -1M-3 3L3 -3M5 11L11 5"),
-    Some("M1 2H3.2M5 6H7.2"),
-    Some("M-1 -1L9 9M5 -3L11 3M-3 5L3 11"),
-    Some("M4 0V8"),
-    Some("M0 0L8 8M8 0L0 8"),
-    Some("M0 6L4 2L8 6"),
-    Some("M0 4H8M4 0V8"),
-    Some("M0 2H8M0 6H8"),
-    Some("M2 1H6V5H2Z"),
-    Some("M0 8L4 0L8 8"),
-    Some("M1 0V8M3.4 0V8"),
-];
 
 /// Marks, by number: paths from their middle.
 const MARKS: [&str; STYLES] = [
@@ -64,17 +39,6 @@ const MARKS: [&str; STYLES] = [
 pub(crate) fn line_class(kind: &str, series: usize) -> String {
     let style = series % STYLES;
     format!("{kind} s{style} dash{}", style % DASHES)
-}
-
-/// A coordinate, to a tenth.
-pub(crate) struct Px(pub(crate) f64);
-
-impl Display for Px {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tenths = (self.0 * 10.0).round() / 10.0;
-        // Not -0.
-        write!(f, "{}", tenths + 0.0)
-    }
 }
 
 /// Where a text stands beside its position.

@@ -1,15 +1,50 @@
 //! A finished picture, as a part of a page or as a file, and the hatches and styles that it needs.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
-use crate::html::draw::canvas::{HATCHES, LINE, Px, WIDTH};
 use crate::html::draw::markup::{Attributes, Markup};
+
+/// Series that look different.
+pub(crate) const STYLES: usize = 12;
+
+/// The width of every picture.
+pub(crate) const WIDTH: f64 = 640.0;
+
+/// The height of a line of text.
+pub(crate) const LINE: f64 = 15.0;
+
+/// Hatches, by number; the solid ones have none.
+pub(crate) const HATCHES: [Option<&str>; STYLES] = [
+    None,
+    Some("M-1 9L9 -1M-3 3L3 -3M5 11L11 5"),
+    Some("M1 2H3.2M5 6H7.2"),
+    Some("M-1 -1L9 9M5 -3L11 3M-3 5L3 11"),
+    Some("M4 0V8"),
+    Some("M0 0L8 8M8 0L0 8"),
+    Some("M0 6L4 2L8 6"),
+    Some("M0 4H8M4 0V8"),
+    Some("M0 2H8M0 6H8"),
+    Some("M2 1H6V5H2Z"),
+    Some("M0 8L4 0L8 8"),
+    Some("M1 0V8M3.4 0V8"),
+];
 
 /// What the shapes' classes look like.
 pub(crate) const STYLE: &str = include_str!("plot.css");
 
 /// Around a picture that is a file.
 const MARGIN: f64 = 16.0;
+
+/// A coordinate, to a tenth.
+pub(crate) struct Px(pub(crate) f64);
+
+impl Display for Px {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tenths = (self.0 * 10.0).round() / 10.0;
+        // Not -0.
+        write!(f, "{}", tenths + 0.0)
+    }
+}
 
 /// A picture that is finished.
 #[derive(Debug, Clone)]

@@ -1,9 +1,9 @@
 //! The plots of experiments of papers: lines over axes that the experiment names.
 
 use crate::html::draw::axis::Axis;
-use crate::html::draw::canvas::{Area, Canvas, LINE, WIDTH, line_class, names_width};
+use crate::html::draw::canvas::{Area, Canvas, line_class, names_width};
 use crate::html::draw::number;
-use crate::html::draw::picture::Picture;
+use crate::html::draw::picture::{LINE, Picture, WIDTH};
 use crate::html::experiments::commands;
 use crate::html::plots::figure::{Figure, Table};
 use crate::html::plots::latency::label_ends;

@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 
 use crate::html::digest::{EngineRounds, Load};
 use crate::html::draw::axis::Axis;
-use crate::html::draw::canvas::{
-    Anchor, Area, Canvas, LINE, STYLES, WIDTH, line_class, names_width,
-};
+use crate::html::draw::canvas::{Anchor, Area, Canvas, line_class, names_width};
 use crate::html::draw::number::{self, or_nothing};
+use crate::html::draw::picture::{LINE, STYLES, WIDTH};
 use crate::html::plots::figure::{Figure, Table, commands};
 use crate::html::record::{Latency, LoadReport};
 

@@ -2,8 +2,9 @@
 
 use crate::html::digest::{EngineRounds, Load};
 use crate::html::draw::axis::Axis;
-use crate::html::draw::canvas::{Anchor, Area, Canvas, LINE, WIDTH, names_width, text_width};
+use crate::html::draw::canvas::{Anchor, Area, Canvas, names_width, text_width};
 use crate::html::draw::number::{self, or_nothing};
+use crate::html::draw::picture::{LINE, WIDTH};
 use crate::html::plots::figure::{Figure, Table, commands};
 use crate::html::record::Level;
 

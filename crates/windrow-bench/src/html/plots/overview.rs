@@ -2,8 +2,9 @@
 
 use crate::html::digest::{EngineRounds, Group, Load};
 use crate::html::draw::axis::Axis;
-use crate::html::draw::canvas::{Anchor, Area, Canvas, LINE, WIDTH, cut, names_width};
+use crate::html::draw::canvas::{Anchor, Area, Canvas, cut, names_width};
 use crate::html::draw::number::{self, or_nothing};
+use crate::html::draw::picture::{LINE, WIDTH};
 use crate::html::plots::figure::{Figure, Table};
 use crate::html::record::LoadReport;
 

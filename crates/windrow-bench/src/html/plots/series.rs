@@ -6,8 +6,9 @@
 
 use crate::html::digest::{EngineRounds, Load};
 use crate::html::draw::axis::Axis;
-use crate::html::draw::canvas::{Anchor, Area, Canvas, LINE, Px, STYLES, WIDTH, cut, text_width};
+use crate::html::draw::canvas::{Anchor, Area, Canvas, cut, text_width};
 use crate::html::draw::number::{self, or_nothing};
+use crate::html::draw::picture::{LINE, Px, STYLES, WIDTH};
 use crate::html::plots::figure::{Figure, Table, commands};
 
 const STRIP: f64 = 46.0;

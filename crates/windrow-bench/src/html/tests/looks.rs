@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{all, document};
-use crate::html::draw::canvas;
+use crate::html::draw::{canvas, picture};
 
 /// The colors of each scheme, by name; those of the dark one replace those of the light one.
 fn colors(dark: bool) -> Vec<(String, [f64; 3])> {
@@ -57,7 +57,7 @@ fn colors_stand_out_from_what_they_are_on() {
                 );
             }
         }
-        let shapes = (0..canvas::STYLES).map(|style| format!("c{style}"));
+        let shapes = (0..picture::STYLES).map(|style| format!("c{style}"));
         for shape in shapes.chain(["edge".to_owned(), "band".to_owned()]) {
             assert!(contrast(&shape, "paper") >= 3.0, "{shape}, dark: {dark}");
         }
@@ -103,7 +103,7 @@ fn no_two_of_twelve_engines_look_alike() {
         bars.insert(hatch.first().map(|class| {
             let style: usize = class.trim_start_matches("hatch").parse().unwrap();
             assert!(rule(class).contains(&format!("url(#{class})")));
-            canvas::HATCHES[style].unwrap()
+            picture::HATCHES[style].unwrap()
         }));
         let line = canvas::line_class("curve", series);
         let classes: Vec<&str> = line.split(' ').skip(1).collect();

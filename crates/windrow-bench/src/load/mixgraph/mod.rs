@@ -13,7 +13,7 @@
 use windrow::{Error, Result, limits};
 
 use crate::data::permutation::Permutation;
-use crate::data::{Draws, mix};
+use crate::data::random::{Draws, mix};
 use crate::load::read_work::InOrder;
 use crate::load::work::{EntryBuffers, Worker};
 use crate::measure::stopwatch::{Lane, Stopwatch};

@@ -1,0 +1,366 @@
+//! The keys and values of a run, made from a seed, and the check on what is read back.
+//!
+//! A key is the zero-padded decimal number of its index, as in `db_bench`; a record of the YCSB loads
+//! has the key of a scrambled index, so that records in the order of their numbers are in no order
+//! of their keys. A value begins with a tag (48 bits of the key's hash, 16 bits of the generation,
+//! which says which write it was); the tag picks the size, so that each write of a key draws it anew, and
+//! tag and size pick the rest from a fixed pool of bytes. So a value can be checked knowing only its key,
+//! and the tag stands for the whole value once the check has passed. Loads whose values have other sizes
+//! than the data set's say the size themselves; one that was cut short is noticed all the same, for the
+//! rest of its bytes would have come from elsewhere in the pool.
+
+use windrow::{Error, Result, limits};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::ValueSizes;
+use crate::data::permutation::Permutation;
+use crate::data::random::{Draws, GOLDEN, mix, scaled};
+
+/// Digits of the number in a key, where the key is long enough.
+const KEY_DIGITS: usize = 16;
+/// The numbers in the keys of YCSB's records are below this: almost as many as there are digits for,
+/// and a power of two, which the scrambling maps in one turn.
+const SCRAMBLED_MAX: u64 = 1 << 53;
+/// Where fillers start in the pool; a power of two.
+const POOL_BYTES: usize = 1 << 20;
+/// The part of a value that is left when it is compressed, where nobody says otherwise.
+pub(crate) const COMPRESSION_RATIO: f64 = 0.5;
+/// Bytes of the tag that a value begins with, where it is long enough.
+const TAG_BYTES: usize = 8;
+/// Bytes of the tag, from its start, that hold the generation.
+const GENERATION_BYTES: usize = 2;
+
+/// What the check of a value found out.
+#[derive(Debug, Clone, Copy)]
+pub struct Checked {
+    /// Stands for key and value.
+    pub fingerprint: u64,
+    /// Which write it was; 0 where the value is too short to tell.
+    pub generation: u16,
+    /// What the value begins with.
+    tag: u64,
+}
+
+/// Deterministic keys and values.
+#[derive(Debug)]
+pub struct DataSet {
+    num: u64,
+    key_digits: usize,
+    key_size: usize,
+    value_sizes: ValueSizes,
+    seed: u64,
+    pool: Vec<u8>,
+    /// From a record's number to the number in its key.
+    scramble: Permutation,
+}
+
+impl DataSet {
+    /// Data of `num` keys.
+    ///
+    /// # Errors
+    /// `InvalidArgument` when `key_size` is too small for `num` different keys, or a key, a missing
+    /// key or a value is longer than Windrow's limits.
+    pub fn new(num: u64, key_size: usize, value_sizes: ValueSizes, seed: u64) -> Result<Self> {
+        let key_digits = key_size.min(KEY_DIGITS);
+        let distinct = u32::try_from(key_digits).map_or(0, |digits| 10_u64.pow(digits));
+        if key_size == 0 || num > distinct {
+            return Err(Error::invalid_argument(format!(
+                "keys of {key_size} bytes are too short for {num} different decimal numbers"
+            )));
+        }
+        // A missing key is one byte longer.
+        let longest = limits::KEY_BYTES_MAX - 1;
+        if key_size > longest {
+            return Err(Error::invalid_argument(format!(
+                "keys of {key_size} bytes are longer than the bench's limit of {longest}"
+            )));
+        }
+        let largest = value_sizes.largest();
+        if largest > limits::VALUE_BYTES_MAX {
+            return Err(Error::invalid_argument(format!(
+                "values of {largest} bytes are longer than the limit of {}",
+                limits::VALUE_BYTES_MAX
+            )));
+        }
+        Ok(Self {
+            num,
+            key_digits,
+            key_size,
+            value_sizes,
+            seed,
+            pool: pool(seed, 2 * POOL_BYTES, COMPRESSION_RATIO),
+            scramble: Permutation::new(distinct.min(SCRAMBLED_MAX), seed),
+        })
+    }
+
+    /// The same keys with values of which compression leaves the part `ratio`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` where that is no part.
+    pub fn with_compression_ratio(self, ratio: f64) -> Result<Self> {
+        if !(0.0..=1.0).contains(&ratio) {
+            let message = format!("the compression ratio must be from 0 to 1, not {ratio}");
+            return Err(Error::invalid_argument(message));
+        }
+        let pool = pool(self.seed, self.pool.len(), ratio);
+        Ok(Self { pool, ..self })
+    }
+
+    /// The number of different keys.
+    pub fn num(&self) -> u64 {
+        self.num
+    }
+
+    /// What all keys and values follow from.
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The index that step `step` of the random stream `stream` picks.
+    #[inline]
+    pub fn random_index(&self, stream: u64, step: u64) -> u64 {
+        scaled(self.random(stream, step), self.num)
+    }
+
+    /// The index below `bound` that step `step` of the random stream `stream` picks.
+    #[inline]
+    pub(crate) fn random_below(&self, stream: u64, step: u64, bound: u64) -> u64 {
+        scaled(self.random(stream, step), bound)
+    }
+
+    /// The random numbers of step `step` of the stream `stream`.
+    #[inline]
+    pub(crate) fn draws(&self, stream: u64, step: u64) -> Draws {
+        Draws::new(self.random(stream, step))
+    }
+
+    #[inline]
+    fn random(&self, stream: u64, step: u64) -> u64 {
+        mix(self.seed ^ mix(stream).wrapping_add(step.wrapping_mul(GOLDEN)))
+    }
+
+    /// Writes the key of `index` into `key`.
+    #[inline]
+    pub fn key(&self, index: u64, key: &mut Vec<u8>) {
+        key.clear();
+        key.resize(self.key_size, b'0');
+        let mut rest = index;
+        for digit in key[..self.key_digits].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+    }
+
+    /// Writes the key of the YCSB record `record` into `key`.
+    #[inline]
+    pub(crate) fn record_key(&self, record: u64, key: &mut Vec<u8>) {
+        self.key(self.record_number(record), key);
+    }
+
+    /// The record whose key is `key`; `None` where it is no key of this data set.
+    #[inline]
+    pub(crate) fn record_of(&self, key: &[u8]) -> Option<u64> {
+        let number = self.number_of(key)?;
+        (number < self.scramble.size()).then(|| self.scramble.backward(number))
+    }
+
+    /// The number in the key of the YCSB record `record`. Keys are in the order of their numbers.
+    #[inline]
+    pub(crate) fn record_number(&self, record: u64) -> u64 {
+        self.scramble.forward(record)
+    }
+
+    /// The number in `key`; `None` where it is no key of this data set.
+    #[inline]
+    pub(crate) fn number_of(&self, key: &[u8]) -> Option<u64> {
+        if key.len() != self.key_size {
+            return None;
+        }
+        let (digits, rest) = key.split_at(self.key_digits);
+        let number = digits.iter().try_fold(0, |number, digit| {
+            digit
+                .is_ascii_digit()
+                .then(|| number * 10 + u64::from(digit - b'0'))
+        })?;
+        rest.iter().all(|&byte| byte == b'0').then_some(number)
+    }
+
+    /// How many different records the keys allow.
+    pub(crate) fn records_max(&self) -> u64 {
+        self.scramble.size()
+    }
+
+    /// Refuses more records than the keys allow.
+    pub(crate) fn check_records(&self, count: u64) -> Result<()> {
+        if count > self.records_max() {
+            return Err(Error::invalid_argument(format!(
+                "the keys are too short for {count} records"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether the size of a value is known without knowing which write of its key it is of.
+    pub(crate) fn has_one_size(&self) -> bool {
+        self.value_sizes.smallest() == self.value_sizes.largest()
+    }
+
+    /// Whether values are long enough to say which write they are of.
+    pub(crate) fn tells_generations(&self) -> bool {
+        self.value_sizes.smallest() >= TAG_BYTES
+    }
+
+    /// Bytes of the longest key, a missing one.
+    pub(crate) fn key_bytes_max(&self) -> usize {
+        self.key_size + 1
+    }
+
+    /// Writes a key that no load ever writes, right behind the key of `index`.
+    #[inline]
+    pub fn missing_key(&self, index: u64, key: &mut Vec<u8>) {
+        self.key(index, key);
+        key.push(b'.');
+    }
+
+    /// Writes the value of generation `generation` of `key` into `value`.
+    #[inline]
+    pub fn value(&self, key: &[u8], generation: u16, value: &mut Vec<u8>) {
+        let tag = self.tag(key) | u64::from(generation);
+        self.fill(tag, self.value_sizes.of(tag), value);
+    }
+
+    /// Writes the value of generation `generation` of `key` that has `size` bytes into `value`.
+    #[inline]
+    pub(crate) fn value_of_size(
+        &self,
+        key: &[u8],
+        generation: u16,
+        size: usize,
+        value: &mut Vec<u8>,
+    ) {
+        self.fill(self.tag(key) | u64::from(generation), size, value);
+    }
+
+    /// Writes the value of `size` bytes that begins with `tag` into `value`.
+    #[inline]
+    fn fill(&self, tag: u64, size: usize, value: &mut Vec<u8>) {
+        let head = TAG_BYTES.min(size);
+        value.clear();
+        value.extend_from_slice(&tag.to_le_bytes()[..head]);
+        let filler = self.filler(tag, size);
+        while value.len() < size {
+            let more = filler.len().min(size - value.len());
+            value.extend_from_slice(&filler[..more]);
+        }
+    }
+
+    /// Bytes of the value of generation `generation` of `key`.
+    #[inline]
+    pub(crate) fn value_size(&self, key: &[u8], generation: u16) -> usize {
+        self.value_sizes.of(self.tag(key) | u64::from(generation))
+    }
+
+    /// Checks that some load gave `value` to `key`, with one of the sizes of the data set.
+    #[inline]
+    pub fn check(&self, key: &[u8], value: &[u8]) -> Result<Checked> {
+        let checked = self.check_bytes(key, value)?;
+        if value.len() == self.value_sizes.of(checked.tag) {
+            Ok(checked)
+        } else {
+            Err(wrong_value(key))
+        }
+    }
+
+    /// Checks that some load gave `value` to `key`, with any size.
+    #[inline]
+    pub(crate) fn check_bytes(&self, key: &[u8], value: &[u8]) -> Result<Checked> {
+        let expected = self.tag(key);
+        let head = TAG_BYTES.min(value.len());
+        let mut tag = [0; TAG_BYTES];
+        tag[..head].copy_from_slice(&value[..head]);
+        let bytes = expected.to_le_bytes();
+        let from = GENERATION_BYTES.min(head);
+        let tag_read = u64::from_le_bytes(tag);
+        let filler = self.filler(tag_read, value.len());
+        let is_ours = tag[from..head] == bytes[from..head]
+            && value[head..]
+                .chunks(POOL_BYTES)
+                .all(|chunk| *chunk == filler[..chunk.len()]);
+        if is_ours {
+            return Ok(Checked {
+                fingerprint: mix(tag_read ^ expected.rotate_left(7)),
+                generation: (tag_read & 0xffff) as u16,
+                tag: tag_read,
+            });
+        }
+        Err(wrong_value(key))
+    }
+
+    /// A block of bytes of the kind that values are made of.
+    pub(crate) fn block(&self, bytes: usize) -> &[u8] {
+        &self.pool[..bytes.min(self.pool.len())]
+    }
+
+    /// What key and value take on average.
+    pub(crate) fn entry_bytes(&self) -> u64 {
+        (self.key_size + self.value_sizes.average()) as u64
+    }
+
+    #[inline]
+    fn tag(&self, key: &[u8]) -> u64 {
+        xxh3_64_with_seed(key, self.seed) & !0xffff
+    }
+
+    /// What follows the tag in a value of `size` bytes, over and over where that is more.
+    #[inline]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "only the low bits are kept"
+    )]
+    fn filler(&self, tag: u64, size: usize) -> &[u8] {
+        let place = tag.wrapping_add((size as u64).wrapping_mul(GOLDEN));
+        let start = mix(place) as usize & (POOL_BYTES - 1);
+        &self.pool[start..start + POOL_BYTES]
+    }
+}
+
+#[cold]
+pub(crate) fn wrong_value(key: &[u8]) -> Error {
+    Error::corruption(
+        "the store",
+        0,
+        format!(
+            "the value read for key {} is not one that was written",
+            key.escape_ascii()
+        ),
+    )
+}
+
+/// Bytes of which compression leaves the part `ratio`: pieces of 100 that begin with random bytes and
+/// repeat these.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the ratio is from 0 to 1"
+)]
+fn pool(seed: u64, length: usize, ratio: f64) -> Vec<u8> {
+    const PIECE: usize = 100;
+    let unlike = ((PIECE as f64 * ratio).round() as usize).clamp(1, PIECE);
+    let mut pool = Vec::with_capacity(length + PIECE);
+    let mut state = mix(seed);
+    while pool.len() < length {
+        let start = pool.len();
+        while pool.len() < start + unlike {
+            state = state.wrapping_add(GOLDEN);
+            let random = mix(state).to_le_bytes();
+            let take = random.len().min(start + unlike - pool.len());
+            pool.extend_from_slice(&random[..take]);
+        }
+        while pool.len() < start + PIECE {
+            let take = unlike.min(start + PIECE - pool.len());
+            pool.extend_from_within(start..start + take);
+        }
+    }
+    pool.truncate(length);
+    pool
+}
