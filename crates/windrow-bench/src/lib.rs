@@ -28,11 +28,11 @@ pub use args::{
 };
 pub use data::data_set::{Checked, DataSet};
 pub use data::sizes::{Mix, ValueSizes};
-pub use data::trace::{Asked, Trace};
+pub use data::trace::{Trace, TraceOp};
 pub use engine::windrow_engine::WindrowEngine;
 pub use engine::{
-    Answer, CompactionShape, Counters, Engine, Entry, LevelShape, LoadShape, Scan, StallShape,
-    ValuesApart,
+    Answer, CompactionShape, Counters, Engine, Entry, IoShape, LevelShape, Scan, SeparatedReads,
+    StallShape,
 };
 pub use load::Load;
 pub(crate) use load::mixgraph::Mixture;
@@ -40,7 +40,7 @@ pub use load::run::{check_loads, run_loads};
 pub use measure::process::wait_until_quiet;
 pub use measure::progress::{Moment, Progress};
 pub use measure::series::SeriesPoint;
-pub use measure::tally::{BesideReport, CurvePoint, Operation, OperationReport, Percentiles};
+pub use measure::tally::{CompanionReport, CurvePoint, Operation, OperationReport, Percentiles};
 pub use report::destination::check_destination;
 pub use report::output::{exit_code, print, print_object, reader_is_gone};
 pub use report::{Report, header, lines};

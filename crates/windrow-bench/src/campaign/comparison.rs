@@ -8,7 +8,7 @@ use windrow::{Error, Result};
 
 use super::Run;
 use crate::Report;
-use crate::report::figures::{self, Spread};
+use crate::report::figures::Spread;
 
 /// A figure of a report; none where the engine or the system does not tell.
 type Figure = fn(&Report) -> Option<f64>;
@@ -25,16 +25,16 @@ const FIGURES: [(&str, Figure); 22] = [
     ("p999_us", |report| Some(report.latency.p999_us)),
     ("max_us", |report| Some(report.latency.max_us)),
     (WRITTEN, |report| {
-        per_given(report, report.process_written_bytes?)
+        per_user_byte(report, report.process_written_bytes?)
     }),
-    ("process_read_per_given", |report| {
-        per_given(report, report.process_read_bytes?)
+    ("process_read_per_user_byte", |report| {
+        per_user_byte(report, report.process_read_bytes?)
     }),
     (OWN_WRITTEN, |report| {
-        own(report, report.write_amplification)
+        own(report, report.write_amplification?)
     }),
     ("io_amplification", |report| {
-        own(report, report.io_amplification)
+        own(report, report.io_amplification?)
     }),
     (SPACE, |report| report.space_amplification),
     ("block_reads_per_op", |report| report.block_reads_per_op),
@@ -48,8 +48,8 @@ const FIGURES: [(&str, Figure); 22] = [
     ("process_written_bytes", |report| {
         report.process_written_bytes.map(|bytes| bytes as f64)
     }),
-    (BESIDE, |report| {
-        report.beside.as_ref().map(|beside| beside.per_second)
+    (COMPANION, |report| {
+        report.companion.as_ref().map(|done| done.per_second)
     }),
     ("disk_bytes", |report| Some(report.disk_bytes as f64)),
     (MEMORY, |report| {
@@ -63,10 +63,10 @@ const SETTLED: &str = "settled_ops_per_second";
 const RATE: &str = "rate";
 const CPU: &str = "cpu_us_per_op";
 const P99: &str = "p99_us";
-const WRITTEN: &str = "process_written_per_given";
+const WRITTEN: &str = "process_written_per_user_byte";
 const OWN_WRITTEN: &str = "write_amplification";
 const SPACE: &str = "space_amplification";
-const BESIDE: &str = "beside_per_second";
+const COMPANION: &str = "companion_per_second";
 const MEMORY: &str = "peak_memory_bytes";
 
 /// What stands in a report of an engine that counts itself, which tells what its bytes moved for. In the
@@ -75,13 +75,10 @@ fn own(report: &Report, figure: f64) -> Option<f64> {
     (!report.io_stats.is_empty()).then_some(figure)
 }
 
-/// `bytes` for each byte that the engine was given in the load.
-fn per_given(report: &Report, bytes: u64) -> Option<f64> {
-    figures::per_given(
-        bytes as f64,
-        report.written_bytes as f64,
-        report.write_amplification,
-    )
+/// `bytes` per user byte of the load, for a load that has a write amplification.
+fn per_user_byte(report: &Report, bytes: u64) -> Option<f64> {
+    report.write_amplification?;
+    Some(bytes as f64 / report.user_bytes as f64)
 }
 
 /// One engine's rounds of one load.
@@ -190,7 +187,7 @@ impl<'a> Comparison<'a> {
                 median(SPACE, |ratio| format!("{ratio:.2}x")),
                 median(P99, |micros| format!("{micros:.1}")),
                 median(MEMORY, |bytes| format!("{:.0}", bytes / f64::from(1 << 20))),
-                median(BESIDE, kilo),
+                median(COMPANION, kilo),
             )
         });
         lines.collect::<Vec<_>>().join("\n")
@@ -213,7 +210,7 @@ pub fn heading() -> String {
         "space",
         "p99 us",
         "peak MiB",
-        "beside"
+        "companion"
     )
 }
 
@@ -295,8 +292,8 @@ mod tests {
             "cpu_seconds": 1.0, "cpu_us_per_op": 7.5,
             "p50_us": 1.0, "p95_us": 2.0, "p99_us": 3.0, "p999_us": 4.0, "max_us": 5.0,
             "latency_curve": [], "operations": [], "found": 1, "checksum": checksum,
-            "repeatable": true, "write_amplification": 3.0, "io_amplification": 4.0,
-            "values_apart": { "transient_log_reads": 0, "value_log_reads": 0, "asked_ahead": 0 },
+            "repeatable": true, "user_bytes": 10, "write_amplification": 3.0, "io_amplification": 4.0,
+            "separated_reads": { "transient_log_reads": 0, "value_log_reads": 0, "prefetched": 0 },
             "read_bytes": 10, "written_bytes": 30, "io_stats": io_stats,
             "process_read_bytes": 20, "process_written_bytes": 35,
             "peak_memory_bytes": 64 << 20, "stall_seconds": 0.0, "stalls_by_cause": [],
@@ -337,7 +334,7 @@ mod tests {
         assert_eq!(rocksdb[SPACE], Value::Null);
         for engine in [windrow, rocksdb] {
             assert_eq!(engine[WRITTEN]["median"], 3.5);
-            assert_eq!(engine["process_read_per_given"]["median"], 2.0);
+            assert_eq!(engine["process_read_per_user_byte"]["median"], 2.0);
         }
         assert_eq!(windrow[OWN_WRITTEN]["median"], 3.0);
         for own in [

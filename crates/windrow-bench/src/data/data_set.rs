@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::ValueSizes;
 use crate::data::permutation::Permutation;
-use crate::data::random::{Draws, GOLDEN, mix, scaled};
+use crate::data::random::{GOLDEN, Rng, mix, scaled};
 
 /// Digits of the number in a key, where the key is long enough.
 const KEY_DIGITS: usize = 16;
@@ -130,8 +130,8 @@ impl DataSet {
 
     /// The random numbers of step `step` of the stream `stream`.
     #[inline]
-    pub(crate) fn draws(&self, stream: u64, step: u64) -> Draws {
-        Draws::new(self.random(stream, step))
+    pub(crate) fn rng(&self, stream: u64, step: u64) -> Rng {
+        Rng::new(self.random(stream, step))
     }
 
     #[inline]

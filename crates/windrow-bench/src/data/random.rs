@@ -14,9 +14,9 @@ pub(crate) fn mix(input: u64) -> u64 {
 
 /// Random numbers, all of which follow from a seed (splitmix64).
 #[derive(Debug, Clone)]
-pub(crate) struct Draws(u64);
+pub(crate) struct Rng(u64);
 
-impl Draws {
+impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }

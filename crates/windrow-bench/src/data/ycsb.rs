@@ -10,7 +10,7 @@
 //! come); every item and rank has its exact probability; and the hash is another one.
 
 use crate::DataSet;
-use crate::data::random::{Draws, mix};
+use crate::data::random::{Rng, mix};
 use crate::data::zipf::{EXPONENT, Zipf};
 use crate::measure::tally::Operation;
 
@@ -93,8 +93,8 @@ impl Workload {
         expected.saturating_add(6 * total.isqrt()).min(total)
     }
 
-    fn pick(self, draws: &mut Draws) -> Operation {
-        let mut rest = draws.below(100);
+    fn pick(self, rng: &mut Rng) -> Operation {
+        let mut rest = rng.below(100);
         for (fraction, operation) in [
             (self.reads, Operation::Read),
             (self.updates, Operation::Update),
@@ -148,21 +148,21 @@ impl<'a> Requests<'a> {
 
     /// What step `step` does, and the numbers that remain for its details.
     #[inline]
-    pub(crate) fn step(&self, step: u64) -> (Operation, Draws) {
-        let mut draws = self.data.draws(self.stream, step);
-        (self.workload.pick(&mut draws), draws)
+    pub(crate) fn step(&self, step: u64) -> (Operation, Rng) {
+        let mut rng = self.data.rng(self.stream, step);
+        (self.workload.pick(&mut rng), rng)
     }
 
     /// The entries that a scan looks at: 1 to 100, all alike.
     #[inline]
-    pub(crate) fn length(draws: &mut Draws) -> u64 {
-        1 + draws.below(SCAN_MAX)
+    pub(crate) fn length(rng: &mut Rng) -> u64 {
+        1 + rng.below(SCAN_MAX)
     }
 
     /// The record that a step asks for while `present` records are there.
     #[inline]
-    pub(crate) fn record(&self, draws: &mut Draws, present: u64) -> u64 {
-        let rank = self.zipf.sample(draws);
+    pub(crate) fn record(&self, rng: &mut Rng, present: u64) -> u64 {
+        let rank = self.zipf.sample(rng);
         if self.workload.latest {
             present - 1 - rank
         } else {
@@ -181,7 +181,7 @@ impl<'a> Requests<'a> {
     /// The record that `item` falls on.
     #[inline]
     fn scrambled(&self, item: u64) -> u64 {
-        Draws::new(self.scramble ^ item).below(self.scrambled)
+        Rng::new(self.scramble ^ item).below(self.scrambled)
     }
 }
 
@@ -207,7 +207,7 @@ mod tests {
         let data = data();
         for workload in [Workload::C, Workload::D, Workload::E] {
             for total in [1, 10, 1000, 100_000] {
-                let pick = |step: &u64| workload.pick(&mut data.draws(3, *step));
+                let pick = |step: &u64| workload.pick(&mut data.rng(3, *step));
                 let insertions = (0..total).filter(|step| pick(step) == Operation::Insert);
                 let (count, most) = (insertions.count() as u64, workload.insertions_most(total));
                 assert!(count <= most && most <= total, "{count} of {total}, {most}");
@@ -227,8 +227,8 @@ mod tests {
         let requests = Requests::new(&data, workload, stream, before);
         let mut counts = vec![0; usize::try_from(present).unwrap()];
         for step in 0..SAMPLES {
-            let (_, mut draws) = requests.step(step);
-            counts[usize::try_from(requests.record(&mut draws, present)).unwrap()] += 1;
+            let (_, mut rng) = requests.step(step);
+            counts[usize::try_from(requests.record(&mut rng, present)).unwrap()] += 1;
         }
         counts
     }
@@ -314,8 +314,8 @@ mod tests {
         for (item, expected) in [(0, 1.0 / ZETA), (1, 0.5_f64.powf(EXPONENT) / ZETA)] {
             let record = requests.scrambled(item);
             let asked = (0..SAMPLES).filter(|&step| {
-                let (_, mut draws) = requests.step(step);
-                requests.record(&mut draws, 1_000_000) == record
+                let (_, mut rng) = requests.step(step);
+                requests.record(&mut rng, 1_000_000) == record
             });
             let fraction = asked.count() as f64 / SAMPLES as f64;
             // Five standard deviations, and what other items may bring.
@@ -348,9 +348,9 @@ mod tests {
         let requests = Requests::new(&data, Workload::E, 5, RECORDS);
         let mut counts = [0_u64; 101];
         for step in 0..SAMPLES {
-            let (_, mut draws) = requests.step(step);
-            let _record = requests.record(&mut draws, RECORDS);
-            counts[usize::try_from(Requests::length(&mut draws)).unwrap()] += 1;
+            let (_, mut rng) = requests.step(step);
+            let _record = requests.record(&mut rng, RECORDS);
+            counts[usize::try_from(Requests::length(&mut rng)).unwrap()] += 1;
         }
         assert_eq!(counts[0], 0);
         // 2000 each; five standard deviations are 224.

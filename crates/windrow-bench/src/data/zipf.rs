@@ -6,7 +6,7 @@
 //! right for every rank, where the formula that YCSB uses is right for the first two only. No sum is
 //! approximated; rounding changes a share by less than a thousandth of it, also the last of 10^10.
 
-use crate::data::random::Draws;
+use crate::data::random::Rng;
 
 /// YCSB's exponent.
 pub(crate) const EXPONENT: f64 = 0.99;
@@ -47,9 +47,9 @@ impl Zipf {
         clippy::cast_sign_loss,
         reason = "a rank is between 1 and n"
     )]
-    pub(crate) fn sample(&self, draws: &mut Draws) -> u64 {
+    pub(crate) fn sample(&self, rng: &mut Rng) -> u64 {
         loop {
-            let area = self.last + draws.fraction() * (self.first - self.last);
+            let area = self.last + rng.fraction() * (self.first - self.last);
             let point = self.inverse(area);
             let rank = point.round().clamp(1.0, self.n);
             if rank - point <= self.close || area >= self.integral(rank + 0.5) - self.height(rank) {
@@ -90,8 +90,8 @@ mod tests {
         const SAMPLES: u64 = 400_000;
         for n in [1, 2, 3, 10, 1000, 1_000_000] {
             let zipf = Zipf::new(n, EXPONENT);
-            let mut draws = Draws::new(n);
-            let ranks: Vec<u64> = (0..SAMPLES).map(|_| zipf.sample(&mut draws)).collect();
+            let mut rng = Rng::new(n);
+            let ranks: Vec<u64> = (0..SAMPLES).map(|_| zipf.sample(&mut rng)).collect();
             assert!(ranks.iter().all(|&rank| rank < n));
             let parts = [
                 (0, 1),

@@ -89,13 +89,13 @@ pub trait Engine: Sync + Sized {
     fn stalls(&self) -> Vec<StallShape> {
         Vec::new()
     }
-    /// The merges since the last call, where the engine tells.
-    fn merges(&self) -> Option<CompactionShape> {
+    /// The compactions since the last call, if the engine reports them.
+    fn compactions(&self) -> Option<CompactionShape> {
         None
     }
     /// What was written and read since the store was opened, by purpose; empty where the engine does
     /// not tell.
-    fn io_stats(&self) -> Vec<LoadShape> {
+    fn io_stats(&self) -> Vec<IoShape> {
         Vec::new()
     }
     /// The settings that the store was opened with, under the engine's names for them; those that it
@@ -162,22 +162,22 @@ fn unsupported(engine: &str, what: &str) -> Error {
 
 /// Values apart from their keys that gets and scans have read; none where the engine does not tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ValuesApart {
+pub struct SeparatedReads {
     /// From transient logs.
     pub transient_log_reads: u64,
     /// From value logs.
     pub value_log_reads: u64,
     /// Those that scans asked the system for before they read them.
-    pub asked_ahead: u64,
+    pub prefetched: u64,
 }
 
-impl ValuesApart {
+impl SeparatedReads {
     /// What was read since `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             transient_log_reads: self.transient_log_reads - before.transient_log_reads,
             value_log_reads: self.value_log_reads - before.value_log_reads,
-            asked_ahead: self.asked_ahead - before.asked_ahead,
+            prefetched: self.prefetched - before.prefetched,
         }
     }
 }
@@ -192,7 +192,7 @@ pub struct Counters {
     /// Blocks that gets and scans consulted, where the engine tells.
     pub block_reads: Option<u64>,
     /// Values apart from their keys that gets and scans have read.
-    pub values_apart: ValuesApart,
+    pub separated_reads: SeparatedReads,
     /// Filters that gets asked, where the engine tells.
     pub filter_probes: Option<u64>,
     /// Filters that said yes where the key was absent, where the engine tells.
@@ -237,12 +237,12 @@ pub struct StallShape {
     pub longest_ms: f64,
 }
 
-/// Merges, consolidations among them.
+/// Compactions, consolidations included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompactionShape {
     /// How many there were.
-    pub merges: u64,
-    /// Seconds that they took, those side by side added up.
+    pub count: u64,
+    /// The sum of their seconds, also of those in parallel.
     pub seconds: f64,
     /// The shortest, in milliseconds.
     pub shortest_ms: f64,
@@ -252,7 +252,7 @@ pub struct CompactionShape {
 
 /// Bytes that moved to and from files for one purpose.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct LoadShape {
+pub struct IoShape {
     /// What they moved for.
     pub purpose: String,
     /// Bytes written.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use windrow::{Batch, Cursor, Db, Durability, Event, Keyspace, Options, Result};
 
 use crate::{
-    Answer, BenchArgs, CompactionShape, Counters, Engine, Entry, LevelShape, LoadShape, Scan,
-    StallShape, ValuesApart,
+    Answer, BenchArgs, CompactionShape, Counters, Engine, Entry, IoShape, LevelShape, Scan,
+    SeparatedReads, StallShape,
 };
 
 /// Windrow with one keyspace.
@@ -18,7 +18,7 @@ pub struct WindrowEngine {
     db: Db,
     keyspace: Keyspace,
     /// Those since they were last asked for.
-    merges: Arc<CompactionTimes>,
+    compactions: Arc<CompactionTimes>,
     settings: BTreeMap<String, String>,
 }
 
@@ -33,8 +33,8 @@ impl std::fmt::Debug for WindrowEngine {
 impl WindrowEngine {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
-        let merges = Arc::new(CompactionTimes::default());
-        let times = Arc::clone(&merges);
+        let compactions = Arc::new(CompactionTimes::default());
+        let times = Arc::clone(&compactions);
         let listener = move |event: &Event| {
             if let Event::CompactionEnded { duration, .. } = event {
                 times.add(*duration);
@@ -47,7 +47,7 @@ impl WindrowEngine {
         Ok(Self {
             db,
             keyspace,
-            merges,
+            compactions,
             settings,
         })
     }
@@ -151,10 +151,10 @@ impl Engine for WindrowEngine {
             written_bytes: stats.written_bytes(),
             read_bytes: stats.read_bytes(),
             block_reads: Some(stats.block_reads),
-            values_apart: ValuesApart {
+            separated_reads: SeparatedReads {
                 transient_log_reads: stats.transient_log_reads,
                 value_log_reads: stats.value_log_reads,
-                asked_ahead: stats.values_prefetched,
+                prefetched: stats.values_prefetched,
             },
             filter_probes: Some(stats.filter_probes),
             filter_false_positives: Some(stats.filter_false_positives),
@@ -206,18 +206,18 @@ impl Engine for WindrowEngine {
             .collect()
     }
 
-    fn merges(&self) -> Option<CompactionShape> {
-        Some(self.merges.take())
+    fn compactions(&self) -> Option<CompactionShape> {
+        Some(self.compactions.take())
     }
 
-    fn io_stats(&self) -> Vec<LoadShape> {
+    fn io_stats(&self) -> Vec<IoShape> {
         let stats = self.db.stats();
         let moved = [
             ("write-ahead log", stats.wal_bytes, 0),
             ("value logs", stats.value_log_bytes, 0),
             ("flushes", stats.flush_bytes, 0),
             (
-                "merges",
+                "compactions",
                 stats.compaction_bytes_written,
                 stats.compaction_bytes_read,
             ),
@@ -228,15 +228,19 @@ impl Engine for WindrowEngine {
                 stats.consolidation_bytes_read,
             ),
             (
-                "runs",
+                "transient logs",
                 stats.transient_log_bytes_written,
                 stats.transient_log_bytes_read,
             ),
-            ("collections", stats.gc_bytes_written, stats.gc_bytes_read),
+            (
+                "garbage collection",
+                stats.gc_bytes_written,
+                stats.gc_bytes_read,
+            ),
             ("manifest", stats.manifest_bytes, 0),
             ("gets and scans", 0, stats.block_load_bytes),
         ];
-        let shape = |(purpose, written_bytes, read_bytes): (&str, u64, u64)| LoadShape {
+        let shape = |(purpose, written_bytes, read_bytes): (&str, u64, u64)| IoShape {
             purpose: purpose.to_owned(),
             written_bytes,
             read_bytes,
@@ -254,10 +258,10 @@ impl Engine for WindrowEngine {
     }
 }
 
-/// How long merges took, in nanoseconds.
+/// How long compactions took, in nanoseconds.
 #[derive(Debug, Default)]
 struct CompactionTimes {
-    merges: AtomicU64,
+    count: AtomicU64,
     sum: AtomicU64,
     /// What the shortest is below the longest time there is.
     shortest: AtomicU64,
@@ -271,18 +275,18 @@ impl CompactionTimes {
         self.shortest.fetch_max(u64::MAX - nanos, Ordering::Relaxed);
         self.longest.fetch_max(nanos, Ordering::Relaxed);
         // Last, so that whoever takes it finds its times.
-        self.merges.fetch_add(1, Ordering::Release);
+        self.count.fetch_add(1, Ordering::Release);
     }
 
     /// Those until now; begins anew.
     fn take(&self) -> CompactionShape {
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
-        let merges = self.merges.swap(0, Ordering::Acquire);
+        let count = self.count.swap(0, Ordering::Acquire);
         let shortest = u64::MAX - take(&self.shortest);
         CompactionShape {
-            merges,
+            count,
             seconds: take(&self.sum) as f64 / 1e9,
-            shortest_ms: if merges == 0 {
+            shortest_ms: if count == 0 {
                 0.0
             } else {
                 shortest as f64 / 1e6

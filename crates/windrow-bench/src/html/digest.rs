@@ -3,7 +3,7 @@
 //! else is in the order in which the file has it first.
 
 use super::record::{CampaignRecord, LoadReport, OperationLatency, Run};
-use crate::report::figures::{Spread, per_given, throughput};
+use crate::report::figures::{Spread, throughput};
 
 /// Runs with the same settings.
 #[derive(Debug)]
@@ -191,12 +191,12 @@ impl LoadReport {
 
     /// Bytes that the process wrote per byte given; only where something was given.
     pub(super) fn write_ratio(&self) -> Option<f64> {
-        self.per_given(self.process_written_bytes?)
+        self.per_user_byte(self.process_written_bytes?)
     }
 
     /// Bytes that the process read by system calls per byte given; only where something was given.
     pub(super) fn read_ratio(&self) -> Option<f64> {
-        self.per_given(self.process_read_bytes?)
+        self.per_user_byte(self.process_read_bytes?)
     }
 
     /// Bytes that the process read by system calls per operation.
@@ -206,12 +206,12 @@ impl LoadReport {
 
     /// Bytes written per byte given as the engine counts them, where it does.
     pub(super) fn own_write_ratio(&self) -> Option<f64> {
-        self.per_given(self.own()?.written_bytes?)
+        self.per_user_byte(self.own()?.written_bytes?)
     }
 
     /// Bytes read per byte given as the engine counts them, gets and background work together.
     pub(super) fn own_read_ratio(&self) -> Option<f64> {
-        self.per_given(self.own()?.read_bytes?)
+        self.per_user_byte(self.own()?.read_bytes?)
     }
 
     /// Bytes read per operation as the engine counts them.
@@ -221,7 +221,7 @@ impl LoadReport {
 
     /// Whether the load gave the engine something to write.
     pub(super) fn writes(&self) -> bool {
-        self.write_amplification.is_some_and(|ratio| ratio > 0.0)
+        self.user_bytes.is_some_and(|bytes| bytes > 0.0)
     }
 
     /// The report, of an engine that counts itself: it tells what the bytes moved for. What the kernel
@@ -231,8 +231,11 @@ impl LoadReport {
         (!io_stats.is_empty()).then_some(self)
     }
 
-    fn per_given(&self, bytes: f64) -> Option<f64> {
-        per_given(bytes, self.written_bytes?, self.write_amplification?)
+    fn per_user_byte(&self, bytes: f64) -> Option<f64> {
+        self.write_amplification?;
+        self.user_bytes
+            .filter(|&user| user > 0.0)
+            .map(|user| bytes / user)
     }
 
     fn per_op(&self, bytes: f64) -> Option<f64> {

@@ -82,6 +82,7 @@ pub(super) struct LoadReport {
     pub(super) latency_curve: Option<Vec<CurvePoint>>,
     pub(super) cpu_us_per_op: Option<f64>,
     pub(super) peak_memory_bytes: Option<f64>,
+    pub(super) user_bytes: Option<f64>,
     pub(super) write_amplification: Option<f64>,
     pub(super) space_amplification: Option<f64>,
     pub(super) read_bytes: Option<f64>,
@@ -90,16 +91,16 @@ pub(super) struct LoadReport {
     pub(super) process_written_bytes: Option<f64>,
     /// Of engines that count themselves.
     pub(super) io_stats: Option<Vec<IgnoredAny>>,
-    pub(super) beside: Option<Beside>,
+    pub(super) companion: Option<Companion>,
     pub(super) stall_seconds: Option<f64>,
     pub(super) levels: Option<Vec<Level>>,
     pub(super) series: Option<Vec<SeriesPoint>>,
 }
 
-/// What a thread beside the load did.
+/// The operations of the companion thread.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Beside {
+pub(super) struct Companion {
     pub(super) per_second: Option<f64>,
 }
 

@@ -71,9 +71,9 @@ const COLUMNS: [Column; 12] = [
         figure: |report| report.peak_memory_bytes,
     },
     Column {
-        heading: "beside",
+        heading: "companion",
         format: number::quantity,
-        figure: |report| report.beside.as_ref()?.per_second,
+        figure: |report| report.companion.as_ref()?.per_second,
     },
 ];
 
@@ -125,8 +125,8 @@ pub(super) const TERMS: [(&str, &str); 12] = [
          others read, does not",
     ),
     (
-        "beside",
-        "operations per second of the thread beside the load: reads are cheaper beside fewer writes",
+        "companion",
+        "operations per second of the companion thread: fewer writes make reads cheaper",
     ),
 ];
 

@@ -19,8 +19,8 @@ use crate::data::random::mix;
 use crate::data::trace::Trace;
 use crate::data::ycsb::{Requests, Workload};
 use crate::load::contents::Contents;
-use crate::load::kinds::{Chore, Companion, Work};
-use crate::load::outcome::{Done, Totals};
+use crate::load::kinds::{Companion, Maintenance, Work};
+use crate::load::outcome::{Done, Outcome, Totals};
 use crate::load::record_work::RecordWorker;
 use crate::load::work::Worker;
 use crate::measure::gauge::Gauge;
@@ -106,16 +106,26 @@ impl<E: Engine> Job<'_, E> {
             mixture: mixture.as_ref(),
         };
         self.warm_up(&task)?;
-        // Those before the load are not its own.
-        self.engine.merges();
+        // Drops the compactions before the load.
+        self.engine.compactions();
         ProcessMemory::lower_peak();
-        let before = Totals::now(self.engine)?;
+        let before = Totals::now(self.engine, self.folder)?;
         let done = self.measure(&task, &bound)?;
-        let after = Totals::now(self.engine)?;
+        let after = Totals::now(self.engine, self.folder)?;
         // Whether the clock has ended it: it had no other bound, or did not reach it.
         let is_cut = bound.is_timed() && bound.total != Some(done.tally.ops);
         self.note(contents, &done.tally, is_cut);
-        self.report(contents, is_cut, &before, after, done)
+        Outcome {
+            engine: self.engine,
+            load: self.load,
+            companion_rate: self.args.companion_rate(self.data),
+            live_bytes: contents.live_bytes,
+            is_repeatable: self.is_repeatable(contents, is_cut),
+            before,
+            after,
+            done,
+        }
+        .report()
     }
 
     /// Notes what the load has done to the store; the clock has ended it or not.
@@ -132,7 +142,7 @@ impl<E: Engine> Job<'_, E> {
             changes && (is_cut || is_ordered) || self.load.companion() == Some(Companion::Writer);
         contents.live_bytes = contents
             .live_bytes
-            .and_then(|bytes| (bytes + tally.born_bytes).checked_sub(tally.garbage_bytes));
+            .and_then(|bytes| (bytes + tally.added_bytes).checked_sub(tally.garbage_bytes));
         let has_one_size = self.data.has_one_size() && contents.sizes_are_known;
         if self.load.overwrites_indexes() && !has_one_size {
             // What was overwritten or deleted may have had any size.
@@ -141,7 +151,7 @@ impl<E: Engine> Job<'_, E> {
     }
 
     /// Whether what the load read follows from the seed. The clock has ended it or not.
-    pub(crate) fn is_repeatable(&self, contents: &Contents, is_cut: bool) -> bool {
+    fn is_repeatable(&self, contents: &Contents, is_cut: bool) -> bool {
         let is_shared = self.threads() > 1;
         let beside_writes = self.load.reads_beside_writes() && is_shared;
         !contents.is_by_chance && !is_cut && !beside_writes
@@ -214,10 +224,10 @@ impl<E: Engine> Job<'_, E> {
             });
             phase.end(watching.thread());
             let series = joined(watching);
-            let ((tally, beside), seconds, settled_seconds) = worked?;
+            let ((tally, companion), seconds, settled_seconds) = worked?;
             Ok(Done {
                 tally,
-                beside,
+                companion,
                 seconds,
                 settled_seconds,
                 series: series?,
@@ -262,7 +272,9 @@ impl<E: Engine> Job<'_, E> {
         let contents = task.contents;
         let total = bound.total.unwrap_or(STEPS_MAX);
         let alone = match self.load.work() {
-            Work::Store(chore) => self.on_threads(bound, gauges, |lane| self.chore(chore, lane)),
+            Work::Store(maintenance) => {
+                self.on_threads(bound, gauges, |lane| self.maintenance(maintenance, lane))
+            }
             Work::Machine(machine) => {
                 let run = |lane: &Lane<'_>| machine::run(machine, self.data, lane);
                 self.on_threads(bound, gauges, run)
@@ -309,7 +321,7 @@ impl<E: Engine> Job<'_, E> {
                 match self.load.companion() {
                     None => work(),
                     Some(companion) => {
-                        let (own, beside) = self.beside(companion, &worker, work)?;
+                        let (own, beside) = self.with_companion(companion, &worker, work)?;
                         return Ok((own, Some(beside)));
                     }
                 }
@@ -319,17 +331,17 @@ impl<E: Engine> Job<'_, E> {
     }
 
     /// Does what is done once.
-    fn chore(&self, chore: Chore, lane: &Lane<'_>) -> Result<Tally> {
-        let kind = match chore {
-            Chore::Compact => Operation::Compact,
-            Chore::Flush => Operation::Flush,
-            Chore::Settle | Chore::Show => Operation::Settle,
+    fn maintenance(&self, maintenance: Maintenance, lane: &Lane<'_>) -> Result<Tally> {
+        let kind = match maintenance {
+            Maintenance::Compact => Operation::Compact,
+            Maintenance::Flush => Operation::Flush,
+            Maintenance::Settle | Maintenance::Show => Operation::Settle,
         };
-        lane.each(kind, |_, _| match chore {
-            Chore::Compact => self.engine.compact(),
-            Chore::Flush => self.engine.flush(),
-            Chore::Settle => self.engine.settle(),
-            Chore::Show => Ok(()),
+        lane.each(kind, |_, _| match maintenance {
+            Maintenance::Compact => self.engine.compact(),
+            Maintenance::Flush => self.engine.flush(),
+            Maintenance::Settle => self.engine.settle(),
+            Maintenance::Show => Ok(()),
         })
     }
 
@@ -364,7 +376,7 @@ impl<E: Engine> Job<'_, E> {
     }
 
     /// Does `work` while `companion` goes on beside it.
-    fn beside(
+    fn with_companion(
         &self,
         companion: Companion,
         worker: &Worker<'_, E>,
@@ -381,8 +393,8 @@ impl<E: Engine> Job<'_, E> {
             stop.store(true, Ordering::Relaxed);
             let beside = joined(beside)?;
             let mut tally = tally?;
-            tally.given_bytes += beside.given_bytes;
-            tally.born_bytes += beside.born_bytes;
+            tally.user_bytes += beside.user_bytes;
+            tally.added_bytes += beside.added_bytes;
             Ok((tally, beside))
         })
     }

@@ -12,15 +12,15 @@ pub(crate) enum Work {
     Read(Keys),
     MultiRead,
     ReadOrWrite,
-    Walk(Way),
+    Walk(Direction),
     Open,
     /// Steps and their way, where the load and not the arguments say them.
-    Seek(Option<u32>, Option<Way>),
+    Seek(Option<u32>, Option<Direction>),
     MixGraph,
     Replay,
     Insert,
     Records(Workload),
-    Store(Chore),
+    Store(Maintenance),
     Machine(Machine),
 }
 
@@ -39,14 +39,14 @@ pub(crate) enum Keys {
 
 /// The way of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Forward,
     Backward,
 }
 
 /// What is done once, to the whole store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Chore {
+pub(crate) enum Maintenance {
     Compact,
     Flush,
     Settle,

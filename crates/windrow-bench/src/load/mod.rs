@@ -21,7 +21,7 @@ use clap::ValueEnum;
 
 use crate::BenchArgs;
 use crate::data::ycsb::Workload;
-use crate::load::kinds::{Chore, Companion, Keys, Machine, Way, Work};
+use crate::load::kinds::{Companion, Direction, Keys, Machine, Maintenance, Work};
 
 /// A load, named as in `db_bench` or after the workload of YCSB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -199,9 +199,9 @@ impl Load {
             Self::AppendRandom => ("appendrandom", Work::Append, Writes),
             Self::DeleteSeq => ("deleteseq", Delete(Keys::InOrder), Deletes),
             Self::DeleteRandom => ("deleterandom", Delete(Keys::Random), Deletes),
-            Self::ReadSeq => ("readseq", Walk(Way::Forward), STEPS),
-            Self::ReadReverse => ("readreverse", Walk(Way::Backward), STEPS),
-            Self::ReadToCache => ("readtocache", Walk(Way::Forward), Whole),
+            Self::ReadSeq => ("readseq", Walk(Direction::Forward), STEPS),
+            Self::ReadReverse => ("readreverse", Walk(Direction::Backward), STEPS),
+            Self::ReadToCache => ("readtocache", Walk(Direction::Forward), Whole),
             Self::ReadRandom => ("readrandom", Read(Keys::Random), GETS),
             Self::ReadRandomSmall => (
                 "readrandomsmall",
@@ -215,10 +215,10 @@ impl Load {
             Self::MultiReadRandom => ("multireadrandom", Work::MultiRead, GETS),
             Self::NewIterator => ("newiterator", Work::Open, SEEKS),
             Self::SeekRandom => ("seekrandom", Seek(None, None), SEEKS),
-            Self::Seek10 => ("seek10", Seek(Some(10), Some(Way::Forward)), SEEKS),
-            Self::Seek100 => ("seek100", Seek(Some(100), Some(Way::Forward)), SEEKS),
-            Self::FwdRange => ("fwdrange", Seek(None, Some(Way::Forward)), SEEKS),
-            Self::RevRange => ("revrange", Seek(None, Some(Way::Backward)), SEEKS),
+            Self::Seek10 => ("seek10", Seek(Some(10), Some(Direction::Forward)), SEEKS),
+            Self::Seek100 => ("seek100", Seek(Some(100), Some(Direction::Forward)), SEEKS),
+            Self::FwdRange => ("fwdrange", Seek(None, Some(Direction::Forward)), SEEKS),
+            Self::RevRange => ("revrange", Seek(None, Some(Direction::Backward)), SEEKS),
             Self::ReadWhileWriting => ("readwhilewriting", Read(Keys::Random), GETS),
             Self::ReadWhileScanning => ("readwhilescanning", Read(Keys::Random), GETS),
             Self::MultiReadWhileWriting => ("multireadwhilewriting", Work::MultiRead, GETS),
@@ -226,22 +226,22 @@ impl Load {
             Self::SeekRandomWhileWriting => ("seekrandomwhilewriting", Seek(None, None), SEEKS),
             Self::FwdRangeWhileWriting => (
                 "fwdrangewhilewriting",
-                Seek(None, Some(Way::Forward)),
+                Seek(None, Some(Direction::Forward)),
                 SEEKS,
             ),
             Self::RevRangeWhileWriting => (
                 "revrangewhilewriting",
-                Seek(None, Some(Way::Backward)),
+                Seek(None, Some(Direction::Backward)),
                 SEEKS,
             ),
             Self::ReadRandomWriteRandom => ("readrandomwriterandom", Work::ReadOrWrite, GETS),
             Self::MixGraph => ("mixgraph", Work::MixGraph, GETS),
             Self::Replay => ("replay", Work::Replay, Unknown),
-            Self::Compact => ("compact", Store(Chore::Compact), Always(1)),
-            Self::Flush => ("flush", Store(Chore::Flush), Always(1)),
-            Self::WaitForCompaction => ("waitforcompaction", Store(Chore::Settle), Always(1)),
-            Self::Stats => ("stats", Store(Chore::Show), Always(0)),
-            Self::LevelStats => ("levelstats", Store(Chore::Show), Always(0)),
+            Self::Compact => ("compact", Store(Maintenance::Compact), Always(1)),
+            Self::Flush => ("flush", Store(Maintenance::Flush), Always(1)),
+            Self::WaitForCompaction => ("waitforcompaction", Store(Maintenance::Settle), Always(1)),
+            Self::Stats => ("stats", Store(Maintenance::Show), Always(0)),
+            Self::LevelStats => ("levelstats", Store(Maintenance::Show), Always(0)),
             Self::XxHash => ("xxhash", Work::Machine(Machine::Hash32), HASHES),
             Self::XxHash64 => ("xxhash64", Work::Machine(Machine::Hash64), HASHES),
             Self::Xxh3 => ("xxh3", Work::Machine(Machine::Hash3), HASHES),

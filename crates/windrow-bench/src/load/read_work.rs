@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use windrow::Result;
 
 use crate::load::errors::wrong;
-use crate::load::kinds::{Keys, Way};
+use crate::load::kinds::{Direction, Keys};
 use crate::load::work::{EntryBuffers, Worker};
 use crate::measure::stopwatch::{Lane, Stopwatch};
 use crate::measure::tally::{Operation, Tally};
@@ -35,10 +35,10 @@ impl InOrder {
 
     /// Checks that the walk went on to `key`.
     #[inline]
-    pub(crate) fn step(&mut self, key: &[u8], way: Way) -> Result<()> {
-        let is_in_order = match way {
-            Way::Forward => self.0.as_slice() < key,
-            Way::Backward => self.0.as_slice() > key,
+    pub(crate) fn step(&mut self, key: &[u8], direction: Direction) -> Result<()> {
+        let is_in_order = match direction {
+            Direction::Forward => self.0.as_slice() < key,
+            Direction::Backward => self.0.as_slice() > key,
         };
         self.begin(key);
         if is_in_order {
@@ -51,10 +51,10 @@ impl InOrder {
 
 /// Takes a step.
 #[inline]
-fn step(scan: &mut impl Scan, way: Way) -> Result<bool> {
-    match way {
-        Way::Forward => scan.next(),
-        Way::Backward => scan.prev(),
+fn step(scan: &mut impl Scan, direction: Direction) -> Result<bool> {
+    match direction {
+        Direction::Forward => scan.next(),
+        Direction::Backward => scan.prev(),
     }
 }
 
@@ -117,14 +117,14 @@ impl<E: Engine> Worker<'_, E> {
         &self,
         lane: &Lane<'_>,
         nexts: Option<u32>,
-        way: Option<Way>,
+        direction: Option<Direction>,
     ) -> Result<Tally> {
-        let default = if way.is_some() { RANGE_STEPS } else { 0 };
+        let default = if direction.is_some() { RANGE_STEPS } else { 0 };
         let nexts = nexts.or(self.args.seek_nexts).unwrap_or(default);
-        let way = way.unwrap_or(if self.args.reverse_iterator {
-            Way::Backward
+        let direction = direction.unwrap_or(if self.args.reverse_iterator {
+            Direction::Backward
         } else {
-            Way::Forward
+            Direction::Forward
         });
         let (mut key, mut order) = (Vec::new(), InOrder::default());
         // Beside a writer, a scan that stays open would not see what is written.
@@ -144,7 +144,7 @@ impl<E: Engine> Worker<'_, E> {
                 }
             };
             let sought = (index, key.as_slice(), was);
-            self.range(scan, sought, (nexts.into(), way), &mut order, tally)
+            self.range(scan, sought, (nexts.into(), direction), &mut order, tally)
         })
     }
 
@@ -161,7 +161,7 @@ impl<E: Engine> Worker<'_, E> {
         let was = self.is_there(index);
         let mut scan = self.engine.scan()?;
         let sought = (index, key.as_slice(), was);
-        self.range(&mut scan, sought, (nexts, Way::Forward), order, tally)
+        self.range(&mut scan, sought, (nexts, Direction::Forward), order, tally)
     }
 
     /// Seeks the key of `index`, which was there or not, and takes some steps from there.
@@ -169,7 +169,7 @@ impl<E: Engine> Worker<'_, E> {
         &self,
         scan: &mut E::Scan<'_>,
         (index, key, was): (u64, &[u8], Option<bool>),
-        (nexts, way): (u64, Way),
+        (nexts, direction): (u64, Direction),
         order: &mut InOrder,
         tally: &mut Tally,
     ) -> Result<()> {
@@ -196,9 +196,9 @@ impl<E: Engine> Worker<'_, E> {
                 break;
             }
             self.tracker(scan.key(), scan.value()?, tally)?;
-            valid = step(scan, way)?;
+            valid = step(scan, direction)?;
             if valid {
-                order.step(scan.key(), way)?;
+                order.step(scan.key(), direction)?;
                 met += 1;
             }
         }
@@ -210,8 +210,8 @@ impl<E: Engine> Worker<'_, E> {
         } else {
             None
         };
-        let first_to_last = match (way, landed) {
-            (Way::Backward, Some(landed)) => {
+        let first_to_last = match (direction, landed) {
+            (Direction::Backward, Some(landed)) => {
                 // Nothing may be left out before the scan turns, either.
                 self.check_range(index..landed + 1, 1)?;
                 reached.unwrap_or(0)..landed + 1
@@ -251,7 +251,7 @@ impl<E: Engine> Worker<'_, E> {
 
     /// Walks over at most the steps of `lane`. Each thread has its own part of the key space, found by
     /// the place of its steps among the `total`; the outermost ones go on to the end.
-    pub(crate) fn walk(&self, lane: &Lane<'_>, total: u64, way: Way) -> Result<Tally> {
+    pub(crate) fn walk(&self, lane: &Lane<'_>, total: u64, direction: Direction) -> Result<Tally> {
         let steps = &lane.steps;
         let boundary = |step: u64| {
             let fraction = u128::from(self.numbers) * u128::from(step) / u128::from(total.max(1));
@@ -269,19 +269,19 @@ impl<E: Engine> Worker<'_, E> {
         let mut untimed = 0;
         let mut is_cut = false;
         let mut scan = self.engine.scan()?;
-        let mut valid = match way {
-            Way::Forward => scan.seek(&first)?,
+        let mut valid = match direction {
+            Direction::Forward => scan.seek(&first)?,
             // The entry before the first of the next part, or the last of all.
-            Way::Backward if !is_last && scan.seek(&last)? => scan.prev()?,
-            Way::Backward => scan.seek_to_last()?,
+            Direction::Backward if !is_last && scan.seek(&last)? => scan.prev()?,
+            Direction::Backward => scan.seek_to_last()?,
         };
         if valid {
             order.begin(scan.key());
         }
         while valid && watch.tally.found < wanted {
-            let is_inside = match way {
-                Way::Forward => is_last || scan.key() < last.as_slice(),
-                Way::Backward => steps.start == 0 || scan.key() >= first.as_slice(),
+            let is_inside = match direction {
+                Direction::Forward => is_last || scan.key() < last.as_slice(),
+                Direction::Backward => steps.start == 0 || scan.key() >= first.as_slice(),
             };
             if !is_inside {
                 break;
@@ -297,9 +297,9 @@ impl<E: Engine> Worker<'_, E> {
                 watch.done(Operation::Step, untimed)?;
                 untimed = 0;
             }
-            valid = step(&mut scan, way)?;
+            valid = step(&mut scan, direction)?;
             if valid {
-                order.step(scan.key(), way)?;
+                order.step(scan.key(), direction)?;
             }
         }
         if untimed > 0 {
@@ -344,7 +344,7 @@ impl<E: Engine> Worker<'_, E> {
                 met += 1;
                 valid = scan.next()?;
                 if valid {
-                    order.step(scan.key(), Way::Forward)?;
+                    order.step(scan.key(), Direction::Forward)?;
                 }
             }
             if !valid {

@@ -44,20 +44,20 @@ impl<E: Engine> RecordWorker<'_, E> {
                 break;
             }
             let tally = &mut watch.tally;
-            let (operation, mut draws) = requests.step(step);
+            let (operation, mut rng) = requests.step(step);
             match operation {
                 Operation::Insert => {
                     let record = self.records.take_next();
                     self.insert(record, &mut key, &mut value, tally)?;
                 }
                 Operation::Scan => {
-                    let record = requests.record(&mut draws, self.records.present());
-                    let length = Requests::length(&mut draws);
+                    let record = requests.record(&mut rng, self.records.present());
+                    let length = Requests::length(&mut rng);
                     self.data.record_key(record, &mut key);
                     self.scan(&key, length, requests.from(&key), tally)?;
                 }
                 _ => {
-                    let record = requests.record(&mut draws, self.records.present());
+                    let record = requests.record(&mut rng, self.records.present());
                     self.data.record_key(record, &mut key);
                     if operation != Operation::Update {
                         self.read(record, &key, &mut value, tally)?;
@@ -81,7 +81,7 @@ impl<E: Engine> RecordWorker<'_, E> {
     ) -> Result<()> {
         self.data.record_key(record, key);
         self.write(record, key, value, tally)?;
-        tally.born_bytes += (key.len() + value.len()) as u64;
+        tally.added_bytes += (key.len() + value.len()) as u64;
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl<E: Engine> RecordWorker<'_, E> {
         tally: &mut Tally,
     ) -> Result<()> {
         let generation = self.write(record, key, value, tally)?;
-        tally.born_bytes += value.len() as u64;
+        tally.added_bytes += value.len() as u64;
         let before = generation.wrapping_sub(1);
         tally.garbage_bytes += self.data.value_size(key, before) as u64;
         Ok(())
@@ -113,7 +113,7 @@ impl<E: Engine> RecordWorker<'_, E> {
         self.data.value(key, generation, value);
         self.engine.put(key, value)?;
         self.records.end(record);
-        tally.given_bytes += (key.len() + value.len()) as u64;
+        tally.user_bytes += (key.len() + value.len()) as u64;
         Ok(generation)
     }
 

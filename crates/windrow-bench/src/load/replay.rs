@@ -6,9 +6,9 @@
 use windrow::Result;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::data::trace::{Asked, Trace};
+use crate::data::trace::{Trace, TraceOp};
 use crate::load::errors::wrong;
-use crate::load::kinds::Way;
+use crate::load::kinds::Direction;
 use crate::load::read_work::InOrder;
 use crate::measure::stopwatch::{Lane, Stopwatch};
 use crate::measure::tally::{Operation, Tally};
@@ -80,7 +80,7 @@ pub(crate) fn run(
         }
         let tally = &mut watch.tally;
         let kind = match asked {
-            Asked::Get => {
+            TraceOp::Get => {
                 let is_found = engine.get(key, &mut value)?;
                 check(
                     data,
@@ -91,21 +91,21 @@ pub(crate) fn run(
                 )?;
                 Operation::Read
             }
-            Asked::Put(size) => {
+            TraceOp::Put(size) => {
                 generation = generation.wrapping_add(1);
                 data.value_of_size(key, generation, size, &mut value);
-                tally.given_bytes += (key.len() + size) as u64;
+                tally.user_bytes += (key.len() + size) as u64;
                 engine.put(key, &value)?;
                 memory.note(key, Last::Written { size, generation });
                 Operation::Write
             }
-            Asked::Delete => {
-                tally.given_bytes += key.len() as u64;
+            TraceOp::Delete => {
+                tally.user_bytes += key.len() as u64;
                 engine.delete(key)?;
                 memory.note(key, Last::Deleted);
                 Operation::Delete
             }
-            Asked::Scan(length) => {
+            TraceOp::Scan(length) => {
                 scan(engine, data, key, length, &mut order, tally)?;
                 Operation::Scan
             }
@@ -171,7 +171,7 @@ fn scan(
         tally.checksum = tally.checksum.wrapping_add(checked.fingerprint);
         valid = scan.next()?;
         if valid {
-            order.step(scan.key(), Way::Forward)?;
+            order.step(scan.key(), Direction::Forward)?;
         }
     }
     Ok(())

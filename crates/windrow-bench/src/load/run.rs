@@ -70,7 +70,15 @@ pub fn run_loads<E: Engine>(
             Some(engine) => engine,
             // Nothing is created for a load that cannot run.
             None if load.needs_data() && !is_store::<E>(&folder) => return Err(no_data(load)),
-            None => open(&folder)?,
+            None => {
+                let is_old = is_store::<E>(&folder);
+                let engine = open(&folder)?;
+                if is_old && !args.unsettled {
+                    // The background work of earlier runs belongs to no load of this run.
+                    engine.settle()?;
+                }
+                engine
+            }
         };
         if load.needs_data() && !open.scan()?.seek(&[0])? {
             return Err(no_data(load));

@@ -67,9 +67,9 @@ impl<E: Engine> Worker<'_, E> {
             Work::Read(keys) => self.read(lane, keys),
             Work::MultiRead => self.multi_read(lane),
             Work::ReadOrWrite => self.read_or_write(lane),
-            Work::Walk(way) => self.walk(lane, total, way),
+            Work::Walk(direction) => self.walk(lane, total, direction),
             Work::Open => self.open(lane),
-            Work::Seek(nexts, way) => self.seek(lane, nexts, way),
+            Work::Seek(nexts, direction) => self.seek(lane, nexts, direction),
             Work::MixGraph => match self.mixture {
                 Some(mixture) => self.mix(lane, mixture),
                 None => Ok(Tally::default()),
@@ -170,9 +170,9 @@ impl<E: Engine> Worker<'_, E> {
     /// Notes that the key of `index` is written.
     #[inline]
     fn note(&self, index: u64, bytes: usize, tally: &mut Tally) {
-        tally.given_bytes += bytes as u64;
+        tally.user_bytes += bytes as u64;
         if self.live.is_some_and(|live| live.insert(index)) {
-            tally.born_bytes += bytes as u64;
+            tally.added_bytes += bytes as u64;
         }
     }
 
@@ -260,7 +260,7 @@ impl<E: Engine> Worker<'_, E> {
                 _ => self.random(step),
             };
             self.data.key(index, &mut key);
-            tally.given_bytes += key.len() as u64;
+            tally.user_bytes += key.len() as u64;
             if self.live.is_some_and(|live| live.remove(index)) {
                 let value = self.data.value_size(&key, self.generation);
                 tally.garbage_bytes += (key.len() + value) as u64;
@@ -277,9 +277,9 @@ impl<E: Engine> Worker<'_, E> {
             if !watch.goes_on(1) {
                 break;
             }
-            let mut draws = self.data.draws(self.stream, step);
-            let index = draws.below(self.data.num());
-            let kind = if draws.below(100) < self.args.read_write_percent {
+            let mut rng = self.data.rng(self.stream, step);
+            let index = rng.below(self.data.num());
+            let kind = if rng.below(100) < self.args.read_write_percent {
                 self.get(index, &mut buffers, &mut watch.tally)?;
                 Operation::Read
             } else {

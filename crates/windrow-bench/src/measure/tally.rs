@@ -119,14 +119,14 @@ pub struct Percentiles {
 
 /// What a thread beside a load's own did.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct BesideReport {
+pub struct CompanionReport {
     /// The operations, and how long they took. One that could not begin when it was due is measured from then.
     #[serde(flatten)]
     pub done: OperationReport,
     /// Operations per second of the load.
     pub per_second: f64,
     /// How many there should be.
-    pub asked_per_second: f64,
+    pub target_per_second: f64,
 }
 
 /// One kind of operation in a load.
@@ -161,9 +161,9 @@ pub(crate) struct Tally {
     /// A wrapping sum, so that the order of threads does not matter.
     pub(crate) checksum: u64,
     /// Bytes of keys and values given to the engine.
-    pub(crate) given_bytes: u64,
+    pub(crate) user_bytes: u64,
     /// Bytes of keys and values that became live.
-    pub(crate) born_bytes: u64,
+    pub(crate) added_bytes: u64,
     /// Bytes of keys and values that were live and are no more.
     pub(crate) garbage_bytes: u64,
     /// Nanoseconds, by the kind's number.
@@ -175,8 +175,8 @@ impl Tally {
         self.ops += other.ops;
         self.found += other.found;
         self.checksum = self.checksum.wrapping_add(other.checksum);
-        self.given_bytes += other.given_bytes;
-        self.born_bytes += other.born_bytes;
+        self.user_bytes += other.user_bytes;
+        self.added_bytes += other.added_bytes;
         self.garbage_bytes += other.garbage_bytes;
         for (mine, others) in self.latencies.iter_mut().zip(&other.latencies) {
             match (mine, others) {

@@ -1,43 +1,43 @@
-//! What came of an experiment of a paper: the checks of its shape, the figures, and a picture of them.
+//! The outcome of an experiment of a paper: the checks of its shape, the figures, and a plot.
 //!
-//! A check says what should hold on any machine, what was published, and what was measured. One that does not
-//! hold is excused only within the range in which that was found and explained.
+//! A check has a statement that should hold on any machine, the published figures, and the measured ones. An
+//! explanation excuses a check that does not hold, but only in the range in which the difference is known.
 
 use serde::Serialize;
 
-/// One experiment of a paper, and what came of it here.
+/// One experiment of a paper, and its outcome.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Experiment {
     /// Its id, as in docs/papers.md, such as `AU-E1`.
     pub id: String,
-    /// What it shows.
+    /// Its subject.
     pub title: String,
-    /// What was run, and how that follows from the paper's setting.
+    /// The setting, and how it follows from the paper's.
     pub setting: String,
-    /// What the checks come to.
+    /// The verdict of the checks.
     pub verdict: Verdict,
-    /// Statements on the shape of what was measured.
+    /// Statements on the shape of the figures.
     pub checks: Vec<Check>,
     /// The figures.
     pub table: Table,
-    /// A picture of them.
+    /// A plot of the figures.
     pub plot: Option<Plot>,
     /// The command lines of its runs.
     pub commands: Vec<String>,
 }
 
-/// One statement on the shape of what was measured.
+/// One statement on the shape of the figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
-    /// What should hold on any machine: an order, a slope, a ratio.
+    /// The statement, which should hold on any machine: an order, a slope, a ratio.
     pub shape: String,
-    /// What was published.
+    /// The published figures.
     pub published: String,
-    /// What was measured.
+    /// The measured figures.
     pub measured: String,
     /// Whether it holds.
     pub holds: bool,
-    /// Why it may differ here; for where it does not hold.
+    /// Why a check that does not hold differs here.
     pub explanation: Option<String>,
 }
 
@@ -53,9 +53,8 @@ impl Check {
         }
     }
 
-    /// Says why it differs here, which counts only where it does, and only while what was measured is
-    /// `as_known`: in the range that was found and explained. Beyond it nobody knows why, and the verdict is
-    /// [`Verdict::Differs`].
+    /// Explains a check that does not hold, if the figures are `as_known`: in the range of the known difference.
+    /// Outside of it the verdict is [`Verdict::Differs`].
     pub(crate) fn or_since(mut self, explanation: &str, as_known: bool) -> Self {
         if !self.holds && as_known {
             self.explanation = Some(explanation.to_owned());
@@ -70,9 +69,9 @@ impl Check {
 pub enum Verdict {
     /// Every check holds.
     Confirmed,
-    /// A check does not hold, and nobody knows why.
+    /// A check does not hold, for an unknown reason.
     Differs,
-    /// Where a check does not hold, it is known why.
+    /// Each check that does not hold has an explanation.
     Explained,
 }
 
@@ -89,7 +88,7 @@ impl Verdict {
         }
     }
 
-    /// The word for it.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Confirmed => "confirmed",
@@ -99,7 +98,7 @@ impl Verdict {
     }
 }
 
-/// Rows under headings.
+/// Rows with headings.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Table {
     /// The headings.
@@ -142,18 +141,18 @@ impl Table {
 /// Series of points over common axes, with a line through those of each.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plot {
-    /// What the points lie over, with its unit.
+    /// The label of the x axis, with its unit.
     pub x_label: String,
-    /// What the points tell, with its unit.
+    /// The label of the y axis, with its unit.
     pub y_label: String,
     /// The series.
     pub series: Vec<PlotSeries>,
 }
 
-/// Points that belong together.
+/// The points of one line.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlotSeries {
-    /// What they are points of.
+    /// The name of the series.
     pub name: String,
     /// x and y of each.
     pub points: Vec<[f64; 2]>,
@@ -167,13 +166,13 @@ mod tests {
     fn one_check_without_an_explanation_differs() {
         let check = |holds| Check::new("", "", String::new(), holds);
         assert_eq!(Verdict::of(&[check(true)]), Verdict::Confirmed);
-        // What holds needs no explanation, and gets none.
+        // A check that holds gets no explanation.
         assert_eq!(check(true).or_since("slow", true).explanation, None);
         let explained = check(false).or_since("slow", true);
         let two = [check(true), explained.clone()];
         assert_eq!(Verdict::of(&two), Verdict::Explained);
         assert_eq!(Verdict::of(&[explained, check(false)]), Verdict::Differs);
-        // Beyond what was found the explanation is none.
+        // The explanation does not count outside its range.
         assert_eq!(
             Verdict::of(&[check(false).or_since("slow", false)]),
             Verdict::Differs

@@ -1,8 +1,12 @@
-//! What an experiment found, and how figures are told.
+//! The findings of an experiment, and the text of its figures.
 
+use std::borrow::Borrow;
+
+use super::run_spec::Figures as _;
+use crate::Report;
 use crate::paper::experiment::{Check, Plot, PlotSeries, Table};
 
-/// What one experiment found.
+/// The findings of one experiment.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Findings {
     pub(crate) checks: Vec<Check>,
@@ -33,6 +37,19 @@ impl Findings {
     }
 }
 
+/// A column of a table: its heading, and its cell for a report.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column(pub(crate) &'static str, pub(crate) fn(&Report) -> String);
+
+pub(crate) const KOPS: Column = Column("kops/s", |report| short(report.kops()));
+pub(crate) const SETTLED_MICROS: Column = Column("us per write, settled", |report| {
+    short(report.settled_micros())
+});
+pub(crate) const WRITTEN: Column = Column("written per byte", |report| short(report.written()));
+pub(crate) const LEVELS: Column = Column("levels", |report| report.depth().to_string());
+pub(crate) const CPU: Column = Column("CPU us per operation", |report| short(report.cpu_us_per_op));
+pub(crate) const SPACE: Column = Column("space", |report| short(report.space()));
+
 /// A figure with about three digits; "none" for a ratio to nothing.
 pub(crate) fn short(figure: f64) -> String {
     match figure.abs() {
@@ -45,9 +62,20 @@ pub(crate) fn short(figure: f64) -> String {
 }
 
 /// Several figures with about three digits each.
-pub(crate) fn list(figures: impl IntoIterator<Item = f64>) -> String {
-    let figures: Vec<String> = figures.into_iter().map(short).collect();
-    figures.join(", ")
+pub(crate) fn list<F: Borrow<f64>>(figures: impl IntoIterator<Item = F>) -> String {
+    let figures = figures.into_iter().map(|figure| short(*figure.borrow()));
+    figures.collect::<Vec<_>>().join(", ")
+}
+
+/// The figure of the second report of each pair over that of the first.
+pub(crate) fn pair_ratios(reports: &[Report], figure: fn(&Report) -> f64) -> Vec<f64> {
+    let pairs = reports.chunks(2);
+    pairs.map(|two| figure(&two[1]) / figure(&two[0])).collect()
+}
+
+/// Whether all figures are below `bound`.
+pub(crate) fn all_below(figures: &[f64], bound: f64) -> bool {
+    figures.iter().all(|&figure| figure < bound)
 }
 
 /// The geometric mean of ratios; NaN for none.
@@ -56,7 +84,7 @@ pub(crate) fn mean(ratios: &[f64]) -> f64 {
     (logarithms / ratios.len() as f64).exp()
 }
 
-/// Whether no figure is above the one before it by more than the share `slack`.
+/// Whether no figure exceeds the one before it by more than the fraction `slack`.
 pub(crate) fn falls(figures: &[f64], slack: f64) -> bool {
     figures
         .windows(2)

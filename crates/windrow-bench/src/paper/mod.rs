@@ -1,19 +1,17 @@
-//! The papers' experiments at a scale that a small machine can do, and a verdict on the shape of each.
+//! The papers' experiments at a scale for a small machine, and a verdict on the shape of each.
 //!
-//! A plan says which runs it needs and judges what came of them. Runs are shared: what two
-//! experiments ask for is run once. Sizes of memtables, files and level 1 are scaled with the data, so
-//! that a tree has the shape that it has in the paper. Verdicts rest on counts (blocks, bytes, levels)
-//! wherever the paper's statement allows it, and times are shown beside them; those that rest on time run three
-//! times in turn.
+//! A plan names its runs and judges their reports. Experiments share runs: a run that two experiments need runs
+//! once. Sizes of memtables, files and level 1 scale with the data, so a tree keeps the shape that it has in the
+//! paper. Verdicts rest on counts (blocks, bytes, levels) if the paper's statement allows it, with times next to
+//! them. Verdicts that rest on time take three rounds.
 
 pub mod experiment;
 
 mod autumn;
 mod findings;
-mod line;
 mod lsma;
-mod model;
 mod parallax;
+mod run_spec;
 #[cfg(test)]
 mod tests;
 
@@ -28,37 +26,37 @@ use crate::check_destination;
 use crate::html::{self, CampaignRecord};
 use crate::paper::experiment::{Experiment, Verdict};
 use findings::Findings;
-use line::{Line, Results, Scale};
+use run_spec::{Results, RunSpec, Scale};
 
-/// Which experiments to run, and how large.
+/// The experiments to run, and their scale.
 #[derive(Debug, Clone, Args)]
 pub struct PaperArgs {
     /// Experiments such as AU-E4, PX-E7 or LS-E2, a paper (AU, PX, LS), or all
     #[arg(required = true, value_name = "ID")]
     pub ids: Vec<String>,
 
-    /// Entries, and sizes of trees, as a share of what is the default
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
+    /// Factor on entries and on sizes of trees
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
     pub scale: f64,
 
-    /// File in which runs are kept; the same command goes on where it stopped
+    /// File for the reports of runs; the same command resumes it
     #[arg(long, value_name = "FILE")]
     pub campaign: Option<PathBuf>,
 
-    /// Page to write on what was found, in one file; one that is there is replaced
+    /// HTML page to write with the findings, in one file; it replaces an existing file
     #[arg(short, long, value_name = "HTML")]
     pub output: Option<PathBuf>,
 
-    /// Folder for the databases [default: that for temporary files]
+    /// Folder for the databases [default: the folder for temporary files]
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
 }
 
-/// What the commands of campaigns begin with.
+/// The prefix of the commands of campaigns.
 const COMMAND: &str = "windrow-bench paper ";
 
 impl PaperArgs {
-    /// The command of a campaign, the same however its ids are typed.
+    /// The command of a campaign. It does not depend on the case of the ids.
     fn command(&self) -> String {
         let ids = self.ids.iter().map(|id| match id.to_ascii_uppercase() {
             all if all == "ALL" => "all".to_owned(),
@@ -76,22 +74,25 @@ impl PaperArgs {
     }
 }
 
-/// How an experiment of a paper is repeated.
+/// The plan of an experiment.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     id: &'static str,
     title: &'static str,
-    /// What is run, and how that follows from the paper's setting.
+    /// The setting, and how it follows from the paper's.
     setting: &'static str,
-    /// Times that each line runs; an odd number, of whose figures the medians are judged.
+    /// Rounds of each run: an odd number. The judgement takes medians.
     rounds: u32,
-    lines: fn(Scale) -> Vec<Line>,
-    judge: fn(Scale, Results<'_>) -> Result<Findings>,
+    runs: fn(Scale) -> Vec<RunSpec>,
+    judge: Judge,
 }
 
-/// Rounds where the verdict rests on time.
+/// The judgement of the reports of a plan's runs.
+type Judge = fn(Scale, Results<'_>) -> Result<Findings>;
+
+/// Rounds of verdicts that rest on time.
 const TIMED: u32 = 3;
-/// Rounds where it rests on counts.
+/// Rounds of verdicts that rest on counts.
 const COUNTED: u32 = 1;
 
 fn plans() -> impl Iterator<Item = &'static Plan> {
@@ -102,18 +103,18 @@ fn plans() -> impl Iterator<Item = &'static Plan> {
 }
 
 impl Plan {
-    /// Its runs, the lines in turn in each round.
+    /// Its runs; each round has each of them once.
     fn orders(&self, scale: Scale) -> impl Iterator<Item = Order> {
         (0..self.rounds).flat_map(move |round| {
-            let lines = (self.lines)(scale).into_iter();
-            lines.map(move |line| line.order(self.id, round))
+            let runs = (self.runs)(scale).into_iter();
+            runs.map(move |run| run.order(self.id, round))
         })
     }
 
-    /// What came of it in `runs`.
+    /// The verdict on `runs`.
     fn judged(&self, scale: Scale, runs: &[Run]) -> Result<Experiment> {
-        let commands = (self.lines)(scale).into_iter();
-        let commands = commands.map(|line| line.order(self.id, 0).command());
+        let commands = (self.runs)(scale).into_iter();
+        let commands = commands.map(|run| run.order(self.id, 0).command());
         let commands: Vec<String> = commands.collect();
         let findings = (self.judge)(scale, Results(runs))?;
         Ok(Experiment {
@@ -133,7 +134,7 @@ impl Plan {
     }
 }
 
-/// The experiments that `ids` name, each once, in the order of the papers.
+/// The experiments of `ids`, each once, in the order of the papers.
 fn chosen(ids: &[String]) -> Result<Vec<&'static Plan>> {
     let named = |id: &str, plan: &Plan| {
         let paper = plan.id.split('-').next().unwrap_or_default();
@@ -145,7 +146,7 @@ fn chosen(ids: &[String]) -> Result<Vec<&'static Plan>> {
         if !plans().any(|plan| named(id, plan)) {
             let known: Vec<&str> = plans().map(|plan| plan.id).collect();
             return Err(Error::invalid_argument(format!(
-                "there is no experiment {id}; there are {}",
+                "no experiment {id} exists; the experiments are {}",
                 known.join(", ")
             )));
         }
@@ -154,11 +155,11 @@ fn chosen(ids: &[String]) -> Result<Vec<&'static Plan>> {
     Ok(plans().filter(is_chosen).collect())
 }
 
-/// Runs the experiments that `args` names, unless the campaign has their runs; `each` gets every one as
-/// soon as it is judged.
+/// Runs the experiments of `args`, except for runs that the campaign holds. Calls `each` with every verdict as soon
+/// as it is known.
 ///
 /// # Errors
-/// `InvalidArgument` for an unknown id or a scale that is none; what stops a run.
+/// `InvalidArgument` for an unknown id or an invalid scale; the error of a run that fails.
 pub fn paper(
     args: &PaperArgs,
     progress: &mut impl CampaignProgress,
@@ -172,7 +173,7 @@ pub fn paper(
     let scale = Scale(args.scale);
     let chosen = chosen(&args.ids)?;
     if let Some(path) = &args.output {
-        // Better now than behind an hour of runs.
+        // Fails now instead of after an hour of runs.
         check_destination(path, &args.campaign)?;
     }
     let mut campaign = Campaign::open(args.campaign.as_deref(), Header::now(args.command(), [])?)?;
@@ -208,8 +209,8 @@ pub fn paper(
     Ok(())
 }
 
-/// What the campaign in `file` shows of the experiments that it was begun for with `command`: of those whose runs
-/// are all there. None where the command is another.
+/// The verdicts on the experiments of the campaign in `file`, which `command` began: on those with all of their
+/// runs. `None` if the command is not one of experiments.
 ///
 /// # Errors
 /// As [`Campaign::read`].
@@ -239,7 +240,7 @@ fn run(
 }
 
 impl Experiment {
-    /// The text for people: title, verdict, checks and table.
+    /// The report as text: title, verdict, checks and table.
     pub fn text(&self) -> String {
         let mut lines = vec![
             format!("{} {}: {}", self.id, self.title, self.verdict.name()),

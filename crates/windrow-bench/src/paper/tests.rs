@@ -1,10 +1,11 @@
-//! Which experiments there are, and that each of their runs is one that the bench takes.
+//! The list of experiments, the validity of their runs, and the sharpness of their checks.
 
 use serde_json::json;
 use windrow::simulation::Load;
 use windrow::{KeyspaceOptions, Preset};
 
-use super::autumn::{is_first_dear, of_level_1};
+use super::autumn::analysis::{is_first_level_costly, of_level_1};
+use super::run_spec::Figures as _;
 use super::*;
 use crate::Report;
 use crate::campaign::Run;
@@ -30,7 +31,7 @@ fn experiments_are_chosen_by_id_by_paper_and_all_together() {
 }
 
 #[test]
-fn every_run_is_one_that_the_bench_takes() {
+fn the_bench_accepts_every_run() {
     use clap::Parser;
     #[derive(Debug, Parser)]
     struct Arguments {
@@ -39,8 +40,8 @@ fn every_run_is_one_that_the_bench_takes() {
     }
     for scale in [0.01, 1.0, 10.0] {
         for experiment in plans() {
-            for line in (experiment.lines)(Scale(scale)) {
-                let order = line.order(experiment.id, 0);
+            for run in (experiment.runs)(Scale(scale)) {
+                let order = run.order(experiment.id, 0);
                 let arguments = ["bench".to_owned()].into_iter().chain(order.arguments);
                 let parsed = Arguments::try_parse_from(arguments).unwrap().bench;
                 parsed.windrow_options().unwrap();
@@ -50,7 +51,7 @@ fn every_run_is_one_that_the_bench_takes() {
     }
 }
 
-/// A report of `load` with figures that `draw` makes up.
+/// A report of `load` with figures of `draw`.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -72,10 +73,10 @@ fn made_up(load: &str, draw: &mut impl FnMut() -> f64) -> Report {
     });
     let purposes = [
         "write-ahead log",
-        "merges",
+        "compactions",
         "appends",
         "consolidations",
-        "collections",
+        "garbage collection",
     ];
     let io_stats = purposes.map(|purpose| {
         json!({
@@ -110,12 +111,12 @@ fn made_up(load: &str, draw: &mut impl FnMut() -> f64) -> Report {
         "name": load, "engine": "windrow", "ops": 1000, "seconds": count(),
         "settled_seconds": count(), "ops_per_second": count(), "settled_ops_per_second": count(),
         "cpu_seconds": count(), "cpu_us_per_op": count(), "latency_curve": [], "operations": kinds,
-        "found": 1, "checksum": "a", "repeatable": true, "write_amplification": count(),
+        "found": 1, "checksum": "a", "repeatable": true, "user_bytes": count() as u64, "write_amplification": count(),
         "io_amplification": count(), "block_reads_per_op": count(), "filter_probes": count() as u64,
-        "values_apart": { "transient_log_reads": 0, "value_log_reads": 0, "asked_ahead": 0 },
+        "separated_reads": { "transient_log_reads": 0, "value_log_reads": 0, "prefetched": 0 },
         "read_bytes": count() as u64, "written_bytes": count() as u64, "io_stats": io_stats,
-        "merges": {
-            "merges": count() as u64, "seconds": count(), "shortest_ms": count(), "longest_ms": count(),
+        "compactions": {
+            "count": count() as u64, "seconds": count(), "shortest_ms": count(), "longest_ms": count(),
         },
         "stalls": count() as u64, "stall_seconds": count(), "stalls_by_cause": [],
         "disk_bytes": count() as u64, "space_amplification": count(),
@@ -127,7 +128,7 @@ fn made_up(load: &str, draw: &mut impl FnMut() -> f64) -> Report {
     serde_json::from_value(report).unwrap()
 }
 
-/// The run of `order`, whose loads have the reports that `report` makes.
+/// The run of `order`, with the reports of `report`.
 fn run(order: Order, mut report: impl FnMut(&str) -> Report) -> Run {
     let loads = order.arguments[0].split(',');
     Run {
@@ -142,11 +143,11 @@ fn run(order: Order, mut report: impl FnMut(&str) -> Report) -> Run {
 
 #[test]
 fn each_figure_is_the_median_of_the_rounds() {
-    let line = |num: u64| Line::new(&["fillseq"]).with("num", num);
+    let line = |num: u64| RunSpec::new(&["fillseq"]).with("num", num);
     let made = |num, round, rate: f64, written: f64| {
         run(line(num).order("XX-E1", round), |load| {
             let mut report = made_up(load, &mut || 1.0);
-            (report.ops_per_second, report.write_amplification) = (rate, written);
+            (report.ops_per_second, report.write_amplification) = (rate, Some(written));
             report
         })
     };
@@ -158,7 +159,7 @@ fn each_figure_is_the_median_of_the_rounds() {
     ];
     let figures = |num| {
         let report = Results(&runs).of(&line(num), "fillseq");
-        report.map(|report| format!("{}, {}", report.ops_per_second, report.write_amplification))
+        report.map(|report| format!("{}, {}", report.ops_per_second, report.written()))
     };
     assert_eq!(figures(1).unwrap(), "20, 2.5");
     assert_eq!(figures(10).unwrap(), "7, 7");
@@ -168,15 +169,14 @@ fn each_figure_is_the_median_of_the_rounds() {
 
 /// Six levels whose ratios do not grow towards the first.
 #[test]
-fn the_first_level_of_leveling_is_not_dear() {
+fn the_first_level_of_leveling_is_not_costly() {
     let mut options = KeyspaceOptions::preset(Preset::Leveling);
     options.size_ratio = 2.0;
     let fractions = of_level_1(&Load::inserts(10_000_000_000, options)).unwrap();
-    assert!(!is_first_dear(fractions), "{fractions:?}");
+    assert!(!is_first_level_costly(fractions), "{fractions:?}");
 }
 
-/// Of figures that have nothing to do with each other, some differ from each shape with no explanation: so no
-/// check holds, nor is excused, whatever is measured.
+/// Random figures fail each check without an explanation for some seed, so no check passes for all figures.
 #[test]
 fn every_check_can_fail() {
     const TRIES: u64 = 80;
@@ -211,7 +211,7 @@ fn every_check_can_fail() {
 }
 
 #[test]
-fn lines_run_in_turn_in_every_round() {
+fn each_round_has_every_run_once() {
     let plan = |id: &str| plans().find(|plan| plan.id == id).unwrap();
     let scale = Scale(1.0);
     let labels = |id: &str| -> Vec<String> {
@@ -219,8 +219,8 @@ fn lines_run_in_turn_in_every_round() {
         orders.map(|order| order.label).collect()
     };
     let (once, thrice) = (labels("PX-E8"), labels("LS-E5"));
-    assert_eq!(once.len(), (plan("PX-E8").lines)(scale).len());
-    assert_eq!(thrice.len(), 3 * (plan("LS-E5").lines)(scale).len());
+    assert_eq!(once.len(), (plan("PX-E8").runs)(scale).len());
+    assert_eq!(thrice.len(), 3 * (plan("LS-E5").runs)(scale).len());
     let mut distinct = thrice.clone();
     distinct.sort();
     distinct.dedup();
@@ -230,7 +230,7 @@ fn lines_run_in_turn_in_every_round() {
 }
 
 #[test]
-fn settings_are_told_at_the_scale_of_their_runs() {
+fn settings_name_the_scale_of_their_runs() {
     assert_eq!(Scale(1.0).reported("ten entries"), "ten entries");
     assert!(Scale(0.5).reported("ten entries").contains("0.5 times"));
 }

@@ -58,14 +58,6 @@ pub(crate) fn only_reads(load: &str) -> bool {
     Load::from_str(load, false).is_ok_and(Load::only_reads)
 }
 
-/// `bytes` for each byte that an engine was given, where it is known from a report that it has written
-/// `written_bytes` and that these are `write_amplification` for each byte given; `None` where nothing
-/// was given.
-pub(crate) fn per_given(bytes: f64, written_bytes: f64, write_amplification: f64) -> Option<f64> {
-    let ratio = bytes / written_bytes * write_amplification;
-    (write_amplification > 0.0 && ratio.is_finite()).then_some(ratio)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,13 +94,5 @@ mod tests {
         ] {
             assert!((throughput(load, 2.0, 1.0) - rate).abs() < 1e-9, "{load}");
         }
-    }
-
-    #[test]
-    fn bytes_are_set_against_those_given() {
-        // 30 bytes written, 3 for each given: 10 were given.
-        assert_eq!(per_given(35.0, 30.0, 3.0), Some(3.5));
-        assert_eq!(per_given(35.0, 30.0, 0.0), None);
-        assert_eq!(per_given(35.0, 0.0, 3.0), None);
     }
 }

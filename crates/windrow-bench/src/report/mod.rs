@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use crate::report::figures::throughput;
 
 use crate::{
-    BenchArgs, BesideReport, CompactionShape, CurvePoint, LevelShape, LoadShape, OperationReport,
-    Percentiles, SeriesPoint, StallShape, ValuesApart,
+    BenchArgs, CompactionShape, CompanionReport, CurvePoint, IoShape, LevelShape, OperationReport,
+    Percentiles, SeparatedReads, SeriesPoint, StallShape,
 };
 
 /// The result of one load.
@@ -50,8 +50,8 @@ pub struct Report {
     pub latency_curve: Vec<CurvePoint>,
     /// The same for each kind of operation in the load.
     pub operations: Vec<OperationReport>,
-    /// What a thread beside the load's own did, where it counts operations.
-    pub beside: Option<BesideReport>,
+    /// The operations of the companion thread, if it counts any.
+    pub companion: Option<CompanionReport>,
     /// Gets that found a value, seeks that met their key, entries walked over.
     pub found: u64,
     /// Over every key and value read, in hexadecimal; equal for equal seeds and loads where
@@ -60,11 +60,13 @@ pub struct Report {
     /// Whether what is read follows from the seed: not beside or after writers whose order chance
     /// decides, until the next fill.
     pub repeatable: bool,
-    /// Bytes written by the engine per byte given, over this load alone, after settling; 0 where
-    /// nothing was given.
-    pub write_amplification: f64,
+    /// Bytes of the keys and values that the load wrote.
+    pub user_bytes: u64,
+    /// Bytes that the engine wrote per user byte during the load and the settling. None if the load wrote
+    /// nothing, or less than a tenth of the store that it found: most bytes then belong to earlier loads.
+    pub write_amplification: Option<f64>,
     /// The same for bytes written and read together.
-    pub io_amplification: f64,
+    pub io_amplification: Option<f64>,
     /// Blocks consulted by gets and scans, where the engine tells.
     pub block_reads: Option<u64>,
     /// The same per operation.
@@ -72,7 +74,7 @@ pub struct Report {
     /// Sorted runs that a seek visits, segments among them, where the engine tells and there were seeks.
     pub runs_per_seek: Option<f64>,
     /// Values apart from their keys that gets and scans have read.
-    pub values_apart: ValuesApart,
+    pub separated_reads: SeparatedReads,
     /// Filters that gets asked, where the engine tells.
     pub filter_probes: Option<u64>,
     /// Filters that said yes where the key was absent, where the engine tells.
@@ -91,9 +93,9 @@ pub struct Report {
     /// load began, or where the system does not lower the mark, since the process began.
     pub peak_memory_bytes: Option<u64>,
     /// What the engine wrote and read by purpose, where it tells.
-    pub io_stats: Vec<LoadShape>,
-    /// Merges beside and behind the load, where the engine tells.
-    pub merges: Option<CompactionShape>,
+    pub io_stats: Vec<IoShape>,
+    /// Compactions during the load and the settling, if the engine reports them.
+    pub compactions: Option<CompactionShape>,
     /// Delayed writes, where the engine tells.
     pub stalls: Option<u64>,
     /// Seconds of delay.
@@ -152,7 +154,7 @@ pub(crate) fn row(report: &Report) -> String {
         .collect();
     let stalls = report.stalls.map(|stalls| stalls.to_string());
     let mut lines = vec![format!(
-        "{:<22} {:>11} {:>11.0} {:>11.0} {:>8.2} {} {:>11} {:>7.2}x {:>6} {:>9} {:>7} {:>9}  {}",
+        "{:<22} {:>11} {:>11.0} {:>11.0} {:>8.2} {} {:>11} {:>8} {:>6} {:>9} {:>7} {:>9}  {}",
         report.name,
         report.ops,
         report.ops_per_second,
@@ -160,7 +162,11 @@ pub(crate) fn row(report: &Report) -> String {
         report.cpu_us_per_op,
         latencies(&report.latency),
         report.found,
-        report.write_amplification,
+        or_dash(
+            report
+                .write_amplification
+                .map(|ratio| format!("{ratio:.2}x"))
+        ),
         or_dash(
             report
                 .space_amplification
@@ -190,30 +196,30 @@ pub(crate) fn row(report: &Report) -> String {
             )
         }));
     }
-    if let Some(beside) = &report.beside {
+    if let Some(companion) = &report.companion {
         lines.push(format!(
-            "  beside: {:.0} {}s/s of {:.0} asked {:>10} {}",
-            beside.per_second,
-            beside.done.operation.name(),
-            beside.asked_per_second,
+            "  companion: {:.0} {}s/s, target {:.0} {:>10} {}",
+            companion.per_second,
+            companion.done.operation.name(),
+            companion.target_per_second,
             "",
-            latencies(&beside.done.latency)
+            latencies(&companion.done.latency)
         ));
     }
-    let apart = report.values_apart;
-    if apart != ValuesApart::default() {
+    let separated = report.separated_reads;
+    if separated != SeparatedReads::default() {
         lines.push(format!(
-            "  values apart: {} read from runs, {} from logs, {} asked for ahead",
-            apart.transient_log_reads, apart.value_log_reads, apart.asked_ahead
+            "  separated values: {} read from transient logs, {} from value logs, {} prefetched",
+            separated.transient_log_reads, separated.value_log_reads, separated.prefetched
         ));
     }
     if let Some(runs) = report.runs_per_seek {
         lines.push(format!("  runs visited: {runs:.2} per seek"));
     }
-    if let Some(merges) = report.merges.filter(|merges| merges.merges > 0) {
+    if let Some(compactions) = report.compactions.filter(|done| done.count > 0) {
         lines.push(format!(
-            "  merges: {}, {:.3} s, from {:.1} to {:.1} ms",
-            merges.merges, merges.seconds, merges.shortest_ms, merges.longest_ms
+            "  compactions: {}, {:.3} s, from {:.1} to {:.1} ms",
+            compactions.count, compactions.seconds, compactions.shortest_ms, compactions.longest_ms
         ));
     }
     if matches!(report.name.as_str(), "stats" | "levelstats") {
@@ -231,7 +237,7 @@ pub(crate) fn row(report: &Report) -> String {
     }
     lines.extend(report.stalls_by_cause.iter().map(|stall| {
         format!(
-            "  waits for {}: {} delays, {} stops, {:.3} s, longest {:.1} ms",
+            "  stalls by {}: {} delays, {} stops, {:.3} s, longest {:.1} ms",
             stall.cause, stall.delays, stall.stops, stall.seconds, stall.longest_ms
         )
     }));
@@ -256,10 +262,10 @@ pub(crate) fn histogram(report: &Report) -> String {
     let kinds = report.operations.iter();
     let kinds = kinds.filter(|_| report.operations.len() > 1);
     let kinds = kinds.map(|kind| ("", kind));
-    let beside = report.beside.iter();
-    let beside = beside.map(|beside| ("beside: ", &beside.done));
-    for (place, kind) in kinds.chain(beside) {
-        lines.push(format!("  {place}{}", kind.operation.name()));
+    let companion = report.companion.iter();
+    let companion = companion.map(|companion| ("companion: ", &companion.done));
+    for (prefix, kind) in kinds.chain(companion) {
+        lines.push(format!("  {prefix}{}", kind.operation.name()));
         lines.extend(kind.latency_curve.iter().map(line));
     }
     lines.join("\n")

@@ -55,7 +55,7 @@ fn every_load_runs_and_counts() {
     assert_eq!(of("replay").found, 3);
     assert!(row(of("levelstats")).contains("level 0"));
     // The log and the table that it becomes, though all fits into one memtable.
-    assert!(of("fillrandom").write_amplification >= 1.5);
+    assert!(of("fillrandom").write_amplification.unwrap() >= 1.5);
     assert!(
         of("fillrandom")
             .levels
@@ -210,7 +210,7 @@ fn loads_end_by_the_clock() {
 fn readers_beside_a_writer_go_on_as_long_as_is_asked() {
     let line = "fillseq,readwhilewriting --num 500 --reads 10";
     let timed = &reports(&format!("{line} --duration 0.2"))[1];
-    assert!(timed.ops > 10 && timed.beside.is_some());
+    assert!(timed.ops > 10 && timed.companion.is_some());
     assert!(timed.seconds >= 0.2);
     // A warm-up would write, and there is none.
     let cold = reports(&format!("{line} --warm-up 86400s"));

@@ -267,17 +267,17 @@ fn placement_reaches_the_options() {
 
 /// Merges of a small tree are counted, for the load that they follow; its rate changes nothing of what is read.
 #[test]
-fn merges_are_those_of_the_load() {
+fn compactions_are_those_of_the_load() {
     let line = |rate: &str| {
         format!(
             "fillrandom,readrandom --num 20000 --ops 500 --memtable-bytes 64K --file-bytes 64K --base-bytes 256K {rate}"
         )
     };
     let free = reports(&line(""));
-    let merges = free[0].merges.unwrap();
-    assert!(merges.merges > 0 && merges.longest_ms >= merges.shortest_ms);
-    assert!(merges.seconds * 1e3 >= merges.longest_ms);
-    assert_eq!(free[1].merges, Some(CompactionShape::default()));
+    let compactions = free[0].compactions.unwrap();
+    assert!(compactions.count > 0 && compactions.longest_ms >= compactions.shortest_ms);
+    assert!(compactions.seconds * 1e3 >= compactions.longest_ms);
+    assert_eq!(free[1].compactions, Some(CompactionShape::default()));
     let paced = reports(&line("--rate 200000"));
     assert_eq!(paced[1].checksum, free[1].checksum);
     assert_eq!(paced[0].ops, 20_000);
@@ -435,12 +435,12 @@ fn workloads_do_what_they_are_for() {
     assert!(last.space_amplification.unwrap() > 0.9);
     assert!(reports.iter().all(|report| report.repeatable));
     // Mediums and larges are read from where they stand.
-    let apart = reports[1].values_apart;
+    let apart = reports[1].separated_reads;
     assert!(apart.transient_log_reads + apart.value_log_reads > 0);
-    // The table has a line for each kind of operation, one for values apart, one for merges, and one for
+    // The table has a line for each kind of operation, one for values apart, one for compactions, and one for
     // each cause of waits.
-    let merges = reports[1].merges.map_or(0, |merges| merges.merges.min(1));
-    let lines = 4 + reports[1].stalls_by_cause.len() as u64 + merges;
+    let compactions = reports[1].compactions.map_or(0, |done| done.count.min(1));
+    let lines = 4 + reports[1].stalls_by_cause.len() as u64 + compactions;
     assert_eq!(row(&reports[1]).lines().count() as u64, lines);
 }
 

@@ -26,7 +26,7 @@ const BUFFER_BYTES: usize = 256 << 10;
 
 /// What a line asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asked {
+pub enum TraceOp {
     /// A get.
     Get,
     /// A value of so many bytes.
@@ -83,7 +83,7 @@ impl Trace {
         clippy::should_implement_trait,
         reason = "what is returned borrows from the trace"
     )]
-    pub fn next(&mut self) -> Result<Option<(Asked, &[u8])>> {
+    pub fn next(&mut self) -> Result<Option<(TraceOp, &[u8])>> {
         loop {
             self.line.clear();
             self.number += 1;
@@ -134,7 +134,7 @@ fn is_between(byte: u8) -> bool {
 }
 
 /// The operation of a line, and where in it the key is.
-fn parse(line: &[u8]) -> std::result::Result<(Asked, std::ops::Range<usize>), String> {
+fn parse(line: &[u8]) -> std::result::Result<(TraceOp, std::ops::Range<usize>), String> {
     let mut parts = line
         .split(|&byte| is_between(byte))
         .scan(0, |start, part| {
@@ -158,13 +158,13 @@ fn parse(line: &[u8]) -> std::result::Result<(Asked, std::ops::Range<usize>), St
     }
     let needed = || size.ok_or_else(|| "lacks the size".to_owned());
     let asked = match operation.to_ascii_lowercase().as_slice() {
-        b"get" => Asked::Get,
-        b"delete" => Asked::Delete,
+        b"get" => TraceOp::Get,
+        b"delete" => TraceOp::Delete,
         b"put" => match usize::try_from(needed()?) {
-            Ok(size) if size <= limits::VALUE_BYTES_MAX => Asked::Put(size),
+            Ok(size) if size <= limits::VALUE_BYTES_MAX => TraceOp::Put(size),
             _ => return Err("has a value that is larger than the limit".to_owned()),
         },
-        b"scan" | b"seek" => Asked::Scan(needed()?),
+        b"scan" | b"seek" => TraceOp::Scan(needed()?),
         _ => {
             return Err(format!(
                 "has the operation {}, which is none of get, put, delete, scan and seek",

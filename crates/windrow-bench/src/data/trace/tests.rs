@@ -8,7 +8,7 @@ fn trace(bytes: impl Into<Vec<u8>>) -> Trace {
     Trace::of(Path::new("trace"), Cursor::new(bytes.into())).unwrap()
 }
 
-fn read_all(mut trace: Trace) -> Result<Vec<(Asked, Vec<u8>)>> {
+fn read_all(mut trace: Trace) -> Result<Vec<(TraceOp, Vec<u8>)>> {
     let mut all = Vec::new();
     while let Some((asked, key)) = trace.next()? {
         all.push((asked, key.to_vec()));
@@ -19,13 +19,13 @@ fn read_all(mut trace: Trace) -> Result<Vec<(Asked, Vec<u8>)>> {
 const LINES: &str = "# key operation size\n\
     user:1 put 100\nuser:1,GET,0\n\n\tuser:1\tdelete\r\nuser:0, scan, 20\nk seek 0";
 
-fn expected() -> Vec<(Asked, Vec<u8>)> {
+fn expected() -> Vec<(TraceOp, Vec<u8>)> {
     vec![
-        (Asked::Put(100), b"user:1".to_vec()),
-        (Asked::Get, b"user:1".to_vec()),
-        (Asked::Delete, b"user:1".to_vec()),
-        (Asked::Scan(20), b"user:0".to_vec()),
-        (Asked::Scan(0), b"k".to_vec()),
+        (TraceOp::Put(100), b"user:1".to_vec()),
+        (TraceOp::Get, b"user:1".to_vec()),
+        (TraceOp::Delete, b"user:1".to_vec()),
+        (TraceOp::Scan(20), b"user:0".to_vec()),
+        (TraceOp::Scan(0), b"k".to_vec()),
     ]
 }
 
@@ -101,7 +101,7 @@ fn frames_of_all_kinds_may_follow_each_other() {
         skipped(b"end"),
     ];
     let mut more = expected();
-    more.push((Asked::Get, b"k".to_vec()));
+    more.push((TraceOp::Get, b"k".to_vec()));
     assert_eq!(read_all(trace(parts.concat())).unwrap(), more);
     // However little the file gives at once.
     let slow = BufReader::with_capacity(3, Cursor::new(parts.concat()));
@@ -188,5 +188,5 @@ fn bad_lines_are_named() {
 fn keys_may_be_any_bytes() {
     let lines = [0xff, 0x00, 0xfe, b' ', b'g', b'e', b't', b'\n'];
     let read = read_all(trace(lines)).unwrap();
-    assert_eq!(read, [(Asked::Get, vec![0xff, 0x00, 0xfe])]);
+    assert_eq!(read, [(TraceOp::Get, vec![0xff, 0x00, 0xfe])]);
 }

@@ -72,6 +72,7 @@ pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
         "ops_per_second": rate * 1.25,
         "settled_ops_per_second": rate,
         "operations": [of_kind("read"), of_kind("update")],
+        "user_bytes": 250_000_000_u64,
         "write_amplification": 4.0,
         "space_amplification": 1.25,
         "read_bytes": 500_000_000_u64,

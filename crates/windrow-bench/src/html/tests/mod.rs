@@ -456,7 +456,7 @@ fn any_number_can_be_drawn() {
         ] {
             report[field] = json!(value);
         }
-        report["written_bytes"] = json!(f64::MIN_POSITIVE);
+        report["user_bytes"] = json!(f64::MIN_POSITIVE);
         report["latency_curve"] =
             json!([{ "quantile": 0.0, "us": 1 }, { "quantile": value, "us": value }]);
         report["levels"] = json!([{ "level": 0, "bytes": value, "capacity": value }]);

@@ -13,7 +13,7 @@
 use windrow::{Error, Result, limits};
 
 use crate::data::permutation::Permutation;
-use crate::data::random::{Draws, mix};
+use crate::data::random::{Rng, mix};
 use crate::load::read_work::InOrder;
 use crate::load::work::{EntryBuffers, Worker};
 use crate::measure::stopwatch::{Lane, Stopwatch};
@@ -181,8 +181,8 @@ impl Mixture {
         })
     }
 
-    fn operation(&self, draws: &mut Draws) -> Operation {
-        match draws.fraction() {
+    fn operation(&self, rng: &mut Rng) -> Operation {
+        match rng.fraction() {
             fraction if fraction < self.gets => Operation::Read,
             fraction if fraction < self.gets_and_puts => Operation::Write,
             _ => Operation::Seek,
@@ -195,8 +195,8 @@ impl Mixture {
         clippy::cast_sign_loss,
         reason = "a rank is at least 0, and huge ones become the largest number"
     )]
-    fn index(&self, draws: &mut Draws) -> u64 {
-        let fraction = draws.fraction();
+    fn index(&self, rng: &mut Rng) -> u64 {
+        let fraction = rng.fraction();
         let last = self.ranges.len() - 1;
         let range = self
             .ranges
@@ -204,10 +204,10 @@ impl Mixture {
             .min(last) as u64;
         let size = self.num / self.ranges.len() as u64;
         let offset = match self.hot_keys {
-            None => draws.below(size),
+            None => rng.below(size),
             Some((a, b)) => {
-                let rank = (draws.fraction() / a).powf(1.0 / b).ceil() as u64;
-                Draws::new(mix(self.seed ^ range.rotate_left(32)) ^ rank).below(size)
+                let rank = (rng.fraction() / a).powf(1.0 / b).ceil() as u64;
+                Rng::new(mix(self.seed ^ range.rotate_left(32)) ^ rank).below(size)
             }
         };
         range * size + offset
@@ -217,8 +217,8 @@ impl Mixture {
         clippy::cast_possible_truncation,
         reason = "the largest value fits into memory"
     )]
-    fn value_size(&self, draws: &mut Draws) -> usize {
-        let drawn = self.value_sizes.at(1.0 - draws.fraction());
+    fn value_size(&self, rng: &mut Rng) -> usize {
+        let drawn = self.value_sizes.at(1.0 - rng.fraction());
         let size = if drawn > self.value_bytes_max {
             drawn % self.value_bytes_max
         } else {
@@ -227,8 +227,8 @@ impl Mixture {
         size.max(VALUE_BYTES_MIN) as usize
     }
 
-    fn scan_length(&self, draws: &mut Draws) -> u64 {
-        self.scan_lengths.at(1.0 - draws.fraction()) % self.scan_length_max
+    fn scan_length(&self, rng: &mut Rng) -> u64 {
+        self.scan_lengths.at(1.0 - rng.fraction()) % self.scan_length_max
     }
 }
 
@@ -242,18 +242,18 @@ impl<E: Engine> Worker<'_, E> {
             if !watch.goes_on(1) {
                 break;
             }
-            let mut draws = self.data.draws(self.stream, step);
-            let operation = mixture.operation(&mut draws);
-            let index = mixture.index(&mut draws);
+            let mut rng = self.data.rng(self.stream, step);
+            let operation = mixture.operation(&mut rng);
+            let index = mixture.index(&mut rng);
             let tally = &mut watch.tally;
             match operation {
                 Operation::Read => drop(self.get(index, &mut buffers, tally)?),
                 Operation::Write => {
-                    let size = mixture.value_size(&mut draws);
+                    let size = mixture.value_size(&mut rng);
                     self.put(index, Some(size), &mut buffers, tally)?;
                 }
                 _ => {
-                    let length = mixture.scan_length(&mut draws);
+                    let length = mixture.scan_length(&mut rng);
                     self.scan_from(index, length, &mut buffers.key, &mut order, tally)?;
                 }
             }

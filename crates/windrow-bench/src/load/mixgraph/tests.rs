@@ -16,9 +16,9 @@ fn model(mix_model: MixModel) -> MixgraphArgs {
     }
 }
 
-fn samples<T>(draw: impl Fn(&mut Draws) -> T) -> Vec<T> {
-    let mut draws = Draws::new(11);
-    (0..SAMPLES).map(|_| draw(&mut draws)).collect()
+fn samples<T>(draw: impl Fn(&mut Rng) -> T) -> Vec<T> {
+    let mut rng = Rng::new(11);
+    (0..SAMPLES).map(|_| draw(&mut rng)).collect()
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn operations_have_their_shares() {
             mix_seek_ratio: given[2],
             ..MixgraphArgs::default()
         });
-        let drawn = samples(|draws| mixture.operation(draws));
+        let drawn = samples(|rng| mixture.operation(rng));
         let kinds = [Operation::Read, Operation::Write, Operation::Seek];
         for (kind, expected) in kinds.into_iter().zip(expected) {
             let met = drawn.iter().filter(|&&operation| operation == kind).count();
@@ -48,7 +48,7 @@ fn operations_have_their_shares() {
 fn ranges_are_as_hot_as_the_formula_says() {
     let mixture = mixture(&model(MixModel::PrefixRandom));
     let mut counts = vec![0_u64; 30];
-    for index in samples(|draws| mixture.index(draws)) {
+    for index in samples(|rng| mixture.index(rng)) {
         assert!(index < NUM);
         counts[usize::try_from(index / 1000).unwrap()] += 1;
     }
@@ -79,7 +79,7 @@ fn hot_keys_follow_the_power_law() {
         ..model(MixModel::AllRandom)
     });
     let mut counts = std::collections::BTreeMap::new();
-    for index in samples(|draws| mixture.index(draws)) {
+    for index in samples(|rng| mixture.index(rng)) {
         *counts.entry(index).or_insert(0_u64) += 1;
     }
     let mut counts: Vec<u64> = counts.into_values().collect();
@@ -98,7 +98,7 @@ fn all_random_is_flat_and_models_get_hotter() {
     let hottest = |mix_model| {
         let mixture = mixture(&model(mix_model));
         let mut counts = vec![0_u32; usize::try_from(NUM).unwrap()];
-        for index in samples(|draws| mixture.index(draws)) {
+        for index in samples(|rng| mixture.index(rng)) {
             counts[usize::try_from(index).unwrap()] += 1;
         }
         counts.sort_unstable_by(|a, b| b.cmp(a));
@@ -115,7 +115,7 @@ fn all_random_is_flat_and_models_get_hotter() {
 #[test]
 fn sizes_and_lengths_have_the_moments_of_their_distribution() {
     let mixture = mixture(&MixgraphArgs::default());
-    let sizes = samples(|draws| mixture.value_size(draws));
+    let sizes = samples(|rng| mixture.value_size(rng));
     assert!(sizes.iter().all(|size| (10..=1024).contains(size)));
     // The median of the distribution: sigma (2^k - 1) / k.
     let fraction =
@@ -129,7 +129,7 @@ fn sizes_and_lengths_have_the_moments_of_their_distribution() {
     let mean = sizes.iter().sum::<usize>() as f64 / SAMPLES as f64;
     assert!((34.0..38.5).contains(&mean), "{mean}");
 
-    let lengths = samples(|draws| mixture.scan_length(draws));
+    let lengths = samples(|rng| mixture.scan_length(rng));
     assert!(lengths.iter().all(|&length| length < 10_000));
     let beyond = |above: f64| (1.0 + 2.517 * above / 14.236).powf(-1.0 / 2.517);
     // What is above the bound begins anew, evenly enough to be counted as spread.
@@ -153,7 +153,7 @@ fn an_exponential_distribution_is_the_limit() {
 fn equal_seeds_draw_alike() {
     let draw = |seed| {
         let mixture = Mixture::new(&MixgraphArgs::default(), NUM, seed).unwrap();
-        samples(|draws| mixture.index(draws))
+        samples(|rng| mixture.index(rng))
     };
     assert_eq!(draw(1), draw(1));
     assert_ne!(draw(1), draw(2));

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use windrow::simulation::{KeyDistribution, ValueSize};
 use windrow::{Error, Result};
-use windrow_bench::{Asked, Trace};
+use windrow_bench::{Trace, TraceOp};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::amounts::whole;
@@ -126,11 +126,11 @@ impl Seen {
         Ok(())
     }
 
-    fn note(&mut self, asked: Asked, key: &[u8]) {
+    fn note(&mut self, asked: TraceOp, key: &[u8]) {
         self.operations += 1;
         self.key_bytes += key.len() as u64;
         match asked {
-            Asked::Put(bytes) => {
+            TraceOp::Put(bytes) => {
                 self.puts += 1;
                 let size = self.sizes.entry(size_step(bytes)).or_default();
                 *size = size.and(SizeCount {
@@ -138,9 +138,9 @@ impl Seen {
                     bytes: bytes as u64,
                 });
             }
-            Asked::Get => self.gets += 1,
-            Asked::Delete => self.deletes += 1,
-            Asked::Scan(steps) => {
+            TraceOp::Get => self.gets += 1,
+            TraceOp::Delete => self.deletes += 1,
+            TraceOp::Scan(steps) => {
                 self.scans += 1;
                 self.steps = self.steps.saturating_add(steps);
             }
@@ -152,21 +152,21 @@ impl Seen {
         let own = self.keys.entry(hash).or_default();
         own.operations += 1;
         match asked {
-            Asked::Put(_) => {
+            TraceOp::Put(_) => {
                 own.puts += 1;
                 own.inserts += u64::from(!own.is_there);
                 self.there += u64::from(!own.is_there);
                 own.is_there = true;
             }
-            Asked::Get => {
+            TraceOp::Get => {
                 own.gets += 1;
                 own.found += u64::from(own.is_there);
             }
-            Asked::Delete => {
+            TraceOp::Delete => {
                 self.there -= u64::from(own.is_there);
                 own.is_there = false;
             }
-            Asked::Scan(_) => {}
+            TraceOp::Scan(_) => {}
         }
         self.most = self.most.max(self.there << self.zeros);
         if self.keys.len() > KEYS_MAX {
@@ -311,7 +311,7 @@ const EXPONENT_MAX: f64 = 2.0;
 mod tests {
     use super::*;
 
-    fn seen(operations: impl IntoIterator<Item = (Asked, u64)>) -> Seen {
+    fn seen(operations: impl IntoIterator<Item = (TraceOp, u64)>) -> Seen {
         let mut seen = Seen::default();
         for (asked, key) in operations {
             seen.note(asked, &key.to_be_bytes());
@@ -322,14 +322,14 @@ mod tests {
     #[test]
     fn puts_are_inserts_or_updates_and_gets_find_something_or_not() {
         let seen = seen([
-            (Asked::Put(100), 1),
-            (Asked::Put(100), 1),
-            (Asked::Put(300), 2),
-            (Asked::Get, 1),
-            (Asked::Get, 3),
-            (Asked::Delete, 1),
-            (Asked::Get, 1),
-            (Asked::Scan(20), 2),
+            (TraceOp::Put(100), 1),
+            (TraceOp::Put(100), 1),
+            (TraceOp::Put(300), 2),
+            (TraceOp::Get, 1),
+            (TraceOp::Get, 3),
+            (TraceOp::Delete, 1),
+            (TraceOp::Get, 1),
+            (TraceOp::Scan(20), 2),
         ]);
         let known = seen.known(Path::new("trace"), false);
         let weights = known.weights.unwrap();
@@ -355,7 +355,7 @@ mod tests {
             for &(bytes, times) in puts {
                 for _ in 0..times {
                     key += 1_u64;
-                    seen.note(Asked::Put(bytes), &key.to_be_bytes());
+                    seen.note(TraceOp::Put(bytes), &key.to_be_bytes());
                 }
             }
             let (values, from) = seen.values();
@@ -402,7 +402,7 @@ mod tests {
             bytes
                 .into_iter()
                 .zip(1..)
-                .map(|(bytes, key)| (Asked::Put(bytes), key)),
+                .map(|(bytes, key)| (TraceOp::Put(bytes), key)),
         );
         let known = own.known(Path::new("trace"), false);
         assert_eq!((known.values[0].bytes, known.values_from[0]), (107, 90));
@@ -412,10 +412,10 @@ mod tests {
     #[test]
     fn early_operations_count_as_much_as_late_ones() {
         let keys = 3 * KEYS_MAX as u64;
-        let inserts = (0..keys).map(|key| (Asked::Put(10), key));
-        let updates = (0..keys).map(|key| (Asked::Put(10), key));
+        let inserts = (0..keys).map(|key| (TraceOp::Put(10), key));
+        let updates = (0..keys).map(|key| (TraceOp::Put(10), key));
         // Of the gets two thirds find nothing.
-        let gets = (0..keys).map(|place| (Asked::Get, place * 3));
+        let gets = (0..keys).map(|place| (TraceOp::Get, place * 3));
         let seen = seen(inserts.chain(updates).chain(gets));
         assert!(seen.zeros > 1);
         let weights = seen.known(Path::new("trace"), false).weights.unwrap();
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn scans_without_an_end_are_long() {
-        let seen = seen([(Asked::Scan(u64::MAX), 1), (Asked::Scan(u64::MAX), 2)]);
+        let seen = seen([(TraceOp::Scan(u64::MAX), 1), (TraceOp::Scan(u64::MAX), 2)]);
         let known = seen.known(Path::new("trace"), false);
         assert!(known.scan_length.unwrap() > 1e18);
     }
@@ -435,7 +435,7 @@ mod tests {
     #[test]
     fn many_keys_are_counted_by_a_part_of_them() {
         let keys = 3 * KEYS_MAX as u64;
-        let seen = seen((0..keys).map(|key| (Asked::Put(10), key)));
+        let seen = seen((0..keys).map(|key| (TraceOp::Put(10), key)));
         assert!(seen.zeros > 0 && seen.keys.len() <= KEYS_MAX);
         let reported = seen.known(Path::new("trace"), false).keys.unwrap();
         assert!(reported.abs_diff(keys) < keys / 50, "{reported}");
@@ -446,8 +446,8 @@ mod tests {
         // A queue of ten.
         let queue = (0..5000).flat_map(|place: u64| {
             let oldest = place.checked_sub(10);
-            let delete = oldest.map(|key| (Asked::Delete, key));
-            delete.into_iter().chain([(Asked::Put(10), place)])
+            let delete = oldest.map(|key| (TraceOp::Delete, key));
+            delete.into_iter().chain([(TraceOp::Put(10), place)])
         });
         let known = seen(queue).known(Path::new("trace"), false);
         assert_eq!(known.keys, Some(10));
@@ -456,23 +456,23 @@ mod tests {
         assert!((weights.deletes - 4990.0).abs() < 1e-9);
         // Deletes of what is not there change nothing, nor does a second one.
         let known = seen([
-            (Asked::Delete, 1),
-            (Asked::Put(10), 1),
-            (Asked::Delete, 1),
-            (Asked::Delete, 1),
-            (Asked::Put(10), 2),
+            (TraceOp::Delete, 1),
+            (TraceOp::Put(10), 1),
+            (TraceOp::Delete, 1),
+            (TraceOp::Delete, 1),
+            (TraceOp::Put(10), 2),
         ]);
         assert_eq!(known.known(Path::new("trace"), false).keys, Some(1));
     }
 
     #[test]
     fn skew_is_told() {
-        let uniform = seen((0..20_000).map(|place| (Asked::Get, place * 7919 % 5000)));
+        let uniform = seen((0..20_000).map(|place| (TraceOp::Get, place * 7919 % 5000)));
         assert_eq!(uniform.distribution(), KeyDistribution::Uniform);
         // The key of rank r is asked for in proportion to 1/r.
         let ranks = (1..=2000_u64).flat_map(|rank| {
             let times = 20_000 / rank;
-            (0..times).map(move |_| (Asked::Get, rank))
+            (0..times).map(move |_| (TraceOp::Get, rank))
         });
         let KeyDistribution::Zipfian { exponent } = seen(ranks).distribution() else {
             panic!("a few keys are far hotter than the others");

@@ -1,10 +1,12 @@
-//! What an experiment runs, and how it finds what came of it.
+//! The runs of an experiment, and the reports of these runs.
 
 use std::fmt::Display;
 
 use serde_json::Value;
 use windrow::{Error, ErrorKind, Result};
 
+use super::experiment::Table;
+use super::findings::Column;
 use crate::Report;
 use crate::campaign::{Order, Run};
 
@@ -13,7 +15,7 @@ use crate::campaign::{Order, Run};
 pub(crate) struct Scale(pub(crate) f64);
 
 impl Scale {
-    /// So many entries or operations at scale 1.
+    /// The count of entries or operations for a count at scale 1.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -23,24 +25,24 @@ impl Scale {
         (entries * self.0).round().max(100.0) as u64
     }
 
-    /// `setting`, which is that at scale 1, as it is told of at this one.
+    /// The text of `setting`, which describes scale 1, for this scale.
     pub(crate) fn reported(self, setting: &str) -> String {
         if (self.0 - 1.0).abs() < f64::EPSILON {
             return setting.to_owned();
         }
         format!(
-            "{setting}. That is scale 1; here counts and sizes are {} times as large, as the commands say",
+            "{setting}. That is scale 1; these counts and sizes are {} times larger, as the commands show",
             self.0
         )
     }
 
-    /// So many bytes at scale 1, at least `least`.
+    /// The bytes for a number of bytes at scale 1, at least `least`.
     pub(crate) fn bytes(self, bytes: f64, least: u64) -> u64 {
         self.count(bytes).max(least)
     }
 }
 
-/// Sizes of a tree that keep its shape where all are scaled alike: memtables, files, and level 1.
+/// Sizes of a tree: memtables, files, and level 1. A common factor keeps the shape of the tree.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sizes {
     memtable: u64,
@@ -49,12 +51,12 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Those of the papers on LevelDB and on Garnering, 4 MiB, 2 MiB and 10 MiB, times `share`.
+    /// Those of the papers on LevelDB and on Garnering, 4 MiB, 2 MiB and 10 MiB, times `fraction`.
     pub(crate) fn small(scale: Scale, fraction: f64) -> Self {
         Self::of(scale, fraction * 4.0, fraction * 2.0, fraction * 10.0)
     }
 
-    /// RocksDB's defaults, 64 MiB, 64 MiB and 256 MiB, times `share`.
+    /// RocksDB's defaults, 64 MiB, 64 MiB and 256 MiB, times `fraction`.
     pub(crate) fn large(scale: Scale, fraction: f64) -> Self {
         Self::of(scale, fraction * 64.0, fraction * 64.0, fraction * 256.0)
     }
@@ -72,13 +74,13 @@ impl Sizes {
 
 /// One run: loads on one store, with settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Line {
+pub(crate) struct RunSpec {
     loads: Vec<&'static str>,
     settings: Vec<String>,
 }
 
-impl Line {
-    /// `loads`, one behind the other.
+impl RunSpec {
+    /// `loads`, one after the other.
     pub(crate) fn new(loads: &[&'static str]) -> Self {
         Self {
             loads: loads.to_vec(),
@@ -100,13 +102,13 @@ impl Line {
             .with("base-bytes", sizes.base)
     }
 
-    /// With every value in its place.
+    /// With every value in place.
     pub(crate) fn in_place(self) -> Self {
         self.with("medium-from", "never")
             .with("large-from", "never")
     }
 
-    /// The run's name: what it does.
+    /// The name of the run: its loads and settings.
     fn label(&self) -> String {
         format!("{} {}", self.loads.join(","), self.settings.join(" "))
     }
@@ -126,22 +128,22 @@ impl Line {
     }
 }
 
-/// Between a line and the number of a round in the name of a run.
+/// Stands between a label and the number of a round in the name of a run.
 const ROUND: &str = ", round ";
 
-/// What came of all runs.
+/// The reports of all runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Results<'a>(pub(crate) &'a [Run]);
 
 impl<'a> Results<'a> {
-    /// The report of the first `load` of the line, each of its figures the median of the rounds.
-    pub(crate) fn of(self, line: &Line, load: &str) -> Result<Report> {
-        let label = line.label();
-        let is_of_line = |run: &&Run| {
+    /// The report of the first `load` of the run. Each figure is the median of the rounds.
+    pub(crate) fn of(self, spec: &RunSpec, load: &str) -> Result<Report> {
+        let label = spec.label();
+        let is_of_spec = |run: &&Run| {
             let parts = run.label.split_once(ROUND);
-            parts.is_some_and(|(line, _)| line == label)
+            parts.is_some_and(|(name, _)| name == label)
         };
-        let rounds = self.0.iter().filter(is_of_line);
+        let rounds = self.0.iter().filter(is_of_spec);
         let report = |run: &'a Run| run.reports.iter().find(|report| report.name == load);
         let reports = rounds.filter_map(report).map(serde_json::to_value);
         let reports: Option<Vec<Value>> = reports.map(std::result::Result::ok).collect();
@@ -152,10 +154,31 @@ impl<'a> Results<'a> {
             Error::new(ErrorKind::NotFound, message)
         })
     }
+
+    /// A table with a row for each load of `rows`, and the reports of these rows. A row has its `names`, then a
+    /// cell for each of the `columns`.
+    pub(crate) fn table<'l>(
+        self,
+        names: &[&str],
+        columns: &[Column],
+        rows: impl IntoIterator<Item = (Vec<String>, RunSpec, &'l str)>,
+    ) -> Result<(Table, Vec<Report>)> {
+        let headings = columns.iter().map(|column| column.0);
+        let headings: Vec<&str> = names.iter().copied().chain(headings).collect();
+        let mut table = Table::new(&headings);
+        let mut reports = Vec::new();
+        for (mut cells, spec, load) in rows {
+            let report = self.of(&spec, load)?;
+            cells.extend(columns.iter().map(|column| column.1(&report)));
+            table.rows.push(cells);
+            reports.push(report);
+        }
+        Ok((table, reports))
+    }
 }
 
-/// The median of what each place holds in all of `rounds`; what is no number, and what only some have, as the
-/// first has it.
+/// The median of each number over all `rounds`. Other values, and those that only some rounds have, are those of
+/// the first round.
 fn medians(rounds: &[&Value]) -> Value {
     let Some(&first) = rounds.first() else {
         return Value::Null;
@@ -190,14 +213,18 @@ fn medians(rounds: &[&Value]) -> Value {
 pub(crate) trait Figures {
     /// Thousands of operations per second.
     fn kops(&self) -> f64;
-    /// Microseconds for each operation, all background work behind it included.
+    /// Microseconds per operation, background work after the load included.
     fn settled_micros(&self) -> f64;
-    /// Blocks consulted for each operation.
+    /// Bytes written per user byte; NaN for a load without a write amplification.
+    fn written(&self) -> f64;
+    /// Blocks read per operation.
     fn blocks(&self) -> f64;
-    /// The deepest level that holds anything.
+    /// The deepest level with files.
     fn depth(&self) -> u64;
-    /// Gets that `level` has answered since the store was opened.
+    /// Gets that `level` answered since the open.
     fn answered_by(&self, level: u64) -> u64;
+    /// Bytes on disk per live byte.
+    fn space(&self) -> f64;
     /// Bytes written and read for one purpose.
     fn moved_for(&self, purpose: &str) -> (u64, u64);
 }
@@ -209,6 +236,10 @@ impl Figures for Report {
 
     fn settled_micros(&self) -> f64 {
         self.settled_seconds * 1e6 / self.ops.max(1) as f64
+    }
+
+    fn written(&self) -> f64 {
+        self.write_amplification.unwrap_or(f64::NAN)
     }
 
     fn blocks(&self) -> f64 {
@@ -223,6 +254,10 @@ impl Figures for Report {
     fn answered_by(&self, level: u64) -> u64 {
         let levels = self.levels.iter().filter(|own| own.level == level);
         levels.map(|own| own.gets_answered).sum()
+    }
+
+    fn space(&self) -> f64 {
+        self.space_amplification.unwrap_or_default()
     }
 
     fn moved_for(&self, purpose: &str) -> (u64, u64) {
