@@ -1,12 +1,11 @@
-//! A kind of job that has failed: the error, for whoever needs the job, and a rest.
+//! The failures of jobs: the error, for threads that need the job, and a pause before the next try.
 //!
-//! Merges and collections are looked at by keyspace, so that what one cannot do, others and flushes
-//! still can; all other jobs together. The files that a failed merge brings down, and the value logs of a
-//! failed collection, rest longer, and longer each time, so that what stands in its way, as damage or a
-//! full disk, holds up no job of others meanwhile. Nothing of this is on disk: after an opening each is
-//! tried again.
+//! Compactions and garbage collections fail by keyspace, so other keyspaces and flushes go on. All other
+//! jobs fail together. The input files of a failed compaction and the value logs of a failed garbage
+//! collection pause longer, and longer each time. So damage or a full disk that stops one job does not
+//! hold up others. All of this is in memory only: after an open every job is tried again.
 //!
-//! Concurrency: one lock, held for a few instructions; [`Rests`] are in a keyspace's `work`.
+//! Concurrency: one lock, held for a few instructions. [`Backoffs`] are in a keyspace's `work`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,24 +16,24 @@ use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::engine::Engine;
 use crate::policy::LogSummary;
 
-/// How long jobs rest after a failure.
+/// The pause of jobs after a failure.
 const BACKOFF: Duration = Duration::from_secs(1);
 
-/// How long the files of a job rest after its first failure: longer than jobs do, so that others have
-/// their turn.
+/// The pause of the files of a job after its first failure: longer than that of jobs, so that other
+/// files get their turn.
 const FILE_BACKOFF: Duration = Duration::from_secs(2);
 
-/// How long they rest at most.
+/// The longest pause of files.
 const FILE_BACKOFF_MAX: Duration = Duration::from_secs(15 * 60);
 
-/// Files that are not merged or collected for a while, since that has failed.
+/// The files of failed jobs, each with its pause.
 #[derive(Debug, Default)]
 pub(crate) struct Backoffs(BTreeMap<FileNumber, Backoff>);
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Backoff {
     until: Duration,
-    /// How often jobs have failed since one was done.
+    /// The failures since the last success.
     failures: u32,
 }
 
@@ -48,7 +47,7 @@ impl Backoff {
 }
 
 impl Backoffs {
-    /// A job of `files` has failed: each rests for twice as long as the last time.
+    /// Notes that a job of `files` has failed. Each pauses twice as long as the last time.
     pub(in crate::engine) fn note_failure(&mut self, files: &[FileNumber], now: Duration) {
         for file in files {
             let rest = self.0.entry(*file).or_default();
@@ -57,7 +56,7 @@ impl Backoffs {
         }
     }
 
-    /// A job of `files` was done.
+    /// Notes that a job of `files` has succeeded.
     pub(in crate::engine) fn note_success(&mut self, files: &[FileNumber]) {
         for file in files {
             self.0.remove(file);
@@ -68,12 +67,12 @@ impl Backoffs {
         self.0.get(&file).is_some_and(|rest| now < rest.until)
     }
 
-    /// How often jobs of `file` have failed since one was done.
+    /// The failures of jobs of `file` since the last success.
     fn failures(&self, file: FileNumber) -> u32 {
         self.0.get(&file).map_or(0, |rest| rest.failures)
     }
 
-    /// Tells how it is with `logs` at `now`.
+    /// Fills in the failures of `logs`, and whether they pause at `now`.
     pub(in crate::engine) fn annotate(&self, logs: &mut [LogSummary], now: Duration) {
         for log in logs {
             log.failures = self.failures(log.number);
@@ -81,12 +80,12 @@ impl Backoffs {
         }
     }
 
-    /// Forgets the files that are gone.
+    /// Forgets the files that no longer exist.
     pub(in crate::engine) fn keep_only(&mut self, is_there: impl Fn(FileNumber) -> bool) {
         self.0.retain(|file, _| is_there(*file));
     }
 
-    /// Lets all be tried again at once. That they have failed is remembered.
+    /// Ends all pauses. The counts of failures stay.
     fn end(&mut self) {
         self.0
             .values_mut()
@@ -100,10 +99,10 @@ pub(crate) struct Failure(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Failures are numbered from 1.
+    /// The number of the last failure, from 1.
     number: u64,
     last: Option<Error>,
-    /// Such jobs rest until then.
+    /// Such jobs pause until then.
     paused_until: Duration,
 }
 
@@ -123,20 +122,20 @@ impl Failure {
         state.last.is_some() && now < state.paused_until
     }
 
-    /// Whether such jobs have failed, and nobody has asked for them since.
+    /// Whether such a job has failed since the last [`forget`](Self::forget).
     pub(in crate::engine) fn has_failed(&self) -> bool {
         self.0.lock().last.is_some()
     }
 
-    /// Lets such jobs be tried again at once; returns whether they had failed.
+    /// Ends the pause. Returns whether such a job had failed.
     pub(in crate::engine) fn forget(&self) -> bool {
         self.0.lock().last.take().is_some()
     }
 }
 
 impl Engine {
-    /// Keeps the error of a failed job and lets its kind rest. Only what leaves durability unknown ends
-    /// writing.
+    /// Keeps the error of a failed job and starts its pause. Only an error that leaves durability unknown
+    /// poisons the database.
     pub(in crate::engine) fn note_failure(&self, failure: &Failure, error: Error) {
         if matches!(error.kind(), ErrorKind::Poisoned) {
             self.poison.set(&error);
@@ -148,7 +147,7 @@ impl Engine {
         state.last = Some(error);
     }
 
-    /// How many jobs have failed.
+    /// The number of failed jobs.
     pub(in crate::engine) fn failures(&self) -> u64 {
         self.background.failures.load(Ordering::Acquire)
     }
@@ -164,7 +163,7 @@ impl Engine {
         own.try_for_each(|failure| failure.check_since(number))
     }
 
-    /// Lets jobs that have failed be tried again at once.
+    /// Ends the pauses of all failed jobs.
     pub(in crate::engine) fn retry_failed_jobs(&self) {
         let mut had_failed = self.background.failure.forget();
         for keyspace in self.keyspaces.load().iter() {

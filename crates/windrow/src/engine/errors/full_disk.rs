@@ -1,19 +1,19 @@
-//! What the engine tells a listener of a full disk: when it is met, and when work goes on.
+//! The events of a full disk: when the engine meets it, and when work resumes.
 //!
-//! Writers, jobs and the [reserve](super::reserve) are looked at apart, since room for one says nothing
-//! of the others: the disk is no longer full when jobs that met it have succeeded again, and there is
-//! room for the reserve twice, which is room for writers, too. Where there is no reserve, writers tell
-//! by the next write that succeeds.
+//! Writers, jobs and the [reserve](super::reserve) each have a bit, since space for one does not imply space for
+//! another. The disk is no longer full after jobs that met it have succeeded again, and after the disk
+//! has space for the reserve twice; that is enough for writers, too. If there is no reserve, the next
+//! write that succeeds clears the bit of writers.
 //!
-//! Concurrency: one word; events of threads that change it at the same time may be told in either
-//! order.
+//! Concurrency: one word. If two threads change it at the same time, the listener may receive their
+//! events in either order.
 
 use crate::base::sync::atomic::{AtomicU8, Ordering};
 use crate::base::{ErrorKind, Result};
 use crate::engine::Engine;
 use crate::events::Event;
 
-/// Who has met the full disk and not succeeded since, as bits.
+/// The users of space that have met the full disk and not succeeded since, as bits.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct FullDisk(AtomicU8);
 
@@ -24,18 +24,18 @@ impl FullDisk {
     }
 }
 
-/// Who needs room.
+/// A user of disk space.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::engine) enum SpaceUser {
     Writers = 1,
     Jobs = 2,
 }
 
-/// The bit of the reserve, while it refuses what adds data.
+/// The bit of the reserve, while it refuses writes that add data.
 const RESERVE: u8 = 4;
 
 impl Engine {
-    /// Looks at how work ended that needs room, and may have given up the reserve. The caller holds no
+    /// Notes the outcome of work that needs space and may have released the reserve. The caller holds no
     /// lock.
     #[inline]
     pub(in crate::engine) fn note_space<T>(&self, who: SpaceUser, outcome: &Result<T>) {
@@ -48,12 +48,12 @@ impl Engine {
         self.note_reserve();
     }
 
-    /// Looks at the reserve, which may have been given up or taken. The caller holds no lock.
+    /// Notes the state of the reserve after it may have changed. The caller holds no lock.
     #[inline]
     pub(in crate::engine) fn note_reserve(&self) {
         match (self.full_disk.holds(RESERVE), self.reserve.is_full()) {
             (false, true) => self.note_full(RESERVE),
-            // Room for it twice is room for writers, who may wait to hear of it.
+            // Space for the reserve twice is space for writers, too.
             (true, false) => self.note_space_freed(RESERVE | SpaceUser::Writers as u8),
             _ => {}
         }

@@ -1,6 +1,6 @@
-//! The end of writing after an error that leaves durability unknown.
+//! The poison: no more writes after an error that leaves durability unknown.
 //!
-//! Once poisoned, nothing more is acknowledged; reads of committed data go on; reopening recovers.
+//! A poisoned database acknowledges nothing more. Reads of committed data still work. A reopen recovers.
 //!
 //! Concurrency: one flag, set once, read before every acknowledgement.
 
@@ -8,7 +8,7 @@ use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
 use crate::base::{Error, ErrorKind, Result};
 
-/// Whether, and why, nothing more is written.
+/// Whether the database is poisoned, and the cause.
 #[derive(Debug, Default)]
 pub(crate) struct Poison {
     set: AtomicBool,
@@ -16,7 +16,7 @@ pub(crate) struct Poison {
 }
 
 impl Poison {
-    /// Ends all writing because of `cause`; the first cause is kept.
+    /// Poisons the database because of `cause`. Keeps the first cause.
     pub(crate) fn set(&self, cause: &Error) {
         let mut kept = self.cause.lock();
         if !self.set.load(Ordering::Acquire) {
@@ -46,7 +46,7 @@ impl Poison {
         Error::new(
             ErrorKind::Poisoned,
             format!(
-                "an earlier failure ended all writing, reopen the database to go on: {}",
+                "an earlier failure ended all writing, reopen the database to continue: {}",
                 cause.as_str()
             ),
         )

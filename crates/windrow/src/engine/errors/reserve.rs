@@ -1,16 +1,16 @@
-//! Space kept back for a full disk: a preallocated file without content.
+//! The reserve: disk space kept back for a full disk, as a preallocated file without content.
 //!
-//! When a write, a flush, or an opening meets a full disk, the file is removed, and the space goes to
-//! what makes room again: removals and their flushes, and the manifest and the log of an opening.
-//! Writes that add data are refused from then on, until there is room for the file twice: once is what
-//! was just given up. An opening that finds no room for the file refuses them, too.
+//! When a write, a flush or an open meets a full disk, it removes the file. The space serves the work
+//! that frees more: removals and their flushes, and the manifest and the log of an open. From then on
+//! the engine refuses writes that add data, until the disk has space for the file twice; space for one
+//! is what was just released. An open that finds no space for the file refuses such writes, too.
 //!
-//! Invariant I1: no promise rests on the file. It has no content, its name need not be durable, and
-//! whether it can be made, found or removed decides only what is refused.
+//! Invariant I1: no promise depends on the file. It has no content, and its name need not be durable.
+//! Whether it can be created, found or removed decides only which writes are refused.
 //!
-//! Where the file system cannot preallocate there is no reserve, and nothing is refused for want of it.
+//! If the file system cannot preallocate, there is no reserve, and no write is refused for lack of it.
 //!
-//! Concurrency: one lock, held while the file is made or removed; a writer pays one load.
+//! Concurrency: one lock, held while the file is created or removed. A writer pays one load.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use crate::manifest::names::FileName;
 use crate::policy::StallCause;
 use crate::vfs::{OpenMode, Vfs};
 
-/// How often background work tries to make the reserve anew.
+/// The time between two tries of background work to create the reserve.
 const TRY_EVERY: Duration = Duration::from_secs(1);
 
 /// The reserve of one database.
@@ -44,7 +44,7 @@ pub(in crate::engine) struct Reserve {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether the file is there with all its space.
+    /// Whether the file exists with all its space.
     is_held: bool,
     tried: Duration,
 }
@@ -75,7 +75,7 @@ impl Reserve {
         }
     }
 
-    /// Makes the reserve, or makes sure of it; returns whether there is room to write.
+    /// Creates the reserve, or confirms it. Returns whether writers have space.
     pub(in crate::engine) fn take(&self) -> bool {
         let mut state = self.state.lock();
         let outcome = match self.bytes {
@@ -86,14 +86,14 @@ impl Reserve {
         state.is_held = self.bytes > 0 && outcome.is_ok();
         let is_full = outcome.as_ref().is_err_and(is_no_space);
         if outcome.is_err() || self.bytes == 0 {
-            // A part of it would only make a full disk fuller.
+            // A part of it would only fill the disk further.
             drop(self.vfs.remove(&self.path));
         }
         self.is_full.store(is_full, Ordering::Release);
         !is_full
     }
 
-    /// Fails where there is no room for `bytes`.
+    /// Fails if the disk has no space for `bytes`.
     fn probe(&self, bytes: u64) -> io::Result<()> {
         self.make(bytes)?;
         self.vfs.remove(&self.path)
@@ -114,7 +114,7 @@ impl Reserve {
         }
     }
 
-    /// The disk is full: gives the space up. Returns whether that has freed any.
+    /// Releases the space on a full disk. Returns whether that has freed any.
     pub(in crate::engine) fn release(&self) -> bool {
         if self.bytes == 0 {
             return false;
@@ -126,7 +126,7 @@ impl Reserve {
         is_removed
     }
 
-    /// Whether it is time to try to make the reserve anew.
+    /// Whether it is time to try to create the reserve again.
     pub(in crate::engine) fn is_due(&self, now: Duration) -> bool {
         if !self.is_full() {
             return false;
@@ -140,8 +140,7 @@ impl Reserve {
     }
 }
 
-/// Frees the reserve of the database in `directory`, which nobody has open; returns whether there was
-/// one.
+/// Frees the reserve of the database in `directory`, which is not open. Returns whether one existed.
 pub(in crate::engine) fn release_unopened(vfs: &dyn Vfs, directory: &Path) -> bool {
     let path = directory.join(FileName::Reserve.to_string());
     vfs.remove(&path).is_ok()
@@ -152,7 +151,7 @@ fn is_no_space(error: &io::Error) -> bool {
 }
 
 impl Engine {
-    /// Does `work`, and again with the space of the reserve where the disk is full.
+    /// Does `work`. If the disk is full, does it again with the space of the reserve.
     pub(in crate::engine) fn with_reserve<R>(&self, work: impl Fn() -> Result<R>) -> Result<R> {
         match work() {
             Err(error) if error.kind() == ErrorKind::NoSpace && self.reserve.release() => work(),
@@ -160,7 +159,7 @@ impl Engine {
         }
     }
 
-    /// Refuses what adds data to a full disk, unless there is room by now.
+    /// Refuses a write that adds data to a full disk, unless the disk has space by now.
     #[cold]
     pub(in crate::engine) fn admit_to_full_disk(&self, write: &Write<'_>) -> Result<()> {
         if write.only_removes() {

@@ -1,6 +1,7 @@
-//! What a merge reads and appends to, and what that refers to.
+//! The inputs of a compaction: the files that it reads, those that it appends to, and the transient
+//! logs that they refer to.
 //!
-//! Immutable once its job is claimed.
+//! Concurrency: immutable once the job is claimed.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -13,16 +14,16 @@ use crate::policy::{MetTransientLog, Purpose};
 use crate::read::run::Run;
 use crate::table::FileMeta;
 
-/// What a merge reads.
+/// The inputs of a compaction.
 #[derive(Debug)]
 pub(in crate::engine) struct Inputs {
-    /// The tree the plan was made for.
+    /// The version that the plan was made for.
     pub(super) version: Shared<Version>,
     pub(super) work: KeyspaceWork,
     pub(super) level: usize,
     pub(super) upper: Vec<Shared<FileHandle>>,
     pub(super) lower: Vec<Shared<FileHandle>>,
-    /// Files that are appended to, and not read.
+    /// Files that get an append and are not read.
     pub(super) targets: Vec<Shared<FileHandle>>,
     pub(super) purpose: Purpose,
 }
@@ -41,7 +42,7 @@ impl Inputs {
         targets.map(|file| file.meta.number).collect()
     }
 
-    /// The targets that have become what `files` describe: the handles before and after.
+    /// The targets that have grown to `files`: the handles before and after.
     pub(super) fn grown(
         &self,
         files: &[FileMeta],
@@ -58,7 +59,7 @@ impl Inputs {
         self.files().map(|file| file.meta.entries()).sum()
     }
 
-    /// The files of transient logs that they refer to, and what of them.
+    /// The files of transient logs that the inputs refer to, and the bytes and values.
     pub(super) fn transient_logs_met(&self) -> BTreeMap<FileNumber, MetTransientLog> {
         let mut met: BTreeMap<FileNumber, MetTransientLog> = BTreeMap::new();
         let segments = self.files().flat_map(|file| &file.meta.segments);
@@ -75,7 +76,8 @@ impl Inputs {
         met
     }
 
-    /// Each file of level 0 by itself, else all upper files together, and the lower files.
+    /// The sorted runs of the inputs: each file of level 0 alone, else all upper files together; and the
+    /// lower files.
     pub(super) fn runs(&self) -> Vec<Run> {
         let alone = |file| Run::of_files(slice::from_ref(file));
         let upper: Vec<Run> = match self.level {
@@ -99,7 +101,11 @@ pub(super) fn find(
         .map_or(&[][..], |level| level.files());
     let find = |number: &FileNumber| files.iter().find(|file| file.meta.number == *number);
     let found: Vec<_> = numbers.iter().filter_map(find).cloned().collect();
-    assert_eq!(found.len(), numbers.len(), "a plan names files of its tree");
+    assert_eq!(
+        found.len(),
+        numbers.len(),
+        "a plan names a file that is not in its tree"
+    );
     found
 }
 
@@ -113,8 +119,8 @@ mod tests {
     use crate::read::visible::KeyRange;
     use crate::table::SegmentMeta;
 
-    /// All tables together refer to all that is referred to, and what a merge meets is what its own inputs
-    /// have of that, those of the lower level included.
+    /// All tables together have all references. A compaction meets the references of its own inputs,
+    /// those of the lower level included.
     #[test]
     fn what_inputs_meet_of_runs_is_what_they_refer_to() {
         let directory = tempfile::tempdir().unwrap();

@@ -36,7 +36,7 @@ use crate::value::{DiscardList, ValueReadBuffers};
 use crate::vfs::Vfs;
 
 /// A file and the level it is in or goes to.
-type Sequenced = (u8, Shared<FileHandle>);
+type LeveledFile = (u8, Shared<FileHandle>);
 
 /// A plan with its inputs claimed.
 #[derive(Debug)]
@@ -464,7 +464,7 @@ impl Engine {
                 readers,
                 ends,
             );
-            self.lead_split(split)?
+            self.run_subcompactions(split)?
         };
         check_entries(merged.entries, inputs.entries())?;
         Ok(merged)
@@ -624,7 +624,7 @@ impl Engine {
         &self,
         keyspace: &KeyspaceCore,
         state: &ManifestState,
-        adds: &[Sequenced],
+        adds: &[LeveledFile],
         removes: &[(u8, FileNumber)],
     ) -> Version {
         let version = match keyspace.state().version.apply(adds, removes) {
@@ -656,7 +656,7 @@ impl Engine {
     }
 
     /// Handles for new files of `level`.
-    pub(super) fn handles(&self, level: usize, files: &[FileMeta]) -> Vec<Sequenced> {
+    pub(super) fn handles(&self, level: usize, files: &[FileMeta]) -> Vec<LeveledFile> {
         let handle = |file: &FileMeta| FileHandle::new(file.clone(), Arc::clone(&self.obsolete));
         files
             .iter()

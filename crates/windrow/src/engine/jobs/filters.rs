@@ -1,11 +1,11 @@
-//! Which filter units of a keyspace's tables are in memory.
+//! The filter units that the tables of a keyspace keep in memory.
 //!
-//! After each change of the tree the policy says what each file is granted, from what the files are
-//! then. In a large tree one job changes little: there the grants wait until a part of the entries
-//! has changed; a file without a grant has all its units meanwhile.
+//! After each change of the tree the policy allocates filter bits to all files, for the files of that
+//! moment. In a large tree one job changes little, so a new allocation waits until a fraction of the
+//! entries has changed. A file without an allocation keeps all its units meanwhile.
 //!
-//! Concurrency: one thread at a time per keyspace shares bits out, under the lock of `changed`; who
-//! reads or writes tables meanwhile is not held up.
+//! Concurrency: one thread at a time per keyspace allocates bits, under the lock of `changed`. It does
+//! not hold up threads that read or write tables.
 
 use std::ops::Add;
 
@@ -21,19 +21,19 @@ use crate::memtable::{Memtable, MemtableCursor};
 use crate::policy::{self, Claim};
 use crate::table::SegmentMeta;
 
-/// Trees of fewer files are shared out anew after each job.
+/// A tree of fewer files gets a new allocation after each job.
 const SMALL_TREE_FILES_MAX: usize = 256;
 
-/// The part of the entries whose change makes other trees due.
+/// A larger tree gets one after this fraction of its entries, as a divisor, has changed.
 const CHANGE_FRACTION: u64 = 64;
 
 impl KeyspaceCore {
-    /// What a filter bit costs at present.
+    /// The current price of a filter bit.
     pub(super) fn filter_price(&self) -> f64 {
         self.filters.price()
     }
 
-    /// The filter units of the table that `memtable` is flushed to.
+    /// The filter units of the table that a flush of `memtable` writes.
     pub(super) fn flush_filter_units(
         &self,
         memtable: &Memtable,
@@ -60,7 +60,7 @@ impl KeyspaceCore {
 }
 
 impl Engine {
-    /// Shares the filter bits of `keyspace` out anew, now that its tree has changed by `entries`.
+    /// Allocates the filter bits of `keyspace` anew after a change of its tree by `entries`.
     pub(in crate::engine) fn allocate_filters(&self, keyspace: &KeyspaceCore, entries: u64) {
         let filters = &keyspace.filters;
         let mut changed = filters.changed.lock();
@@ -85,15 +85,15 @@ impl Engine {
         for (file, (number, units)) in files.zip(allocations.units) {
             debug_assert_eq!(
                 file.meta.number, number,
-                "grants are in the order of the tree"
+                "allocations are in the order of the tree"
             );
-            // A table that cannot be opened again stays open as it is.
+            // If a table cannot be opened again, its open handle stays.
             drop(self.tables.set_filter_units(file.slot(), &file.meta, units));
         }
     }
 }
 
-/// Each segment of `file`, with the bytes of the filter units that it may have in memory.
+/// Each segment of `file`, with the bytes of the filter units that it may keep in memory.
 fn loaded_units(file: &FileHandle) -> impl Iterator<Item = (&SegmentMeta, &[u64])> {
     let units = file.slot().filter_units();
     let segments = file.meta.segments.iter().enumerate();
@@ -104,12 +104,12 @@ fn loaded_units(file: &FileHandle) -> impl Iterator<Item = (&SegmentMeta, &[u64]
     })
 }
 
-/// The bytes of the filter units that `file` may have in memory.
+/// The bytes of the filter units that `file` may keep in memory.
 pub(in crate::engine) fn loaded_bytes(file: &FileHandle) -> u64 {
     loaded_units(file).flat_map(|(_, loaded)| loaded).sum()
 }
 
-/// What a get of an absent key reads in vain in `files` of `level`, on average.
+/// The average number of false-positive reads of a get of an absent key in `files` of `level`.
 pub(in crate::engine) fn false_positive_reads(files: &[Shared<FileHandle>], level: usize) -> f64 {
     let rate = |file: &Shared<FileHandle>| {
         let of_segment = |(segment, loaded): (&SegmentMeta, &[u64])| {

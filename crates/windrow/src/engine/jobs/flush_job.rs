@@ -1,8 +1,8 @@
-//! The job that turns a full memtable into a run of level 0.
+//! The flush: it writes the oldest frozen memtable to a table of level 0.
 //!
-//! Before the edit that names the table is written, the whole log is made durable: otherwise a power
-//! failure could keep one keyspace's part of a batch, which is in the table, and lose another's,
-//! which is only in the log.
+//! The flush syncs the whole log before it commits the edit that names the table. Without the sync, a
+//! power failure could keep one keyspace's half of a batch in the table and lose the other half in the
+//! log.
 //!
 //! Concurrency: one flush per keyspace at a time, oldest memtable first.
 
@@ -52,11 +52,11 @@ impl Engine {
             Part::default(),
             output,
             &readers,
-            // Older versions may lie in any run below.
+            // Any deeper run may hold older versions.
             |_| true,
         )?;
         check_entries(flushed.entries, oldest.memtable.entries())?;
-        // With the logs that are full by now everything in these is durable.
+        // The flush syncs the logs that are full now, so it can seal them.
         let full = keyspace.value_log.lock().full_count();
         self.sync_logs()?;
         let Written {
@@ -92,7 +92,7 @@ impl Engine {
                 },
                 |state| {
                     let adds = self.handles(0, &files);
-                    // First: who waits for the flush goes on as it is installed, and may look at these.
+                    // Before the version is installed: a thread that waits for the flush may read the counter.
                     counters::add(&self.counters.flush_bytes, bytes);
                     counters::add(
                         &self.counters.transient_log_bytes_written,
@@ -125,17 +125,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Drops the logs that nothing keeps, where no flush is due that would.
+    /// Drops logs that nothing pins, if no flush is due that would drop them.
     pub(super) fn drop_logs(&self) -> Result<()> {
         let first_needed = self.catalog.commit(
             |state| {
-                // First: what is visible is in its memtable, and whatever comes later is younger.
+                // First: visible entries are in memtables, and later entries are newer.
                 let through = self.visible.load(Ordering::Acquire);
                 let Some(first) = self.first_needed_log(None, through, state) else {
                     return Vec::new();
                 };
-                // No table stands for what these logs hold of dropped keyspaces; its numbers are not
-                // given out again. What the others hold may yet be lost, and then numbers go on from there.
+                // The logs may hold entries of dropped keyspaces, which are in no table. This record keeps
+                // their sequence numbers from being used again.
                 let used = Record::Used {
                     keyspace: state.last_keyspace,
                     sequence: state.last_sequence().max(self.chain.last_before(first)),
@@ -192,8 +192,8 @@ impl Engine {
         records
     }
 
-    /// The first log that is needed once `keyspace`, if any, is flushed up to `through`, if that frees
-    /// any. All entries up to `through` are in memtables or tables.
+    /// The first log that is needed after `keyspace`, if any, is flushed up to `through`, if that frees
+    /// any log. All entries up to `through` are in memtables or tables.
     fn first_needed_log(
         &self,
         keyspace: Option<&Arc<KeyspaceCore>>,
@@ -226,7 +226,7 @@ impl Engine {
     }
 }
 
-/// Whether a flush of `oldest` leaves medium values beside their keys.
+/// Whether a flush of `oldest` keeps medium values in the table.
 fn mediums_stay(
     keyspace: &KeyspaceCore,
     oldest: &FrozenMemtable,

@@ -1,14 +1,17 @@
-//! What runs in the background, and in what order.
+//! The background jobs and their order.
 //!
-//! A worker asks [`Engine::next_job`] for the most urgent job that is due: removing files that nobody
-//! needs, putting memtables aside where logs or memory run short, flushing, preparing the next log,
-//! merging, collecting value logs. One worker is kept free of merges, so that a
-//! flush never waits for a long one. What to merge is the policy's decision; this module claims the
-//! inputs so that no two jobs get in each other's way, and gives them back whatever happens.
+//! A worker runs the most urgent job that is due ([`Engine::next_job`]): remove obsolete files; freeze
+//! memtables if the logs or the memory run short; flush; prepare the next log; compact or collect
+//! garbage. One worker never compacts, so a flush never waits for a long compaction. The policy picks
+//! the compactions. This module claims their inputs, so that no two jobs conflict, and releases them
+//! at the end of the job.
 //!
-//! A job that fails leaves the tree as it was. Its error is kept and its kind rests for a while
-//! ([`failure`](crate::engine::errors::failure)); a writer or a caller that needs them tries again at once and gets the
-//! error if it is still there.
+//! A job that fails leaves the tree unchanged. Its error is kept and its kind pauses for a while
+//! ([`failure`](crate::engine::errors::failure)). A writer or a caller that needs such a job retries it at once and gets the
+//! error if it persists.
+//!
+//! The files: [`flush_job`], [`compaction_job`] with its [inputs](compaction_inputs) and [`subcompactions`], [`gc_job`];
+//! [`tree_summary`], what the policy sees; [`filters`], the memory of filters; [`signal`], the wake-ups.
 //!
 //! Concurrency: jobs run on workers, or on threads that wait for them. Claims are in each keyspace's
 //! `work`.
@@ -40,41 +43,41 @@ use crate::read::state::FrozenMemtable;
 use crate::runtime::Work;
 use compaction_job::CompactionJob;
 use gc_job::GcJob;
-use subcompactions::{Subcompactions, Taken};
+use subcompactions::{Subcompaction, Subcompactions};
 
-/// How long the log is not worked on ahead of need, after there was no room for that.
+/// The pause of early work on the log after a full disk.
 const LOG_PAUSE: Duration = Duration::from_secs(1);
 
-/// A worker that has nothing to do looks again after this time.
+/// An idle worker looks for a job again after this time.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the background work of a database keeps.
+/// The state of the background work of a database.
 #[derive(Debug, Default)]
 pub(super) struct Background {
     rotation_requested: AtomicBool,
     pub(super) delay_clock: DelayClock,
-    /// The pressure on writers to any keyspace, and the bytes of memtables it was worked out for.
+    /// The throttle of writers to any keyspace, and the memtable bytes that it was computed for.
     pub(super) shared_throttle: AtomicThrottle,
     pub(super) measured_memtable_bytes: AtomicU64,
-    /// Merges, parts of merges and collections that are running, parts that a leader carries out aside.
+    /// Running compactions, subcompactions of other threads, and garbage collections.
     compactions_running: AtomicUsize,
-    /// Merges and collections so far, which tell whose turn it is.
+    /// The number of compactions and garbage collections so far. It decides whose turn is next.
     compactions_claimed: AtomicUsize,
     pub(super) rate_limiter: RateLimiter,
-    /// Merges whose parts are to be had.
-    pub(super) splits: Mutex<Vec<Arc<Subcompactions>>>,
-    /// When mapped blocks were last declared unverified, in nanoseconds.
+    /// Compactions with subcompactions that are not taken yet.
+    pub(super) offered_subcompactions: Mutex<Vec<Arc<Subcompactions>>>,
+    /// When all mapped blocks were last marked as unverified, in nanoseconds.
     scrubbed: AtomicU64,
-    /// Until when the log is not worked on ahead of need, after there was no room for that.
+    /// Early work on the log pauses until then, after a full disk.
     log_paused_until: Mutex<Duration>,
-    /// How many jobs have failed.
+    /// The number of failed jobs.
     pub(super) failures: AtomicU64,
-    /// That of jobs which are no merges.
+    /// The last failure of a job that is no compaction and no garbage collection.
     pub(super) failure: Failure,
 }
 
 impl Background {
-    /// Asks the next leader of the commits to put full memtables aside.
+    /// Asks the next leader of the commits to freeze full memtables.
     pub(super) fn request_rotation(&self) {
         self.rotation_requested.store(true, Ordering::Release);
     }
@@ -98,10 +101,10 @@ enum Job {
     TakeReserve,
     Compact(Arc<KeyspaceCore>, CompactionJob),
     CollectGarbage(Arc<KeyspaceCore>, GcJob),
-    Subcompact(Taken),
+    Subcompact(Subcompaction),
 }
 
-/// Nobody needs what a job was to do in a keyspace that has been dropped meanwhile.
+/// Ignores the failure of a job in a keyspace that was dropped meanwhile.
 fn unless_dropped(keyspace: &KeyspaceCore, outcome: Result<()>) -> Result<()> {
     outcome.or_else(|error| {
         let is_needless = error.kind() != ErrorKind::Poisoned && keyspace.is_dropped();
@@ -110,7 +113,7 @@ fn unless_dropped(keyspace: &KeyspaceCore, outcome: Result<()>) -> Result<()> {
 }
 
 impl Engine {
-    /// The most urgent job that is due, claimed.
+    /// Claims the most urgent job that is due.
     fn next_job(&self) -> Option<Job> {
         if self.is_read_only() {
             return None;
@@ -131,9 +134,9 @@ impl Engine {
         urgent.or_else(|| self.next_compaction())
     }
 
-    /// The most urgent job that is due and no merge.
+    /// Claims the most urgent job that is due and is no compaction.
     fn next_short_job(&self, now: Duration) -> Option<Job> {
-        // What only rotates comes first: the flushes that it leads to then take their turn by age.
+        // Rotations first: the flushes that they cause then run by age.
         if let Some(pinning) = self.keyspaces_that_pin_the_oldest_log() {
             return Some(Job::FreeLog(pinning));
         }
@@ -157,7 +160,7 @@ impl Engine {
         None
     }
 
-    /// A merge that is due, or a part of one, if there is a thread to spare for it.
+    /// Claims a compaction that is due, or a subcompaction, if a thread is free for it.
     fn next_compaction(&self) -> Option<Job> {
         if self.background.compactions_running.load(Ordering::Acquire) >= self.compactions_max() {
             return None;
@@ -168,7 +171,7 @@ impl Engine {
                 .fetch_add(1, Ordering::AcqRel);
             return Some(Job::Subcompact(part));
         }
-        // By turns, where both are due.
+        // Compactions and garbage collections take turns.
         let turn = self.background.compactions_claimed.load(Ordering::Relaxed);
         if turn.is_multiple_of(2) {
             self.claim_garbage_collection()
@@ -179,7 +182,7 @@ impl Engine {
         }
     }
 
-    /// Claims a collection in any keyspace; those of which several want one take turns.
+    /// Claims a garbage collection. The keyspaces take turns.
     fn claim_garbage_collection(&self) -> Option<Job> {
         let keyspaces = self.keyspaces.load();
         let now = self.options.runtime.now();
@@ -202,13 +205,12 @@ impl Engine {
         Some(claimed)
     }
 
-    /// How many threads may merge at a time: one is kept free for flushes.
+    /// The most threads that may compact at a time. One stays free for flushes.
     pub(super) fn compactions_max(&self) -> usize {
         self.options.background_threads.saturating_sub(1).max(1)
     }
 
-    /// Claims the oldest memtable that waits in any keyspace, so that none waits for ever behind a
-    /// busy keyspace.
+    /// Claims the oldest frozen memtable of all keyspaces, so that a busy keyspace does not starve others.
     fn claim_flush(&self) -> Option<Job> {
         let keyspaces = self.keyspaces.load();
         let mut by_age: Vec<_> = keyspaces
@@ -227,8 +229,8 @@ impl Engine {
         })
     }
 
-    /// Claims a merge in the keyspace whose debt holds up writers most; those that are alike take
-    /// turns, so that none waits for ever behind a busy one.
+    /// Claims a compaction in the keyspace whose debt throttles writers most. Keyspaces with equal
+    /// throttles take turns, so that a busy one does not starve others.
     fn claim_compaction(&self) -> Option<Job> {
         let keyspaces = self.keyspaces.load();
         let turn = self.background.compactions_claimed.load(Ordering::Relaxed);
@@ -254,7 +256,7 @@ impl Engine {
         Some(claimed)
     }
 
-    /// Has mapped blocks verified again once the interval is over.
+    /// Marks mapped blocks as unverified after each scrub interval.
     fn scrub_if_due(&self) {
         let nanos = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let now = nanos(self.options.runtime.now());
@@ -265,19 +267,19 @@ impl Engine {
         }
     }
 
-    /// Whether the logs are so long that the oldest should go. Early enough that it is gone before
-    /// writers have to wait for that.
+    /// Whether the logs are long enough to free the oldest. The threshold leaves time to free it before
+    /// writers must wait.
     fn are_logs_long(&self) -> bool {
         self.chain.bytes() > self.options.max_wal_bytes / 4 * 3
     }
 
-    /// Whether a job of the logs may be due, without a look at locks that are held during I/O.
+    /// Whether a job of the logs may be due; takes no lock that is held during I/O.
     pub(super) fn may_log_be_due(&self) -> bool {
         self.chain.last_log_bytes() >= self.log_bytes_max() / 2 || self.are_logs_long()
     }
 
-    /// The keyspaces that must be frozen for the oldest log to go, if the logs are long; none
-    /// where nothing keeps that log but that no flush has dropped it.
+    /// The keyspaces that must freeze their memtables before the oldest log can go, if the logs are long.
+    /// Empty if nothing pins that log but no flush has dropped it.
     fn keyspaces_that_pin_the_oldest_log(&self) -> Option<Vec<Arc<KeyspaceCore>>> {
         if !self.are_logs_long() {
             return None;
@@ -294,7 +296,7 @@ impl Engine {
                     .unflushed(flushed)
                     .is_some_and(|sequence| sequence <= last);
                 is_pinned |= pins;
-                // What waits is flushed without being asked.
+                // Frozen memtables are flushed anyway.
                 pins && keyspace.state().frozen.is_empty()
             };
             self.keyspaces.load().iter().filter(pins).cloned().collect()
@@ -310,7 +312,7 @@ impl Engine {
             }
             Job::Flush(keyspace, oldest) => {
                 let outcome = self.with_reserve(|| self.flush(&keyspace, &oldest));
-                // Its memory is given back before what is in use is measured.
+                // Releases its memory before the throttle is computed.
                 drop(oldest);
                 keyspace.work.lock().is_flushing = false;
                 keyspace.refresh_throttle();
@@ -363,7 +365,7 @@ impl Engine {
                 outcome
             }
             Job::Subcompact(part) => {
-                // Its leader hears how it went.
+                // The leader of the compaction gets the outcome.
                 self.run_subcompaction(part);
                 self.background
                     .compactions_running
@@ -373,8 +375,8 @@ impl Engine {
         }
     }
 
-    /// Does `work`, which claims a job and runs it. A panic ends all writing: what was claimed is
-    /// never given back, and memory may disagree with the manifest.
+    /// Runs `work`, which claims a job and runs it. A panic poisons the database: the claims are never
+    /// released, and memory may disagree with the manifest.
     pub(super) fn poison_on_panic<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<R> {
         catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
             let error = Error::new(ErrorKind::Poisoned, "a background job panicked");
@@ -383,7 +385,7 @@ impl Engine {
         })
     }
 
-    /// Nobody needs what is done to the log ahead of need: a full disk is no failure there.
+    /// Pauses early work on the log if the disk is full. No writer needs that work, so it is no failure.
     fn pause_log_if_full(&self, outcome: Result<()>) -> Result<()> {
         match outcome {
             Err(error) if error.kind() == ErrorKind::NoSpace => {

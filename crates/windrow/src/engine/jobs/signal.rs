@@ -1,8 +1,8 @@
-//! How threads wait for background work, and workers for something to do.
+//! The wake-ups between workers, and threads that wait for background work.
 //!
-//! One generation number stands for "something changed": a job became due, or one ended. A worker
-//! that finds nothing due notes the generation it looked at and sleeps until there is another, so no
-//! wake-up is lost between looking and sleeping.
+//! A generation number counts changes: a job became due, or a job ended. A worker that finds no job
+//! notes the generation that it looked at, and sleeps until the next one. So no wake-up is lost
+//! between the look and the sleep.
 //!
 //! Concurrency: one lock, held for a few instructions.
 
@@ -19,7 +19,7 @@ struct State {
     stopping: bool,
 }
 
-/// Tells workers and waiters that something changed.
+/// Notifies workers and waiting threads of changes.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     state: Mutex<State>,
@@ -27,18 +27,18 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// Something changed: a job may be due, or a wait may be over.
+    /// Notifies of a change: a job may be due, or a wait may be over.
     pub(crate) fn notify(&self) {
         self.state.lock().generation += 1;
         self.changed.notify_all();
     }
 
-    /// The present generation, to be read before looking for what [`Self::wait_after`] waits for.
+    /// The current generation. Read it before checking the condition that [`Self::wait_after`] waits for.
     pub(crate) fn generation(&self) -> u64 {
         self.state.lock().generation
     }
 
-    /// Blocks until something has changed since `generation`, at the latest after `timeout`.
+    /// Blocks until a change after `generation`, or for `timeout`.
     pub(crate) fn wait_after(&self, generation: u64, timeout: Duration) {
         let state = self.state.lock();
         if state.generation == generation {
@@ -46,8 +46,7 @@ impl Signal {
         }
     }
 
-    /// Blocks a worker until a job may be due, at the latest after `timeout`; false when it is to
-    /// end.
+    /// Blocks a worker until a job may be due, or for `timeout`. Returns false if the worker must end.
     pub(crate) fn wait_for_work(&self, timeout: Duration) -> bool {
         let state = self.state.lock();
         if !state.stopping && state.quiet == Some(state.generation) {
@@ -56,8 +55,8 @@ impl Signal {
         !state.stopping
     }
 
-    /// Blocks while jobs are running and nothing has changed since `generation`, at the latest until
-    /// `timeout` is over. Returns whether nothing has changed and nothing runs any more.
+    /// Blocks while jobs run and nothing has changed since `generation`, for at most `timeout`. Returns
+    /// whether nothing has changed and no job runs.
     pub(crate) fn wait_until_quiet(&self, generation: u64, timeout: Duration) -> bool {
         let mut state = self.state.lock();
         if state.generation == generation && state.running > 0 {
@@ -66,7 +65,7 @@ impl Signal {
         state.generation == generation && state.running == 0
     }
 
-    /// Makes all workers end. Whoever waits for them learns of it.
+    /// Ends all workers and wakes all waiting threads.
     pub(crate) fn stop(&self) {
         let mut state = self.state.lock();
         state.stopping = true;
@@ -75,7 +74,7 @@ impl Signal {
         self.changed.notify_all();
     }
 
-    /// Blocks until no job is running. None begins after [`Self::stop`].
+    /// Blocks until no job runs. None begins after [`Self::stop`].
     pub(crate) fn wait_until_none_runs(&self) {
         let mut state = self.state.lock();
         while state.running > 0 {
@@ -87,8 +86,8 @@ impl Signal {
         self.state.lock().stopping
     }
 
-    /// Counts a job that begins; the guard counts its end and notifies. `None` once stopped: what
-    /// runs then runs no more when the database is closed.
+    /// Counts a job that begins; the guard counts its end and notifies. `None` after `stop`, so no job
+    /// runs while the database closes.
     pub(crate) fn begin_job(&self) -> Option<RunningJob<'_>> {
         let mut state = self.state.lock();
         if state.stopping {
@@ -102,31 +101,31 @@ impl Signal {
     }
 }
 
-/// A job that is running, or a look for one.
+/// A running job, or a search for one.
 #[derive(Debug)]
 pub(crate) struct RunningJob<'a> {
     signal: &'a Signal,
     end: End,
 }
 
-/// What the end of a job says.
+/// The effect of a job.
 #[derive(Debug)]
 enum End {
     /// It has changed something.
     Changed,
     /// It has changed nothing.
     Unchanged,
-    /// It has changed nothing, and at this generation nothing was due.
+    /// It has changed nothing, and no job was due at this generation.
     Quiet(u64),
 }
 
 impl RunningJob<'_> {
-    /// Ends a look for any job, which found nothing due at `generation`.
+    /// Ends a search for any job; none was due at `generation`.
     pub(crate) fn end_quietly(mut self, generation: u64) {
         self.end = End::Quiet(generation);
     }
 
-    /// Ends a look for one kind of job; others may be due.
+    /// Ends a search for one kind of job; others may be due.
     pub(crate) fn end_unchanged(mut self) {
         self.end = End::Unchanged;
     }
@@ -141,7 +140,7 @@ impl Drop for RunningJob<'_> {
             End::Unchanged => {}
             End::Quiet(generation) => state.quiet = state.quiet.max(Some(generation)),
         }
-        // An end without a change matters only to those who wait until nothing runs.
+        // Without a change only threads that wait for the last job need the wake-up.
         let wakes = matches!(self.end, End::Changed) || state.running == 0;
         drop(state);
         if wakes {

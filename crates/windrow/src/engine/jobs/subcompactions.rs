@@ -1,14 +1,14 @@
-//! A large merge that several threads carry out, each a range of keys at a time.
+//! Subcompactions: several threads carry out a large compaction, one key range at a time.
 //!
-//! Whoever claimed the merge leads it: it works on parts itself, and workers that look for a job find
-//! the others. When all are done the leader installs the results in one edit, as if there had been
-//! one part. A part that fails ends the merge; what the others have written is removed.
+//! The thread that has claimed the compaction leads it. It works on subcompactions, and workers that
+//! look for a job take the others. After all have finished, the leader installs the results in one
+//! edit. If one fails, the compaction fails, and the files of all others are removed.
 //!
 //! Invariants:
-//! - I1: Each part is taken once, and the leader goes on only when no part is running.
-//! - I2: The files of all parts are removed unless the one edit names them.
+//! - I1: Each subcompaction is taken once. The leader continues only when none is running.
+//! - I2: The files of all subcompactions are removed unless the one edit names them.
 //!
-//! Concurrency: `progress` is held to take and to return parts only.
+//! Concurrency: a thread holds `progress` only to take or finish a subcompaction.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,31 +23,31 @@ use crate::policy::{Claim, ReadPoints};
 use crate::table::FileMeta;
 use crate::value::{DiscardList, ValueFileMeta};
 
-/// A leader that waits for parts looks again after this time.
+/// A leader checks again after this time whether a subcompaction still runs.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A merge in parts.
+/// The subcompactions of one compaction.
 #[derive(Debug)]
 pub(in crate::engine) struct Subcompactions {
     keyspace: Arc<KeyspaceCore>,
     inputs: Arc<Inputs>,
     claim: Claim<Box<[u8]>>,
     readers: ReadPoints,
-    /// Where each part but the last ends and the next begins, ascending.
+    /// The first key of each range after the first, ascending.
     ends: Vec<Box<[u8]>>,
     progress: Mutex<Progress>,
 }
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// The next part that nobody has taken.
+    /// The next range that no thread has taken.
     next: usize,
     running: usize,
     written: Vec<PartWritten>,
     failed: Option<Error>,
 }
 
-/// What a part has written.
+/// The output of a subcompaction.
 #[derive(Debug)]
 struct PartWritten {
     part: usize,
@@ -60,12 +60,12 @@ struct PartWritten {
     transient_log_bytes_read: u64,
 }
 
-/// A part on loan to the thread that carries it out.
+/// A subcompaction that a thread has taken.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct Subcompaction {
     split: Arc<Subcompactions>,
     part: usize,
-    is_returned: bool,
+    is_finished: bool,
 }
 
 impl Subcompactions {
@@ -86,8 +86,8 @@ impl Subcompactions {
         })
     }
 
-    /// The next part, unless all are taken or one has failed.
-    pub(super) fn take(self: &Arc<Self>) -> Option<Taken> {
+    /// Takes the next subcompaction, unless all are taken or one has failed.
+    pub(super) fn take(self: &Arc<Self>) -> Option<Subcompaction> {
         let mut progress = self.progress.lock();
         if progress.failed.is_some() || progress.next > self.ends.len() {
             return None;
@@ -95,10 +95,10 @@ impl Subcompactions {
         let part = progress.next;
         progress.next += 1;
         progress.running += 1;
-        Some(Taken {
+        Some(Subcompaction {
             split: Arc::clone(self),
             part,
-            is_returned: false,
+            is_finished: false,
         })
     }
 
@@ -115,9 +115,9 @@ impl Subcompactions {
     }
 }
 
-impl Taken {
-    fn give_back(&mut self, outcome: Result<Merged<'_>>) {
-        self.is_returned = true;
+impl Subcompaction {
+    fn finish(&mut self, outcome: Result<Merged<'_>>) {
+        self.is_finished = true;
         let mut progress = self.split.progress.lock();
         progress.running -= 1;
         match outcome {
@@ -138,16 +138,16 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for Subcompaction {
     fn drop(&mut self) {
-        if !self.is_returned {
-            let what = "a part of a merge panicked";
-            self.give_back(Err(Error::new(ErrorKind::Poisoned, what)));
+        if !self.is_finished {
+            let what = "a subcompaction panicked";
+            self.finish(Err(Error::new(ErrorKind::Poisoned, what)));
         }
     }
 }
 
-/// Keeps a split where workers find it.
+/// Offers subcompactions to workers until it is dropped.
 struct Offer<'a> {
     engine: &'a Engine,
     split: Arc<Subcompactions>,
@@ -155,15 +155,18 @@ struct Offer<'a> {
 
 impl Drop for Offer<'_> {
     fn drop(&mut self) {
-        let mut splits = self.engine.background.splits.lock();
-        splits.retain(|split| !Arc::ptr_eq(split, &self.split));
+        let mut offered = self.engine.background.offered_subcompactions.lock();
+        offered.retain(|split| !Arc::ptr_eq(split, &self.split));
     }
 }
 
 impl Engine {
-    /// Carries out `split`, with the help of whoever has time.
-    pub(super) fn lead_split(&self, split: Arc<Subcompactions>) -> Result<Merged<'_>> {
-        self.background.splits.lock().push(Arc::clone(&split));
+    /// Carries out all subcompactions of `split`, together with free workers.
+    pub(super) fn run_subcompactions(&self, split: Arc<Subcompactions>) -> Result<Merged<'_>> {
+        self.background
+            .offered_subcompactions
+            .lock()
+            .push(Arc::clone(&split));
         let offer = Offer {
             engine: self,
             split,
@@ -211,8 +214,8 @@ impl Engine {
         })
     }
 
-    /// Carries out a part; its leader hears how it went.
-    pub(super) fn run_subcompaction(&self, mut part: Taken) {
+    /// Carries out a subcompaction; its leader gets the outcome.
+    pub(super) fn run_subcompaction(&self, mut part: Subcompaction) {
         let split = Arc::clone(&part.split);
         let range = split.range(part.part);
         let outcome = self.rewrite(
@@ -222,12 +225,12 @@ impl Engine {
             range,
             &split.readers,
         );
-        part.give_back(outcome);
+        part.finish(outcome);
     }
 
-    /// A part of a merge that is under way.
-    pub(super) fn take_subcompaction(&self) -> Option<Taken> {
-        let splits = self.background.splits.lock();
-        splits.iter().find_map(Subcompactions::take)
+    /// Takes a subcompaction of any running compaction.
+    pub(super) fn take_subcompaction(&self) -> Option<Subcompaction> {
+        let offered = self.background.offered_subcompactions.lock();
+        offered.iter().find_map(Subcompactions::take)
     }
 }

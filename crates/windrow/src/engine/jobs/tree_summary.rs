@@ -1,4 +1,4 @@
-//! What the policy sees of a version: numbers and ends of keys, nothing that is done to files.
+//! The summary of a version for the policy: numbers and key bounds, and no access to files.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::manifest::{FileHandle, LogUse, Version};
 use crate::policy::{Claim, FileSummary, LogSummary, SegmentSummary, TreeSummary};
 use crate::table::SegmentMeta;
 
-/// What the policy sees of `version`.
+/// Summarizes `version` for the policy.
 pub(in crate::engine) fn summary<'a>(
     version: &'a Version,
     work: &'a KeyspaceWork,
@@ -41,7 +41,7 @@ pub(in crate::engine) fn summary<'a>(
         busy: work.busy.contains(&file.meta.number),
     };
     let mut logs: Vec<LogSummary> = version.logs().iter().map(log_summary).collect();
-    // Whether their rests are over is asked by whoever takes them.
+    // A job that takes logs checks itself whether their pause is over.
     work.gc_backoffs.annotate(&mut logs, Duration::MAX);
     TreeSummary {
         level_count: work.level_count,
@@ -63,7 +63,7 @@ fn log_summary(log: &LogUse) -> LogSummary {
         number: log.file.number,
         table_bytes: log.file.end - log.file.length,
         live_bytes: log.live.bytes,
-        // Memtables may point to what tables do not refer to.
+        // Memtables may refer to values that no table refers to.
         garbage_bytes: if log.is_settled || log.is_open {
             log.file.length - log.live.bytes
         } else {

@@ -1,20 +1,21 @@
-//! Opening a database: the one path through creation, recovery after a crash, and reopening after
-//! a clean close.
+//! The open: the same path for creation, recovery after a crash, and a reopen after a clean close.
 //!
-//! 1. Look at the folder; take the lock.
-//! 2. Read the manifest; every file that it names must be there.
-//! 3. Replay the logs into memtables ([`replay`](super::replay)); nothing on disk has changed yet.
-//!    All that they hold is in memory then, whatever the size of a memtable.
-//! 4. Make the logs that count durable: what nothing proves so is [rewritten](rewrite) in place.
-//!    Then record in a new manifest where history ended, and leave out the oldest logs as far as
-//!    all their entries are in tables. From here on a second crash recovers the same state.
-//! 5. Remove what the manifest does not name.
-//! 6. Begin a new log; nothing is appended to a log of the past, and nothing in it changes.
-//! 7. Where that makes more than [`LOGS_MAX`] logs, flush everything that was replayed.
+//! 1. Check the folder and take the lock.
+//! 2. Read the manifest. Every file that it names must exist.
+//! 3. Replay the logs into memtables ([`replay`](super::replay)). Nothing on disk has changed yet. Memtables may
+//!    exceed their size here: all entries of the logs are in memory.
+//! 4. Make the replayed logs durable: [rewrite] in place what is not proved durable. Then record in a new
+//!    manifest where history ended, without the oldest logs whose entries are all in tables. From here
+//!    on a second crash recovers the same state.
+//! 5. Remove the files that the manifest does not name.
+//! 6. Begin a new log. Replayed logs get no more records and never change.
+//! 7. If that makes more than [`LOGS_MAX`] logs, flush everything that was replayed.
 //!
-//! Opening for reading only ends after step 2, takes a share of the lock, and changes nothing.
+//! An open for reading ends after step 3, takes a shared lock, and changes nothing.
 //!
-//! A crash between any two steps leaves a folder that the next opening treats the same way.
+//! A crash between any two steps leaves a folder that the next open treats in the same way.
+//!
+//! Concurrency: one thread, before the database is open.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -42,24 +43,24 @@ use crate::vfs::{LockGuard, Vfs};
 /// The name of the lock file.
 pub(in crate::engine) const LOCK: &str = "LOCK";
 
-/// An opening leaves no more logs than this, its own included. By default full logs stay below it
-/// ([`Options::max_wal_bytes`]); many short openings reach it.
+/// An open leaves at most this many logs, its own included. By default full logs stay below it
+/// ([`Options::max_wal_bytes`]); only many short opens reach it.
 const LOGS_MAX: usize = 16;
 
-/// What may stand in a folder in which a database is created, besides hidden files.
+/// A folder in which a database is created may have this file, and hidden files.
 const LOST_AND_FOUND: &str = "lost+found";
 
-/// What opening found and built.
+/// The result of an open.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    /// `None` where there is nothing to lock, for reading only.
+    /// `None` if an open for reading has found nothing to lock.
     pub(crate) lock: Option<Box<dyn LockGuard>>,
     pub(crate) catalog: Catalog,
     pub(crate) chain: WalChain,
     pub(crate) keyspaces: Vec<Arc<KeyspaceCore>>,
-    /// The newest sequence number that was ever committed.
+    /// The newest committed sequence number.
     pub(crate) last_sequence: SequenceNumber,
-    /// The last replayed log that is needed, and its end.
+    /// The last replayed log that is needed.
     pub(crate) last_log: Option<ReplayedLog>,
 }
 
@@ -93,7 +94,7 @@ pub(crate) fn open(
 
     let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
     let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
-    // Before the logs, which refer to them.
+    // Before the logs, which refer to the values.
     recovery.make_durable(&**vfs, directory)?;
     make_durable(&**vfs, directory, &replayed)?;
     let seals = recovery.into_seals();
@@ -105,13 +106,13 @@ pub(crate) fn open(
     }
     let replayed_last = replayed.last().map_or(0, |log| log.last_sequence);
     let last_sequence = state.last_sequence().max(replayed_last);
-    // The logs that go may hold entries of dropped keyspaces, which no table stands for.
+    // Logs that are dropped may hold entries of dropped keyspaces, which are in no table.
     state.used_sequence = last_sequence;
     let first_needed = replayed.iter().position(|log| log.is_needed);
     let needed = &replayed[first_needed.unwrap_or(replayed.len())..];
     let last_log = needed.last().copied();
     if last_log.is_some() && last_sequence != replayed_last {
-        // What is written now would not go on from the logs that stay.
+        // New entries would not continue the sequence of the logs that stay.
         let what = format!(
             "the manifest knows of sequence number {last_sequence}, and the logs end at {replayed_last}"
         );
@@ -146,8 +147,8 @@ pub(crate) fn open(
     })
 }
 
-/// Opens the database in `directory` for reading: as `open`, but nothing on disk changes, and
-/// what is read back is not made durable.
+/// Opens the database in `directory` for reading: like `open`, but it changes nothing on disk and
+/// does not make replayed entries durable.
 pub(crate) fn open_read_only(
     directory: &Path,
     options: &Options,
@@ -160,7 +161,7 @@ pub(crate) fn open_read_only(
     let path = directory.join(LOCK);
     let lock = match vfs.lock_shared(&path) {
         Ok(lock) => Some(lock),
-        // Nobody has opened the folder yet, or there is none.
+        // The folder does not exist, or was never opened.
         Err(error) if is_missing_folder(&error) => None,
         Err(error) => return Err(lock_failure(directory, error)),
     };
@@ -172,7 +173,7 @@ pub(crate) fn open_read_only(
     check_files(&state, &files)?;
     let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
     let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
-    // So it is known how long value logs are; nothing is sealed on the disk.
+    // The seals tell the lengths of value logs. Nothing is sealed on disk.
     let seals = recovery.into_seals();
     apply(&mut state, &seals)?;
     let chain = WalChain::default();
@@ -220,11 +221,11 @@ fn fill_memtables<'a>(
 }
 
 impl Engine {
-    /// Flushes what was replayed where openings have left many logs, so that neither their number
-    /// nor the work of the next opening grows without bound.
+    /// Flushes what was replayed if many opens have left many logs. So neither their number nor the work of
+    /// the next open grows without bound.
     ///
     /// # Errors
-    /// Those of flushing, but for a full disk: then the database opens with the logs that it has.
+    /// Those of a flush, except a full disk: then the database opens with the logs that it has.
     pub(in crate::engine) fn flush_long_chain(&self) -> Result<()> {
         if self.chain.count() <= LOGS_MAX {
             return Ok(());
@@ -236,10 +237,10 @@ impl Engine {
     }
 }
 
-/// A number above all that the manifest knows and above all that an interrupted opening has used.
+/// A file number above all that the manifest knows and all that an interrupted open has used.
 ///
 /// # Errors
-/// `Corruption` where it is so large that numbers could run out; no database comes that far.
+/// `Corruption` if it is so large that numbers could run out. No real database comes that far.
 fn unused_number(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<FileNumber> {
     let newest = files.iter().copied().max_by_key(|file| file.number());
     let after_newest = newest
@@ -258,8 +259,8 @@ fn unused_number(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<Fi
     ))
 }
 
-/// Makes sure that the folder is there, durable in its parent, and locked. Nothing is left behind
-/// where there is no database and none is to be created, not even a lock.
+/// Makes sure that the folder exists, is durable in its parent, and is locked. If there is no database
+/// and none is to be created, it leaves nothing behind, not even a lock.
 fn prepare_directory(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -270,7 +271,7 @@ fn prepare_directory(
         Err(error) if is_missing_folder(&error) => Vec::new(),
         Err(error) => return Err(Error::io("list", directory, error)),
     };
-    // Whether it is a sound one is found out under the lock.
+    // The open checks under the lock whether it is a sound one.
     let is_database = names
         .iter()
         .filter_map(|name| FileName::parse(name))
@@ -311,7 +312,7 @@ fn lock_failure(directory: &Path, error: io::Error) -> Error {
     Error::io("lock", &directory.join(LOCK), error)
 }
 
-/// Whether an error of listing a folder says that there is none.
+/// Whether an error of a list says that the folder does not exist.
 fn is_missing_folder(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -319,7 +320,7 @@ fn is_missing_folder(error: &io::Error) -> bool {
     )
 }
 
-/// Whether a file of this name shows that a folder is in use for something else.
+/// Whether a file of this name shows that the folder serves another purpose.
 fn is_foreign(name: &str) -> bool {
     !name.starts_with('.') && name != LOST_AND_FOUND && FileName::parse(name).is_none()
 }
@@ -329,7 +330,7 @@ fn no_database(directory: &Path) -> Error {
     Error::new(ErrorKind::NotFound, message)
 }
 
-/// The files of the folder that the engine has made.
+/// The files of the engine in the folder.
 fn list(vfs: &dyn Vfs, directory: &Path) -> Result<BTreeSet<FileName>> {
     let names = vfs
         .list(directory)
@@ -347,7 +348,7 @@ fn named_files(state: &ManifestState) -> impl Iterator<Item = FileName> {
         .chain(state.logs.iter().copied().map(FileName::Wal))
 }
 
-/// Checks that every file that the manifest names is there.
+/// Checks that every file that the manifest names exists.
 fn check_files(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<()> {
     match named_files(state).find(|file| !files.contains(file)) {
         None => Ok(()),
@@ -359,9 +360,9 @@ fn check_files(state: &ManifestState, files: &BTreeSet<FileName>) -> Result<()> 
     }
 }
 
-/// Checks that no log has records whose manifest has never heard of it. A log is named durably
-/// before its first record, so a later one that is not named means that the manifest has lost edits.
-/// Logs older than the manifest are leftovers of a recovery that voided them.
+/// Checks that the manifest names every log with records. A log is named durably before its first
+/// record, so a newer log without a name means that the manifest has lost edits. Logs older than the
+/// manifest are leftovers of a recovery that dropped them.
 fn check_unnamed_logs(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -411,7 +412,7 @@ fn build_keyspaces(
     state.keyspaces.iter().map(build).collect()
 }
 
-/// The options that were chosen last for `keyspace`.
+/// The recorded options of `keyspace`.
 fn recorded_options(keyspace: &KeyspaceState, options: &Options) -> Result<KeyspaceOptions> {
     if keyspace.options.is_empty() {
         return Ok(options.keyspace.clone());
@@ -430,8 +431,8 @@ fn recorded_options(keyspace: &KeyspaceState, options: &Options) -> Result<Keysp
     Ok(recorded)
 }
 
-/// Makes the logs that were read durable, oldest first: their bytes may only be cached, after the
-/// end of a process and even after a sync that failed.
+/// Makes the replayed logs durable, oldest first. After the end of a process, or a failed sync, their
+/// bytes may be in the page cache only.
 fn make_durable(vfs: &dyn Vfs, directory: &Path, logs: &[ReplayedLog]) -> Result<()> {
     for log in logs.iter().filter(|log| log.durable < log.end) {
         let name = FileName::Wal(log.number).to_string();
@@ -440,8 +441,8 @@ fn make_durable(vfs: &dyn Vfs, directory: &Path, logs: &[ReplayedLog]) -> Result
     Ok(())
 }
 
-/// Removes files that earlier attempts left behind. What cannot be removed now is tried again at
-/// the next opening; files with other names are nobody's business here.
+/// Removes files that earlier opens have left behind. If this fails, the next open tries again. Files
+/// with foreign names stay.
 fn remove_unnamed_files(
     vfs: &dyn Vfs,
     directory: &Path,

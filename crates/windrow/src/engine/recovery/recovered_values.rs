@@ -1,8 +1,8 @@
-//! The history as it comes out of the logs at an opening: entries into memtables, and how far the value
-//! logs are referred to.
+//! The recovery of replayed entries: it inserts them into memtables, and finds the end of each value log.
 //!
-//! Of a value log that was being written the manifest knows how far flushed entries refer to it; what
-//! the write-ahead log refers to is added here, and the log is sealed there: new values go to new files.
+//! For a value log that was being written, the manifest covers the values that flushed entries refer to. The
+//! recovery adds those that the write-ahead log refers to and seals the log there. New values go to new
+//! files.
 //!
 //! Concurrency: one thread, before the database is open.
 
@@ -25,14 +25,14 @@ use crate::vfs::Vfs;
 #[derive(Debug)]
 struct OpenLog {
     keyspace: KeyspaceId,
-    /// How far it is referred to.
+    /// How much of it entries refer to.
     file: ValueFileMeta,
-    /// The records behind what is known to be durable: offsets and lengths.
+    /// The records after the part that is known to be durable: offsets and lengths.
     in_doubt: Vec<(u64, usize)>,
     last_sequence: SequenceNumber,
 }
 
-/// Takes the history.
+/// Receives the history.
 #[derive(Debug)]
 pub(super) struct Recovery<'a> {
     state: &'a ManifestState,
@@ -74,7 +74,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Makes durable what was replayed.
+    /// Makes the replayed values durable.
     pub(super) fn make_durable(&self, vfs: &dyn Vfs, directory: &Path) -> Result<()> {
         for log in self.logs.values() {
             if !log.in_doubt.is_empty() {
@@ -84,8 +84,8 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// The edit that seals all value logs where they are referred to last. None is held open any more,
-    /// for one that nothing refers to is removed next.
+    /// The edit that seals each value log after the last value that an entry refers to. It keeps no log
+    /// open: a log without references is removed next.
     pub(super) fn into_seals(self) -> Edit {
         let seal = |log: &OpenLog| Record::SealValueLog {
             keyspace: log.keyspace,
@@ -97,7 +97,7 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// The keyspace of an entry that no table holds yet.
+    /// The keyspace of an entry that is in no table yet.
     fn unflushed(&self, entry: &Entry<'_>) -> Result<Option<&'a Arc<KeyspaceCore>>> {
         let keyspaces = self.keyspaces;
         let keyspace = keyspaces.iter().find(|core| core.id() == entry.keyspace);
@@ -112,7 +112,7 @@ impl<'a> Recovery<'a> {
         Ok((entry.sequence > flushed).then_some(keyspace))
     }
 
-    /// The value file that `pointer` leads to, as its keyspace knows it.
+    /// The value file of `pointer`, as its keyspace knows it.
     fn file(&self, keyspace: KeyspaceId, pointer: &ValuePointer) -> Result<ValueFileMeta> {
         let known = self.state.keyspaces.get(&keyspace);
         let file = known.and_then(|keyspace| keyspace.values.files.get(&pointer.file));
@@ -127,7 +127,7 @@ impl<'a> Recovery<'a> {
         })
     }
 
-    /// One more entry refers to a log.
+    /// Counts one more reference to a log.
     fn note(
         &mut self,
         sequence: SequenceNumber,

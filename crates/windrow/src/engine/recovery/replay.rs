@@ -1,18 +1,19 @@
-//! Reading the write-ahead logs back after a crash or a clean close.
+//! The replay of the write-ahead logs after a crash or a clean close.
 //!
-//! The logs are read in the order of their chain, each up to the length at which it was closed, by
-//! the decision table of [`log`](crate::log). History ends at the first place where a log that was
-//! still open has no sound record; whatever any later log holds does not count, since it would leave
-//! a hole. Where something proves that bytes beyond that place were durable once, they are not torn
-//! but lost, and that is damage:
-//! - a sound chunk behind the place, in the same log, that speaks of a later sync;
+//! The replay reads the logs in the order of their chain, each up to its recorded length, by the
+//! decision table of [`log`](crate::log). History ends at the first place without a sound record in a log that was
+//! not closed. Later logs do not count, since they would leave a hole. If something proves that bytes
+//! beyond that place were durable, they are not torn but lost, and that is damage. The proofs are:
+//! - a sound chunk after the place, in the same log, that records a later sync;
 //! - any sync mark in a later log, since logs are synced in order;
-//! - the header of a later log, or the manifest, which say how far a log was durable.
+//! - the header of a later log, or the manifest: both record how far a log was durable.
 //!
-//! A record that points to a value which is not there, or damaged, ends history likewise: values are
-//! durable before the records that point to them.
+//! A record that points to a missing or damaged value ends history in the same way, since a value is
+//! durable before the record that points to it.
 //!
-//! Reading changes nothing on disk.
+//! The replay changes nothing on disk.
+//!
+//! Concurrency: one thread, before the database is open.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,24 +29,24 @@ fn wal_name(number: FileNumber) -> String {
     FileName::Wal(number).to_string()
 }
 
-/// What the manifest says of the logs.
+/// The logs as the manifest describes them.
 #[derive(Debug)]
 pub(crate) struct RecordedLogs {
     /// Every log that is needed, ascending.
     pub(crate) live: Vec<FileNumber>,
-    /// Where earlier recoveries and clean closes ended a log.
+    /// The ends of logs that earlier recoveries and clean closes have recorded.
     pub(crate) ends: BTreeMap<FileNumber, u64>,
     /// How far the chain was durable when a flush recorded it.
     pub(crate) synced: Option<(FileNumber, u64)>,
 }
 
-/// A log that counts.
+/// A replayed log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplayedLog {
     pub(crate) number: FileNumber,
     /// Where it ends.
     pub(crate) end: u64,
-    /// Up to where it is known to be durable. What lies behind may be in memory only.
+    /// It is known to be durable up to here. The rest may be in the page cache only.
     pub(crate) durable: u64,
     /// Whether any of its entries is still needed.
     pub(crate) is_needed: bool,
@@ -53,18 +54,19 @@ pub(crate) struct ReplayedLog {
     pub(crate) last_sequence: SequenceNumber,
 }
 
-/// What becomes of the entries of the history.
+/// The receiver of the history.
 pub(crate) trait Target {
-    /// Whether the value of `entry` is there, unless it stands beside its key or is not needed.
+    /// Whether the value of `entry` exists, is in the entry itself, or is not needed.
     fn has_value(&mut self, entry: &Entry<'_>) -> Result<bool>;
-    /// Takes an entry, whose value is known to be durable or not; says whether it is still needed.
+    /// Applies an entry; `is_durable` says whether its value is known to be durable. Returns whether the
+    /// entry is still needed.
     fn apply(&mut self, entry: Entry<'_>, is_durable: bool) -> Result<bool>;
 }
 
-/// Reads all logs and hands every entry of the history to `target`, in commit order.
+/// Reads all logs and applies every entry of the history to `target`, in commit order.
 ///
 /// # Errors
-/// `Corruption` where durable records or values are lost or damaged; `Io` from reading, which proves
+/// `Corruption` if durable records or values are lost or damaged; `Io` from reading, which proves
 /// nothing about the logs; the errors of `target`.
 pub(crate) fn replay(
     vfs: &dyn Vfs,
@@ -98,10 +100,10 @@ pub(crate) fn replay(
         // A log without a header has no records.
         let mut last_sequence = headers[index].map_or(0, |header| header.base - 1);
         let mut is_needed = false;
-        // An end is recorded in the manifest, and a sync noted by a successor, after the sync.
+        // The end is recorded in the manifest, and the sync in the next log's header, after the sync.
         let is_durable =
             recorded_end.is_some() || of_next_log.is_some_and(|predecessor| predecessor.synced);
-        // The first record with a value that is missing; what follows tells whether it was durable.
+        // The first record with a missing value. Later records show whether it was durable.
         let mut missing = None;
         while let Some(record) = reader.next()? {
             if record.offset > 0 && missing.is_none() {
@@ -176,8 +178,8 @@ fn lost_value(number: FileNumber, offset: u64) -> Error {
     )
 }
 
-/// The header of a log, or `None` where nothing sound stands at its front: it was prepared and
-/// never begun, or what was written to it is lost.
+/// The header of a log. `None` if it has no sound header: the log was prepared and never begun, or its
+/// bytes are lost.
 pub(super) fn read_header(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -193,7 +195,7 @@ pub(super) fn read_header(
     Ok(Some(header))
 }
 
-/// Checks that a log follows the one that was replayed before it, in its place and in its numbers.
+/// Checks that a log follows the one replayed before it, by its predecessor and its sequence numbers.
 fn check_predecessor(
     number: FileNumber,
     header: Option<WalHeader>,
@@ -227,8 +229,8 @@ fn check_predecessor(
     Ok(())
 }
 
-/// Whether a log behind the one at `index` proves that more of the chain than `end` of that log
-/// was durable once.
+/// Whether a log after the one at `index` proves that the chain was once durable beyond `end` of that
+/// log.
 fn proof_beyond(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -238,7 +240,7 @@ fn proof_beyond(
     end: u64,
 ) -> Result<bool> {
     let position = (recorded.live[index], end);
-    // An end was recorded only once everything before it was durable.
+    // An end is recorded only after everything before it is durable.
     if recorded
         .ends
         .iter()
@@ -267,17 +269,16 @@ fn proof_beyond(
 /// The payload of a record.
 struct Batch<'a> {
     payload: &'a [u8],
-    /// The log, and where the payload begins in it.
+    /// The log, and the offset of the payload in it.
     name: &'a str,
     offset: u64,
-    /// Whether it is known that it and its values were durable.
+    /// Whether the record and its values are known to have been durable.
     is_durable: bool,
 }
 
 impl Batch<'_> {
-    /// Applies the batch, whose sequence numbers follow `last_sequence`; returns its last one, and
-    /// whether any of its entries is still needed. `None` where a value is missing, and nothing was
-    /// applied.
+    /// Applies the batch, whose sequence numbers follow `last_sequence`. Returns its last sequence number
+    /// and whether any of its entries is still needed; `None` if a value is missing, with nothing applied.
     fn apply(
         &self,
         last_sequence: SequenceNumber,
@@ -314,7 +315,7 @@ mod tests {
     use crate::log::{LogWriter, Predecessor, WalHeader};
     use std::path::Path;
 
-    /// The sequence numbers of what was applied.
+    /// The sequence numbers of the applied entries.
     #[derive(Default)]
     struct Applied(Vec<SequenceNumber>);
 
@@ -329,7 +330,7 @@ mod tests {
         }
     }
 
-    /// Two logs, the first of which has batches of two entries and of one, the second one of one.
+    /// Two logs: the first has a batch of two entries and one of one entry, the second a batch of one.
     fn replay_with_bases(first: SequenceNumber, second: SequenceNumber) -> Result<Applied> {
         let vfs = MemoryVfs::default();
         let directory = Path::new("db");

@@ -1,23 +1,23 @@
-//! The memory of a database: who holds how much, and how much each may hold under the budget.
+//! The memory of a database: how much each purpose holds, and how much it may hold under the budget.
 //!
-//! The budget is dealt out once, when the database is opened:
+//! An open divides the budget once:
 //!
-//! | share | of the budget | when it is used up |
+//! | purpose | of the budget | when it is used up |
 //! |---|---|---|
-//! | memtables, active and waiting | 1/2 | the largest is flushed early; writers are delayed, then stopped |
+//! | memtables, active and frozen | 1/2 | the largest is flushed early; writers are delayed, then stopped |
 //! | one memtable | 1/8 | it is full, whatever its keyspace's options say |
-//! | buffers of flushes and merges | 1/8 | merges read with small windows |
-//! | open tables, cursors and block cache | 3/8 | the cache shrinks, down to a floor; the least used tables are closed |
-//! | of these, what the cache keeps | 1/16 | |
+//! | buffers of flushes and compactions | 1/8 | compactions read with small buffers |
+//! | open tables, cursors and block cache | 3/8 | the cache shrinks to a minimum; the least used tables are closed |
+//! | of these, the minimum of the cache | 1/16 | |
 //!
-//! What memtables leave of their share, but for room for one more, is lent to open tables and the cache,
-//! which give it back as memtables grow: reading after a load has most of the budget.
+//! Open tables and the cache borrow what memtables leave of their part, except space for one more memtable. They
+//! shrink as memtables grow. So reads after a load have most of the budget.
 //!
-//! What cannot be refused is not bounded by it: memtables that a cursor keeps after their flush, a
-//! cursor's own buffers, and the batch that one writer commits. They are counted all the same, and the
-//! cache gives way to cursors.
+//! The budget does not bound memory that cannot be refused: memtables that a cursor keeps after their
+//! flush, the buffers of a cursor, and the batch of one writer. It is counted nevertheless, and the
+//! cache shrinks for cursors.
 //!
-//! Concurrency: accounts are atomics; shares never change.
+//! Concurrency: memory trackers are atomics; the limits never change.
 
 use std::sync::Arc;
 
@@ -29,19 +29,18 @@ use crate::table::TableMemory;
 
 use crate::engine::{Engine, KeyspaceCore};
 
-/// What a database holds in memory, in bytes, by purpose.
+/// The memory of a database, in bytes, by purpose.
 ///
-/// Counted where it is taken and given back; the system's own bookkeeping and what is mapped from
-/// files are not in it.
+/// It counts what the engine allocates. The system's own memory and memory-mapped files are not in it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct MemoryUse {
-    /// What all of it may be; 0 for no limit.
+    /// The limit of all of it; 0 for no limit.
     pub budget: u64,
-    /// The sum of what follows.
+    /// The sum of the following fields.
     pub total: u64,
-    /// Memtables: active, waiting for their flush, and kept by cursors.
+    /// Memtables: active, frozen, and kept by cursors.
     pub memtables: u64,
     /// Blocks in the cache.
     pub block_cache: u64,
@@ -49,19 +48,19 @@ pub struct MemoryUse {
     pub tables: u64,
     /// Cursors.
     pub cursors: u64,
-    /// Buffers of flushes and merges.
+    /// Buffers of flushes and compactions.
     pub jobs: u64,
 }
 
-/// The accounts of a database and the shares of its budget.
+/// The memory trackers of a database and the parts of its budget.
 #[derive(Debug)]
 pub(crate) struct Memory {
     budget: u64,
     /// Chunks of all memtables.
     pub(in crate::engine) memtables: Arc<MemoryTracker>,
-    /// What active and frozen memtables may hold together.
+    /// The most that active and frozen memtables may hold together.
     pub(in crate::engine) memtables_max: u64,
-    /// What one memtable may hold.
+    /// The most that one memtable may hold.
     memtable_max: u64,
     pub(in crate::engine) tables: Arc<TableMemory>,
 }
@@ -92,12 +91,12 @@ impl Memory {
         }
     }
 
-    /// The size at which a memtable is full where its options say `wanted`.
+    /// The size of a full memtable whose options say `wanted`.
     pub(crate) fn memtable_bytes(&self, wanted: usize) -> usize {
         wanted.min(usize::try_from(self.memtable_max).unwrap_or(usize::MAX))
     }
 
-    /// What is held now.
+    /// The current use.
     fn in_use(&self, cache: &BlockCache) -> MemoryUse {
         let mut used = MemoryUse {
             budget: self.budget,
@@ -113,7 +112,7 @@ impl Memory {
     }
 }
 
-/// What the memtables that hold entries take, and which to flush when that is too much.
+/// The memory of memtables that hold entries, and the one to flush if it is too much.
 #[derive(Debug, Default)]
 pub(super) struct MemtableUse {
     pub(super) active: u64,
@@ -122,12 +121,12 @@ pub(super) struct MemtableUse {
 }
 
 impl Engine {
-    /// What the database holds in memory.
+    /// The memory that the database holds.
     pub(crate) fn memory(&self) -> MemoryUse {
         self.memory.in_use(&self.tables.context().cache)
     }
 
-    /// What is active or waits; others that are still counted are only kept by cursors.
+    /// The use of active and frozen memtables. Others that are still counted are kept by cursors.
     pub(super) fn memtable_use(&self) -> MemtableUse {
         let mut used = MemtableUse::default();
         for keyspace in self.keyspaces.load().iter() {
@@ -135,7 +134,7 @@ impl Engine {
             for frozen in &state.frozen {
                 used.frozen += frozen.memtable.allocated_bytes() as u64;
             }
-            // An empty one holds little, and no flush would give it back.
+            // An empty memtable holds little, and no flush would free it.
             if !state.active.is_empty() {
                 let bytes = state.active.allocated_bytes() as u64;
                 used.active += bytes;
@@ -151,9 +150,9 @@ impl Engine {
         used
     }
 
-    /// The keyspace to flush early: that with the largest active memtable, where all active ones
-    /// together have half of the share. So what waits has the other half, and whenever memtables have
-    /// used up their share, a flush is due.
+    /// The keyspace to flush early: the one with the largest active memtable, if all active ones together
+    /// have half of the memtables' part. Frozen memtables have the other half. So a flush is due whenever
+    /// memtables have used up their part.
     pub(in crate::engine) fn largest_memtable(&self) -> Option<Arc<KeyspaceCore>> {
         let half = self.memory.memtables_max / 2;
         if self.memory.memtables.bytes() <= half {
@@ -164,7 +163,7 @@ impl Engine {
         Some(keyspace)
     }
 
-    /// Whether the shared pressure was worked out for the memory that is in use now.
+    /// Whether the shared throttle was computed for the current memory use.
     #[inline]
     pub(super) fn is_memtable_use_current(&self) -> bool {
         self.memory.memtables.bytes()

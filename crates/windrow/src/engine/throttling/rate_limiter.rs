@@ -1,11 +1,11 @@
-//! The I/O budget of background work: bytes per second that jobs may write.
+//! The rate limiter: the bytes per second that jobs may write.
 //!
-//! One bucket for all jobs. Every byte is taken out of it, but who waits when it is empty depends on
-//! what the bytes are for: a flush never, a merge of level 0 only once a second's worth is owed,
-//! other merges at once. And nobody waits while writers are being held up for lack of merging: the
-//! budget smooths I/O, it never costs a stall.
+//! All jobs share one token bucket. Every byte is taken from it. Whether a job waits for an empty
+//! bucket depends on its class: a flush never waits, a compaction of level 0 waits once it owes the
+//! bytes of a second, other compactions wait at once. No job waits while writers are throttled: the
+//! limiter smooths I/O, but never causes a stall.
 //!
-//! Concurrency: one lock for a few instructions; waiting holds none.
+//! Concurrency: one lock for a few instructions. A waiting job holds none.
 
 use std::time::Duration;
 
@@ -14,25 +14,25 @@ use crate::base::sync::Mutex;
 use crate::compact::output::{IoClass, Wanted};
 use crate::engine::Engine;
 
-/// The bucket holds at most what comes in this time.
+/// The bucket holds at most the bytes of this many seconds.
 const BURST: f64 = 0.25;
 
-/// A wait looks this often whether it is still wanted.
+/// A waiting job checks this often whether it is still needed.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// What jobs may write at present.
+/// The token bucket of all jobs.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct RateLimiter(Mutex<Bucket>);
 
 #[derive(Debug, Default)]
 struct Bucket {
-    /// Bytes that may be written; negative where more were written already.
+    /// Bytes that jobs may write; negative if they have written too many.
     bytes: f64,
     filled: Duration,
 }
 
 impl RateLimiter {
-    /// Takes `bytes`, and tells how long the taker must wait for them at `rate` bytes per second.
+    /// Takes `bytes`. Returns how long the job must wait for them at `rate` bytes per second.
     fn take(&self, class: IoClass, bytes: u64, rate: f64, now: Duration) -> Duration {
         let mut bucket = self.0.lock();
         let elapsed = now.saturating_sub(bucket.filled).as_secs_f64();
@@ -48,10 +48,10 @@ impl RateLimiter {
 }
 
 impl Engine {
-    /// Waits until a job of `class` may go on, having written `bytes`.
+    /// Waits until a job of `class` may continue after it has written `bytes`.
     ///
     /// # Errors
-    /// That of `wanted`, if it fails before.
+    /// The error of `wanted`, if it fails during the wait.
     pub(in crate::engine) fn limit_rate(
         &self,
         class: IoClass,
@@ -94,7 +94,7 @@ mod tests {
     fn who_waits_and_how_long() {
         let budget = RateLimiter::default();
         let at = |millis| Duration::from_millis(millis);
-        // A quarter of a second's worth has come together, however long it had.
+        // The bucket holds a quarter of a second, however long it was left to fill.
         assert_eq!(budget.take(IoClass::Merge, 250, RATE, at(9000)), at(0));
         assert_eq!(budget.take(IoClass::Merge, 100, RATE, at(9000)), at(100));
         assert_eq!(budget.take(IoClass::Flush, 400, RATE, at(9000)), at(0));

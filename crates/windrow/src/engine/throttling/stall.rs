@@ -1,13 +1,12 @@
-//! How writers wait for background work: a delay that grows with the debt, and a stop before the
-//! debt gets out of hand.
+//! Write throttling: a delay that grows with the debt, and a stop before the debt grows too far.
 //!
-//! A write that meets no pressure pays a few loads for it. Delayed writes are paid for one behind the
-//! other, whichever threads they come from: each moves the time at which all of them will be paid for,
-//! and sleeps until then once that is worth a sleep. A stop lasts until a job has brought the pressure
-//! down; there is none without a job that is due or running, and where jobs cannot be done the writer
-//! gets their error instead. Every wait is counted under its cause.
+//! A write without a throttle costs a few loads. Delayed writes queue up on one clock, whatever their
+//! threads: each adds its delay to the time at which all delays end, and sleeps until then if that is
+//! long enough for a sleep. A stop lasts until a job has lowered the throttle. There is no stop without
+//! a job that is due or running; if such jobs fail, the writer gets their error. Every wait is
+//! counted under its cause.
 //!
-//! Concurrency: writers wait on the [signal](crate::engine::jobs::signal) without any lock.
+//! Concurrency: writers wait on the [signal](crate::engine::jobs::signal) and hold no lock.
 
 use std::time::Duration;
 
@@ -19,23 +18,23 @@ use crate::engine::{Engine, Write};
 use crate::events::Event;
 use crate::policy::{SharedBacklog, StallCause, Throttle, shared_throttle};
 
-/// A delay shorter than this is owed, not slept.
+/// A shorter delay is added to the clock without a sleep.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
 
-/// No write is delayed for longer, however large it is.
+/// The longest delay of a write of any size.
 const SLEEP_MAX: Duration = Duration::from_millis(500);
 
-/// A delay notices this soon that the database is being closed.
+/// A delayed writer checks this often whether the database is closing.
 const SLEEP_PIECE: Duration = Duration::from_millis(50);
 
-/// How long a stopped writer waits before it looks again, should no job end.
+/// A stopped writer checks again after this time if no job ends.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A pressure that any thread may read and replace.
+/// A throttle that any thread may read and replace.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct AtomicThrottle(AtomicU32);
 
-/// The fraction at which writers stop, as it is kept.
+/// The stored fraction at which writers stop.
 const STOP: f64 = 65535.0;
 
 impl AtomicThrottle {
@@ -65,12 +64,12 @@ impl AtomicThrottle {
     }
 }
 
-/// When all writes that were delayed will be paid for, in nanoseconds of the runtime's clock.
+/// The time at which the delays of all writers end, in nanoseconds of the runtime's clock.
 #[derive(Debug, Default)]
 pub(in crate::engine) struct DelayClock(AtomicU64);
 
 impl DelayClock {
-    /// Adds a delay of `delay` at `now`; returns how long the writer must wait for its turn.
+    /// Adds `delay` at `now`. Returns how long the writer must wait.
     fn add(&self, now: Duration, delay: Duration) -> Duration {
         let (now, delay) = (nanos(now), nanos(delay));
         let latest = now.saturating_add(nanos(SLEEP_MAX));
@@ -87,7 +86,7 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 impl Engine {
-    /// Lets `write` pass as the pressure allows.
+    /// Admits `write` at once, after a delay, or after a stop.
     #[inline]
     pub(in crate::engine) fn admit(&self, write: &Write<'_>) -> Result<()> {
         let throttle = self.throttle_of(write);
@@ -98,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// The worst pressure on any keyspace of `write`.
+    /// The strongest throttle of any keyspace of `write`.
     #[inline]
     fn throttle_of(&self, write: &Write<'_>) -> Throttle {
         if !self.is_memtable_use_current() {
@@ -128,7 +127,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Sleeps for `rest`, or until the database is being closed.
+    /// Sleeps for `rest`, or until the database is closing.
     fn sleep(&self, mut rest: Duration) {
         while !rest.is_zero() && !self.signal.is_stopping() {
             let piece = rest.min(SLEEP_PIECE);
@@ -137,12 +136,12 @@ impl Engine {
         }
     }
 
-    /// Waits until nothing stops `write` any more.
+    /// Waits until no throttle stops `write`.
     fn wait_until_admitted(&self, write: &Write<'_>, mut cause: StallCause) -> Result<()> {
         let failures = self.failures();
         self.retry_failed_jobs();
-        // Whatever is due is looked for once. Telling in each round would end the wait of that round,
-        // and nothing becomes due while writers wait but behind a job, which tells by its end.
+        // One wake-up for the jobs that are due. A wake-up in each round would end the wait of that round.
+        // While writers wait, a job becomes due only when another ends, and that end wakes the workers.
         self.signal.notify();
         let mut start = self.begin_stall(cause);
         let outcome = loop {
@@ -179,10 +178,10 @@ impl Engine {
         outcome
     }
 
-    /// Works out the pressure on `write` anew, since nothing else would do so where no job is due.
+    /// Computes the throttle of `write` anew, since without a job that is due no other thread would.
     ///
     /// # Errors
-    /// `NotFound` where a keyspace of it was dropped, whose pressure no job brings down.
+    /// `NotFound` if a keyspace of it was dropped: no job lowers its throttle.
     fn refresh_throttle_of(&self, write: &Write<'_>) -> Result<()> {
         self.measure_shared_throttle();
         for keyspace in write.keyspaces() {
@@ -193,7 +192,7 @@ impl Engine {
     }
 
     /// # Errors
-    /// That of a job which would end the wait of `write` for `cause`, if it has failed after `failures`
+    /// The error of a job that would end the wait of `write` for `cause`, if it has failed after `failures`
     /// others.
     fn check_failures_of(&self, write: &Write<'_>, cause: StallCause, failures: u64) -> Result<()> {
         match cause {
@@ -205,14 +204,14 @@ impl Engine {
         }
     }
 
-    /// Tells the listener that a writer waits from now on; returns when that is.
+    /// Notifies the listener that a writer begins to wait. Returns the time.
     fn begin_stall(&self, cause: StallCause) -> Duration {
         let cause = cause.name();
         self.options.listener.tell(|| Event::StallBegan { cause });
         self.options.runtime.now()
     }
 
-    /// Tells the listener that a writer has waited since `start`.
+    /// Notifies the listener that a writer has waited since `start`.
     fn end_stall(&self, cause: StallCause, start: Duration) {
         let duration = self.options.runtime.now().saturating_sub(start);
         self.options.listener.tell(|| Event::StallEnded {
@@ -221,7 +220,7 @@ impl Engine {
         });
     }
 
-    /// Counts a writer's wait since `start`.
+    /// Counts the wait of a writer since `start`.
     pub(in crate::engine) fn count_stall(
         &self,
         cause: StallCause,
@@ -232,7 +231,7 @@ impl Engine {
         self.counters.add_stall(cause, waited, time);
     }
 
-    /// Works out the pressure on all writers anew, and wakes a worker where a job may be due.
+    /// Computes the shared throttle of all writers anew, and wakes a worker if a job may be due.
     #[cold]
     pub(in crate::engine) fn refresh_shared_throttle(&self) {
         if self.measure_shared_throttle() {
@@ -240,13 +239,13 @@ impl Engine {
         }
     }
 
-    /// Works out the pressure on all writers anew, with readers holding no more than memtables leave
-    /// them; tells whether a job may be due.
+    /// Shrinks open tables and the cache to what memtables leave them, and computes the shared throttle of
+    /// all writers anew. Returns whether a job may be due.
     fn measure_shared_throttle(&self) -> bool {
         let counted = self.memory.memtables.bytes();
         self.tables.fit();
         let memtables_max = self.memory.memtables_max;
-        // Below the half of the share nothing is slow and nothing due.
+        // Below half of the fraction no write is slow and no job is due.
         let used = if counted > memtables_max / 2 {
             self.memtable_use()
         } else {
@@ -295,10 +294,10 @@ mod tests {
         let millis = Duration::from_millis;
         let now = Duration::from_secs(5);
         assert_eq!(paid.add(now, millis(2)), millis(2));
-        // Another writer waits behind the first.
+        // Another writer waits after the first.
         assert_eq!(paid.add(now, millis(3)), millis(5));
         assert_eq!(paid.add(now + millis(4), millis(1)), millis(2));
-        // What is paid for long since counts no more.
+        // Delays that have ended no longer count.
         assert_eq!(paid.add(now + millis(400), millis(1)), millis(1));
         assert_eq!(paid.add(now + millis(400), Duration::MAX), SLEEP_MAX);
     }
