@@ -15,6 +15,7 @@
 mod circles;
 mod constants;
 mod docs;
+mod glossary;
 mod layers;
 mod source;
 mod tree;
