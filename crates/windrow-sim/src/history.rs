@@ -1,10 +1,10 @@
-//! Random histories: what a user may do to a database, as values that a seed fixes.
+//! Random histories: the operations of a user, fixed by a seed.
 
 use crate::Random;
 use crate::model::Change;
 use windrow::Durability;
 
-/// A keyspace that each history uses.
+/// The keyspace that each history uses.
 pub const FIRST_KEYSPACE: &str = "keyspace-0";
 
 /// One step of a history.
@@ -18,30 +18,30 @@ pub enum Operation {
     Flush,
     /// `Keyspace::compact_range` over these keys, both included.
     Compact(String, Vec<u8>, Vec<u8>),
-    /// `Db::drop_keyspace`, if there is one of this name.
+    /// `Db::drop_keyspace`, if the keyspace exists.
     Drop(String),
-    /// `Db::checkpoint`, compared and removed again.
+    /// `Db::checkpoint`; the checkpoint is compared and removed.
     Checkpoint,
     /// `Db::wait_idle`.
     WaitIdle,
-    /// Runs up to so many background jobs.
+    /// Runs up to this many background jobs.
     Step(usize),
     /// Takes a snapshot and keeps it.
     Hold,
     /// Checks and drops the oldest snapshot.
     Release,
-    /// Closes and opens again.
+    /// Closes and opens the database.
     Reopen,
-    /// Ends the process and opens again.
+    /// Ends the process and opens the database.
     Kill,
 }
 
-/// What kind of histories are wanted.
+/// The kind of a history.
 #[derive(Debug, Clone, Copy)]
 pub struct Profile {
-    /// How many distinct keys each keyspace has at most.
+    /// The most distinct keys of each keyspace.
     pub keys: usize,
-    /// How many keyspaces.
+    /// The number of keyspaces.
     pub keyspaces: usize,
     /// Chance in 100 that a write asks for `Sync`.
     pub synced: u64,
@@ -65,7 +65,7 @@ impl Default for Profile {
 pub struct Generator {
     random: Random,
     profile: Profile,
-    /// Makes each value different from all others.
+    /// Makes each value unique.
     serial: u64,
 }
 
@@ -107,7 +107,7 @@ impl Generator {
     pub fn key(&mut self) -> Vec<u8> {
         let number = self.random.index(self.profile.keys);
         match number % 4 {
-            // A shared prefix longer than what a fence keeps of a key.
+            // A shared prefix longer than the part of a key that a fence keeps.
             0 => format!("a/rather/long/common/prefix/{number:03}").into_bytes(),
             1 => format!("k{number}").into_bytes(),
             // Keys that are prefixes of one another, and bytes at both ends of the range.

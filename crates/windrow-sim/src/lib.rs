@@ -1,12 +1,12 @@
-//! What tries to break Windrow: a simulated disk, a runtime without threads, and a model of what
-//! the database must contain.
+//! The means to break Windrow: a simulated disk, a runtime without threads, a model of what the
+//! database must contain, and stress tests.
 //!
-//! A seed fixes everything: the history, the points where background work runs, what a crash
-//! leaves, what goes wrong.
+//! A seed fixes everything: the history, the points at which background work runs, what a crash
+//! leaves, and the faults.
 
 #![expect(
     clippy::disallowed_types,
-    reason = "the locks of the engine's facade are the engine's own"
+    reason = "the locks of the engine's facade belong to the engine"
 )]
 #![allow(
     clippy::expect_used,
@@ -18,11 +18,11 @@
 pub mod disk;
 pub mod history;
 pub mod model;
-pub mod programmes;
 mod random;
 mod runtime;
 pub mod session;
 pub mod settings;
+pub mod stress;
 
 pub use disk::{CrashPolicy, Image, SimDisk};
 pub use model::Model;

@@ -1,8 +1,8 @@
 //! What the database must contain: the list of commits, and the state after each.
 //!
-//! After a crash the database must equal the state after some commit, not before the last one
-//! whose durability was acknowledged and not after the last one that was begun. Whole states are
-//! compared, so half a batch, a hole, or a value that returns is found like a lost one.
+//! After a crash the database must equal the state after some commit: not before the last commit
+//! whose durability was acknowledged, and not after the last commit that was begun. The model compares
+//! whole states. So it finds half a batch, a hole or a value that returns, not only a lost value.
 
 use crate::random::combine;
 use std::collections::BTreeMap;
@@ -21,31 +21,37 @@ pub type Change = (String, Vec<u8>, Option<Vec<u8>>);
 /// How far the user can rely on a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
-    /// It was begun, or failed in a way that leaves its fate open.
+    /// The commit was begun, or failed in a way that leaves its outcome open.
     Unknown,
-    /// Acknowledged; survives the end of the process.
+    /// Acknowledged; the commit survives the end of the process.
     Buffered,
-    /// Acknowledged; survives a power failure, and so does everything before it.
+    /// Acknowledged; the commit and everything before it survive a power failure.
     Durable,
 }
 
 /// How much of a [`Model`] a crash may leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bounds {
-    /// Commits that must be there.
+    /// The number of commits that must be there.
     pub required: usize,
-    /// Commits that may be there.
+    /// The number of commits that may be there.
     pub begun: usize,
 }
 
 /// The commits of a history.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Model {
     base: Contents,
     commits: Vec<(Vec<Change>, Status)>,
     /// `hashes[i]` is the hash of the state after `i` commits.
     hashes: Vec<u64>,
     current: Contents,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self::new(Contents::new())
+    }
 }
 
 impl Model {
@@ -86,23 +92,23 @@ impl Model {
     /// Sets the status of the last commit.
     ///
     /// # Panics
-    /// Where there is none.
+    /// No commit was begun.
     pub fn finish(&mut self, status: Status) {
         let last = self.commits.last_mut().expect("a commit was begun");
         last.1 = status;
     }
 
-    /// Takes the last commit back: it failed before anything was changed.
+    /// Removes the last commit, which failed before it changed anything.
     ///
     /// # Panics
-    /// Where there is none.
+    /// No commit was begun.
     pub fn withdraw(&mut self) {
         self.commits.pop().expect("a commit was begun");
         self.hashes.pop();
         self.current = self.state(self.commits.len());
     }
 
-    /// A crash left the first `count` commits; they happened and the others never did.
+    /// A crash left the first `count` commits. The others never happened.
     pub fn recovered(&mut self, count: usize) {
         self.commits.truncate(count);
         self.hashes.truncate(count + 1);
@@ -122,17 +128,17 @@ impl Model {
         }
     }
 
-    /// How many commits were begun.
+    /// The number of commits that were begun.
     pub fn begun(&self) -> usize {
         self.commits.len()
     }
 
-    /// What a power failure at this moment may leave.
+    /// What a power failure may leave now.
     pub fn power_failure_bounds(&self) -> Bounds {
         self.bounds(|status| status == Status::Durable)
     }
 
-    /// What the end of the process at this moment may leave.
+    /// What the end of the process may leave now.
     pub fn process_crash_bounds(&self) -> Bounds {
         self.bounds(|status| status != Status::Unknown)
     }
@@ -159,10 +165,10 @@ impl Model {
         contents
     }
 
-    /// After how many commits the state was `recovered`; the largest such number within `bounds`.
+    /// The largest number of commits within `bounds` after which the state was `recovered`.
     ///
     /// # Errors
-    /// None of the allowed states equals `recovered`; the sentence names the nearest difference.
+    /// No allowed state equals `recovered`. The sentence names the nearest difference.
     pub fn check_recovered(&self, recovered: &Contents, bounds: Bounds) -> Result<usize, String> {
         let wanted = hash(recovered);
         let candidates = (bounds.required..=bounds.begun).rev();
@@ -212,7 +218,7 @@ impl Model {
     }
 }
 
-/// What distinguishes two contents, one sentence each.
+/// The differences of two contents, one sentence each.
 pub fn differences(expected: &Contents, found: &Contents) -> Vec<String> {
     let mut sentences = Vec::new();
     let empty = Entries::new();
@@ -273,7 +279,7 @@ mod tests {
     }
 
     fn history() -> Model {
-        let mut model = Model::new(Contents::new());
+        let mut model = Model::default();
         model.begin(vec![put("a", "1")]);
         model.finish(Status::Durable);
         model.begin(vec![put("a", "2"), put("b", "2")]);
@@ -283,34 +289,22 @@ mod tests {
     }
 
     #[test]
-    fn every_allowed_prefix_is_recognised() {
+    fn the_model_accepts_every_allowed_prefix() {
         let model = history();
         let bounds = model.power_failure_bounds();
-        assert_eq!(
-            bounds,
-            Bounds {
-                required: 1,
-                begun: 3
-            }
-        );
+        assert_eq!((bounds.required, bounds.begun), (1, 3));
         for count in 1..=3 {
             assert_eq!(
                 model.check_recovered(&model.state(count), bounds),
                 Ok(count)
             );
         }
-        assert_eq!(
-            model.process_crash_bounds(),
-            Bounds {
-                required: 2,
-                begun: 3
-            }
-        );
+        assert_eq!(model.process_crash_bounds().required, 2);
         assert_eq!(model.state(3), *model.current());
     }
 
     #[test]
-    fn lost_torn_and_foreign_states_are_refused() {
+    fn the_model_refuses_lost_and_torn_states() {
         let model = history();
         let bounds = model.power_failure_bounds();
         let lost = model.check_recovered(&model.state(0), bounds).unwrap_err();

@@ -1,7 +1,7 @@
-//! A runtime without threads: background work happens where the test steps it, or where a writer
-//! would have to wait for it; the clock and the random numbers come from a seed.
+//! A runtime without threads: the test steps background work, and a writer that would wait for work runs it. The
+//! clock and the random numbers come from a seed.
 //!
-//! Concurrency: may be shared, but a history is repeated exactly only from one thread.
+//! Concurrency: threads may share the runtime, but only one thread repeats a history exactly.
 
 use crate::Random;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct SteppedRuntime {
 struct State {
     clock: Duration,
     random: Random,
-    /// Work that was started and not ended, oldest first.
+    /// Started work that has not ended, oldest first.
     works: Vec<(u64, Arc<dyn Work>)>,
     next_id: u64,
     steps: u64,
@@ -51,25 +51,25 @@ impl SteppedRuntime {
         false
     }
 
-    /// Runs jobs until none is due; returns how many.
+    /// Runs jobs until none is due; returns their number.
     ///
     /// # Panics
-    /// After `limit` jobs: background work that never ends is a fault.
+    /// After `limit` jobs, since endless background work is a fault.
     pub fn run_until_idle(&self, limit: usize) -> usize {
         for count in 0..=limit {
             if !self.step() {
                 return count;
             }
         }
-        panic!("there was still background work after {limit} jobs");
+        panic!("background work remains after {limit} jobs");
     }
 
-    /// How many jobs were run by [`step`](Self::step) or in place of waiting.
+    /// The number of jobs that [`step`](Self::step) or waiting writers ran.
     pub fn steps(&self) -> u64 {
         self.lock_state().steps
     }
 
-    /// Lets `duration` pass at once.
+    /// Advances the clock by `duration`.
     pub fn advance(&self, duration: Duration) {
         self.lock_state().clock += duration;
     }
@@ -120,7 +120,7 @@ impl Runtime for SteppedRuntime {
     fn step_instead_of_waiting(&self, work: &dyn Work) -> bool {
         assert!(
             work.run_one(),
-            "somebody waits for background work and none is due: it would wait for ever"
+            "a thread waits for background work and none is due: it would wait forever"
         );
         self.lock_state().steps += 1;
         true
@@ -165,12 +165,12 @@ mod tests {
         }
 
         fn wait(&self) -> bool {
-            unreachable!("without threads nobody waits")
+            unreachable!("no thread waits")
         }
     }
 
     #[test]
-    fn work_is_stepped_until_its_workers_are_dropped() {
+    fn steps_run_work_until_its_workers_are_dropped() {
         let runtime = SteppedRuntime::new(1);
         let jobs = Arc::new(Jobs(AtomicUsize::new(3)));
         let workers = runtime
@@ -187,8 +187,8 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "wait for ever")]
-    fn waiting_for_nothing_panics() {
+    #[should_panic(expected = "wait forever")]
+    fn a_wait_without_due_work_panics() {
         SteppedRuntime::new(1).step_instead_of_waiting(&Jobs(AtomicUsize::new(0)));
     }
 

@@ -12,15 +12,15 @@ use windrow::{
 /// A named set of options.
 #[derive(Debug, Clone)]
 pub struct Setting {
-    /// How reports call it.
+    /// Its name in reports.
     pub name: &'static str,
     options: Options,
-    /// What the first keyspace has instead of the database's options for keyspaces.
+    /// The options of the first keyspace, if they differ from the database's.
     first_keyspace: Option<KeyspaceOptions>,
 }
 
 impl Setting {
-    /// All of them. Each reaches something that the others do not.
+    /// All option sets. Each reaches a part of the engine that the others do not.
     pub fn all() -> Vec<Self> {
         let set = |name, change: fn(&mut Options)| {
             let mut options = tiny();
@@ -31,7 +31,7 @@ impl Setting {
                 first_keyspace: None,
             }
         };
-        // So many runs as would stop writers under the database's options.
+        // The database's options would stop writers at this many runs.
         let mut own = tiny().keyspace;
         own.level0_runs = 64;
         own.base_bytes = 256 << 10;
@@ -106,7 +106,7 @@ impl Setting {
         Self::all().into_iter().find(|setting| setting.name == name)
     }
 
-    /// Opens the keyspace `name` of `db` with the options that it has in this set.
+    /// Opens the keyspace `name` of `db` with its options in this set.
     pub fn keyspace(&self, db: &Db, name: &str) -> Result<Keyspace> {
         match &self.first_keyspace {
             Some(own) if name == FIRST_KEYSPACE => db.keyspace_with(name, own.clone()),

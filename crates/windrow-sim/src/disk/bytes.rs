@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// What a disk writes in one step: either all of it or nothing.
+/// What a disk writes in one step: all of it or nothing.
 pub const SECTOR_BYTES: usize = 512;
 
 /// One sector.
@@ -32,7 +32,7 @@ impl Bytes {
         self.length
     }
 
-    /// Grows with zeroes or cuts.
+    /// Grows the file with zeroes, or cuts it.
     pub(super) fn set_length(&mut self, length: u64) {
         let count = to_index(length.div_ceil(SECTOR_BYTES as u64));
         let used = to_index(length % SECTOR_BYTES as u64);
@@ -46,8 +46,8 @@ impl Bytes {
         self.length = length;
     }
 
-    /// Replaces sector `index`; beyond the length the sector is lost, as on a disk whose file
-    /// never learned that it grew.
+    /// Replaces sector `index`. A sector beyond the length is lost, as on a disk where the growth of
+    /// the file never became durable.
     pub(super) fn set_sector(&mut self, index: usize, mut sector: Sector) {
         let Some(slot) = self.sectors.get_mut(index) else {
             return;
@@ -59,7 +59,7 @@ impl Bytes {
         *slot = Some(sector);
     }
 
-    /// Writes, growing if need be; returns each touched sector as it is afterwards.
+    /// Writes, and grows if necessary. Returns each changed sector as it is afterwards.
     pub(super) fn write(&mut self, mut offset: u64, mut bytes: &[u8]) -> Vec<(usize, Sector)> {
         let end = offset + bytes.len() as u64;
         if end > self.length {

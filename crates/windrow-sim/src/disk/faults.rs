@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 
-/// The kinds of I/O that faults and counters tell apart.
+/// The kinds of I/O that faults and counters distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum OperationKind {
     /// `File::read_at`.
@@ -62,15 +62,15 @@ impl OperationKind {
     ];
 }
 
-/// What is true after a sync that failed; real systems do each of the three.
+/// What is true after a sync that failed. Real systems do each of the three.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AfterFailedSync {
-    /// Readers still see the changes, but they are marked as written and a crash loses them, even
-    /// when a later sync succeeds.
+    /// Readers still see the changes, but the system has marked them as written. A crash loses
+    /// them even after a later sync succeeds.
     LostAtCrash,
     /// The changes are undone at once.
     Reverted,
-    /// The changes are durable all the same.
+    /// The changes are durable nevertheless.
     Durable,
 }
 
@@ -81,17 +81,17 @@ pub enum Effect {
     Io,
     /// The disk is full (ENOSPC); nothing happens.
     NoSpace,
-    /// A signal came (EINTR); nothing happens. From then on: every other time.
+    /// A signal interrupts (EINTR); nothing happens. With [`Repeat::FromThenOn`]: every other time.
     Interrupted,
-    /// Reads and writes do only a part; other operations fail with EIO.
+    /// Reads and writes do only a part. Other operations fail with EIO.
     Short,
     /// Too many open files (EMFILE); nothing happens.
     TooManyFiles,
-    /// A read that returns one flipped bit. Other operations go well.
+    /// A read returns one flipped bit. Other operations succeed.
     FlippedBit,
-    /// A write that lands at another offset of the file. Other operations go well.
+    /// A write lands at another offset of the file. Other operations succeed.
     Misdirected,
-    /// A write that never happens although it is reported. Other operations go well.
+    /// A write is reported and never happens. Other operations succeed.
     LostWrite,
 }
 
@@ -100,7 +100,7 @@ pub enum Effect {
 pub enum Repeat {
     /// At one operation only.
     Once,
-    /// At that operation and all of its kind that follow.
+    /// At that operation and all later ones of its kind.
     FromThenOn,
 }
 
@@ -109,9 +109,9 @@ pub enum Repeat {
 pub struct Fault {
     /// Which operations count.
     pub kind: OperationKind,
-    /// Which of them goes wrong, from 0, counted from when the plan was set.
+    /// The number of the operation that goes wrong, from 0, counted from when the plan was set.
     pub at: u64,
-    /// Whether the later ones do too.
+    /// Whether the later operations go wrong too.
     pub repeat: Repeat,
     /// What happens.
     pub effect: Effect,
@@ -131,12 +131,31 @@ impl Fault {
         }
     }
 
+    /// The same fault with another effect.
+    #[must_use]
+    pub fn with(self, effect: Effect) -> Self {
+        Self { effect, ..self }
+    }
+
+    /// The same fault at all later operations of its kind as well.
+    #[must_use]
+    pub fn from_then_on(self) -> Self {
+        let repeat = Repeat::FromThenOn;
+        Self { repeat, ..self }
+    }
+
+    /// The same fault with this state after a failed sync.
+    #[must_use]
+    pub fn then(self, after: AfterFailedSync) -> Self {
+        Self { after, ..self }
+    }
+
     /// Whether the operation number `index` of `kind` goes wrong.
     pub(super) fn hits(&self, kind: OperationKind, index: u64) -> bool {
         self.kind == kind
             && match self.repeat {
                 Repeat::Once => index == self.at,
-                // A signal on each try would end no loop that tries again.
+                // A signal on each try would keep a loop that tries again from ending.
                 Repeat::FromThenOn if self.effect == Effect::Interrupted => {
                     index >= self.at && (index - self.at).is_multiple_of(2)
                 }
@@ -163,7 +182,7 @@ impl fmt::Display for Fault {
 }
 
 impl Effect {
-    /// The error that the operating system would report; `None` where it reports none.
+    /// The error that the operating system would report; `None` if it reports none.
     pub(super) fn error(self) -> Option<io::Error> {
         let code = match self {
             Self::Io | Self::Short => 5,

@@ -1,14 +1,15 @@
-//! Open files and mappings of a simulated disk.
+//! Open files of a simulated disk.
 
-use super::SimDisk;
 use super::bytes::SECTOR_BYTES;
+use super::directory::InodeId;
 use super::faults::{Effect, OperationKind};
-use super::image::InodeId;
+use super::region::SimRegion;
+use super::sim_disk::SimDisk;
 use std::io;
 use std::ops::Range;
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
-use windrow::vfs::{Advice, File, Region, ShowBytes};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use windrow::vfs::{Advice, File, Region};
 
 /// An open file. It stays readable when its name is removed.
 #[derive(Debug)]
@@ -21,13 +22,20 @@ pub(super) struct SimFile {
 }
 
 impl SimFile {
-    pub(super) fn new(disk: SimDisk, id: InodeId, path: PathBuf, writable: bool) -> Self {
-        Self {
-            disk,
+    /// Opens the file `id` of `disk` under the name `path`.
+    pub(super) fn open(
+        disk: &SimDisk,
+        id: InodeId,
+        path: &Path,
+        writable: bool,
+    ) -> io::Result<Arc<dyn File>> {
+        disk.enter()?.opened(id);
+        Ok(Arc::new(Self {
+            disk: disk.clone(),
             id,
-            path,
+            path: path.to_owned(),
             writable,
-        }
+        }))
     }
 
     fn check_writable(&self) -> io::Result<()> {
@@ -42,7 +50,7 @@ impl SimFile {
 impl Drop for SimFile {
     fn drop(&mut self) {
         if let Ok(mut state) = self.disk.enter() {
-            state.close_file(self.id);
+            state.closed(self.id);
         }
     }
 }
@@ -51,7 +59,7 @@ impl File for SimFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut state = self.disk.enter()?;
         let fault = state.begin_with_fault(OperationKind::Read, &self.path, offset, &[])?;
-        let count = state.image.read_at(self.id, offset, buffer);
+        let count = state.image.inode(self.id).cached().read(offset, buffer);
         match fault.map(|fault| fault.effect) {
             Some(Effect::Short) => Ok(count.div_ceil(2)),
             Some(Effect::FlippedBit) if count > 0 => {
@@ -77,17 +85,14 @@ impl File for SimFile {
             },
             None => (buffer, offset),
         };
-        let space = state.image.allocated(self.id) + state.free_bytes();
+        let space = state.image.inode(self.id).allocated() + state.free_bytes();
         let fitting = space.saturating_sub(offset).min(buffer.len() as u64);
         let fitting = usize::try_from(fitting).unwrap_or(buffer.len());
         if fitting == 0 && !buffer.is_empty() {
-            state.fault_log.push(format!(
-                "write of {} at offset {offset}: the quota is used up",
-                self.path.display()
-            ));
-            return Err(io::ErrorKind::StorageFull.into());
+            return Err(state.quota_used_up("write", &self.path, offset));
         }
-        state.image.write_at(self.id, place, &buffer[..fitting]);
+        let inode = state.image.inode_mut(self.id);
+        inode.write_at(place, &buffer[..fitting]);
         state.changed(OperationKind::Write, &self.path, offset, &buffer[..fitting]);
         Ok(fitting)
     }
@@ -95,7 +100,7 @@ impl File for SimFile {
     fn length(&self) -> io::Result<u64> {
         let mut state = self.disk.enter()?;
         state.begin(OperationKind::Length, &self.path, 0, &[])?;
-        Ok(state.image.length(self.id))
+        Ok(state.image.inode(self.id).cached().length())
     }
 
     fn reserve(&self, offset: u64, length: u64) -> io::Result<()> {
@@ -106,15 +111,11 @@ impl File for SimFile {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let end = offset + length;
-        let more = end.saturating_sub(state.image.allocated(self.id));
+        let more = end.saturating_sub(state.image.inode(self.id).allocated());
         if more > state.free_bytes() {
-            state.fault_log.push(format!(
-                "reserve of {} up to {end}: the quota is used up",
-                self.path.display()
-            ));
-            return Err(io::ErrorKind::StorageFull.into());
+            return Err(state.quota_used_up("reserve", &self.path, end));
         }
-        state.image.reserve(self.id, end);
+        state.image.inode_mut(self.id).reserve(end);
         Ok(())
     }
 
@@ -123,7 +124,7 @@ impl File for SimFile {
         let mut state = self.disk.enter()?;
         state.begin(OperationKind::Truncate, &self.path, length, &[])?;
         state.check_truncation(self.id, &self.path, length);
-        state.image.truncate(self.id, length);
+        state.image.inode_mut(self.id).truncate(length);
         state.changed(OperationKind::Truncate, &self.path, length, &[]);
         Ok(())
     }
@@ -131,14 +132,14 @@ impl File for SimFile {
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.disk.enter()?;
         state.synced(OperationKind::Sync, &self.path, |image, failed| {
-            image.sync_data(self.id, failed);
+            image.inode_mut(self.id).sync(failed);
             Ok(())
         })
     }
 
     fn advise(&self, _: Range<u64>, _: Advice) {}
 
-    /// So that cursors read ahead here and there.
+    /// False for most offsets, so that cursors read ahead.
     fn is_at_hand(&self, offset: u64) -> bool {
         offset.is_multiple_of(3)
     }
@@ -146,51 +147,15 @@ impl File for SimFile {
     fn map(&self, length: u64) -> io::Result<Arc<Region>> {
         let mut state = self.disk.enter()?;
         state.begin(OperationKind::Map, &self.path, 0, &[])?;
-        if length > state.image.length(self.id) {
+        let bytes = state.image.inode(self.id).cached();
+        if length > bytes.length() {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
-        let mut bytes = vec![0; length];
-        state.image.read_at(self.id, 0, &mut bytes);
-        let region = Arc::new(SimRegion {
-            bytes,
-            damaged: OnceLock::new(),
-        });
+        let mut shown = vec![0; length];
+        bytes.read(0, &mut shown);
+        let region = SimRegion::new(shown);
         state.add_region(self.id, &region);
-        Ok(Arc::new(Region::new(Shown(region))))
-    }
-}
-
-/// A mapping: the bytes as they were when it was made.
-#[derive(Debug)]
-pub(super) struct SimRegion {
-    bytes: Vec<u8>,
-    /// What readers see from the moment damage is planted.
-    damaged: OnceLock<Vec<u8>>,
-}
-
-impl SimRegion {
-    /// How many bytes of the file it shows.
-    pub(super) fn length(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-
-    /// Changes one byte for all readers from now on; a region is damaged only once.
-    pub(super) fn damage(&self, offset: usize, mask: u8) {
-        self.damaged.get_or_init(|| {
-            let mut bytes = self.bytes.clone();
-            bytes[offset] ^= mask;
-            bytes
-        });
-    }
-}
-
-/// Shows a mapping that the disk can still damage.
-#[derive(Debug)]
-struct Shown(Arc<SimRegion>);
-
-impl ShowBytes for Shown {
-    fn bytes(&self) -> &[u8] {
-        self.0.damaged.get().unwrap_or(&self.0.bytes)
+        Ok(region.show())
     }
 }

@@ -1,23 +1,44 @@
-//! What a simulated disk knows besides its image: counters, plans, handles and rules.
+//! The state of a simulated disk besides its image: counters, plans, handles and rules.
 //!
-//! All of it is under the one lock of the disk. Names and bytes are in the image alone, so that a copy of that is
+//! One lock of the disk protects all of it. Names and bytes are in the image alone, so a copy of the image is
 //! a copy of the disk.
 
 use super::bytes::SECTOR_BYTES;
+use super::directory::InodeId;
 use super::faults::{AfterFailedSync, Fault, OperationKind};
-use super::file::{SimFile, SimRegion};
-use super::image::{Image, InodeId};
-use super::{Event, SimDisk};
+use super::image::Image;
+use super::region::SimRegion;
 use crate::random::combine;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use windrow::vfs::File;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Who watches the changes.
+/// One I/O that changed the disk or tried to.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// Its number, from 0.
+    pub index: u64,
+    /// What it was.
+    pub kind: OperationKind,
+    /// The file or directory; for a rename the new name.
+    pub path: PathBuf,
+    /// The offset in the file, for writes.
+    pub offset: u64,
+    /// The bytes written.
+    pub bytes: Vec<u8>,
+}
+
+impl Event {
+    /// Whether this is a `kind` of I/O on a file with `extension`.
+    pub fn is(&self, kind: OperationKind, extension: &str) -> bool {
+        self.kind == kind && self.path.extension().is_some_and(|own| own == extension)
+    }
+}
+
+/// A function that receives each change.
 type Observer = Box<dyn FnMut(&Event, &Image) + Send>;
 
 /// Everything under the lock of a disk.
@@ -40,12 +61,12 @@ pub(super) struct State {
     pub(super) cannot_reserve: bool,
     pub(super) cannot_link: bool,
 
-    /// The locks that are held: exclusively, or by so many that share them.
+    /// The locks that are held: `None` exclusively, else by this number of readers.
     pub(super) locked: BTreeMap<PathBuf, Option<usize>>,
     pub(super) protected: BTreeSet<PathBuf>,
-    /// The ends of names of files that must not be removed while they are open or mapped.
+    /// Suffixes of the files that must not be removed while they are open or mapped.
     pub(super) removal_in_use_forbidden: Vec<String>,
-    /// How many handles each open file has.
+    /// The number of handles of each open file.
     handles: BTreeMap<InodeId, usize>,
     regions: Vec<(InodeId, Weak<SimRegion>)>,
 }
@@ -58,7 +79,7 @@ impl State {
         }
     }
 
-    /// Counts an operation and lets it fail if that is planned.
+    /// Counts an operation. Fails if a fault is planned for it.
     pub(super) fn begin(
         &mut self,
         kind: OperationKind,
@@ -72,7 +93,7 @@ impl State {
             .map_or(Ok(()), Err)
     }
 
-    /// Counts an operation and returns what is planned to go wrong with it.
+    /// Counts an operation and returns the fault that is planned for it.
     pub(super) fn begin_with_fault(
         &mut self,
         kind: OperationKind,
@@ -120,8 +141,7 @@ impl State {
         }
     }
 
-    /// Counts a sync, carries it out by `sync`, which is told what becomes of the changes if it is
-    /// to fail, and reports it.
+    /// Counts a sync and calls `sync`, which gets what becomes of the changes if the sync is to fail.
     pub(super) fn synced(
         &mut self,
         kind: OperationKind,
@@ -136,7 +156,7 @@ impl State {
         error.map_or(Ok(()), |(_, error)| Err(error))
     }
 
-    /// Forgets all that belongs to the process; returns the next one.
+    /// Forgets everything that belongs to the process; returns the next process.
     pub(super) fn end_process(&mut self) -> u64 {
         self.handles.clear();
         self.regions.clear();
@@ -146,18 +166,13 @@ impl State {
         self.process
     }
 
-    pub(super) fn open_file(
-        &mut self,
-        disk: &SimDisk,
-        id: InodeId,
-        path: &Path,
-        writable: bool,
-    ) -> Arc<dyn File> {
+    /// A file has one more handle.
+    pub(super) fn opened(&mut self, id: InodeId) {
         *self.handles.entry(id).or_default() += 1;
-        Arc::new(SimFile::new(disk.clone(), id, path.to_owned(), writable))
     }
 
-    pub(super) fn close_file(&mut self, id: InodeId) {
+    /// A file has one handle less.
+    pub(super) fn closed(&mut self, id: InodeId) {
         match self.handles.get_mut(&id) {
             Some(count) if *count > 1 => *count -= 1,
             _ => {
@@ -176,7 +191,7 @@ impl State {
         of_file.filter_map(|(_, region)| region.upgrade()).collect()
     }
 
-    /// No file may be cut below what is mapped of it.
+    /// Panics if a cut to `length` would take mapped bytes away.
     pub(super) fn check_truncation(&self, id: InodeId, path: &Path, length: u64) {
         let mapped = self.regions(id).iter().map(|region| region.length()).max();
         assert!(
@@ -190,15 +205,24 @@ impl State {
         self.image.used_bytes(self.handles.keys().copied())
     }
 
-    /// How many more bytes files may use, in whole sectors.
+    /// The bytes that files may still use, in whole sectors.
     pub(super) fn free_bytes(&self) -> u64 {
         const SECTOR: u64 = SECTOR_BYTES as u64;
         let free = match self.quota {
             Some(quota) => quota.saturating_sub(self.used_bytes()),
-            // Far above what fits in memory, far below where sums overflow.
+            // Far above what fits in memory and far below an overflow of sums.
             None => 1 << 60,
         };
         free / SECTOR * SECTOR
+    }
+
+    /// The error of an operation that needs more than the quota leaves.
+    pub(super) fn quota_used_up(&mut self, what: &str, path: &Path, offset: u64) -> io::Error {
+        self.fault_log.push(format!(
+            "{what} of {} at offset {offset}: the quota is used up",
+            path.display()
+        ));
+        io::ErrorKind::StorageFull.into()
     }
 
     /// Panics if `path` must not be removed.
@@ -212,7 +236,7 @@ impl State {
         let name = path.as_os_str().as_encoded_bytes();
         let mut forbidden = self.removal_in_use_forbidden.iter();
         if forbidden.any(|suffix| name.ends_with(suffix.as_bytes())) {
-            // By its other name it stays.
+            // The file stays if it has another name.
             let is_last_name = self.image.names_of(id) == 1;
             assert!(
                 !is_last_name || !self.handles.contains_key(&id) && self.regions(id).is_empty(),

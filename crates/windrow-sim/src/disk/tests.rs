@@ -1,8 +1,11 @@
-//! The disk promises what `windrow::vfs` says and breaks the rest on request.
+//! The disk keeps the promises of `windrow::vfs` and breaks the rest on request.
 
 use super::*;
 use std::collections::BTreeSet;
-use windrow::vfs::{read_exact_at, write_all_at};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use windrow::vfs::{File, OpenMode, Vfs, read_exact_at, write_all_at};
 
 fn path(name: &str) -> PathBuf {
     Path::new("/db").join(name)
@@ -64,7 +67,7 @@ fn a_name_needs_a_sync_of_its_directory() {
 }
 
 #[test]
-fn a_rename_is_whole_or_not_at_all() {
+fn a_rename_is_atomic() {
     let (disk, _) = disk_with("old", b"old");
     let file = disk.create(&path("new")).unwrap();
     write_all_at(&*file, b"new", 0).unwrap();
@@ -91,7 +94,7 @@ fn a_random_crash_tears_at_sectors_and_grows_with_zeroes_or_garbage() {
     for seed in 0..500 {
         let crashed = disk.crash(CrashPolicy::Random(seed));
         let bytes = content(&crashed, "a").unwrap();
-        assert_eq!(&bytes[..100], &[1; 100], "what was synced stays");
+        assert_eq!(&bytes[..100], &[1; 100], "synced bytes stay");
         for sector in bytes[100..].chunk_by(|left, right| left == right) {
             assert!(sector[0] == 0 || sector[0] == 2);
         }
@@ -131,7 +134,7 @@ fn equal_states_have_equal_hashes() {
 }
 
 #[test]
-fn every_change_is_observed_with_the_state_after_it() {
+fn observers_receive_every_change_with_the_state_after_it() {
     let disk = disk();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let target = Arc::clone(&seen);
@@ -156,7 +159,7 @@ fn every_change_is_observed_with_the_state_after_it() {
 }
 
 #[test]
-fn after_the_power_is_off_nothing_works() {
+fn every_operation_fails_after_the_power_failure() {
     let (disk, file) = disk_with("a", b"1");
     disk.crash_at(1);
     write_all_at(&*file, b"2", 1).unwrap();
@@ -171,7 +174,7 @@ fn after_the_power_is_off_nothing_works() {
 }
 
 #[test]
-fn the_three_ends_of_a_failed_sync() {
+fn a_failed_sync_loses_reverts_or_keeps_the_changes() {
     for after in [
         AfterFailedSync::LostAtCrash,
         AfterFailedSync::Reverted,
@@ -179,10 +182,7 @@ fn the_three_ends_of_a_failed_sync() {
     ] {
         let (disk, file) = disk_with("a", b"1");
         write_all_at(&*file, b"22", 1).unwrap();
-        disk.set_faults(vec![Fault {
-            after,
-            ..Fault::io(OperationKind::Sync, 0)
-        }]);
+        disk.set_faults([Fault::io(OperationKind::Sync, 0).then(after)]);
         assert!(file.sync_data().is_err());
         assert_eq!(disk.fault_log().len(), 1);
         // A second sync reports success and repairs nothing.
@@ -202,7 +202,7 @@ fn the_three_ends_of_a_failed_sync() {
 }
 
 #[test]
-fn the_three_ends_of_a_failed_directory_sync() {
+fn a_failed_directory_sync_loses_reverts_or_keeps_the_names() {
     for (after, seen, durable) in [
         (AfterFailedSync::LostAtCrash, true, false),
         (AfterFailedSync::Reverted, false, false),
@@ -210,10 +210,7 @@ fn the_three_ends_of_a_failed_directory_sync() {
     ] {
         let disk = disk();
         let _file = disk.create(&path("a")).unwrap();
-        disk.set_faults(vec![Fault {
-            after,
-            ..Fault::io(OperationKind::SyncDir, 0)
-        }]);
+        disk.set_faults([Fault::io(OperationKind::SyncDir, 0).then(after)]);
         assert!(disk.sync_dir(Path::new("/db")).is_err());
         disk.sync_dir(Path::new("/db")).unwrap();
         assert_eq!(content(&disk, "a").is_some(), seen, "{after:?}");
@@ -223,37 +220,31 @@ fn the_three_ends_of_a_failed_directory_sync() {
 }
 
 #[test]
-fn bytes_written_after_a_lost_sync_bring_their_length() {
+fn bytes_written_after_a_lost_sync_extend_the_file() {
     let (disk, file) = disk_with("a", b"");
     write_all_at(&*file, &[1; 600], 0).unwrap();
-    disk.set_faults(vec![Fault::io(OperationKind::Sync, 0)]);
+    disk.set_faults([Fault::io(OperationKind::Sync, 0)]);
     assert!(file.sync_data().is_err());
     write_all_at(&*file, &[2; 10], 590).unwrap();
     file.sync_data().unwrap();
     let bytes = content(&disk.crash(CrashPolicy::DropUnsynced), "a").unwrap();
     assert_eq!(bytes.len(), 600);
-    assert_eq!(&bytes[..512], &[0; 512], "lost for ever");
+    assert_eq!(&bytes[..512], &[0; 512], "lost forever");
     assert_eq!(&bytes[590..], &[2; 10]);
 }
 
 #[test]
-fn faults_happen_when_planned() {
+fn faults_happen_at_the_planned_operations() {
     let (disk, file) = disk_with("a", &[7; 100]);
-    let plan = |kind, effect, repeat| {
-        disk.set_faults(vec![Fault {
-            repeat,
-            effect,
-            ..Fault::io(kind, 1)
-        }]);
-    };
+    let plan = |kind, effect| Fault::io(kind, 1).with(effect);
     let mut buffer = [0; 100];
-    plan(OperationKind::Read, Effect::Io, Repeat::Once);
+    disk.set_faults([plan(OperationKind::Read, Effect::Io)]);
     assert!(file.read_at(&mut buffer, 0).is_ok());
     assert!(file.read_at(&mut buffer, 0).is_err());
     assert!(file.read_at(&mut buffer, 0).is_ok());
     assert_eq!(disk.operations(OperationKind::Read), 3);
 
-    plan(OperationKind::Write, Effect::NoSpace, Repeat::FromThenOn);
+    disk.set_faults([plan(OperationKind::Write, Effect::NoSpace).from_then_on()]);
     assert!(file.write_at(&[1], 0).is_ok());
     for _ in 0..3 {
         let full = file.write_at(&[1], 0).unwrap_err();
@@ -261,12 +252,12 @@ fn faults_happen_when_planned() {
     }
 
     for effect in [Effect::Interrupted, Effect::Short] {
-        plan(OperationKind::Read, effect, Repeat::FromThenOn);
+        disk.set_faults([plan(OperationKind::Read, effect).from_then_on()]);
         file.read_at(&mut buffer, 0).unwrap();
         read_exact_at(&*file, &mut buffer[1..], 1).unwrap();
         assert_eq!(&buffer[1..], &[7; 99]);
     }
-    plan(OperationKind::Read, Effect::FlippedBit, Repeat::Once);
+    disk.set_faults([plan(OperationKind::Read, Effect::FlippedBit)]);
     file.read_at(&mut buffer, 0).unwrap();
     let good = buffer;
     file.read_at(&mut buffer, 0).unwrap();
@@ -275,7 +266,7 @@ fn faults_happen_when_planned() {
         .sum();
     assert_eq!(flipped, 1);
 
-    plan(OperationKind::Open, Effect::TooManyFiles, Repeat::Once);
+    disk.set_faults([plan(OperationKind::Open, Effect::TooManyFiles)]);
     assert!(disk.open(&path("a"), OpenMode::Read).is_ok());
     assert!(disk.open(&path("a"), OpenMode::Read).is_err());
 }
@@ -283,12 +274,7 @@ fn faults_happen_when_planned() {
 #[test]
 fn lost_and_misdirected_writes_are_reported_as_done() {
     let (disk, file) = disk_with("a", &[7; 1024]);
-    let plan = |effect| {
-        disk.set_faults(vec![Fault {
-            effect,
-            ..Fault::io(OperationKind::Write, 0)
-        }]);
-    };
+    let plan = |effect| disk.set_faults([Fault::io(OperationKind::Write, 0).with(effect)]);
     plan(Effect::LostWrite);
     assert_eq!(file.write_at(&[1; 4], 0).unwrap(), 4);
     assert_eq!(content(&disk, "a").unwrap(), [7; 1024]);
@@ -307,7 +293,11 @@ fn the_quota_bounds_all_files_and_respects_reservations() {
     assert_eq!(disk.used_bytes(), 1536);
     let full = two.reserve(0, 2048).unwrap_err();
     assert_eq!(full.kind(), io::ErrorKind::StorageFull);
-    assert_eq!(one.write_at(&[1; 2000], 512).unwrap(), 512, "what fits");
+    assert_eq!(
+        one.write_at(&[1; 2000], 512).unwrap(),
+        512,
+        "the part that fits"
+    );
     assert!(one.write_at(&[1; 100], 1024).is_err());
     write_all_at(&*two, &[2; 1024], 0).unwrap();
     assert!(two.write_at(&[2], 1024).is_err());
@@ -331,7 +321,7 @@ fn a_removed_file_stays_readable_through_its_handle() {
 }
 
 #[test]
-fn what_is_cut_off_frees_room_and_may_be_back_after_a_crash() {
+fn a_cut_frees_space_and_a_crash_may_undo_it() {
     let (disk, file) = disk_with("a", &[1; 1500]);
     file.sync_data().unwrap();
     disk.sync_dir(Path::new("/db")).unwrap();
@@ -372,7 +362,7 @@ fn what_is_cut_off_frees_room_and_may_be_back_after_a_crash() {
 
 #[test]
 #[should_panic(expected = "/db/a is cut to 3 bytes while more are mapped")]
-fn cutting_mapped_bytes_off_panics() {
+fn a_cut_of_mapped_bytes_panics() {
     let (_disk, file) = disk_with("a", b"12345");
     let _region = file.map(4).unwrap();
     file.truncate(4).unwrap();
@@ -381,7 +371,7 @@ fn cutting_mapped_bytes_off_panics() {
 
 #[test]
 #[should_panic(expected = "/db/a is protected")]
-fn removing_a_protected_file_panics() {
+fn the_removal_of_a_protected_file_panics() {
     let (disk, _) = disk_with("a", b"");
     disk.protect(&path("b"));
     disk.unprotect(&path("b"));
@@ -391,7 +381,7 @@ fn removing_a_protected_file_panics() {
 
 #[test]
 #[should_panic(expected = "/db/a.table is in use")]
-fn removing_a_mapped_file_panics_where_forbidden() {
+fn the_removal_of_a_mapped_file_panics_if_forbidden() {
     let (disk, file) = disk_with("a.table", b"12");
     disk.forbid_removal_in_use(".table");
     let _region = file.map(2).unwrap();
@@ -411,7 +401,7 @@ fn a_mapping_keeps_its_bytes_until_damage_is_planted() {
 }
 
 #[test]
-fn the_lock_is_held_once_per_disk_and_free_after_its_process() {
+fn one_process_holds_the_lock_and_frees_it_at_its_end() {
     let disk = disk();
     let lock = disk.lock(&path("LOCK")).unwrap();
     let second = disk.lock(&path("LOCK")).unwrap_err();
@@ -428,12 +418,10 @@ fn the_lock_is_held_once_per_disk_and_free_after_its_process() {
 }
 
 #[test]
-fn damage_is_planted_durably() {
+fn planted_damage_is_durable() {
     let (disk, _) = disk_with("a", b"12345");
     disk.edit(|image| {
-        let mut bytes = image.read(&path("a")).unwrap();
-        bytes[0] ^= 1;
-        image.write(&path("a"), &bytes).unwrap();
+        image.flip(&path("a"), 0, 1).unwrap();
         image.write(&path("b"), b"copy").unwrap();
     });
     let crashed = disk.crash(CrashPolicy::DropUnsynced);

@@ -81,14 +81,14 @@ impl Bank {
     /// Leaves `amount` in the left account of `writer` and the rest of its total in the right one.
     fn transfer(&self, writer: u64, amount: u64, durability: Durability) -> Result<()> {
         let mut batch = Batch::new();
-        batch.insert(&self.left, tracker(writer), balance(amount))?;
-        batch.insert(&self.right, tracker(writer), balance(TOTAL - amount))?;
+        batch.insert(&self.left, account(writer), balance(amount))?;
+        batch.insert(&self.right, account(writer), balance(TOTAL - amount))?;
         self.db.write_with(&batch, durability)
     }
 
     /// What `writer` has in its left account now.
     fn amount(&self, writer: u64) -> Option<u64> {
-        let value = self.left.get(tracker(writer)).unwrap();
+        let value = self.left.get(account(writer)).unwrap();
         value.map(|value| amount_of(&value))
     }
 
@@ -99,8 +99,8 @@ impl Bank {
         let right = self.right.at(&snapshot).unwrap();
         let read = || -> Vec<_> {
             let amounts = |writer| {
-                let left = left.get(tracker(writer)).unwrap();
-                let right = right.get(tracker(writer)).unwrap();
+                let left = left.get(account(writer)).unwrap();
+                let right = right.get(account(writer)).unwrap();
                 let total = |left: &Vec<u8>, right: &Vec<u8>| amount_of(left) + amount_of(right);
                 let sum = left.as_ref().zip(right.as_ref());
                 assert_eq!(left.is_some(), right.is_some(), "half a transfer");
@@ -121,7 +121,7 @@ impl Bank {
     }
 }
 
-fn tracker(writer: u64) -> [u8; 1] {
+fn account(writer: u64) -> [u8; 1] {
     [b'a' + u8::try_from(writer).unwrap()]
 }
 

@@ -1,0 +1,62 @@
+//! A snapshot that a session holds, with iterators, and what both must show.
+
+use crate::model::{Contents, differences};
+use windrow::{Db, Entry, Keyspace, Range, Result, Snapshot};
+
+/// A snapshot, and an iterator over each keyspace that is one step into it.
+#[derive(Debug)]
+pub(super) struct Held {
+    snapshot: Snapshot,
+    keyspaces: Vec<(Keyspace, Option<Entry>, Range)>,
+    /// What all of them must show.
+    contents: Contents,
+}
+
+impl Held {
+    /// Takes a snapshot of `db`, which contains `contents`.
+    pub(super) fn new(db: &Db, keyspaces: Vec<Keyspace>, contents: Contents) -> Result<Self> {
+        let begin = |keyspace: Keyspace| {
+            let mut iterator = keyspace.iter()?;
+            let first = iterator.next().transpose()?;
+            Ok((keyspace, first, iterator))
+        };
+        Ok(Self {
+            snapshot: db.snapshot(),
+            keyspaces: keyspaces.into_iter().map(begin).collect::<Result<_>>()?,
+            contents,
+        })
+    }
+
+    /// Panics unless the snapshot shows what it must, whether the keyspaces still exist or not.
+    pub(super) fn check(&self) -> Result<()> {
+        let mut found = Contents::new();
+        for (keyspace, ..) in &self.keyspaces {
+            let view = keyspace.at(&self.snapshot)?;
+            let entries = view.iter()?.collect::<Result<_>>()?;
+            found.insert(keyspace.name().to_owned(), entries);
+        }
+        self.compare("a snapshot", found);
+        Ok(())
+    }
+
+    /// Checks the snapshot and reads the iterators to their ends.
+    pub(super) fn release(mut self) -> Result<()> {
+        self.check()?;
+        let mut found = Contents::new();
+        for (keyspace, first, rest) in std::mem::take(&mut self.keyspaces) {
+            let entries = first.map(Ok).into_iter().chain(rest);
+            found.insert(keyspace.name().to_owned(), entries.collect::<Result<_>>()?);
+        }
+        self.compare("an iterator", found);
+        Ok(())
+    }
+
+    fn compare(&self, what: &str, mut found: Contents) {
+        found.retain(|_, entries| !entries.is_empty());
+        assert!(
+            found == self.contents,
+            "{what} shows something else: {}",
+            differences(&self.contents, &found).join("; ")
+        );
+    }
+}

@@ -1,0 +1,208 @@
+//! What a session does to its database and its model at once.
+
+use super::held::Held;
+use super::{CHECKPOINT, Session, contents, verify};
+use crate::history::Operation;
+use crate::model::{Change, Contents, Status, differences};
+use std::collections::BTreeSet;
+use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Result};
+
+impl Session {
+    /// Carries out one operation and keeps the model in step.
+    ///
+    /// # Errors
+    /// The database reported one. The model then allows every state that the error leaves open.
+    pub fn apply(&mut self, operation: &Operation) -> Result<()> {
+        match operation {
+            Operation::Write(changes, durability) => self.write(changes, *durability),
+            Operation::Persist => {
+                self.db().persist()?;
+                self.lock_model().persisted();
+                Ok(())
+            }
+            Operation::Flush => {
+                self.db().flush()?;
+                self.lock_model().persisted();
+                Ok(())
+            }
+            Operation::Compact(keyspace, from, to) => {
+                let keyspace = self.keyspace(keyspace)?;
+                keyspace.compact_range(from.clone()..=to.clone())
+            }
+            Operation::Drop(name) => self.drop_keyspace(name),
+            Operation::Checkpoint => self.checkpoint(),
+            Operation::WaitIdle => self.db().wait_idle(),
+            Operation::Step(count) => {
+                for _ in 0..*count {
+                    self.runtime.step();
+                }
+                Ok(())
+            }
+            Operation::Hold => self.hold(),
+            Operation::Release => match self.held.pop_front() {
+                Some(held) => held.release(),
+                None => Ok(()),
+            },
+            Operation::Reopen => self.reopen(),
+            Operation::Kill => self.kill(),
+        }
+    }
+
+    /// Commits `changes`: as a batch, or as a single write if there is only one change.
+    pub fn write(&mut self, changes: &[Change], durability: Durability) -> Result<()> {
+        let keyspaces = changes
+            .iter()
+            .map(|(name, _, _)| self.keyspace(name))
+            .collect::<Result<Vec<_>>>()?;
+        let status = match durability {
+            Durability::Sync => Status::Durable,
+            Durability::Buffered => Status::Buffered,
+        };
+        self.change(changes.to_vec(), status, |session| {
+            session.commit(&keyspaces, changes, durability)
+        })
+    }
+
+    /// Drops the keyspace `name`, if it exists. For the model this is a durable commit that removes
+    /// every entry. The old handle must refuse everything afterwards.
+    fn drop_keyspace(&mut self, name: &str) -> Result<()> {
+        if !self.db().keyspace_names().iter().any(|own| own == name) {
+            return Ok(());
+        }
+        let handle = self.keyspace(name)?;
+        let model = self.lock_model();
+        let mut keys: BTreeSet<Vec<u8>> = BTreeSet::new();
+        // The last commit may count or not.
+        for contents in [
+            model.current(),
+            &model.state(model.begun().saturating_sub(1)),
+        ] {
+            let entries = contents.get(name).into_iter().flatten();
+            keys.extend(entries.map(|(key, _)| key.clone()));
+        }
+        drop(model);
+        let removal = |key| (name.to_owned(), key, None);
+        let changes = keys.into_iter().map(removal).collect();
+        self.change(changes, Status::Durable, |session| {
+            session.db().drop_keyspace(name)
+        })?;
+        self.keyspaces.remove(name);
+        assert!(!self.db().keyspace_names().iter().any(|own| own == name));
+        let refused = [
+            handle.get("key").map(drop),
+            handle.iter().map(drop),
+            handle.insert("key", "value"),
+            handle.compact_range::<&[u8]>(..),
+        ];
+        for outcome in refused {
+            let kind = outcome.map_err(|error| error.kind());
+            assert_eq!(kind, Err(ErrorKind::NotFound), "of a dropped keyspace");
+        }
+        Ok(())
+    }
+
+    /// Takes a snapshot, begins iterators and keeps them.
+    fn hold(&mut self) -> Result<()> {
+        let contents = self.visible()?;
+        let names = self.db().keyspace_names();
+        let keyspaces = names.iter().map(|name| self.keyspace(name));
+        let keyspaces = keyspaces.collect::<Result<_>>()?;
+        let held = Held::new(self.db(), keyspaces, contents)?;
+        self.held.push_back(held);
+        Ok(())
+    }
+
+    /// Makes a checkpoint, checks that it shows what the database shows, and removes it.
+    fn checkpoint(&mut self) -> Result<()> {
+        let expected = self.visible()?;
+        let outcome = self.check_checkpoint(&expected);
+        self.disk.edit(|image| {
+            for path in image.files() {
+                if path.starts_with(CHECKPOINT) {
+                    image.remove(&path).expect("a listed file exists");
+                }
+            }
+        });
+        outcome
+    }
+
+    fn check_checkpoint(&self, expected: &Contents) -> Result<()> {
+        self.db().checkpoint(CHECKPOINT)?;
+        if !self.unresolved {
+            self.lock_model().persisted();
+        }
+        let options = self.setting.on(&self.disk, &self.runtime);
+        let copy = Db::open_read_only(CHECKPOINT, options)?;
+        let found = contents(&copy)?;
+        assert!(
+            found == *expected,
+            "a checkpoint shows something else: {}",
+            differences(expected, &found).join("; ")
+        );
+        verify(&copy)?;
+        copy.close()
+    }
+
+    /// Calls `commit` to make `changes`, which have `status` after its success.
+    fn change(
+        &mut self,
+        changes: Vec<Change>,
+        status: Status,
+        commit: impl FnOnce(&Self) -> Result<()>,
+    ) -> Result<()> {
+        if self.unresolved {
+            // If the next change does not fail as poisoned, the failed one has changed nothing. Only
+            // an error that poisons may leave its commit behind.
+            let result = commit(self);
+            if let Err(error) = &result
+                && error.kind() == ErrorKind::Poisoned
+            {
+                return result;
+            }
+            let mut model = self.lock_model();
+            model.withdraw();
+            model.begin(changes);
+            drop(model);
+            result?;
+            self.unresolved = false;
+        } else {
+            self.lock_model().begin(changes);
+            let result = commit(self);
+            self.unresolved = result.is_err();
+            result?;
+        }
+        self.lock_model().finish(status);
+        Ok(())
+    }
+
+    /// What the open database must show.
+    fn visible(&self) -> Result<Contents> {
+        if self.unresolved {
+            self.check()?;
+            return self.contents();
+        }
+        Ok(self.lock_model().current().clone())
+    }
+
+    fn commit(
+        &self,
+        keyspaces: &[Keyspace],
+        changes: &[Change],
+        durability: Durability,
+    ) -> Result<()> {
+        if let ([keyspace], [(_, key, value)]) = (keyspaces, changes) {
+            return match value {
+                Some(value) => keyspace.insert_with(key, value, durability),
+                None => keyspace.remove_with(key, durability),
+            };
+        }
+        let mut batch = Batch::new();
+        for (keyspace, (_, key, value)) in keyspaces.iter().zip(changes) {
+            match value {
+                Some(value) => batch.insert(keyspace, key, value)?,
+                None => batch.remove(keyspace, key)?,
+            }
+        }
+        self.db().write_with(&batch, durability)
+    }
+}

@@ -1,0 +1,355 @@
+//! Damage to the files of a closed database: every bit flipped, sectors zeroed, files cut, extended, deleted,
+//! swapped or replaced by an earlier state. After a kill: every bit flipped in the logs and the manifest.
+//!
+//! Every open, read and `verify` gives the right answer or `Corruption`, and one of them notices each damage to a
+//! byte that counts. After a kill, recovery must distinguish damage to durable records from a torn tail.
+
+use super::{Replay, Seeds, sum_seeds};
+use crate::disk::{Image, SECTOR_BYTES, SimDisk};
+use crate::history::{Generator, Operation, Profile};
+use crate::model::{Contents, differences};
+use crate::session::{FOLDER, JOBS_MAX, Session, contents};
+use crate::settings::Setting;
+use crate::{Random, SteppedRuntime, combine};
+use clap::Args;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use windrow::{Db, Durability, Error, ErrorKind};
+
+/// The most wrong answers that a report describes for each database.
+const WRONG_SHOWN_MAX: usize = 20;
+
+/// What is done.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct Plan {
+    /// The seeds of the databases.
+    #[command(flatten)]
+    pub seeds: Seeds,
+    /// Operations that fill each database.
+    #[arg(long, default_value_t = 60)]
+    pub operations: usize,
+    /// Flip one in this many bits.
+    #[arg(long, default_value_t = 8)]
+    pub one_in: u64,
+}
+
+/// What was done.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// By kind of damage and of file: how often it was noticed, harmless, or gave a wrong answer.
+    pub outcomes: BTreeMap<String, [u64; 3]>,
+    /// The wrong answers.
+    pub wrong: Vec<String>,
+}
+
+impl super::Tally for Tally {
+    fn add(&mut self, other: Self) {
+        for (kind, counts) in other.outcomes {
+            let sum = self.outcomes.entry(kind).or_default();
+            for (sum, count) in sum.iter_mut().zip(counts) {
+                *sum += count;
+            }
+        }
+        self.wrong.extend(other.wrong);
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{:<34} {:>9} {:>9} {:>9}",
+            "damage", "noticed", "harmless", "wrong"
+        )?;
+        for (kind, [noticed, harmless, wrong]) in &self.outcomes {
+            writeln!(f, "{kind:<34} {noticed:>9} {harmless:>9} {wrong:>9}")?;
+        }
+        for wrong in &self.wrong {
+            writeln!(f, "{wrong}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs the stress test.
+pub fn run(plan: &Plan) -> Tally {
+    sum_seeds(
+        &plan.seeds,
+        |seed, _| plan.seeds.contain(seed),
+        |seed| run_seed(plan, seed),
+    )
+}
+
+/// Damages the database of one seed in every way.
+fn run_seed(plan: &Plan, seed: u64) -> Tally {
+    let Plan {
+        operations, one_in, ..
+    } = plan;
+    let arguments = format!("--operations {operations} --one-in {one_in}");
+    let mut damage = Damage {
+        victim: Victim::new(plan, seed, ProcessEnd::Closed),
+        replay: Replay::new("damage", seed, &arguments),
+        tally: Tally::default(),
+    };
+    let mut random = Random::new(combine(seed, 3));
+    damage.flip_bits(&mut random, *one_in, |_| true);
+    damage.damage_files();
+    damage.victim = Victim::new(plan, seed, ProcessEnd::Killed);
+    damage.flip_bits(&mut random, one_in.div_ceil(4), |path| {
+        path.extension()
+            .is_some_and(|extension| extension != "table" && extension != "values")
+    });
+    damage.tally
+}
+
+/// How the process of a database ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProcessEnd {
+    Closed,
+    Killed,
+}
+
+/// A database with every kind of file and section, to be damaged.
+struct Victim {
+    setting: Setting,
+    image: Image,
+    /// An earlier state of the same database.
+    earlier: Image,
+    contents: Contents,
+    /// The contents without the last write, if that write may be torn.
+    torn: Option<Contents>,
+}
+
+impl Victim {
+    fn new(plan: &Plan, seed: u64, end: ProcessEnd) -> Self {
+        let names = ["tiny", "compressed", "buffered", "many-runs"];
+        let name = names[usize::try_from(seed).unwrap_or(0) % names.len()];
+        let setting = Setting::named(name).expect("the setting exists");
+        let mut session = Session::new(seed, setting.clone());
+        let profile = Profile {
+            keys: 40,
+            keyspaces: 2,
+            synced: 20,
+            kills: false,
+        };
+        let operations = Generator::new(seed, profile).operations(plan.operations);
+        let (first, second) = operations.split_at(plan.operations / 2);
+        let mut fill = || -> windrow::Result<Image> {
+            session.open()?;
+            apply_all(&mut session, first)?;
+            session.db().flush()?;
+            session.runtime.run_until_idle(JOBS_MAX);
+            let earlier = session.disk.image();
+            apply_all(&mut session, second)?;
+            match end {
+                ProcessEnd::Closed => session.close()?,
+                ProcessEnd::Killed => {
+                    session.db().persist()?;
+                    // The record of this write says that everything before it is durable.
+                    let last = ("keyspace-0".to_owned(), b"last".to_vec(), Some(vec![1]));
+                    session.write(&[last], Durability::Buffered)?;
+                }
+            }
+            Ok(earlier)
+        };
+        let earlier = fill().expect("the database can be filled");
+        let model = session.lock_model().clone();
+        Self {
+            setting,
+            image: session.disk.image(),
+            earlier,
+            contents: model.current().clone(),
+            torn: (end == ProcessEnd::Killed).then(|| model.state(model.begun() - 1)),
+        }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files = self.image.files();
+        files.retain(|path| !path.ends_with("LOCK"));
+        files
+    }
+
+    fn read(&self, path: &Path) -> Vec<u8> {
+        self.image.read(path).expect("the file exists")
+    }
+}
+
+fn apply_all(session: &mut Session, operations: &[Operation]) -> windrow::Result<()> {
+    operations
+        .iter()
+        .try_for_each(|operation| session.apply(operation))
+}
+
+/// The outcome of one damage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Outcome {
+    /// An operation reported `Corruption`.
+    Noticed,
+    /// Every answer was right, and nothing was reported.
+    Harmless,
+    /// A wrong answer or a misleading error.
+    Wrong(String),
+}
+
+struct Damage {
+    victim: Victim,
+    replay: Replay,
+    tally: Tally,
+}
+
+impl Damage {
+    fn flip_bits(&mut self, random: &mut Random, one_in: u64, wanted: impl Fn(&Path) -> bool) {
+        for path in self.victim.files() {
+            if !wanted(&path) {
+                continue;
+            }
+            let bytes = self.victim.read(&path);
+            for bit in 0..bytes.len() * 8 {
+                if random.chance(1, one_in) {
+                    let mut bytes = bytes.clone();
+                    bytes[bit / 8] ^= 1 << (bit % 8);
+                    let place = format!("bit {bit} of {} flipped", path.display());
+                    self.with_file("bit flipped", &path, &bytes, &place);
+                }
+            }
+        }
+    }
+
+    fn damage_files(&mut self) {
+        for path in self.victim.files() {
+            let bytes = self.victim.read(&path);
+            let shown = path.display();
+            for start in (0..bytes.len()).step_by(SECTOR_BYTES) {
+                let end = bytes.len().min(start + SECTOR_BYTES);
+                let mut zeroed = bytes.clone();
+                zeroed[start..end].fill(0);
+                if zeroed != bytes {
+                    let place = format!("{shown} zeroed from {start}");
+                    self.with_file("sector zeroed", &path, &zeroed, &place);
+                }
+            }
+            for end in 0..bytes.len() {
+                if end.is_multiple_of(SECTOR_BYTES) || bytes.len() - end < 100 {
+                    let place = format!("{shown} cut to {end}");
+                    self.with_file("cut", &path, &bytes[..end], &place);
+                }
+            }
+            for filler in [0, 0xa5] {
+                let mut longer = bytes.clone();
+                longer.resize(bytes.len() + 3000, filler);
+                // Bytes behind the recorded end may go unnoticed.
+                self.with_file("extended", &path, &longer, &format!("{shown} extended"));
+            }
+            let mut image = self.victim.image.clone();
+            image.remove(&path).expect("the file exists");
+            let place = format!("{shown} deleted");
+            self.try_image("deleted", &path, image, &place);
+            self.replace(&path, &bytes);
+        }
+    }
+
+    /// Replaces a file by each other file of the database, and by its own earlier state.
+    fn replace(&mut self, path: &Path, bytes: &[u8]) {
+        let shown = path.display().to_string();
+        for other in self.victim.files() {
+            let replacement = self.victim.read(&other);
+            if replacement != bytes {
+                let place = format!("{shown} replaced by {}", other.display());
+                self.with_file("replaced by another", path, &replacement, &place);
+            }
+        }
+        if let Ok(earlier) = self.victim.earlier.read(path)
+            && earlier != bytes
+        {
+            let place = format!("{shown} replaced by an earlier state");
+            self.with_file("replaced by earlier", path, &earlier, &place);
+        }
+    }
+
+    fn with_file(&mut self, kind: &str, path: &Path, bytes: &[u8], place: &str) {
+        let mut image = self.victim.image.clone();
+        image.write(path, bytes).expect("the folder exists");
+        self.try_image(kind, path, image, place);
+    }
+
+    fn try_image(&mut self, kind: &str, path: &Path, image: Image, place: &str) {
+        self.replay.at(place.to_owned());
+        let outcome = self.examine(image);
+        let extension = path.extension().or(path.file_name()).unwrap_or_default();
+        let name = format!("{kind}: {}", extension.to_string_lossy());
+        let index = match outcome {
+            Outcome::Noticed => 0,
+            Outcome::Harmless => 1,
+            Outcome::Wrong(what) => {
+                if self.tally.wrong.len() < WRONG_SHOWN_MAX {
+                    self.tally.wrong.push(format!("{place}: {what}"));
+                }
+                2
+            }
+        };
+        self.tally.outcomes.entry(name).or_default()[index] += 1;
+    }
+
+    /// Opens, scans, reads each key, verifies.
+    fn examine(&self, image: Image) -> Outcome {
+        match self.answers(image) {
+            Ok(()) => Outcome::Harmless,
+            Err(Finding::Error(error)) if error.kind() == ErrorKind::Corruption => Outcome::Noticed,
+            Err(Finding::Error(error)) => Outcome::Wrong(format!("{error:?}")),
+            Err(Finding::WrongAnswer(what)) => Outcome::Wrong(what),
+        }
+    }
+
+    /// Returns the first error. A wrong answer takes precedence.
+    fn answers(&self, image: Image) -> Result<(), Finding> {
+        let mut expected = &self.victim.contents;
+        let disk = SimDisk::from_image(image);
+        let runtime = SteppedRuntime::new(1);
+        let db = Db::open(Path::new(FOLDER), self.victim.setting.on(&disk, &runtime))?;
+        let scanned = contents(&db);
+        if let Some(torn) = &self.victim.torn
+            && scanned.as_ref().is_ok_and(|found| found == torn)
+        {
+            expected = torn;
+        }
+        if let Ok(found) = &scanned
+            && found != expected
+        {
+            let differences = differences(expected, found);
+            let shown = differences[..differences.len().min(2)].join("; ");
+            let count = differences.len();
+            return Err(Finding::WrongAnswer(format!(
+                "{count} wrong answers: {shown}"
+            )));
+        }
+        let mut first_error = scanned.err();
+        for (name, entries) in expected {
+            let keyspace = db.keyspace(name)?;
+            for (key, value) in entries {
+                match keyspace.get(key) {
+                    Ok(found) if found.as_ref() == Some(value) => {}
+                    Ok(_) => return Err(Finding::WrongAnswer("a get is wrong".to_owned())),
+                    Err(error) => first_error = first_error.or(Some(error)),
+                }
+            }
+        }
+        let report = db.verify()?;
+        match first_error.or(report.damage.into_iter().next()) {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What damage has caused.
+enum Finding {
+    Error(Error),
+    WrongAnswer(String),
+}
+
+impl From<Error> for Finding {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}

@@ -1,0 +1,28 @@
+//! Scenarios on the simulated disk. Each module examines one part of the engine.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![cfg_attr(
+    not(shuttle),
+    expect(
+        clippy::disallowed_types,
+        clippy::disallowed_methods,
+        reason = "the tests' own threads, listeners and observers need no model"
+    )
+)]
+
+mod appends;
+mod checkpoint;
+mod common;
+mod damaged_files;
+mod dropping;
+mod full_disk;
+#[cfg(not(any(loom, shuttle)))]
+mod interleavings;
+mod no_space;
+mod opens;
+mod options;
+mod poisoning;
+mod read_only;
+mod scrub;
+mod stalls;
+mod value_logs;

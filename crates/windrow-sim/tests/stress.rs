@@ -1,0 +1,92 @@
+//! The stress tests in their short forms. `windrow-sim` runs the long forms, for example:
+//!
+//!     cargo run --release -p windrow-sim -- crash --images 2000000
+//!     cargo run --release -p windrow-sim -- faults --seeds 1000
+//!     cargo run --release -p windrow-sim -- damage --seeds 8 --one-in 1
+//!     cargo run --release -p windrow-sim -- metamorphic --seeds 10000
+//!     cargo run --release -p windrow-sim -- quota --seeds 100 --step-bytes 512
+//!     cargo run --release -p windrow-sim -- kill --rounds 500
+//!     cargo run --release -p windrow-sim -- bank --seconds 600
+
+use std::error::Error;
+use std::path::Path;
+use windrow_sim::stress::{
+    Seeds, bank, crash, damage, default_plan, faults, kill, metamorphic, quota,
+};
+
+/// The first `count` seeds.
+fn seeds(count: u64) -> Seeds {
+    Seeds {
+        count,
+        ..default_plan()
+    }
+}
+
+#[test]
+fn crash_leaves_a_prefix_with_every_durable_commit() {
+    let plan = crash::Plan {
+        images: 30_000,
+        crossings: 0,
+        ..default_plan()
+    };
+    let tally = crash::run(&plan);
+    assert!(tally.images() >= plan.images);
+    assert!(tally.nested.iter().all(|count| *count > 100), "{tally}");
+    assert!(tally.afterlives > 50, "{tally}");
+    assert_eq!(tally.rare_steps(1), Vec::<String>::new());
+}
+
+#[test]
+fn faults_of_the_device_are_reported_and_survived() {
+    let tally = faults::run(&faults::Plan {
+        one_in: 4,
+        ..default_plan()
+    });
+    assert!(tally.errors > 1000, "{tally}");
+}
+
+#[test]
+fn damage_gives_no_wrong_answer() {
+    let tally = damage::run(&damage::Plan {
+        seeds: seeds(4),
+        one_in: 32,
+        ..default_plan()
+    });
+    assert!(tally.wrong.is_empty(), "{tally}");
+}
+
+#[test]
+fn metamorphic_histories_answer_like_a_sorted_map() {
+    let tally = metamorphic::run(&metamorphic::Plan {
+        seeds: seeds(6),
+        operations: 300,
+    });
+    assert!(tally.histories >= 6 * 6, "{tally}");
+    assert!(tally.checks > 100, "{tally}");
+}
+
+#[test]
+fn quota_stops_writes_until_there_is_space() {
+    let tally = quota::run(&default_plan());
+    assert!(tally.failures > 50 && tally.reserves > 20, "{tally}");
+}
+
+#[test]
+fn kill_loses_nothing_acknowledged() -> Result<(), Box<dyn Error>> {
+    let plan = kill::Plan {
+        rounds: 25,
+        ..default_plan()
+    };
+    let tally = kill::run(&plan, Path::new(env!("CARGO_BIN_EXE_windrow-sim")))?;
+    assert_eq!(tally.kills, 25);
+    Ok(())
+}
+
+#[test]
+fn bank_neither_loses_nor_makes_money() -> Result<(), Box<dyn Error>> {
+    bank::run(&bank::Plan {
+        seconds: 5,
+        seed: 1,
+    })?;
+    Ok(())
+}
