@@ -278,7 +278,7 @@ fn runs_to_the_level_before_the_last() {
 }
 
 /// Values of 1004 bytes, in value logs. With less room the bytes that may stand behind a memtable cut loads where
-/// the moment decides; `windrow-sim/tests/simulation.rs` has such collections, step by step.
+/// the moment decides; `windrow-sim/tests/simulation/engine.rs` has such collections, step by step.
 #[test]
 fn logs() {
     Case {
