@@ -1,28 +1,33 @@
-//! What can be asked on the command line.
+//! The commands and options of the command line.
 
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    advise, checkpoint, compact, drop_keyspace, dump, load, point, scan, simulate, values, verify,
+    advise, checkpoint, compact, dump, keyspaces, load, point, scan, shell, simulate, stats,
+    values, verify,
 };
 use crate::demo;
 
 const EXAMPLES: &str = "\
 Examples:
-  windrow demo                                 see the whole store at work on real data
+  windrow demo                                 the whole store on real data
   windrow put shop.db user:1 Ada               write an entry (creates shop.db)
   windrow get shop.db user:1                   read it
   windrow scan shop.db --prefix user: --json   list entries
   ls -R | windrow load shop.db --keyspace log  load lines from standard input
   windrow levels shop.db                       draw the tree
 
-Exit codes: 0 done, 1 not found or wrong request, 2 environment, 3 damaged data";
+Exit codes: 0 done, 1 not found or wrong request, 2 environment, 3 damaged data, 130 interrupted by \
+Ctrl-C.
+
+With --json, an error is an object on standard error: {\"error\": {\"kind\": .., \"message\": ..}}, with \
+\"file\" and \"offset\" if the error has them.";
 
 /// An embedded, ordered, persistent key-value store
 #[derive(Debug, Parser)]
 #[command(name = "windrow", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(crate) struct Arguments {
-    /// Print JSON, one object a line, instead of text
+    /// Print JSON, one object a line, instead of text; errors too
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
@@ -45,36 +50,26 @@ pub(crate) enum Command {
     Delete(point::DeleteArgs),
     /// List entries in the order of their keys
     Scan(scan::ScanArgs),
+    /// Count the entries of a range of keys
+    Count(scan::CountArgs),
+    /// List the keyspaces of a database
+    Keyspaces(keyspaces::KeyspacesArgs),
+    /// Remove a keyspace with everything in it
+    DropKeyspace(keyspaces::DropKeyspaceArgs),
     /// Show the statistics of a database
-    #[command(
-        after_help = "Examples:\n  windrow stats shop.db --json\n  windrow stats shop.db --prometheus"
-    )]
-    Stats {
-        /// Folder of the database
-        #[arg(value_name = "DB")]
-        db: std::path::PathBuf,
-
-        /// Print the text format of Prometheus
-        #[arg(long, conflicts_with = "json")]
-        prometheus: bool,
-    },
-    /// Draw the tree: each level's bytes against its capacity, and what is in transient logs
-    #[command(after_help = "Example:\n  windrow levels shop.db")]
-    Levels {
-        /// Folder of the database
-        #[arg(value_name = "DB")]
-        db: std::path::PathBuf,
-    },
-    /// List the value files: how much of each is live, and what keeps it
+    Stats(stats::StatsArgs),
+    /// Draw the tree: the bytes and the capacity of each level, and the value files
+    Levels(stats::LevelsArgs),
+    /// List the value files: how much of each is live, and which tables refer to it
     Values(values::ValuesArgs),
     /// Check the manifest, the logs, every byte of the tables, and the values they point to
     Verify(verify::VerifyArgs),
-    /// Merge a range of keys down to the last level
+    /// Write the memtables to tables
+    Flush(compact::FlushArgs),
+    /// Compact a range of keys down to the last level
     Compact(compact::CompactArgs),
-    /// Make a copy of a database in another folder, of this moment
+    /// Copy a database as it is now to another folder
     Checkpoint(checkpoint::CheckpointArgs),
-    /// Remove a keyspace with everything in it
-    DropKeyspace(drop_keyspace::DropKeyspaceArgs),
     /// Print the content of one file of a database
     Dump(dump::DumpArgs),
     /// Measure speed and amplification under well-known loads
@@ -83,32 +78,24 @@ Examples:
   windrow bench fillrandom,readrandom,seek10 --num 1000000
   windrow bench fillrandom,overwrite --size-ratio 4 --base-bytes 64M --json
   windrow bench ycsb-load,ycsb-a,ycsb-b --mix SD --records 1000000 --ops 500000
-  windrow bench fillrandom,readrandom,mixgraph --duration 60 --threads 4 --warm-up 10s
-  windrow bench fillseq,readwhilewriting,compact,levelstats --write-rate 50000 --histogram
+  windrow bench fillrandom,mixgraph --duration 60 --threads 4 --warm-up 10s
+  windrow bench fillseq,readwhilewriting,compact,levelstats --histogram
   windrow bench replay --trace requests.csv.gz --json
 
-docs/benchmarks.md says what each load does and what each field of the JSON holds.")]
+docs/benchmarks.md describes each load and each field of the JSON.")]
     Bench(Box<windrow_bench::BenchArgs>),
-    /// Tell what a load of any size costs: levels, bytes moved, runs per read, filters, room
+    /// Predict what a load of any size costs: levels, I/O, runs per read, filters, space
     Simulate(Box<simulate::SimulateArgs>),
-    /// Recommend options for a load, which is described, recorded or traced, and tell what they will cost
+    /// Recommend options for a load that is described, recorded or traced, and predict its costs
     Advise(Box<advise::AdviseArgs>),
+    /// Print the completions of a shell
+    Completions(shell::CompletionsArgs),
+    /// Write the manual pages
+    Man(shell::ManArgs),
     /// The second load of the demo, in a process that can be killed
     #[command(hide = true)]
     DemoWriter(demo::WriterArgs),
-    /// What removes the folder of a demo that has ended
+    /// Removes the folder of a demo that has ended
     #[command(hide = true)]
     DemoCleaner(demo::CleanerArgs),
-}
-
-/// Bounds of a range of keys, shared by several commands.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct RangeArgs {
-    /// First key
-    #[arg(long, value_name = "KEY")]
-    pub(crate) from: Option<String>,
-
-    /// Key before which the range ends
-    #[arg(long, value_name = "KEY")]
-    pub(crate) to: Option<String>,
 }

@@ -13,13 +13,26 @@ pub(crate) struct FoundFile {
     pub(crate) bytes: u64,
 }
 
-/// Walks over every regular file below a folder, folder by folder in the order of names. Symbolic
-/// links and special files are passed over; the folder itself may be named through a link.
+/// What a walk passed over.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct PassedOver {
+    /// Symbolic links.
+    pub(crate) links: u64,
+    /// Pipes, sockets and devices.
+    pub(crate) special: u64,
+    /// Folders that are databases.
+    pub(crate) databases: u64,
+}
+
+/// Walks over every regular file below a folder, folder by folder in the order of names. It passes over
+/// symbolic links, special files and databases, and counts them; the folder itself may be named
+/// through a link.
 #[derive(Debug)]
 pub(crate) struct Walk {
     /// What is still to be visited, the next one last.
     pending: Vec<PathBuf>,
     ignored_folders: &'static [&'static str],
+    passed_over: PassedOver,
 }
 
 impl Walk {
@@ -34,9 +47,15 @@ impl Walk {
         let mut walk = Self {
             pending: Vec::new(),
             ignored_folders: &[],
+            passed_over: PassedOver::default(),
         };
         walk.enter(root)?;
         Ok(walk)
+    }
+
+    /// What was passed over so far.
+    pub(crate) fn passed_over(&self) -> PassedOver {
+        self.passed_over
     }
 
     /// Leaves folders of these names out.
@@ -51,7 +70,13 @@ impl Walk {
             let bytes = metadata.len();
             return Ok(Some(FoundFile { path, bytes }));
         }
-        if metadata.is_dir() && !self.is_ignored(&path) {
+        if metadata.is_symlink() {
+            self.passed_over.links += 1;
+        } else if !metadata.is_dir() {
+            self.passed_over.special += 1;
+        } else if is_database(&path) {
+            self.passed_over.databases += 1;
+        } else if !self.is_ignored(&path) {
             self.enter(&path)?;
         }
         Ok(None)
@@ -88,6 +113,14 @@ impl Iterator for Walk {
     }
 }
 
+/// Whether `folder` holds a database: a file CURRENT beside a manifest.
+pub(crate) fn is_database(folder: &Path) -> bool {
+    let is_manifest = |path: &Path| path.extension().is_some_and(|end| end == "manifest");
+    folder.join("CURRENT").is_file()
+        && fs::read_dir(folder)
+            .is_ok_and(|entries| entries.flatten().any(|entry| is_manifest(&entry.path())))
+}
+
 /// The key of the file at `path`: its path below `root`, with `/` between the parts.
 pub(crate) fn key_of(root: &Path, path: &Path) -> Vec<u8> {
     let below = path.strip_prefix(root).unwrap_or(path);
@@ -103,8 +136,8 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>> {
     fs::read(path).map_err(|error| failed("read", path, error))
 }
 
-/// The operating system failed `operation` on `path`, which the caller named: where it does not
-/// exist, that is the caller's mistake.
+/// The operating system failed `operation` on `path`, which the caller named. If the path does not
+/// exist, that is a mistake of the caller.
 pub(crate) fn failed(operation: &str, path: &Path, source: io::Error) -> Error {
     let missing = source.kind() == io::ErrorKind::NotFound;
     let error = Error::io(operation, path, source);

@@ -1,7 +1,7 @@
 //! The command line of Windrow.
 //!
 //! Exit codes: 0 done, 1 not found or a mistake of the caller, 2 the environment failed (disk,
-//! permissions, a lock), 3 stored data is damaged.
+//! permissions, a lock), 3 stored data is damaged, 130 interrupted by Ctrl-C.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -18,12 +18,15 @@ mod output;
 mod picture;
 mod progress;
 mod prometheus;
+mod range;
 mod store;
+mod tables;
 mod text;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use windrow::Error;
 
 use crate::arguments::Arguments;
 use crate::outcome::Outcome;
@@ -32,7 +35,7 @@ use crate::output::Output;
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return outcome::of_usage(&error),
+        Err(error) => return usage(&error),
     };
     let mut output = Output::new(arguments.json);
     let result = commands::run(arguments.command, &mut output);
@@ -41,8 +44,27 @@ fn main() -> ExitCode {
         Ok(outcome) => outcome.exit_code(),
         Err(_) if output.reader_is_gone() => Outcome::Done.exit_code(),
         Err(error) => {
-            output.error(&error);
+            // What the command has found so far comes before the error.
+            drop(output.flush());
+            output::show_error(&error, arguments.json);
             outcome::of_error(&error).exit_code()
         }
+    }
+}
+
+/// Prints what clap has to say: help and version are answers, the rest is a mistake of the caller.
+fn usage(error: &clap::Error) -> ExitCode {
+    let is_answer = error.exit_code() == 0;
+    // The arguments were not parsed, so they are searched for the flag.
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    if json && !is_answer {
+        let message = error.render().to_string();
+        let message = message.trim_start_matches("error: ").trim_end().to_owned();
+        output::show_error(&Error::invalid_argument(message), true);
+        return Outcome::Refused.exit_code();
+    }
+    match error.print() {
+        Ok(()) => Outcome::found(is_answer).exit_code(),
+        Err(_) => Outcome::Failed.exit_code(),
     }
 }

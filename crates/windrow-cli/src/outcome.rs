@@ -4,14 +4,17 @@ use std::process::ExitCode;
 
 use windrow::{Error, ErrorKind};
 
+/// The exit code of a command that Ctrl-C ended: 128 and the number of the signal.
+pub(crate) const INTERRUPTED: i32 = 130;
+
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// It did what was asked.
     Done,
-    /// What was asked for is not there, or the request was wrong.
+    /// What was asked for does not exist, or the request was wrong.
     Refused,
-    /// The machine, the disk or another process stood in the way.
+    /// The machine, the disk or another process prevented it.
     Failed,
     /// Stored data is damaged.
     Damaged,
@@ -41,14 +44,5 @@ pub(crate) fn of_error(error: &Error) -> Outcome {
         }
         ErrorKind::Corruption => Outcome::Damaged,
         _ => Outcome::Failed,
-    }
-}
-
-/// Prints what clap has to say: help and version are answers, the rest is the caller's mistake.
-pub(crate) fn of_usage(error: &clap::Error) -> ExitCode {
-    let outcome = Outcome::found(error.exit_code() == 0);
-    match error.print() {
-        Ok(()) => outcome.exit_code(),
-        Err(_) => Outcome::Failed.exit_code(),
     }
 }

@@ -1,14 +1,14 @@
-//! Standard output: lines for people or JSON for programs.
+//! Standard output and standard error: lines for people or JSON for programs.
 
 use std::fmt::Display;
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use windrow::{Error, Result};
 
-/// Where a command says what it found.
+/// Where a command writes its answer.
 #[derive(Debug)]
 pub(crate) struct Output {
     json: bool,
@@ -23,6 +23,11 @@ impl Output {
             stdout: BufWriter::with_capacity(64 << 10, io::stdout()),
             reader_is_gone: false,
         }
+    }
+
+    /// Whether the answer is JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
     }
 
     /// Writes a line for people; nothing under `--json`.
@@ -62,8 +67,8 @@ impl Output {
         self.outcome(written)
     }
 
-    /// Whether the reader of standard output has gone away, as `head` does when it has enough. Every
-    /// call fails from then on, and the command with it.
+    /// Whether the reader of standard output has closed it, as `head` does when it has enough. Every
+    /// later call fails, and the command with it.
     pub(crate) fn reader_is_gone(&self) -> bool {
         self.reader_is_gone
     }
@@ -75,18 +80,44 @@ impl Output {
         })
     }
 
-    /// Says `note` on standard error.
-    pub(crate) fn note(note: impl Display) {
-        // There is nowhere left to report that reporting failed.
-        drop(writeln!(io::stderr(), "windrow: {note}"));
+    /// Writes `note` to standard error; nothing under `--json`, where the answer has a field for it.
+    pub(crate) fn note(&self, note: impl Display) {
+        if !self.json {
+            complain(format_args!("windrow: {note}"));
+        }
     }
 
-    /// Says on standard error what went wrong, and under `--json` in an object, too.
-    pub(crate) fn error(&mut self, error: &Error) {
-        Self::note(error);
-        let kind = format!("{:?}", error.kind());
-        let object = json!({ "error": { "kind": kind, "message": error.to_string() } });
-        drop(self.object(&object));
-        drop(self.flush());
+    /// The same, only if a person sees it: scripts rely on an empty standard error.
+    pub(crate) fn hint(&self, hint: impl Display) {
+        if io::stderr().is_terminal() {
+            self.note(hint);
+        }
     }
+}
+
+/// Writes to standard error what went wrong: a sentence, or an object under `--json`.
+pub(crate) fn show_error(error: &Error, json: bool) {
+    if !json {
+        return complain(format_args!("windrow: {error}"));
+    }
+    let mut fields = Map::new();
+    fields.insert("kind".into(), format!("{:?}", error.kind()).into());
+    fields.insert("message".into(), error.to_string().into());
+    if let Some(file) = error.file() {
+        fields.insert("file".into(), file.display().to_string().into());
+    }
+    if let Some(offset) = error.offset() {
+        fields.insert("offset".into(), offset.into());
+    }
+    show_error_object(fields);
+}
+
+/// Writes an error to standard error as JSON: its kind, its message and other fields.
+pub(crate) fn show_error_object(fields: Map<String, Value>) {
+    complain(json!({ "error": fields }));
+}
+
+/// Writes a line to standard error. If that fails, no channel is left to report it.
+pub(crate) fn complain(line: impl Display) {
+    drop(writeln!(io::stderr(), "{line}"));
 }

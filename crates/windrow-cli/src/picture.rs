@@ -2,6 +2,7 @@
 
 use windrow::{KeyspaceOptions, KeyspaceStats, LevelStats, ValueFileStats};
 
+use crate::tables::plural;
 use crate::text::{human_bytes, human_count};
 
 /// Cells of the longest and the shortest bar.
@@ -141,11 +142,6 @@ fn caption(level: &LevelStats) -> String {
         plural(level.files as u64, "file"),
         human_count(level.entries),
     )
-}
-
-fn plural(count: u64, noun: &str) -> String {
-    let ending = if count == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", human_count(count))
 }
 
 #[cfg(test)]

@@ -1,12 +1,23 @@
 //! The database and keyspace that a command works on.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use windrow::{Db, Durability, Error, ErrorKind, Keyspace, Options, Result};
 
 /// The longest name that a keyspace can have, in bytes.
 const KEYSPACE_NAME_BYTES_MAX: usize = 255;
+
+/// A message names so many keyspaces at most.
+const NAMES_SHOWN: usize = 10;
+
+/// A database.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DbArgs {
+    /// Folder of the database
+    #[arg(value_name = "DB")]
+    pub(crate) db: PathBuf,
+}
 
 /// A database and one of its keyspaces.
 #[derive(Debug, Clone, Args)]
@@ -32,26 +43,17 @@ impl StoreArgs {
     }
 
     fn keyspace_of(&self, db: Db) -> Result<(Db, Keyspace)> {
-        if !db.keyspace_names().contains(&self.keyspace) {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!(
-                    "{} has no keyspace \"{}\"",
-                    self.db.display(),
-                    self.keyspace
-                ),
-            ));
-        }
+        check_keyspace(&db, &self.keyspace)?;
         let keyspace = db.keyspace(&self.keyspace)?;
         Ok((db, keyspace))
     }
 
-    /// Opens the database and the keyspace, and creates what is missing; nothing for a keyspace that
-    /// cannot be.
+    /// Opens the database and the keyspace, and creates what is missing; nothing if the name cannot be
+    /// that of a keyspace.
     pub(crate) fn open_or_create(&self, sync: bool) -> Result<(Db, Keyspace)> {
         if !(1..=KEYSPACE_NAME_BYTES_MAX).contains(&self.keyspace.len()) {
             return Err(Error::invalid_argument(format!(
-                "a keyspace's name has 1 to {KEYSPACE_NAME_BYTES_MAX} bytes, not {}",
+                "the name of a keyspace has 1 to {KEYSPACE_NAME_BYTES_MAX} bytes, not {}",
                 self.keyspace.len()
             )));
         }
@@ -65,13 +67,46 @@ impl StoreArgs {
     }
 }
 
+/// Checks that `db` has the keyspace `name`.
+///
+/// # Errors
+/// `NotFound`, with the names of the keyspaces that exist.
+pub(crate) fn check_keyspace(db: &Db, name: &str) -> Result<()> {
+    let names = db.keyspace_names();
+    if names.iter().any(|own| own == name) {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::NotFound,
+        format!(
+            "{} has no keyspace \"{name}\"; {}",
+            db.path().display(),
+            existing(&names)
+        ),
+    ))
+}
+
+/// The keyspaces that exist, as part of a sentence.
+pub(crate) fn existing(names: &[String]) -> String {
+    if names.is_empty() {
+        return "it has no keyspaces yet".to_owned();
+    }
+    let shown = names.iter().take(NAMES_SHOWN);
+    let shown: Vec<String> = shown.map(|name| format!("\"{name}\"")).collect();
+    let more = match names.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("it has {}{more}", shown.join(", "))
+}
+
 /// Opens a database that exists, and writes nothing.
-pub(crate) fn open_to_read(folder: &PathBuf) -> Result<Db> {
+pub(crate) fn open_to_read(folder: &Path) -> Result<Db> {
     Db::open_read_only(folder, Options::default())
 }
 
 /// Opens a database that exists.
-pub(crate) fn open(folder: &PathBuf) -> Result<Db> {
+pub(crate) fn open(folder: &Path) -> Result<Db> {
     let mut options = Options::default();
     options.create_if_missing = false;
     Db::open(folder, options)

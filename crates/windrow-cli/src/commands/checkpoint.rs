@@ -15,8 +15,9 @@ use crate::text::human_bytes;
 /// Arguments of `checkpoint`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-On one file system tables are linked, not copied, and take no room of their own. The copy is a
-database like any other; neither can change the other.
+The copy shares its tables and value files with the database by hard links, and so takes no space \
+of its own for them on one file system. It is a database like any other; neither can change the \
+other.
 
 Example:
   windrow checkpoint shop.db backup/shop.db")]

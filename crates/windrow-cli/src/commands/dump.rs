@@ -1,4 +1,4 @@
-//! `dump`: the content of one file of a database, for people who want to see the bytes' meaning.
+//! `dump`: the content of one file of a database, for people who want to see what the bytes mean.
 
 use std::fs;
 use std::io;
@@ -14,9 +14,9 @@ use crate::output::Output;
 /// Arguments of `dump`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The file may belong to a database that is open elsewhere: it is only read. With --json, each batch,
-edit, block, entry or value is an object: what it is under \"record\", then its fields. The values of a
-transient log are shown as not verified, since their checksums need the keys, which the tables hold.
+The command only reads, so the database may be open elsewhere. With --json, each batch, edit, block, \
+entry or value is an object: its kind under \"record\", then its fields. Values of a transient log are \
+shown as not verified: their checksums need the keys, which the tables hold.
 
 Examples:
   windrow dump shop.db/CURRENT

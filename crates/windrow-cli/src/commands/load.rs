@@ -1,5 +1,7 @@
 //! `load`: many entries at once.
 
+mod columns;
+mod interrupt;
 mod source;
 
 use std::path::PathBuf;
@@ -9,12 +11,15 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use windrow::{Batch, Db, Keyspace, Result};
 
-use self::source::{Entry, Source};
+use self::columns::ColumnArgs;
+use self::interrupt::Stored;
+use self::source::{Entry, Skipped, Source};
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress;
 use crate::store::StoreArgs;
-use crate::text::{human_bytes, human_count};
+use crate::tables::plural;
+use crate::text::human_bytes;
 
 /// A batch is written when it holds this many entries or bytes.
 const BATCH_ENTRIES: usize = 1000;
@@ -24,16 +29,28 @@ const BATCH_BYTES: usize = 1 << 20;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Formats:
-  lines   the key is the number of the line (16 digits, from 1), the value is the line
-  tsv     key, tab, value; no escapes; empty lines are passed over
-  jsonl   an object per line: {\"key\": \"..\", \"value\": \"..\"}, or key_hex and value_hex; a value
-          that is not a string is kept as its JSON text; blank lines are passed over
-  folder  the key is the path below the folder, the value is the file
-A line ends with a line feed, or with a carriage return and a line feed: in lines and tsv, a value
-loses one carriage return at the end of its line.
+  lines   the key is the number of the line (16 digits, from 1); the value is
+          the line
+  tsv     key, tab, value; no quotes or escapes; empty lines are skipped
+  csv     key, comma, value; values may stand in quotes; with more than two
+          columns, --key-column and --value-column choose
+  jsonl   an object per line: {\"key\": \"..\", \"value\": \"..\"}, or key_hex and
+          value_hex; a value that is not a string is kept as its JSON text;
+          blank lines are skipped
+  folder  the key is the path below the folder; the value is the file
+
+A line ends with a line feed, or with a carriage return and a line feed: in lines and tsv, a value loses \
+one carriage return at the end of its line. In a folder, links, special files, databases and files \
+larger than a value may be are skipped and counted.
+
+Entries are written in batches of up to 1000. A fault in the source or Ctrl-C ends the command; the \
+message says how many entries are stored. These are the first ones of the source. After Ctrl-C the \
+exit code is 130.
 
 Examples:
   windrow load shop.db users.tsv
+  windrow load shop.db users.csv --header --key-column id --value-column name
+  windrow load shop.db users.txt --format csv --delimiter ';'
   windrow load code.db ~/src/project
   windrow scan shop.db --json | windrow load copy.db --format jsonl")]
 pub(crate) struct LoadArgs {
@@ -44,9 +61,12 @@ pub(crate) struct LoadArgs {
     #[arg(value_name = "SOURCE")]
     source: Option<PathBuf>,
 
-    /// Form of the source [default: by its name: a folder, .tsv, .jsonl or .ndjson, else lines]
+    /// Form of the source [default: by its name: a folder, .tsv, .csv, .jsonl or .ndjson, else lines]
     #[arg(long, value_enum)]
     format: Option<Format>,
+
+    #[command(flatten)]
+    columns: ColumnArgs,
 
     /// Sync the log after each batch
     #[arg(long)]
@@ -58,16 +78,19 @@ pub(crate) struct LoadArgs {
 pub(crate) enum Format {
     Lines,
     Tsv,
+    Csv,
     Jsonl,
     Folder,
 }
 
 pub(crate) fn run(args: &LoadArgs, output: &mut Output) -> Result<Outcome> {
-    let mut source = Source::open(args.source.as_deref(), args.format)?;
+    let mut source = Source::open(args.source.as_deref(), args.format, &args.columns)?;
     let (db, keyspace) = args.store.open_or_create(args.sync)?;
     let bar = progress::bytes(source.total_bytes(), "loading");
+    let stored = Stored::default();
+    interrupt::catch(&stored, &bar, output.is_json())?;
     let start = Instant::now();
-    let mut loader = Loader::new(&db, &keyspace);
+    let mut loader = Loader::new(&db, &keyspace, &stored);
     let loaded = loop {
         match source.next_entry() {
             Ok(Some(entry)) => {
@@ -80,16 +103,15 @@ pub(crate) fn run(args: &LoadArgs, output: &mut Output) -> Result<Outcome> {
             Err(error) => break Err(error),
         }
     };
-    // What came before a fault is kept, and the message says how much that is. The first fault is
-    // the one to tell, though what follows from it may stop this write, too.
+    // The entries before a fault are stored, and the message says how many they are. The message is that
+    // of the first fault, even if this write fails as a consequence of it.
     let written = loader.write();
     bar.finish_and_clear();
-    let (entries, bytes) = (loader.entries, loader.bytes);
+    let bytes = loader.bytes;
+    let entries = stored.entries();
     loaded.and(written).map_err(|error| {
-        error.context(format_args!(
-            "stopped after {} entries, which are stored",
-            human_count(entries)
-        ))
+        let stored = plural(entries, "entry");
+        error.context(format_args!("stopped; {stored} stored"))
     })?;
     db.close()?;
     let seconds = start.elapsed().as_secs_f64();
@@ -98,37 +120,35 @@ pub(crate) fn run(args: &LoadArgs, output: &mut Output) -> Result<Outcome> {
         "entries": entries, "bytes": bytes, "skipped": skipped, "seconds": seconds,
     }))?;
     output.line(format_args!(
-        "{} entries, {} in {seconds:.2} s",
-        human_count(entries),
+        "{}, {} in {seconds:.2} s",
+        plural(entries, "entry"),
         human_bytes(bytes)
     ))?;
-    if skipped > 0 {
-        output.line(format_args!(
-            "{skipped} files skipped: larger than a value may be"
-        ))?;
+    if skipped != Skipped::default() {
+        output.line(format_args!("skipped: {skipped}"))?;
     }
     Ok(Outcome::Done)
 }
 
-/// Gathers entries into batches.
+/// Collects entries into batches.
 struct Loader<'a> {
     db: &'a Db,
     keyspace: &'a Keyspace,
     batch: Batch,
     batch_bytes: usize,
-    /// What has been written.
-    entries: u64,
+    stored: &'a Stored,
+    /// Bytes that have been written.
     bytes: u64,
 }
 
 impl<'a> Loader<'a> {
-    fn new(db: &'a Db, keyspace: &'a Keyspace) -> Self {
+    fn new(db: &'a Db, keyspace: &'a Keyspace, stored: &'a Stored) -> Self {
         Self {
             db,
             keyspace,
             batch: Batch::new(),
             batch_bytes: 0,
-            entries: 0,
+            stored,
             bytes: 0,
         }
     }
@@ -143,8 +163,8 @@ impl<'a> Loader<'a> {
     }
 
     fn write(&mut self) -> Result<()> {
-        self.db.write(&self.batch)?;
-        self.entries += self.batch.len() as u64;
+        let entries = self.batch.len() as u64;
+        self.stored.add(entries, || self.db.write(&self.batch))?;
         self.bytes += self.batch_bytes as u64;
         self.batch.clear();
         self.batch_bytes = 0;

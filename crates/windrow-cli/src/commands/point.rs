@@ -12,19 +12,28 @@ use crate::output::Output;
 use crate::store::StoreArgs;
 use crate::text::{Notation, entry_object, escape};
 
-/// Arguments of `get`.
+/// A database, a keyspace and a key.
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  windrow get shop.db user:1
-  windrow get shop.db 0x00000001 --raw > picture.png")]
-pub(crate) struct GetArgs {
+struct KeyArgs {
     #[command(flatten)]
     store: StoreArgs,
 
     /// The key: text, or hexadecimal after 0x
     #[arg(value_name = "KEY")]
     key: String,
+}
+
+/// Arguments of `get`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+If the key does not exist, the exit code is 1. With --json, the answer has a field \"found\".
+
+Examples:
+  windrow get shop.db user:1
+  windrow get shop.db 0x00000001 --raw > picture.png")]
+pub(crate) struct GetArgs {
+    #[command(flatten)]
+    of: KeyArgs,
 
     /// Print the value byte by byte, without escapes or a line end
     #[arg(long, conflicts_with = "json")]
@@ -37,17 +46,16 @@ pub(crate) struct GetArgs {
 /// Arguments of `put`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+A get followed by a put is not atomic: another program can write between the two. A program that \
+must read and write together opens the database itself, which locks it, and orders its own threads.
+
 Examples:
   windrow put shop.db user:1 Ada
   windrow put shop.db picture:1 < picture.png
   windrow put shop.db 0x01 0xcafe --sync")]
 pub(crate) struct PutArgs {
     #[command(flatten)]
-    store: StoreArgs,
-
-    /// The key: text, or hexadecimal after 0x
-    #[arg(value_name = "KEY")]
-    key: String,
+    of: KeyArgs,
 
     /// The value: text, or hexadecimal after 0x [default: all of standard input, as it is]
     #[arg(value_name = "VALUE")]
@@ -63,14 +71,14 @@ pub(crate) struct PutArgs {
 
 /// Arguments of `delete`.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  windrow delete shop.db user:1")]
+#[command(after_help = "\
+If the key does not exist, the exit code is 1. With --json, the answer has a field \"found\".
+
+Example:
+  windrow delete shop.db user:1")]
 pub(crate) struct DeleteArgs {
     #[command(flatten)]
-    store: StoreArgs,
-
-    /// The key: text, or hexadecimal after 0x
-    #[arg(value_name = "KEY")]
-    key: String,
+    of: KeyArgs,
 
     /// Return only when the deletion survives a power failure
     #[arg(long)]
@@ -81,27 +89,29 @@ pub(crate) struct DeleteArgs {
 }
 
 pub(crate) fn get(args: &GetArgs, output: &mut Output) -> Result<Outcome> {
-    let key = args.notation.parse(&args.key)?;
-    let (db, keyspace) = args.store.open_to_read()?;
+    let key = args.notation.parse(&args.of.key)?;
+    let (db, keyspace) = args.of.store.open_to_read()?;
     let value = keyspace.get(&key)?;
     match &value {
         Some(value) if args.raw => output.bytes(value)?,
         Some(value) => output.line(escape(value))?,
-        None => {}
+        None => note_missing(&key, output),
     }
-    output.object(&entry_object(&key, value.as_deref()))?;
+    let mut object = entry_object(&key, value.as_deref());
+    object["found"] = value.is_some().into();
+    output.object(&object)?;
     db.close()?;
-    Ok(found_or_said(&key, value.is_some()))
+    Ok(Outcome::found(value.is_some()))
 }
 
 pub(crate) fn put(args: &PutArgs, output: &mut Output) -> Result<Outcome> {
-    let key = args.notation.parse(&args.key)?;
+    let key = args.notation.parse(&args.of.key)?;
     let value = match &args.value {
         Some(value) => args.notation.parse(value)?,
         None => standard_input()?,
     };
     check_lengths(&key, &value)?;
-    let (db, keyspace) = args.store.open_or_create(args.sync)?;
+    let (db, keyspace) = args.of.store.open_or_create(args.sync)?;
     keyspace.insert(&key, &value)?;
     db.close()?;
     output.object(&json!({ "written": 1 }))?;
@@ -109,26 +119,26 @@ pub(crate) fn put(args: &PutArgs, output: &mut Output) -> Result<Outcome> {
 }
 
 pub(crate) fn delete(args: &DeleteArgs, output: &mut Output) -> Result<Outcome> {
-    let key = args.notation.parse(&args.key)?;
-    let (db, keyspace) = args.store.open()?;
+    let key = args.notation.parse(&args.of.key)?;
+    let (db, keyspace) = args.of.store.open()?;
     let found = keyspace.contains_key(&key)?;
     if found {
         keyspace.remove(&key)?;
         if args.sync {
             db.persist()?;
         }
+    } else {
+        note_missing(&key, output);
     }
     db.close()?;
-    output.object(&json!({ "deleted": u8::from(found) }))?;
-    Ok(found_or_said(&key, found))
+    let mut object = entry_object(&key, None);
+    object["found"] = found.into();
+    output.object(&object)?;
+    Ok(Outcome::found(found))
 }
 
-/// Says so where `key` was not found.
-fn found_or_said(key: &[u8], found: bool) -> Outcome {
-    if !found {
-        Output::note(format_args!("there is no key \"{}\"", escape(key)));
-    }
-    Outcome::found(found)
+fn note_missing(key: &[u8], output: &Output) {
+    output.note(format_args!("there is no key \"{}\"", escape(key)));
 }
 
 /// Refuses what no database takes, before one is created for it.

@@ -1,34 +1,33 @@
 //! `values`: the value files of a database, one by one.
 
 use std::cmp::Reverse;
-use std::path::PathBuf;
 
 use clap::Args;
 use comfy_table::{Cell, Table};
 use serde::Serialize;
 use windrow::{FileNumber, KeyspaceStats, Result, ValueFileReport, ValueFileUse};
 
-use super::show::{plain_table, right};
 use crate::outcome::Outcome;
 use crate::output::Output;
-use crate::store;
+use crate::store::{self, DbArgs};
+use crate::tables::{plain_table, plural, right};
 use crate::text::{human_bytes, human_count};
 
 /// Arguments of `values`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-For each keyspace: its value files, those with most garbage bytes first, and what they come to by kind.
-A run holds values of medium size until merges put them in place, a log large values as they were
-committed, a successor what was live in logs that were collected. A file goes when no table refers
-to it; with it go the relocations by which it leads pointers into collected logs on.
+Lists the value files of each keyspace, those with most garbage first, and a sum for each kind. A \
+transient log holds medium values until compactions put them in place. A value log holds large values \
+as they were committed. A GC output holds the live values of collected value logs. A file is deleted \
+when no table refers to it, together with its relocations: the values of collected logs that are found \
+through it.
 
 Examples:
   windrow values shop.db --limit 20
   windrow values shop.db --json")]
 pub(crate) struct ValuesArgs {
-    /// Folder of the database
-    #[arg(value_name = "DB")]
-    db: PathBuf,
+    #[command(flatten)]
+    of: DbArgs,
 
     /// List no more than this many files of each keyspace
     #[arg(long, value_name = "N")]
@@ -39,11 +38,10 @@ pub(crate) struct ValuesArgs {
 #[derive(Debug, Serialize)]
 struct Listing {
     name: String,
-    /// What there is of each kind.
     kinds: Vec<Total>,
-    /// Bytes of runs, which go when their values are in place.
-    transient_bytes: u64,
-    /// Those listed.
+    /// Bytes of transient logs, which are deleted when their values are in place.
+    transient_log_bytes: u64,
+    /// The files that are listed.
     files: Vec<ValueFileReport>,
 }
 
@@ -60,7 +58,7 @@ struct Total {
 }
 
 pub(crate) fn run(args: &ValuesArgs, output: &mut Output) -> Result<Outcome> {
-    let db = store::open_to_read(&args.db)?;
+    let db = store::open_to_read(&args.of.db)?;
     let limit = args.limit.unwrap_or(usize::MAX);
     let mut listings = Vec::new();
     for KeyspaceStats { name, .. } in db.stats().keyspaces {
@@ -93,7 +91,7 @@ impl Listing {
         files.truncate(limit);
         Self {
             name,
-            transient_bytes: kinds[0].bytes,
+            transient_log_bytes: kinds[0].bytes,
             kinds,
             files,
         }
@@ -105,11 +103,11 @@ impl Listing {
             return output.line(format_args!("{}: no value files", self.name));
         }
         output.line(format_args!(
-            "{}: {} value files, {} of them listed; {} in transient logs",
+            "{}: {}, {} of them listed; {} in transient logs",
             self.name,
-            human_count(all),
+            plural(all, "value file"),
             human_count(self.files.len() as u64),
-            human_bytes(self.transient_bytes)
+            human_bytes(self.transient_log_bytes)
         ))?;
         if !self.files.is_empty() {
             output.line(files_table(&self.files))?;
@@ -145,7 +143,7 @@ fn files_table(files: &[ValueFileReport]) -> Table {
     let mut table = plain_table();
     let mut header = vec![Cell::new("file"), Cell::new("kind")];
     header.extend(AMOUNTS.map(|name| right(&name)));
-    header.extend([Cell::new("referred to by"), Cell::new("leads on from")]);
+    header.extend([Cell::new("referred to by"), Cell::new("relocations from")]);
     table.set_header(header);
     for file in files {
         let mut row = vec![Cell::new(FileNumber(file.number)), Cell::new(kind_of(file))];
@@ -172,12 +170,12 @@ fn kinds_table(kinds: &[Total]) -> Table {
     table
 }
 
-/// What the columns of [`amounts`] are called.
+/// The columns of [`amounts`].
 const AMOUNTS: [&str; 6] = [
     "bytes",
     "live",
-    "dead",
-    "dead share",
+    "garbage",
+    "of all",
     "live values",
     "garbage values",
 ];
@@ -211,7 +209,7 @@ fn kind_of(file: &ValueFileReport) -> String {
     }
 }
 
-/// `part` of `whole` in per cent.
+/// `part` of `whole` in percent.
 fn fraction(part: u64, whole: u64) -> String {
     format!("{:.0} %", part as f64 * 100.0 / whole.max(1) as f64)
 }
@@ -219,21 +217,17 @@ fn fraction(part: u64, whole: u64) -> String {
 /// The levels whose tables refer to `file`, each with its number of tables.
 fn references(file: &ValueFileReport) -> String {
     let levels = file.references.iter().map(|it| {
-        let s = if it.tables == 1 { "" } else { "s" };
-        format!(
-            "level {}: {} table{s}",
-            it.level,
-            human_count(it.tables as u64)
-        )
+        let tables = plural(it.tables as u64, "table");
+        format!("level {}: {tables}", it.level)
     });
     levels.collect::<Vec<_>>().join(", ")
 }
 
-/// The collected logs from which `file` leads on, each with the values that are found so.
+/// The collected value logs whose values are found in `file`, each with their number.
 fn relocations(file: &ValueFileReport) -> String {
     let origins = file.relocations.iter().map(|it| {
-        let values = human_count(it.live_values);
-        format!("{}: {values} values", FileNumber(it.origin))
+        let values = plural(it.live_values, "value");
+        format!("{}: {values}", FileNumber(it.origin))
     });
     origins.collect::<Vec<_>>().join(", ")
 }

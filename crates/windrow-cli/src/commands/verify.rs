@@ -15,13 +15,15 @@ use crate::text::{human_bytes, human_count};
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Opens the database for reading only, which checks the manifest and every record of the logs as it replays them: the
-first damage there ends the command. Then reads every block of every table, checks checksums, order,
-filters and counts, and every value in a run or a value log that a table refers to, and lists all
-damage that it finds, with file and offset. The counts are those of the tables and of these values. Ends with exit code 3 where there is any damage.
+Opens the database for reading only. The open checks the manifest and every record of the \
+write-ahead logs as it replays them, and ends at the first damage there. Then the command reads every \
+block of every table, checks checksums, order, filters and counts, and checks every value in a value \
+file that a table refers to. It lists all damage that it finds, with file and offset. The exit code \
+is 3 if there is any damage.
 
-Example:
-  windrow verify shop.db")]
+Examples:
+  windrow verify shop.db
+  windrow verify shop.db --json")]
 pub(crate) struct VerifyArgs {
     /// Folder of the database
     #[arg(value_name = "DB")]

@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The result of every fallible operation in Windrow.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -45,6 +45,8 @@ pub struct Error(Box<Details>);
 struct Details {
     kind: ErrorKind,
     message: String,
+    file: Option<PathBuf>,
+    offset: Option<u64>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -54,6 +56,8 @@ impl Error {
         Self(Box::new(Details {
             kind,
             message: message.into(),
+            file: None,
+            offset: None,
             source: None,
         }))
     }
@@ -65,10 +69,11 @@ impl Error {
 
     /// Bytes of `file` at `offset` are damaged; `what` names what was expected or found.
     pub fn corruption(file: &str, offset: u64, what: impl fmt::Display) -> Self {
-        Self::new(
-            ErrorKind::Corruption,
-            format!("{file} is damaged at offset {offset}: {what}"),
-        )
+        let message = format!("{file} is damaged at offset {offset}: {what}");
+        let mut error = Self::new(ErrorKind::Corruption, message);
+        error.0.file = Some(file.into());
+        error.0.offset = Some(offset);
+        error
     }
 
     /// The operating system failed `operation` (an infinitive: "read", "create") on `path`.
@@ -88,6 +93,8 @@ impl Error {
         Self(Box::new(Details {
             kind,
             message,
+            file: Some(path.to_owned()),
+            offset: None,
             source: Some(Box::new(source)),
         }))
     }
@@ -131,6 +138,16 @@ impl Error {
         self.0.kind
     }
 
+    /// The file that this error is about, if it is about one.
+    pub fn file(&self) -> Option<&Path> {
+        self.0.file.as_deref()
+    }
+
+    /// The offset of the damage in [`file`](Self::file), if the error is about damage.
+    pub fn offset(&self) -> Option<u64> {
+        self.0.offset
+    }
+
     /// The same error with `context` put before its sentence.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
@@ -141,7 +158,10 @@ impl Error {
     /// Another error that says the same, for each of several callers; without the source.
     #[must_use]
     pub(crate) fn fraction(&self) -> Self {
-        Self::new(self.0.kind, self.0.message.clone())
+        let mut error = Self::new(self.0.kind, self.0.message.clone());
+        error.0.file.clone_from(&self.0.file);
+        error.0.offset = self.0.offset;
+        error
     }
 
     /// The same sentence under another kind; the original error stays as the source.

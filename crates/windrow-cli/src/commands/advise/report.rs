@@ -12,7 +12,7 @@ use windrow_bench::check_destination;
 use super::demand::Demand;
 use super::sweep::{Advice, Candidate, WORTHWHILE};
 use crate::amounts::whole;
-use crate::commands::show::{plain_table, right};
+use crate::tables::{plain_table, right};
 use crate::text::{human_bytes, human_count};
 
 /// What the names of files of options end in, and that of what is recommended.

@@ -1,19 +1,25 @@
-//! Where `load` takes entries from. Reads one line or one file at a time.
+//! The source of a load: a file, a folder or standard input, read one line, row or file at a time.
+//!
+//! Concurrency: none.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use serde_json::value::RawValue;
 use windrow::{Error, Result, limits};
 
 use super::Format;
+use super::columns::{ColumnArgs, RowSource};
 use crate::files::{self, Walk};
+use crate::tables::plural;
 use crate::text::from_hex;
 
 /// No line of any format can be longer: a value in JSON takes at most six bytes per byte.
-const LINE_BYTES_MAX: u64 = 8 * (limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX) as u64;
+pub(super) const LINE_BYTES_MAX: u64 = 8 * (limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX) as u64;
 
 /// One entry to load.
 #[derive(Debug, PartialEq, Eq)]
@@ -23,25 +29,61 @@ pub(crate) struct Entry {
 }
 
 /// A stream of entries.
-pub(crate) enum Source {
+pub(crate) struct Source {
+    entries: Entries,
+    /// Bytes in all, if they are known.
+    total_bytes: Option<u64>,
+}
+
+/// Where entries come from.
+enum Entries {
     Lines(LineSource),
+    Rows(RowSource),
     Folder(FolderSource),
 }
 
+/// Files of a folder that are not loaded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Skipped {
+    /// Files that are larger than a value may be.
+    large: u64,
+    links: u64,
+    /// Pipes, sockets and devices.
+    special: u64,
+    databases: u64,
+}
+
 impl Source {
-    /// Opens `path`, or standard input where it is `None` or `-`.
-    pub(crate) fn open(path: Option<&Path>, format: Option<Format>) -> Result<Self> {
+    /// Opens `path`, or standard input if it is `None` or `-`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a database, which is no folder of files, and for columns of a format that
+    /// has none.
+    pub(crate) fn open(
+        path: Option<&Path>,
+        format: Option<Format>,
+        columns: &ColumnArgs,
+    ) -> Result<Self> {
         let path = path.filter(|path| *path != Path::new("-"));
         let format = format.unwrap_or_else(|| guess(path));
+        let has_columns = matches!(format, Format::Csv | Format::Tsv);
+        if columns.are_given() && !has_columns {
+            return Err(Error::invalid_argument(
+                "only csv and tsv have columns: give --format csv or --format tsv",
+            ));
+        }
         if format == Format::Folder {
             let root = path.ok_or_else(|| {
                 Error::invalid_argument("a folder cannot come from standard input: name it")
             })?;
-            return Ok(Self::Folder(FolderSource::new(root)?));
+            return Ok(Self {
+                entries: Entries::Folder(FolderSource::new(root)?),
+                total_bytes: None,
+            });
         }
-        let (reader, name, total_bytes): (Box<dyn BufRead>, _, _) = match path {
+        let (input, name, total_bytes) = match path {
             None => (
-                Box::new(BufReader::new(io::stdin())),
+                Box::new(io::stdin()) as Box<dyn Read>,
                 "standard input".to_owned(),
                 None,
             ),
@@ -55,59 +97,85 @@ impl Source {
                     return Err(Error::invalid_argument(message));
                 }
                 let total_bytes = metadata.is_file().then_some(metadata.len());
-                let reader = BufReader::with_capacity(256 << 10, file);
-                (Box::new(reader), path.display().to_string(), total_bytes)
+                (
+                    Box::new(file) as Box<dyn Read>,
+                    path.display().to_string(),
+                    total_bytes,
+                )
             }
         };
-        Ok(Self::Lines(LineSource {
-            reader,
-            name,
+        let entries = if format == Format::Csv || columns.are_given() {
+            Entries::Rows(RowSource::new(input, &name, format, columns)?)
+        } else {
+            Entries::Lines(LineSource {
+                reader: BufReader::with_capacity(256 << 10, input),
+                name,
+                format,
+                line: Vec::new(),
+                number: 0,
+                position: 0,
+            })
+        };
+        Ok(Self {
+            entries,
             total_bytes,
-            format,
-            line: Vec::new(),
-            number: 0,
-            position: 0,
-        }))
+        })
     }
 
     /// The next entry; `None` at the end.
     pub(crate) fn next_entry(&mut self) -> Result<Option<Entry>> {
-        match self {
-            Self::Lines(lines) => lines.next_entry(),
-            Self::Folder(folder) => folder.next_entry(),
+        match &mut self.entries {
+            Entries::Lines(lines) => lines.next_entry(),
+            Entries::Rows(rows) => rows.next_entry(),
+            Entries::Folder(folder) => folder.next_entry(),
         }
     }
 
-    /// Where the last entry came from.
+    /// The place of the last entry.
     pub(crate) fn place(&self) -> String {
-        match self {
-            Self::Lines(lines) => lines.place(),
-            Self::Folder(folder) => folder.last.display().to_string(),
+        match &self.entries {
+            Entries::Lines(lines) => lines.place(),
+            Entries::Rows(rows) => rows.place(),
+            Entries::Folder(folder) => folder.last.display().to_string(),
         }
     }
 
-    /// Bytes in all, where that is known.
+    /// Bytes in all, if they are known.
     pub(crate) fn total_bytes(&self) -> Option<u64> {
-        match self {
-            Self::Lines(lines) => lines.total_bytes,
-            Self::Folder(_) => None,
-        }
+        self.total_bytes
     }
 
     /// Bytes read so far.
     pub(crate) fn position(&self) -> u64 {
-        match self {
-            Self::Lines(lines) => lines.position,
-            Self::Folder(folder) => folder.position,
+        match &self.entries {
+            Entries::Lines(lines) => lines.position,
+            Entries::Rows(rows) => rows.position(),
+            Entries::Folder(folder) => folder.position,
         }
     }
 
-    /// Files left out because they are larger than a value may be.
-    pub(crate) fn skipped(&self) -> u64 {
-        match self {
-            Self::Lines(_) => 0,
-            Self::Folder(folder) => folder.skipped,
+    /// The files that were not loaded.
+    pub(crate) fn skipped(&self) -> Skipped {
+        match &self.entries {
+            Entries::Lines(_) | Entries::Rows(_) => Skipped::default(),
+            Entries::Folder(folder) => folder.skipped(),
         }
+    }
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds = [
+            (self.links, "link", ""),
+            (self.special, "special file", ""),
+            (self.databases, "database", ""),
+            (self.large, "file", " larger than a value may be"),
+        ];
+        let present = kinds.into_iter().filter(|(count, ..)| *count > 0);
+        let parts: Vec<String> = present
+            .map(|(count, noun, more)| plural(count, noun) + more)
+            .collect();
+        formatter.write_str(&parts.join(", "))
     }
 }
 
@@ -120,16 +188,16 @@ fn guess(path: Option<&Path>) -> Format {
     }
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("tsv") => Format::Tsv,
+        Some("csv") => Format::Csv,
         Some("jsonl" | "ndjson") => Format::Jsonl,
         _ => Format::Lines,
     }
 }
 
 /// Entries that each stand on a line.
-pub(crate) struct LineSource {
-    reader: Box<dyn BufRead>,
+struct LineSource {
+    reader: BufReader<Box<dyn Read>>,
     name: String,
-    total_bytes: Option<u64>,
     format: Format,
     line: Vec<u8>,
     number: u64,
@@ -150,7 +218,7 @@ impl LineSource {
                 Format::Jsonl if line.trim_ascii().is_empty() => continue,
                 Format::Tsv => tab_separated(line),
                 Format::Jsonl => json_line(line),
-                Format::Lines | Format::Folder => Ok(Entry {
+                Format::Lines | Format::Csv | Format::Folder => Ok(Entry {
                     key: format!("{:016}", self.number).into_bytes(),
                     value: line.to_vec(),
                 }),
@@ -183,7 +251,7 @@ fn tab_separated(line: &[u8]) -> std::result::Result<Entry, String> {
 }
 
 fn json_line(line: &[u8]) -> std::result::Result<Entry, String> {
-    // The fields as they are written, so that what is no string is kept byte by byte.
+    // A raw value keeps the text of a field byte by byte, which matters for values that are no strings.
     let object: BTreeMap<String, &RawValue> =
         serde_json::from_slice(line).map_err(|error| json_fault(&error))?;
     let string = |field: &RawValue| -> std::result::Result<String, String> {
@@ -207,7 +275,7 @@ fn json_line(line: &[u8]) -> std::result::Result<Entry, String> {
     })
 }
 
-/// What is wrong with a line, without the number that the parser gives to the only line it has seen.
+/// The fault of a line, without the line number of the parser, which has seen one line only.
 fn json_fault(error: &serde_json::Error) -> String {
     let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
@@ -218,30 +286,48 @@ fn json_fault(error: &serde_json::Error) -> String {
 }
 
 /// The files below a folder.
-pub(crate) struct FolderSource {
+struct FolderSource {
     root: PathBuf,
     walk: Walk,
     last: PathBuf,
     position: u64,
-    skipped: u64,
+    /// Files that are larger than a value may be.
+    large: u64,
 }
 
 impl FolderSource {
     fn new(root: &Path) -> Result<Self> {
+        if files::is_database(root) {
+            return Err(Error::invalid_argument(format!(
+                "{} is a database, not a folder of files: copy it with checkpoint, or its entries with \
+                 scan --json and load --format jsonl",
+                root.display()
+            )));
+        }
         Ok(Self {
             root: root.to_owned(),
             walk: Walk::new(root)?,
             last: root.to_owned(),
             position: 0,
-            skipped: 0,
+            large: 0,
         })
+    }
+
+    fn skipped(&self) -> Skipped {
+        let passed_over = self.walk.passed_over();
+        Skipped {
+            large: self.large,
+            links: passed_over.links,
+            special: passed_over.special,
+            databases: passed_over.databases,
+        }
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>> {
         for file in &mut self.walk {
             let file = file?;
             if file.bytes > limits::VALUE_BYTES_MAX as u64 {
-                self.skipped += 1;
+                self.large += 1;
                 continue;
             }
             let value = files::read(&file.path)?;

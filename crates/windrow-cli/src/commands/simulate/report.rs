@@ -9,8 +9,8 @@ use windrow::simulation::{
 };
 use windrow::{Error, KeyspaceOptions, Result};
 
-use crate::commands::show::{plain_table, right};
 use crate::picture;
+use crate::tables::{plain_table, right};
 use crate::text::{human_bytes, human_count};
 
 /// The most rows of the table of samples.

@@ -1,8 +1,7 @@
 //! `stats` and `levels`.
 
-use std::path::PathBuf;
-
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use clap::Args;
+use comfy_table::{Cell, Table};
 use serde_json::json;
 use windrow::{LevelIoStats, MemoryUse, Result, Stats};
 
@@ -10,13 +9,41 @@ use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::picture;
 use crate::prometheus;
-use crate::store;
+use crate::store::{self, DbArgs};
+use crate::tables::{pairs, plain_table, right};
 use crate::text::{human_bytes, human_count};
 
-pub(crate) fn stats(folder: &PathBuf, as_metrics: bool, output: &mut Output) -> Result<Outcome> {
-    let db = store::open_to_read(folder)?;
+/// Arguments of `stats`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  windrow stats shop.db
+  windrow stats shop.db --json
+  windrow stats shop.db --prometheus")]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    of: DbArgs,
+
+    /// Print the text format of Prometheus
+    #[arg(long, conflicts_with = "json")]
+    prometheus: bool,
+}
+
+/// Arguments of `levels`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  windrow levels shop.db
+  windrow levels shop.db --json")]
+pub(crate) struct LevelsArgs {
+    #[command(flatten)]
+    of: DbArgs,
+}
+
+pub(crate) fn stats(args: &StatsArgs, output: &mut Output) -> Result<Outcome> {
+    let db = store::open_to_read(&args.of.db)?;
     let stats = db.stats();
-    if as_metrics {
+    if args.prometheus {
         output.bytes(prometheus::text(&stats).as_bytes())?;
         db.close()?;
         return Ok(Outcome::Done);
@@ -44,8 +71,8 @@ pub(crate) fn stats(folder: &PathBuf, as_metrics: bool, output: &mut Output) -> 
     Ok(Outcome::Done)
 }
 
-pub(crate) fn levels(folder: &PathBuf, output: &mut Output) -> Result<Outcome> {
-    let db = store::open_to_read(folder)?;
+pub(crate) fn levels(args: &LevelsArgs, output: &mut Output) -> Result<Outcome> {
+    let db = store::open_to_read(&args.of.db)?;
     let stats = db.stats();
     output.object(&json!({ "keyspaces": stats.keyspaces }))?;
     for keyspace in &stats.keyspaces {
@@ -257,14 +284,4 @@ fn levels_table(stats: &Stats) -> Table {
         }
     }
     table
-}
-
-pub(super) fn plain_table() -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_BORDERS_ONLY);
-    table
-}
-
-pub(super) fn right(content: &impl ToString) -> Cell {
-    Cell::new(content.to_string()).set_alignment(CellAlignment::Right)
 }
