@@ -1,9 +1,11 @@
-//! The tree as a picture: each level's bytes against its capacity, and what stands in value files.
+//! The tree as a picture: the bytes of each level against its capacity, and the value files.
+//!
+//! Concurrency: none; no state.
 
 use windrow::{KeyspaceOptions, KeyspaceStats, LevelStats, ValueFileStats};
 
 use crate::tables::plural;
-use crate::text::{human_bytes, human_count};
+use crate::text::human_bytes;
 
 /// Cells of the longest and the shortest bar.
 const CELLS_MAX: usize = 40;
@@ -13,9 +15,9 @@ const FULL: char = '\u{2588}';
 const FREE: char = '\u{2591}';
 const OVER: char = '\u{25b6}';
 
-/// One keyspace: a line per level, and one each for its transient logs and its value logs where there
-/// are any. Bars grow with the logarithm of the capacity, so that the shape of the tree shows; the
-/// filled part is the share of the capacity in use.
+/// One keyspace: a line per level, and one each for its transient logs and its value logs if it has any.
+/// Bars grow with the logarithm of the capacity, so that the shape of the tree shows; the filled part is
+/// the fraction of the capacity in use.
 pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
     let levels = &keyspace.levels;
     let files: usize = levels.iter().map(|level| level.files).sum();
@@ -50,11 +52,11 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
         )
     }));
     for (name, files) in [
-        ("runs", &keyspace.transient_logs),
-        ("logs", &keyspace.value_logs),
+        ("transient logs", &keyspace.transient_logs),
+        ("value logs", &keyspace.value_logs),
     ] {
         if files.files > 0 {
-            lines.push(format!("  {name}     {}", values(files)));
+            lines.push(format!("  {name:<14} {}", values(files)));
         }
     }
     lines.join("\n")
@@ -63,7 +65,7 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
 /// What value files hold.
 fn values(files: &ValueFileStats) -> String {
     format!(
-        "{} of values in {}, {} of it live, {} dead",
+        "{} of values in {}, {} live, {} garbage",
         human_bytes(files.bytes),
         plural(files.files as u64, "file"),
         human_bytes(files.live_bytes),
@@ -117,7 +119,7 @@ fn bar(level: &LevelStats, cells: usize) -> String {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a share from 0 to 1 of a few cells"
+    reason = "a fraction from 0 to 1 of a few cells"
 )]
 fn scaled(fraction: f64, cells: usize) -> usize {
     (fraction.clamp(0.0, 1.0) * cells as f64).round() as usize
@@ -137,10 +139,10 @@ fn caption(level: &LevelStats) -> String {
         count => format!(", {}", plural(count, "tombstone")),
     };
     format!(
-        "{:>9}{fraction}  {}, {} entries{tombstones}",
+        "{:>9}{fraction}  {}, {}{tombstones}",
         human_bytes(level.bytes),
         plural(level.files as u64, "file"),
-        human_count(level.entries),
+        plural(level.entries, "entry"),
     )
 }
 
@@ -149,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn runs_and_value_logs_have_a_line_where_there_are_any() {
+    fn value_files_have_a_line_if_there_are_any() {
         let mut keyspace = KeyspaceStats::default();
         keyspace.levels = vec![LevelStats::default()];
         assert!(!tree(&keyspace).contains("of values in"));
@@ -157,12 +159,13 @@ mod tests {
         keyspace.transient_logs.bytes = 3 << 20;
         keyspace.transient_logs.live_bytes = 1 << 20;
         keyspace.transient_logs.garbage_bytes = 2 << 20;
-        let last = "\n  runs     3.00 MiB of values in 3 files, 1.00 MiB of it live, 2.00 MiB dead";
+        let last =
+            "\n  transient logs 3.00 MiB of values in 3 files, 1.00 MiB live, 2.00 MiB garbage";
         assert!(tree(&keyspace).ends_with(last), "{}", tree(&keyspace));
         keyspace.value_logs.files = 1;
         keyspace.value_logs.bytes = 2 << 20;
         let last =
-            format!("{last}\n  logs     2.00 MiB of values in 1 file, 0 B of it live, 0 B dead");
+            format!("{last}\n  value logs     2.00 MiB of values in 1 file, 0 B live, 0 B garbage");
         assert!(tree(&keyspace).ends_with(&last), "{}", tree(&keyspace));
     }
 

@@ -1,89 +1,13 @@
-//! Statistics in the text format of Prometheus: a HELP and a TYPE line per metric, then its samples.
+//! Statistics in the text format of Prometheus: for each metric a HELP line, a TYPE line and samples.
 //!
-//! Counters begin anew with each opening of a database; what a database looks like is a gauge.
+//! The metrics stand in tables, one for each thing that is measured: the database, a stall, a keyspace,
+//! a level. Units are seconds and bytes. A counter ends in `_total`; the present state is a gauge.
+//!
+//! Concurrency: none; no state.
 
 use std::fmt::Display;
 
 use windrow::{KeyspaceStats, LevelIoStats, LevelStats, MemoryUse, StallStats, Stats};
-
-/// Everything in `stats`, one metric behind the other.
-pub(crate) fn text(stats: &Stats) -> String {
-    let mut text = Text::default();
-    let total = |text: &mut Text, kind, name, help, value: u64| {
-        text.metric(kind, name, help);
-        text.sample(name, &[], value);
-    };
-    for (kind, name, help, value) in totals(stats) {
-        total(&mut text, kind, name, help, value);
-    }
-    text.metric(Gauge, MEMORY, "Bytes in memory, by purpose.");
-    for (part, value) in OF_MEMORY {
-        text.sample(MEMORY, &[("part", part)], value(&stats.memory));
-    }
-    for (kind, name, help, value) in OF_STALLS {
-        text.metric(*kind, name, help);
-        for stall in &stats.stalls {
-            text.sample(name, &[("cause", stall.cause.name())], value(stall));
-        }
-    }
-    for (kind, name, help, value) in OF_KEYSPACES {
-        text.metric(*kind, name, help);
-        for keyspace in &stats.keyspaces {
-            text.sample(name, &[("keyspace", &keyspace.name)], value(keyspace));
-        }
-    }
-    for (kind, name, help, value) in OF_LEVELS {
-        text.metric(*kind, name, help);
-        for keyspace in &stats.keyspaces {
-            for level in &keyspace.levels {
-                let number = level.level.to_string();
-                let labels = [("keyspace", keyspace.name.as_str()), ("level", &number)];
-                text.sample(name, &labels, value(level));
-            }
-        }
-    }
-    for (name, help, causes) in [
-        (
-            "windrow_level_written_bytes_total",
-            "Bytes that jobs have brought into the level, by cause; moved ones were not written.",
-            WRITTEN_INTO_LEVELS,
-        ),
-        (
-            "windrow_level_read_bytes_total",
-            "Bytes that jobs have read for what they wrote into the level, by cause.",
-            READ_FOR_LEVELS,
-        ),
-    ] {
-        text.metric(Counter, name, help);
-        for keyspace in &stats.keyspaces {
-            for level in &keyspace.levels {
-                for (cause, bytes) in causes {
-                    let labels = [
-                        ("keyspace", keyspace.name.as_str()),
-                        ("level", &level.level.to_string()),
-                        ("cause", cause),
-                    ];
-                    text.sample(name, &labels, bytes(&level.io_stats));
-                }
-            }
-        }
-    }
-    text.metric(
-        Gauge,
-        FALSE_POSITIVE_READS,
-        "Blocks that a get reads on average in vain where the level does not hold the key.",
-    );
-    for keyspace in &stats.keyspaces {
-        for level in &keyspace.levels {
-            let labels = [
-                ("keyspace", keyspace.name.as_str()),
-                ("level", &level.level.to_string()),
-            ];
-            text.sample(FALSE_POSITIVE_READS, &labels, level.false_positive_reads);
-        }
-    }
-    text.0
-}
 
 /// What Prometheus may do with a metric.
 #[derive(Debug, Clone, Copy)]
@@ -92,471 +16,281 @@ enum Kind {
     Gauge,
 }
 
-use Kind::{Counter, Gauge};
-
-type Total = (Kind, &'static str, &'static str, u64);
-type Of<T> = (Kind, &'static str, &'static str, fn(&T) -> u64);
-
-fn totals(stats: &Stats) -> Vec<Total> {
-    vec![
-        (
-            Counter,
-            "windrow_user_bytes_total",
-            "Bytes of keys and values that callers wrote.",
-            stats.user_bytes,
-        ),
-        (
-            Counter,
-            "windrow_user_writes_total",
-            "Entries that callers wrote.",
-            stats.user_writes,
-        ),
-        (Counter, "windrow_gets_total", "Point reads.", stats.gets),
-        (
-            Counter,
-            "windrow_wal_bytes_total",
-            "Bytes appended to the write-ahead log.",
-            stats.wal_bytes,
-        ),
-        (
-            Counter,
-            "windrow_wal_syncs_total",
-            "Syncs of the write-ahead log.",
-            stats.wal_syncs,
-        ),
-        (
-            Counter,
-            "windrow_manifest_bytes_total",
-            "Bytes appended to manifests.",
-            stats.manifest_bytes,
-        ),
-        (
-            Counter,
-            "windrow_flush_bytes_total",
-            "Bytes of tables written by flushes.",
-            stats.flush_bytes,
-        ),
-        (
-            Counter,
-            "windrow_compaction_written_bytes_total",
-            "Bytes of tables written by merges.",
-            stats.compaction_bytes_written,
-        ),
-        (
-            Counter,
-            "windrow_compaction_read_bytes_total",
-            "Bytes of tables read by merges.",
-            stats.compaction_bytes_read,
-        ),
-        (
-            Counter,
-            "windrow_appends_total",
-            "Segments that merges have appended to tables.",
-            stats.appends,
-        ),
-        (
-            Counter,
-            "windrow_append_written_bytes_total",
-            "Bytes of these segments.",
-            stats.append_bytes_written,
-        ),
-        (
-            Counter,
-            "windrow_consolidation_written_bytes_total",
-            "Bytes of tables written by consolidations.",
-            stats.consolidation_bytes_written,
-        ),
-        (
-            Counter,
-            "windrow_consolidation_read_bytes_total",
-            "Bytes of tables read by consolidations.",
-            stats.consolidation_bytes_read,
-        ),
-        (
-            Counter,
-            "windrow_seeks_total",
-            "Moves of cursors to a key or to an end.",
-            stats.seeks,
-        ),
-        (
-            Counter,
-            "windrow_runs_visited_total",
-            "Sorted runs of tables that were gone to for them.",
-            stats.runs_visited,
-        ),
-        (
-            Counter,
-            "windrow_transient_log_written_bytes_total",
-            "Bytes of values written to transient logs by flushes.",
-            stats.transient_log_bytes_written,
-        ),
-        (
-            Counter,
-            "windrow_value_log_written_bytes_total",
-            "Bytes of large values written to value logs.",
-            stats.value_log_bytes,
-        ),
-        (
-            Counter,
-            "windrow_transient_log_read_bytes_total",
-            "Bytes of transient logs read by merges that put values in place.",
-            stats.transient_log_bytes_read,
-        ),
-        (
-            Counter,
-            "windrow_gc_written_bytes_total",
-            "Bytes written by collections and to lead pointers to what they moved.",
-            stats.gc_bytes_written,
-        ),
-        (
-            Counter,
-            "windrow_gc_read_bytes_total",
-            "Bytes read by collections and to lead pointers to what they moved.",
-            stats.gc_bytes_read,
-        ),
-        (
-            Counter,
-            "windrow_gc_total",
-            "Collections of value logs finished.",
-            stats.garbage_collections,
-        ),
-        (
-            Counter,
-            "windrow_gc_values_dropped_total",
-            "Dead values that collections left behind.",
-            stats.gc_values_dropped,
-        ),
-        (
-            Counter,
-            "windrow_flushes_total",
-            "Memtables flushed.",
-            stats.flushes,
-        ),
-        (
-            Counter,
-            "windrow_compactions_total",
-            "Merges finished.",
-            stats.compactions,
-        ),
-        (
-            Counter,
-            "windrow_subcompactions_total",
-            "Parts in which merges were carried out.",
-            stats.subcompactions,
-        ),
-        (
-            Counter,
-            "windrow_trivial_moves_total",
-            "Files moved down a level without rewriting.",
-            stats.trivial_moves,
-        ),
-        (
-            Counter,
-            "windrow_block_reads_total",
-            "Blocks that reads consulted.",
-            stats.block_reads,
-        ),
-        (
-            Counter,
-            "windrow_block_loads_total",
-            "Blocks that had to be read or verified first.",
-            stats.block_loads,
-        ),
-        (
-            Counter,
-            "windrow_block_load_bytes_total",
-            "Bytes of blocks that had to be read or verified first.",
-            stats.block_load_bytes,
-        ),
-        (
-            Counter,
-            "windrow_transient_log_reads_total",
-            "Values that gets and scans have read from transient logs.",
-            stats.transient_log_reads,
-        ),
-        (
-            Counter,
-            "windrow_value_log_reads_total",
-            "Values that gets and scans have read from value logs.",
-            stats.value_log_reads,
-        ),
-        (
-            Counter,
-            "windrow_values_prefetched_total",
-            "Values that scans asked the system for before they read them.",
-            stats.values_prefetched,
-        ),
-        (
-            Counter,
-            "windrow_filter_probes_total",
-            "Filters asked.",
-            stats.filter_probes,
-        ),
-        (
-            Counter,
-            "windrow_filter_rejects_total",
-            "Filters that said no.",
-            stats.filter_rejects,
-        ),
-        (
-            Counter,
-            "windrow_filter_false_positives_total",
-            "Filters that said yes where the run did not hold the key.",
-            stats.filter_false_positives,
-        ),
-        (
-            Counter,
-            "windrow_stalls_total",
-            "Writes that had to wait, or were refused on a full disk.",
-            stats.stall_count(),
-        ),
-        (
-            Counter,
-            "windrow_stall_microseconds_total",
-            "Time that writes waited.",
-            stats.stall_micros(),
-        ),
-        (
-            Gauge,
-            "windrow_cache_bytes",
-            "Bytes in the block cache.",
-            stats.memory.block_cache,
-        ),
-        (
-            Gauge,
-            "windrow_memory_budget_bytes",
-            "Bytes that may be in memory; 0 for no limit.",
-            stats.memory.budget,
-        ),
-        (
-            Gauge,
-            "windrow_sequence_number",
-            "The newest visible sequence number.",
-            stats.sequence,
-        ),
-        (
-            Gauge,
-            "windrow_disk_bytes",
-            "Bytes of all files of the database, but for the reserve.",
-            stats.disk_bytes,
-        ),
-        (
-            Gauge,
-            "windrow_reserve_bytes",
-            "Bytes of disk that are kept back.",
-            stats.reserve_bytes,
-        ),
-        (
-            Gauge,
-            "windrow_disk_full",
-            "1 where entries can be removed, but not added, for want of room; else 0.",
-            u64::from(stats.is_disk_full),
-        ),
-    ]
+/// A number of `T`.
+struct Metric<T: 'static> {
+    kind: Kind,
+    name: &'static str,
+    help: &'static str,
+    value: fn(&T) -> f64,
 }
 
-const MEMORY: &str = "windrow_memory_bytes";
+/// Numbers of `T` under one name, told apart by a label.
+struct Split<T: 'static> {
+    kind: Kind,
+    name: &'static str,
+    help: &'static str,
+    label: &'static str,
+    parts: &'static [(&'static str, fn(&T) -> f64)],
+}
 
-type Part = (&'static str, fn(&MemoryUse) -> u64);
+/// A table of metrics. A row is a kind, a name, a field (divided by a number, to have base units), and
+/// a help text.
+macro_rules! metrics {
+    ($table:ident of $of:ty:
+     $($kind:ident $name:literal $($field:ident).+ $(/ $unit:literal)?, $help:literal;)*) => {
+        const $table: &[Metric<$of>] = &[$(Metric {
+            kind: Kind::$kind,
+            name: $name,
+            help: $help,
+            value: |of: &$of| of.$($field).+ as f64 $(/ $unit)?,
+        }),*];
+    };
+}
 
-const OF_MEMORY: &[Part] = &[
-    ("memtables", |memory| memory.memtables),
-    ("block_cache", |memory| memory.block_cache),
-    ("tables", |memory| memory.tables),
-    ("cursors", |memory| memory.cursors),
-    ("jobs", |memory| memory.jobs),
-];
+/// A metric whose parts are fields.
+macro_rules! split {
+    ($table:ident of $of:ty: $kind:ident $name:literal by $label:literal, $help:literal;
+     $($part:literal $field:ident;)*) => {
+        const $table: Split<$of> = Split {
+            kind: Kind::$kind,
+            name: $name,
+            help: $help,
+            label: $label,
+            parts: &[$(($part, |of: &$of| of.$field as f64)),*],
+        };
+    };
+}
 
-const OF_STALLS: &[Of<StallStats>] = &[
-    (
-        Counter,
-        "windrow_write_delays_total",
-        "Writes that were slowed down, by cause.",
-        |stall| stall.delays,
-    ),
-    (
-        Counter,
-        "windrow_write_stops_total",
-        "Writes that waited until a job had finished, or were refused, by cause.",
-        |stall| stall.stops,
-    ),
-    (
-        Counter,
-        "windrow_write_stall_microseconds_total",
-        "Time that writes waited, by cause.",
-        |stall| stall.micros,
-    ),
-    (
-        Gauge,
-        "windrow_write_stall_longest_microseconds",
-        "The longest wait of a write, by cause.",
-        |stall| stall.longest_micros,
-    ),
-];
+metrics! { DATABASE of Stats:
+    Counter "windrow_user_bytes_total" user_bytes, "Bytes of keys and values that callers wrote.";
+    Counter "windrow_user_writes_total" user_writes, "Entries that callers wrote.";
+    Counter "windrow_gets_total" gets, "Point reads.";
+    Counter "windrow_seeks_total" seeks, "Moves of cursors to a key or to an end.";
+    Counter "windrow_runs_visited_total" runs_visited, "Sorted runs of tables that seeks visited.";
+    Counter "windrow_wal_written_bytes_total" wal_bytes, "Bytes written to the write-ahead log.";
+    Counter "windrow_wal_syncs_total" wal_syncs, "Syncs of the write-ahead log.";
+    Counter "windrow_manifest_written_bytes_total" manifest_bytes, "Bytes written to manifests.";
+    Counter "windrow_flushes_total" flushes, "Memtables flushed.";
+    Counter "windrow_flush_written_bytes_total" flush_bytes, "Bytes of tables written by flushes.";
+    Counter "windrow_compactions_total" compactions, "Compactions finished.";
+    Counter "windrow_subcompactions_total" subcompactions,
+        "Key ranges of compactions, each done by one thread.";
+    Counter "windrow_compaction_written_bytes_total" compaction_bytes_written,
+        "Bytes of tables written by compactions.";
+    Counter "windrow_compaction_read_bytes_total" compaction_bytes_read,
+        "Bytes of tables read by compactions.";
+    Counter "windrow_appends_total" appends, "Segments that compactions appended to tables.";
+    Counter "windrow_append_written_bytes_total" append_bytes_written,
+        "Bytes of appended segments.";
+    Counter "windrow_consolidation_written_bytes_total" consolidation_bytes_written,
+        "Bytes of tables written by consolidations.";
+    Counter "windrow_consolidation_read_bytes_total" consolidation_bytes_read,
+        "Bytes of tables read by consolidations.";
+    Counter "windrow_trivial_moves_total" trivial_moves,
+        "Files moved down a level by an edit alone.";
+    Counter "windrow_transient_log_written_bytes_total" transient_log_bytes_written,
+        "Bytes of values written to transient logs by flushes.";
+    Counter "windrow_transient_log_read_bytes_total" transient_log_bytes_read,
+        "Bytes of transient logs read by compactions that put values in place.";
+    Counter "windrow_value_log_written_bytes_total" value_log_bytes,
+        "Bytes of large values written to value logs.";
+    Counter "windrow_garbage_collections_total" garbage_collections,
+        "Garbage collections of value logs finished.";
+    Counter "windrow_gc_written_bytes_total" gc_bytes_written,
+        "Bytes written by garbage collection and pointer rewrites.";
+    Counter "windrow_gc_read_bytes_total" gc_bytes_read,
+        "Bytes read by garbage collection and pointer rewrites.";
+    Counter "windrow_gc_dropped_values_total" gc_values_dropped,
+        "Garbage values that garbage collection dropped.";
+    Counter "windrow_block_reads_total" block_reads, "Blocks that reads consulted.";
+    Counter "windrow_block_loads_total" block_loads,
+        "Blocks that reads had to load or verify first.";
+    Counter "windrow_block_load_bytes_total" block_load_bytes,
+        "Bytes of blocks that reads had to load or verify first.";
+    Counter "windrow_transient_log_reads_total" transient_log_reads,
+        "Values that gets and scans read from transient logs.";
+    Counter "windrow_value_log_reads_total" value_log_reads,
+        "Values that gets and scans read from value logs.";
+    Counter "windrow_prefetched_values_total" values_prefetched,
+        "Values that scans asked the system for before they read them.";
+    Counter "windrow_filter_probes_total" filter_probes, "Probes of filters.";
+    Counter "windrow_filter_rejects_total" filter_rejects, "Probes that ruled the key out.";
+    Counter "windrow_filter_false_positives_total" filter_false_positives,
+        "Probes that passed a key that the run did not hold.";
+    Gauge "windrow_memory_budget_bytes" memory.budget,
+        "Bytes that may be in memory; 0 for no limit.";
+    Gauge "windrow_sequence_number" sequence, "The newest visible sequence number.";
+    Gauge "windrow_disk_bytes" disk_bytes,
+        "Bytes of all files of the database, without the reserve.";
+    Gauge "windrow_reserve_bytes" reserve_bytes, "Bytes of disk that the reserve keeps back.";
+}
 
-const OF_KEYSPACES: &[Of<KeyspaceStats>] = &[
-    (
-        Gauge,
-        "windrow_memtable_bytes",
-        "Bytes in memtables.",
-        |keyspace| keyspace.memtable_bytes,
-    ),
-    (
-        Gauge,
-        "windrow_memtables",
-        "Memtables, the active one included.",
-        |keyspace| keyspace.memtables as u64,
-    ),
-    (
-        Counter,
-        "windrow_memtable_gets_answered_total",
-        "Gets that a memtable answered.",
-        |keyspace| keyspace.gets_answered_by_memtables,
-    ),
-    (
-        Gauge,
-        "windrow_transient_log_files",
-        "Value files of transient logs.",
-        |keyspace| keyspace.transient_logs.files as u64,
-    ),
-    (
-        Gauge,
-        "windrow_transient_log_bytes",
-        "Bytes in value files of transient logs.",
-        |keyspace| keyspace.transient_logs.bytes,
-    ),
-    (
-        Gauge,
-        "windrow_transient_log_live_bytes",
-        "Bytes in transient logs that tables refer to.",
-        |keyspace| keyspace.transient_logs.live_bytes,
-    ),
-    (
-        Gauge,
-        "windrow_transient_log_garbage_bytes",
-        "Bytes in transient logs that no table refers to.",
-        |keyspace| keyspace.transient_logs.garbage_bytes,
-    ),
-    (
-        Gauge,
-        "windrow_value_log_files",
-        "Value logs.",
-        |keyspace| keyspace.value_logs.files as u64,
-    ),
-    (
-        Gauge,
-        "windrow_value_log_bytes",
-        "Bytes in value logs.",
-        |keyspace| keyspace.value_logs.bytes,
-    ),
-    (
-        Gauge,
-        "windrow_value_log_live_bytes",
-        "Bytes in value logs that tables refer to.",
-        |keyspace| keyspace.value_logs.live_bytes,
-    ),
-    (
-        Gauge,
-        "windrow_value_log_garbage_bytes",
-        "Bytes in value logs that no table refers to, as far as they are flushed.",
-        |keyspace| keyspace.value_logs.garbage_bytes,
-    ),
-    (
-        Gauge,
-        "windrow_discard_lists",
-        "Lists of values in value logs that are dead and not collected.",
-        |keyspace| keyspace.discard_lists as u64,
-    ),
-    (
-        Gauge,
-        "windrow_discard_list_bytes",
-        "Bytes in lists of garbage values.",
-        |keyspace| keyspace.discard_list_bytes,
-    ),
-];
+const DISK_FULL: Metric<Stats> = Metric {
+    kind: Kind::Gauge,
+    name: "windrow_disk_full",
+    help: "1 if the disk is full, so that entries can be removed, but not added; else 0.",
+    value: |stats| f64::from(u8::from(stats.is_disk_full)),
+};
 
-const FALSE_POSITIVE_READS: &str = "windrow_level_false_positive_reads";
+split! { MEMORY of MemoryUse: Gauge "windrow_memory_bytes" by "part",
+    "Bytes in memory, by purpose.";
+    "memtables" memtables;
+    "block_cache" block_cache;
+    "tables" tables;
+    "cursors" cursors;
+    "jobs" jobs;
+}
 
-const OF_LEVELS: &[Of<LevelStats>] = &[
-    (Gauge, "windrow_level_files", "Table files.", |level| {
-        level.files as u64
-    }),
-    (
-        Gauge,
-        "windrow_level_segments",
-        "Segments in table files.",
-        |level| level.segments as u64,
-    ),
-    (
-        Gauge,
-        "windrow_level_bytes",
-        "Bytes in table files.",
-        |level| level.bytes,
-    ),
-    (
-        Gauge,
-        "windrow_level_capacity_bytes",
-        "Bytes above which a level is merged down; 0 for level 0, which counts runs.",
-        |level| level.capacity,
-    ),
-    (
-        Gauge,
-        "windrow_level_entries",
-        "Entries, tombstones included.",
-        |level| level.entries,
-    ),
-    (Gauge, "windrow_level_tombstones", "Tombstones.", |level| {
-        level.tombstones
-    }),
-    (
-        Counter,
-        "windrow_level_gets_answered_total",
-        "Gets that the level answered.",
-        |level| level.gets_answered,
-    ),
-    (
-        Gauge,
-        "windrow_level_filter_bytes",
-        "Bytes of filters in memory while the tables are open.",
-        |level| level.filter_bytes,
-    ),
-];
+metrics! { STALLS of StallStats:
+    Counter "windrow_write_delays_total" delays, "Writes that were slowed down, by cause.";
+    Counter "windrow_write_stops_total" stops,
+        "Writes that waited for the end of a job, or were refused, by cause.";
+    Counter "windrow_write_stall_seconds_total" micros / 1e6, "Time that writes waited, by cause.";
+    Gauge "windrow_write_stall_longest_seconds" longest_micros / 1e6,
+        "The longest wait of a write, by cause.";
+}
 
-/// A cause, and the bytes that were moved for it.
-type ByCause = (&'static str, fn(&LevelIoStats) -> u64);
+metrics! { KEYSPACES of KeyspaceStats:
+    Gauge "windrow_memtable_bytes" memtable_bytes, "Bytes in memtables.";
+    Gauge "windrow_memtables" memtables, "Memtables, the active one included.";
+    Counter "windrow_memtable_gets_answered_total" gets_answered_by_memtables,
+        "Gets that a memtable answered.";
+    Gauge "windrow_transient_log_files" transient_logs.files, "Value files of transient logs.";
+    Gauge "windrow_transient_log_bytes" transient_logs.bytes, "Bytes in transient logs.";
+    Gauge "windrow_transient_log_live_bytes" transient_logs.live_bytes,
+        "Bytes in transient logs that tables refer to.";
+    Gauge "windrow_transient_log_garbage_bytes" transient_logs.garbage_bytes,
+        "Bytes in transient logs that no table refers to.";
+    Gauge "windrow_value_log_files" value_logs.files, "Value logs.";
+    Gauge "windrow_value_log_bytes" value_logs.bytes, "Bytes in value logs.";
+    Gauge "windrow_value_log_live_bytes" value_logs.live_bytes,
+        "Bytes in value logs that tables refer to.";
+    Gauge "windrow_value_log_garbage_bytes" value_logs.garbage_bytes,
+        "Bytes in value logs that no table refers to, as far as they are flushed.";
+    Gauge "windrow_discard_lists" discard_lists, "Lists of garbage values of value logs.";
+    Gauge "windrow_discard_list_bytes" discard_list_bytes, "Bytes in discard lists.";
+}
 
-/// Bytes of levels, by what they were moved for.
-const WRITTEN_INTO_LEVELS: &[ByCause] = &[
-    ("flush", |io_stats| io_stats.flushed),
-    ("append", |io_stats| io_stats.appended),
-    ("rewrite", |io_stats| io_stats.rewritten),
-    ("consolidate", |io_stats| io_stats.consolidated),
-    ("redirect", |io_stats| io_stats.pointers_rewritten),
-    ("move", |io_stats| io_stats.moved),
-    ("run", |io_stats| io_stats.transient_logs),
-];
-const READ_FOR_LEVELS: &[ByCause] = &[
-    ("merge", |io_stats| io_stats.read),
-    ("consolidate", |io_stats| io_stats.consolidation_read),
-    ("redirect", |io_stats| io_stats.pointer_rewrite_read),
-    ("run", |io_stats| io_stats.transient_logs_read),
-];
+metrics! { LEVELS of LevelStats:
+    Gauge "windrow_level_files" files, "Table files.";
+    Gauge "windrow_level_segments" segments, "Segments in table files.";
+    Gauge "windrow_level_bytes" bytes, "Bytes in table files.";
+    Gauge "windrow_level_capacity_bytes" capacity,
+        "Bytes above which a level is compacted; 0 for level 0, which counts runs.";
+    Gauge "windrow_level_entries" entries, "Entries, tombstones included.";
+    Gauge "windrow_level_tombstones" tombstones, "Tombstones.";
+    Counter "windrow_level_gets_answered_total" gets_answered, "Gets that the level answered.";
+    Gauge "windrow_level_filter_bytes" filter_bytes,
+        "Bytes of filters in memory while the tables are open.";
+    Gauge "windrow_level_false_positive_reads" false_positive_reads,
+        "Blocks that a get of a key that is not in the level reads on average.";
+}
+
+split! { WRITTEN of LevelIoStats: Counter "windrow_level_written_bytes_total" by "cause",
+    "Bytes that jobs brought into the level, by cause; trivial moves write nothing.";
+    "flush" flushed;
+    "append" appended;
+    "rewrite" rewritten;
+    "consolidation" consolidated;
+    "pointer_rewrite" pointers_rewritten;
+    "trivial_move" moved;
+    "transient_log" transient_logs;
+}
+
+split! { READ of LevelIoStats: Counter "windrow_level_read_bytes_total" by "cause",
+    "Bytes that jobs read for what they wrote into the level, by cause.";
+    "compaction" read;
+    "consolidation" consolidation_read;
+    "pointer_rewrite" pointer_rewrite_read;
+    "transient_log" transient_logs_read;
+}
+
+/// Labels of a sample.
+type Labels<'a> = Vec<(&'static str, &'a str)>;
+
+/// All of `stats`, one metric after the other.
+pub(crate) fn text(stats: &Stats) -> String {
+    let numbers: Vec<String> = (0..=levels_most(stats))
+        .map(|level| level.to_string())
+        .collect();
+    let database = [(Vec::new(), stats)];
+    let memory = [(Vec::new(), &stats.memory)];
+    let stalls = stats.stalls.iter();
+    let stalls: Vec<(Labels<'_>, _)> = stalls
+        .map(|stall| (vec![("cause", stall.cause.name())], stall))
+        .collect();
+    let keyspaces = stats.keyspaces.iter();
+    let keyspaces: Vec<(Labels<'_>, _)> = keyspaces
+        .map(|keyspace| (vec![("keyspace", keyspace.name.as_str())], keyspace))
+        .collect();
+    let mut levels: Vec<(Labels<'_>, &LevelStats)> = Vec::new();
+    for (labels, keyspace) in &keyspaces {
+        for level in &keyspace.levels {
+            let mut labels = labels.clone();
+            labels.push(("level", &numbers[level.level]));
+            levels.push((labels, level));
+        }
+    }
+    let io_stats: Vec<(Labels<'_>, _)> = levels
+        .iter()
+        .map(|(labels, level)| (labels.clone(), &level.io_stats))
+        .collect();
+
+    let mut text = Text::default();
+    text.metrics(DATABASE, &database);
+    text.metrics(&[DISK_FULL], &database);
+    text.split(&MEMORY, &memory);
+    text.metrics(STALLS, &stalls);
+    text.metrics(KEYSPACES, &keyspaces);
+    text.metrics(LEVELS, &levels);
+    text.split(&WRITTEN, &io_stats);
+    text.split(&READ, &io_stats);
+    text.0
+}
+
+/// The highest number of a level.
+fn levels_most(stats: &Stats) -> usize {
+    let levels = stats.keyspaces.iter().flat_map(|keyspace| &keyspace.levels);
+    levels.map(|level| level.level).max().unwrap_or(0)
+}
 
 /// The text so far.
 #[derive(Debug, Default)]
 struct Text(String);
 
 impl Text {
-    fn metric(&mut self, kind: Kind, name: &str, help: &str) {
+    /// Each of `metrics` with a sample for each of `all`.
+    fn metrics<T>(&mut self, metrics: &[Metric<T>], all: &[(Labels<'_>, &T)]) {
+        for metric in metrics {
+            self.heading(metric.kind, metric.name, metric.help);
+            for (labels, of) in all {
+                self.sample(metric.name, labels, (metric.value)(of));
+            }
+        }
+    }
+
+    /// One metric with a sample for each part of each of `all`.
+    fn split<T>(&mut self, split: &Split<T>, all: &[(Labels<'_>, &T)]) {
+        self.heading(split.kind, split.name, split.help);
+        for (labels, of) in all {
+            for (part, value) in split.parts {
+                let mut labels = labels.clone();
+                labels.push((split.label, part));
+                self.sample(split.name, &labels, value(of));
+            }
+        }
+    }
+
+    fn heading(&mut self, kind: Kind, name: &str, help: &str) {
         let kind = match kind {
-            Counter => "counter",
-            Gauge => "gauge",
+            Kind::Counter => "counter",
+            Kind::Gauge => "gauge",
         };
         self.line(format_args!("# HELP {name} {help}"));
         self.line(format_args!("# TYPE {name} {kind}"));
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl Display) {
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
         let labels: Vec<_> = labels
             .iter()
             .map(|(label, text)| format!("{label}=\"{}\"", escape(text)))
@@ -568,13 +302,13 @@ impl Text {
         }
     }
 
-    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+    fn line(&mut self, line: impl Display) {
         self.0 += &line.to_string();
         self.0.push('\n');
     }
 }
 
-/// A label's value: backslashes, quotes and line ends escaped.
+/// The value of a label: backslashes, quotes and line ends escaped.
 fn escape(text: &str) -> String {
     text.replace('\\', "\\\\")
         .replace('"', "\\\"")
@@ -586,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_sample_stands_behind_its_help_and_type() {
+    fn samples_follow_their_help_and_type() {
         let mut stats = Stats::default();
         stats.disk_bytes = 1234;
         stats.transient_log_bytes_written = 55;
@@ -627,7 +361,7 @@ mod tests {
         while let Some(line) = lines.next() {
             if let Some(help) = line.strip_prefix("# HELP ") {
                 metric = help.split(' ').next().unwrap();
-                assert!(seen.insert(metric), "{metric} is there twice");
+                assert!(seen.insert(metric), "{metric} exists twice");
                 let kind = lines.next().unwrap();
                 let is_counter = metric.ends_with("_total");
                 let expected = if is_counter { "counter" } else { "gauge" };
@@ -658,10 +392,10 @@ mod tests {
             "windrow_value_log_files{keyspace=\"plain\"} 1",
             "windrow_value_log_bytes{keyspace=\"plain\"} 66",
             "windrow_value_log_live_bytes{keyspace=\"plain\"} 5",
-            "windrow_gc_total 3",
+            "windrow_garbage_collections_total 3",
             "windrow_gc_read_bytes_total 77",
             "windrow_gc_written_bytes_total 11",
-            "windrow_gc_values_dropped_total 9",
+            "windrow_gc_dropped_values_total 9",
             "windrow_discard_lists{keyspace=\"plain\"} 4",
             "windrow_discard_list_bytes{keyspace=\"plain\"} 44",
             "windrow_transient_log_garbage_bytes{keyspace=\"plain\"} 10",

@@ -1,4 +1,4 @@
-//! `stats` and `levels`.
+//! `stats` and `levels`: what a database has done, and what it looks like.
 
 use clap::Args;
 use comfy_table::{Cell, Table};
@@ -85,62 +85,60 @@ pub(crate) fn levels(args: &LevelsArgs, output: &mut Output) -> Result<Outcome> 
     Ok(Outcome::Done)
 }
 
+/// What the database has done; only what is not zero.
 fn totals(stats: &Stats) -> Table {
-    let bytes = |count| human_bytes(count);
-    let rows = [
-        ("last sequence number", human_count(stats.sequence)),
-        ("bytes on disk", bytes(stats.disk_bytes)),
-        ("since open: given by writers", bytes(stats.user_bytes)),
-        ("  written to the log", bytes(stats.wal_bytes)),
-        ("  written to value logs", bytes(stats.value_log_bytes)),
-        ("  written by flushes: tables", bytes(stats.flush_bytes)),
+    let of_bytes = [
+        ("given by writers", stats.user_bytes),
+        ("written to the log", stats.wal_bytes),
+        ("written to value logs", stats.value_log_bytes),
+        ("written to tables by flushes", stats.flush_bytes),
         (
-            "  written by flushes: runs",
-            bytes(stats.transient_log_bytes_written),
+            "written to transient logs by flushes",
+            stats.transient_log_bytes_written,
         ),
-        ("  written by merges", bytes(stats.compaction_bytes_written)),
-        ("  appended by merges", bytes(stats.append_bytes_written)),
+        ("written by compactions", stats.compaction_bytes_written),
+        ("appended by compactions", stats.append_bytes_written),
         (
-            "  read by merges: tables",
-            bytes(stats.compaction_bytes_read),
+            "read from tables by compactions",
+            stats.compaction_bytes_read,
         ),
         (
-            "  read by merges: runs",
-            bytes(stats.transient_log_bytes_read),
+            "read from transient logs by compactions",
+            stats.transient_log_bytes_read,
         ),
         (
-            "  written by consolidations",
-            bytes(stats.consolidation_bytes_written),
+            "written by consolidations",
+            stats.consolidation_bytes_written,
         ),
-        (
-            "  read by consolidations",
-            bytes(stats.consolidation_bytes_read),
-        ),
-        ("  written by collections", bytes(stats.gc_bytes_written)),
-        ("  read by collections", bytes(stats.gc_bytes_read)),
-        ("  written to manifests", bytes(stats.manifest_bytes)),
-        ("  flushes", human_count(stats.flushes)),
-        ("  merges", human_count(stats.compactions)),
-        ("  segments appended", human_count(stats.appends)),
-        ("  moves", human_count(stats.trivial_moves)),
-        ("  collections", human_count(stats.garbage_collections)),
-        (
-            "  garbage values collected",
-            human_count(stats.gc_values_dropped),
-        ),
-        (
-            "  writes that had to wait",
-            human_count(stats.stall_count()),
-        ),
+        ("read by consolidations", stats.consolidation_bytes_read),
+        ("written by garbage collections", stats.gc_bytes_written),
+        ("read by garbage collections", stats.gc_bytes_read),
+        ("written to manifests", stats.manifest_bytes),
     ];
-    let mut table = plain_table();
-    for (name, amount) in rows {
-        table.add_row([Cell::new(name), right(&amount)]);
-    }
-    table
+    let of_counts = [
+        ("flushes", stats.flushes),
+        ("compactions", stats.compactions),
+        ("segments appended", stats.appends),
+        ("trivial moves", stats.trivial_moves),
+        ("garbage collections", stats.garbage_collections),
+        ("garbage values collected", stats.gc_values_dropped),
+        ("writes delayed or stopped", stats.stall_count()),
+    ];
+    let state = [
+        ("last sequence number", human_count(stats.sequence)),
+        ("on disk", human_bytes(stats.disk_bytes)),
+    ];
+    let of_bytes = of_bytes.into_iter().filter(|(_, bytes)| *bytes > 0);
+    let of_counts = of_counts.into_iter().filter(|(_, count)| *count > 0);
+    pairs(
+        state
+            .into_iter()
+            .chain(of_bytes.map(|(name, bytes)| (name, human_bytes(bytes))))
+            .chain(of_counts.map(|(name, count)| (name, human_count(count)))),
+    )
 }
 
-/// What jobs have moved since the database was opened; `None` where they have moved nothing.
+/// What jobs have moved; `None` if they have moved nothing.
 fn io_stats_table(stats: &Stats) -> Option<Table> {
     let mut table = plain_table();
     table.set_header([
@@ -150,9 +148,9 @@ fn io_stats_table(stats: &Stats) -> Option<Table> {
         right(&"appended"),
         right(&"rewritten"),
         right(&"consolidated"),
-        right(&"redirected"),
+        right(&"pointers rewritten"),
         right(&"moved"),
-        right(&"runs"),
+        right(&"transient logs"),
         right(&"read"),
     ]);
     let mut is_empty = true;
@@ -181,43 +179,39 @@ fn io_stats_table(stats: &Stats) -> Option<Table> {
 }
 
 fn memory_table(memory: &MemoryUse) -> Table {
-    let mut table = plain_table();
-    table.set_header([Cell::new("memory"), right(&"bytes")]);
-    for (name, amount) in [
-        ("memtables", memory.memtables),
-        ("block cache", memory.block_cache),
-        ("tables: indexes, filters", memory.tables),
-        ("cursors", memory.cursors),
-        ("flushes and merges", memory.jobs),
-        ("total", memory.total),
-    ] {
-        table.add_row([Cell::new(name), right(&human_bytes(amount))]);
-    }
     let budget = match memory.budget {
         0 => "none".to_owned(),
         budget => human_bytes(budget),
     };
-    table.add_row([Cell::new("budget"), right(&budget)]);
-    table
+    let parts = [
+        ("memory: memtables", memory.memtables),
+        ("block cache", memory.block_cache),
+        ("tables: indexes, filters", memory.tables),
+        ("cursors", memory.cursors),
+        ("flushes and compactions", memory.jobs),
+        ("total", memory.total),
+    ];
+    let parts = parts.map(|(name, bytes)| (name, human_bytes(bytes)));
+    pairs(parts.into_iter().chain([("budget", budget)]))
 }
 
-/// The causes that made writes wait; `None` where none did.
+/// The causes of stalls; `None` if no write was stalled.
 fn stalls_table(stats: &Stats) -> Option<Table> {
     let mut table = plain_table();
     table.set_header([
-        Cell::new("writes waited for"),
+        Cell::new("stalls by cause"),
         right(&"delays"),
         right(&"stops"),
         right(&"seconds"),
         right(&"longest"),
     ]);
-    let mut waited = stats
+    let mut stalled = stats
         .stalls
         .iter()
         .filter(|stall| stall.delays + stall.stops > 0)
         .peekable();
-    waited.peek()?;
-    for stall in waited {
+    stalled.peek()?;
+    for stall in stalled {
         table.add_row([
             Cell::new(stall.cause.name()),
             right(&human_count(stall.delays)),
@@ -263,7 +257,7 @@ fn levels_table(stats: &Stats) -> Table {
         }
         let (transient_logs, logs) = (keyspace.transient_logs, keyspace.value_logs);
         for (name, files, bytes) in [
-            ("runs", transient_logs.files, transient_logs.bytes),
+            ("transient logs", transient_logs.files, transient_logs.bytes),
             ("value logs", logs.files, logs.bytes),
             (
                 "discard lists",

@@ -1,6 +1,4 @@
-//! `verify`: everything that a database holds, checked.
-
-use std::path::PathBuf;
+//! `verify`: checks everything that a database holds.
 
 use clap::Args;
 use serde_json::json;
@@ -9,8 +7,9 @@ use windrow::Result;
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress;
-use crate::store;
-use crate::text::{human_bytes, human_count};
+use crate::store::{self, DbArgs};
+use crate::tables::plural;
+use crate::text::human_bytes;
 
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
@@ -25,13 +24,12 @@ Examples:
   windrow verify shop.db
   windrow verify shop.db --json")]
 pub(crate) struct VerifyArgs {
-    /// Folder of the database
-    #[arg(value_name = "DB")]
-    db: PathBuf,
+    #[command(flatten)]
+    of: DbArgs,
 }
 
 pub(crate) fn run(args: &VerifyArgs, output: &mut Output) -> Result<Outcome> {
-    let db = store::open_to_read(&args.db)?;
+    let db = store::open_to_read(&args.of.db)?;
     let spinner = progress::spinner("verifying");
     let report = db.verify();
     spinner.finish_and_clear();
@@ -51,18 +49,17 @@ pub(crate) fn run(args: &VerifyArgs, output: &mut Output) -> Result<Outcome> {
         output.line(sentence)?;
     }
     output.line(format_args!(
-        "{}: {} entries in {} blocks of {} tables, {}; {} values in value files; the logs were \
-         checked as they were replayed",
+        "{}: {} in {} of {}, {}; {} in value files",
         if report.is_sound() {
             "sound"
         } else {
             "DAMAGED"
         },
-        human_count(report.entries),
-        human_count(report.blocks),
-        human_count(report.files),
+        plural(report.entries, "entry"),
+        plural(report.blocks, "block"),
+        plural(report.files, "table"),
         human_bytes(report.bytes),
-        human_count(report.values),
+        plural(report.values, "value"),
     ))?;
     db.close()?;
     Ok(if report.is_sound() {
