@@ -1,4 +1,4 @@
-//! `simulate`: what a load costs, before there is a disk for it.
+//! `simulate`: predicts what a load costs, without a disk for it.
 
 pub(super) mod distribution;
 mod plot;
@@ -20,29 +20,30 @@ use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress;
 
-/// So many bytes of writes are simulated flush by flush; more than that in parts.
+/// Up to this many bytes of writes are simulated flush by flush; more are simulated in parts.
 const BYTES_IN_ONE_PIECE: f64 = 100e9;
 
-/// So many flushes at most the beginning of a larger load has, and its lowest part.
+/// The most flushes that are simulated of the beginning of a larger load, and of its lowest part.
 const FLUSHES_MAX: u64 = 1_500;
 
-/// A tree has about so many files at most, and those of small levels: fewer are simulated sooner.
+/// A simulated tree has about this many files at most: fewer take less time.
 const FILES_MAX: u64 = 2_048;
 
 /// Arguments of `simulate`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Bytes are digits and a unit: KB, MB, GB, TB, PB are powers of 1000; KiB, MiB, GiB, TiB, PiB, and K, M,
-G, T, P alone, as everywhere else, powers of 1024. 1.5TB will do.
+Bytes are a number and a unit, such as 1.5TB. KB, MB, GB, TB and PB are powers of 1000; KiB, MiB, GiB, \
+TiB and PiB, and K, M, G, T and P alone, are powers of 1024.
 
-Up to 100 GB of writes are simulated flush by flush, larger loads in parts (docs/simulation.md), unless
---exact asks for one piece.
+Up to 100 GB of writes are simulated flush by flush. Larger loads are simulated in parts \
+(docs/simulation.md), unless --exact asks for one piece.
 
 Examples:
   windrow simulate --bytes 1PB --entry-size 1000
-  windrow simulate --bytes 1TB --entry-size 116 --size-ratio 4 --scaling 1 --updates 1
-  windrow simulate --bytes 200GB --mix MD --preset parallax --updates 500GB --json
-  windrow simulate --bytes 50GB --distribution zipfian --exponent 0.9 --updates 2 --plot tree.svg")]
+  windrow simulate --bytes 1TB --entry-size 116 --size-ratio 4 --updates 1
+  windrow simulate --bytes 200GB --mix MD --preset parallax --updates 500GB
+  windrow simulate --bytes 50GB --distribution zipfian --updates 2 --json
+  windrow simulate --bytes 50GB --updates 2 --plot tree.svg")]
 pub(crate) struct SimulateArgs {
     /// Bytes of keys and values that are stored, each key once
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
@@ -65,7 +66,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes, conflicts_with = "mix")]
     value_size: Option<u64>,
 
-    /// Sizes of values, in place of one: small ones of 9, medium ones of 104 and large ones of 1004 bytes
+    /// Sizes of values, instead of one: small ones of 9, medium ones of 104 and large ones of 1004 bytes
     #[arg(long, value_enum, ignore_case = true)]
     mix: Option<Mix>,
 
@@ -76,15 +77,15 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "RATIO|BYTES", value_parser = parse_updates, default_value = "0")]
     updates: Updates,
 
-    /// The part of the updates that are deletes, from 0 to 1
-    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    /// The fraction of the updates that are deletes, from 0 to 1
+    #[arg(long, value_name = "FRACTION", default_value_t = 0.0)]
     deletes: f64,
 
-    /// Seeks to random keys for each write, which merging answers with fewer runs
+    /// Seeks to random keys for each write; they trigger compactions, which leave fewer runs
     #[arg(long, value_name = "N", default_value_t = 0.0)]
     seeks_per_write: f64,
 
-    /// Draw keys from the first write on, some twice and some never, in place of inserting each once
+    /// Draw keys from the first write on, some twice and some never, instead of inserting each once
     #[arg(long)]
     drawn: bool,
 
@@ -95,7 +96,7 @@ pub(crate) struct SimulateArgs {
     #[command(flatten, next_help_heading = "Options of the tree")]
     tree: PolicyArgs,
 
-    /// Draw what is written, the levels and the room over the size of the load
+    /// Plot the levels, the bytes written and the space over the size of the load
     #[arg(long, value_name = "FILE.svg", value_parser = parse_plot)]
     plot: Option<PathBuf>,
 }

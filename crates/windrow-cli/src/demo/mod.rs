@@ -44,8 +44,8 @@ const BATCH_FILES: usize = 64;
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --input, the files are the sources that cargo has unpacked on this machine, up to 256 MiB
-of them, or those of the current project where there are none. Files above 16 MiB are left out.
+Without --input, the demo loads the sources that cargo has unpacked on this machine, up to 256 MiB, or \
+those of the current project if there are none. Files above 16 MiB are left out.
 
 Examples:
   windrow demo

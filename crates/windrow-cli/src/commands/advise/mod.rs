@@ -1,4 +1,4 @@
-//! `advise`: which options suit a load, by the simulation and a model of what operations cost.
+//! `advise`: recommends options for a load, by the simulation and a model of what operations cost.
 
 mod cost;
 mod demand;
@@ -23,17 +23,20 @@ use crate::progress;
 /// Arguments of `advise`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A load is described by flags, by the statistics of a store, or by a trace; flags go before the others.
-Options of the tree that are given hold; the others are searched: T, c, segment limit, thresholds of
-placement, filter bits. Where --max-space-amp is given, what takes more disk is left out.
+Flags describe a load, or the statistics of a store, or a trace; flags have precedence. Options of the \
+tree that are given hold. The command searches the others: T, c, segment limit, thresholds of placement, \
+filter bits. If --max-space-amp is given, settings that take more disk are left out.
 
-Statistics of a store at work tell most: a program writes its `Db::stats` as JSON. Those of
-`windrow stats DB --json` tell what is stored, and shares of operations have to be given beside them.
+Unless --device is given, all data is assumed to be in the page cache. --device and --memory describe a \
+store that does not fit.
+
+The statistics of a program that is running tell most: it writes its `Db::stats` as JSON. Those of \
+`windrow stats DB --json` tell what is stored; the weights of operations must be given as flags.
 
 Examples:
   windrow advise --bytes 500GB --value-size 100 --updates 90 --gets 10
-  windrow advise --keys 50000000 --mix MD --gets 95 --updates 5 --distribution zipfian --device nvme --memory 8G
-  windrow advise --bytes 2TB --value-size 100:9,4000:1 --inserts 5 --scans 95 --scan-length 50
+  windrow advise --keys 50000000 --mix MD --gets 95 --device nvme --memory 8G
+  windrow advise --bytes 2TB --value-size 100:9,4000:1 --inserts 5 --gets 95
   windrow advise --stats stats.json --scan-length 20 --output store.options
   windrow advise --trace requests.csv.gz --json
   windrow bench ycsb-load,ycsb-a --options store.options")]
@@ -42,12 +45,12 @@ pub(crate) struct AdviseArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "trace")]
     stats: Option<PathBuf>,
 
-    /// The keyspace of the statistics whose entries count; all together unless given. Operations are those of all
+    /// The keyspace of the statistics whose entries count [default: all]; operations are those of all
     #[arg(long, value_name = "NAME", requires = "stats")]
     keyspace: Option<String>,
 
-    /// A trace as `windrow bench replay` plays it. It begins with an empty store, unless --bytes or --keys says
-    /// what is there
+    /// A trace that `windrow bench replay` can replay; it begins with an empty store, unless --bytes or --keys
+    /// says what is stored
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
@@ -57,12 +60,12 @@ pub(crate) struct AdviseArgs {
     #[command(flatten, next_help_heading = "Options of the tree")]
     tree: PolicyArgs,
 
-    /// Write what is recommended to a file of options
+    /// Write the recommended options to a file
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Write what is recommended, the default, and what is one step away on each ladder, each to a file in
-    /// this folder, so that they can be measured. A folder with files of options in it is refused
+    /// Write the recommended options, the default, and each setting one step away to a file in this folder, so
+    /// that they can be measured; a folder with files of options in it is refused
     #[arg(long, value_name = "DIR")]
     neighbours: Option<PathBuf>,
 }

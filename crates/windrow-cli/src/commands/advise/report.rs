@@ -10,6 +10,7 @@ use windrow::{Error, KeyspaceOptions, Result};
 use windrow_bench::check_destination;
 
 use super::demand::Demand;
+use super::device::Device;
 use super::sweep::{Advice, Candidate, WORTHWHILE};
 use crate::amounts::whole;
 use crate::tables::{plain_table, right};
@@ -18,6 +19,10 @@ use crate::text::{human_bytes, human_count};
 /// What the names of files of options end in, and that of what is recommended.
 const OPTIONS: &str = "options";
 const RECOMMENDED: &str = "recommended";
+
+/// What people are told of the default device.
+const ALL_IN_MEMORY: &str = "assumed: all data is in the page cache, so that the device costs nothing; if it does not \
+    fit, give --device and --memory";
 
 /// The most rows of the frontier that people are shown.
 const ROWS_MAX: usize = 14;
@@ -37,13 +42,19 @@ fn number(of: fn(&Candidate) -> f64) -> Box<dyn Fn(&Candidate) -> Cell> {
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     demand: Demand,
+    /// Whether reads and writes of a device are taken to cost nothing.
+    assumes_all_in_memory: bool,
     #[serde(flatten)]
     advice: Advice,
 }
 
 impl Report {
     pub(super) fn new(demand: Demand, advice: Advice) -> Self {
-        Self { demand, advice }
+        Self {
+            assumes_all_in_memory: demand.device == Device::Memory,
+            demand,
+            advice,
+        }
     }
 
     /// The demand, on one line.
@@ -63,7 +74,7 @@ impl Report {
             .map(|(fraction, name)| format!("{:.1} % {name}", fraction * 100.0))
             .collect();
         let memory = match demand.memory {
-            None => "all in memory".to_owned(),
+            None => "all in the page cache".to_owned(),
             Some(bytes) => format!("{} of memory", human_bytes(bytes)),
         };
         format!(
@@ -330,6 +341,9 @@ impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let advice = &self.advice;
         writeln!(formatter, "{}\n", self.asked())?;
+        if self.assumes_all_in_memory {
+            writeln!(formatter, "{ALL_IN_MEMORY}\n")?;
+        }
         writeln!(formatter, "What nothing beats in writes, reads and space:")?;
         writeln!(formatter, "{}\n", self.frontier())?;
         writeln!(formatter, "{}\n", self.costs())?;

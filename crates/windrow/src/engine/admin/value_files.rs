@@ -15,12 +15,13 @@ use crate::table::Referred;
 /// What a value file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ValueFileUse {
     /// Values of medium size, until merges put them in place.
     TransientLog,
     /// Large values as they were committed.
+    #[cfg_attr(feature = "serde", serde(rename = "value_log"))]
     Log,
     /// What was live in logs when they were collected.
     GcOutput,

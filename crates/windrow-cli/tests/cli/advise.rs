@@ -1,19 +1,11 @@
 //! `windrow advise`: from each source of a load comes advice, `windrow bench` takes the files that it writes, and
 //! bad requests are refused with what is missing.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "these tests run the program on real files, and fail by panicking"
-)]
-
-mod common;
-
 use std::fs;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use self::common::{SMALL, objects, windrow};
+use crate::common::{SMALL, objects, run};
 
 /// The last object that the program prints.
 #[track_caller]
@@ -23,7 +15,7 @@ fn object(arguments: &[&str]) -> Value {
 
 #[track_caller]
 fn refused(arguments: &[&str], why: &str) {
-    let output = windrow(&[&["advise"], arguments].concat());
+    let output = run(&[&["advise"], arguments].concat());
     let problem = str::from_utf8(&output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{arguments:?}: {problem}");
     assert!(problem.contains(why), "{arguments:?}: {problem}");
@@ -121,7 +113,7 @@ fn bench_has_the_compression_of_a_file_of_options_unless_it_is_told_another() {
 
 #[test]
 fn people_are_told_what_to_do_and_what_it_costs() {
-    let output = windrow(&[&["advise"], &LOAD[..], &SMALL].concat());
+    let output = run(&[&["advise"], &LOAD[..], &SMALL].concat());
     let text = str::from_utf8(&output.stdout).unwrap();
     assert!(output.status.success());
     for part in [
@@ -147,7 +139,7 @@ fn people_are_told_what_to_do_and_what_it_costs() {
         "--bits-per-key",
         "7",
     ];
-    let output = windrow(&[&["advise"], &LOAD[..], &SMALL, &held].concat());
+    let output = run(&[&["advise"], &LOAD[..], &SMALL, &held].concat());
     let text = str::from_utf8(&output.stdout).unwrap();
     assert!(text.contains("keep it"), "{text}");
 }
@@ -302,7 +294,7 @@ fn statistics_of_a_store_at_rest_tell_what_is_stored() {
         &db,
     ];
     object(&[&arguments[..], &SMALL].concat());
-    let output = windrow(&["stats", &format!("{db}/windrow"), "--json"]);
+    let output = run(&["stats", &format!("{db}/windrow"), "--json"]);
     let stats = path(&folder, "stats.json");
     fs::write(&stats, &output.stdout).unwrap();
     refused(&["--stats", &stats], "does not tell how often");
@@ -366,7 +358,7 @@ fn what_cannot_be_advised_on_is_refused() {
     );
     let weights = ["--keys", "1000", "--value-size", "9"];
     let large = ["--updates", "1e308", "--gets", "1e308"];
-    let output = windrow(&[&["advise"], &weights[..], &large].concat());
+    let output = run(&[&["advise"], &weights[..], &large].concat());
     let problem = str::from_utf8(&output.stderr).unwrap();
     assert!(
         !output.status.success() && problem.contains("to 1e12"),
@@ -381,7 +373,7 @@ fn what_cannot_be_advised_on_is_refused() {
     );
     refused(&[&LOAD[..], &["--size-ratio", "1"]].concat(), "size_ratio");
     let nowhere = path(&folder, "nothing.json");
-    let output = windrow(&["advise", "--stats", &nowhere]);
+    let output = run(&["advise", "--stats", &nowhere]);
     assert!(!output.status.success());
     fs::write(&nowhere, "no statistics").unwrap();
     refused(&["--stats", &nowhere], "is no JSON");
@@ -414,7 +406,7 @@ fn what_cannot_be_written_is_found_before_anything_is_simulated() {
         ("--output", "/no/such/folder/file"),
         ("--neighbours", &blocked),
     ] {
-        let output = windrow(&[&["advise", "--json"], &LOAD[..], &[flag, place]].concat());
+        let output = run(&[&["advise", "--json"], &LOAD[..], &[flag, place]].concat());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         // One answer, which is the error.
         let answer: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -4,17 +4,9 @@
 //! The bench runs many short loads one after the other, each of less than a memtable, and settles behind
 //! each, with one thread for background work: so each is one flush, merges come one after the other, and what
 //! is measured does not hang on how fast threads are.
-#![expect(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "these tests run the program on real files, and fail by panicking"
-)]
-
-mod common;
-
 use serde_json::Value;
 
-use self::common::{SMALL, objects, windrow};
+use crate::common::{SMALL, objects, run};
 
 /// Everything beside its key.
 const IN_PLACE: [&str; 4] = ["--medium-from", "never", "--large-from", "never"];
@@ -360,7 +352,7 @@ fn what_cannot_be_simulated_is_refused() {
         (&["--bytes", "1GB", "--seeks-per-write", "nan"], "seeks"),
         (&["--bytes", "1GB", "--plot", "tree.png"], "ends in .svg"),
     ] {
-        let output = windrow(&[&["simulate"], arguments].concat());
+        let output = run(&[&["simulate"], arguments].concat());
         let problem = str::from_utf8(&output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}: {problem}");
         assert!(problem.contains(says), "{arguments:?}: {problem}");
@@ -372,7 +364,7 @@ fn a_person_gets_tables_and_a_plot() {
     let folder = tempfile::tempdir().unwrap();
     let plot = folder.path().join("tree.svg");
     let plot = plot.to_str().unwrap();
-    let output = windrow(&["simulate", "--bytes", "2GB", "--mix", "sd", "--plot", plot]);
+    let output = run(&["simulate", "--bytes", "2GB", "--mix", "sd", "--plot", plot]);
     let text = str::from_utf8(&output.stdout).unwrap();
     assert!(output.status.success(), "{text}");
     for word in [
@@ -385,7 +377,7 @@ fn a_person_gets_tables_and_a_plot() {
     assert!(output.stderr.is_empty());
     let svg = std::fs::read_to_string(plot).unwrap();
     assert!(svg.starts_with("<svg") && svg.contains("runs per seek"));
-    let output = windrow(&[
+    let output = run(&[
         "simulate",
         "--bytes",
         "1GB",

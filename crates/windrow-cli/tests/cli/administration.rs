@@ -1,0 +1,138 @@
+//! `keyspaces`, `drop-keyspace`, `flush`, `checkpoint`, `dump`, `verify`, `completions` and `man`.
+
+use std::fs;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::common::{code, done, json, json_error, problem, windrow};
+
+#[test]
+fn a_checkpoint_is_a_database() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    done(&windrow(&folder, &["put", "db", "b", "2"]));
+    let made = json(&windrow(&folder, &["checkpoint", "db", "copy", "--json"]));
+    assert_eq!(made["sequence"], 2);
+    done(&windrow(&folder, &["put", "db", "c", "3"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    let copied = windrow(&folder, &["scan", "copy", "--keys-only"]);
+    assert_eq!(done(&copied), "a\nb\n");
+    done(&windrow(&folder, &["verify", "copy"]));
+    let again = windrow(&folder, &["checkpoint", "db", "copy"]);
+    assert_eq!(code(&again), 1, "{}", problem(&again));
+}
+
+#[test]
+fn a_keyspace_can_be_dropped() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(
+        &folder,
+        &["put", "db", "a", "2", "--keyspace", "log"],
+    ));
+    done(&windrow(&folder, &["compact", "db", "--keyspace", "log"]));
+    // Nobody can answer, so nothing is dropped.
+    let asked = windrow(&folder, &["drop-keyspace", "db", "log"]);
+    assert_eq!(code(&asked), 1);
+    assert!(problem(&asked).contains("--yes"), "{}", problem(&asked));
+    let listed = windrow(&folder, &["keyspaces", "db", "--json"]);
+    let names: Vec<Value> = done(&listed)
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].clone())
+        .collect();
+    assert_eq!(names, ["default", "log"]);
+    let drop = ["drop-keyspace", "db", "log", "--yes", "--json"];
+    let dropped = json(&windrow(&folder, &drop));
+    let (before, after) = (&dropped["disk_bytes_before"], &dropped["disk_bytes_after"]);
+    assert!(after.as_u64() < before.as_u64(), "{dropped}");
+    let again = windrow(&folder, &drop);
+    assert_eq!(code(&again), 1);
+    assert_eq!(
+        json_error(&again)["message"],
+        "db has no keyspace \"log\"; it has \"default\""
+    );
+    let listed = windrow(&folder, &["keyspaces", "db"]);
+    assert!(!done(&listed).contains("log"), "{listed:?}");
+    let gone = ["get", "db", "a", "--keyspace", "log"];
+    assert_eq!(code(&windrow(&folder, &gone)), 1);
+    assert_eq!(done(&windrow(&folder, &["get", "db", "a"])), "1\n");
+}
+
+#[test]
+fn files_of_a_database_can_be_dumped() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    done(&windrow(&folder, &["compact", "db"]));
+    let mut endings = Vec::new();
+    for file in fs::read_dir(folder.path().join("db")).unwrap() {
+        let name = file.unwrap().file_name().into_string().unwrap();
+        if ["LOCK", "RESERVE"].contains(&name.as_str()) {
+            continue;
+        }
+        let path = format!("db/{name}");
+        assert!(
+            !done(&windrow(&folder, &["dump", &path])).is_empty(),
+            "{name}"
+        );
+        let dumped = windrow(&folder, &["dump", &path, "--json"]);
+        let records: Vec<Value> = done(&dumped)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let ending = name.rsplit('.').next().unwrap();
+        let (record, field, expected) = match ending {
+            "CURRENT" => ("current", "manifest", None),
+            "manifest" => ("create_keyspace", "name", Some("default")),
+            "table" => ("value", "key", Some("a")),
+            _ => ("wal_header", "offset", None),
+        };
+        let found = records.iter().find(|found| found["record"] == record);
+        match expected {
+            Some(text) => assert_eq!(found.unwrap()[field], text),
+            None => assert!(found.unwrap()[field].is_u64()),
+        }
+        endings.push(ending.to_owned());
+    }
+    endings.sort();
+    endings.dedup();
+    assert_eq!(endings, ["CURRENT", "manifest", "table", "wal"]);
+}
+
+#[test]
+fn a_flush_leaves_nothing_in_memtables() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    let held = || json(&windrow(&folder, &["keyspaces", "db", "--json"]));
+    assert_eq!(held()["entries"], 0);
+    let flushed = json(&windrow(&folder, &["flush", "db", "--json"]));
+    assert!(flushed["table_bytes"].as_u64().unwrap() > 0, "{flushed}");
+    assert_eq!(held()["entries"], 1);
+    let again = windrow(&folder, &["flush", "db"]);
+    assert_eq!(
+        done(&again),
+        "0 B written to tables, 0 B to transient logs\n"
+    );
+    assert_eq!(code(&windrow(&folder, &["flush", "nowhere"])), 1);
+}
+
+#[test]
+fn shells_and_manuals_know_every_command() {
+    let folder = TempDir::new().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = windrow(&folder, &["completions", shell]);
+        for name in ["drop-keyspace", "--key-column", "completions"] {
+            let name = name.trim_start_matches("--");
+            assert!(done(&script).contains(name), "{shell}: {name}");
+        }
+    }
+    assert_eq!(code(&windrow(&folder, &["completions", "csh"])), 1);
+    let written = json(&windrow(&folder, &["man", "man1", "--json"]));
+    let pages = fs::read_dir(folder.path().join("man1")).unwrap().count();
+    assert_eq!(written["pages"], pages);
+    let page = |name: &str| fs::read_to_string(folder.path().join("man1").join(name)).unwrap();
+    assert!(page("windrow.1").contains("windrow"));
+    assert!(page("windrow-load.1").contains("value\\-column"));
+    assert!(!folder.path().join("man1/windrow-demo-writer.1").exists());
+}

@@ -1,0 +1,137 @@
+//! `put`, `get`, `delete`, `scan` and `count`.
+
+use tempfile::TempDir;
+
+use crate::common::{code, done, json, json_error, problem, text, windrow, windrow_with};
+
+#[test]
+fn entries_are_written_read_and_deleted() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "user:1", "Ada"]));
+    done(&windrow(
+        &folder,
+        &["put", "db", "0xff00", "0xcafe", "--sync"],
+    ));
+    done(&windrow_with(
+        folder.path(),
+        &["put", "db", "piped"],
+        b"a\nb\x00",
+    ));
+
+    assert_eq!(done(&windrow(&folder, &["get", "db", "user:1"])), "Ada\n");
+    assert_eq!(
+        done(&windrow(&folder, &["get", "db", "ff00", "--hex"])),
+        "\\xca\\xfe\n"
+    );
+    let raw = windrow(&folder, &["get", "db", "piped", "--raw"]);
+    assert_eq!(raw.stdout, b"a\nb\x00");
+    let object = json(&windrow(&folder, &["get", "db", "0xff00", "--json"]));
+    assert_eq!(object["value_hex"], "cafe");
+
+    assert_eq!(done(&windrow(&folder, &["delete", "db", "user:1"])), "");
+    assert_eq!(code(&windrow(&folder, &["delete", "db", "user:1"])), 1);
+    let missing = windrow(&folder, &["get", "db", "user:1"]);
+    assert_eq!((code(&missing), text(&missing)), (1, ""));
+    assert_eq!(problem(&missing), "windrow: there is no key \"user:1\"\n");
+}
+
+#[test]
+fn json_says_whether_a_key_was_found() {
+    let folder = TempDir::new().unwrap();
+    done(&windrow(&folder, &["put", "db", "a", "1"]));
+    for (command, key, found) in [
+        ("get", "a", true),
+        ("get", "b", false),
+        ("delete", "a", true),
+        ("delete", "a", false),
+    ] {
+        let output = windrow(&folder, &[command, "db", key, "--json"]);
+        assert_eq!(code(&output), i32::from(!found), "{command} {key}");
+        assert_eq!(problem(&output), "");
+        let object: serde_json::Value = serde_json::from_str(text(&output)).unwrap();
+        assert_eq!(
+            (&object["key"], &object["found"]),
+            (&key.into(), &found.into())
+        );
+        assert_eq!(object["value"].is_string(), found && command == "get");
+    }
+}
+
+#[test]
+fn a_count_is_that_of_the_scan() {
+    let folder = TempDir::new().unwrap();
+    let load = ["load", "db", "--format", "tsv"];
+    let entries = b"a\t1\nab\t2\nb\t3\nba\t4\nc\t5\n";
+    done(&windrow_with(folder.path(), &load, entries));
+    done(&windrow(&folder, &["compact", "db"]));
+    done(&windrow(&folder, &["delete", "db", "ba"]));
+    for (range, entries) in [
+        (&[][..], 4),
+        (&["--prefix", "a"], 2),
+        (&["--from", "ab"], 3),
+        (&["--from", "ab", "--to", "c"], 2),
+        (&["--prefix", "a", "--from", "b"], 0),
+    ] {
+        let count = windrow(&folder, &[&["count", "db"], range].concat());
+        assert_eq!(done(&count), format!("{entries}\n"), "{range:?}");
+        let count = windrow(&folder, &[&["count", "db", "--json"], range].concat());
+        assert_eq!(json(&count)["entries"], entries, "{range:?}");
+        let scan = windrow(&folder, &[&["scan", "db"], range].concat());
+        assert_eq!(done(&scan).lines().count(), entries, "{range:?}");
+        // Scripts rely on an empty standard error.
+        assert_eq!(problem(&scan), "");
+    }
+    let nowhere = ["count", "db", "--keyspace", "log", "--json"];
+    let error = json_error(&windrow(&folder, &nowhere));
+    assert_eq!(error["kind"], "NotFound");
+    assert_eq!(
+        error["message"],
+        "db has no keyspace \"log\"; it has \"default\""
+    );
+}
+
+#[test]
+fn scans_respect_bounds_prefix_direction_and_limit() {
+    let folder = TempDir::new().unwrap();
+    let entries = b"a\t1\nab\t2\nb\t3\nba\t4\nc\t5\n";
+    done(&windrow_with(
+        folder.path(),
+        &["load", "db", "--format", "tsv"],
+        entries,
+    ));
+    let keys = |arguments: &[&str]| {
+        let arguments = [&["scan", "db", "--keys-only"], arguments].concat();
+        done(&windrow(&folder, &arguments))
+            .lines()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&[]), ["a", "ab", "b", "ba", "c"]);
+    assert_eq!(keys(&["--reverse", "--limit", "2"]), ["c", "ba"]);
+    assert_eq!(keys(&["--prefix", "b"]), ["b", "ba"]);
+    assert_eq!(keys(&["--from", "ab", "--to", "ba"]), ["ab", "b"]);
+    assert_eq!(
+        keys(&["--prefix", "b", "--from", "ba", "--reverse"]),
+        ["ba"]
+    );
+    assert!(keys(&["--from", "b", "--to", "b"]).is_empty());
+    assert!(keys(&["--from", "c", "--prefix", "b"]).is_empty());
+    assert_eq!(
+        done(&windrow(&folder, &["scan", "db", "--limit", "1"])),
+        "a\t1\n"
+    );
+}
+
+#[test]
+fn load_reads_the_json_of_a_scan() {
+    let folder = TempDir::new().unwrap();
+    let lines = b"{\"key\":\"a\",\"value\":\"1\"}\n{\"key_hex\":\"ff\",\"value_hex\":\"00fe\"}\n";
+    let load = ["load", "one", "--format", "jsonl", "--json"];
+    let loaded = json(&windrow_with(folder.path(), &load, lines));
+    assert_eq!(loaded["entries"], 2);
+    let first = windrow(&folder, &["scan", "one", "--json"]);
+    let load = ["load", "two", "--format", "jsonl"];
+    done(&windrow_with(folder.path(), &load, &first.stdout));
+    let second = windrow(&folder, &["scan", "two", "--json"]);
+    assert_eq!(done(&first), done(&second));
+}

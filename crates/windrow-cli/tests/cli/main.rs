@@ -1,0 +1,19 @@
+//! The program as a person or a script meets it: output, JSON and exit codes.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "these tests run the program on real files, and fail by panicking"
+)]
+
+mod administration;
+mod advise;
+mod bench;
+mod common;
+mod demo;
+mod entries;
+mod exit_codes;
+mod help;
+mod load;
+mod simulate;
+mod statistics;
+mod value_files;
