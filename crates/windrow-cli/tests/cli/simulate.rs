@@ -124,7 +124,7 @@ impl Case<'_> {
             ("gc_read", "pointer_rewrite_read_bytes", "read_bytes"),
         ] {
             // What rewrites tables for them is told level by level.
-            let collected = purpose("collections", side) - of_levels(pointers_rewritten);
+            let collected = purpose("garbage collection", side) - of_levels(pointers_rewritten);
             check(name, collected, number(&io_stats[name]));
         }
         let tree = reported["tree"].as_array().unwrap();
