@@ -315,7 +315,7 @@ impl Merge {
             return Ok(pointer);
         }
         // It leads there through the table, too: where that is damaged, who reads the value hears of it.
-        let moved = match place.pointer_by(&mut self.read_buffers) {
+        let moved = match place.pointer_with(&mut self.read_buffers) {
             Err(error) if error.kind() == ErrorKind::Corruption => return Ok(pointer),
             moved => moved?,
         };

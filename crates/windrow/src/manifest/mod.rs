@@ -1,27 +1,42 @@
 //! Layer 3: edits, versions and file metadata.
 //!
-//! The manifest is the one authority on what the database consists of. On disk it is a log of
-//! edits that begins with a snapshot; the file `CURRENT` names the log that counts.
+//! The manifest alone decides which files belong to the database. On disk it is a log of edits that
+//! begins with a snapshot; the file `CURRENT` names the current log.
 //!
-//! - [`names`]: how the files of a database are called.
-//! - [`edit`] and [`file_codec`]: an edit, and its bytes.
-//! - [`state`]: what a sequence of edits adds up to; pure.
-//! - [`store`]: edits made durable, and read back.
-//! - [`values`]: the value files of a keyspace among that.
-//! - [`version`]: the files of a keyspace as readers see them, and when a file may be deleted.
+//! On disk: [`edit`] and [`field_codec`] define an edit and its bytes, [`store`] makes edits durable
+//! and reads them back, [`names`] gives the names of all files.
+//!
+//! In the manifest's state: [`state`] sums up edits, [`keyspace`] is its part for one keyspace, with
+//! [`values`] for the value files. An edit that does not fit is a [`contradiction`].
+//!
+//! For readers: a [`version`] lists the files of a keyspace, with [`level`] for the table files and
+//! [`value_files`] for the value files. It holds each file by a [`handle`]; [`obsolete`] decides when
+//! a file may be deleted.
 
+mod contradiction;
 mod edit;
-mod file_codec;
+mod field_codec;
+mod handle;
+mod keyspace;
+mod level;
 pub(crate) mod names;
+mod obsolete;
 mod state;
 mod store;
 #[cfg(test)]
 mod tests;
+mod value_files;
 mod values;
 mod version;
 
-pub(crate) use edit::{Edit, KEYSPACE_NAME_BYTES_MAX, Record};
-pub(crate) use state::{KeyspaceState, ManifestState};
+pub(crate) use edit::{Edit, Record};
+pub(crate) use field_codec::KEYSPACE_NAME_BYTES_MAX;
+pub(crate) use handle::{FileHandle, ValueHandle};
+pub(crate) use keyspace::KeyspaceState;
+pub(crate) use level::Level;
+pub(crate) use obsolete::Obsolete;
+pub(crate) use state::ManifestState;
 pub(crate) use store::{ManifestStore, manifest_length, read_current, read_manifest};
-pub(crate) use values::{LogUse, ValueFileKind, ValueFileState, ValueState};
-pub(crate) use version::{FileHandle, Level, Obsolete, ValueFiles, ValueHandle, Version};
+pub(crate) use value_files::ValueFiles;
+pub(crate) use values::{ValueFileKind, ValueFileState, ValueLogUsage, ValueState};
+pub(crate) use version::Version;

@@ -1,96 +1,40 @@
-//! What a sequence of edits adds up to. Pure: no files, no locks.
+//! The state that a sequence of edits adds up to. Pure: no files, no locks.
 //!
-//! I1. Every id that occurs is below `next_id`, which is at most [`FILE_NUMBER_MAX`]; no file stands in two places.
+//! I1. Every id that occurs is below `next_id`, which is at most [`FILE_NUMBER_MAX`]. Each file has one
+//!     place.
 //! I2. Sequence numbers, ids and log numbers only grow.
-//! I3. Between two edits, the value files of a keyspace are [settled](ValueState): what tables refer to
-//!     is there, and nothing stays that nobody needs.
+//! I3. After each edit, every value file that tables refer to exists, and every value file, relocation
+//!     and discard list is [needed](ValueState).
 //! I4. [`snapshot`](ManifestState::snapshot) applied to an empty state gives the same state.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::slice;
 
-use crate::base::limits::{LEVELS_MAX, SEGMENTS_MAX};
+use crate::base::limits::LEVELS_MAX;
 use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
-use crate::options::RecordedOptions;
-use crate::table::{FileMeta, SegmentMeta};
+use crate::table::FileMeta;
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
+use super::contradiction::{Contradiction, grow, require};
 use super::edit::{Edit, Record};
+use super::keyspace::KeyspaceState;
 use super::names::{FILE_NUMBER_MAX, FileName};
 use super::values::{ValueFileKind, ValueState};
 
-/// An edit that does not fit the state it is applied to: on disk, damage; in memory, a bug.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Contradiction(String);
-
-impl Contradiction {
-    pub(super) fn new(what: impl Into<String>) -> Self {
-        Self(what.into())
-    }
-}
-
-impl fmt::Display for Contradiction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-pub(super) fn require(
-    holds: bool,
-    otherwise: impl FnOnce() -> String,
-) -> Result<(), Contradiction> {
-    if holds {
-        Ok(())
-    } else {
-        Err(Contradiction(otherwise()))
-    }
-}
-
-/// One keyspace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct KeyspaceState {
-    pub(crate) name: String,
-    /// As they were chosen last; names that this version does not know are kept.
-    pub(crate) options: RecordedOptions,
-    /// The nominal number of levels below level 0.
-    pub(crate) level_count: u8,
-    /// The files of each level, level 0 first; as many levels as there can be.
-    pub(crate) levels: Vec<BTreeMap<FileNumber, FileMeta>>,
-    /// Every entry up to this sequence number is in table files.
-    pub(crate) flushed: SequenceNumber,
-    pub(crate) values: ValueState,
-}
-
-impl KeyspaceState {
-    fn new(name: String) -> Self {
-        Self {
-            name,
-            options: RecordedOptions::new(),
-            level_count: 1,
-            levels: vec![BTreeMap::new(); LEVELS_MAX + 1],
-            flushed: 0,
-            values: ValueState::default(),
-        }
-    }
-}
-
-/// The whole manifest.
+/// The state of the whole database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ManifestState {
     pub(crate) keyspaces: BTreeMap<KeyspaceId, KeyspaceState>,
-    /// The largest id that a keyspace was ever given, dropped ones included; ids begin at 1.
+    /// The largest id of any keyspace, including dropped keyspaces; ids begin at 1.
     pub(crate) last_keyspace: KeyspaceId,
-    /// Every sequence number up to this one has been given out, perhaps for entries that no table
-    /// and no log holds any more.
+    /// Every sequence number up to this one was allocated, perhaps for entries that no longer exist.
     pub(crate) used_sequence: SequenceNumber,
     /// Every id from here on is unused; ids begin at 1.
     pub(crate) next_id: u64,
     /// The logs whose records count, oldest first.
     pub(crate) logs: BTreeSet<FileNumber>,
-    /// Where recovery has ended logs; a subset of `logs`.
+    /// The offsets at which recovery has ended logs; a subset of `logs`.
     pub(crate) log_ends: BTreeMap<FileNumber, u64>,
-    /// How far the logs are known to be durable: a log and an offset in it.
+    /// The logs are durable up to here: a log and an offset in it.
     pub(crate) log_synced: Option<(FileNumber, u64)>,
     /// All table and value files of all keyspaces.
     files: BTreeSet<FileNumber>,
@@ -131,21 +75,17 @@ impl ManifestState {
             | Record::Flushed { keyspace, .. } => Some(*keyspace),
             _ => None,
         });
-        self.settle_values(&keyspaces.collect())
-    }
-
-    /// I3: lets go of the value files of `keyspaces` that nothing refers to any more, nor will.
-    fn settle_values(&mut self, keyspaces: &BTreeSet<KeyspaceId>) -> Result<(), Contradiction> {
+        let keyspaces: BTreeSet<KeyspaceId> = keyspaces.collect();
         for id in keyspaces {
-            let Some(keyspace) = self.keyspaces.get_mut(id) else {
-                continue;
-            };
-            keyspace.values.settle(keyspace.flushed, &mut self.files)?;
+            if let Some(keyspace) = self.keyspaces.get_mut(&id) {
+                let flushed = keyspace.flushed;
+                keyspace.values.remove_unneeded(flushed, &mut self.files)?; // I3
+            }
         }
         Ok(())
     }
 
-    /// The edit that makes an empty state into this one.
+    /// The edit that turns an empty state into this one.
     pub(crate) fn snapshot(&self) -> Edit {
         let mut records = vec![Record::FormatVersion, Record::NextId(self.next_id)];
         for (&id, keyspace) in &self.keyspaces {
@@ -169,8 +109,8 @@ impl ManifestState {
         Edit { records }
     }
 
-    /// Ends history in the log and at the offset where recovery has found its end, and drops the
-    /// logs before `oldest`; without one, no log counts. Nothing behind the end is asked for again.
+    /// Ends the logs at the log and offset where recovery has ended, and drops the logs before `oldest`.
+    /// Without both, it drops all logs.
     pub(crate) fn end_history(
         &mut self,
         oldest: Option<FileNumber>,
@@ -186,7 +126,7 @@ impl ManifestState {
         Ok(())
     }
 
-    /// Seals every table file: its bytes belong to another database, too.
+    /// Seals every table file, because another database shares its bytes.
     pub(crate) fn seal_files(&mut self) {
         let levels = self.keyspaces.values_mut().flat_map(|own| &mut own.levels);
         for file in levels.flat_map(BTreeMap::values_mut) {
@@ -194,7 +134,7 @@ impl ManifestState {
         }
     }
 
-    /// The largest sequence number that is known to have been given out.
+    /// The largest sequence number that is known to be allocated.
     pub(crate) fn last_sequence(&self) -> SequenceNumber {
         let flushed = self.keyspaces.values().map(|keyspace| keyspace.flushed);
         flushed.fold(self.used_sequence, SequenceNumber::max)
@@ -202,17 +142,13 @@ impl ManifestState {
 
     /// All table files and value files of all keyspaces.
     pub(crate) fn files(&self) -> impl Iterator<Item = FileName> {
-        self.keyspaces.values().flat_map(|keyspace| {
-            let tables = keyspace.levels.iter().flat_map(BTreeMap::keys);
-            let tables = tables.copied().map(FileName::Table);
-            tables.chain(keyspace.values.names())
-        })
+        self.keyspaces.values().flat_map(KeyspaceState::files)
     }
 
     fn apply_record(&mut self, record: &Record) -> Result<(), Contradiction> {
         match record {
             Record::FormatVersion => require(*self == Self::default(), || {
-                "a format version behind the first record".to_owned()
+                "a format version after the first record".to_owned()
             }),
             Record::NextId(id) => {
                 require(*id <= FILE_NUMBER_MAX, || {
@@ -238,13 +174,21 @@ impl ManifestState {
                 keyspace,
                 level,
                 number,
-            } => self.remove_file(*keyspace, *level, *number),
+            } => {
+                self.keyspace(*keyspace)?.remove_file(*level, *number)?;
+                self.files.remove(number);
+                Ok(())
+            }
             Record::AddSegment {
                 keyspace,
                 level,
                 number,
                 segment,
-            } => self.add_segment(*keyspace, *level, *number, segment),
+            } => {
+                self.check_id(segment.id.0)?;
+                let keyspace = self.keyspace(*keyspace)?;
+                keyspace.add_segment(*level, *number, segment)
+            }
             Record::AddTransientLog { keyspace, file } => {
                 self.add_values(*keyspace, *file, ValueFileKind::TransientLog)
             }
@@ -257,8 +201,8 @@ impl ManifestState {
                 self.add_values(*keyspace, file, ValueFileKind::OpenLog)
             }
             Record::ValueLogAt { keyspace, file } => {
-                let values = &mut self.keyspace(*keyspace)?.values;
-                values.move_log(*file, ValueFileKind::OpenLog)
+                let values = self.values(*keyspace)?;
+                values.update_open_log(*file, ValueFileKind::OpenLog)
             }
             Record::SealValueLog {
                 keyspace,
@@ -266,8 +210,8 @@ impl ManifestState {
                 last_sequence,
             } => {
                 let last_sequence = *last_sequence;
-                let values = &mut self.keyspace(*keyspace)?.values;
-                values.move_log(*file, ValueFileKind::SealedLog { last_sequence })
+                let values = self.values(*keyspace)?;
+                values.update_open_log(*file, ValueFileKind::SealedLog { last_sequence })
             }
             Record::AddGcOutput { keyspace, file } => {
                 self.add_values(*keyspace, *file, ValueFileKind::GcOutput)
@@ -278,13 +222,10 @@ impl ManifestState {
                 keyspace,
                 list,
                 files,
-            } => self
-                .keyspace(*keyspace)?
-                .values
-                .take_discard_list(*list, files),
+            } => self.values(*keyspace)?.take_discard_list(*list, files),
             Record::LevelCount { keyspace, count } => {
                 require((1..=LEVELS_MAX).contains(&usize::from(*count)), || {
-                    format!("keyspace {keyspace} of {count} levels")
+                    format!("keyspace {keyspace} has {count} levels")
                 })?;
                 self.keyspace(*keyspace)?.level_count = *count;
                 Ok(())
@@ -315,7 +256,7 @@ impl ManifestState {
         }
     }
 
-    /// Whether `id` belonged to a keyspace that is there no more.
+    /// Whether `id` belonged to a keyspace that was dropped.
     pub(crate) fn is_dropped(&self, id: KeyspaceId) -> bool {
         id <= self.last_keyspace && !self.keyspaces.contains_key(&id)
     }
@@ -335,9 +276,7 @@ impl ManifestState {
     fn drop_keyspace(&mut self, id: KeyspaceId) -> Result<(), Contradiction> {
         let dropped = self.keyspaces.remove(&id);
         let dropped = dropped.ok_or_else(|| no_keyspace(id))?;
-        let tables = dropped.levels.iter().flat_map(BTreeMap::keys);
-        let values = dropped.values.names().filter_map(FileName::number);
-        for number in tables.copied().chain(values) {
+        for number in dropped.files().filter_map(FileName::number) {
             self.files.remove(&number);
         }
         self.used_sequence = self.used_sequence.max(dropped.flushed);
@@ -355,42 +294,10 @@ impl ManifestState {
         for segment in &file.segments {
             self.check_id(segment.id.0)?;
         }
-        let files = self.level(keyspace, level)?;
-        files.insert(number, file.clone());
-        self.keyspace(keyspace)?.values.count_references(
-            number,
-            &file.segments,
-            u64::checked_add,
-        )?;
+        self.keyspace(keyspace)?.add_file(level, file)?;
         require(self.files.insert(number), || {
             format!("table file {number} is added twice")
         })
-    }
-
-    fn add_segment(
-        &mut self,
-        keyspace: KeyspaceId,
-        level: u8,
-        number: FileNumber,
-        segment: &SegmentMeta,
-    ) -> Result<(), Contradiction> {
-        self.check_id(segment.id.0)?;
-        let file = self.level(keyspace, level)?.get_mut(&number);
-        let file = file.ok_or_else(|| {
-            Contradiction(format!(
-                "table file {number} has one more segment and is not in level {level}"
-            ))
-        })?;
-        let has_space = level > 0 && !file.sealed && file.segments.len() < SEGMENTS_MAX;
-        require(has_space && file.end() <= segment.offset, || {
-            format!("table file {number} can have no segment {}", segment.id.0)
-        })?;
-        file.segments.push(segment.clone());
-        self.keyspace(keyspace)?.values.count_references(
-            number,
-            slice::from_ref(segment),
-            u64::checked_add,
-        )
     }
 
     fn add_values(
@@ -400,7 +307,7 @@ impl ManifestState {
         kind: ValueFileKind,
     ) -> Result<(), Contradiction> {
         self.check_id(file.number.0)?;
-        self.keyspace(keyspace)?.values.add(file, kind);
+        self.values(keyspace)?.add(file, kind);
         require(self.files.insert(file.number), || {
             format!("value file {} is added twice", file.number)
         })
@@ -411,7 +318,7 @@ impl ManifestState {
         keyspace: KeyspaceId,
         table: RelocationTable,
     ) -> Result<(), Contradiction> {
-        // A snapshot does not say of the origins when they were added.
+        // A snapshot has no record that adds the origin.
         self.check_id(table.origin.0)?;
         let keyspace = self.keyspace(keyspace)?;
         if keyspace.values.relocate(table, keyspace.flushed)? {
@@ -427,30 +334,10 @@ impl ManifestState {
     ) -> Result<(), Contradiction> {
         let number = list.number;
         self.check_id(number.0)?;
-        self.keyspace(keyspace)?.values.add_discard_list(list)?;
+        self.values(keyspace)?.add_discard_list(list)?;
         require(self.files.insert(number), || {
             format!("discard list {number} is added twice")
         })
-    }
-
-    fn remove_file(
-        &mut self,
-        keyspace: KeyspaceId,
-        level: u8,
-        number: FileNumber,
-    ) -> Result<(), Contradiction> {
-        let removed = self.level(keyspace, level)?.remove(&number);
-        let removed = removed.ok_or_else(|| {
-            Contradiction(format!(
-                "table file {number} is removed from level {level} and is not there"
-            ))
-        })?;
-        self.files.remove(&number);
-        self.keyspace(keyspace)?.values.count_references(
-            number,
-            &removed.segments,
-            u64::checked_sub,
-        )
     }
 
     fn add_log(&mut self, number: FileNumber) -> Result<(), Contradiction> {
@@ -464,13 +351,13 @@ impl ManifestState {
 
     fn end_log(&mut self, number: FileNumber, offset: u64) -> Result<(), Contradiction> {
         require(self.logs.contains(&number), || {
-            format!("log {number} is ended and is not there")
+            format!("log {number} is ended and does not exist")
         })?;
         let earlier = self.log_ends.insert(number, offset);
         require(earlier.is_none_or(|earlier| earlier == offset), || {
             format!("log {number} is ended twice")
         })?;
-        // The logs behind it are void.
+        // The later logs are void.
         self.logs.retain(|log| *log <= number);
         self.log_ends.retain(|log, _| *log <= number);
         Ok(())
@@ -488,58 +375,11 @@ impl ManifestState {
         keyspace.ok_or_else(|| no_keyspace(id))
     }
 
-    fn level(
-        &mut self,
-        keyspace: KeyspaceId,
-        level: u8,
-    ) -> Result<&mut BTreeMap<FileNumber, FileMeta>, Contradiction> {
-        let levels = &mut self.keyspace(keyspace)?.levels;
-        levels
-            .get_mut(usize::from(level))
-            .ok_or_else(|| Contradiction(format!("there is no level {level}")))
+    fn values(&mut self, keyspace: KeyspaceId) -> Result<&mut ValueState, Contradiction> {
+        Ok(&mut self.keyspace(keyspace)?.values)
     }
 }
 
 fn no_keyspace(id: KeyspaceId) -> Contradiction {
-    Contradiction(format!("there is no keyspace {id}"))
-}
-
-impl KeyspaceState {
-    fn snapshot(&self, keyspace: KeyspaceId, records: &mut Vec<Record>) {
-        records.push(Record::CreateKeyspace {
-            id: keyspace,
-            name: self.name.clone(),
-        });
-        if !self.options.is_empty() {
-            records.push(Record::KeyspaceOptions {
-                keyspace,
-                options: self.options.clone(),
-            });
-        }
-        records.push(Record::LevelCount {
-            keyspace,
-            count: self.level_count,
-        });
-        records.push(Record::Flushed {
-            keyspace,
-            sequence: self.flushed,
-        });
-        self.values.snapshot(keyspace, records);
-        for (level, files) in (0..).zip(&self.levels) {
-            records.extend(files.values().map(|file| Record::AddFile {
-                keyspace,
-                level,
-                file: file.clone(),
-            }));
-        }
-    }
-}
-
-/// I2.
-fn grow(value: &mut u64, new: u64, what: &str) -> Result<(), Contradiction> {
-    require(*value <= new, || {
-        format!("the {what} falls from {value} to {new}")
-    })?;
-    *value = new;
-    Ok(())
+    Contradiction::new(format!("keyspace {id} does not exist"))
 }

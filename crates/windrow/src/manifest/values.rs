@@ -1,15 +1,15 @@
-//! The value files of a keyspace: what tables refer to in them, where the values of collected ones have
-//! gone, and which lists speak of their dead ones. Pure.
+//! The value files of a keyspace: the references of tables to them, the relocations of collected value
+//! logs, and the lists of garbage values. Pure.
 //!
-//! I1. What is referred to in a file, or through relocation tables, is no more than it holds.
-//! I2. A file stays while anything is referred to in it, or unflushed entries may refer to it. A
-//!     relocation stays while its origin is referred to or spoken of by a list, or while an older origin
-//!     that leads to the same file is referred to: a merge under way may have led pointers on from that
-//!     to this one, when this one was the file. A list stays while it speaks of a file or an origin.
-//!     Each goes by itself with the edit after which nothing keeps it.
-//! I3. Every relocation leads to a file that is there, in one step.
-//! I4. What lists say of each file and origin is kept as a sum: an edit costs what it changes and a look
-//!     at each file, however many lists there are.
+//! I1. Tables refer to no more in a file, directly or through relocation tables, than the file holds.
+//! I2. A file stays while tables refer to it or unflushed entries may refer to it. A discard list stays
+//!     while it names a file or an origin. A relocation stays while tables refer to its origin, while a
+//!     discard list names its origin, or while tables refer to an older origin that resolves to the same
+//!     file: a running compaction may have rewritten pointers from the older origin to this one, when
+//!     this one was still a file. The edit after which nothing needs one of them removes it.
+//! I3. Every relocation resolves to an existing file in one step.
+//! I4. The garbage counts of each file and origin are kept as a sum. So an edit costs its changes and a
+//!     look at each file, and does not depend on the number of lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,64 +18,64 @@ use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
 use crate::table::{Referred, SegmentMeta};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
+use super::contradiction::{Contradiction, require};
 use super::edit::Record;
 use super::names::FileName;
-use super::state::{Contradiction, require};
 
 /// The value files of a keyspace.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ValueState {
-    /// The files of transient logs, value logs and their successors.
+    /// Transient log files, value logs and GC outputs.
     pub(crate) files: BTreeMap<FileNumber, ValueFileState>,
-    /// By the value logs that they were: where their values have gone.
-    pub(crate) relocated: BTreeMap<FileNumber, Relocated>,
-    /// Dead values that no successor has left behind yet.
-    pub(crate) garbage: BTreeMap<FileNumber, Arc<DiscardList>>,
-    /// What these say of each file and origin (I4).
-    spoken_of: BTreeMap<FileNumber, u64>,
+    /// By origin: the relocations of collected value logs.
+    pub(crate) relocations: BTreeMap<FileNumber, Relocation>,
+    /// The lists of garbage that no garbage collection has left behind yet.
+    pub(crate) discard_lists: BTreeMap<FileNumber, Arc<DiscardList>>,
+    /// The garbage values that the lists name in each file and origin (I4).
+    garbage: BTreeMap<FileNumber, u64>,
 }
 
-/// A value file, and what the tables of its keyspace refer to in it.
+/// A value file, and the references of its keyspace's tables to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ValueFileState {
-    /// Of a value log that is being written, what tables refer to.
+    /// For an open value log: the part that tables refer to.
     pub(crate) file: ValueFileMeta,
     pub(crate) kind: ValueFileKind,
     pub(crate) referred: Referred,
 }
 
-/// What a value file is.
+/// The kind of a value file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ValueFileKind {
     /// A file of a transient log.
     TransientLog,
-    /// A value log that is being written.
+    /// A value log that commits write to.
     OpenLog,
-    /// A value log that is complete; entries up to `last_sequence` refer to it.
+    /// A complete value log; entries up to `last_sequence` refer to it.
     SealedLog { last_sequence: SequenceNumber },
-    /// What was live in value logs when they were collected.
+    /// The live values of collected value logs.
     GcOutput,
 }
 
-/// A value log, or a successor of some, and what is left of it.
+/// The use of a value log or a GC output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LogUse {
-    /// Of a log that is being written, what entries up to the last flush have pointed to.
+pub(crate) struct ValueLogUsage {
+    /// For an open log: the part that flushed entries have pointed to.
     pub(crate) file: ValueFileMeta,
-    /// What tables refer to in it, or through its tables.
+    /// The references of tables to it, also through relocation tables.
     pub(crate) live: Referred,
-    /// Entries of its relocation tables that count.
-    pub(crate) moves: u64,
-    /// Whether it is complete, and everything that ever pointed into it is in tables.
-    pub(crate) is_settled: bool,
+    /// The entries of its relocation tables that are still needed.
+    pub(crate) relocated_entries: u64,
+    /// Whether garbage collection may take it.
+    pub(crate) is_collectable: bool,
     pub(crate) is_open: bool,
 }
 
-/// A value log that was collected.
+/// The relocation of a collected value log.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Relocated {
+pub(crate) struct Relocation {
     pub(crate) table: RelocationTable,
-    /// What tables refer to by the place where it was.
+    /// The references of tables to the origin.
     pub(crate) referred: Referred,
 }
 
@@ -90,9 +90,9 @@ impl ValueFileState {
         }
     }
 
-    /// Whether it is a value log or a successor of some that is complete, and everything that ever
-    /// pointed into it is in tables once entries up to `flushed` are.
-    pub(crate) fn is_settled_log(&self, flushed: SequenceNumber) -> bool {
+    /// Whether garbage collection may take the file: it is a complete value log or a GC output, and all
+    /// entries that refer to it are in tables if the entries up to `flushed` are.
+    pub(crate) fn is_collectable(&self, flushed: SequenceNumber) -> bool {
         match self.kind {
             ValueFileKind::TransientLog | ValueFileKind::OpenLog => false,
             ValueFileKind::SealedLog { last_sequence } => last_sequence <= flushed,
@@ -123,7 +123,8 @@ impl ValueFileState {
 }
 
 impl ValueState {
-    /// Adds what these segments of `table` refer to, or takes it away, by `count`.
+    /// Adds the references of these segments of `table` to the counts, or subtracts them: `count` does
+    /// either.
     pub(super) fn count_references(
         &mut self,
         table: FileNumber,
@@ -133,11 +134,11 @@ impl ValueState {
         for (number, referred) in segments.iter().flat_map(|it| it.references.iter()) {
             let known = match self.files.get_mut(&number) {
                 Some(value_file) => Some(&mut value_file.referred),
-                None => self.relocated.get_mut(&number).map(|it| &mut it.referred),
+                None => self.relocations.get_mut(&number).map(|it| &mut it.referred),
             };
             let known = known.ok_or_else(|| {
                 Contradiction::new(format!(
-                    "table file {table} refers to value file {number}, which is not there"
+                    "table file {table} refers to value file {number}, which does not exist"
                 ))
             })?;
             let entries = count(known.entries, referred.entries);
@@ -166,100 +167,99 @@ impl ValueState {
         self.files.insert(file.number, added);
     }
 
-    /// The value log that is being written has come to `file`.
-    pub(super) fn move_log(
+    /// Updates the open value log to `file` and `kind`.
+    pub(super) fn update_open_log(
         &mut self,
         file: ValueFileMeta,
         kind: ValueFileKind,
     ) -> Result<(), Contradiction> {
         let known = self.files.get_mut(&file.number);
         let known = known.filter(|known| known.kind == ValueFileKind::OpenLog);
-        let known = known.ok_or_else(|| {
-            Contradiction::new(format!("value log {} is not being written", file.number))
-        })?;
+        let known = known
+            .ok_or_else(|| Contradiction::new(format!("value log {} is not open", file.number)))?;
         let grows = known.file.length <= file.length && known.file.entries <= file.entries;
         require(grows, || format!("value log {} shrinks", file.number))?;
         (known.file, known.kind) = (file, kind);
         Ok(())
     }
 
-    /// Pointers into the origin of `table` lead through it from here on. Returns whether the origin was
-    /// a file until now.
+    /// Adds a relocation. Returns whether its origin was a file until now.
     pub(super) fn relocate(
         &mut self,
         table: RelocationTable,
         flushed: SequenceNumber,
     ) -> Result<bool, Contradiction> {
         let origin = table.origin;
-        let gc_result = self.files.remove(&origin);
-        if let Some(log) = &gc_result {
-            require(log.is_settled_log(flushed), || {
-                format!("value file {origin} is collected while entries may come to refer to it")
+        let collected = self.files.remove(&origin);
+        if let Some(log) = &collected {
+            require(log.is_collectable(flushed), || {
+                format!("value file {origin} is collected before all its entries are in tables")
             })?;
         }
-        let known = match &gc_result {
+        let known = match &collected {
             Some(log) => Some(log.referred),
-            None => self.relocated.get(&origin).map(|known| known.referred),
+            None => self.relocations.get(&origin).map(|known| known.referred),
         };
         let referred = known.unwrap_or(Referred {
             is_log: true,
             ..Referred::default()
         });
-        self.relocated.insert(origin, Relocated { table, referred });
-        Ok(gc_result.is_some())
+        self.relocations
+            .insert(origin, Relocation { table, referred });
+        Ok(collected.is_some())
     }
 
-    /// `list` speaks of more garbage values.
     pub(super) fn add_discard_list(&mut self, list: &DiscardList) -> Result<(), Contradiction> {
         for (file, count) in &list.counts {
-            let sum = self.spoken_of.entry(*file).or_default();
+            let sum = self.garbage.entry(*file).or_default();
             *sum = sum.checked_add(*count).ok_or_else(|| {
                 Contradiction::new(format!("too many garbage values of value file {file}"))
             })?;
         }
-        self.garbage.insert(list.number, Arc::new(list.clone()));
+        self.discard_lists
+            .insert(list.number, Arc::new(list.clone()));
         Ok(())
     }
 
-    /// What `list` says of `files` is known to a successor.
+    /// Removes `files` from `list`: a GC output leaves behind the values that it names there.
     pub(super) fn take_discard_list(
         &mut self,
         list: FileNumber,
         files: &[FileNumber],
     ) -> Result<(), Contradiction> {
-        let mut known = self.garbage.get_mut(&list).map(Arc::make_mut);
+        let mut known = self.discard_lists.get_mut(&list).map(Arc::make_mut);
         for file in files {
             let taken = known.as_mut().and_then(|known| known.counts.remove(file));
             let taken = taken.ok_or_else(|| {
                 Contradiction::new(format!(
-                    "discard list {list} says nothing of value file {file}"
+                    "discard list {list} does not name value file {file}"
                 ))
             })?;
-            if let Some(sum) = self.spoken_of.get_mut(file) {
+            if let Some(sum) = self.garbage.get_mut(file) {
                 *sum -= taken;
                 if *sum == 0 {
-                    self.spoken_of.remove(file);
+                    self.garbage.remove(file);
                 }
             }
         }
         Ok(())
     }
 
-    /// Lists say nothing of files and origins that are gone; the numbers of those that have nothing else
-    /// to say are taken from `numbers`.
-    fn forget_discarded(&mut self, numbers: &mut BTreeSet<FileNumber>) {
-        let gone = |file: &FileNumber| {
-            !self.files.contains_key(file) && !self.relocated.contains_key(file)
+    /// Removes files and origins that no longer exist from the lists. Removes empty lists, and their
+    /// numbers from `numbers`.
+    fn trim_discard_lists(&mut self, numbers: &mut BTreeSet<FileNumber>) {
+        let is_gone = |file: &FileNumber| {
+            !self.files.contains_key(file) && !self.relocations.contains_key(file)
         };
-        let gone: Vec<FileNumber> = self.spoken_of.keys().copied().filter(gone).collect();
+        let gone: Vec<FileNumber> = self.garbage.keys().copied().filter(is_gone).collect();
         for file in &gone {
-            self.spoken_of.remove(file);
-            let lists = self.garbage.values_mut();
+            self.garbage.remove(file);
+            let lists = self.discard_lists.values_mut();
             for list in lists.filter(|list| list.counts.contains_key(file)) {
                 Arc::make_mut(list).counts.remove(file);
             }
         }
-        self.garbage.retain(|number, list| {
+        self.discard_lists.retain(|number, list| {
             if list.counts.is_empty() {
                 numbers.remove(number);
             }
@@ -267,63 +267,62 @@ impl ValueState {
         });
     }
 
-    /// The value logs and their successors, where entries up to `flushed` are in tables.
-    pub(super) fn logs(&self, flushed: SequenceNumber) -> Vec<LogUse> {
+    /// The value logs and GC outputs, if entries up to `flushed` are in tables.
+    pub(super) fn logs(&self, flushed: SequenceNumber) -> Vec<ValueLogUsage> {
         let through = self.referred_through();
-        let mut moves: BTreeMap<FileNumber, u64> = BTreeMap::new();
-        for table in self.relocated.values().map(|it| it.table) {
-            *moves.entry(table.gc_output).or_default() += table.entries;
+        let mut relocated: BTreeMap<FileNumber, u64> = BTreeMap::new();
+        for table in self.relocations.values().map(|it| it.table) {
+            *relocated.entry(table.gc_output).or_default() += table.entries;
         }
         let files = self.files.values();
         let logs = files.filter(|it| it.kind != ValueFileKind::TransientLog);
         let log = |it: &ValueFileState| {
             let number = it.file.number;
-            LogUse {
+            let through = through.get(&number).copied().unwrap_or_default();
+            ValueLogUsage {
                 file: it.file,
-                live: it
-                    .referred
-                    .plus(through.get(&number).copied().unwrap_or_default()),
-                moves: moves.get(&number).copied().unwrap_or_default(),
-                is_settled: it.is_settled_log(flushed),
+                live: it.referred.plus(through),
+                relocated_entries: relocated.get(&number).copied().unwrap_or_default(),
+                is_collectable: it.is_collectable(flushed),
                 is_open: it.kind == ValueFileKind::OpenLog,
             }
         };
         logs.map(log).collect()
     }
 
-    /// What is referred to in each file that relocations lead to, through these.
+    /// The references to each GC output through relocation tables.
     pub(crate) fn referred_through(&self) -> BTreeMap<FileNumber, Referred> {
         let mut sums: BTreeMap<FileNumber, Referred> = BTreeMap::new();
-        for relocated in self.relocated.values() {
-            let sum = sums.entry(relocated.table.gc_output).or_default();
-            *sum = sum.plus(relocated.referred);
+        for relocation in self.relocations.values() {
+            let sum = sums.entry(relocation.table.gc_output).or_default();
+            *sum = sum.plus(relocation.referred);
         }
         sums
     }
 
-    /// What lists say of each file and origin.
     #[cfg(test)]
-    pub(super) fn spoken_of(&self) -> &BTreeMap<FileNumber, u64> {
-        &self.spoken_of
+    pub(super) fn garbage(&self) -> &BTreeMap<FileNumber, u64> {
+        &self.garbage
     }
 
-    /// I1 to I3; the numbers of files that went are taken from `numbers`.
-    pub(super) fn settle(
+    /// Removes everything that nothing needs (I2), and the numbers of removed files from `numbers`.
+    /// Checks I1 and I3.
+    pub(super) fn remove_unneeded(
         &mut self,
         flushed: SequenceNumber,
         numbers: &mut BTreeSet<FileNumber>,
     ) -> Result<(), Contradiction> {
-        // The oldest origin that is referred to, of each file that relocations lead to.
+        // For each GC output: the oldest origin that tables refer to.
         let mut oldest: BTreeMap<FileNumber, FileNumber> = BTreeMap::new();
-        for (origin, relocated) in &self.relocated {
-            if relocated.referred.entries > 0 {
-                oldest.entry(relocated.table.gc_output).or_insert(*origin);
+        for (origin, relocation) in &self.relocations {
+            if relocation.referred.entries > 0 {
+                oldest.entry(relocation.table.gc_output).or_insert(*origin);
             }
         }
-        let spoken_of = &self.spoken_of;
-        self.relocated.retain(|origin, relocated| {
-            let older = oldest.get(&relocated.table.gc_output);
-            older.is_some_and(|older| older <= origin) || spoken_of.contains_key(origin)
+        let garbage = &self.garbage;
+        self.relocations.retain(|origin, relocation| {
+            let older = oldest.get(&relocation.table.gc_output);
+            older.is_some_and(|older| older <= origin) || garbage.contains_key(origin)
         });
         let through = self.referred_through();
         let live = |value_file: &ValueFileState| {
@@ -337,14 +336,14 @@ impl ValueState {
                 live.entries <= file.entries && live.bytes <= file.length,
                 || {
                     format!(
-                        "more is referred to in value file {} than it holds",
+                        "tables refer to more of value file {} than it holds",
                         file.number
                     )
                 },
             )?;
         }
-        for relocated in self.relocated.values() {
-            let table = &relocated.table;
+        for relocation in self.relocations.values() {
+            let table = &relocation.table;
             let gc_output = self.files.get(&table.gc_output);
             let is_within = gc_output.is_some_and(|it| {
                 let end = table.end().unwrap_or(u64::MAX);
@@ -352,7 +351,7 @@ impl ValueState {
             });
             require(is_within, || {
                 let origin = table.origin;
-                format!("the relocation table of value file {origin} is not where it should be")
+                format!("the relocation table of value file {origin} is outside its GC output")
             })?; // I3
         }
         self.files.retain(|number, value_file| {
@@ -367,27 +366,35 @@ impl ValueState {
             }
             is_needed
         });
-        // With the last live value of a file nobody asks any more which ones are dead.
+        // A GC output without live values needs neither relocations nor garbage counts.
         let files = &self.files;
-        self.relocated
-            .retain(|_, relocated| files.contains_key(&relocated.table.gc_output));
-        self.forget_discarded(numbers);
+        self.relocations
+            .retain(|_, relocation| files.contains_key(&relocation.table.gc_output));
+        self.trim_discard_lists(numbers);
         Ok(())
     }
 
     /// All files.
     pub(super) fn names(&self) -> impl Iterator<Item = FileName> {
         let files = self.files.keys().copied().map(FileName::Values);
-        files.chain(self.garbage.keys().copied().map(FileName::DiscardList))
+        files.chain(
+            self.discard_lists
+                .keys()
+                .copied()
+                .map(FileName::DiscardList),
+        )
     }
 
     pub(super) fn snapshot(&self, keyspace: KeyspaceId, records: &mut Vec<Record>) {
         for value_file in self.files.values() {
             value_file.snapshot(keyspace, records);
         }
-        let tables = self.relocated.values().map(|relocated| relocated.table);
+        let tables = self.relocations.values().map(|relocation| relocation.table);
         records.extend(tables.map(|table| Record::Relocate { keyspace, table }));
-        let lists = self.garbage.values().map(|list| DiscardList::clone(list));
+        let lists = self
+            .discard_lists
+            .values()
+            .map(|list| DiscardList::clone(list));
         records.extend(lists.map(|list| Record::AddDiscardList { keyspace, list }));
     }
 }

@@ -1,8 +1,9 @@
 //! Layer 4: point reads, merging cursors, visibility.
 //!
-//! [`get`] asks sources one after the other; [`source`], [`run`] and [`merge`] make one sorted stream
-//! of them, [`visible`] shows what a reader sees of it, and [`values`] fetches values that stand
-//! apart, which [`ahead`] has the system bring in before. [`state`] is what a reader holds.
+//! A reader holds a [`state`]. [`get`] searches its sources from the newest to the oldest. For a scan,
+//! [`source`], [`run`] and [`merge`] merge the sources into one sorted stream, and [`visible`] selects
+//! the entries that the reader sees. [`values`] reads separated values; [`ahead`] prefetches them.
+//! [`tombstone_span`] lets iterators skip keys that earlier iterators found deleted.
 
 mod ahead;
 pub(crate) mod get;

@@ -1,9 +1,9 @@
-//! A cursor over the segments of one sorted run, one behind the other.
+//! A cursor that concatenates the segments of one sorted run.
 //!
-//! A seek that leads to the end of a segment, whose key the manifest has, does not go there but stays
-//! *ahead*: the file is opened and a block read only when somebody arrives. So a seek among many runs
-//! reads of those only that hold keys on both sides of what is sought, and a scan of the others only
-//! when it comes to them.
+//! The manifest has the smallest and the largest key of each segment. A seek to one of these two keys
+//! stays *ahead*: the cursor shows the key, and opens the file and reads a block only at
+//! [`arrive`](Cursor::arrive). So a seek over many runs reads only the runs that hold keys on both
+//! sides of the target, and a scan reads the others when it reaches them.
 //!
 //! Concurrency: owned by one thread; it keeps its files alive.
 
@@ -18,13 +18,13 @@ use crate::table::{OpenTables, ReadCounters, SegmentMeta, SequentialCursor, Tabl
 
 /// A cursor that can be opened on a table.
 pub(crate) trait OpenCursor: Cursor + Sized {
-    /// Whether it is a user who reads.
+    /// Whether the reads of the cursor are those of a user, not of a compaction.
     const IS_READ: bool;
     /// A cursor over a segment of `table`.
     fn open(table: &Arc<Table>, segment: usize) -> Self;
-    /// Goes over to another segment, with the memory it has.
+    /// Switches to another segment and reuses the cursor's memory.
     fn switch(&mut self, table: &Arc<Table>, segment: usize);
-    /// Takes what it has counted since the last call.
+    /// Takes the counts since the last call.
     fn take_counters(&mut self) -> ReadCounters;
 }
 
@@ -45,7 +45,7 @@ impl OpenCursor for TableCursor {
     }
 }
 
-/// For merges: blocks from front to back, past the cache.
+/// For compactions: blocks in file order, without the cache.
 impl OpenCursor for SequentialCursor {
     const IS_READ: bool = false;
 
@@ -67,13 +67,13 @@ impl OpenCursor for SequentialCursor {
 pub(crate) enum Run {
     /// One segment, or some of a level.
     Segments(Box<[(Shared<FileHandle>, usize)]>),
-    /// A layer of a level below level 0.
-    Layer(Shared<Level>, usize),
+    /// One of the segment runs of a level below level 0.
+    OfLevel(Shared<Level>, usize),
 }
 
 impl Run {
-    /// The runs that `files` consist of, which are disjoint and ascend: as many as one of them has
-    /// segments.
+    /// The runs of `files`, which are disjoint and ascending. Their number is the largest number of
+    /// segments of a file.
     pub(crate) fn of_files(files: &[Shared<FileHandle>]) -> impl Iterator<Item = Self> {
         let most = files.iter().map(|file| file.meta.segments.len()).max();
         let run = |segment: usize| {
@@ -87,11 +87,11 @@ impl Run {
     fn len(&self) -> usize {
         match self {
             Self::Segments(segments) => segments.len(),
-            Self::Layer(level, layer) => level.layers()[*layer].len(),
+            Self::OfLevel(level, run) => level.segment_runs()[*run].len(),
         }
     }
 
-    /// The file of the segment at `position`, and which of its segments it is.
+    /// The file of the segment at `position`, and the segment's index in the file.
     #[inline]
     fn get(&self, position: usize) -> Option<(&Shared<FileHandle>, usize)> {
         match self {
@@ -99,14 +99,14 @@ impl Run {
                 let (file, segment) = segments.get(position)?;
                 Some((file, *segment))
             }
-            Self::Layer(level, layer) => {
-                let layer = &level.layers()[*layer];
-                Some((&level.files()[layer.file(position)?], layer.segment))
+            Self::OfLevel(level, run) => {
+                let run = &level.segment_runs()[*run];
+                Some((&level.files()[run.file(position)?], run.segment))
             }
         }
     }
 
-    /// What the manifest knows of the segment at `position`.
+    /// The metadata of the segment at `position`.
     fn meta(&self, position: usize) -> Option<&SegmentMeta> {
         let (file, segment) = self.get(position)?;
         file.meta.segments.get(segment)
@@ -118,12 +118,12 @@ impl Run {
         match self {
             Self::Segments(segments) => segments
                 .partition_point(|(file, segment)| *file.meta.segments[*segment].largest < *key),
-            Self::Layer(level, layer) => level.layers()[*layer].lower_bound(key),
+            Self::OfLevel(level, run) => level.segment_runs()[*run].lower_bound(key),
         }
     }
 }
 
-/// Where a cursor is ahead: before the first entry of a segment, or behind the last.
+/// The position of a cursor that is ahead: before the first entry of a segment, or behind the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ahead {
     First(usize),
@@ -133,19 +133,19 @@ enum Ahead {
 /// Concatenates the segments of a run.
 #[derive(Debug)]
 pub(crate) struct RunCursor<C> {
-    /// Stands before `run`: what reads a file is dropped before what keeps it from being removed.
+    /// The field precedes `run`, so the cursor of a file is dropped before the handle on the file.
     current: Option<C>,
-    /// A cursor that left the run at either end, or is behind where this one is ahead, kept for its memory.
+    /// An unused cursor, kept for its memory.
     spare: Option<C>,
-    /// While there is no `current`: the end of a segment that a seek has led to.
+    /// Without a `current`: the end of a segment at which the cursor is ahead.
     ahead: Option<Ahead>,
-    /// The segment that `current` reads, or the spare one did.
+    /// The segment that `current` reads, or that `spare` has read.
     position: usize,
     run: Run,
     tables: Arc<OpenTables>,
-    /// The kind of the error that was met, after which nothing can be read.
+    /// The kind of the first error. After an error the cursor reads nothing.
     failed: Option<ErrorKind>,
-    /// What the cursors of files that were left have counted.
+    /// The counts of the cursors of earlier files.
     counters: ReadCounters,
 }
 
@@ -168,7 +168,7 @@ impl<C: OpenCursor> RunCursor<C> {
         Self::new(Arc::clone(&self.tables), self.run.clone())
     }
 
-    /// Takes what was counted since the last call.
+    /// Takes the counts since the last call.
     pub(crate) fn take_counters(&mut self) -> ReadCounters {
         self.keep_counts();
         std::mem::take(&mut self.counters)
@@ -181,8 +181,8 @@ impl<C: OpenCursor> RunCursor<C> {
         }
     }
 
-    /// Goes to the segment at `position` and places its cursor with `place`; without such a segment the
-    /// cursor becomes invalid.
+    /// Enters the segment at `position` and positions its cursor with `place`. Without such a segment
+    /// the cursor becomes invalid.
     fn enter(
         &mut self,
         position: Option<usize>,
@@ -192,7 +192,7 @@ impl<C: OpenCursor> RunCursor<C> {
         self.ahead = None;
         let segment = position.and_then(|position| Some((position, self.run.get(position)?)));
         let Some((position, (file, segment))) = segment else {
-            self.lay_aside();
+            self.keep_spare();
             return Ok(());
         };
         if self.position != position || self.current.is_none() {
@@ -214,35 +214,35 @@ impl<C: OpenCursor> RunCursor<C> {
         self.fail(placed)
     }
 
-    /// Counts that the present segment was gone to, and for its file that this was a run more than there
-    /// might be: it is in level 0, or not the first of the file. An addition to a word that others seldom
-    /// touch costs less than to choose some of the visits.
+    /// Counts a visit of the present segment. A visit of a segment of level 0, or of a segment that is
+    /// not the first of its file, also counts for the file, because a compaction would save it. The
+    /// addition to a word with little contention costs less than sampling.
     fn note_visit(&mut self) {
         if !C::IS_READ || self.current.is_none() {
             return;
         }
         self.counters.runs_visited += 1;
-        let is_more = match self.run {
+        let is_avoidable = match self.run {
             Run::Segments(_) => true,
-            Run::Layer(_, layer) => layer > 0,
+            Run::OfLevel(_, run) => run > 0,
         };
-        if is_more && let Some((file, _)) = self.run.get(self.position) {
+        if is_avoidable && let Some((file, _)) = self.run.get(self.position) {
             file.note_visits(1);
         }
     }
 
-    /// Keeps the cursor over the present segment for its memory.
-    fn lay_aside(&mut self) {
+    /// Makes the current cursor the spare one.
+    fn keep_spare(&mut self) {
         self.keep_counts();
         if self.current.is_some() {
             self.spare = self.current.take();
         }
     }
 
-    /// Stays ahead, at an end of a segment that there is.
+    /// Stays ahead, at an end of an existing segment.
     fn stay_ahead(&mut self, ahead: Ahead) -> Result<()> {
         self.refuse_after_error()?;
-        self.lay_aside();
+        self.keep_spare();
         self.ahead = Some(ahead);
         Ok(())
     }
@@ -262,7 +262,7 @@ impl<C: OpenCursor> RunCursor<C> {
         outcome
     }
 
-    /// Goes on from what a step in the current segment, if there is one, came to: an error, or its end.
+    /// Continues after `moved`, the step in the current segment: an error, or the segment's end.
     #[cold]
     fn leave_forward(&mut self, moved: Option<Result<Step>>) -> Result<Step> {
         match moved {
@@ -283,7 +283,6 @@ impl<C: OpenCursor> RunCursor<C> {
         })
     }
 
-    /// Goes on with the next segment when the current one is exhausted.
     #[cold]
     fn enter_next(&mut self) -> Result<()> {
         self.enter(Some(self.position + 1), C::seek_to_first)
@@ -323,8 +322,7 @@ impl<C: OpenCursor> RunCursor<C> {
     }
 }
 
-/// Stands in where a caller asks an invalid cursor for its entry.
-const NO_ENTRY: &str = "a cursor is asked for an entry only while it is valid";
+const NO_ENTRY: &str = "only a valid cursor has an entry";
 
 impl<C: OpenCursor> Cursor for RunCursor<C> {
     fn seek_to_first(&mut self) -> Result<()> {

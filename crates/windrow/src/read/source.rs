@@ -1,4 +1,4 @@
-//! The sources of one keyspace as cursors of one type, so that merging them needs no virtual calls.
+//! The sources of one keyspace as cursors of one type. So the merging cursor needs no virtual calls.
 //!
 //! Concurrency: owned by one thread.
 
@@ -16,7 +16,7 @@ use crate::table::{OpenTables, ReadCounters, TableCursor};
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
-    reason = "memtables are few, and an indirection at each step costs more than the room"
+    reason = "memtables are few, and an indirection at each step costs more than the space"
 )]
 pub(crate) enum SourceCursor {
     Memtable(MemtableCursor),
@@ -24,7 +24,7 @@ pub(crate) enum SourceCursor {
 }
 
 impl SourceCursor {
-    /// Cursors over every source of `state` that may hold keys of `range`.
+    /// Cursors over the sources of `state` that may hold keys of `range`.
     pub(crate) fn all(state: &ReadState, tables: &Arc<OpenTables>, range: &KeyRange) -> Vec<Self> {
         let mut sources = Vec::new();
         for memtable in state.memtables().filter(|memtable| !memtable.is_empty()) {
@@ -39,14 +39,14 @@ impl SourceCursor {
                 let runs = overlapping.flat_map(|file| Run::of_files(std::slice::from_ref(file)));
                 sources.extend(runs.map(run));
             } else {
-                let layers = 0..level.layers().len();
-                sources.extend(layers.map(|layer| run(Run::Layer(Shared::clone(level), layer))));
+                let runs = 0..level.segment_runs().len();
+                sources.extend(runs.map(|index| run(Run::OfLevel(Shared::clone(level), index))));
             }
         }
         sources
     }
 
-    /// Takes what was counted since the last call.
+    /// Takes the counts since the last call.
     pub(crate) fn take_counters(&mut self) -> ReadCounters {
         match self {
             Self::Memtable(_) => ReadCounters::default(),
@@ -55,7 +55,7 @@ impl SourceCursor {
     }
 }
 
-/// Calls one method of whichever cursor it is.
+/// Calls a method of either cursor.
 macro_rules! either {
     ($self:expr, $cursor:ident => $call:expr) => {
         match $self {

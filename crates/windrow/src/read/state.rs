@@ -1,6 +1,6 @@
-//! What a reader of a keyspace holds: its memtables and a version of its tables.
+//! The sources of a keyspace that a reader holds: the memtables and a version.
 //!
-//! Immutable; replaced as a whole when a memtable rotates or a job installs its result.
+//! A state is immutable. A rotation, a flush or a compaction replaces it as a whole.
 
 use std::sync::Arc;
 
@@ -10,24 +10,23 @@ use crate::manifest::Version;
 use crate::memtable::Memtable;
 use crate::value::ValueFileMeta;
 
-/// The sources of one keyspace at one moment, newest first.
+/// The sources of one keyspace, newest first.
 #[derive(Debug, Clone)]
 pub(crate) struct ReadState {
     /// The memtable that takes writes.
     pub(crate) active: Arc<Memtable>,
-    /// Full memtables that wait for their flush, newest first.
+    /// The frozen memtables, newest first.
     pub(crate) frozen: Vec<FrozenMemtable>,
-    /// The tables.
     pub(crate) version: Shared<Version>,
 }
 
-/// A full memtable that waits for its flush.
+/// A full memtable that is not flushed yet.
 #[derive(Debug, Clone)]
 pub(crate) struct FrozenMemtable {
     pub(crate) memtable: Arc<Memtable>,
-    /// Every entry of the keyspace up to this sequence number is in it or older.
+    /// This memtable and older sources hold all entries of the keyspace up to this sequence number.
     pub(crate) through: SequenceNumber,
-    /// The value log that was written when it was full, as far as its entries point into it.
+    /// The value log that was open at the rotation, up to the last value that the entries point to.
     pub(crate) value_log: Option<ValueFileMeta>,
 }
 

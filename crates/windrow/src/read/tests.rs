@@ -1,6 +1,6 @@
 //! Random walks of the merging and the visible cursor against a sorted list.
 
-mod layers;
+mod segment_runs;
 
 use std::collections::BTreeMap;
 use std::ops::Bound;

@@ -134,7 +134,7 @@ impl Engine {
             let tables = tables.map(|file| (FileName::Table(file.number), file.end()));
             let values = own.values.files.values().map(|values| &values.file);
             let values = values.map(|file| (FileName::Values(file.number), file.end));
-            let garbage = own.values.garbage.values();
+            let garbage = own.values.discard_lists.values();
             let garbage = garbage.map(|list| (FileName::DiscardList(list.number), list.length));
             for (name, length) in tables.chain(values).chain(garbage) {
                 self.check_cancelled()?;

@@ -339,7 +339,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
         }
     };
     let (transient_logs, value_logs) = value_stats(manifest, &keyspace.value_log.lock());
-    let garbage = manifest.map(|manifest| &manifest.values.garbage);
+    let garbage = manifest.map(|manifest| &manifest.values.discard_lists);
     let memtable_bytes: usize = state
         .memtables()
         .map(|memtable| memtable.memory_bytes())

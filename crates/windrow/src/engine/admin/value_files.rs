@@ -157,7 +157,7 @@ fn reports(manifest: &KeyspaceState, written: &ValueLog) -> BTreeMap<FileNumber,
         };
         reports.insert(number, report);
     }
-    for (origin, relocated) in &manifest.values.relocated {
+    for (origin, relocated) in &manifest.values.relocations {
         if let Some(report) = reports.get_mut(&relocated.table.gc_output) {
             report.relocations.push(ValueRelocation {
                 origin: origin.0,
@@ -180,7 +180,7 @@ fn add_references(
             let segments = table.meta.segments.iter();
             let mut sums: BTreeMap<FileNumber, Referred> = BTreeMap::new();
             for (number, referred) in segments.flat_map(|it| it.references.iter()) {
-                let relocated = manifest.values.relocated.get(&number);
+                let relocated = manifest.values.relocations.get(&number);
                 let file = relocated.map_or(number, |it| it.table.gc_output);
                 let sum = sums.entry(file).or_default();
                 *sum = sum.plus(referred);

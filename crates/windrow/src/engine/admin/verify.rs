@@ -92,10 +92,10 @@ impl Engine {
         report: &mut VerifyReport,
     ) -> Result<()> {
         let mut garbage: BTreeMap<FileNumber, u64> = BTreeMap::new();
-        for list in recorded.garbage.values() {
+        for list in recorded.discard_lists.values() {
             let vfs = &*self.options.vfs;
             let counted = read_discard_list(vfs, &self.directory, list, |file, _| {
-                let table = recorded.relocated.get(&file).map(|it| it.table);
+                let table = recorded.relocations.get(&file).map(|it| it.table);
                 let file = table.map_or(file, |table| table.gc_output);
                 *garbage.entry(file).or_default() += 1;
                 Ok(())
@@ -109,7 +109,7 @@ impl Engine {
                 }
             }
         }
-        for log in version.logs().iter().filter(|log| log.is_settled) {
+        for log in version.logs().iter().filter(|log| log.is_collectable) {
             let number = log.file.number;
             let live = live.get(&number).copied().unwrap_or_default();
             let garbage = garbage.get(&number).copied().unwrap_or_default();

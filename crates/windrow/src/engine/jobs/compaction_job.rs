@@ -649,7 +649,7 @@ impl Engine {
     ) {
         let known = state.keyspaces.get(&keyspace.id());
         for list in lists {
-            if known.is_some_and(|it| !it.values.garbage.contains_key(&list.number)) {
+            if known.is_some_and(|it| !it.values.discard_lists.contains_key(&list.number)) {
                 self.obsolete.add(FileName::DiscardList(list.number));
             }
         }
@@ -657,7 +657,7 @@ impl Engine {
 
     /// Handles for new files of `level`.
     pub(super) fn handles(&self, level: usize, files: &[FileMeta]) -> Vec<LeveledFile> {
-        let handle = |file: &FileMeta| FileHandle::new(file.clone(), Arc::clone(&self.obsolete));
+        let handle = |file: &FileMeta| FileHandle::new(file.clone(), &self.obsolete);
         files
             .iter()
             .map(|file| (on_disk(level), handle(file)))

@@ -84,8 +84,8 @@ impl GcJob {
         let values = &keyspace.values;
         let victim = |number: &FileNumber| {
             let log = values.files.get(number)?;
-            let tables = values.relocated.values().map(|relocated| relocated.table);
-            log.is_settled_log(keyspace.flushed).then(|| Victim {
+            let tables = values.relocations.values().map(|relocated| relocated.table);
+            log.is_collectable(keyspace.flushed).then(|| Victim {
                 file: log.file,
                 tables: tables.filter(|table| table.gc_output == *number).collect(),
             })
@@ -98,7 +98,12 @@ impl GcJob {
         let taken = job.taken();
         let speaks =
             |list: &&Arc<DiscardList>| taken.iter().any(|file| list.counts.contains_key(file));
-        job.lists = values.garbage.values().filter(speaks).cloned().collect();
+        job.lists = values
+            .discard_lists
+            .values()
+            .filter(speaks)
+            .cloned()
+            .collect();
         Some(job)
     }
 
@@ -125,7 +130,7 @@ impl GcJob {
         let is_gathered = self.merges_lists();
         for list in &self.lists {
             // The list, or what it says of an origin, may have gone with the last that was live.
-            let Some(known) = values.garbage.get(&list.number) else {
+            let Some(known) = values.discard_lists.get(&list.number) else {
                 continue;
             };
             let files: Vec<FileNumber> = if is_gathered {

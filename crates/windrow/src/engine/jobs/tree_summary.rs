@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::base::limits::TABLE_FILES_MAX;
 use crate::base::sync::Shared;
 use crate::engine::keyspace::KeyspaceWork;
-use crate::manifest::{FileHandle, LogUse, Version};
+use crate::manifest::{FileHandle, ValueLogUsage, Version};
 use crate::policy::{Claim, FileSummary, LogSummary, SegmentSummary, TreeSummary};
 use crate::table::SegmentMeta;
 
@@ -34,7 +34,7 @@ pub(in crate::engine) fn summary<'a>(
         pinned_bytes: version.values().pinned_bytes(&file.meta),
         transient_files: file.meta.transient_files(),
         log_bytes: file.meta.log_bytes(),
-        moved_bytes: version.values().moved_bytes(&file.meta),
+        moved_bytes: version.values().relocated_bytes(&file.meta),
         segments: file.meta.segments.iter().map(segment).collect(),
         visits: file.visits(),
         sealed: file.meta.sealed,
@@ -58,19 +58,19 @@ pub(in crate::engine) fn summary<'a>(
     }
 }
 
-fn log_summary(log: &LogUse) -> LogSummary {
+fn log_summary(log: &ValueLogUsage) -> LogSummary {
     LogSummary {
         number: log.file.number,
         table_bytes: log.file.end - log.file.length,
         live_bytes: log.live.bytes,
         // Memtables may refer to values that no table refers to.
-        garbage_bytes: if log.is_settled || log.is_open {
+        garbage_bytes: if log.is_collectable || log.is_open {
             log.file.length - log.live.bytes
         } else {
             0
         },
-        moves: log.file.entries + log.moves,
-        is_ready: log.is_settled,
+        moves: log.file.entries + log.relocated_entries,
+        is_ready: log.is_collectable,
         is_open: log.is_open,
         failures: 0,
         is_resting: false,

@@ -93,7 +93,7 @@ fn handle(number: FileNumber, obsolete: &Arc<Obsolete>) -> Shared<FileHandle> {
         sealed: false,
         segments: vec![segment],
     };
-    FileHandle::new(meta, Arc::clone(obsolete))
+    FileHandle::new(meta, obsolete)
 }
 
 struct Model {

@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 
+use super::super::contradiction::Contradiction;
 use super::super::edit::{Edit, Record};
 use super::super::names::FileName;
-use super::super::state::{Contradiction, ManifestState};
+use super::super::state::ManifestState;
 use super::{History, file, refer, refer_as, steps, transient_log, values};
 use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{FileNumber, KeyspaceId, Kind};

@@ -65,7 +65,7 @@ pub(super) fn change(
 fn spoken_of(values: &ValueState) -> impl Iterator<Item = FileNumber> {
     let logs = values.files.values().filter(|it| it.referred.is_log);
     let logs = logs.map(|it| it.file.number);
-    logs.chain(values.relocated.keys().copied())
+    logs.chain(values.relocations.keys().copied())
 }
 
 /// A table that refers to a record of a log, or of what it was, if any has one to spare.
@@ -76,7 +76,7 @@ fn table(
     [first, second]: [u8; 2],
 ) -> Option<Vec<Record>> {
     let has_space = |number: &FileNumber| {
-        let relocated = values.relocated.get(number);
+        let relocated = values.relocations.get(number);
         let file = relocated.map_or(*number, |it| it.table.gc_output);
         let held = values.files[&file].file.entries;
         live(values, file).entries < held
@@ -111,7 +111,7 @@ fn collect(
     let ready = values
         .files
         .values()
-        .filter(|it| it.is_settled_log(flushed));
+        .filter(|it| it.is_collectable(flushed));
     let mut victims: Vec<FileNumber> = ready.map(|it| it.file.number).collect();
     if victims.is_empty() {
         return Vec::new();
@@ -121,7 +121,7 @@ fn collect(
     victims.truncate(1 + usize::from(second % 2));
     let entries = victims.iter().map(|number| live(values, *number).entries);
     let entries = entries.sum();
-    let tables = values.relocated.values().map(|it| it.table);
+    let tables = values.relocations.values().map(|it| it.table);
     let led_on = tables.filter(|table| victims.contains(&table.gc_output));
     let origins: Vec<FileNumber> = victims
         .iter()
@@ -142,7 +142,7 @@ fn collect(
             .map(|table| Record::Relocate { keyspace, table }),
     );
     // Other lists have come since.
-    for list in values.garbage.values().skip(usize::from(second % 3)) {
+    for list in values.discard_lists.values().skip(usize::from(second % 3)) {
         let files = list.counts.keys().filter(|file| origins.contains(file));
         let files: Vec<FileNumber> = files.copied().collect();
         if !files.is_empty() {
@@ -171,7 +171,7 @@ pub(super) fn check(state: &ManifestState) {
             .files
             .iter()
             .map(|(number, it)| (*number, it.referred));
-        let moved = values.relocated.iter();
+        let moved = values.relocations.iter();
         let moved = moved.map(|(number, it)| (*number, it.referred));
         let counted = files.chain(moved).filter(|(_, it)| it.entries > 0);
         let counted = counted.map(|(number, it)| (number, (it.entries, it.bytes)));
@@ -189,15 +189,15 @@ pub(super) fn check(state: &ManifestState) {
         let known: BTreeSet<FileNumber> = spoken_of(values).collect();
         // I4
         let mut sums: BTreeMap<FileNumber, u64> = BTreeMap::new();
-        for (file, count) in values.garbage.values().flat_map(|list| &list.counts) {
+        for (file, count) in values.discard_lists.values().flat_map(|list| &list.counts) {
             *sums.entry(*file).or_default() += count;
         }
-        assert_eq!(*values.spoken_of(), sums);
-        for list in values.garbage.values() {
+        assert_eq!(*values.garbage(), sums);
+        for list in values.discard_lists.values() {
             assert!(!list.counts.is_empty());
             assert!(list.counts.keys().all(|file| known.contains(file)));
         }
-        for relocated in values.relocated.values() {
+        for relocated in values.relocations.values() {
             let gc_output = &values.files[&relocated.table.gc_output].file;
             assert!(gc_output.length <= relocated.table.offset);
             assert!(relocated.table.end().unwrap() <= gc_output.end);
@@ -319,8 +319,8 @@ fn there(state: &ManifestState) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
     let numbers = |keys: Vec<&FileNumber>| keys.into_iter().map(|number| number.0).collect();
     (
         numbers(values.files.keys().collect()),
-        numbers(values.relocated.keys().collect()),
-        numbers(values.garbage.keys().collect()),
+        numbers(values.relocations.keys().collect()),
+        numbers(values.discard_lists.keys().collect()),
     )
 }
 

@@ -18,7 +18,7 @@ fn handle(
     largest: &[u8],
     sequences: (u64, u64),
 ) -> Shared<FileHandle> {
-    FileHandle::new(file(number, smallest, largest, sequences), Arc::default())
+    FileHandle::new(file(number, smallest, largest, sequences), &Arc::default())
 }
 
 fn numbers(level: &Level) -> Vec<u64> {
@@ -35,7 +35,7 @@ fn layered(number: u64, ends: &[(&[u8], &[u8])]) -> Shared<FileHandle> {
         (next.smallest, next.largest) = ((*smallest).into(), (*largest).into());
         meta.segments.push(next.clone());
     }
-    FileHandle::new(meta, Arc::default())
+    FileHandle::new(meta, &Arc::default())
 }
 
 proptest! {
@@ -61,8 +61,8 @@ proptest! {
         let empty = Level::default();
         let level = version.levels().get(1).map_or(&empty, |level| &**level);
         let most = files.iter().map(|file| file.meta.segments.len()).max();
-        prop_assert_eq!(level.layers().len(), most.unwrap_or(0));
-        for (segment, layer) in level.layers().iter().enumerate() {
+        prop_assert_eq!(level.segment_runs().len(), most.unwrap_or(0));
+        for (segment, layer) in level.segment_runs().iter().enumerate() {
             prop_assert_eq!(layer.segment, segment);
             let members: Vec<usize> = (0..files.len())
                 .filter(|&position| files[position].meta.segments.len() > segment)
@@ -205,12 +205,8 @@ fn an_empty_version_has_an_empty_level_0() {
 #[test]
 fn a_file_is_deleted_only_when_dropped_by_all_and_marked() {
     let obsolete = Arc::new(Obsolete::default());
-    let handles = [1, 2].map(|number| {
-        FileHandle::new(
-            file(number, b"a", b"b", (number, number)),
-            Arc::clone(&obsolete),
-        )
-    });
+    let handles =
+        [1, 2].map(|number| FileHandle::new(file(number, b"a", b"b", (number, number)), &obsolete));
     let old = Version::new(vec![handles.to_vec()]).unwrap();
     let new = old
         .apply(&[], &[(0, FileNumber(1)), (0, FileNumber(2))])
@@ -229,7 +225,7 @@ fn a_file_is_deleted_only_when_dropped_by_all_and_marked() {
 #[test]
 fn a_file_that_has_grown_stays_for_those_who_hold_it_as_it_was() {
     let obsolete = Arc::new(Obsolete::default());
-    let short = FileHandle::new(file(1, b"c", b"d", (1, 2)), Arc::clone(&obsolete));
+    let short = FileHandle::new(file(1, b"c", b"d", (1, 2)), &obsolete);
     short.note_visits(3);
     let mut meta = short.meta.clone();
     meta.segments.extend(file(1, b"a", b"e", (3, 4)).segments);

@@ -65,7 +65,7 @@ impl Fixture {
     fn layers(&self) -> Vec<RunCursor<TableCursor>> {
         let levels = self.version.levels()[1..].iter();
         let layers = levels.flat_map(|level| {
-            (0..level.layers().len()).map(|layer| Run::Layer(Shared::clone(level), layer))
+            (0..level.segment_runs().len()).map(|layer| Run::OfLevel(Shared::clone(level), layer))
         });
         layers
             .map(|run| RunCursor::new(Arc::clone(&self.tables), run))
@@ -104,7 +104,7 @@ fn write(vfs: &MemoryVfs, number: u64, segments: &[Vec<Entry>]) -> Shared<FileHa
         }
         meta = Some(writer.finish().unwrap());
     }
-    FileHandle::new(meta.unwrap(), Arc::default())
+    FileHandle::new(meta.unwrap(), &Arc::default())
 }
 
 /// How many keys there are, a file for each so many, and how many segments a file has at most.

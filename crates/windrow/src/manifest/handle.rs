@@ -1,0 +1,133 @@
+//! Handles on the table files and value files of a keyspace.
+//!
+//! Versions hold the handles. The last holder of a file that the manifest has removed adds its name
+//! to [`Obsolete`].
+//!
+//! Concurrency: everything is shared freely.
+
+use std::sync::Arc;
+
+use crate::base::sync::Shared;
+use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::table::{FileMeta, SegmentMeta, TableSlot};
+use crate::value::{ValueFileMeta, ValueSlot};
+
+use super::names::FileName;
+use super::obsolete::{Obsolete, ObsoleteGuard};
+
+/// A table file in use.
+///
+/// An append gives the file a new handle. A reader with an older handle sees the older segments.
+#[derive(Debug)]
+pub(crate) struct FileHandle {
+    pub(crate) meta: FileMeta,
+    /// The segments that hold the smallest and the largest key.
+    ends: (usize, usize),
+    /// How many sorted runs range reads have visited that the file's compaction would save them: one
+    /// for a file of level 0, the segments except one for a deeper file. A new handle starts at 0.
+    visits: AtomicU64,
+    slot: Arc<TableSlot>,
+    guard: Arc<ObsoleteGuard>,
+}
+
+impl FileHandle {
+    /// A handle on the file that `meta` describes.
+    pub(crate) fn new(meta: FileMeta, obsolete: &Arc<Obsolete>) -> Shared<Self> {
+        let guard = ObsoleteGuard::new(FileName::Table(meta.number), obsolete);
+        Self::with_guard(meta, Arc::default(), guard)
+    }
+
+    /// A handle on the same file after an append, as `meta` describes it.
+    pub(crate) fn grown(&self, meta: FileMeta) -> Shared<Self> {
+        let slot = self.slot.grown(self.meta.segments.len());
+        Self::with_guard(meta, Arc::new(slot), Arc::clone(&self.guard))
+    }
+
+    fn with_guard(meta: FileMeta, slot: Arc<TableSlot>, guard: Arc<ObsoleteGuard>) -> Shared<Self> {
+        let segments = || meta.segments.iter().enumerate();
+        let smallest = segments().min_by_key(|(_, segment)| &segment.smallest);
+        let largest = segments().max_by_key(|(_, segment)| &segment.largest);
+        let position = |end: Option<(usize, &SegmentMeta)>| end.map_or(0, |(position, _)| position);
+        Shared::new(Self {
+            ends: (position(smallest), position(largest)),
+            meta,
+            visits: AtomicU64::new(0),
+            slot,
+            guard,
+        })
+    }
+
+    /// How many sorted runs range reads have visited that the file's compaction would save them.
+    pub(crate) fn visits(&self) -> u64 {
+        self.visits.load(Ordering::Relaxed)
+    }
+
+    /// Counts `visits` more such runs.
+    pub(crate) fn note_visits(&self, visits: u64) {
+        self.visits.fetch_add(visits, Ordering::Relaxed);
+    }
+
+    /// The smallest key.
+    #[inline]
+    pub(crate) fn smallest(&self) -> &[u8] {
+        &self.meta.segments[self.ends.0].smallest
+    }
+
+    /// The largest key.
+    #[inline]
+    pub(crate) fn largest(&self) -> &[u8] {
+        &self.meta.segments[self.ends.1].largest
+    }
+
+    /// The slot of the open table.
+    #[inline]
+    pub(crate) fn slot(&self) -> &Arc<TableSlot> {
+        &self.slot
+    }
+
+    /// Whether `key` lies between the smallest and the largest key.
+    #[inline]
+    pub(crate) fn covers(&self, key: &[u8]) -> bool {
+        self.smallest() <= key && key <= self.largest()
+    }
+
+    /// Records that the edit that removes the file is durable. The file is deleted after its last
+    /// handle is dropped.
+    pub(crate) fn mark_obsolete(&self) {
+        self.guard.mark();
+    }
+}
+
+impl Drop for FileHandle {
+    fn drop(&mut self) {
+        if self.guard.is_marked() {
+            self.slot.close(); // The file may be deleted right after its name is added.
+        }
+    }
+}
+
+/// A value file in use.
+#[derive(Debug)]
+pub(crate) struct ValueHandle {
+    pub(crate) meta: ValueFileMeta,
+    /// Whether it belongs to a transient log.
+    pub(crate) is_transient: bool,
+    pub(super) slot: Arc<ValueSlot>,
+    pub(super) guard: Arc<ObsoleteGuard>,
+}
+
+impl ValueHandle {
+    /// The slot of the open file.
+    #[inline]
+    pub(crate) fn slot(&self) -> &Arc<ValueSlot> {
+        &self.slot
+    }
+}
+
+impl Drop for ValueHandle {
+    fn drop(&mut self) {
+        if self.guard.is_marked() {
+            self.slot.close();
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The state of one keyspace in the manifest: its options, its levels and its value files. Pure.
+//!
+//! I1. The references that the [value files](ValueState) count are those of the table files.
+
+use std::collections::BTreeMap;
+use std::slice;
+
+use crate::base::limits::{LEVELS_MAX, SEGMENTS_MAX};
+use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
+use crate::options::RecordedOptions;
+use crate::table::{FileMeta, SegmentMeta};
+
+use super::contradiction::{Contradiction, require};
+use super::edit::Record;
+use super::names::FileName;
+use super::values::ValueState;
+
+/// The state of one keyspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyspaceState {
+    pub(crate) name: String,
+    /// The options that were set last, including names that this version does not know.
+    pub(crate) options: RecordedOptions,
+    /// The nominal number of levels below level 0.
+    pub(crate) level_count: u8,
+    /// The files of each possible level, level 0 first.
+    pub(crate) levels: Vec<BTreeMap<FileNumber, FileMeta>>,
+    /// Every entry up to this sequence number is in table files.
+    pub(crate) flushed: SequenceNumber,
+    pub(crate) values: ValueState,
+}
+
+impl KeyspaceState {
+    pub(super) fn new(name: String) -> Self {
+        Self {
+            name,
+            options: RecordedOptions::new(),
+            level_count: 1,
+            levels: vec![BTreeMap::new(); LEVELS_MAX + 1],
+            flushed: 0,
+            values: ValueState::default(),
+        }
+    }
+
+    /// The files of `level`.
+    pub(super) fn level(
+        &mut self,
+        level: u8,
+    ) -> Result<&mut BTreeMap<FileNumber, FileMeta>, Contradiction> {
+        self.levels
+            .get_mut(usize::from(level))
+            .ok_or_else(|| Contradiction::new(format!("level {level} does not exist")))
+    }
+
+    pub(super) fn add_file(&mut self, level: u8, file: &FileMeta) -> Result<(), Contradiction> {
+        self.level(level)?.insert(file.number, file.clone());
+        self.values
+            .count_references(file.number, &file.segments, u64::checked_add)
+    }
+
+    pub(super) fn remove_file(
+        &mut self,
+        level: u8,
+        number: FileNumber,
+    ) -> Result<(), Contradiction> {
+        let removed = self.level(level)?.remove(&number);
+        let removed = removed.ok_or_else(|| {
+            Contradiction::new(format!(
+                "level {level} has no table file {number} to remove"
+            ))
+        })?;
+        self.values
+            .count_references(number, &removed.segments, u64::checked_sub)
+    }
+
+    pub(super) fn add_segment(
+        &mut self,
+        level: u8,
+        number: FileNumber,
+        segment: &SegmentMeta,
+    ) -> Result<(), Contradiction> {
+        let file = self.level(level)?.get_mut(&number);
+        let file = file.ok_or_else(|| {
+            Contradiction::new(format!(
+                "level {level} has no table file {number} to append to"
+            ))
+        })?;
+        let has_space = level > 0 && !file.sealed && file.segments.len() < SEGMENTS_MAX;
+        require(has_space && file.end() <= segment.offset, || {
+            format!("table file {number} cannot have segment {}", segment.id.0)
+        })?;
+        file.segments.push(segment.clone());
+        self.values
+            .count_references(number, slice::from_ref(segment), u64::checked_add)
+    }
+
+    /// All table files and value files.
+    pub(super) fn files(&self) -> impl Iterator<Item = FileName> {
+        let tables = self.levels.iter().flat_map(BTreeMap::keys);
+        let tables = tables.copied().map(FileName::Table);
+        tables.chain(self.values.names())
+    }
+
+    /// Appends the records that make this keyspace.
+    pub(super) fn snapshot(&self, keyspace: KeyspaceId, records: &mut Vec<Record>) {
+        records.push(Record::CreateKeyspace {
+            id: keyspace,
+            name: self.name.clone(),
+        });
+        if !self.options.is_empty() {
+            records.push(Record::KeyspaceOptions {
+                keyspace,
+                options: self.options.clone(),
+            });
+        }
+        records.push(Record::LevelCount {
+            keyspace,
+            count: self.level_count,
+        });
+        records.push(Record::Flushed {
+            keyspace,
+            sequence: self.flushed,
+        });
+        self.values.snapshot(keyspace, records);
+        for (level, files) in (0..).zip(&self.levels) {
+            records.extend(files.values().map(|file| Record::AddFile {
+                keyspace,
+                level,
+                file: file.clone(),
+            }));
+        }
+    }
+}
