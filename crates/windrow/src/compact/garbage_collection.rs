@@ -1,24 +1,24 @@
-//! The job that collects value logs: what is live in them goes to a successor, in the order of its keys.
+//! Garbage collection of value logs: it copies their live values to a GC output, in key order.
 //!
-//! What is dead is known from lists that flushes and merges have written, so no key is looked up, and no
-//! entry is changed: tables of the successor lead the pointers on. Therefore nothing that is written
-//! meanwhile can be lost or undone by it (design: better than PX-M9, which looks every key up and writes
-//! live values anew).
+//! The discard lists of flushes and compactions name the garbage. So GC looks up no key and changes no
+//! entry: the relocation tables of the GC output resolve the old pointers. Concurrent writes therefore
+//! cannot be lost or undone (better than PX-M9, which looks up every key and rewrites live values).
 //!
 //! Invariants:
-//! - I1: Records in = records copied + records dead, for each file; and records in is what the manifest
-//!   says of it. Each dead one is met. Otherwise the job fails, in release builds too.
-//! - I2: Memory is bounded by [`KEYS_BYTES_MAX`] for keys, and by the number of records and of entries of
-//!   relocation tables for the rest, which the policy bounds: at most three offsets for each. All of it
-//!   is counted.
-//! - I3: The successor is complete and durable, and its name too, before it is returned.
+//! - I1: For each file, records in = records copied + garbage records, and records in is the count of the
+//!   manifest. Each garbage record is found. Otherwise the job fails, in release builds too.
+//! - I2: The memory for keys is at most [`KEYS_BYTES_MAX`]. The other memory is at most three offsets for
+//!   each record and each entry of relocation tables, whose number the policy bounds. The memory tracker
+//!   counts all of it.
+//! - I3: The GC output and its name are durable before [`collect`] returns.
 //!
-//! Concurrency: owned by one thread; the files are held by whoever asks for it.
+//! Concurrency: owned by one thread; the caller holds the files.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::output::{Created, IoClass, JobContext, Wanted, open_discard_list};
+use super::job::{CancelCheck, IoPriority, JobContext};
+use super::pending_files::PendingFiles;
 use crate::base::{Error, FileNumber, Held, Result};
 use crate::manifest::names::FileName;
 use crate::value::{
@@ -26,89 +26,88 @@ use crate::value::{
     ValueFileMeta, ValuePointer, read_discard_list,
 };
 
-/// The most bytes of keys that are sorted at a time: beyond it the successor has several stretches, each
-/// in the order of its keys.
+/// The most bytes of keys that are sorted at a time. With more, the GC output consists of several
+/// sorted parts.
 const KEYS_BYTES_MAX: usize = 16 << 20;
 
-/// What more lists than this say of other files is gathered in one list.
+/// GC merges the rest of its discard lists into one if it reads more lists than this.
 pub(crate) const LISTS_MAX: usize = 32;
 
-/// Bytes that are copied between two looks at the budget for I/O.
-const RATE_LIMITED_BYTES: u64 = 256 << 10;
+/// The bytes of one request to the rate limiter.
+const REQUEST_BYTES: u64 = 256 << 10;
 
-/// Bytes that are read between two looks at whether the job is still wanted.
-const LOOK_BYTES: u64 = 1 << 20;
+/// The bytes read between two cancel checks.
+const CHECK_BYTES: u64 = 1 << 20;
 
-/// Pieces of a long value that are read between two such looks.
-const PIECES_PER_LOOK: u64 = 4;
+/// The pieces of a long value between two cancel checks.
+const PIECES_PER_CHECK: u64 = 4;
 
-/// Dead values that lists name between two such looks.
-const NAMED_PER_LOOK: u64 = 64 << 10;
+/// The entries of discard lists between two cancel checks.
+const LISTED_PER_CHECK: u64 = 64 << 10;
 
-/// A value log to be collected.
+/// A value log that is collected.
 #[derive(Debug, Clone)]
 pub(crate) struct Victim {
     pub(crate) file: ValueFileMeta,
-    /// The tables at its end, by which it is the successor of others.
+    /// The relocation tables at its end, if it is a GC output.
     pub(crate) tables: Vec<RelocationTable>,
 }
 
-/// What a collection has written, all of it durable.
+/// The durable result of a garbage collection.
 #[derive(Debug)]
 pub(crate) struct GcResult {
     pub(crate) gc_output: ValueFileMeta,
-    /// One for each origin that has live values, the victims among them.
+    /// One for each origin with live values, including the victims.
     pub(crate) tables: Vec<RelocationTable>,
     pub(crate) bytes_read: u64,
-    /// Records that were left behind.
+    /// The number of garbage records.
     pub(crate) garbage: u64,
-    /// What the lists say of other files, where they were so many that it was gathered in one.
+    /// The garbage in other files, if more than [`LISTS_MAX`] lists were merged.
     pub(crate) merged_list: Option<DiscardList>,
 }
 
-/// A live record that waits to be copied.
+/// A live record that is not copied yet.
 struct Live {
-    /// Where its key is among the keys, and how long.
+    /// The start and the length of its key in the key buffer.
     key: (usize, usize),
     victim: usize,
     pointer: ValuePointer,
 }
 
-/// A victim under way.
+/// The progress in a victim.
 struct Source {
     walk: RecordWalk,
-    /// Dead offsets, ascending.
+    /// The offsets of garbage, ascending.
     garbage: Vec<u64>,
-    /// Where live records have gone, in the order of their keys until all are known.
+    /// The old and new offsets of live records, in key order until all are copied.
     moves: Vec<Move>,
-    /// How many records were met.
-    met: u64,
+    /// The number of records that were read.
+    read: u64,
 }
 
-struct Collection<'a, 'w> {
+struct GarbageCollection<'a, 'w> {
     context: &'a dyn JobContext,
-    wanted: Wanted<'w>,
+    cancel: CancelCheck<'w>,
     sources: Vec<Source>,
     writer: GcOutputWriter,
     keys: Vec<u8>,
     live: Vec<Live>,
     merged_list: Option<DiscardListWriter>,
-    /// Bytes that were copied since the job was paced.
-    unpaced: u64,
+    /// Bytes that were copied since the last request to the rate limiter.
+    unrequested: u64,
     held: Held,
 }
 
-/// Copies what is live in `victims` to a successor; `lists` speak of all that is dead in them. What comes
-/// with the result removes the new files unless the manifest comes to name them.
+/// Copies the live values of `victims` to a GC output. `lists` name all their garbage.
 ///
 /// # Errors
-/// `Corruption` where a file or a list is damaged, or they do not agree (I1); those of I/O.
+/// `Corruption` if a file or a list is damaged, or if they do not agree (I1); those of I/O.
 pub(crate) fn collect<'a>(
     context: &'a dyn JobContext,
-    wanted: Wanted<'_>,
+    cancel: CancelCheck<'_>,
     victims: &[Victim],
     lists: &[Arc<DiscardList>],
-) -> Result<(GcResult, Created<'a>)> {
+) -> Result<(GcResult, PendingFiles<'a>)> {
     let number = FileNumber(context.allocate_id()?);
     let (vfs, directory) = (context.vfs(), context.directory());
     let mut sources = Vec::new();
@@ -117,24 +116,24 @@ pub(crate) fn collect<'a>(
             walk: RecordWalk::open(vfs, directory, &victim.file)?,
             garbage: Vec::new(),
             moves: Vec::new(),
-            met: 0,
+            read: 0,
         });
     }
     let writer = GcOutputWriter::create(vfs, directory, number)?;
-    let mut created = Created::adopt(context, Vec::new());
-    created.note(FileName::Values(number));
-    let mut gc = Collection {
+    let mut pending = PendingFiles::adopt(context, Vec::new());
+    pending.add(FileName::Values(number));
+    let mut gc = GarbageCollection {
         context,
-        wanted,
+        cancel,
         sources,
         writer,
         keys: Vec::new(),
         live: Vec::new(),
         merged_list: None,
-        unpaced: 0,
+        unrequested: 0,
         held: Held::new(context.memory(), 0),
     };
-    gc.learn_discarded(victims, lists, &mut created)?;
+    gc.read_discard_lists(victims, lists, &mut pending)?;
     for victim in 0..victims.len() {
         gc.walk(victim)?;
     }
@@ -156,55 +155,55 @@ pub(crate) fn collect<'a>(
         garbage,
         merged_list,
     };
-    Ok((gc_result, created))
+    Ok((gc_result, pending))
 }
 
-impl Collection<'_, '_> {
-    /// Learns from `lists` what is dead in each victim, by its own offsets.
-    fn learn_discarded(
+impl GarbageCollection<'_, '_> {
+    /// Reads the garbage of each victim from `lists`, as offsets in the victim.
+    fn read_discard_lists(
         &mut self,
         victims: &[Victim],
         lists: &[Arc<DiscardList>],
-        created: &mut Created<'_>,
+        pending: &mut PendingFiles<'_>,
     ) -> Result<()> {
         let merges_lists = lists.len() > LISTS_MAX;
         let own = |index: usize| (victims[index].file.number, index);
-        let of: BTreeMap<FileNumber, usize> = (0..victims.len()).map(own).collect();
-        // By an origin of a victim: the victim, and the offsets there.
-        let mut before: BTreeMap<FileNumber, (usize, Vec<u64>)> = BTreeMap::new();
+        let indexes: BTreeMap<FileNumber, usize> = (0..victims.len()).map(own).collect();
+        // By an origin of a victim: the victim, and the offsets in the origin.
+        let mut by_origin: BTreeMap<FileNumber, (usize, Vec<u64>)> = BTreeMap::new();
         for (index, victim) in victims.iter().enumerate() {
             let origins = victim.tables.iter().map(|table| table.origin);
-            before.extend(origins.map(|origin| (origin, (index, Vec::new()))));
+            by_origin.extend(origins.map(|origin| (origin, (index, Vec::new()))));
         }
-        let mut named = 0_u64;
+        let mut listed = 0_u64;
         for list in lists {
-            (self.wanted)()?;
+            (self.cancel)()?;
             let (vfs, directory) = (self.context.vfs(), self.context.directory());
             read_discard_list(vfs, directory, list, |file, offset| {
-                if let Some(&index) = of.get(&file) {
+                if let Some(&index) = indexes.get(&file) {
                     self.sources[index].garbage.push(offset);
-                } else if let Some((_, offsets)) = before.get_mut(&file) {
+                } else if let Some((_, offsets)) = by_origin.get_mut(&file) {
                     offsets.push(offset);
                 } else if merges_lists {
                     let list = match &mut self.merged_list {
                         Some(list) => list,
-                        None => self.merged_list.insert(open_discard_list(created)?),
+                        None => self.merged_list.insert(pending.create_discard_list()?),
                     };
                     list.add(file, offset)?;
                 }
-                named += 1;
-                if named.is_multiple_of(NAMED_PER_LOOK) {
-                    (self.wanted)()?;
+                listed += 1;
+                if listed.is_multiple_of(LISTED_PER_CHECK) {
+                    (self.cancel)()?;
                 }
                 Ok(())
             })?;
         }
-        let origins = before.values().map(|(_, offsets)| offsets.capacity());
+        let origins = by_origin.values().map(|(_, offsets)| offsets.capacity());
         let origins_bytes = origins.sum::<usize>() * size_of::<u64>();
         self.count_memory(origins_bytes);
         for table in victims.iter().flat_map(|victim| &victim.tables) {
-            (self.wanted)()?;
-            let Some((index, offsets)) = before.get_mut(&table.origin) else {
+            (self.cancel)()?;
+            let Some((index, offsets)) = by_origin.get_mut(&table.origin) else {
                 continue;
             };
             if offsets.is_empty() {
@@ -214,14 +213,14 @@ impl Collection<'_, '_> {
             let source = &mut self.sources[*index];
             let garbage = &mut source.garbage;
             let mut left = offsets.iter().peekable();
-            // Both ascend.
+            // Both are ascending.
             source.walk.each_move(table, |(old, new)| {
                 if left.next_if_eq(&&old).is_some() {
                     garbage.push(new);
                 }
             })?;
             if let Some(offset) = left.next() {
-                let what = "a dead value is not in the relocation table of its value log";
+                let what = "a garbage value is not in the relocation table of its value log";
                 let name = FileName::Values(table.origin).to_string();
                 return Err(Error::corruption(&name, *offset, what));
             }
@@ -233,20 +232,20 @@ impl Collection<'_, '_> {
         Ok(())
     }
 
-    /// Meets every record of a victim and copies the live ones, as soon as there are many.
+    /// Reads every record of a victim, and copies the live ones whenever the key buffer is full.
     fn walk(&mut self, victim: usize) -> Result<()> {
         let mut garbage = 0;
-        let mut look_at = 0;
+        let mut next_check = 0;
         loop {
             let source = &mut self.sources[victim];
-            if source.walk.bytes_read() >= look_at {
-                (self.wanted)()?;
-                look_at = source.walk.bytes_read() + LOOK_BYTES;
+            if source.walk.bytes_read() >= next_check {
+                (self.cancel)()?;
+                next_check = source.walk.bytes_read() + CHECK_BYTES;
             }
             let Some((key, pointer)) = source.walk.next()? else {
                 break;
             };
-            source.met += 1;
+            source.read += 1;
             if source.garbage.get(garbage) == Some(&pointer.offset) {
                 garbage += 1;
                 continue;
@@ -264,13 +263,13 @@ impl Collection<'_, '_> {
         }
         let source = &self.sources[victim];
         if let Some(offset) = source.garbage.get(garbage) {
-            let what = "no record begins where a dead one is said to be";
+            let what = "no record begins at the offset of a garbage value";
             return Err(Error::corruption("a value log", *offset, what));
         }
         Ok(())
     }
 
-    /// Copies the records that wait, in the order of their keys.
+    /// Copies the live records in key order.
     fn copy_live(&mut self) -> Result<()> {
         self.count_memory(0);
         let keys = std::mem::take(&mut self.keys);
@@ -285,18 +284,20 @@ impl Collection<'_, '_> {
         for record in &live {
             let source = &mut self.sources[record.victim];
             let file = &**source.walk.file();
-            let (context, wanted, unpaced) = (self.context, self.wanted, &mut self.unpaced);
-            let mut unseen = 0;
-            let look = |written: u64| {
-                *unpaced += written;
-                unseen += 1;
-                if *unpaced >= RATE_LIMITED_BYTES || unseen == PIECES_PER_LOOK {
-                    context.rate_limiter(IoClass::Merge, *unpaced, wanted)?;
-                    (*unpaced, unseen) = (0, 0);
+            let (context, cancel, unrequested) = (self.context, self.cancel, &mut self.unrequested);
+            let mut pieces = 0;
+            let on_piece = |written: u64| {
+                *unrequested += written;
+                pieces += 1;
+                if *unrequested >= REQUEST_BYTES || pieces == PIECES_PER_CHECK {
+                    context.request_io(IoPriority::Compaction, *unrequested, cancel)?;
+                    (*unrequested, pieces) = (0, 0);
                 }
                 Ok(())
             };
-            let offset = self.writer.copy(file, key(record), &record.pointer, look)?;
+            let offset = self
+                .writer
+                .copy(file, key(record), &record.pointer, on_piece)?;
             source.moves.push((record.pointer.offset, offset));
         }
         (self.keys, self.live) = (keys, live);
@@ -305,25 +306,25 @@ impl Collection<'_, '_> {
         Ok(())
     }
 
-    fn rate_limiter(&mut self) -> Result<()> {
+    fn request_io(&mut self) -> Result<()> {
         self.context
-            .rate_limiter(IoClass::Merge, self.unpaced, self.wanted)?;
-        self.unpaced = 0;
+            .request_io(IoPriority::Compaction, self.unrequested, self.cancel)?;
+        self.unrequested = 0;
         Ok(())
     }
 
-    /// I1.
+    /// Checks I1.
     fn check(&self, victims: &[Victim]) -> Result<()> {
         for (source, victim) in self.sources.iter().zip(victims) {
             let copied = source.moves.len() as u64;
             let garbage = source.garbage.len() as u64;
             let file = victim.file;
-            if source.met != file.entries || copied + garbage != file.entries {
+            if source.read != file.entries || copied + garbage != file.entries {
                 let name = FileName::Values(file.number).to_string();
                 let what = format!(
-                    "{} of {} records were met, {copied} are live and {garbage} dead: the collection is \
-                     discarded",
-                    source.met, file.entries
+                    "{} of {} records were read, {copied} are live and {garbage} are garbage: the output \
+                     of the garbage collection is removed",
+                    source.read, file.entries
                 );
                 return Err(Error::corruption(&name, file.length, what));
             }
@@ -331,16 +332,16 @@ impl Collection<'_, '_> {
         Ok(())
     }
 
-    /// Leads on pointers into the victims, and into what these were successors of.
+    /// Writes the relocation tables of the victims and of their origins.
     fn write_tables(&mut self, victims: &[Victim]) -> Result<()> {
-        self.rate_limiter()?;
+        self.request_io()?;
         for (index, victim) in victims.iter().enumerate() {
             let mut moves = std::mem::take(&mut self.sources[index].moves);
             moves.sort_unstable();
             self.add_table(victim.file.number, victim.file.length, &moves)?;
             for table in &victim.tables {
-                (self.wanted)()?;
-                // Two steps become one.
+                (self.cancel)()?;
+                // The tables of origins compose, so that each pointer resolves in one step.
                 let mut composed = Vec::new();
                 self.sources[index]
                     .walk
@@ -365,34 +366,33 @@ impl Collection<'_, '_> {
         self.writer.add_table(origin, origin_bytes, moves)
     }
 
-    /// Puts what is held on the account, and `more` than that.
+    /// Counts the memory of all buffers, and `more` bytes.
     fn count_memory(&mut self, more: usize) {
         let of = |source: &Source| {
             let garbage = source.garbage.capacity() * size_of::<u64>();
             garbage + source.moves.capacity() * size_of::<Move>() + source.walk.memory_bytes()
         };
         let sources: usize = self.sources.iter().map(of).sum();
-        let waiting = self.keys.capacity() + self.live.capacity() * size_of::<Live>();
+        let live = self.keys.capacity() + self.live.capacity() * size_of::<Live>();
         let merged_list = self
             .merged_list
             .as_ref()
             .map(DiscardListWriter::memory_bytes);
         let written = self.writer.memory_bytes() + merged_list.unwrap_or_default();
-        self.held
-            .grow_to((sources + waiting + more) as u64 + written);
+        self.held.grow_to((sources + live + more) as u64 + written);
     }
 }
 
-/// Sorts what is dead in `file`.
+/// Sorts the garbage offsets of `file`.
 ///
 /// # Errors
-/// `Corruption` where a value is named twice.
+/// `Corruption` if an offset occurs twice.
 fn sort_distinct(file: FileNumber, offsets: &mut [u64]) -> Result<()> {
     offsets.sort_unstable();
     let pair = offsets.windows(2).find(|pair| pair[0] == pair[1]);
     pair.map_or(Ok(()), |pair| {
         let name = FileName::Values(file).to_string();
-        let what = "a value is said to be dead twice";
+        let what = "discard lists name a value twice";
         Err(Error::corruption(&name, pair[0], what))
     })
 }

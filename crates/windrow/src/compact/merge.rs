@@ -1,70 +1,65 @@
-//! The job that rewrites sorted entries into tables, dropping what no reader can see.
+//! The merge of sorted entries into tables, which drops the entries that no reader can see.
 //!
 //! Invariants:
-//! - I1: Entries in = entries out + entries dropped, by reason; and entries in is what the manifest
-//!   says the inputs hold. A mismatch fails the job, in release builds too.
-//! - I2: Memory is bounded by the read windows of the inputs and the write buffer of one output.
+//! - I1: Entries in = entries out + entries dropped, by reason. Entries in is the count of the inputs in
+//!   the manifest. A mismatch fails the job, in release builds too.
+//! - I2: Memory is bounded by the read buffers of the inputs and the write buffer of one output.
 //!
-//! Concurrency: owned by one thread; it decides nothing but what [`policy`](crate::policy) decides
-//! for each entry.
+//! Concurrency: owned by one thread. [`policy`](crate::policy) decides for each entry.
 
-use super::output::{Output, Written};
+use super::output::{Output, OutputFiles};
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{Cursor, Error, ErrorKind, Kind, Result, SequenceNumber};
 use crate::policy::{ReadPoints, Verdict, keep};
 
-/// What a merge, or a part of one, has written.
+/// The result of a flush, a compaction or a subcompaction.
 #[derive(Debug)]
-pub(crate) struct Merged<'a> {
-    pub(crate) written: Written<'a>,
-    /// Entries that were read.
+pub(crate) struct MergeResult<'a> {
+    pub(crate) written: OutputFiles<'a>,
+    /// The entries that were read.
     pub(crate) entries: u64,
-    /// Bytes of transient logs, and of tables that lead pointers on, that were read.
+    /// The bytes of transient logs and of relocation tables that were read.
     pub(crate) transient_log_bytes_read: u64,
 }
 
-/// The keys that a part of a merge takes: from `from`, to before `to`; all where there is no end.
+/// The keys of a subcompaction: from `from`, to before `to`. `None` is no bound.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Part<'k> {
+pub(crate) struct SubcompactionRange<'k> {
     pub(crate) from: Option<&'k [u8]>,
     pub(crate) to: Option<&'k [u8]>,
 }
 
-/// What became of the entries of a merge.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     /// Entries read.
     entries: u64,
     /// Entries dropped because a newer version hides them from every reader.
     superseded: u64,
-    /// Tombstones dropped because nothing is left for them to hide.
+    /// Tombstones dropped because they hide no older entry.
     spent: u64,
 }
 
-/// Writes what `input` holds of `part` to `output`, without what no reader at `readers` can see.
+/// Writes the entries of `input` in `range` that a reader at `readers` can see to `output`.
 ///
-/// `deeper` tells whether data outside this merge and older than it may hold a key; it is asked for
-/// ascending keys. Whether all entries were read, [`check_entries`] says when all parts are done.
-///
-/// # Errors
-/// Those of reading and writing.
+/// `deeper` returns whether older data outside the inputs may hold a key; its calls have ascending keys.
+/// After all subcompactions, [`check_entries`] checks that all entries were read.
 pub(crate) fn merge<'a>(
     mut input: impl Cursor,
-    part: Part<'_>,
+    range: SubcompactionRange<'_>,
     mut output: Output<'a, '_>,
     readers: &ReadPoints,
     mut deeper: impl FnMut(&[u8]) -> bool,
-) -> Result<Merged<'a>> {
+) -> Result<MergeResult<'a>> {
     let mut counts = Counts::default();
     let mut key = Vec::new();
     let mut newer: Option<SequenceNumber> = None;
-    match part.from {
+    match range.from {
         Some(from) => input.seek(from, SEQUENCE_MAX)?,
         None => input.seek_to_first()?,
     }
     while input.is_valid() {
         if newer.is_none() || input.key() != key {
-            if part.to.is_some_and(|to| to <= input.key()) {
+            if range.to.is_some_and(|to| to <= input.key()) {
                 break;
             }
             newer = None;
@@ -79,7 +74,7 @@ pub(crate) fn merge<'a>(
             Verdict::Superseded => {
                 counts.superseded += 1;
                 if trailer.kind() == Kind::ValueLogPointer {
-                    output.note_discarded(input.value())?;
+                    output.discard(input.value())?;
                 }
             }
             Verdict::Spent => counts.spent += 1,
@@ -92,29 +87,29 @@ pub(crate) fn merge<'a>(
         return Err(Error::new(
             ErrorKind::Corruption,
             format!(
-                "a merge read {} entries and wrote {written}, dropping {} that were superseded and \
-                 {} tombstones: the counts do not add up, and its result is discarded",
+                "a job read {} entries, wrote {written}, and dropped {} superseded entries and {} \
+                 tombstones: the counts do not add up, and its output is removed",
                 counts.entries, counts.superseded, counts.spent
             ),
         ));
     }
-    Ok(Merged {
+    Ok(MergeResult {
         transient_log_bytes_read: output.transient_log_bytes_read(),
         written: output.finish()?,
         entries: counts.entries,
     })
 }
 
-/// I1, for all parts of a merge together.
+/// Checks I1 for all subcompactions together.
 ///
 /// # Errors
-/// `Corruption` where they have read more or fewer entries than the `expected` ones.
+/// `Corruption` if they have read more or fewer entries than `expected`.
 pub(crate) fn check_entries(read: u64, expected: u64) -> Result<()> {
     if read == expected {
         return Ok(());
     }
     Err(Error::new(
         ErrorKind::Corruption,
-        format!("a merge read {read} of {expected} entries, and its result is discarded"),
+        format!("a job read {read} of {expected} entries, and its output is removed"),
     ))
 }

@@ -1,9 +1,16 @@
-//! Layer 4: the jobs that flush, merge and collect: read inputs, write outputs, decide nothing.
+//! Layer 4: the work of flushes, compactions and garbage collections. They read inputs and write
+//! outputs; the policy decides.
+//!
+//! [`merge`] reads sorted entries and writes them to an [`output`], which places their [`values`].
+//! [`unsorted_values`] is a variant for measurements. [`garbage_collection`] copies live values of value
+//! logs. A [`job`] gets the engine's services; its files are [`pending_files`] until an edit names them.
 
-pub(crate) mod ahead;
 pub(crate) mod garbage_collection;
+pub(crate) mod job;
 pub(crate) mod merge;
 pub(crate) mod output;
+pub(crate) mod pending_files;
+pub(crate) mod unsorted_values;
 pub(crate) mod values;
 
 #[cfg(test)]

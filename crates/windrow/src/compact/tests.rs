@@ -1,12 +1,13 @@
-//! What jobs do with values: a flush parts mediums from their keys, a merge brings them back.
+//! Values in jobs: a flush separates medium values, a compaction writes them in place or keeps them.
 
 #![cfg(not(any(loom, shuttle)))]
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::output::{IoClass, JobContext, Output, Wanted, Written};
-use super::values::{InTransientLogs, MovingOn, Values};
+use super::job::{CancelCheck, IoPriority, JobContext};
+use super::output::{Output, OutputFiles};
+use super::values::{TransientRewrite, TransientValues, Values};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::base::{
@@ -23,46 +24,44 @@ use crate::value::{ValueFileMeta, ValueReadBuffers};
 use crate::vfs::memory::MemoryVfs;
 use crate::vfs::{OpenMode, Vfs};
 
-/// An engine that has files and numbers, and may run out of luck.
+/// A context on a file system in memory, whose operations fail after a number of successes.
 #[derive(Debug, Default)]
 struct Context {
     vfs: Arc<MemoryVfs>,
     ids: AtomicU64,
-    /// So many more operations succeed.
-    luck: AtomicUsize,
+    /// The operations that still succeed.
+    successes: AtomicUsize,
     tracker: Arc<MemoryTracker>,
 }
 
 impl Context {
-    fn new(luck: usize) -> Self {
+    fn new(successes: usize) -> Self {
         Self {
-            luck: AtomicUsize::new(luck),
+            successes: AtomicUsize::new(successes),
             ..Self::default()
         }
     }
 
-    fn try_luck(&self) -> Result<()> {
-        let used = self
-            .luck
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |luck| {
-                luck.checked_sub(1)
-            });
-        used.map(drop)
-            .map_err(|_| Error::new(ErrorKind::Io, "out of luck"))
+    fn spend(&self) -> Result<()> {
+        let one_less = |successes: usize| successes.checked_sub(1);
+        let (order, left) = (Ordering::Relaxed, &self.successes);
+        match left.fetch_update(order, order, one_less) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::new(ErrorKind::Io, "planted")),
+        }
     }
 
-    /// Which of the files that could be there are.
+    /// The table files and value files on disk.
     fn files(&self) -> Vec<FileName> {
         let numbers = 1..=self.ids.load(Ordering::Relaxed);
-        let names = numbers.map(FileNumber).flat_map(|number| {
-            let names = [FileName::Table(number), FileName::Values(number)];
-            names.into_iter()
-        });
-        let is_there = |name: &FileName| {
+        let names = numbers
+            .map(FileNumber)
+            .flat_map(|number| [FileName::Table(number), FileName::Values(number)]);
+        let exists = |name: &FileName| {
             let path = Path::new("").join(name.to_string());
             self.vfs.open(&path, OpenMode::Read).is_ok()
         };
-        names.filter(is_there).collect()
+        names.filter(exists).collect()
     }
 }
 
@@ -76,17 +75,17 @@ impl JobContext for Context {
     }
 
     fn allocate_id(&self) -> Result<u64> {
-        self.try_luck()?;
+        self.spend()?;
         Ok(self.ids.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     fn sync_directory(&self) -> Result<()> {
-        self.try_luck()
+        self.spend()
     }
 
-    fn rate_limiter(&self, _: IoClass, _: u64, wanted: Wanted<'_>) -> Result<()> {
-        self.try_luck()?;
-        wanted()
+    fn request_io(&self, _: IoPriority, _: u64, cancel: CancelCheck<'_>) -> Result<()> {
+        self.spend()?;
+        cancel()
     }
 
     fn memory(&self) -> &Arc<MemoryTracker> {
@@ -96,7 +95,7 @@ impl JobContext for Context {
 
 type Entry = (Vec<u8>, Trailer, Vec<u8>);
 
-/// Every class, tombstones, several versions of a key; as in a memtable.
+/// Values of every class, tombstones, and several versions of keys, in the order of a memtable.
 fn entries() -> Vec<Entry> {
     let lengths = [0, 20, 64, 111, 113, 119, 300, 1000, 1019, 1020, 5000];
     let mut entries = Vec::new();
@@ -128,7 +127,7 @@ fn options() -> Shared<KeyspaceOptions> {
     Shared::new(options)
 }
 
-/// Whether a value under a key of four bytes is medium by these options.
+/// Whether [`options`] make the value of a key of four bytes medium.
 fn is_medium(trailer: Trailer, value: &[u8]) -> bool {
     trailer.kind() == Kind::Value && (116..1020).contains(&value.len())
 }
@@ -138,14 +137,14 @@ fn write<'a>(
     context: &'a Context,
     entries: &[Entry],
     values: Values,
-) -> Result<(Written<'a>, u64)> {
-    let wanted = || Ok(());
+) -> Result<(OutputFiles<'a>, u64)> {
+    let cancel = || Ok(());
     let options = TableOptions {
         block_bytes: 1024,
         filter_units: [0.0; 4],
         compression: Compression::None,
     };
-    let mut output = Output::new(context, &wanted, IoClass::Flush, options, values, None);
+    let mut output = Output::new(context, &cancel, IoPriority::Flush, options, values, None);
     for (key, trailer, value) in entries {
         output.begin_key(key)?;
         output.add(key, *trailer, value)?;
@@ -154,8 +153,8 @@ fn write<'a>(
     Ok((output.finish()?, read))
 }
 
-fn flush<'a>(context: &'a Context, entries: &[Entry]) -> Result<Written<'a>> {
-    write(context, entries, Values::separated(options(), false)).map(|(written, _)| written)
+fn flush<'a>(context: &'a Context, entries: &[Entry]) -> Result<OutputFiles<'a>> {
+    write(context, entries, Values::of_flush(options(), false)).map(|(written, _)| written)
 }
 
 fn read(context: &Context, meta: &FileMeta) -> Vec<Entry> {
@@ -179,8 +178,8 @@ fn read(context: &Context, meta: &FileMeta) -> Vec<Entry> {
     entries
 }
 
-/// The value files as the manifest would have them.
-fn value_files(written: &Written<'_>) -> Shared<ValueFiles> {
+/// The value files of a version with these files.
+fn value_files(written: &OutputFiles<'_>) -> Shared<ValueFiles> {
     value_files_of(written.transient_logs.iter().copied(), &written.tables)
 }
 
@@ -213,13 +212,17 @@ fn read_buffers(context: &Context) -> ValueReadBuffers {
     ValueReadBuffers::new(vfs, "".into(), &context.tracker, u64::MAX)
 }
 
+fn total_length(files: &[ValueFileMeta]) -> u64 {
+    files.iter().map(|file| file.length).sum()
+}
+
 #[test]
-fn a_flush_parts_mediums_from_their_keys() {
+fn a_flush_separates_medium_values() {
     let context = Context::new(usize::MAX);
     let entries = entries();
     let written = flush(&context, &entries).unwrap();
     assert!(written.transient_logs.len() > 3);
-    // I2 of values: synced before it is told.
+    // I2 of values.
     for transient_log in &written.transient_logs {
         let path = Path::new("").join(FileName::Values(transient_log.number).to_string());
         let file = context.vfs.file(&path);
@@ -245,17 +248,9 @@ fn a_flush_parts_mediums_from_their_keys() {
         }
     }
     let mediums = entries.iter().filter(|entry| is_medium(entry.1, &entry.2));
-    let referred: u64 = written
-        .transient_logs
-        .iter()
-        .map(|transient_log| transient_log.entries)
-        .sum();
-    assert_eq!(referred, mediums.count() as u64);
-    let bytes: u64 = written
-        .transient_logs
-        .iter()
-        .map(|transient_log| transient_log.length)
-        .sum();
+    let separated: u64 = written.transient_logs.iter().map(|it| it.entries).sum();
+    assert_eq!(separated, mediums.count() as u64);
+    let bytes = total_length(&written.transient_logs);
     assert_eq!(written.tables[0].transient_bytes(), bytes);
     let logical = entries
         .iter()
@@ -266,22 +261,24 @@ fn a_flush_parts_mediums_from_their_keys() {
     );
 }
 
-/// Puts values in place.
-fn back(files: Shared<ValueFiles>, context: &Context) -> Values {
-    Values::merged(
-        files,
-        read_buffers(context),
-        InTransientLogs::ComeBack,
-        options(),
-    )
+fn compacted(
+    context: &Context,
+    files: Shared<ValueFiles>,
+    transient_values: TransientValues,
+) -> Values {
+    Values::of_compaction(files, read_buffers(context), transient_values, options())
+}
+
+fn in_place(files: Shared<ValueFiles>, context: &Context) -> Values {
+    compacted(context, files, TransientValues::InPlace)
 }
 
 #[test]
-fn a_merge_in_place_brings_every_value_back() {
+fn a_compaction_in_place_writes_every_value_beside_its_key() {
     let context = Context::new(usize::MAX);
     let entries = entries();
     let flushed = flush(&context, &entries).unwrap();
-    let values = back(value_files(&flushed), &context);
+    let values = in_place(value_files(&flushed), &context);
     let stored = read(&context, &flushed.tables[0]);
     let (merged, bytes_read) = write(&context, &stored, values).unwrap();
     assert!(read(&context, &merged.tables[0]) == entries);
@@ -289,22 +286,18 @@ fn a_merge_in_place_brings_every_value_back() {
     assert_eq!(merged.tables[0].transient_bytes(), 0);
     assert_eq!(bytes_read, flushed.tables[0].transient_bytes());
 
-    // Any other merge hands on where they stand.
-    let values = Values::merged(
-        value_files(&flushed),
-        read_buffers(&context),
-        InTransientLogs::Stay(MovingOn::default()),
-        options(),
-    );
+    // Any other compaction copies the pointers.
+    let separate = TransientValues::Separate(TransientRewrite::default());
+    let values = compacted(&context, value_files(&flushed), separate);
     let (copied, bytes_read) = write(&context, &stored, values).unwrap();
     assert!(read(&context, &copied.tables[0]) == stored);
     assert_eq!(bytes_read, 0);
-    let references = |written: &Written<'_>| written.tables[0].segments[0].references.clone();
+    let references = |written: &OutputFiles<'_>| written.tables[0].segments[0].references.clone();
     assert_eq!(references(&copied), references(&flushed));
 }
 
 #[test]
-fn a_merge_gathers_what_is_left_in_sparse_files() {
+fn a_compaction_rewrites_the_values_of_selected_files() {
     let context = Context::new(usize::MAX);
     let entries = entries();
     let flushed = flush(&context, &entries).unwrap();
@@ -314,54 +307,34 @@ fn a_merge_gathers_what_is_left_in_sparse_files() {
         flushed.transient_logs[1].number,
         flushed.transient_logs[3].number,
     );
-    let sparse = [one, other].into();
-    let moving_on = InTransientLogs::Stay(MovingOn {
-        files: sparse,
+    let rewrite = TransientValues::Separate(TransientRewrite {
+        files: [one, other].into(),
         transient_file_bytes: 16 << 10,
     });
-    let values = Values::merged(files, read_buffers(&context), moving_on, options());
-    let (merged, bytes_read) = write(&context, &stored, values).unwrap();
-    let moved = flushed.transient_logs[1].length + flushed.transient_logs[3].length;
-    assert_eq!(bytes_read, moved);
-    assert_eq!(
-        merged
-            .transient_logs
-            .iter()
-            .map(|transient_log| transient_log.length)
-            .sum::<u64>(),
-        moved
-    );
-    // Nothing refers to them any more, to the others as before, and every value is what it was.
-    let left = |written: &Written<'_>| {
+    let (merged, bytes_read) =
+        write(&context, &stored, compacted(&context, files, rewrite)).unwrap();
+    let rewritten = flushed.transient_logs[1].length + flushed.transient_logs[3].length;
+    assert_eq!(bytes_read, rewritten);
+    assert_eq!(total_length(&merged.transient_logs), rewritten);
+    // No entry refers to the selected files, the other references stay, and so does every value.
+    let left = |written: &OutputFiles<'_>| {
         let references = written.tables[0].segments[0].references.iter();
-        let transient_logs = &merged.transient_logs;
-        let known = references.filter(|it| {
-            transient_logs
-                .iter()
-                .all(|transient_log| transient_log.number != it.0)
-        });
-        known.collect::<Vec<_>>()
+        let is_new = |number| merged.transient_logs.iter().any(|it| it.number == number);
+        references.filter(|it| !is_new(it.0)).collect::<Vec<_>>()
     };
     let mut expected = left(&flushed);
     expected.retain(|it| it.0 != one && it.0 != other);
     assert_eq!(left(&merged), expected);
-    let transient_logs = flushed
-        .transient_logs
-        .iter()
-        .chain(&merged.transient_logs)
-        .copied();
-    let transient_logs = transient_logs
-        .filter(|transient_log| transient_log.number != one && transient_log.number != other);
-    let files = value_files_of(transient_logs, &merged.tables);
+    let transient_logs = flushed.transient_logs.iter().chain(&merged.transient_logs);
+    let transient_logs = transient_logs.filter(|it| it.number != one && it.number != other);
+    let files = value_files_of(transient_logs.copied(), &merged.tables);
     let merged = read(&context, &merged.tables[0]);
-    let values = back(files, &context);
-    let (back, _) = write(&context, &merged, values).unwrap();
-    assert!(read(&context, &back.tables[0]) == entries);
+    let (whole, _) = write(&context, &merged, in_place(files, &context)).unwrap();
+    assert!(read(&context, &whole.tables[0]) == entries);
 }
 
-/// Neither a neighbour's value nor one of another file passes for a key's own.
 #[test]
-fn a_merge_in_place_refuses_the_value_of_another_key() {
+fn a_compaction_in_place_refuses_the_value_of_another_key_or_file() {
     let context = Context::new(usize::MAX);
     let value = vec![7; 200];
     let trailer = Trailer::new(5, Kind::Value);
@@ -370,10 +343,10 @@ fn a_merge_in_place_refuses_the_value_of_another_key() {
     let mut stored = read(&context, &flushed.tables[0]);
     let exchanged = stored[1].2.clone();
     stored[0].2 = exchanged;
-    let values = back(value_files(&flushed), &context);
+    let values = in_place(value_files(&flushed), &context);
     let error = write(&context, &stored, values).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);
-    let unknown = back(Shared::default(), &context);
+    let unknown = in_place(Shared::default(), &context);
     let error = write(&context, &stored, unknown).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);
 }
@@ -381,33 +354,32 @@ fn a_merge_in_place_refuses_the_value_of_another_key() {
 #[test]
 fn a_failed_flush_leaves_nothing_behind() {
     let entries = entries();
-    let mut luck = 0;
+    let mut successes = 0;
     loop {
-        let context = Context::new(luck);
+        let context = Context::new(successes);
         match flush(&context, &entries) {
             Ok(_) => break,
             Err(error) => assert_eq!(error.kind(), ErrorKind::Io),
         }
         assert_eq!(context.files(), []);
-        luck += 1;
+        successes += 1;
     }
-    // An edit that is refused without a trace takes the files with it; one that may count does not.
+    // An edit that leaves the manifest unchanged removes the files; one that may be durable does not.
     let context = Context::new(usize::MAX);
     for (kind, stays) in [(ErrorKind::NoSpace, false), (ErrorKind::Poisoned, true)] {
         let written = flush(&context, &entries).unwrap();
         let files = written.transient_logs.len() + 1;
-        // A number for each file and the segment, some pacing, and the sync of the folder.
-        assert!(luck > files + 2);
+        // An id for each file and the segment, requests for I/O, and the sync of the folder.
+        assert!(successes > files + 2);
         assert_eq!(context.files().len(), files);
         let refuse = || Err::<(), _>(Error::new(kind, "planted"));
-        drop(written.created.name_by(refuse));
+        drop(written.pending.commit(refuse));
         assert_eq!(context.files().len(), if stays { files } else { 0 });
     }
 }
 
-/// Nothing is medium that is too short to gain from it, and nothing at all where options say so.
 #[test]
-fn a_flush_without_mediums_makes_no_run() {
+fn a_flush_without_medium_values_writes_no_transient_log() {
     let context = Context::new(usize::MAX);
     let none = KeyspaceOptions {
         medium_from: u64::MAX,
@@ -415,12 +387,8 @@ fn a_flush_without_mediums_makes_no_run() {
         ..KeyspaceOptions::default()
     };
     let entries = entries();
-    let (written, _) = write(
-        &context,
-        &entries,
-        Values::separated(Shared::new(none), false),
-    )
-    .unwrap();
+    let values = Values::of_flush(Shared::new(none), false);
+    let (written, _) = write(&context, &entries, values).unwrap();
     assert!(written.transient_logs.is_empty());
     assert!(read(&context, &written.tables[0]) == entries);
     assert_eq!(context.files(), [FileName::Table(written.tables[0].number)]);

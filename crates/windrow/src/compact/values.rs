@@ -1,20 +1,22 @@
-//! Where the values of a job's entries go: they stay, or they part from their keys, or they come back.
+//! The placement of values by a job: in the table, or in a transient log.
 //!
-//! A flush writes the values that the policy calls medium to a transient log, unless flushes come in
-//! order: files of values in the order of their keys, each freed on its own (PX-M4; sorted at the flush, D5);
-//! for measurements in the order in which they were written, ahead of the entries (PX-E7). A merge into a level where values are in place reads them back, each file from front to back through a window
-//! (PX-M6); any other merge copies pointers, and writes values anew only from the files that the policy
-//! says move on. Pointers into value logs that were collected are written as they lead now.
+//! A flush writes medium values to a transient log, except if the flushes come in key order. The log is
+//! cut into files in key order, and each file is freed on its own (PX-M4; sorted at the flush, D5). For
+//! measurements, the log may instead keep the order of the writes (PX-E7).
+//!
+//! A compaction into a level with values in place reads the values back, each file sequentially through
+//! a read buffer (PX-M6). Any other compaction copies the pointers. It rewrites only the values of the
+//! transient log files that the policy selects. It replaces pointers to collected value logs.
 //!
 //! Invariants:
-//! - I1: A value is never separated again once it is in place.
+//! - I1: A value in place is never separated again.
 //! - I2: A transient log file is complete and durable before [`Values::finish`] returns it.
 //!
 //! Concurrency: owned by one job.
 
 use std::collections::BTreeSet;
 
-use super::output::{Created, JobContext};
+use super::pending_files::PendingFiles;
 use crate::base::sync::Shared;
 use crate::base::{ErrorKind, FileNumber, Kind, Result, SequenceNumber, Trailer};
 use crate::manifest::ValueFiles;
@@ -23,86 +25,84 @@ use crate::options::KeyspaceOptions;
 use crate::policy::{self, FlushPlace};
 use crate::value::{ValueFileMeta, ValuePointer, ValueReadBuffers, ValueWriter};
 
-/// What a job does with values.
+/// The values of a job.
 #[derive(Debug)]
 pub(crate) enum Values {
-    /// Mediums go to a transient log.
-    Separated(Box<Separation>),
-    /// Values in transient logs come back, or stay; all else is written as it comes.
-    Merged(Box<Merge>),
+    Flush(Box<Separation>),
+    Compaction(Box<CompactedValues>),
 }
 
-/// A transient log in the making.
+/// Writes values to a transient log.
 #[derive(Debug)]
 pub(crate) struct Separation {
     options: Shared<KeyspaceOptions>,
-    /// What [`mediums_stay`](policy::mediums_stay) says of the flush.
+    /// The result of [`mediums_stay`](policy::mediums_stay) for the flush.
     mediums_stay: bool,
-    /// A file of this length is full.
+    /// The length of a full file.
     file_bytes: u64,
     writer: Option<ValueWriter>,
     finished: Vec<ValueFileMeta>,
-    /// Where values are that were written ahead of their entries, in the order of these.
+    /// The pointers to the values that were written before their entries, by sequence number.
     ahead: Vec<(SequenceNumber, ValuePointer)>,
-    /// The pointer that was encoded last.
+    /// The bytes of the last pointer.
     pointer: Vec<u8>,
     bytes_written: u64,
 }
 
-/// What a merge does with values in transient logs.
+/// What a compaction does with values in transient logs.
 #[derive(Debug)]
-pub(crate) enum InTransientLogs {
-    /// They come back beside their keys.
-    ComeBack,
-    /// They stay, but for those in the files that move on: they go to a new run.
-    Stay(MovingOn),
+pub(crate) enum TransientValues {
+    /// It writes them in place.
+    InPlace,
+    /// It copies the pointers, and rewrites the values of some files.
+    Separate(TransientRewrite),
 }
 
-/// The files of runs whose values go to a new run.
+/// The transient log files whose values are rewritten to a new transient log.
 #[derive(Debug, Default)]
-pub(crate) struct MovingOn {
+pub(crate) struct TransientRewrite {
     pub(crate) files: BTreeSet<FileNumber>,
-    /// How long a file of the new run is.
+    /// The length of a file of the new transient log.
     pub(crate) transient_file_bytes: u64,
 }
 
-/// Reads values back, moves them on, and follows those that have moved.
+/// Reads values back, rewrites them, and replaces pointers to collected value logs.
 #[derive(Debug)]
-pub(crate) struct Merge {
+pub(crate) struct CompactedValues {
     files: Shared<ValueFiles>,
     read_buffers: ValueReadBuffers,
-    in_transient_logs: InTransientLogs,
-    /// Where values go that are moved on.
+    transient_values: TransientValues,
+    /// Takes the rewritten values.
     separation: Separation,
-    /// The pointer that was encoded last.
+    /// The bytes of the last pointer.
     pointer: Vec<u8>,
 }
 
 impl Values {
-    /// For a flush of a keyspace with `options`, of which [`mediums_stay`](policy::mediums_stay) is known.
-    pub(crate) fn separated(options: Shared<KeyspaceOptions>, mediums_stay: bool) -> Self {
+    /// For a flush. `mediums_stay` is the result of [`mediums_stay`](policy::mediums_stay).
+    pub(crate) fn of_flush(options: Shared<KeyspaceOptions>, mediums_stay: bool) -> Self {
         let file_bytes = policy::transient_file_bytes(options.file_bytes);
-        Self::Separated(Box::new(Separation {
+        Self::Flush(Box::new(Separation {
             mediums_stay,
             ..Separation::new(options, file_bytes)
         }))
     }
 
-    /// For a merge of a keyspace with `options`; what its inputs refer to is in `files`.
-    pub(crate) fn merged(
+    /// For a compaction. `files` holds every value file that its inputs refer to.
+    pub(crate) fn of_compaction(
         files: Shared<ValueFiles>,
         read_buffers: ValueReadBuffers,
-        in_transient_logs: InTransientLogs,
+        transient_values: TransientValues,
         options: Shared<KeyspaceOptions>,
     ) -> Self {
-        let file_bytes = match &in_transient_logs {
-            InTransientLogs::ComeBack => 0,
-            InTransientLogs::Stay(moving_on) => moving_on.transient_file_bytes,
+        let file_bytes = match &transient_values {
+            TransientValues::InPlace => 0,
+            TransientValues::Separate(rewrite) => rewrite.transient_file_bytes,
         };
-        Self::Merged(Box::new(Merge {
+        Self::Compaction(Box::new(CompactedValues {
             files,
             read_buffers,
-            in_transient_logs,
+            transient_values,
             separation: Separation::new(options, file_bytes),
             pointer: Vec::new(),
         }))
@@ -110,50 +110,50 @@ impl Values {
 
     fn separation(&self) -> &Separation {
         match self {
-            Self::Separated(separation) => separation,
-            Self::Merged(merge) => &merge.separation,
+            Self::Flush(separation) => separation,
+            Self::Compaction(compacted) => &compacted.separation,
         }
     }
 
-    /// What is to be written beside `key` for an entry of `trailer` and `value`. New files are noted
-    /// in `created`.
+    /// The trailer and the value to write for an entry of `key`, `trailer` and `value`. Adds new files to
+    /// `pending`.
     pub(super) fn place<'v>(
         &'v mut self,
-        created: &mut Created<'_>,
+        pending: &mut PendingFiles<'_>,
         key: &[u8],
         trailer: Trailer,
         value: &'v [u8],
     ) -> Result<(Trailer, &'v [u8])> {
         let kind = trailer.kind();
         match self {
-            Self::Separated(separation) if kind == Kind::Value => {
-                separation.separate(created, key, trailer, value)
+            Self::Flush(separation) if kind == Kind::Value => {
+                separation.separate(pending, key, trailer, value)
             }
-            Self::Separated(_) => Ok((trailer, value)),
-            Self::Merged(merge) => merge.place(created, key, trailer, value),
+            Self::Flush(_) => Ok((trailer, value)),
+            Self::Compaction(compacted) => compacted.place(pending, key, trailer, value),
         }
     }
 
-    /// Writes the value of an entry that a flush will place, whose sequence number is above all that
-    /// were written so, ahead of it.
+    /// Writes the value of a later entry of a flush to a transient log. Calls have ascending sequence
+    /// numbers.
     pub(super) fn write_ahead(
         &mut self,
-        created: &mut Created<'_>,
+        pending: &mut PendingFiles<'_>,
         key: &[u8],
         sequence: SequenceNumber,
         value: &[u8],
     ) -> Result<()> {
-        let Self::Separated(separation) = self else {
-            unreachable!("merges write no values ahead");
+        let Self::Flush(separation) = self else {
+            unreachable!("compactions write no values ahead");
         };
         if separation.place(key, value) == FlushPlace::TransientLog {
-            let pointer = separation.append(created, key, value)?;
+            let pointer = separation.append(pending, key, value)?;
             separation.ahead.push((sequence, pointer));
         }
         Ok(())
     }
 
-    /// The bytes that it holds in memory and does not count itself.
+    /// The bytes of memory that no memory tracker counts.
     pub(super) fn memory_bytes(&self) -> u64 {
         let separation = self.separation();
         let ahead = size_of_val(separation.ahead.as_slice()) as u64;
@@ -161,24 +161,24 @@ impl Values {
         ahead + writer.map_or(0, ValueWriter::memory_bytes)
     }
 
-    /// Bytes of value files that were read.
+    /// The bytes of value files that were read.
     pub(super) fn bytes_read(&self) -> u64 {
         match self {
-            Self::Merged(merge) => merge.read_buffers.bytes_read(),
-            Self::Separated(_) => 0,
+            Self::Compaction(compacted) => compacted.read_buffers.bytes_read(),
+            Self::Flush(_) => 0,
         }
     }
 
-    /// Bytes of values that were written to a transient log.
+    /// The bytes that were written to a transient log.
     pub(super) fn bytes_written(&self) -> u64 {
         self.separation().bytes_written
     }
 
-    /// Completes the last file and makes all of them durable, but for their names.
+    /// Completes the last file and makes all files durable, except their names.
     pub(super) fn finish(self) -> Result<Vec<ValueFileMeta>> {
         let mut separation = match self {
-            Self::Separated(separation) => *separation,
-            Self::Merged(merge) => merge.separation,
+            Self::Flush(separation) => *separation,
+            Self::Compaction(compacted) => compacted.separation,
         };
         separation.close_file()?;
         Ok(separation.finished)
@@ -206,7 +206,7 @@ impl Separation {
     /// As [`Values::place`], for an entry with a value.
     fn separate<'v>(
         &'v mut self,
-        created: &mut Created<'_>,
+        pending: &mut PendingFiles<'_>,
         key: &[u8],
         trailer: Trailer,
         value: &'v [u8],
@@ -219,7 +219,7 @@ impl Separation {
         let ahead = self.ahead.binary_search_by_key(&sequence, |it| it.0);
         let pointer = match ahead {
             Ok(position) => self.ahead[position].1,
-            Err(_) => self.append(created, key, value)?,
+            Err(_) => self.append(pending, key, value)?,
         };
         Ok((
             trailer.with_kind(Kind::TransientPointer),
@@ -233,16 +233,16 @@ impl Separation {
         &self.pointer
     }
 
-    /// Appends a value to the run; returns where it is.
+    /// Appends a value to the transient log.
     fn append(
         &mut self,
-        created: &mut Created<'_>,
+        pending: &mut PendingFiles<'_>,
         key: &[u8],
         value: &[u8],
     ) -> Result<ValuePointer> {
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            None => self.writer.insert(open_file(created)?),
+            None => self.writer.insert(open_file(pending)?),
         };
         let pointer = writer.append(key, value, self.options.compression)?;
         self.bytes_written += pointer.record_bytes;
@@ -260,20 +260,20 @@ impl Separation {
     }
 }
 
-fn open_file(created: &mut Created<'_>) -> Result<ValueWriter> {
-    let context: &dyn JobContext = created.context();
+fn open_file(pending: &mut PendingFiles<'_>) -> Result<ValueWriter> {
+    let context = pending.context();
     let number = FileNumber(context.allocate_id()?);
     let (vfs, directory) = (context.vfs(), context.directory());
     let writer = ValueWriter::create(vfs, directory, number)?;
-    created.note(FileName::Values(number));
+    pending.add(FileName::Values(number));
     Ok(writer)
 }
 
-impl Merge {
+impl CompactedValues {
     /// As [`Values::place`].
     fn place<'v>(
         &'v mut self,
-        created: &mut Created<'_>,
+        pending: &mut PendingFiles<'_>,
         key: &[u8],
         trailer: Trailer,
         value: &'v [u8],
@@ -281,40 +281,40 @@ impl Merge {
         match trailer.kind() {
             Kind::TransientPointer => {
                 let place = self.files.resolve(value)?;
-                match &self.in_transient_logs {
-                    InTransientLogs::ComeBack => {
+                match &self.transient_values {
+                    TransientValues::InPlace => {
                         let value = place.read(&mut self.read_buffers, key)?;
                         Ok((trailer.with_kind(Kind::Value), value))
                     }
-                    InTransientLogs::Stay(moving_on)
-                        if moving_on.files.contains(&place.pointer.file) =>
+                    TransientValues::Separate(rewrite)
+                        if rewrite.files.contains(&place.pointer.file) =>
                     {
                         let value = match place.read(&mut self.read_buffers, key) {
-                            // It stays where it is: the level above must not wait for it, and who reads the
-                            // value hears of it.
+                            // The pointer stays: damage must not block the compaction. A read of the
+                            // value returns the error.
                             Err(error) if error.kind() == ErrorKind::Corruption => {
                                 return Ok((trailer, value));
                             }
                             value => value?,
                         };
-                        let pointer = self.separation.append(created, key, value)?;
+                        let pointer = self.separation.append(pending, key, value)?;
                         Ok((trailer, self.separation.encoded(pointer)))
                     }
-                    InTransientLogs::Stay(_) => Ok((trailer, value)),
+                    TransientValues::Separate(_) => Ok((trailer, value)),
                 }
             }
-            Kind::ValueLogPointer => Ok((trailer, self.follow(value)?)),
+            Kind::ValueLogPointer => Ok((trailer, self.relocated(value)?)),
             Kind::Value | Kind::Tombstone => Ok((trailer, value)),
         }
     }
 
-    /// `pointer`, or what leads to the same value since its log was collected.
-    fn follow<'p>(&'p mut self, pointer: &'p [u8]) -> Result<&'p [u8]> {
+    /// `pointer`, or the present pointer to its value if the value log was collected.
+    fn relocated<'p>(&'p mut self, pointer: &'p [u8]) -> Result<&'p [u8]> {
         let place = self.files.resolve(pointer)?;
         if place.table.is_none() {
             return Ok(pointer);
         }
-        // It leads there through the table, too: where that is damaged, who reads the value hears of it.
+        // The old pointer resolves too. If the relocation table is damaged, a read returns the error.
         let moved = match place.pointer_with(&mut self.read_buffers) {
             Err(error) if error.kind() == ErrorKind::Corruption => return Ok(pointer),
             moved => moved?,

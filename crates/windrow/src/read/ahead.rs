@@ -1,19 +1,20 @@
-//! Reads ahead of a cursor that goes forward over values that stand apart from their keys.
+//! Read-ahead of separated values for a cursor that moves forward.
 //!
-//! Each such value may lie anywhere, so the system's own read-ahead is of no use, and a cold scan would
-//! wait for the device once per value. Here a *scout*, a second cursor over the same entries, goes ahead
-//! and tells the system what will be needed, in windows, so that the device works on many at once.
-//! Where values lie near to one another, as in a run, a window takes one call per file.
+//! The values of consecutive entries may be anywhere, so the system's read-ahead does not help, and a
+//! cold scan would wait for the device once per value. A *prefetcher*, a second cursor over the same
+//! entries, therefore runs ahead and announces the next values to the system in batches, so that the
+//! device reads many at once. Values that are close together, as in a transient log, take one call per
+//! file and batch.
 //!
-//! It costs a scan in the page cache next to nothing: only now and then one *looks* whether the value
-//! that is fetched is at hand, seldomer each time it is. The third that is not sends the scout, and a
-//! window of which everything is at hand calls it back.
+//! A scan over cached values pays little. It only *checks* now and then whether a value is cached, and
+//! checks more rarely after each hit. The third check after two misses starts the prefetcher, and a batch
+//! of which every value is cached stops it.
 //!
 //! Invariants:
-//! - I1. What a cursor answers does not depend on it: errors of the scout are left to the cursor, which
-//!   meets them when it comes there, if it does.
-//! - I2. It asks for values within the range of its cursor only, and at most for [`READ_BUFFER_MAX`] values
-//!   and [`READ_BUFFER_BYTES`] at a time.
+//! - I1. The results of the cursor do not depend on the prefetcher. The prefetcher ignores its errors; the
+//!   cursor reports them if it reaches the same entry.
+//! - I2. The prefetcher announces values in the range of the cursor, and at most [`BATCH_VALUES_MAX`] values
+//!   and [`BATCH_BYTES`] at a time.
 //!
 //! Concurrency: owned by one thread.
 
@@ -23,143 +24,142 @@ use super::values::ValueReader;
 use super::visible::VisibleCursor;
 use crate::base::{FileNumber, Held, Result, Sibling};
 
-/// The values of the scout's first window; each is twice as large as the one before.
-const READ_BUFFER_MIN: usize = 8;
+/// The values of the first batch. Each later batch has twice as many.
+const BATCH_VALUES_MIN: usize = 8;
 
-/// The most values in a window.
-const READ_BUFFER_MAX: usize = 64;
+/// The most values of a batch.
+const BATCH_VALUES_MAX: usize = 64;
 
-/// The most bytes of a window.
-const READ_BUFFER_BYTES: u64 = 1 << 20;
+/// The most bytes of a batch.
+const BATCH_BYTES: u64 = 1 << 20;
 
-/// How many entries a scout passes per value that it looks for.
+/// The most entries that the prefetcher passes per value of a batch.
 const STEPS_PER_VALUE: usize = 8;
 
-/// Records with no more than this between them are asked for together.
+/// Records with at most this gap between them are announced together.
 const GAP_BYTES: u64 = 16 << 10;
 
-/// How many values that were not at hand, near to one another, come before a scout is sent.
-const WAITS: u32 = 2;
+/// The number of close cache misses before the prefetcher starts.
+const MISSES: u32 = 2;
 
-/// How many values are fetched from one look to the next while all are at hand. Behind one that was not
-/// it is two, and twice as many each time.
+/// The most reads between two checks while all values are cached. After a miss the interval is two, and
+/// doubles with each hit.
 const INTERVAL_MAX: usize = 64;
 
-/// What goes ahead of one cursor.
+/// The read-ahead of one cursor.
 pub(super) struct ReadAhead<C> {
-    /// Stands behind what was asked for.
+    /// Stands behind the last announced value.
     prefetcher: Option<VisibleCursor<C>>,
-    /// How many of the last looks have met a value that was not at hand.
-    waits: u32,
-    /// How many values are fetched until the next look while all are at hand.
+    /// The number of recent checks that missed.
+    misses: u32,
+    /// The number of reads until the next check while all values are cached.
     interval: usize,
-    /// How many values the next window has.
-    read_buffer: usize,
-    /// How many values that were asked for will not be fetched yet at the next look.
+    /// The number of values of the next batch.
+    batch_values: usize,
+    /// The number of announced values that the cursor has not read at the next check.
     ahead: usize,
-    wanted: Vec<Wanted>,
+    batch: Vec<Record>,
     _memory: Held,
 }
 
-/// The record of a value that will be fetched.
+/// The record of a value to announce.
 #[derive(Debug)]
-struct Wanted {
+struct Record {
     file: FileNumber,
     range: Range<u64>,
 }
 
 impl<C: Sibling> ReadAhead<C> {
     pub(super) fn new(reader: ValueReader<'_>) -> Self {
-        let bytes = size_of::<Self>() + READ_BUFFER_MAX * size_of::<Wanted>();
+        let bytes = size_of::<Self>() + BATCH_VALUES_MAX * size_of::<Record>();
         Self {
             prefetcher: None,
-            waits: 0,
+            misses: 0,
             interval: INTERVAL_MAX,
-            read_buffer: READ_BUFFER_MIN,
+            batch_values: BATCH_VALUES_MIN,
             ahead: 0,
-            wanted: Vec::new(),
+            batch: Vec::new(),
             _memory: Held::new(reader.open.cursors(), bytes as u64),
         }
     }
 
-    /// The cursor stands elsewhere: nothing is known of what comes there.
+    /// Restarts the checks after a seek of the cursor.
     pub(super) fn begin(&mut self) {
-        self.waits = 0;
+        self.misses = 0;
         self.interval = INTERVAL_MAX;
     }
 
-    /// What goes ahead, once it does.
+    /// The prefetcher, if it has started.
     pub(super) fn prefetcher(&mut self) -> Option<&mut VisibleCursor<C>> {
         self.prefetcher.as_mut()
     }
 
-    /// Asks for what will be needed soon, where that has to be waited for, before the value is fetched
-    /// that `pointer` leads to and `cursor` stands on. Returns how many values may be fetched behind it
-    /// until the next look.
-    pub(super) fn look(
+    /// Announces the next values if they are not cached. `pointer` is the pointer at `cursor`, whose value
+    /// is read next. Returns the number of further reads until the next check.
+    pub(super) fn check(
         &mut self,
         cursor: &VisibleCursor<C>,
         reader: ValueReader<'_>,
         pointer: &[u8],
     ) -> usize {
-        if self.waits < WAITS {
-            self.wanted.clear();
-            self.wanted.extend(Self::want(reader, pointer));
-            if self.ask(reader) > 0 {
-                self.waits += 1;
+        if self.misses < MISSES {
+            self.batch.clear();
+            self.batch.extend(Self::record(reader, pointer));
+            if self.announce(reader) > 0 {
+                self.misses += 1;
                 self.interval = 1;
-                (self.read_buffer, self.ahead) = (READ_BUFFER_MIN, 0);
+                (self.batch_values, self.ahead) = (BATCH_VALUES_MIN, 0);
                 return 0;
             }
             if self.interval >= INTERVAL_MAX {
-                self.waits = 0;
+                self.misses = 0;
             }
             self.interval = (2 * self.interval).min(INTERVAL_MAX);
             return self.interval - 1;
         }
-        // What the scout has met the cursor meets by itself.
-        if self.prefetch_bytes(cursor, reader).is_err() {
+        if self.collect(cursor, reader).is_err() {
             self.prefetcher = None;
             return usize::MAX;
         }
-        let found = self.wanted.len();
-        if found > 0 && self.ask(reader) == 0 {
+        let found = self.batch.len();
+        if found > 0 && self.announce(reader) == 0 {
             self.begin();
         }
-        // The next window is asked for when the first half of this one was fetched.
+        // The next check is due after the first half of this batch.
         let fetched = self.ahead + found - found / 2;
-        (self.ahead, self.read_buffer) = (found / 2, (2 * self.read_buffer).min(READ_BUFFER_MAX));
+        (self.ahead, self.batch_values) =
+            (found / 2, (2 * self.batch_values).min(BATCH_VALUES_MAX));
         fetched.saturating_sub(1)
     }
 
-    /// Collects the next window.
-    fn prefetch_bytes(&mut self, cursor: &VisibleCursor<C>, reader: ValueReader<'_>) -> Result<()> {
-        self.wanted.clear();
+    /// Collects the next batch.
+    fn collect(&mut self, cursor: &VisibleCursor<C>, reader: ValueReader<'_>) -> Result<()> {
+        self.batch.clear();
         let prefetcher = self.prefetcher.get_or_insert_with(|| cursor.sibling());
         if self.ahead == 0 || prefetcher.is_valid() && prefetcher.key() <= cursor.key() {
             self.ahead = 0;
             prefetcher.seek(cursor.key())?;
         }
-        let mut bytes = READ_BUFFER_BYTES;
-        for _ in 0..STEPS_PER_VALUE * self.read_buffer {
-            if !prefetcher.is_valid() || self.wanted.len() == self.read_buffer || bytes == 0 {
+        let mut bytes = BATCH_BYTES;
+        for _ in 0..STEPS_PER_VALUE * self.batch_values {
+            if !prefetcher.is_valid() || self.batch.len() == self.batch_values || bytes == 0 {
                 break;
             }
             if prefetcher.shows_pointer()
-                && let Some(mut wanted) = Self::want(reader, prefetcher.value())
+                && let Some(mut record) = Self::record(reader, prefetcher.value())
             {
-                let end = wanted.range.start.saturating_add(bytes);
-                wanted.range.end = wanted.range.end.min(end);
-                bytes -= wanted.range.end - wanted.range.start;
-                self.wanted.push(wanted);
+                let end = record.range.start.saturating_add(bytes);
+                record.range.end = record.range.end.min(end);
+                bytes -= record.range.end - record.range.start;
+                self.batch.push(record);
             }
             prefetcher.next()?;
         }
         Ok(())
     }
 
-    /// Where the value is that `pointer` leads to; nowhere if it is damaged.
-    fn want(reader: ValueReader<'_>, pointer: &[u8]) -> Option<Wanted> {
+    /// The record that `pointer` refers to, unless it is damaged.
+    fn record(reader: ValueReader<'_>, pointer: &[u8]) -> Option<Record> {
         let place = reader.files.resolve(pointer).ok()?;
         let meta = &place.file.meta;
         let mut pointer = place.pointer;
@@ -168,28 +168,28 @@ impl<C: Sibling> ReadAhead<C> {
             pointer = place.pointer_in(&file).ok()?;
         }
         let end = pointer.offset.checked_add(pointer.record_bytes)?;
-        (end <= meta.length).then_some(Wanted {
+        (end <= meta.length).then_some(Record {
             file: meta.number,
             range: pointer.offset..end,
         })
     }
 
-    /// Asks the system for what is wanted and not at hand; returns how many values that is.
-    fn ask(&mut self, reader: ValueReader<'_>) -> usize {
-        self.wanted
-            .sort_unstable_by_key(|wanted| (wanted.file, wanted.range.start));
-        let is_near = |left: &Wanted, right: &Wanted| {
+    /// Announces the values of the batch that are not cached. Returns their number.
+    fn announce(&mut self, reader: ValueReader<'_>) -> usize {
+        self.batch
+            .sort_unstable_by_key(|record| (record.file, record.range.start));
+        let is_near = |left: &Record, right: &Record| {
             left.file == right.file && right.range.start <= left.range.end.saturating_add(GAP_BYTES)
         };
-        let mut asked = 0;
-        for near in self.wanted.chunk_by(is_near) {
+        let mut announced = 0;
+        for near in self.batch.chunk_by(is_near) {
             let (Some(first), Some(last)) = (near.first(), near.last()) else {
                 continue;
             };
             let Some(handle) = reader.files.find(first.file) else {
                 continue;
             };
-            // Who fetches the values will say what is wrong with the file.
+            // The read of the value reports the error.
             let Ok(file) = reader.open.get(handle.slot(), &handle.meta) else {
                 continue;
             };
@@ -197,9 +197,9 @@ impl<C: Sibling> ReadAhead<C> {
                 continue;
             }
             file.will_need(first.range.start..last.range.end);
-            asked += near.len();
+            announced += near.len();
         }
-        reader.open.count_prefetched(asked as u64);
-        asked
+        reader.open.count_prefetched(announced as u64);
+        announced
     }
 }

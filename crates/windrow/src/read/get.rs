@@ -1,7 +1,8 @@
 //! Point reads over the sources of one keyspace.
 //!
-//! Memtables first, then the runs of level 0, newest first, then at most one file per level: the
-//! first version that is met is the newest that the reader sees, since sources are ordered by age.
+//! A read searches the memtables, the runs of level 0 from the newest to the oldest, and at most one file
+//! of each deeper level. The sources are ordered by age, so the first version that the reader may see is
+//! the newest.
 //!
 //! Concurrency: takes no lock; the caller holds the state.
 
@@ -13,18 +14,18 @@ use crate::codec::checksum::key_hash;
 use crate::table::{self, OpenTables, ReadCounters};
 use crate::value::OpenValues;
 
-/// Where a value was found.
+/// A value and its place.
 #[derive(Debug)]
 pub(crate) enum Found<'a> {
     /// In a memtable.
     Memtable(&'a [u8]),
     /// In a table.
     Table(table::Found<'a>),
-    /// Apart from its key, whose table holds a pointer to it. Not fetched yet.
+    /// In a value file. The value is not read yet.
     Apart(Apart<'a>),
 }
 
-/// A value that stands apart from its key.
+/// A separated value.
 #[derive(Debug)]
 pub(crate) struct Apart<'a> {
     key: &'a [u8],
@@ -32,7 +33,7 @@ pub(crate) struct Apart<'a> {
     values: ValueReader<'a>,
 }
 
-/// Where a pointer was found.
+/// The source that holds a pointer.
 #[derive(Debug)]
 enum Pointer<'a> {
     Memtable(&'a [u8]),
@@ -60,7 +61,7 @@ impl Found<'_> {
     /// Replaces the content of `value` by the value.
     ///
     /// # Errors
-    /// Those of reading a value that stands apart.
+    /// Those of reading a separated value.
     #[inline]
     pub(crate) fn copy_into(&self, value: &mut Vec<u8>) -> Result<()> {
         let bytes = match self {
@@ -86,7 +87,7 @@ impl Found<'_> {
     }
 }
 
-/// The value of what was found, without a copy where it lies in a file.
+/// The found value, without a copy if it is in a file.
 ///
 /// # Errors
 /// As [`Found::copy_into`].
@@ -98,15 +99,15 @@ pub(crate) fn pin(found: Found<'_>) -> Result<PinnedValue> {
     }
 }
 
-/// Which source answered: memtables, or a level.
+/// The source that answered: memtables, or a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Memtables,
     Level(usize),
 }
 
-/// Finds the newest version of `key` that is at most `sequence`, and hands its value to `found`
-/// unless it is a tombstone.
+/// Finds the newest version of `key` that is at most `sequence`. Passes its value to `found`, unless it is
+/// a tombstone.
 ///
 /// # Errors
 /// `Corruption` or `Io` from reading a table; those of `found`.

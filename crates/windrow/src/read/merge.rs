@@ -1,16 +1,16 @@
-//! One sorted stream out of many.
+//! A merging cursor: one sorted stream of many sorted cursors.
 //!
-//! The children stand in a binary heap ordered by their current entries, smallest first when moving
-//! forward, largest first when moving backward. The child on top leads; the better of its two heap
-//! children is the runner-up. While the leader stays ahead of the runner-up, a step costs one
-//! comparison, and none at all when the leader is alone: the stream gallops through runs of
-//! entries from one child, and idle children cost nothing. A child that is [ahead](Cursor::is_ahead)
-//! is idle, too: it goes to its entry only when that is on top.
+//! A binary heap orders the children by their current entries: the smallest first in forward direction,
+//! the largest first in backward direction. The child on top is the leader. The better of its two heap
+//! children is the runner-up. While the leader precedes the runner-up, a step costs one comparison, and
+//! none if the leader is the only child. So the cursor gallops through consecutive entries of one child,
+//! and the other children cost nothing. A child that is [ahead](Cursor::is_ahead) reads its entry only
+//! when it reaches the top.
 //!
 //! Invariants:
-//! - I1: The heap holds exactly the children that are valid.
-//! - I2: No two children hold the same (key, sequence); that would mean a write was
-//!   applied twice, and is an error.
+//! - I1: The heap holds exactly the valid children.
+//! - I2: No two children hold the same (key, sequence). A duplicate is an error, because it means that a
+//!   write was applied twice.
 //! - I3: After an error every further move returns an error.
 //!
 //! Concurrency: owned by one thread.
@@ -26,11 +26,11 @@ enum Direction {
     Backward,
 }
 
-/// Whether the stream can go on.
+/// Whether the stream can continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Health {
     Sound,
-    /// Two children were found to hold the same write; the present move reports it.
+    /// Two children hold the same write; the present move reports it.
     Duplicate,
     /// An error of this kind was reported (I3).
     Failed(ErrorKind),
@@ -42,15 +42,15 @@ pub(crate) struct MergingCursor<C> {
     children: Vec<C>,
     /// Indexes of the valid children, as a binary heap.
     group: Vec<usize>,
-    /// The child on top of the heap, while there is one.
+    /// The child on top of the heap, if the heap is not empty.
     leader: usize,
-    /// Where in the heap the runner-up stands, if there is one.
+    /// The position of the runner-up in the heap, if it exists.
     runner_up: usize,
-    /// Whether leader and runner-up stand on the same user key.
+    /// Whether leader and runner-up are on the same user key.
     is_tied: bool,
     direction: Direction,
     health: Health,
-    /// Scratch for the current key while the direction changes.
+    /// A buffer for the current key during a change of direction.
     turning_key: Vec<u8>,
 }
 
@@ -69,12 +69,12 @@ impl<C: Cursor> MergingCursor<C> {
         }
     }
 
-    /// The children, in the order they were given.
+    /// The children, in the order of [`new`](Self::new).
     pub(crate) fn children_mut(&mut self) -> &mut [C] {
         &mut self.children
     }
 
-    /// Whether child `left` is to be met before child `right`.
+    /// Whether child `left` precedes child `right`.
     #[inline]
     fn precedes(&mut self, left: usize, right: usize) -> bool {
         let (left, right) = (&self.children[left], &self.children[right]);
@@ -109,7 +109,7 @@ impl<C: Cursor> MergingCursor<C> {
         }
     }
 
-    /// Rebuilds the heap from the children that are valid.
+    /// Rebuilds the heap from the valid children.
     fn rebuild(&mut self) {
         self.group.clear();
         self.group
@@ -117,14 +117,14 @@ impl<C: Cursor> MergingCursor<C> {
         self.order_group();
     }
 
-    /// Puts the heap in order, whatever stands in it.
+    /// Orders the heap.
     fn order_group(&mut self) {
         for position in (0..self.group.len() / 2).rev() {
             self.sift_down(position);
         }
     }
 
-    /// Applies `seek` to every child and puts the heap in order for `direction`.
+    /// Applies `seek` to every child and orders the heap for `direction`.
     fn seek_all(
         &mut self,
         direction: Direction,
@@ -145,19 +145,19 @@ impl<C: Cursor> MergingCursor<C> {
         self.lead()
     }
 
-    /// Fails the cursor where the comparisons met one write twice (I2).
+    /// Fails the cursor if the comparisons found a duplicate (I2).
     #[inline]
     fn refuse_duplicates(&mut self) -> Result<()> {
         if self.health == Health::Duplicate {
             let at = self.group.first().map(|&top| self.children[top].key());
             let key = at.unwrap_or_default().escape_ascii();
-            let found = format!("one write of the key \"{key}\" or near stands in two sorted runs");
+            let found = format!("two sorted runs hold the same write at or near key \"{key}\"");
             return Err(self.fail(Error::new(ErrorKind::Corruption, found)));
         }
         Ok(())
     }
 
-    /// Makes the cursor one that met `error` (I3).
+    /// Fails the cursor with `error` (I3).
     #[cold]
     fn fail(&mut self, error: Error) -> Error {
         self.health = Health::Failed(error.kind());
@@ -165,7 +165,7 @@ impl<C: Cursor> MergingCursor<C> {
         error
     }
 
-    /// Puts the leader back in order after it has moved.
+    /// Restores the order of the heap after a move of the leader.
     #[inline]
     fn settle_leader(&mut self, moved: Result<()>) -> Result<()> {
         if let Err(error) = moved {
@@ -180,8 +180,8 @@ impl<C: Cursor> MergingCursor<C> {
         self.lead()
     }
 
-    /// Finds the leaders, once the heap is in order. A child that is ahead leads only when it has arrived:
-    /// then its entry may stand behind others.
+    /// Finds the leader and the runner-up in an ordered heap. A child that is ahead must first read its
+    /// entry, which may come after the entries of other children.
     fn lead(&mut self) -> Result<()> {
         loop {
             self.find_leaders();
@@ -237,7 +237,7 @@ impl<C: Cursor> MergingCursor<C> {
         self.is_tied = self.children[leader].key() == self.children[runner_up].key();
     }
 
-    /// Makes every child other than the leader stand on the far side of the leader's entry.
+    /// Moves every child except the leader to the far side of the leader's entry.
     fn turn(&mut self, direction: Direction) -> Result<()> {
         let leader = self.leader;
         let mut key = std::mem::take(&mut self.turning_key);
@@ -267,19 +267,19 @@ impl<C: Cursor> MergingCursor<C> {
         self.lead()?;
         if self.group.first() != Some(&leader) {
             let key = self.turning_key.escape_ascii();
-            let found = format!("the neighbours of the key \"{key}\" are not in order");
+            let found = format!("the entries next to key \"{key}\" are not in order");
             return Err(self.fail(Error::new(ErrorKind::Corruption, found)));
         }
         Ok(())
     }
 
-    /// Ends the stream when its only child has ended, or failed.
+    /// Ends the stream after the end or an error of its only child.
     #[cold]
     fn lose_leader(&mut self, moved: Result<Step>) -> Result<Step> {
         self.settle_leader(moved.map(drop)).map(|()| Step::END)
     }
 
-    /// Moves forward where there is a choice, or a change of direction.
+    /// Moves forward with several children, or with a change of direction.
     #[inline(never)]
     fn next_of_many(&mut self) -> Result<Step> {
         if self.group.is_empty() {
@@ -297,7 +297,7 @@ impl<C: Cursor> MergingCursor<C> {
         } else if self.leader == left {
             Ok(step)
         } else {
-            // The new leader was the runner-up, or stands beyond it.
+            // The new leader was the runner-up, or comes after it.
             Ok(Step::to(self.trailer(), was_tied))
         }
     }
@@ -310,9 +310,9 @@ impl<C: Cursor> MergingCursor<C> {
     }
 }
 
-/// Moves `child` to the last entry before (`key`, `sequence`), in two steps. Between them a memtable may
-/// get entries that are not before it; then they are taken once more, and come to an earlier entry.
-/// Where they do not, the entries are out of order, which the caller finds.
+/// Moves `child` to the last entry before (`key`, `sequence`), in two steps. Between the steps a memtable
+/// may get entries that are not before it. The function then repeats the steps, which lead to an earlier
+/// entry. Otherwise the entries are out of order, and the caller detects it.
 fn seek_before(child: &mut impl Cursor, key: &[u8], sequence: SequenceNumber) -> Result<()> {
     let mut last: Option<(Vec<u8>, SequenceNumber)> = None;
     loop {
@@ -341,7 +341,7 @@ fn seek_before(child: &mut impl Cursor, key: &[u8], sequence: SequenceNumber) ->
 
 /// The error of every move after a first error of `kind`.
 pub(crate) fn iteration_failed(kind: ErrorKind) -> Error {
-    Error::new(kind, "this iteration met an error before and cannot go on")
+    Error::new(kind, "the iterator cannot continue after an earlier error")
 }
 
 impl<C: Sibling> Sibling for MergingCursor<C> {
@@ -374,7 +374,7 @@ impl<C: Cursor> Cursor for MergingCursor<C> {
         }
     }
 
-    /// Only a leader that is alone leads whatever it steps to.
+    /// Only a leader without other children may step without a comparison.
     #[inline]
     fn step(&mut self) -> Option<Step> {
         if self.group.len() != 1 || self.direction != Direction::Forward {

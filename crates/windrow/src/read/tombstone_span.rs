@@ -1,51 +1,51 @@
-//! A stretch of keys in which nothing is visible, so that seeks need not step over what was deleted
-//! there.
+//! A range of keys without visible keys, which seeks skip.
 //!
-//! A queue deletes at its front and asks for its first key, again and again; each time every tombstone
-//! at the front would be passed anew. So a keyspace remembers one stretch of keys, from a place where
-//! seeks begin to the first visible key behind it; where there is none, to the last key that was
-//! deleted, so that what the queue takes in later does not end the stretch.
+//! A queue deletes at its front and seeks its first key again and again. Each seek would pass every
+//! tombstone at the front. So a keyspace keeps one tombstone span: from the target of a seek to the first
+//! visible key behind it. If no such key exists, the span ends at the last deleted key, so that later
+//! insertions at the end of the queue do not end it.
 //!
-//! A stretch is *dead since* S: no reader at S or later sees a key in it. That stays true until a value
-//! is written into it, whatever is flushed or merged. A reader may stand at more than what its sources
-//! hold, since memtables may have rotated while it took its sequence number: they are complete up to
-//! what was visible before. Writers check, readers remember:
+//! A span is *empty since* S: no reader at S or later sees a key in it. Only a write of a value into the
+//! span ends this; flushes and compactions do not. The sequence number of a reader may be above the
+//! entries of its sources, because a memtable may rotate while the reader takes its sequence number. The
+//! sources are complete up to the sequence number that was visible before. Writers check and readers
+//! propose:
 //!
-//! 1. A writer notes its sequence number in `newest`, then looks at `generation`, then, if there is a
-//!    stretch and its key lies in it, forgets the stretch; all that before the write is visible.
-//! 2. A seek that has passed over many entries *proposes* the stretch it has found dead: it publishes
-//!    the proposal, counts `generation` up, and only then reads `newest`, as V. A writer that did not
-//!    see the proposal has noted its number before, so V covers it; any other takes the proposal back.
-//! 3. A later seek by a reader who is complete up to V, and so passes all those writes, that finds the
-//!    proposed stretch dead again makes it count, since its own sequence number.
+//! 1. A writer raises `newest` to its sequence number, then reads `generation`. If a span or proposal
+//!    contains its key, it removes both. All that happens before the write is visible.
+//! 2. A seek that has passed many entries *proposes* the span that it has found empty. It stores the
+//!    proposal, increments `generation`, and only then reads `newest` as V. A writer that did not see the
+//!    proposal has raised `newest` before, so V includes it; any other writer removes the proposal.
+//! 3. A later seek by a reader that is complete up to V sees all those writes. If it also finds the
+//!    proposed span empty, the span becomes valid since the sequence number of that reader.
 //!
 //! Invariants:
-//! - I1: A stretch that counts is dead for every reader who is complete up to `since` and took its
-//!   sequence number before it looked. Another may hold a key that was removed in it, and not the one
-//!   at its end that came for it.
+//! - I1: A valid span is empty for every reader that is complete up to `since` and took its sequence
+//!   number before it read the span. Another reader may see a key that was deleted in the span and miss
+//!   the key at its end that replaced it.
 //!
-//! Concurrency: steps 1 and 2 rest on the one order of sequentially consistent operations on `newest`
-//! and `generation`. Changes are made under a lock; a writer takes it only to forget a stretch.
+//! Concurrency: steps 1 and 2 need the total order of sequentially consistent operations on `newest` and
+//! `generation`. A lock guards changes; a writer takes it only to remove a span.
 
 use crate::base::SequenceNumber;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex, Shared};
 
-/// A seek that passes over fewer entries is not worth remembering.
+/// The fewest passed entries of a seek that proposes a span.
 pub(super) const PASSED_MIN: u32 = 16;
 
-/// The stretch of a keyspace, if it has one.
+/// The tombstone span of a keyspace.
 #[derive(Debug)]
 pub(crate) struct TombstoneSpan {
     span: ArcSwap<Span>,
-    /// How many proposals there were.
+    /// The number of proposals so far.
     generation: AtomicU64,
-    /// The largest sequence number of any value that was written.
+    /// The largest sequence number of a written value.
     newest: AtomicU64,
     changes: Mutex<()>,
 }
 
-/// Keys from `from` to before `to`, dead since `since`; none where both are the same.
+/// The keys from `from` to before `to`, empty since `since`. Equal bounds mean no span.
 #[derive(Debug, Clone, Default)]
 struct Span {
     from: Box<[u8]>,
@@ -54,7 +54,7 @@ struct Span {
     proposed: Option<Proposed>,
 }
 
-/// What may become a stretch: from the stretch's `from` to before `to`.
+/// A proposal: a span from the same `from` to before `to`.
 #[derive(Debug, Clone)]
 struct Proposed {
     to: Box<[u8]>,
@@ -62,23 +62,23 @@ struct Proposed {
     after: SequenceNumber,
 }
 
-/// Up to where a reader sees.
+/// The sequence numbers that a reader sees.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadPoint {
-    /// It sees nothing newer.
+    /// The reader sees nothing newer.
     pub(crate) sequence: SequenceNumber,
-    /// It sees everything up to here; at most `sequence`.
+    /// The reader sees everything up to here; at most `sequence`.
     pub(crate) complete: SequenceNumber,
 }
 
 impl Span {
-    /// Whether a value for `key` ends the stretch or its proposal.
+    /// Whether a value of `key` ends the span or its proposal.
     fn is_ended_by(&self, key: &[u8]) -> bool {
         let proposed = self.proposed.as_ref().map_or(&self.to, |it| &it.to);
         *self.from <= *key && (*key < *self.to || *key < **proposed)
     }
 
-    fn counts(&self) -> bool {
+    fn is_valid(&self) -> bool {
         self.from < self.to
     }
 }
@@ -95,24 +95,23 @@ impl Default for TombstoneSpan {
 }
 
 impl TombstoneSpan {
-    /// Tells of a value for `key` under `sequence`, before anybody can see it.
+    /// Records the write of a value for `key` at `sequence`, before the write is visible.
     #[inline]
     pub(crate) fn note_write(&self, key: &[u8], sequence: SequenceNumber) {
         self.newest.fetch_max(sequence, Ordering::SeqCst);
         if self.generation.load(Ordering::SeqCst) > 0 && self.span.load().is_ended_by(key) {
-            self.forget();
+            self.remove();
         }
     }
 
     #[cold]
-    fn forget(&self) {
+    fn remove(&self) {
         let changing = self.changes.lock();
         self.span.store(Shared::new(Span::default()));
         drop(changing);
     }
 
-    /// Where a seek for `key` by a reader may begin instead: calls `seek` with that key if there is
-    /// such a place (I1).
+    /// Calls `seek` with the end of the span if the span contains `key` and is valid for `reader` (I1).
     #[inline]
     pub(crate) fn skip<R>(
         &self,
@@ -128,8 +127,7 @@ impl TombstoneSpan {
         holds.then(|| seek(&span.to))
     }
 
-    /// Tells that a seek from `from` by a reader has passed over `passed` entries and found nothing
-    /// before `to`.
+    /// Records that a seek from `from` has passed `passed` entries and found no visible key before `to`.
     #[inline]
     pub(crate) fn found(&self, from: &[u8], to: &[u8], reader: ReadPoint, passed: u32) {
         if passed >= PASSED_MIN && from < to {
@@ -145,15 +143,15 @@ impl TombstoneSpan {
         match next.proposed.take() {
             Some(proposed) if covers(&next, &proposed.to) => {
                 if reader.complete < proposed.after {
-                    // Writes that were under way may be missing from what this reader sees. To propose
-                    // anew would put it off for as long as there are writers.
+                    // The reader may not see concurrent writes. A new proposal would delay the span for
+                    // as long as writers exist.
                     return;
                 }
                 next.to = proposed.to;
                 next.since = reader.sequence;
             }
-            _ if next.counts() && covers(&next, &next.to) => {}
-            // Something else is asked for now.
+            _ if next.is_valid() && covers(&next, &next.to) => {}
+            // The seek is outside the span, so a new span replaces it.
             _ => {
                 next = Span {
                     from: from.into(),
@@ -181,7 +179,7 @@ impl TombstoneSpan {
 mod tests {
     use super::{ReadPoint, TombstoneSpan};
 
-    /// The sight of a reader who misses nothing.
+    /// The read point of a reader with complete sources.
     fn at(sequence: u64) -> ReadPoint {
         ReadPoint {
             sequence,
@@ -189,26 +187,26 @@ mod tests {
         }
     }
 
-    /// Where a seek for `key` at `sequence` begins.
+    /// The key at which a seek for `key` at `sequence` begins, if the span contains `key`.
     fn skip(span: &TombstoneSpan, key: &[u8], sequence: u64) -> Option<Vec<u8>> {
         span.skip(key, at(sequence), <[u8]>::to_vec)
     }
 
     #[test]
-    fn what_is_found_twice_counts_until_it_is_written_to() {
+    fn a_span_is_valid_from_the_second_seek_until_a_write_into_it() {
         let span = TombstoneSpan::default();
         span.note_write(b"m", 5);
         span.found(b"", b"k", at(7), 15);
         span.found(b"", b"k", at(7), 15);
-        assert_eq!(skip(&span, b"", 9), None, "too little was passed");
+        assert_eq!(skip(&span, b"", 9), None, "too few entries were passed");
         span.found(b"", b"k", at(7), 16);
-        assert_eq!(skip(&span, b"", 9), None, "once");
+        assert_eq!(skip(&span, b"", 9), None, "the span is only proposed");
         span.found(b"", b"l", at(8), 16);
         assert_eq!(skip(&span, b"", 8), Some(b"k".to_vec()));
         assert_eq!(skip(&span, b"a", 9), Some(b"k".to_vec()));
-        assert_eq!(skip(&span, b"", 7), None, "a reader of before");
-        assert_eq!(skip(&span, b"k", 9), None, "behind it");
-        // The stretch grows.
+        assert_eq!(skip(&span, b"", 7), None, "an older reader");
+        assert_eq!(skip(&span, b"k", 9), None, "behind the span");
+        // The span grows.
         span.found(b"", b"m", at(9), 16);
         assert_eq!(skip(&span, b"", 9), Some(b"l".to_vec()));
         span.note_write(b"m", 10);
@@ -218,13 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn a_write_takes_a_proposal_back() {
+    fn a_write_removes_a_proposal() {
         let span = TombstoneSpan::default();
         span.found(b"", b"k", at(7), 99);
         span.note_write(b"b", 8);
         span.found(b"", b"k", at(7), 99);
         assert_eq!(skip(&span, b"", 9), None);
-        // That was a proposal after the write, which a reader of before cannot make count.
+        // The last seek proposed the span after the write, and an older reader cannot confirm it.
         span.found(b"", b"k", at(7), 99);
         assert_eq!(skip(&span, b"", 9), None);
         span.found(b"", b"k", at(8), 99);
@@ -232,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_of_before_does_not_put_a_proposal_off() {
+    fn an_older_reader_does_not_delay_a_proposal() {
         let span = TombstoneSpan::default();
         span.note_write(b"x", 8);
         span.found(b"", b"k", at(7), 99);
@@ -243,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn another_place_takes_over() {
+    fn a_span_elsewhere_replaces_the_span() {
         let span = TombstoneSpan::default();
         for _ in 0..2 {
             span.found(b"a", b"c", at(1), 99);

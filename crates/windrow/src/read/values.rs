@@ -1,6 +1,6 @@
-//! Values that stand apart from their keys, as readers fetch them.
+//! Reads of separated values.
 //!
-//! Concurrency: shared freely; what is held keeps the value files of a version from being removed.
+//! Concurrency: shared freely. The holder of the value files of a version keeps them from being deleted.
 
 use std::cell::{Cell, OnceCell};
 use std::fmt;
@@ -23,10 +23,10 @@ pub(crate) struct ValueReader<'a> {
 }
 
 impl ValueReader<'_> {
-    /// The value of `key` that `pointer` leads to, in place where it can be.
+    /// The value of `key` that `pointer` refers to, without a copy if possible.
     ///
     /// # Errors
-    /// `Corruption` that names key, file and offset where the value is damaged; `Io`.
+    /// `Corruption` with key, file and offset if the value is damaged; `Io`.
     pub(super) fn read(self, key: &[u8], pointer: &[u8]) -> Result<PinnedValue> {
         let place = self.files.resolve(pointer)?;
         self.open.count_reads(place.file.is_transient, 1);
@@ -44,7 +44,8 @@ impl ValueReader<'_> {
         Ok(())
     }
 
-    /// As [`read_into`](Self::read_into), but the caller counts. Returns whether it was a run.
+    /// As [`read_into`](Self::read_into), but the caller counts the read. Returns whether the file belongs
+    /// to a transient log.
     fn read_uncounted(self, key: &[u8], pointer: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let place = self.files.resolve(pointer)?;
         let read = self
@@ -57,7 +58,7 @@ impl ValueReader<'_> {
         }
     }
 
-    /// `error`, which says whose value could not be read: file and offset tell nobody what is lost.
+    /// `error` with the key, because file and offset do not tell a user what is lost.
     #[cold]
     fn failure(self, file: &ValueHandle, error: Error, key: &[u8]) -> Error {
         let error = self.open.judge(&file.meta, error);
@@ -65,23 +66,23 @@ impl ValueReader<'_> {
     }
 }
 
-/// Shows entries as [`VisibleCursor`] does, and fetches a value that stands apart when it is asked
-/// for: who looks at keys alone does not pay for values.
+/// A [`VisibleCursor`] that reads a separated value at the first call of [`value`](EntryCursor::value).
+/// A scan of keys alone reads no values.
 pub(crate) struct EntryCursor<C> {
     visible: VisibleCursor<C>,
-    /// The value of the present entry, once it was fetched.
+    /// The separated value of the present entry, after its read.
     fetched: OnceCell<Vec<u8>>,
-    /// Memory for the next.
+    /// A buffer for the next value.
     spare: Cell<Vec<u8>>,
-    /// How many more values may be fetched before one looks ahead.
-    until_look: Cell<usize>,
-    /// Whether the cursor was moved otherwise than forward since one looked.
+    /// The number of values to read before the next check of the read-ahead.
+    until_check: Cell<usize>,
+    /// Whether the cursor has moved in another way than forward since the last check.
     has_jumped: Cell<bool>,
     ahead: Cell<Option<Box<ReadAhead<C>>>>,
-    /// Reads that were not counted yet: an atomic per value costs a scan a twentieth; measured.
+    /// Reads that are not counted yet. An atomic addition per value would cost a scan 5 % (measured).
     transient_log_reads: Cell<u64>,
     value_log_reads: Cell<u64>,
-    /// How often it was moved otherwise than by a step, and that was not counted yet.
+    /// Seeks that are not counted yet.
     seeks: u64,
     files: Shared<ValueFiles>,
     open: Arc<OpenValues>,
@@ -97,7 +98,7 @@ impl<C: Sibling> EntryCursor<C> {
             visible,
             fetched: OnceCell::new(),
             spare: Cell::default(),
-            until_look: Cell::new(0),
+            until_check: Cell::new(0),
             has_jumped: Cell::new(false),
             ahead: Cell::default(),
             transient_log_reads: Cell::default(),
@@ -108,29 +109,29 @@ impl<C: Sibling> EntryCursor<C> {
         }
     }
 
-    /// The cursor underneath, to be moved anywhere.
+    /// The underlying cursor, for a move to any entry.
     #[inline]
     pub(crate) fn moving(&mut self) -> &mut VisibleCursor<C> {
         self.leave();
-        self.until_look.set(0);
+        self.until_check.set(0);
         self.has_jumped.set(true);
         self.seeks += 1;
         &mut self.visible
     }
 
-    /// Takes how often [`moving`](Self::moving) was called since the last time.
+    /// Takes the number of calls of [`moving`](Self::moving) since the last call.
     pub(crate) fn take_seeks(&mut self) -> u64 {
         std::mem::take(&mut self.seeks)
     }
 
-    /// Moves to the next entry; returns whether there is one.
+    /// Moves to the next entry; returns whether it exists.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<bool> {
         self.leave();
         self.visible.next()
     }
 
-    /// Moves to the entry before; returns whether there is one.
+    /// Moves to the previous entry; returns whether it exists.
     pub(crate) fn prev(&mut self) -> Result<bool> {
         self.leave();
         self.has_jumped.set(true);
@@ -143,7 +144,7 @@ impl<C: Sibling> EntryCursor<C> {
         self.open.count_reads(false, self.value_log_reads.take());
     }
 
-    /// Visits the cursor over all entries, and that of what goes ahead.
+    /// Visits the merged cursor and that of the prefetcher.
     pub(crate) fn visit_merged(&mut self, mut visit: impl FnMut(&mut C)) {
         visit(self.visible.merged_mut());
         if let Some(prefetcher) = self.ahead.get_mut().as_mut().and_then(|it| it.prefetcher()) {
@@ -151,7 +152,7 @@ impl<C: Sibling> EntryCursor<C> {
         }
     }
 
-    /// Forgets the value of the present entry.
+    /// Drops the value of the present entry.
     #[inline]
     fn leave(&mut self) {
         if let Some(value) = self.fetched.take() {
@@ -180,9 +181,9 @@ impl<C: Sibling> EntryCursor<C> {
                 files: &self.files,
                 open: &self.open,
             };
-            match self.until_look.get() {
-                0 => self.look(reader, pointer),
-                values => self.until_look.set(values - 1),
+            match self.until_check.get() {
+                0 => self.check_ahead(reader, pointer),
+                values => self.until_check.set(values - 1),
             }
             let key = self.visible.key();
             let reads = if reader.read_uncounted(key, pointer, &mut value)? {
@@ -196,16 +197,16 @@ impl<C: Sibling> EntryCursor<C> {
         Ok(self.fetched.get().map_or(&[], Vec::as_slice))
     }
 
-    /// Looks ahead before a value is fetched.
+    /// Runs the check of the read-ahead before the read of a value.
     #[inline(never)]
-    fn look(&self, reader: ValueReader<'_>, pointer: &[u8]) {
+    fn check_ahead(&self, reader: ValueReader<'_>, pointer: &[u8]) {
         let ahead = self.ahead.take();
         let mut ahead = ahead.unwrap_or_else(|| Box::new(ReadAhead::new(reader)));
         if self.has_jumped.take() {
             ahead.begin();
         }
-        self.until_look
-            .set(ahead.look(&self.visible, reader, pointer));
+        self.until_check
+            .set(ahead.check(&self.visible, reader, pointer));
         self.ahead.set(Some(ahead));
     }
 }

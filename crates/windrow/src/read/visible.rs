@@ -1,9 +1,9 @@
-//! What a reader at one sequence number sees of a stream of versions.
+//! The keys of a stream of versions that are visible at one sequence number.
 //!
-//! Moving forward, the merged cursor stands on the entry that is shown. Moving backward, versions
-//! are met oldest first, so the newest visible one is known only when the merged cursor has passed
-//! it: the entry that is shown is then a copy, and the merged cursor stands before all versions of
-//! its key.
+//! In forward direction the merged cursor is on the current entry. In backward direction it passes the
+//! versions of a key from the oldest to the newest, so the newest visible version is known only after
+//! it was passed. The current entry is then a copy, and the merged cursor is before all versions of its
+//! key.
 //!
 //! Concurrency: owned by one thread.
 
@@ -14,7 +14,7 @@ use super::tombstone_span::{PASSED_MIN, ReadPoint, TombstoneSpan};
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::{Cursor, Result, SequenceNumber, Sibling, Step};
 
-/// The keys that a cursor may show.
+/// The keys of a cursor.
 #[derive(Debug, Clone)]
 pub(crate) struct KeyRange {
     pub(crate) lower: Bound<Box<[u8]>>,
@@ -30,7 +30,7 @@ impl KeyRange {
 
     /// Every key that begins with `prefix`.
     pub(crate) fn prefix(prefix: &[u8]) -> Self {
-        // The first key after all that begin with `prefix`: the last byte that can grow grows.
+        // The first key after all keys with `prefix`: increment the last byte below 255.
         let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
             let mut end = prefix[..=last].to_vec();
             end[last] += 1;
@@ -42,7 +42,7 @@ impl KeyRange {
         }
     }
 
-    /// The outermost keys of the range, where it has any.
+    /// The first and the last key that the range allows, if it has bounds.
     pub(crate) fn ends(&self) -> (Option<&[u8]>, Option<&[u8]>) {
         fn key(bound: &Bound<Box<[u8]>>) -> Option<&[u8]> {
             match bound {
@@ -53,7 +53,7 @@ impl KeyRange {
         (key(&self.lower), key(&self.upper))
     }
 
-    /// Whether a file of keys from `smallest` to `largest` may hold keys of the range.
+    /// Whether a file with keys from `smallest` to `largest` may hold keys of the range.
     pub(super) fn may_overlap(&self, smallest: &[u8], largest: &[u8]) -> bool {
         self.is_below_upper(smallest) && self.is_above_lower(largest)
     }
@@ -77,30 +77,30 @@ impl KeyRange {
     }
 }
 
-/// Where the cursor is.
+/// The position of the cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Position {
     /// On no entry.
     Invalid,
     /// On the merged cursor's entry.
     Live,
-    /// On the copy in `shown_key` and `shown_value`; the merged cursor stands before its key.
+    /// On the copy in `shown_key` and `shown_value`; the merged cursor is before its key.
     Copied,
 }
 
-/// Shows, for each key of a range, the newest version that is at most a sequence number, and no
-/// tombstones.
+/// A cursor over the keys of a range, with the newest version of each key up to a sequence number. It
+/// omits tombstones.
 #[derive(Debug)]
 pub(crate) struct VisibleCursor<C> {
     merged: C,
     sequence: SequenceNumber,
     range: KeyRange,
     position: Position,
-    /// Where nothing is visible, if that is known of the keyspace, and up to where this cursor sees.
+    /// The tombstone span of the keyspace, if used, and the read point of this cursor.
     tombstones: Option<(Arc<TombstoneSpan>, ReadPoint)>,
-    /// Entries that the last seek has passed over.
+    /// The entries that the last seek has passed.
     passed: u32,
-    /// The copy that is shown, or the key that is being left backward.
+    /// The key of the copy, or the key that a backward move leaves.
     shown_key: Vec<u8>,
     shown_value: Vec<u8>,
     /// Whether the copy's value is a pointer.
@@ -108,7 +108,7 @@ pub(crate) struct VisibleCursor<C> {
 }
 
 impl<C: Sibling> VisibleCursor<C> {
-    /// A new cursor that sees the same.
+    /// A new cursor with the same range and read point.
     pub(super) fn sibling(&self) -> Self {
         let mut sibling = Self::new(self.merged.sibling(), self.sequence, self.range.clone());
         sibling.tombstones.clone_from(&self.tombstones);
@@ -131,8 +131,8 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// Makes use of what is known of the keyspace, and adds to it. The merged cursor holds every
-    /// version up to `complete`.
+    /// Uses and updates the tombstone span of the keyspace. The merged cursor holds every version up to
+    /// `complete`.
     pub(crate) fn skipping(
         mut self,
         tombstones: Arc<TombstoneSpan>,
@@ -146,7 +146,7 @@ impl<C: Cursor> VisibleCursor<C> {
         self
     }
 
-    /// The cursor underneath.
+    /// The merged cursor.
     pub(crate) fn merged_mut(&mut self) -> &mut C {
         &mut self.merged
     }
@@ -166,7 +166,7 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// Whether a pointer stands in the place of the value.
+    /// Whether the entry has a pointer instead of a value.
     #[inline]
     pub(crate) fn shows_pointer(&self) -> bool {
         match self.position {
@@ -176,7 +176,7 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// The value, or the pointer in its place; empty while invalid.
+    /// The value or the pointer; empty while invalid.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         match self.position {
@@ -188,7 +188,7 @@ impl<C: Cursor> VisibleCursor<C> {
 
     pub(crate) fn seek_to_first(&mut self) -> Result<bool> {
         self.position = Position::Invalid;
-        // Out of the cursor while it is moved; put back whatever happens.
+        // The range is taken out of the cursor for the move, and put back on success and on error.
         let lower = std::mem::replace(&mut self.range.lower, Bound::Unbounded);
         let found = match &lower {
             Bound::Unbounded => self.seek_from(&[]),
@@ -230,8 +230,8 @@ impl<C: Cursor> VisibleCursor<C> {
         self.seek_from(key)
     }
 
-    /// Shows the first visible entry from `key` on, which is within the lower bound; the empty key
-    /// comes before all.
+    /// Moves to the first visible entry at `key` or after it. `key` is within the lower bound; the empty
+    /// key precedes all keys.
     fn seek_from(&mut self, key: &[u8]) -> Result<bool> {
         let merged = &mut self.merged;
         let sequence = self.sequence;
@@ -241,7 +241,7 @@ impl<C: Cursor> VisibleCursor<C> {
         });
         match skipped {
             Some(sought) => sought?,
-            // Versions newer than `sequence` are not even looked at.
+            // The seek skips versions that are newer than `sequence`.
             None => self.merged.seek(key, sequence)?,
         }
         self.passed = 0;
@@ -252,14 +252,15 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(found)
     }
 
-    /// Tells what a seek from `from` has passed over before what it `found`, if anything.
+    /// Records in the tombstone span what a seek from `from` has passed before the visible key, if it
+    /// `found` one.
     #[cold]
     fn report_discarded(&mut self, from: &[u8], found: bool) -> Result<()> {
         let Some((tombstones, read_point)) = &self.tombstones else {
             return Ok(());
         };
         if !found {
-            // To the last key that was passed.
+            // The span ends at the last passed key.
             if self.merged.is_valid() {
                 self.merged.prev()?;
             } else {
@@ -270,20 +271,20 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(())
     }
 
-    /// Moves to the next visible key; returns whether there is one.
+    /// Moves to the next visible key; returns whether it exists.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<bool> {
         if self.position != Position::Live {
             return self.next_from_elsewhere();
         }
         match self.merged.step() {
-            // By far the commonest: to a value that is visible.
+            // By far the most common case: the next key has a visible value.
             Some(step) if self.shows_at_once(step) => Ok(true),
             step => self.next_beyond(step),
         }
     }
 
-    /// Goes on from a shown entry where a step has not come to one that is to be shown.
+    /// Continues after a step from the current entry to an entry that is not the next result.
     #[inline(never)]
     fn next_beyond(&mut self, step: Option<Step>) -> Result<bool> {
         let arrived = step.map_or_else(|| self.merged.next(), Ok);
@@ -296,8 +297,7 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// Whether the merged cursor's entry, at which `step` has come from a shown one, is to be shown
-    /// whatever comes behind it.
+    /// Whether the entry after `step` is the next result.
     #[inline]
     fn shows_at_once(&self, step: Step) -> bool {
         step.is_new_value(self.sequence)
@@ -313,7 +313,7 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// Passes everything up to the copied key, invisible entries before it too, and goes on forward.
+    /// Passes all entries up to the copied key, and continues forward.
     fn turn_forward(&mut self) -> Result<bool> {
         self.position = Position::Invalid;
         if self.merged.is_valid() {
@@ -343,7 +343,7 @@ impl<C: Cursor> VisibleCursor<C> {
         self.show_backward()
     }
 
-    /// An exhausted cursor stays where it is; one that met an error says so again.
+    /// An exhausted cursor does not move; a failed cursor returns its error again.
     fn refuse_after_error(&mut self) -> Result<bool> {
         if !self.merged.is_valid() {
             self.merged.next()?;
@@ -351,7 +351,7 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(false)
     }
 
-    /// Shows the first visible entry from where a seek has put the merged cursor.
+    /// Moves to the first visible entry after a seek of the merged cursor.
     fn show_from_here(&mut self) -> Result<bool> {
         if self.merged.is_valid() {
             self.show_forward(Step::to(self.merged.trailer(), false), false)
@@ -360,16 +360,15 @@ impl<C: Cursor> VisibleCursor<C> {
         }
     }
 
-    /// Shows the first visible entry from the merged cursor onwards, which `step` has come to. With
-    /// `is_decided`, what is to be shown of the key that was left is decided, and its older versions
-    /// are passed over.
+    /// Moves to the first visible entry from the merged cursor's entry on, which `step` has reached. With
+    /// `is_decided`, it skips the older versions of the previous key.
     fn show_forward(&mut self, mut step: Step, mut is_decided: bool) -> Result<bool> {
         while !step.is_end() {
             is_decided &= step.repeats_key();
             let trailer = step.trailer();
             if !is_decided {
-                // Of invisible entries too, or a reader would go through all that is behind its
-                // range and newer than its moment.
+                // The check includes invisible entries. Otherwise a reader would pass all entries
+                // behind its range that are newer than its sequence number.
                 if !self.range.is_below_upper(self.merged.key()) {
                     return Ok(false);
                 }
@@ -386,7 +385,7 @@ impl<C: Cursor> VisibleCursor<C> {
         Ok(false)
     }
 
-    /// Shows the last visible key before the merged cursor's position, that entry included.
+    /// Moves to the last visible key at or before the merged cursor's entry.
     fn show_backward(&mut self) -> Result<bool> {
         let mut found = false;
         while self.merged.is_valid() {
@@ -399,7 +398,7 @@ impl<C: Cursor> VisibleCursor<C> {
                 if found && key != self.shown_key {
                     break;
                 }
-                // Newer versions come later and replace what was found before.
+                // Newer versions come later and replace older ones.
                 found = !trailer.is_tombstone();
                 self.shown_key.clear();
                 self.shown_key.extend_from_slice(key);

@@ -13,9 +13,10 @@ use super::tree_summary::summary;
 use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::Shared;
 use crate::base::{Cause, FileNumber, KeyspaceId, MemoryTracker, Result, SequenceNumber};
-use crate::compact::merge::{Merged, Part, check_entries, merge};
-use crate::compact::output::{IoClass, JobContext, Output, Targets, Wanted};
-use crate::compact::values::{InTransientLogs, MovingOn, Values};
+use crate::compact::job::{CancelCheck, IoPriority, JobContext};
+use crate::compact::merge::{MergeResult, SubcompactionRange, check_entries, merge};
+use crate::compact::output::{Output, Targets};
+use crate::compact::values::{TransientRewrite, TransientValues, Values};
 use crate::engine::counters;
 use crate::engine::keyspace::KeyspaceWork;
 use crate::engine::{Engine, KeyspaceCore};
@@ -354,9 +355,9 @@ impl Engine {
                 segment: file.segments.last()?.clone(),
             })
         }));
-        records.extend(garbage_records(id, &written.garbage));
+        records.extend(garbage_records(id, &written.discard_lists));
         let mut grown = Vec::new();
-        written.created.name_by(|| {
+        written.pending.commit(|| {
             self.catalog.commit_in(
                 keyspace,
                 |_| records,
@@ -369,7 +370,7 @@ impl Engine {
                     }
                     let version = self.next_version(keyspace, state, &adds, &removes);
                     keyspace.install_version(version);
-                    self.remove_unneeded_lists(keyspace, state, &written.garbage);
+                    self.remove_unneeded_lists(keyspace, state, &written.discard_lists);
                 },
             )
         })?;
@@ -451,11 +452,17 @@ impl Engine {
         keyspace: &Arc<KeyspaceCore>,
         inputs: &Arc<Inputs>,
         claim: &Claim<Box<[u8]>>,
-    ) -> Result<Merged<'_>> {
+    ) -> Result<MergeResult<'_>> {
         let readers = self.read_points();
         let ends = self.part_ends(keyspace, inputs, claim);
         let merged = if ends.is_empty() {
-            self.rewrite(keyspace, inputs, claim, Part::default(), &readers)?
+            self.rewrite(
+                keyspace,
+                inputs,
+                claim,
+                SubcompactionRange::default(),
+                &readers,
+            )?
         } else {
             let split = Subcompactions::new(
                 Arc::clone(keyspace),
@@ -492,9 +499,9 @@ impl Engine {
         keyspace: &KeyspaceCore,
         inputs: &Inputs,
         claim: &Claim<Box<[u8]>>,
-        part: Part<'_>,
+        part: SubcompactionRange<'_>,
         readers: &ReadPoints,
-    ) -> Result<Merged<'_>> {
+    ) -> Result<MergeResult<'_>> {
         let options = keyspace.options();
         let tree = summary(&inputs.version, &inputs.work);
         let claim = claim.borrowed();
@@ -507,9 +514,9 @@ impl Engine {
         let fractions = policy::output_fractions(&tree, &claim, &inputs.numbers(), &targets);
         let units = |fraction| policy::filter_units(fraction, keyspace.filter_price(), &options);
         let class = if inputs.level == 0 {
-            IoClass::Level0
+            IoPriority::Level0
         } else {
-            IoClass::Merge
+            IoPriority::Compaction
         };
         let wanted = || self.check_needed(keyspace);
         let table_options = table_options(&options, units(fractions.written_anew));
@@ -582,15 +589,15 @@ impl Engine {
         let slices = met.iter().map(|(&file, run)| (file, run.met_bytes));
         let read_buffers = self.value_read_buffers().over_slices(slices.collect());
         let in_transient_logs = if is_in_place {
-            InTransientLogs::ComeBack
+            TransientValues::InPlace
         } else {
-            InTransientLogs::Stay(MovingOn {
+            TransientValues::Separate(TransientRewrite {
                 files: met.into_keys().collect(),
                 transient_file_bytes: policy::transient_file_bytes(file_bytes),
             })
         };
         let values = Shared::clone(inputs.version.values());
-        Values::merged(
+        Values::of_compaction(
             values,
             read_buffers,
             in_transient_logs,
@@ -709,8 +716,8 @@ impl JobContext for Engine {
         self.sync_directory()
     }
 
-    fn rate_limiter(&self, class: IoClass, bytes: u64, wanted: Wanted<'_>) -> Result<()> {
-        self.limit_rate(class, bytes, wanted)
+    fn request_io(&self, priority: IoPriority, bytes: u64, cancel: CancelCheck<'_>) -> Result<()> {
+        self.limit_rate(priority, bytes, cancel)
     }
 
     fn memory(&self) -> &Arc<MemoryTracker> {

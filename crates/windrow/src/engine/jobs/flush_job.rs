@@ -12,9 +12,10 @@ use super::compaction_job::{garbage_records, table_options};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Cause, Cursor as _, FileNumber, Result, SequenceNumber};
-use crate::compact::ahead::write_ahead;
-use crate::compact::merge::{Part, check_entries, merge};
-use crate::compact::output::{IoClass, Output, Written};
+use crate::compact::job::IoPriority;
+use crate::compact::merge::{SubcompactionRange, check_entries, merge};
+use crate::compact::output::{Output, OutputFiles};
+use crate::compact::unsorted_values::write_ahead;
 use crate::compact::values::Values;
 use crate::engine::counters;
 use crate::engine::{Engine, KeyspaceCore};
@@ -41,15 +42,22 @@ impl Engine {
         let wanted = || self.check_needed(keyspace);
         let table_options = table_options(&options, units);
         let stay = mediums_stay(keyspace, oldest, &options)?;
-        let values = Values::separated(Shared::clone(&options), stay);
-        let mut output = Output::new(self, &wanted, IoClass::Flush, table_options, values, None);
+        let values = Values::of_flush(Shared::clone(&options), stay);
+        let mut output = Output::new(
+            self,
+            &wanted,
+            IoPriority::Flush,
+            table_options,
+            values,
+            None,
+        );
         let readers = self.read_points();
         if options.medium_order == MediumOrder::Written && !stay {
             write_ahead(MemtableCursor::new(&oldest.memtable), &mut output, &readers)?;
         }
         let flushed = merge(
             MemtableCursor::new(&oldest.memtable),
-            Part::default(),
+            SubcompactionRange::default(),
             output,
             &readers,
             // Any deeper run may hold older versions.
@@ -59,12 +67,12 @@ impl Engine {
         // The flush syncs the logs that are full now, so it can seal them.
         let full = keyspace.value_log.lock().full_count();
         self.sync_logs()?;
-        let Written {
+        let OutputFiles {
             tables: files,
             grown: _,
             transient_logs,
-            garbage,
-            created,
+            discard_lists: garbage,
+            pending,
         } = flushed.written;
         let bytes: u64 = files.iter().map(FileMeta::bytes).sum();
         let transient_log_bytes: u64 = transient_logs
@@ -72,7 +80,7 @@ impl Engine {
             .map(|transient_log| transient_log.length)
             .sum();
         let written: u64 = files.iter().map(FileMeta::entries).sum();
-        let first_needed = created.name_by(|| {
+        let first_needed = pending.commit(|| {
             self.catalog.commit_in(
                 keyspace,
                 |state| {

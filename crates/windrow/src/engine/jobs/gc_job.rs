@@ -259,7 +259,7 @@ impl Engine {
     pub(super) fn collect(&self, keyspace: &Arc<KeyspaceCore>, job: &GcJob) -> Result<()> {
         let start = self.options.runtime.now();
         let wanted = || self.check_needed(keyspace);
-        let (gc_result, created) = collect(self, &wanted, &job.victims, &job.lists)?;
+        let (gc_result, pending) = collect(self, &wanted, &job.victims, &job.lists)?;
         let (bytes_read, garbage) = (gc_result.bytes_read, gc_result.garbage);
         let bytes_written = gc_result.gc_output.end;
         counters::add(&self.counters.gc_bytes_read, bytes_read);
@@ -284,7 +284,7 @@ impl Engine {
             }
             Ok(())
         };
-        match created.name_by(edit) {
+        match pending.commit(edit) {
             Err(_) if is_needless.get() => return Ok(()),
             outcome => outcome?,
         }

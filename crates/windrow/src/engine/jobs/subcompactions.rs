@@ -16,8 +16,9 @@ use std::time::Duration;
 use super::compaction_inputs::Inputs;
 use crate::base::sync::Mutex;
 use crate::base::{Error, ErrorKind, Result};
-use crate::compact::merge::{Merged, Part};
-use crate::compact::output::{Created, Trace, Written};
+use crate::compact::merge::{MergeResult, SubcompactionRange};
+use crate::compact::output::OutputFiles;
+use crate::compact::pending_files::{PendingFile, PendingFiles};
 use crate::engine::{Engine, KeyspaceCore};
 use crate::policy::{Claim, ReadPoints};
 use crate::table::FileMeta;
@@ -54,8 +55,8 @@ struct PartWritten {
     tables: Vec<FileMeta>,
     grown: Vec<FileMeta>,
     transient_logs: Vec<ValueFileMeta>,
-    garbage: Vec<DiscardList>,
-    created: Vec<Trace>,
+    discard_lists: Vec<DiscardList>,
+    pending: Vec<PendingFile>,
     entries: u64,
     transient_log_bytes_read: u64,
 }
@@ -102,9 +103,9 @@ impl Subcompactions {
         })
     }
 
-    fn range(&self, part: usize) -> Part<'_> {
+    fn range(&self, part: usize) -> SubcompactionRange<'_> {
         let end = |part: usize| self.ends.get(part).map(|end| &**end);
-        Part {
+        SubcompactionRange {
             from: part.checked_sub(1).and_then(end),
             to: end(part),
         }
@@ -116,7 +117,7 @@ impl Subcompactions {
 }
 
 impl Subcompaction {
-    fn finish(&mut self, outcome: Result<Merged<'_>>) {
+    fn finish(&mut self, outcome: Result<MergeResult<'_>>) {
         self.is_finished = true;
         let mut progress = self.split.progress.lock();
         progress.running -= 1;
@@ -126,8 +127,8 @@ impl Subcompaction {
                 tables: merged.written.tables,
                 grown: merged.written.grown,
                 transient_logs: merged.written.transient_logs,
-                garbage: merged.written.garbage,
-                created: merged.written.created.release(),
+                discard_lists: merged.written.discard_lists,
+                pending: merged.written.pending.release(),
                 entries: merged.entries,
                 transient_log_bytes_read: merged.transient_log_bytes_read,
             }),
@@ -162,7 +163,7 @@ impl Drop for Offer<'_> {
 
 impl Engine {
     /// Carries out all subcompactions of `split`, together with free workers.
-    pub(super) fn run_subcompactions(&self, split: Arc<Subcompactions>) -> Result<Merged<'_>> {
+    pub(super) fn run_subcompactions(&self, split: Arc<Subcompactions>) -> Result<MergeResult<'_>> {
         self.background
             .offered_subcompactions
             .lock()
@@ -188,13 +189,13 @@ impl Engine {
         let failed = progress.failed.take();
         drop(progress);
         parts.sort_by_key(|part| part.part);
-        let files = parts.iter().flat_map(|part| &part.created).copied();
-        let mut written = Written {
+        let files = parts.iter().flat_map(|part| &part.pending).copied();
+        let mut written = OutputFiles {
             tables: Vec::new(),
             grown: Vec::new(),
             transient_logs: Vec::new(),
-            garbage: Vec::new(),
-            created: Created::adopt(self, files.collect()), // I2
+            discard_lists: Vec::new(),
+            pending: PendingFiles::adopt(self, files.collect()), // I2
         };
         if let Some(error) = failed {
             return Err(error);
@@ -205,9 +206,9 @@ impl Engine {
             written.tables.extend(part.tables);
             written.grown.extend(part.grown);
             written.transient_logs.extend(part.transient_logs);
-            written.garbage.extend(part.garbage);
+            written.discard_lists.extend(part.discard_lists);
         }
-        Ok(Merged {
+        Ok(MergeResult {
             written,
             entries,
             transient_log_bytes_read,

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::base::Result;
 use crate::base::sync::Mutex;
-use crate::compact::output::{IoClass, Wanted};
+use crate::compact::job::{CancelCheck, IoPriority};
 use crate::engine::Engine;
 
 /// The bucket holds at most the bytes of this many seconds.
@@ -33,15 +33,15 @@ struct Bucket {
 
 impl RateLimiter {
     /// Takes `bytes`. Returns how long the job must wait for them at `rate` bytes per second.
-    fn take(&self, class: IoClass, bytes: u64, rate: f64, now: Duration) -> Duration {
+    fn take(&self, class: IoPriority, bytes: u64, rate: f64, now: Duration) -> Duration {
         let mut bucket = self.0.lock();
         let elapsed = now.saturating_sub(bucket.filled).as_secs_f64();
         bucket.filled = now;
         bucket.bytes = (bucket.bytes + elapsed * rate).min(rate * BURST) - bytes as f64;
         let owed_freely = match class {
-            IoClass::Flush => return Duration::ZERO,
-            IoClass::Level0 => rate,
-            IoClass::Merge => 0.0,
+            IoPriority::Flush => return Duration::ZERO,
+            IoPriority::Level0 => rate,
+            IoPriority::Compaction => 0.0,
         };
         Duration::from_secs_f64((-bucket.bytes - owed_freely).max(0.0) / rate)
     }
@@ -54,9 +54,9 @@ impl Engine {
     /// The error of `wanted`, if it fails during the wait.
     pub(in crate::engine) fn limit_rate(
         &self,
-        class: IoClass,
+        class: IoPriority,
         bytes: u64,
-        wanted: Wanted<'_>,
+        wanted: CancelCheck<'_>,
     ) -> Result<()> {
         wanted()?;
         let rate = self.options.compaction_bytes_per_second;
@@ -85,7 +85,7 @@ impl Engine {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use super::{IoClass, RateLimiter};
+    use super::{IoPriority, RateLimiter};
     use std::time::Duration;
 
     const RATE: f64 = 1000.0;
@@ -95,12 +95,27 @@ mod tests {
         let budget = RateLimiter::default();
         let at = |millis| Duration::from_millis(millis);
         // The bucket holds a quarter of a second, however long it was left to fill.
-        assert_eq!(budget.take(IoClass::Merge, 250, RATE, at(9000)), at(0));
-        assert_eq!(budget.take(IoClass::Merge, 100, RATE, at(9000)), at(100));
-        assert_eq!(budget.take(IoClass::Flush, 400, RATE, at(9000)), at(0));
-        assert_eq!(budget.take(IoClass::Level0, 500, RATE, at(9000)), at(0));
-        assert_eq!(budget.take(IoClass::Level0, 200, RATE, at(9000)), at(200));
-        assert_eq!(budget.take(IoClass::Merge, 0, RATE, at(9700)), at(500));
-        assert_eq!(budget.take(IoClass::Merge, 0, RATE, at(10_200)), at(0));
+        assert_eq!(
+            budget.take(IoPriority::Compaction, 250, RATE, at(9000)),
+            at(0)
+        );
+        assert_eq!(
+            budget.take(IoPriority::Compaction, 100, RATE, at(9000)),
+            at(100)
+        );
+        assert_eq!(budget.take(IoPriority::Flush, 400, RATE, at(9000)), at(0));
+        assert_eq!(budget.take(IoPriority::Level0, 500, RATE, at(9000)), at(0));
+        assert_eq!(
+            budget.take(IoPriority::Level0, 200, RATE, at(9000)),
+            at(200)
+        );
+        assert_eq!(
+            budget.take(IoPriority::Compaction, 0, RATE, at(9700)),
+            at(500)
+        );
+        assert_eq!(
+            budget.take(IoPriority::Compaction, 0, RATE, at(10_200)),
+            at(0)
+        );
     }
 }

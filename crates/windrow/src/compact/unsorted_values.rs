@@ -1,10 +1,10 @@
-//! The values of a flush in the order in which they were written, ahead of its entries (PX-E7).
+//! A transient log in the order of the writes, for measurements (PX-E7).
 //!
-//! A run is sorted, since a flush is; what that saves can be measured only against runs that are not.
-//! So the entries are met twice: here their values are written, and [`merge`](super::merge::merge) then
-//! writes the entries, with pointers into runs.
+//! A transient log is sorted by key, since a flush is. Only a comparison with unsorted logs measures
+//! the gain. For these a flush reads its entries twice: [`write_ahead`] writes the values, then
+//! [`merge`](super::merge::merge) writes the entries with pointers to the values.
 //!
-//! I1: A value is written ahead if and only if the flush keeps its entry.
+//! I1: The values that are written ahead are those of the entries that the flush keeps.
 //!
 //! Concurrency: owned by one job.
 
@@ -12,8 +12,7 @@ use super::output::Output;
 use crate::base::{Cursor, Kind, Result, SequenceNumber};
 use crate::policy::{ReadPoints, Verdict, keep};
 
-/// Writes what `input`, which stays as it is, holds of values to `output`, but for those that no reader
-/// at `readers` can see.
+/// Writes the values of `input` that a reader at `readers` can see to `output`. `input` must not change.
 pub(crate) fn write_ahead(
     mut input: impl Cursor,
     output: &mut Output<'_, '_>,
@@ -34,7 +33,7 @@ fn kept(input: &mut impl Cursor, readers: &ReadPoints) -> Result<Vec<(SequenceNu
     while input.is_valid() {
         let trailer = input.trailer();
         let newer = newest.as_ref().filter(|(key, _)| **key == *input.key());
-        // As the flush says: older versions may lie in any run below.
+        // Deeper runs may hold older versions.
         let verdict = keep(
             trailer,
             newer.map(|(_, sequence)| *sequence),

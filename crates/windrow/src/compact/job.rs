@@ -1,0 +1,39 @@
+//! The interface between jobs and the engine.
+//!
+//! Concurrency: each job has one thread; a context serves many jobs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::base::{MemoryTracker, Result};
+use crate::vfs::Vfs;
+
+/// How urgent a job's writes are, the most urgent first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum IoPriority {
+    /// A flush: queued writers need the memory of its memtable.
+    Flush,
+    /// A compaction of level 0: reads slow down with the number of its runs.
+    Level0,
+    /// A compaction of deeper levels, or a garbage collection.
+    Compaction,
+}
+
+/// Fails with the reason if the job is cancelled.
+pub(crate) type CancelCheck<'a> = &'a dyn Fn() -> Result<()>;
+
+/// The services of the engine for a job.
+pub(crate) trait JobContext {
+    /// The file system.
+    fn vfs(&self) -> &dyn Vfs;
+    /// The folder of the database.
+    fn directory(&self) -> &Path;
+    /// A new id.
+    fn allocate_id(&self) -> Result<u64>;
+    /// Makes the file names in the folder durable.
+    fn sync_directory(&self) -> Result<()>;
+    /// Waits until a job of `priority` may write `bytes` more, or fails if `cancel` does.
+    fn request_io(&self, priority: IoPriority, bytes: u64, cancel: CancelCheck<'_>) -> Result<()>;
+    /// The tracker of the buffers of jobs.
+    fn memory(&self) -> &Arc<MemoryTracker>;
+}
