@@ -1,10 +1,10 @@
 //! The payload of a WAL record: one or more batches that commit together.
 //!
-//! The sequence number of its first entry follows the last one before it; the first of a log stands in
-//! the [log's header](super::wal_header). See "Batches" in `docs/format.md`.
+//! The first entry has the next sequence number after the previous payload. The [log's
+//! header](super::wal_header) has the first sequence number of a log. See "Batches" in `docs/format.md`.
 //!
-//! I1. Decoding yields exactly the entries that were encoded, or an error; it allocates nothing but
-//!     what compressed entries unfold to, in the buffer that is handed in.
+//! I1. Decoding yields exactly the encoded entries, or an error. It allocates only the caller's buffer
+//!     for decompressed entries.
 
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
 use crate::base::limits::{KEY_BYTES_MAX, POINTER_BYTES_MAX, VALUE_BYTES_MAX};
@@ -14,18 +14,20 @@ use crate::codec::reader::DecodeError;
 use crate::codec::varint::{get_varint, put_bytes, put_varint};
 use crate::codec::{Compression, Reader};
 
-/// The low bits of what a payload begins with: the codec of its entries. Their count stands above.
+/// The low bits of the first number of a payload: the codec of its entries. The high bits are the count
+/// of the entries.
 const CODEC_BITS: u32 = 2;
 
-/// The largest number that a payload begins with.
+/// The largest first number of a payload.
 const HEAD_MAX: u64 = (1 << (u32::BITS + CODEC_BITS)) - 1;
 
 const CODEC_MASK: u64 = (1 << CODEC_BITS) - 1;
 
-/// Entries are compressed from this many bytes on; for fewer it does not pay.
+/// The fewest bytes of entries that are compressed; fewer bytes gain nothing.
 pub(crate) const PACKED_FROM_BYTES: usize = 256;
 
-/// Longer entries would hold up all writers; they are of huge batches.
+/// The most bytes of entries that are compressed: more would delay all writers. Only huge batches have
+/// more.
 const PACKED_BYTES_MAX: usize = 16 << 20;
 
 const _: () = assert!(PACKED_BYTES_MAX <= BLOCK_BYTES_MAX);
@@ -37,7 +39,7 @@ pub(crate) struct Entry<'a> {
     pub(crate) keyspace: KeyspaceId,
     pub(crate) kind: Kind,
     pub(crate) key: &'a [u8],
-    /// Empty for a tombstone; a pointer where the value stands in a value log.
+    /// Empty for a tombstone; a pointer if the value is in a value log.
     pub(crate) value: &'a [u8],
 }
 
@@ -66,13 +68,13 @@ pub(crate) fn put_entry(
         Kind::Tombstone => debug_assert!(value.is_empty()),
         Kind::Value | Kind::ValueLogPointer => put_bytes(buffer, value),
         Kind::TransientPointer => {
-            unreachable!("runs are written by flushes, whose values were logged")
+            unreachable!("flushes write transient logs, after the values were logged")
         }
     }
 }
 
-/// Compresses the entries of the payload that begins at `start` in `buffer`, where that saves an
-/// eighth; `scratch` is for what they become.
+/// Compresses the entries of the payload at `start` in `buffer` if that saves an eighth. `scratch` is
+/// a buffer for the result.
 pub(crate) fn pack(
     buffer: &mut Vec<u8>,
     start: usize,
@@ -106,8 +108,8 @@ pub(crate) struct BatchReader<'a> {
 }
 
 impl<'a> BatchReader<'a> {
-    /// Begins at the front of `payload`, whose first entry has sequence number `base`. Where entries are
-    /// compressed they unfold into `buffer`; offsets of errors in them are those before compression.
+    /// Begins at the start of `payload`, whose first entry has sequence number `base`. Compressed entries
+    /// are decompressed into `buffer`; the offsets of their errors are those before compression.
     pub(crate) fn new(
         payload: &'a [u8],
         base: SequenceNumber,
@@ -144,8 +146,7 @@ impl<'a> BatchReader<'a> {
         })
     }
 
-    /// Reads `count` encoded entries, without a header before them, the first of which has sequence
-    /// number `base`.
+    /// Reads `count` encoded entries without a header. The first has sequence number `base`.
     pub(crate) fn entries(encoded: &'a [u8], base: SequenceNumber, count: u32) -> Self {
         Self {
             reader: Reader::new(encoded),
@@ -159,7 +160,7 @@ impl<'a> BatchReader<'a> {
         self.sequence
     }
 
-    /// How many entries are left.
+    /// The number of remaining entries.
     pub(crate) fn remaining(&self) -> u32 {
         self.remaining
     }
@@ -181,7 +182,9 @@ impl<'a> BatchReader<'a> {
         }
         let value = match kind {
             Kind::Tombstone => &[],
-            Kind::TransientPointer => return Err(start.error("a pointer into a run in a log")),
+            Kind::TransientPointer => {
+                return Err(start.error("a log holds a pointer into a transient log"));
+            }
             Kind::Value => reader.prefixed_bytes(VALUE_BYTES_MAX, "value of an entry")?,
             Kind::ValueLogPointer => {
                 reader.prefixed_bytes(POINTER_BYTES_MAX, "pointer of an entry")?

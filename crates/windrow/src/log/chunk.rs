@@ -1,11 +1,11 @@
-//! What stands before a payload, in two forms: 5 or 6 bytes, or 20 that also say how far the log was
-//! synced. Described under "Logs" in `docs/format.md`.
+//! The header of a chunk, in two forms: a short one of 5 or 6 bytes, and a long one of 20 bytes that also
+//! has the synced offset of the log. See "Logs" in `docs/format.md`.
 //!
-//! I1. The checksums are seeded with (log number, chunk offset): a chunk is valid in one place only.
+//! I1. The checksums are seeded with (log number, chunk offset), so a chunk is valid in one place only.
 //! I2. `synced_up_to` never exceeds the chunk's own offset.
-//! I3. The bit that tells the forms apart is covered by a checksum in both, so no bytes are sound in
-//!     both forms. A long payload is announced by a header that is sound by itself; the length of a
-//!     short one is believed only together with the payload.
+//! I3. In both forms a checksum covers the bit that tells them apart, so no bytes are sound in both forms.
+//!     A long header is sound on its own. The length in a short header is sound only together with the
+//!     payload.
 
 use crate::base::FileNumber;
 use crate::codec::Reader;
@@ -15,11 +15,11 @@ use crate::codec::varint::get_varint;
 /// The bytes before the payload of a long chunk; no chunk has more.
 pub(crate) const HEADER_BYTES: usize = 20;
 
-/// The checksum at the front: of a long chunk over the rest of the header, of a short one over the
-/// rest of the chunk.
+/// The checksum at the front: over the rest of the header in a long chunk, over the rest of the chunk in
+/// a short one.
 const CHECKSUM_BYTES: usize = 4;
 
-/// Set in the byte behind that checksum where the chunk is long. The length stands above it.
+/// The bit of a long chunk in the byte behind that checksum. The higher bits are the length.
 const LONG: u8 = 1;
 
 /// The largest payload of a short chunk: its length and the bit take two bytes at most.
@@ -34,9 +34,8 @@ fn chunk_seed(number: FileNumber, offset: u64) -> u64 {
 }
 
 /// Writes the header of a payload of `payload_length` bytes, at most [`PAYLOAD_BYTES_MAX`], into the
-/// [`HEADER_BYTES`] that `buffer` has before it, and returns the whole chunk. It is long where
-/// `synced_up_to` is given, and has to be for an empty payload and one of more than
-/// [`SHORT_PAYLOAD_BYTES_MAX`].
+/// [`HEADER_BYTES`] before it in `buffer`, and returns the whole chunk. The chunk is long if
+/// `synced_up_to` is given, which an empty payload and one of more than [`SHORT_PAYLOAD_BYTES_MAX`] need.
 pub(super) fn complete(
     buffer: &mut [u8],
     payload_length: u32,
@@ -68,22 +67,22 @@ pub(super) fn complete(
     &buffer[start..]
 }
 
-/// What stands before a payload.
+/// The header of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
-    /// Over the payload; of a short chunk over its length, too.
+    /// The checksum of the payload, and of the length in a short chunk.
     checksum: u32,
-    /// Where that begins in the chunk.
+    /// The offset in the chunk at which the checksummed bytes begin.
     pub(super) payload_at: usize,
     /// 0 for a sync marker, which is long and has no payload.
     pub(super) payload_bytes: usize,
-    /// Of a long chunk: the log was durable up to here when it was written.
+    /// In a long chunk: the log was durable up to this offset at the write of the chunk.
     pub(super) synced_up_to: Option<u64>,
 }
 
 impl Header {
-    /// The header at the front of `bytes`, which stand at `offset` of log `number`; `None` if there is
-    /// none. That of a short chunk may be any bytes until [`covers`](Self::covers) says otherwise.
+    /// The header at the start of `bytes`, which are at `offset` of log `number`. A short header is only
+    /// verified by [`covers`](Self::covers).
     pub(super) fn decode(bytes: &[u8], number: FileNumber, offset: u64) -> Option<Self> {
         let (sum, rest) = bytes.split_first_chunk::<CHECKSUM_BYTES>()?;
         if rest.first()? & LONG == LONG {
@@ -100,7 +99,7 @@ impl Header {
         })
     }
 
-    /// The sound header of a long chunk, if that is what `bytes` are.
+    /// The sound header of a long chunk, if `bytes` begin with one.
     pub(super) fn decode_long(
         bytes: &[u8; HEADER_BYTES],
         number: FileNumber,
@@ -127,7 +126,7 @@ impl Header {
         self.payload_at + self.payload_bytes
     }
 
-    /// Whether `chunk`, which begins with this header and stands at `offset` of log `number`, is sound.
+    /// Whether `chunk`, which begins with this header and is at `offset` of log `number`, is sound.
     pub(super) fn covers(&self, chunk: &[u8], number: FileNumber, offset: u64) -> bool {
         let from = match self.synced_up_to {
             Some(_) => self.payload_at,

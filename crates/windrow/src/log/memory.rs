@@ -1,7 +1,7 @@
-//! A file system in memory with faults, for the unit tests of layers 2 and 3.
+//! A file system in memory with fault injection, for the unit tests of layers 2 and 3.
 //!
-//! Files and names have a cached and a durable state; a crash keeps only what is durable. Faults
-//! are set by operation and count.
+//! Files and names have a cached and a durable state; a crash keeps the durable state. Faults are set by
+//! operation and count.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::base::sync::{Mutex, MutexGuard};
 use crate::vfs::{Advice, File, LockGuard, OpenMode, Region, Vfs};
 
-/// What can be made to fail.
+/// An operation that can fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     Create,
@@ -26,16 +26,15 @@ pub(crate) enum Operation {
     SyncDir,
 }
 
-/// A fault to come.
+/// An injected fault.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fault {
-    /// The operation it strikes; `None` for any.
+    /// The operation that fails; `None` for any.
     pub(crate) operation: Option<Operation>,
-    /// How many such operations succeed before.
+    /// The number of such operations that succeed before.
     pub(crate) after: usize,
-    /// Whether all later ones fail too.
+    /// Whether all later operations fail too.
     pub(crate) lasting: bool,
-    /// With what.
     pub(crate) error: io::ErrorKind,
 }
 
@@ -111,7 +110,7 @@ impl MemoryVfs {
         });
     }
 
-    /// Ends all faults.
+    /// Removes all faults.
     pub(crate) fn heal(&self) {
         let mut state = self.state();
         state.faults.clear();
@@ -123,7 +122,7 @@ impl MemoryVfs {
         self.state().piece_bytes = Some(bytes);
     }
 
-    /// Lets no file reserve room beyond `bytes`.
+    /// Lets no file reserve space beyond `bytes`.
     pub(crate) fn set_quota(&self, bytes: u64) {
         self.state().quota_bytes = Some(bytes);
     }
@@ -133,7 +132,7 @@ impl MemoryVfs {
         std::mem::take(&mut self.state().log)
     }
 
-    /// Forgets everything that is not durable.
+    /// Drops everything that is not durable.
     pub(crate) fn crash(&self) {
         let mut state = self.state();
         state.names = state.durable_names.clone();
@@ -162,7 +161,7 @@ impl MemoryVfs {
         state.names.insert(path.into(), content);
     }
 
-    /// Removes a file for good.
+    /// Removes a file durably.
     pub(crate) fn remove_file(&self, path: &Path) {
         let mut state = self.state();
         state.names.remove(path);

@@ -1,18 +1,18 @@
 //! Layer 2: the framed record log that the WAL and the manifest share.
 //!
-//! A log is a file of chunks, one behind the other from offset 0 ("Logs" in `docs/format.md`). A
-//! chunk is written by one write and is whole or absent: its checksums are seeded with the log's
-//! number and the chunk's offset, so damaged, torn, stale and misplaced bytes all fail alike. The
-//! first chunk behind each sync also says how far the log was synced, and others repeat it; that is
-//! how a reader tells the torn tail of a crash from the loss of bytes that were promised to last.
+//! A log is a file of consecutive chunks from offset 0 ("Logs" in `docs/format.md`). One write writes a
+//! chunk, which is whole or absent: its checksums are seeded with the log's number and the chunk's
+//! offset, so damaged, torn, stale and misplaced bytes all fail. The first chunk behind each sync also
+//! records how far the log was synced, and later chunks repeat it. So a reader can tell the torn tail of
+//! a crash from the loss of durable bytes.
 //!
 //! - [`chunk`]: the two forms of headers, as bytes.
-//! - [`writer`]: appending, with space reserved ahead of the bytes.
-//! - [`sync`]: making appended bytes durable, apart from the writer, so that others append meanwhile.
-//! - [`reader`]: streaming the records back.
-//! - [`rewrite`]: making durable what another process has appended.
-//! - [`tail`]: what to do where the sound chunks end, as one pure table.
-//! - [`batch`] and [`wal_header`]: what the WAL's payloads hold.
+//! - [`writer`]: appends, in space that is reserved ahead.
+//! - [`sync`]: makes appended bytes durable, apart from the writer, so that appends continue meanwhile.
+//! - [`reader`]: reads the records back.
+//! - [`rewrite`]: makes durable what another process has appended.
+//! - [`tail`]: the decision at the end of the sound chunks, as one pure table.
+//! - [`batch`] and [`wal_header`]: the payloads of a WAL.
 
 pub(crate) mod batch;
 mod chunk;

@@ -1,4 +1,4 @@
-//! Models of [`LogSync`]: every interleaving of a writer and those who wait for durability.
+//! Models of [`LogSync`]: every interleaving of a writer and threads that sync.
 //! Run with `--cfg loom`.
 
 use std::io;
@@ -10,7 +10,7 @@ use super::sync::LogSync;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::vfs::{Advice, File, Region};
 
-/// A file whose bytes are only counted.
+/// A file that only counts its bytes.
 #[derive(Debug, Default)]
 struct CountedFile {
     written: AtomicU64,

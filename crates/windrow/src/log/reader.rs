@@ -1,11 +1,11 @@
-//! Reading a log from front to back.
+//! A reader of a log, from the start to the end.
 //!
-//! Owns one window over the file, which grows only to hold a long payload whose header is sound and
-//! which fits in the file.
+//! The reader owns one read buffer, which grows only for a long payload that has a sound header and fits
+//! in the file.
 //!
-//! I1. What is yielded is a prefix of the records that were appended, each whole and unchanged.
-//! I2. A read error is an error, never an end; the call after it tries the same bytes again.
-//! I3. A sound long header anywhere behind the end that speaks of a sync beyond the end is found.
+//! I1. The reader yields a prefix of the appended records, each whole and unchanged.
+//! I2. A read error is an error, never an end. The next call reads the same bytes again.
+//! I3. Behind the end, the reader finds every sound long header with a synced offset beyond the end.
 //!
 //! Concurrency: one thread; the file must not grow meanwhile.
 
@@ -18,10 +18,10 @@ use super::tail::{Next, TailAction, TailState, decide};
 use crate::base::{Error, FileNumber, Result};
 use crate::vfs::{self, Advice, File, OpenMode, Vfs};
 
-/// How much is read at a time.
+/// The bytes of one read.
 const READ_BUFFER_BYTES: usize = 256 << 10;
 
-// What is not verified before it is read does not make the window grow.
+// An unverified length never grows the read buffer.
 const _: () = assert!(HEADER_BYTES + SHORT_PAYLOAD_BYTES_MAX <= READ_BUFFER_BYTES);
 
 /// A record lent by [`LogReader::next`].
@@ -31,9 +31,9 @@ pub(crate) struct Record<'a> {
     pub(crate) offset: u64,
     /// Where its chunk ends.
     pub(crate) end: u64,
-    /// How far the log was durable when it was written, where the chunk says so.
+    /// The synced offset in the chunk, if it is long.
     pub(crate) synced_up_to: Option<u64>,
-    /// What was appended.
+    /// The appended bytes.
     pub(crate) payload: &'a [u8],
 }
 
@@ -44,22 +44,22 @@ impl Record<'_> {
     }
 }
 
-/// How a log ends.
+/// The end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct End {
     /// Where the sound chunks end.
     pub(crate) offset: u64,
-    /// How far the log was once durable, as far as any sound header in it tells.
+    /// The largest synced offset in any sound header.
     pub(crate) evidence: u64,
     /// The length of the file.
     pub(crate) file_length: u64,
-    /// The length at which the log was closed, if the reader was told.
+    /// The length at which the log was closed, if it is known.
     pub(crate) recorded_length: Option<u64>,
 }
 
 impl End {
-    /// What the end means. `synced_to_recorded_length` says whether something outside the log
-    /// proves that it was durable up to its recorded length.
+    /// The action at the end. `synced_to_recorded_length`: something outside the log proves that it was
+    /// durable up to its recorded length.
     pub(crate) fn action(&self, synced_to_recorded_length: bool) -> TailAction {
         let synced_beyond = self.evidence > self.offset
             || synced_to_recorded_length
@@ -94,11 +94,11 @@ pub(crate) struct LogReader {
 }
 
 impl LogReader {
-    /// Opens the log `name` in `directory`. If `recorded_length` is given, the log was closed at
-    /// that length, and nothing at or behind it is read.
+    /// Opens the log `name` in `directory`. If `recorded_length` is given, the log was closed at that
+    /// length, and the reader stops there.
     ///
     /// # Errors
-    /// `Corruption` where there is no such file; `Io`.
+    /// `Corruption` if the file is missing; `Io`.
     pub(crate) fn open(
         vfs: &dyn Vfs,
         directory: &Path,
@@ -125,10 +125,10 @@ impl LogReader {
         })
     }
 
-    /// The next record, or `None` where the sound chunks end or the recorded length is reached.
+    /// The next record, or `None` at the end of the sound chunks or at the recorded length.
     ///
     /// # Errors
-    /// `Io` where the file cannot be read (I2).
+    /// `Io` if the file cannot be read (I2).
     pub(crate) fn next(&mut self) -> Result<Option<Record<'_>>> {
         while let Some((header, offset)) = self.pass()? {
             if header.payload_bytes > 0 {
@@ -145,7 +145,7 @@ impl LogReader {
         Ok(None)
     }
 
-    /// The next chunk, be it a record or a marker: where it begins, and all its bytes.
+    /// The offset and the bytes of the next chunk, a record or a marker.
     ///
     /// # Errors
     /// As [`next`](Self::next).
@@ -162,8 +162,7 @@ impl LogReader {
         self.position
     }
 
-    /// Goes behind the next chunk, whose bytes are in the window then; returns its header and where
-    /// it begins.
+    /// Reads the next chunk into the buffer and moves behind it. Returns its header and offset.
     fn pass(&mut self) -> Result<Option<(Header, u64)>> {
         let chunk = self.probe()?;
         let state = TailState {
@@ -181,11 +180,11 @@ impl LogReader {
         Ok(Some((header, offset)))
     }
 
-    /// How the log ends; to be called when [`next`](Self::next) has returned `None`. Looks at
-    /// every byte behind the end for evidence (I3).
+    /// The end of the log, after [`next`](Self::next) has returned `None`. Searches every byte behind the
+    /// end for synced offsets (I3).
     ///
     /// # Errors
-    /// `Io` where the file cannot be read.
+    /// `Io` if the file cannot be read.
     pub(crate) fn end(&mut self) -> Result<End> {
         let offset = self.position;
         let closed = self.recorded_length.is_some_and(|length| offset >= length);
@@ -247,8 +246,8 @@ impl LogReader {
         Ok(evidence)
     }
 
-    /// The bytes from `offset`: at least `needed` of them, which the file holds, and more where
-    /// they are at hand.
+    /// The bytes from `offset`: at least `needed` of them, which the file holds, and more if the buffer
+    /// has them.
     fn load(&mut self, offset: u64, needed: usize) -> Result<&[u8]> {
         let skipped = offset
             .checked_sub(self.read_buffer_start)

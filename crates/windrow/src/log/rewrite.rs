@@ -1,16 +1,15 @@
-//! Making a log durable that another process has written.
+//! A rewrite that makes a log durable which another process has written.
 //!
-//! What is read back may be in memory only, and a sync alone does not change that: after a sync that
-//! failed, the kernel may go on showing the bytes, count them as written, and report success to the
-//! next sync without writing anything. So the bytes are written once more, over themselves, before
-//! they are synced.
+//! Bytes that a read returns may be in memory only, and a sync alone may not write them: after a failed
+//! sync the kernel may keep the bytes, mark them as written, and report success for the next sync. So
+//! this module writes the bytes again, over themselves, before it syncs them.
 //!
-//! I1. Only chunks that were just verified are written, each where it was read. A byte that is
-//!     durable already does not change, and a crash meanwhile leaves each sector as it was or as it
-//!     was read: recovery decides on the same chunks as before, or on more of them.
+//! I1. It writes only verified chunks, each at its own offset. Durable bytes do not change. A crash leaves
+//!     each sector with its old bytes or with the bytes that were read. So recovery finds the same chunks,
+//!     or more.
 //! I2. Success means that the log is durable to the given end.
 //!
-//! Concurrency: one thread; nobody appends to the log any more.
+//! Concurrency: one thread; the log has no writer.
 
 use std::io;
 use std::path::Path;
@@ -19,15 +18,15 @@ use super::reader::LogReader;
 use crate::base::{Error, FileNumber, Result};
 use crate::vfs::{self, OpenMode, Vfs};
 
-/// How much is written at a time, unless one chunk is longer.
+/// The bytes of one write, except for a longer chunk.
 const WRITE_BYTES: usize = 256 << 10;
 
-/// Makes log `number`, the file `name` in `directory`, durable up to `end`, where a chunk ends. Up to
-/// `durable` it is known to be so.
+/// Makes log `number`, the file `name` in `directory`, durable from `durable`, up to which it is durable,
+/// to `end`, the end of a chunk.
 ///
 /// # Errors
-/// Those of reading, writing and syncing; `Io` where the log no longer reaches `end`, as happens when
-/// bytes that were only in memory are gone. What can still be read has not changed.
+/// Those of reading, writing and syncing. `Io` if the log no longer reaches `end`, because bytes were only
+/// in memory and are lost; the readable bytes are unchanged.
 pub(crate) fn rewrite(
     vfs: &dyn Vfs,
     directory: &Path,

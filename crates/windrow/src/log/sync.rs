@@ -1,18 +1,18 @@
-//! Making a log's bytes durable.
+//! The sync of a log.
 //!
-//! Owns the file's sync state: how far it is written, how far it is durable, and whether either
-//! has ever failed.
+//! Owns the sync state of the file: the written length, the durable length, and whether a write or a sync
+//! has failed.
 //!
 //! I1. `synced <= written`, and both only grow.
-//! I2. `synced` moves only after a successful sync that began when `written` was at least as much.
-//! I3. After one failed write or sync, nothing is written or synced again: what the kernel made of
-//!     the bytes is unknown, and a second sync would succeed without making them durable.
-//! I4. `synced` is above 0 only when the whole log before this one is durable. So a chunk that
-//!     speaks of a sync proves that its predecessors were synced to their ends.
-//! I5. So are, before it, the values that records up to there refer to.
+//! I2. `synced` grows only after a successful sync that began when `written` was at least that large.
+//! I3. After a failed write or sync, nothing is written or synced again: the state of the bytes in the
+//!     kernel is unknown, and a second sync could succeed without making them durable.
+//! I4. `synced` is above 0 only if the whole previous log is durable. So a chunk with a synced offset
+//!     above 0 proves that all previous logs were synced to their ends.
+//! I5. The values that records up to `synced` refer to are durable.
 //!
-//! Concurrency: any thread may call anything. The lock is held during the sync, so that threads
-//! which wait for the same bytes are served by one sync.
+//! Concurrency: any thread may call anything. A sync holds the lock, so one sync serves all threads that
+//! need the same bytes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{Error, ErrorKind, Result};
 use crate::vfs::File;
 
-/// The part of a log that is shared between its writer and those who wait for durability.
+/// The part of a log that its writer shares with the threads that sync.
 #[derive(Debug)]
 pub(crate) struct LogSync {
     file: Arc<dyn File>,
@@ -30,9 +30,9 @@ pub(crate) struct LogSync {
     written: AtomicU64,
     synced: AtomicU64,
     broken: AtomicBool,
-    /// Held during a sync. The log before this one, until it is known to be durable.
+    /// Locked during a sync. The previous log, until it is known to be durable.
     before: Mutex<Option<Arc<LogSync>>>,
-    /// The logs of values that records of this one refer to and that may not be durable.
+    /// The value logs that records refer to and that may not be durable.
     values: Mutex<Vec<Arc<LogSync>>>,
 }
 
@@ -49,8 +49,8 @@ impl LogSync {
         }
     }
 
-    /// Records that are written from here on may refer to what is written to `values` by now: this log
-    /// becomes durable only together with that.
+    /// Declares that later records may refer to the present bytes of `values`. A sync of this log syncs
+    /// these bytes first.
     pub(crate) fn refer_to(&self, values: &Arc<LogSync>) {
         let mut known = self.values.lock();
         if !known.iter().any(|other| Arc::ptr_eq(other, values)) {
@@ -58,7 +58,7 @@ impl LogSync {
         }
     }
 
-    /// Makes durable what records up to now refer to.
+    /// Syncs the values that the records refer to.
     fn sync_values(&self) -> Result<()> {
         let values = self.values.lock().clone();
         for log in &values {
@@ -71,26 +71,26 @@ impl LogSync {
         Ok(())
     }
 
-    /// How far the log is written.
+    /// The written length.
     pub(crate) fn written(&self) -> u64 {
         self.written.load(Ordering::Acquire)
     }
 
-    /// How far the log is durable.
+    /// The durable length.
     pub(crate) fn synced(&self) -> u64 {
         self.synced.load(Ordering::Acquire)
     }
 
-    /// Whether a write or a sync has failed, after which none is tried again.
+    /// Whether a write or a sync has failed (I3).
     pub(crate) fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Acquire)
     }
 
-    /// Makes the log durable at least up to `offset`, which must be written already, and the logs
-    /// before it to their ends.
+    /// Makes the log durable at least up to `offset`, which must be written, and all previous logs to
+    /// their ends.
     ///
     /// # Errors
-    /// `Io` from the sync that fails; `Poisoned` ever after.
+    /// `Io` from the sync that fails; `Poisoned` after that.
     pub(crate) fn sync_through(&self, offset: u64) -> Result<()> {
         if self.synced() >= offset {
             return Ok(());
@@ -143,8 +143,8 @@ impl LogSync {
         }
     }
 
-    /// The error of an operation that leaves the durability of its bytes unknown. A full disk is no
-    /// exception: `NoSpace` would promise that nothing happened.
+    /// The error of an operation that leaves the durability of its bytes unknown. This includes a full
+    /// disk, because `NoSpace` promises that nothing has changed.
     pub(crate) fn failure(&self, operation: &str, error: std::io::Error) -> Error {
         let error = Error::io(operation, &self.path, error);
         match error.kind() {

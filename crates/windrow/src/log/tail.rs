@@ -1,4 +1,4 @@
-//! What recovery does at a position of a log, as one pure decision.
+//! The decision of recovery at a position of a log. Pure.
 //!
 //! | log at the position | next bytes | synced beyond | action |
 //! |---|---|---|---|
@@ -10,65 +10,63 @@
 //! | before its recorded length, or none recorded | invalid | yes | corruption |
 //! | before its recorded length, or none recorded | invalid | no | end of history |
 //!
-//! A log that has a successor has a recorded length, in the successor's first record; a log that an
-//! earlier recovery has ended has one in the manifest. A successor may take records before its
-//! predecessor is synced, so a predecessor that ends early is damaged only where something proves
-//! that it was synced; without proof, history ends there and its successors do not count.
+//! A recorded length comes from the first record of the next log, or from the manifest if an earlier
+//! recovery has ended the log. A next log may take records before the log before it is synced. So a log
+//! that ends before its recorded length is damaged only if something proves that it was synced. Without
+//! proof, history ends there and the next logs are void.
 //!
-//! "Invalid" is everything but a sound chunk that was written for this log and this position: torn,
-//! zero or missing bytes, and sound chunks of other logs or other positions too, since checksums are
-//! seeded with both.
+//! "Invalid" is everything except a sound chunk of this log at this position: torn, zero or missing bytes,
+//! and also sound chunks of other logs or positions, because both seed the checksums.
 //!
-//! Only long chunks speak of syncs ([`writer`](super::writer), I4). As long as one of those that speak of
-//! the sync in question is sound, nothing is decided otherwise than if all did:
-//! - The rows of a missing file, a read error and a recorded length do not ask what chunks say.
-//! - A valid chunk is applied in either form. What the sound chunks up to any place say of syncs at
-//!   most is the same, since the first chunk that could say more is long.
-//! - Behind an invalid one, suppose that a chunk was written when the log was known to be synced
-//!   beyond the position. The first chunk behind that sync is long and says so. It stands at or
-//!   behind what was synced, so beyond the position, where it is looked for. Where damage takes it
-//!   away as well, and every repetition, the end is taken for torn until the next sync is spoken of.
-//! - So a later log that was synced at all has a long chunk that speaks of it, and proves as much of
-//!   its predecessors.
+//! Only long chunks have a synced offset ([`writer`](super::writer), I4). The decisions are the same as if
+//! all chunks had one, while one long chunk of the sync in question is sound:
+//! - The rows of a missing file, a read error and a recorded length do not use synced offsets.
+//! - A valid chunk is applied in either form. The largest synced offset of the sound chunks up to any
+//!   place is the same, because the first chunk with a larger one is long.
+//! - For an invalid chunk: suppose that a chunk was written after the log was synced beyond the position.
+//!   The first chunk behind that sync is long and has the synced offset. It is at or behind the synced
+//!   offset, so beyond the position, where the reader searches for it. If damage destroys this chunk and
+//!   every repetition, recovery takes the end for torn, until the chunk of the next sync.
+//! - So a later log that was synced has a long chunk that proves the sync of all previous logs.
 
 use std::cmp::Ordering;
 
-/// What stands at the position.
+/// The bytes at the position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     /// A sound chunk of this log, written for this position.
     Valid,
-    /// Anything else, or nothing.
+    /// Any other bytes, or none.
     Invalid,
     /// The bytes cannot be read.
     ReadError,
-    /// The log is named by the manifest, but there is no such file.
+    /// The manifest names the log, but the file does not exist.
     FileMissing,
 }
 
-/// All that the decision depends on.
+/// The inputs of the decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TailState {
-    /// Where in the log recovery stands.
+    /// The position of recovery in the log.
     pub(crate) position: u64,
     /// The length at which the log was closed, if it is known.
     pub(crate) recorded_length: Option<u64>,
-    /// What stands at the position.
+    /// The bytes at the position.
     pub(crate) next: Next,
-    /// Whether anything proves that the log was once durable beyond the position.
+    /// Whether something proves that the log was durable beyond the position.
     pub(crate) synced_beyond: bool,
 }
 
-/// What to do.
+/// The action of recovery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TailAction {
-    /// Apply the chunk and go on behind it.
+    /// Apply the chunk and continue behind it.
     Apply,
-    /// This log is complete: go on with its successor, if it has one.
+    /// The log is complete; continue with the next log, if it exists.
     NextLog,
-    /// All that counts has been read: this log ends here, and its successors are void.
+    /// Recovery is complete: this log ends here, and the next logs are void.
     EndOfHistory,
-    /// Bytes that were durable are lost or damaged.
+    /// Durable bytes are lost or damaged.
     Corruption,
     /// Report the read error; it proves nothing about the bytes.
     Io,

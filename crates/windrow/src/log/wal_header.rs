@@ -1,5 +1,4 @@
-//! The first record of every WAL: which log came before it, where that one ended, and which sequence
-//! number comes next.
+//! The first record of every WAL: the previous log, its length, and the next sequence number.
 //!
 //! See "WAL" in `docs/format.md`.
 
@@ -8,24 +7,24 @@ use crate::base::{FileNumber, SequenceNumber};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 
-/// The only version there is.
+/// The version that this build writes and reads.
 const VERSION: u8 = 1;
 
-/// How the log before a WAL ended.
+/// The previous log of a WAL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Predecessor {
-    /// Its number.
+    /// The number of the log.
     pub(crate) number: FileNumber,
-    /// Its final length.
+    /// The final length.
     pub(crate) end: u64,
-    /// Whether it was durable up to its end when this WAL was created.
+    /// Whether the log was durable up to its end at the creation of this WAL.
     pub(crate) synced: bool,
 }
 
 /// The payload of a WAL's first chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WalHeader {
-    /// The log before this one; `None` where there is none whose records still count.
+    /// The previous log; `None` if no earlier log is needed.
     pub(crate) predecessor: Option<Predecessor>,
     /// The sequence number of the first entry, if one follows.
     pub(crate) base: SequenceNumber,
@@ -45,7 +44,7 @@ impl WalHeader {
         buffer.extend_from_slice(&self.base.to_le_bytes());
     }
 
-    /// Decodes a payload; only what [`encode`](Self::encode) writes is valid.
+    /// Decodes a payload. Only the output of [`encode`](Self::encode) is valid.
     pub(crate) fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let mut reader = Reader::new(payload);
         let start = reader.clone();
@@ -64,9 +63,9 @@ impl WalHeader {
         };
         let at_base = reader.clone();
         let base = reader.u64("base sequence number of the log")?;
-        // When all are used up, an empty log can still begin.
+        // An empty log may begin behind the largest sequence number.
         if !(1..=SEQUENCE_MAX + 1).contains(&base) {
-            return Err(at_base.error("a base that is no sequence number"));
+            return Err(at_base.error("the base is not a sequence number"));
         }
         reader.finish("bytes behind the log's header")?;
         let predecessor = Predecessor {
@@ -81,7 +80,7 @@ impl WalHeader {
             });
         }
         if end != 0 || synced {
-            return Err(start.error("no log before, but an end of it"));
+            return Err(start.error("a previous log with an end and without a number"));
         }
         Ok(Self {
             predecessor: None,
