@@ -101,14 +101,14 @@ impl Case {
         let load = Load::inserts(self.gigabytes * 1_000_000_000, self.options.clone());
         let mut load = load.overwritten(1.0);
         load.files_max = self.files_max;
-        let course = simulate_large(&load, load.writes())?.course;
-        let levels = course.io_stats.levels.len() - 1;
+        let interval = simulate_large(&load, load.writes())?.interval;
+        let levels = interval.io_stats.levels.len() - 1;
         Ok(Cost {
-            written: course.write_amplification,
-            runs: course.runs_per_seek(),
-            runs_last: course.runs[levels],
+            written: interval.write_amplification,
+            runs: interval.runs_per_seek(),
+            runs_last: interval.runs[levels],
             levels,
-            space: course.space_amplification_most,
+            space: interval.space_amplification_max,
         })
     }
 }

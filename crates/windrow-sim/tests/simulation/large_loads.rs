@@ -35,9 +35,9 @@ const SMALL_ERROR_MAX: f64 = 0.25;
 fn figures(estimate: &Estimate) -> [f64; 5] {
     let last = estimate.samples.last().unwrap();
     [
-        estimate.course.write_amplification,
+        estimate.interval.write_amplification,
         last.space_amplification,
-        estimate.course.runs_per_seek(),
+        estimate.interval.runs_per_seek(),
         last.filter_bytes as f64,
         last.false_positive_reads,
     ]
@@ -49,10 +49,10 @@ fn errors(mut load: Load, flushes_max: u64) -> [f64; 5] {
     load.files_max = 2048;
     load.flushes_max = u64::MAX;
     let exact = simulate_large(&load, load.writes()).unwrap();
-    assert_eq!(exact.levels_apart, 0);
+    assert_eq!(exact.separate_levels, 0);
     load.flushes_max = flushes_max;
     let parts = simulate_large(&load, load.writes()).unwrap();
-    assert!(parts.levels_apart > 0);
+    assert!(parts.separate_levels > 0);
     let count = |estimate: &Estimate| estimate.samples.last().unwrap().level_count;
     assert_eq!(count(&exact), count(&parts));
     let pairs = figures(&exact).into_iter().zip(figures(&parts));

@@ -212,7 +212,7 @@ impl Separation {
         value: &'v [u8],
     ) -> Result<(Trailer, &'v [u8])> {
         match self.place(key, value) {
-            FlushPlace::Here => return Ok((trailer, value)),
+            FlushPlace::Table => return Ok((trailer, value)),
             FlushPlace::TransientLog => {}
         }
         let sequence = trailer.sequence();

@@ -10,26 +10,25 @@
 //! `c = 1` is plain leveling: the divisor is exactly 1 and the capacities are `base * T^(i-1)` bit
 //! for bit. Capacities saturate at `u64::MAX` and are never rounded to buffers.
 //!
-//! These are the *nominal* capacities (AU-M1). While the last level is far from full they let the
-//! levels above it hold about as much as it does, and whatever of that is superseded takes room.
-//! So where the space amplification comes near `max_space_amp`, the capacities that count shrink
-//! towards what fits the last level as it is (AU-M12).
+//! These are the *nominal* capacities (AU-M1). While the last level is far from full, they let the
+//! levels above it hold about as much as it does, and superseded entries among that take space.
+//! So when the space amplification comes near `max_space_amp`, the capacities that count shrink
+//! towards what fits the present size of the last level (AU-M12).
 //!
-//! Other options, or a tree that is opened with much to do, can leave several levels over-full at once,
-//! and together they would stop writers. So each level is first *allowed* what it holds, and from the
-//! bottom up one after the other has to shrink.
+//! A change of options can leave several levels over-full at once, and together they would stop writers. So each level is
+//! first *allowed* what it holds. Then one level after the other has to shrink, from the bottom up.
 
 use super::summary::{FileSummary, TreeSummary, held_bytes, kept_bytes};
 use crate::base::limits::LEVELS_MAX;
 use crate::options::KeyspaceOptions;
 
-/// So many files of a level are enough for its merges to take little at a time: where a tree would have
-/// too many files, those of larger levels grow first.
+/// A level of so many files is cut finely enough for small compactions. If a tree would have too many files, only the
+/// files of levels with more than these grow.
 const LEVEL_FILES: u64 = 128;
 
 /// The capacity of every level in logical bytes, indexed by level, `0..=level_count`.
 ///
-/// Level 0 is bounded by runs, not bytes; its entry is the memory of the memtables it gathers.
+/// Level 0 is bounded by runs, not bytes. Its entry is the memory of the memtables that its runs come from.
 pub(crate) fn capacities(options: &KeyspaceOptions, level_count: usize) -> Vec<u64> {
     let level0 = (options.memtable_bytes as u64).saturating_mul(options.level0_runs as u64);
     let deeper = (1..=level_count).map(|level| {
@@ -44,11 +43,11 @@ pub(crate) fn capacities(options: &KeyspaceOptions, level_count: usize) -> Vec<u
     std::iter::once(level0).chain(deeper).collect()
 }
 
-/// The size at which a merge into `level` closes a file: the option, or more where the tree would otherwise
-/// have more files than it may. In all large levels it is the same, so that a file overlaps as many in the
-/// level below as the ratio to it says. What counts of a file are its [cut bytes](super::cut_bytes).
+/// The size in [cut bytes](super::cut_bytes) at which a compaction into `level` closes a file: the option, or more if the
+/// tree would otherwise have too many files. It is the same in all large levels, so that a file overlaps as many files of
+/// the level below as the size ratio says.
 ///
-/// Files are at least half full on average: there are at most twice as many, and those of small levels.
+/// Files are at least half full on average, so there are at most twice as many, and those of small levels.
 pub(crate) fn target_file_bytes<K>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
@@ -61,12 +60,12 @@ pub(crate) fn target_file_bytes<K>(
     options.file_bytes.max(grown)
 }
 
-/// The capacities that `tree` is held to: the nominal ones, and above the effective last level less
-/// where the tree takes too much room.
+/// The capacities of `tree`: the nominal ones, and above the effective last level less
+/// if the tree takes too much space.
 ///
-/// With S bytes in that level and the ratios below level i, S over their product is what fits. A
-/// capacity goes from its nominal value to the one that fits by the geometric mean that the
-/// [pressure](space_throttle) weighs, so that a little more room taken changes it a little.
+/// With S bytes in that level, a capacity of S over the product of the ratios below level i fits. A
+/// capacity goes from its nominal value to the one that fits by a geometric mean, weighed by the
+/// [throttle](space_throttle). So a little more space taken changes it a little.
 pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
     let mut capacities = capacities(options, tree.level_count);
     let throttle = space_throttle(tree, options);
@@ -75,8 +74,8 @@ pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOpt
         return capacities;
     }
     let nominal = capacities.clone();
-    // What fits, as parts of the last level; scaled down where small ratios let even that be more
-    // than the room that there is.
+    // What fits, as parts of the last level; scaled down if small ratios let even that exceed the
+    // space.
     let parts = |level: usize| nominal[level] as f64 / nominal[last] as f64;
     let sum: f64 = (1..last).map(parts).sum();
     let scale = (space_of_levels(tree, options) * SPACE_USED / sum).min(1.0);
@@ -90,7 +89,7 @@ pub(crate) fn bounded_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOpt
     capacities
 }
 
-/// The capacities that count now: those of [`bounded_capacities`], or what levels are allowed.
+/// The capacities that count now: those of [`bounded_capacities`], or more where levels are allowed more.
 pub(crate) fn allowed_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
     let mut capacities = bounded_capacities(tree, options);
     for (capacity, allowed) in capacities.iter_mut().zip(&tree.allowed) {
@@ -99,34 +98,33 @@ pub(crate) fn allowed_capacities<K>(tree: &TreeSummary<K>, options: &KeyspaceOpt
     capacities
 }
 
-/// What levels are allowed from here on, indexed by level: the deepest that is over-full nothing, so
-/// that it shrinks, and those above it no more than they hold now. Without any over-full level, and
-/// where nothing was allowed before, that is nothing.
+/// What levels are allowed from now on, indexed by level. The deepest over-full level is allowed nothing, so
+/// that it shrinks. The levels above it are allowed no more than before, and no more than they hold now.
 pub(crate) fn next_allowed<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<u64> {
     let capacities = bounded_capacities(tree, options);
     let mut next = vec![0; tree.level_count];
-    // A last level that is over-full grows by a level first, and then is the deepest that shrinks.
+    // If the last level is over-full, the tree grows by a level first. Then that level is the deepest that shrinks.
     let last = tree.level_count;
-    let mut waits = last < LEVELS_MAX && tree.logical_bytes(last) > capacities[last];
+    let mut is_deeper_over = last < LEVELS_MAX && tree.logical_bytes(last) > capacities[last];
     for level in (1..tree.level_count).rev() {
         let held = tree.logical_bytes(level);
-        if waits {
+        if is_deeper_over {
             next[level] = held.min(tree.allowed.get(level).copied().unwrap_or(0));
         }
-        waits |= held > capacities[level];
+        is_deeper_over |= held > capacities[level];
     }
     next
 }
 
-/// The part of the room above the live data that the levels above the last may take.
+/// The part of the space above the live data that the levels above the last may take.
 const SPACE_USED: f64 = 0.8;
 
-/// How near the space amplification of `tree` is to `max_space_amp`: 0 while half of the room is
-/// free, 1 from where a tenth of it is left. What is in transient logs counts where its keys are, and
-/// what is dead there as room taken.
+/// How near the space amplification of `tree` is to `max_space_amp`: 0 while half of the space is
+/// free, 1 once a tenth of it is left. Values in transient logs count in the level of their keys, and
+/// garbage there as space taken.
 ///
-/// What is live is not known; at least as much as the largest level holds, less what newer segments there
-/// supersede and what tombstones hide, is: these are keys once each.
+/// The live bytes are unknown. They are at least those of the largest level, less what newer segments there
+/// supersede and what tombstones hide, because that level has each of its keys once.
 pub(super) fn space_throttle<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
     let space = space_of_levels(tree, options);
     if space.is_infinite() {
@@ -136,9 +134,10 @@ pub(super) fn space_throttle<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions
     ((taken - 0.5) / 0.4).clamp(0.0, 1.0)
 }
 
-/// The room above the live data, as a part of it, that the levels above the last have for what they may
-/// supersede. What stands in value logs is dear to collect where little of it is dead, and the tables
-/// that point there are cheap to rewrite: so most of the room is left to logs where most is there.
+/// The space above the live data, as a part of it, for entries that the levels above the last may supersede.
+///
+/// Value logs with little garbage are expensive to collect, and the tables that point there are cheap to rewrite. So
+/// value logs keep most of the space if most of the data is there.
 pub(super) fn space_of_levels<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> f64 {
     let logs: u64 = tree
         .levels
@@ -150,15 +149,15 @@ pub(super) fn space_of_levels<K>(tree: &TreeSummary<K>, options: &KeyspaceOption
     (options.max_space_amp - 1.0) * (1.0 - LOGS_SPACE * part)
 }
 
-/// The part of the room that is left to value logs where everything stands there.
+/// The part of the space that value logs keep if all data is there.
 const LOGS_SPACE: f64 = 0.7;
 
-/// The bytes on disk that tables hold and refer to, and dead ones that they keep in transient logs.
+/// The bytes on disk that tables hold and refer to, and garbage that they keep in transient logs.
 pub(super) fn tree_bytes<K>(tree: &TreeSummary<K>) -> u64 {
     tree.levels.iter().map(|files| kept_bytes(files)).sum()
 }
 
-/// What at least is live of these, not less than 1.
+/// The least number of these that are live, not less than 1.
 pub(super) fn live_bytes<K>(tree: &TreeSummary<K>) -> f64 {
     let files = || tree.levels.iter().flatten();
     let once = |file: &FileSummary<K>| {

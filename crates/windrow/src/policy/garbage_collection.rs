@@ -1,22 +1,19 @@
-//! Which value logs are collected: those of which most is dead, while the tree takes more room than it
-//! may.
+//! Which value logs garbage collection copies: those with the most garbage, while the tree takes more space than it may.
 //!
-//! What takes room is everything on disk; what is live is not known, but at least what the largest level
-//! holds or refers to is ([`live_bytes`]). Of the difference, the levels above the largest hold what they
-//! may yet turn out to supersede, for which capacities leave less room where values stand in logs
-//! ([`space_of_levels`]); the rest is garbage values, and theirs is the room that is left.
+//! Everything on disk takes space. The live bytes are unknown, but at least [those](live_bytes) of the largest level
+//! are live. The difference is what the levels above the largest may supersede, and garbage values. Capacities leave the
+//! levels less space if values are in value logs ([`space_of_levels`]), and garbage values have the rest.
 //!
-//! I1. A log is collected only when everything that ever pointed into it is in tables.
-//! I2. What one collection copies is about one log, whatever was dead in how many; and its tables hold
-//!     at most [`MOVES_MAX`] entries, or those of one log; it takes no more than [`VICTIMS_MAX`].
-//! I3. Nothing is collected for its garbage values while the room is not used up, nor a log of which less
-//!     than [`GARBAGE_MIN`] is dead.
-//! I4. A log whose collection has failed goes alone, so that of some that went together the sound ones
-//!     go, and comes later in its turn each time. What is dead in it slows no writer, and counts for
-//!     nothing while it rests.
-//! I5. Where room is bounded, no more than about [`FRAGMENTS_MIN`] and twenty *fragments* stay, which are
-//!     ready and have less than half of the bytes and records of the shortest log; and to that end no byte is copied
-//!     more often than its file can double.
+//! I1. A log is collected only when every pointer into it is in tables.
+//! I2. One garbage collection copies about one log, whatever the number of its victims. The relocation tables of its
+//!     victims hold at most [`MOVES_MAX`] entries, or those of one log. It takes at most [`VICTIMS_MAX`] logs.
+//! I3. No log is collected for its garbage while the space is not used up, nor a log with less than
+//!     [`GARBAGE_MIN`] of garbage.
+//! I4. A log whose collection has failed goes alone, so that sound logs that went with it succeed, and its
+//!     priority falls with each failure. Its garbage slows no writer, and does not count while the log rests.
+//! I5. If space is bounded, at most about [`FRAGMENTS_MIN`] and twenty *fragments* stay: logs that are ready and
+//!     have less than half of the bytes and records of the shortest log. To that end no byte is copied more often than
+//!     its file can double.
 
 use super::capacities::{live_bytes, tree_bytes};
 use super::placement::{value_log_bytes, value_log_bytes_min};
@@ -24,22 +21,22 @@ use super::summary::TreeSummary;
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
 
-/// A value log, or a successor of some, as far as tables may refer to it.
+/// A value log or a GC output, as far as tables may refer to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LogSummary {
     pub(crate) number: FileNumber,
-    /// Bytes of the file that are no records.
+    /// Bytes of the file that are not records.
     pub(crate) table_bytes: u64,
     /// Bytes of its records that tables refer to, and of the others.
     pub(crate) live_bytes: u64,
     pub(crate) garbage_bytes: u64,
     /// Its records, and the entries of its relocation tables.
     pub(crate) moves: u64,
-    /// Whether it is complete, and everything that ever pointed into it is in tables (I1).
+    /// Whether it is complete, and every pointer into it is in tables (I1).
     pub(crate) is_ready: bool,
     /// Whether values are being added.
     pub(crate) is_open: bool,
-    /// How often its collection has failed, and whether it is not to be tried now.
+    /// How often its collection has failed, and whether it rests after a failure.
     pub(crate) failures: u32,
     pub(crate) is_resting: bool,
 }
@@ -49,37 +46,36 @@ impl LogSummary {
         self.garbage_bytes as f64 / (self.live_bytes + self.garbage_bytes).max(1) as f64
     }
 
-    fn is_worth_it(&self) -> bool {
+    fn is_worthwhile(&self) -> bool {
         self.is_ready && self.garbage_fraction() >= GARBAGE_MIN
     }
 
-    /// The highest has its turn next.
-    fn turn(&self) -> f64 {
+    /// The log with the highest priority is collected next.
+    fn priority(&self) -> f64 {
         let failures = i32::try_from(self.failures).unwrap_or(i32::MAX);
         self.garbage_fraction() * 0.5_f64.powi(failures)
     }
 }
 
-/// The part of a log that must be dead for it to be collected.
+/// The part of a log that must be garbage for it to be collected.
 const GARBAGE_MIN: f64 = 0.05;
 
-/// The most records and table entries of the logs of one collection, which decide its memory.
+/// The most records and table entries of the logs of one garbage collection. They decide its memory.
 const MOVES_MAX: u64 = 1 << 20;
 
-/// The most logs of one collection, all of which it has open.
+/// The most logs of one garbage collection, which has all of them open.
 pub(crate) const VICTIMS_MAX: usize = 64;
 
-/// As many fragments go together at least, unless they make a whole log.
+/// At least so many fragments go together, unless fewer make a whole log.
 const FRAGMENTS_MIN: usize = 8;
 
-/// The part of a log that is being written that must be dead for it to be completed early.
+/// The part of the open log that must be garbage for it to be sealed early.
 const GARBAGE_IN_OPEN_MIN: f64 = 0.5;
 
-/// The part of the room above the live bytes from which logs are collected.
+/// The part of the space above the live bytes from which logs are collected.
 const SPACE_USED: f64 = 0.95;
 
-/// How many bytes more the tree takes than it should, as far as garbage values are the cause in those logs
-/// that count.
+/// The bytes that the tree takes above what it should, as far as garbage of the logs that count is the cause.
 fn excess<K>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
@@ -97,21 +93,20 @@ fn excess<K>(
     super::capacities::whole((taken - allowed).max(0.0)).min(garbage)
 }
 
-/// Whether nothing is known to stand in the way of collecting `log` (I4).
+/// Whether no collection of `log` has failed (I4).
 fn has_not_failed(log: &LogSummary) -> bool {
     log.failures == 0
 }
 
-/// The excess that collections can take away now.
+/// The excess that garbage collection can remove now.
 pub(crate) fn garbage_excess<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
     let logs = tree.logs.iter().filter(|log| has_not_failed(log));
-    let worth_it = logs.filter(|log| log.is_worth_it());
-    let garbage: u64 = worth_it.map(|log| log.garbage_bytes).sum();
+    let worthwhile = logs.filter(|log| log.is_worthwhile());
+    let garbage: u64 = worthwhile.map(|log| log.garbage_bytes).sum();
     excess(tree, options, has_not_failed).min(garbage)
 }
 
-/// Whether the log that is being written should be completed, so that it can be collected: it holds most
-/// of the garbage values.
+/// Whether the open log should be sealed, so that it can be collected, because it holds most of the garbage values.
 pub(crate) fn wants_seal<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> bool {
     let is_due = |log: &LogSummary| log.is_open && log.garbage_fraction() >= GARBAGE_IN_OPEN_MIN;
     tree.logs.iter().any(is_due)
@@ -125,8 +120,8 @@ pub(crate) fn bytes_held<K>(tree: &TreeSummary<K>) -> u64 {
     tree.logs.iter().map(bytes).fold(0, u64::saturating_add)
 }
 
-/// How many bytes of values in logs may stand behind one memtable until it is full: they may take the
-/// place of as many, which nobody knows to be dead until it is flushed.
+/// The bytes of values in value logs that one memtable may refer to until it is full. They may supersede as many
+/// bytes, which become known garbage only at the flush.
 pub(crate) fn values_behind_max<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
     let live: u64 = tree.logs.iter().map(|log| log.live_bytes).sum();
     let garbage: u64 = tree.logs.iter().map(|log| log.garbage_bytes).sum();
@@ -136,12 +131,11 @@ pub(crate) fn values_behind_max<K>(tree: &TreeSummary<K>, options: &KeyspaceOpti
     super::capacities::whole((space * BEHIND_FRACTION).max(0.0)).max(options.memtable_bytes as u64)
 }
 
-/// The part of the room that may stand behind one memtable, of what is left by garbage values and by those
-/// of level 0, which may have taken the place of as many: much while a keyspace is loaded, little while
-/// it is overwritten.
+/// The part of the free space that one memtable may refer to. Garbage values take space, and so do values of level 0,
+/// which may supersede as many. So it is much during a load and little during overwrites.
 const BEHIND_FRACTION: f64 = 0.25;
 
-/// The logs to be collected together now, no more than `at_most`.
+/// The logs to be collected together now, at most `at_most`.
 pub(crate) fn victims<K>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
@@ -155,7 +149,7 @@ pub(crate) fn victims<K>(
     for_garbage
 }
 
-/// Those that are collected for what is dead in them.
+/// The victims that are collected for their garbage.
 fn victims_for_garbage<K>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
@@ -165,8 +159,8 @@ fn victims_for_garbage<K>(
         return Vec::new();
     }
     let due = tree.logs.iter().filter(|log| !log.is_resting);
-    let mut logs: Vec<&LogSummary> = due.filter(|log| log.is_worth_it()).collect();
-    logs.sort_by(|left, right| right.turn().total_cmp(&left.turn()));
+    let mut logs: Vec<&LogSummary> = due.filter(|log| log.is_worthwhile()).collect();
+    logs.sort_by(|left, right| right.priority().total_cmp(&left.priority()));
     if let Some(first) = logs.first().filter(|log| !has_not_failed(log)) {
         return vec![first.number]; // I4
     }
@@ -185,14 +179,14 @@ fn victims_for_garbage<K>(
     chosen
 }
 
-/// Fragments to be put together: the smallest, as many as make a log, or else at least
-/// [`FRAGMENTS_MIN`] of which the largest is no larger than the others together (I5). So what is copied
-/// ends in a file that is twice as large, or whole; and where nothing is put together, each fragment but
-/// the first few is larger than all before it. Where there was no room for as many, it is the smallest
-/// that go, `at_most` or two, so that some do.
+/// The fragments to be put together: the smallest ones, enough for a log, or at least
+/// [`FRAGMENTS_MIN`] if the largest is no larger than the others together (I5). So a copied byte
+/// ends in a file that is twice as large, or whole. If no fragments are put together, each one except
+/// the first few is larger than all smaller ones together. If `at_most` is less than [`FRAGMENTS_MIN`], the `at_most`
+/// smallest go, or two, so that the number falls.
 ///
-/// Those whose last collection failed go when no others are left, two at a time, those first that failed least:
-/// one that is damaged must not hold up the rest, and finds itself alone with another one in the end.
+/// Fragments whose collection has failed go when no others are left, two at a time, those with the fewest failures
+/// first. A damaged fragment must not block the others, and in the end it goes with one other only.
 fn fragments<K>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,

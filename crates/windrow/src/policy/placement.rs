@@ -1,27 +1,27 @@
-//! Where a value stands: beside its key, in a transient log, or in the value log (hybrid placement).
+//! Hybrid placement: a value is beside its key, in a transient log, or in a value log.
 //!
-//! A value's class follows from the bytes of key and value together (PX-M1). Small ones stay with
-//! their keys. Medium ones are written once to a *transient log*, when the memtable is flushed
-//! (D5), unless they come in the order of their keys; merges hand on where they stand, until one
-//! writes into a level that is deep enough and puts them *in place* (PX-M4). Large ones are written to a value log when they are committed (PX-M3).
+//! A value's class follows from the bytes of key and value together (PX-M1). Small values stay with
+//! their keys. A flush writes medium values to a *transient log* (D5), unless they come in the order of their keys.
+//! Compactions copy the pointers, until one writes into a level that is deep enough and puts the values *in place*
+//! (PX-M4). A commit writes large values to a value log (PX-M3).
 //!
-//! I1. What is in place stays there: nothing turns a value in place into one in a run.
+//! I1. A value in place stays there: nothing moves it to a transient log.
 //! I2. A value of less than [`VALUE_BYTES_SEPARATED_MIN`] bytes is small under all options.
 //! I3. A value of more than [`VALUE_BYTES_IN_PLACE_MAX`] bytes is large under all options.
 
-use super::summary::{FileSummary, TreeSummary};
+use super::summary::TreeSummary;
 use crate::base::limits::{VALUE_BYTES_IN_PLACE_MAX, VALUE_BYTES_SEPARATED_MIN};
 use crate::options::{KeyspaceOptions, MediumInPlace, MediumOrder};
 
-/// What a value is by its size.
+/// The class of a value by its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Class {
-    /// It stands beside its key.
+    /// It is beside its key.
     Small,
-    /// A flush writes it to a transient log, unless keys come in order, and a deep merge puts it beside its key
-    /// again.
+    /// A flush writes it to a transient log, unless keys come in order. A compaction into a deep level puts it beside its
+    /// key again.
     Medium,
-    /// It is written to a value log, once, when it is committed.
+    /// A commit writes it to a value log, once.
     Large,
 }
 
@@ -29,12 +29,12 @@ pub enum Class {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FlushPlace {
     /// Into the table, beside its key.
-    Here,
+    Table,
     /// Into the transient log of the flush.
     TransientLog,
 }
 
-/// The class of a value of so many bytes under a key of so many, with these options.
+/// The class of a value of `value_bytes` under a key of `key_bytes`.
 pub fn class(key_bytes: usize, value_bytes: usize, options: &KeyspaceOptions) -> Class {
     let total = key_bytes.saturating_add(value_bytes) as u64;
     if value_bytes < VALUE_BYTES_SEPARATED_MIN {
@@ -48,7 +48,7 @@ pub fn class(key_bytes: usize, value_bytes: usize, options: &KeyspaceOptions) ->
     }
 }
 
-/// What a flush does with such a value; medium ones [stay](mediums_stay) or not.
+/// Where a flush writes such a value. Medium values [stay](mediums_stay) in the table or not.
 pub(crate) fn place_at_flush(
     key_bytes: usize,
     value_bytes: usize,
@@ -57,14 +57,16 @@ pub(crate) fn place_at_flush(
 ) -> FlushPlace {
     match class(key_bytes, value_bytes, options) {
         Class::Medium if !mediums_stay => FlushPlace::TransientLog,
-        Class::Small | Class::Medium | Class::Large => FlushPlace::Here,
+        Class::Small | Class::Medium | Class::Large => FlushPlace::Table,
     }
 }
 
-/// Whether a flush leaves medium values beside their keys: where no file of a tree that has some, each from its
-/// smallest to its largest key, has keys between those of the flush. Keys come in order then, or nearly, and as long
-/// as nothing overlaps such a table later, it goes down by moves alone: its values would be written to a run only to
-/// be read and written again in the last level. Where something does, they are merged as small ones are.
+/// Whether a flush leaves medium values beside their keys: if the tree has files and none of them, from its smallest to
+/// its largest key, overlaps the keys of the flush.
+///
+/// Keys come in order then, or nearly. While nothing overlaps such a table later, it goes down by trivial moves alone. A
+/// transient log would only add one more read and write of its values. If something overlaps it, its values are
+/// compacted like small ones.
 pub(crate) fn mediums_stay<K: PartialOrd>(
     files: impl Iterator<Item = (K, K)>,
     (smallest, largest): (K, K),
@@ -76,78 +78,77 @@ pub(crate) fn mediums_stay<K: PartialOrd>(
         && files.all(|(first, last)| last < smallest || largest < first)
 }
 
-/// How long a file of a transient log is, in bytes, beside tables of `file_bytes`: so short that most of it
-/// is freed soon after the merges that put its values in place have passed (D6), so long that there
-/// are not too many.
+/// The length of a transient log file beside tables of `file_bytes`. It is so short that most of it
+/// is freed soon after compactions have put its values in place (D6), and so long that there
+/// are not too many files.
 pub(crate) fn transient_file_bytes(file_bytes: u64) -> u64 {
     file_bytes / 4
 }
 
-/// What a merge that leaves values in runs meets of one file of a run.
+/// What the inputs of a compaction refer to in one transient log file.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct MetTransientLog {
+pub(crate) struct InputTransientLog {
     /// Bytes of the file.
     pub(crate) length: u64,
-    /// Those of them that are referred to, by whomever.
+    /// Those of them that any entry refers to.
     pub(crate) referred_bytes: u64,
     /// Those that the inputs refer to.
-    pub(crate) met_bytes: u64,
+    pub(crate) input_bytes: u64,
     /// How many segments of the inputs refer to it.
     pub(crate) slices: u64,
 }
 
-impl MetTransientLog {
-    /// Whether a merge that writes tables of `file_bytes` writes what it meets of the file to a new run.
+impl InputTransientLog {
+    /// Whether a compaction that leaves values in transient logs, and writes tables of `file_bytes`, copies what its
+    /// inputs refer to here to a new transient log.
     ///
-    /// So it does where little else of the file is referred to (D6): at most three bytes are
-    /// written again for each that has died. And where tables have but thin slices of it: each level
-    /// down cuts slices as many times thinner as the ratio to it is, while the runs of a level grow in
-    /// number with it, so that without this a table of a large tree would refer to thousands of files,
-    /// with a few values in each. A value is written once more for some of the levels that it passes.
-    /// Values that runs have in the `order` of their writes stay so (PX-E7): every slice of these is thin.
-    pub(crate) fn moves_on(self, order: MediumOrder, file_bytes: u64) -> bool {
+    /// It does if the file is sparse (D6): at most three bytes are copied for each garbage byte. It also does if its
+    /// tables would have only thin slices of the file. Each level down cuts slices thinner by the size ratio, and a
+    /// larger level has more transient logs. Without this rule a table of a large tree would refer to thousands of
+    /// files, with a few values in each. With it, a value is written once more for some of the levels that it passes.
+    /// Values in the `order` of their writes stay so (PX-E7), because all their slices are thin.
+    pub(crate) fn is_rewritten(self, order: MediumOrder, file_bytes: u64) -> bool {
         let is_sparse = self.referred_bytes < self.length / 4 * 3;
         let thin = self.slices.saturating_mul(slice_bytes_min(file_bytes));
-        is_sparse || (order == MediumOrder::Sorted && self.met_bytes < thin)
+        is_sparse || (order == MediumOrder::Sorted && self.input_bytes < thin)
     }
 }
 
-/// Slices of runs are at most so many times thinner than `file_bytes`, about: 32 KiB with the default, which is as
-/// much as a merge reads of a run at a time.
+/// Slices of transient logs are about `file_bytes` over this at least: 32 KiB with the default, which a compaction reads
+/// at a time.
 const SLICES_MAX: u64 = 512;
 
-/// What tables of `file_bytes` should have at least, on average, of each file of a run that they refer to.
+/// What tables of `file_bytes` should have at least, on average, of each transient log file that they refer to.
 fn slice_bytes_min(file_bytes: u64) -> u64 {
     file_bytes / SLICES_MAX
 }
 
-/// How long a value log is at least, in bytes, when another is begun.
+/// The least length of a value log when the next one is begun.
 pub(crate) fn value_log_bytes_min(options: &KeyspaceOptions) -> u64 {
     options.file_bytes.saturating_mul(4)
 }
 
-/// How long a value log is, in bytes, when another is begun and all logs hold `held` bytes: they grow with the
-/// data, since where keys come in random order each table refers to values in nearly every log.
+/// The length of a value log when the next one is begun, while all value logs hold `held` bytes. Value logs grow with the
+/// data, because on random keys each table refers to values in nearly every value log.
 pub(crate) fn value_log_bytes(held: u64, options: &KeyspaceOptions) -> u64 {
     value_log_bytes_min(options).max(held / VALUE_LOGS)
 }
 
-/// So many value logs are as short as they may be; where there are more, another is a part of all of them.
+/// Up to so many value logs have the least length. Beyond that, the next one is this part of all of them.
 const VALUE_LOGS: u64 = 512;
 
-/// Whether a value log of so many bytes and records is full where they are to have `log_bytes`: nothing is added,
-/// and another is begun.
+/// Whether a value log of `bytes` and `records` is full, so that the next one is begun, if value logs are to have `log_bytes`.
 pub(crate) fn is_value_log_full(bytes: u64, records: u64, log_bytes: u64) -> bool {
     bytes >= log_bytes || records >= VALUE_LOG_RECORDS_MAX
 }
 
-/// The most records of a value log, about: they decide the memory that its collection takes.
+/// About the most records of a value log. They decide the memory that its garbage collection takes.
 const VALUE_LOG_RECORDS_MAX: u64 = 1 << 19;
 
-/// Into which levels of one tree merges write values in place.
+/// The levels of one tree into which compactions write values in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Placement {
-    /// The first of them; none where merges never do.
+    /// The first of them, if any.
     first: Option<usize>,
 }
 
@@ -168,13 +169,8 @@ impl Placement {
         Self::new(tree.effective_last_level(options.size_ratio), options)
     }
 
-    /// Whether a merge into `target` writes values in place; never in level 0.
-    pub(crate) fn merges_in_place(self, target: usize) -> bool {
+    /// Whether compactions into `target` put values in place; never in level 0.
+    pub(crate) fn is_in_place(self, target: usize) -> bool {
         self.first.is_some_and(|first| first <= target)
-    }
-
-    /// Whether `file` refers to runs and, in `level`, must not.
-    pub(super) fn converts<K>(self, level: usize, file: &FileSummary<K>) -> bool {
-        file.transient_bytes > 0 && self.merges_in_place(level)
     }
 }

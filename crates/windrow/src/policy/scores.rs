@@ -1,4 +1,4 @@
-//! How far each level is beyond what it should hold.
+//! How full each level is, and what is pending.
 
 use super::capacities::allowed_capacities;
 use super::summary::TreeSummary;
@@ -7,8 +7,8 @@ use crate::options::KeyspaceOptions;
 /// The score of every level, indexed by level, `0..=level_count`.
 ///
 /// Level 0 is due from 1 on: its runs over `level0_runs`. A deeper level is due above 1: its
-/// logical bytes over its [present](allowed_capacities) capacity. Files that a job already works on are not counted; the last
-/// level is never due, since it grows by a level instead.
+/// logical bytes over its [present](allowed_capacities) capacity. Busy files do not count. The last
+/// level is never due, because the tree grows by a level instead.
 pub(crate) fn scores<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec<f64> {
     let capacities = allowed_capacities(tree, options);
     let score = |level: usize| {
@@ -25,7 +25,7 @@ pub(crate) fn scores<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> Vec
     (0..=tree.level_count).map(score).collect()
 }
 
-/// Logical bytes by which the levels above the last exceed their capacities: what is actually due.
+/// Logical bytes by which the levels above the last exceed their capacities.
 pub(crate) fn pending_bytes<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
     let capacities = allowed_capacities(tree, options);
     (1..tree.level_count)

@@ -1,5 +1,4 @@
-//! What the policy knows of a tree: the ranges and sizes of its files, and what running jobs will
-//! write.
+//! What the policy knows of a tree: the ranges and sizes of its files, and the claims of running jobs.
 
 use std::ops::Range;
 
@@ -14,16 +13,16 @@ pub(crate) struct TreeSummary<K> {
     pub(crate) level_count: usize,
     /// Level 0 by age, newest first; deeper levels by key. Levels past the end are empty.
     pub(crate) levels: Vec<Vec<FileSummary<K>>>,
-    /// What running jobs will write.
+    /// The keys that running jobs may write.
     pub(crate) claims: Vec<Claim<K>>,
-    /// What a level may hold beyond its capacity until its turn to shrink has come, indexed by level;
+    /// What a level may hold beyond its capacity until it has to shrink, indexed by level;
     /// nothing past the end. See [`next_allowed`](super::next_allowed).
     pub(crate) allowed: Vec<u64>,
     /// How many table files there may be; in fact up to twice as many.
     pub(crate) files_max: u64,
     /// How many files of transient logs there are.
     pub(crate) transient_files: u64,
-    /// The value logs that are complete, and their successors.
+    /// The value logs, and the GC outputs that replace some of them.
     pub(crate) logs: Vec<LogSummary>,
 }
 
@@ -35,9 +34,9 @@ pub(crate) struct FileSummary<K> {
     pub(crate) smallest: K,
     /// The largest user key, inclusive.
     pub(crate) largest: K,
-    /// Bytes of the file: what a merge reads and writes of it.
+    /// Bytes of the file: a compaction reads and writes them.
     pub(crate) bytes: u64,
-    /// Bytes of keys and values as the user gave them, wherever they stand: what a capacity counts.
+    /// Logical bytes: keys and values as the user gave them, wherever they are. Capacities count them.
     pub(crate) logical_bytes: u64,
     pub(crate) entries: u64,
     pub(crate) tombstones: u64,
@@ -45,18 +44,18 @@ pub(crate) struct FileSummary<K> {
     pub(crate) sequence_min: SequenceNumber,
     /// Bytes of values in transient logs that its entries refer to.
     pub(crate) transient_bytes: u64,
-    /// Bytes of the files of these runs that its references keep: of each file as much as it has of
-    /// all references to it. At least `transient_bytes`; more where a file has garbage values.
+    /// Bytes of transient log files that its references keep: of each such file the part that it has of
+    /// all references to it. At least `transient_bytes`; more if a file has garbage values.
     pub(crate) pinned_bytes: u64,
     /// How many files of transient logs these are in.
     pub(crate) transient_files: u32,
     /// Bytes of values in value logs that its entries refer to.
     pub(crate) log_bytes: u64,
-    /// Those of them in logs that were collected since: found only through a relocation table.
+    /// Those of them that garbage collection has moved since: found only through a relocation table.
     pub(crate) moved_bytes: u64,
     /// Its segments, oldest first; at least one.
     pub(crate) segments: Vec<SegmentSummary>,
-    /// How often range reads have visited a run more for it: a run of level 0, or a segment but one.
+    /// How often range reads have visited one more run because of it: a run of level 0, or a segment besides the first.
     pub(crate) visits: u64,
     /// Whether it must stay as it is: another database shares its bytes.
     pub(crate) sealed: bool,
@@ -65,28 +64,62 @@ pub(crate) struct FileSummary<K> {
 }
 
 impl<K> FileSummary<K> {
-    /// What counts of it where files are cut to a size.
+    /// A file of one segment, with all values in place.
+    pub(crate) fn new(
+        number: FileNumber,
+        (smallest, largest): (K, K),
+        bytes: u64,
+        entries: u64,
+    ) -> Self {
+        Self {
+            number,
+            smallest,
+            largest,
+            bytes,
+            logical_bytes: bytes,
+            entries,
+            tombstones: 0,
+            sequence_min: 1,
+            transient_bytes: 0,
+            pinned_bytes: 0,
+            transient_files: 0,
+            log_bytes: 0,
+            moved_bytes: 0,
+            segments: vec![SegmentSummary {
+                bytes,
+                entries,
+                sequence_min: 1,
+                overwrites: 0,
+                filter_units: [0; FILTER_UNITS_MAX],
+            }],
+            visits: 0,
+            sealed: false,
+            busy: false,
+        }
+    }
+
+    /// Its [cut bytes](cut_bytes).
     pub(crate) fn cut_bytes(&self) -> u64 {
         cut_bytes(self.bytes, self.transient_bytes)
     }
 
-    /// The same of what a merge of it writes.
+    /// The cut bytes that a compaction writes of it.
     pub(crate) fn merged_cut_bytes(&self, is_in_place: bool) -> u64 {
         merged_cut_bytes(self.bytes, self.transient_bytes, is_in_place)
     }
 }
 
-/// What counts of a file that has `table` bytes itself and refers to `transient` bytes in runs, where files are cut
-/// to a size: of the latter a quarter.
+/// The *cut bytes* of a file of `table` bytes that refers to `transient` bytes in transient logs: what counts when output is
+/// cut into files. Of the latter, a quarter counts.
 ///
-/// All of them, and merges of files with little but pointers would be small, but so would their slices of runs,
-/// which had to be gathered over and over; none, and one such file would stand for many times its bytes, and be
-/// merged with as many times more. `docs/simulation.md` has what comes of each.
+/// If all of them counted, compactions of files with little but pointers would be small, but so would their slices of
+/// transient logs, which would be rewritten over and over. If none counted, one such file would stand for many times its
+/// bytes, and its compaction would rewrite many times more. `docs/simulation.md` has measurements of each.
 pub(crate) fn cut_bytes(table: u64, transient: u64) -> u64 {
     table.saturating_add(transient / TRANSIENT_PARTS)
 }
 
-/// The same of what a merge of it writes, which puts values in runs in place or leaves them there.
+/// The cut bytes that a compaction of it writes, which puts values in transient logs in place or leaves them there.
 pub(crate) fn merged_cut_bytes(table: u64, transient: u64, is_in_place: bool) -> u64 {
     if is_in_place {
         table.saturating_add(transient)
@@ -95,7 +128,7 @@ pub(crate) fn merged_cut_bytes(table: u64, transient: u64, is_in_place: bool) ->
     }
 }
 
-/// One of so many bytes in a transient log counts.
+/// One of so many bytes in a transient log is a [cut byte](cut_bytes).
 pub(crate) const TRANSIENT_PARTS: u64 = 4;
 
 /// A segment of a table file.
@@ -105,7 +138,7 @@ pub(crate) struct SegmentSummary {
     pub(crate) entries: u64,
     /// The smallest sequence number of an entry.
     pub(crate) sequence_min: SequenceNumber,
-    /// How many of its keys older segments of the file have, too, as far as is known; else all.
+    /// How many of its keys older segments of the file have, too; all of them if that is unknown.
     pub(crate) overwrites: u64,
     /// Bytes of each filter unit that it has, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
@@ -113,10 +146,10 @@ pub(crate) struct SegmentSummary {
 
 /// The keys of `level` that a running job may write: the hull of its inputs.
 ///
-/// A merge never writes a key that it did not read, so two jobs whose hulls are disjoint write
-/// disjoint files; while a claim lasts, no other job may write into its level between its ends.
-/// Every key of a hull lies in the range of some input, so as long as jobs take whole files, busy
-/// inputs alone keep two jobs apart; a claim says it without that argument.
+/// A compaction never writes a key that it did not read, so two jobs whose hulls are disjoint write
+/// disjoint files. While a claim lasts, no other job may write into its level between its ends.
+/// Every key of a hull lies in the range of some input, so while jobs take whole files, busy
+/// inputs alone keep two jobs apart. A claim needs no such argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claim<K> {
     pub(crate) level: usize,
@@ -127,12 +160,29 @@ pub(crate) struct Claim<K> {
 }
 
 impl<K> TreeSummary<K> {
-    /// The files of `level`; none where the tree does not reach.
+    /// A tree without claims and value files.
+    pub(crate) fn new(
+        level_count: usize,
+        levels: Vec<Vec<FileSummary<K>>>,
+        files_max: u64,
+    ) -> Self {
+        Self {
+            level_count,
+            levels,
+            claims: Vec::new(),
+            allowed: Vec::new(),
+            files_max,
+            transient_files: 0,
+            logs: Vec::new(),
+        }
+    }
+
+    /// The files of `level`; none past the end of the tree.
     pub(crate) fn level(&self, level: usize) -> &[FileSummary<K>] {
         self.levels.get(level).map_or(&[], Vec::as_slice)
     }
 
-    /// The logical bytes of `level`, files in use included.
+    /// The logical bytes of `level`, busy files included.
     pub(crate) fn logical_bytes(&self, level: usize) -> u64 {
         logical_bytes(self.level(level))
     }
@@ -143,7 +193,7 @@ impl<K> TreeSummary<K> {
         deepest.unwrap_or(0).max(1)
     }
 
-    /// The *effective* last level: the deepest that really holds data, which means at least
+    /// The *effective* last level: the deepest that holds at least
     /// `1 / 2T` of all bytes. The nominal last level may be empty or hold a few files (D3).
     pub(crate) fn effective_last_level(&self, size_ratio: f64) -> usize {
         let total: u64 = self.levels.iter().map(|files| held_bytes(files)).sum();
@@ -157,7 +207,12 @@ impl<K> TreeSummary<K> {
 }
 
 impl<K> FileSummary<K> {
-    /// About which part of its bytes newer segments supersede: at least the largest segment is left.
+    /// Whether at least half of the entries are tombstones.
+    pub(crate) fn is_mostly_tombstones(&self) -> bool {
+        self.tombstones.saturating_mul(2) >= self.entries
+    }
+
+    /// About which part of its bytes newer segments supersede. At least the largest segment counts as live.
     pub(crate) fn superseded_part(&self) -> f64 {
         let superseded = |segment: &SegmentSummary| {
             let part = segment.overwrites as f64 / segment.entries.max(1) as f64;
@@ -225,7 +280,7 @@ pub(crate) fn bytes<K>(files: &[FileSummary<K>]) -> u64 {
     files.iter().map(|file| file.bytes).sum()
 }
 
-/// The bytes on disk that `files` keep, what they refer to in value files included, and garbage values of transient logs.
+/// The bytes on disk that `files` keep: tables, referenced values in value files, and garbage of transient logs.
 pub(crate) fn kept_bytes<K>(files: &[FileSummary<K>]) -> u64 {
     let kept = |file: &FileSummary<K>| {
         file.bytes
@@ -235,7 +290,7 @@ pub(crate) fn kept_bytes<K>(files: &[FileSummary<K>]) -> u64 {
     files.iter().map(kept).sum()
 }
 
-/// The bytes on disk that `files` hold, what they refer to in value files included.
+/// The bytes on disk that `files` hold: tables, and referenced values in value files.
 pub(crate) fn held_bytes<K>(files: &[FileSummary<K>]) -> u64 {
     let held = |file: &FileSummary<K>| {
         file.bytes

@@ -1,32 +1,31 @@
-//! Write pressure: how much writers must slow down so that background work keeps up.
+//! Write throttling: how much writers must slow down so that background work keeps up.
 //!
-//! A closed loop on debt: nothing up to a comfortable amount, then a delay per byte that grows with
+//! It is a closed loop on debt. Up to a first amount of debt there is no delay. Then the delay per byte grows with
 //! the debt, slowly at first and without bound towards the stop. So writers settle at the speed of
-//! the background work, whatever that is, and the stop is met only where single writes are large or
-//! work does not go on at all. Each kind of debt is one that a job which is running or due reduces,
-//! so no stop lasts without a job that will end it.
+//! the background work, whatever that is, and they stop only if single writes are large or
+//! the background work makes no progress. A running or due job reduces each kind of debt, so each stop ends.
 
 use std::time::Duration;
 
 use crate::options::KeyspaceOptions;
 
-/// Why a writer had to wait.
+/// Why a writer stalled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum StallCause {
-    /// Too many flushed runs wait in level 0 for their merge.
+    /// Level 0 holds too many runs.
     Level0Runs,
-    /// Too many full memtables wait for their flush.
+    /// There are too many frozen memtables.
     Memtables,
-    /// Levels hold too much more than their capacity.
+    /// Levels exceed their capacities by too much.
     PendingBytes,
-    /// Memtables have used up their share of the memory budget.
+    /// Memtables have used up their part of the memory budget.
     Memory,
-    /// The logs are as long as they may be.
+    /// The write-ahead logs are as long as they may be.
     LogBytes,
-    /// Dead values in logs take more room than they may.
+    /// Garbage values take more space than they may.
     ValueGarbage,
     /// The disk is full.
     DiskFull,
@@ -58,37 +57,37 @@ impl StallCause {
     }
 }
 
-/// The debts that writers to one keyspace can outrun.
+/// The debts of one keyspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Backlog {
-    /// Files of level 0, those in use included.
+    /// Files of level 0, busy ones included.
     pub(crate) level0_runs: usize,
-    /// What [`pending_bytes`](super::pending_bytes) says.
+    /// See [`pending_bytes`](super::pending_bytes).
     pub(crate) pending_bytes: u64,
-    /// What [`garbage_excess`](super::garbage_excess) says.
+    /// See [`garbage_excess`](super::garbage_excess).
     pub(crate) garbage_bytes: u64,
-    /// What [`value_log_bytes`](super::value_log_bytes) says.
+    /// See [`value_log_bytes`](super::value_log_bytes).
     pub(crate) value_log_bytes: u64,
 }
 
-/// The debts that writers to all keyspaces can outrun.
+/// The debts of all keyspaces together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SharedBacklog {
     /// Bytes of the memtables that hold entries.
     pub(crate) memtable_bytes: u64,
-    /// What these may be.
+    /// Their bound.
     pub(crate) memtable_bytes_max: u64,
-    /// Bytes of the logs that are full.
+    /// Bytes of the closed write-ahead logs.
     pub(crate) closed_log_bytes: u64,
-    /// What all logs may be.
+    /// The bound of all write-ahead logs.
     pub(crate) log_bytes_max: u64,
 }
 
-/// What a writer must do: how far the worst debt is on its way from slowing to stopping writers.
+/// How much a writer must slow down: how far the worst debt is between slowing and stopping writers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Throttle {
     pub(crate) cause: StallCause,
-    /// 0 to go on, 1 to wait until a job has finished.
+    /// 0 for no delay, 1 for a stop until a job has finished.
     pub(crate) fraction: f64,
 }
 
@@ -113,12 +112,12 @@ impl Throttle {
         }
     }
 
-    /// Whether a writer must wait until a job has finished.
+    /// Whether writers stop until a job has finished.
     pub(crate) fn is_stop(self) -> bool {
         self.fraction >= 1.0
     }
 
-    /// For how long a write of `bytes` keeps all other delayed writes waiting.
+    /// For how long a write of `bytes` delays all other writes.
     pub(crate) fn delay(self, bytes: usize) -> Duration {
         let slowness = self.fraction / (1.0 - self.fraction).max(1e-4);
         Duration::from_secs_f64(slowness * bytes as f64 / HALFWAY_BYTES_PER_SECOND)
@@ -129,18 +128,18 @@ impl Throttle {
 const HALFWAY_BYTES_PER_SECOND: f64 = 16e6;
 /// Level-0 runs, as multiples of `level0_runs`, from which writers are slowed and stopped.
 const LEVEL0_RUNS: (f64, f64) = (3.0, 8.0);
-/// Waiting memtables, and the filled part of the active one, from which writers are slowed and
-/// stopped: two may wait freely, so that a flush overlaps with the filling of the next.
+/// Frozen memtables, and the filled part of the active one, from which writers are slowed and
+/// stopped. Two frozen ones cause no delay, so that a flush overlaps with the filling of the next memtable.
 const MEMTABLES: (f64, f64) = (2.5, 4.0);
 /// Pending bytes, as multiples of `base_bytes`, from which writers are slowed and stopped.
 const PENDING_BASES: (f64, f64) = (32.0, 128.0);
-/// Bytes of garbage values that take more room than they may, as multiples of a full value log, from which
-/// writers are slowed, and held to the least. It is in logs that collections take them away.
+/// Excess bytes of garbage values, as multiples of a full value log, from which writers are slowed, and slowed to the
+/// least rate. Garbage collection removes whole value logs.
 const GARBAGE_LOGS: (f64, f64) = (0.25, 2.0);
 const GARBAGE_FRACTION_MAX: f64 = 0.95;
-/// Parts of the share of all memtables from which writers are slowed and stopped.
+/// Parts of the bound on memtables from which writers are slowed and stopped.
 const MEMORY: (f64, f64) = (0.75, 1.0);
-/// Parts of `max_wal_bytes`, in full logs, from which writers are slowed and stopped.
+/// Parts of `max_wal_bytes`, in closed logs, from which writers are slowed and stopped.
 const LOG_BYTES: (f64, f64) = (0.75, 1.0);
 
 /// Whether so many frozen memtables can slow writers.
@@ -148,14 +147,14 @@ pub(crate) fn memtables_may_slow(frozen: usize) -> bool {
     frozen as f64 + 1.0 > MEMTABLES.0
 }
 
-/// The pressure of `waiting` memtables behind one of which the part `filled` is used.
+/// The throttle of `frozen` memtables and an active one that is filled by this part.
 pub(crate) fn memtable_throttle(frozen: usize, filled: f64) -> Throttle {
-    // The next rotation is what stops writers, not a memtable that is full.
+    // A full memtable does not stop writers. The next rotation does.
     let debt = frozen as f64 + filled.clamp(0.0, 0.999);
     Throttle::of(StallCause::Memtables, debt, MEMTABLES)
 }
 
-/// The pressure of a keyspace's worst debt on disk.
+/// The throttle of a keyspace's worst debt on disk.
 pub(crate) fn throttle(backlog: Backlog, options: &KeyspaceOptions) -> Throttle {
     let times = |(slow, stop): (f64, f64), unit: f64| (slow * unit, stop * unit);
     let runs = Throttle::of(
@@ -173,7 +172,7 @@ pub(crate) fn throttle(backlog: Backlog, options: &KeyspaceOptions) -> Throttle 
         backlog.garbage_bytes as f64,
         times(GARBAGE_LOGS, backlog.value_log_bytes as f64),
     );
-    // It never stops writers: they can do without a collection.
+    // It never stops writers, because they do not need a garbage collection to go on.
     let garbage = Throttle {
         fraction: garbage.fraction.min(GARBAGE_FRACTION_MAX),
         ..garbage
@@ -181,7 +180,7 @@ pub(crate) fn throttle(backlog: Backlog, options: &KeyspaceOptions) -> Throttle 
     runs.max(pending).max(garbage)
 }
 
-/// The pressure of the worst debt of all keyspaces together.
+/// The throttle of the worst debt of all keyspaces together.
 pub(crate) fn shared_throttle(backlog: SharedBacklog) -> Throttle {
     let part = |bytes: u64, bytes_max: u64| bytes as f64 / (bytes_max as f64).max(1.0);
     let memory = Throttle::of(
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn table() {
+    fn each_debt_slows_and_stops_at_its_limits() {
         use StallCause::{Level0Runs, LogBytes, Memory, Memtables, PendingBytes, ValueGarbage};
         const MIB: u64 = 1 << 20;
         const GIB: u64 = 1 << 30;
@@ -291,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn more_debt_never_lowers_the_pressure(
+        fn more_debt_never_lowers_the_throttle(
             runs in 0..50_usize, frozen in 0..6_usize, pending in 0..(64_u64 << 30),
             filled in 0.0..1.0, more_runs in 0..3_usize, more_pending in 0..(1_u64 << 30),
         ) {

@@ -1,25 +1,25 @@
-//! What merges write at most, as one formula (D0), where pieces are worth a sync and
-//! appends are not held back for lack of room.
+//! A bound on what compactions write, as one formula (D0). It holds if pieces are worth a sync and space does not limit
+//! appends.
 //!
-//! In one cycle a file of size S that may have m segments receives m pieces of `S/r`; all but the last are
-//! appended, and with that one everything is written anew. For each byte that comes into the level that is
-//! `2 - 1/m + r/m`: `1 + r` without appends, towards 2 with many. It takes every level for full and every
-//! file for pushed down just after it was written anew, so it is an upper bound.
+//! In one cycle a file of size S that may have m segments receives m pieces of `S/r`. All except the last are
+//! appended. With the last one everything is written anew. For each byte that comes into the level that is
+//! `2 - 1/m + r/m`: `1 + r` without appends, towards 2 with many. The formula takes every level as full and every
+//! file as compacted just after it was written anew, so it is an upper bound.
 
 use crate::base::FileNumber;
 use crate::base::limits::TABLE_FILES_MAX;
 use crate::options::KeyspaceOptions;
 use crate::policy::{FileSummary, TreeSummary, capacities, segment_limits};
 
-/// Bytes that merges into a level `ratio` times as large as the one above write for each byte that comes
-/// into it, where files may have `segments`.
+/// Bytes that compactions into a level `ratio` times as large as the one above write for each byte that comes
+/// into it, if files may have so many `segments`.
 fn written_per_byte(ratio: f64, segments: usize) -> f64 {
     let segments = segments.max(1) as f64;
     2.0 - 1.0 / segments + ratio / segments
 }
 
-/// Bytes written for each byte given at most while a tree has `level_count` levels: to the log, by flushes,
-/// and by merges into each level. Entries in tables take `table_bytes` for each byte that was given.
+/// The bound on bytes written for each byte given while a tree has `level_count` levels: to the write-ahead log, by
+/// flushes, and by compactions into each level. Entries take `table_bytes` in tables for each byte given.
 pub fn write_amplification_bound(
     options: &KeyspaceOptions,
     level_count: usize,
@@ -34,38 +34,13 @@ pub fn write_amplification_bound(
     1.0 + table_bytes * (1.0 + (1..=level_count).map(level).sum::<f64>())
 }
 
-/// A tree in which each level has one file as large as the level may be.
+/// A tree in which each level has one file of the level's capacity.
 fn full(capacities: &[u64]) -> TreeSummary<u64> {
-    // All together must not overflow; only their proportions count.
-    let file = |bytes: u64| FileSummary {
-        number: FileNumber(1),
-        smallest: 0,
-        largest: u64::MAX,
-        bytes,
-        logical_bytes: bytes,
-        entries: 1,
-        tombstones: 0,
-        sequence_min: 1,
-        transient_bytes: 0,
-        pinned_bytes: 0,
-        transient_files: 0,
-        log_bytes: 0,
-        moved_bytes: 0,
-        segments: Vec::new(),
-        visits: 0,
-        sealed: false,
-        busy: false,
+    // Their sum must not overflow. Only their proportions count.
+    let file = |bytes: &u64| {
+        let bytes = (bytes / 64).max(1);
+        vec![FileSummary::new(FileNumber(1), (0, u64::MAX), bytes, 1)]
     };
-    TreeSummary {
-        level_count: capacities.len() - 1,
-        levels: capacities
-            .iter()
-            .map(|bytes| vec![file((bytes / 64).max(1))])
-            .collect(),
-        claims: Vec::new(),
-        allowed: Vec::new(),
-        files_max: TABLE_FILES_MAX,
-        transient_files: 0,
-        logs: Vec::new(),
-    }
+    let levels = capacities.iter().map(file).collect();
+    TreeSummary::new(capacities.len() - 1, levels, TABLE_FILES_MAX)
 }

@@ -1,52 +1,25 @@
 //! Loads too large to simulate flush by flush: the tree in parts.
 //!
-//! The ratio of a level to the one above it depends only on how far from the bottom it is. So the lower
-//! levels of a Garnering tree are one themselves, to which what would come from the last level above comes as
-//! flushes of a quarter of its size; and so are the upper levels, with a larger T at the bottom. A level of a
-//! part is as it is in the whole tree, but for the first one where it is fed by flushes, and the last one
-//! where there should be more below.
+//! The ratio of a level to the one above it depends only on its distance from the bottom. So the lower
+//! levels of a Garnering tree form a Garnering tree. What would come from the last level above comes as
+//! flushes of a quarter of that level's size. The upper levels form one, too, with a larger T at the bottom. A level of a
+//! part is as it is in the whole tree, except the first one if flushes feed it, and the last one
+//! if there should be more below.
 //!
-//! The lowest part lives through the whole load. Each *window* above it has three levels, of which the middle
-//! one counts (the first, too, at the top), and runs until that was filled a few times. What is counted is
+//! The lowest part lives through the whole load. Each *section* above it has three levels. The middle
+//! one counts (the first, too, at the top), and the section runs until that was filled a few times. The results are
 //! weighed by how long the tree has had how many levels.
 
 use std::collections::BTreeMap;
 
-use super::carry_out;
+use super::entry_sizes::ValueClasses;
 use super::load::Load;
-use super::outcome::{Course, LevelShape, Outcome, Sample, Spread};
-use super::values::Placing;
+use super::outcome::{Interval, LevelShape, Outcome, Sample, Spread};
+use super::part::TreePart;
+use super::run::run;
 use crate::base::LevelIoStats;
 use crate::options::{FilterAllocation, KeyspaceOptions};
 use crate::policy::{capacities, whole};
-
-/// Which levels of a tree are simulated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub(super) struct Part {
-    /// How many levels from level 1 on are left out above.
-    pub(super) above: usize,
-    /// So many flushes fill the first level at most, where levels are left out above.
-    pub(super) feeds_most: u64,
-}
-
-impl Part {
-    /// The options for the part while it has so many levels.
-    pub(super) fn options(self, options: &KeyspaceOptions, level_count: usize) -> KeyspaceOptions {
-        if self.above == 0 {
-            return options.clone();
-        }
-        let capacities = capacities(options, self.above + level_count);
-        let below = i32::try_from(level_count - 1).unwrap_or(i32::MAX);
-        let feed = capacities[self.above] / options.level0_runs as u64;
-        let feed = feed.max(capacities[self.above + 1] / self.feeds_most.max(1));
-        KeyspaceOptions {
-            base_bytes: whole(capacities[self.above + 1] as f64 * options.scaling.powi(below)),
-            memtable_bytes: usize::try_from(feed).unwrap_or(usize::MAX),
-            ..options.clone()
-        }
-    }
-}
 
 /// The upper `kept` levels of a tree of `level_count`, as a tree.
 fn upper(options: &KeyspaceOptions, level_count: usize, kept: usize) -> KeyspaceOptions {
@@ -59,41 +32,41 @@ fn upper(options: &KeyspaceOptions, level_count: usize, kept: usize) -> Keyspace
     }
 }
 
-/// So many times the level that counts is filled in a window; what comes in the second half is counted. By
-/// then the level below holds enough that this one is no longer the last with data, and its files, which
-/// all began with one segment, have been written anew at different times.
+/// So many times the level that counts is filled in a section. Only the second half is counted. By
+/// then the level below holds enough data, so that this one is no longer the last. Its files, which
+/// all began with one segment, have been rewritten at different times.
 const FILLINGS: f64 = 6.0;
 
-/// So many flushes fill the first level of a window at most, which does not count: a ratio of 16 to the level
-/// above. Under larger ones flushes of a quarter of that would be millions.
-const FEEDS_MOST: u64 = 64;
+/// At most so many flushes fill the first level of a section, which does not count: a ratio of 16 to the level
+/// above. Larger ratios would need millions of flushes.
+const FEEDS_MAX: u64 = 64;
 
-/// What a load comes to.
+/// The estimated cost of a load.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Estimate {
-    /// What happened in the part of the load that counts.
-    pub course: Course,
-    /// The tree on the way; see [`Outcome::samples`](super::Outcome::samples).
+    /// What happened in the measured part of the load.
+    pub interval: Interval,
+    /// The tree in the course of the load; see [`Outcome::samples`](super::Outcome::samples).
     pub samples: Vec<Sample>,
-    /// How many levels below level 0 were simulated apart; 0 where the load was simulated in one piece.
-    pub levels_apart: usize,
+    /// How many levels below level 0 were simulated separately; 0 if the load was simulated in one piece.
+    pub separate_levels: usize,
 }
 
-/// Carries `load` out, in parts where it is large; what `measured` writes at the end cost counts.
+/// Simulates `load`, in parts if it is large, and measures its last `measured` writes.
 ///
 /// # Errors
-/// `InvalidArgument` where the [load](Load::validate) or its options are not valid.
+/// `InvalidArgument` if the [load](Load::validate) or its options are not valid.
 pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Estimate> {
     load.validate()?;
     let measured = measured.clamp(1, load.writes());
     let before = load.writes() - measured;
-    let above = levels_apart(load);
-    let outcome = carry_out(&Load {
-        part: Part {
-            above,
-            feeds_most: u64::MAX,
+    let above = separate_levels(load);
+    let outcome = run(&Load {
+        part: TreePart {
+            levels_above: above,
+            feeds_max: u64::MAX,
         },
         ..load.clone()
     });
@@ -105,24 +78,24 @@ pub fn simulate_large(load: &Load, measured: u64) -> crate::Result<Estimate> {
     };
     let outcome = Outcome { samples, ..outcome };
     Ok(Estimate {
-        course: outcome.course_from(before),
+        interval: outcome.since(before),
         samples: outcome.samples,
-        levels_apart: above,
+        separate_levels: above,
     })
 }
 
-/// The same `samples`, in which what comes first, as far as there are not too many flushes, is simulated in one
-/// piece: while the tree is young, it is not yet what parts take it for.
+/// `samples` with a beginning that is simulated in one piece, as far as there are not too many flushes. A young tree
+/// does not yet have the shape that parts assume.
 fn with_beginning(load: &Load, samples: Vec<Sample>) -> Vec<Sample> {
     let per_flush = load.options.memtable_bytes as f64 / logical_bytes(load);
-    let most = whole(per_flush * load.flushes_max as f64);
-    let is_early = |sample: &Sample| (1..=most).contains(&sample.writes);
+    let writes_max = whole(per_flush * load.flushes_max as f64);
+    let is_early = |sample: &Sample| (1..=writes_max).contains(&sample.writes);
     let Some(end) = samples.iter().rposition(is_early) else {
         return samples;
     };
     let then = samples[end].clone();
     let inserts = load.inserts.min(then.writes);
-    let beginning = carry_out(&Load {
+    let beginning = run(&Load {
         inserts,
         draws: then.writes - inserts,
         ..load.clone()
@@ -136,7 +109,7 @@ fn with_beginning(load: &Load, samples: Vec<Sample>) -> Vec<Sample> {
         sample.jobs = last.jobs + (sample.jobs - then.jobs);
         sample.garbage_collections =
             last.garbage_collections + (sample.garbage_collections - then.garbage_collections);
-        // Runs are summed up flush by flush, and those of a part are longer.
+        // Runs are summed up flush by flush, and the flushes of a part are longer.
         let writes = (sample.writes - then.writes) as f64;
         let flushes = writes / (last.writes as f64 / last.flushes.max(1) as f64);
         let times = flushes / (sample.flushes - then.flushes).max(1) as f64;
@@ -155,7 +128,7 @@ fn completed(load: &Load, above: usize, samples: &[Sample]) -> Vec<Sample> {
     let mut counts: Vec<usize> = samples.iter().map(|sample| sample.level_count).collect();
     counts.sort_unstable();
     counts.dedup();
-    let mut uppers = BTreeMap::new();
+    let mut upper_levels = BTreeMap::new();
     for count in counts {
         let is_in = |sample: &&Sample| sample.level_count == count;
         let first = samples
@@ -169,7 +142,7 @@ fn completed(load: &Load, above: usize, samples: &[Sample]) -> Vec<Sample> {
             from: writes(first.checked_sub(1).and_then(|before| samples.get(before))),
             to: writes(samples.iter().rfind(is_in)),
         };
-        uppers.insert(count, Uppers::new(load, &phase, above));
+        upper_levels.insert(count, UpperLevels::new(load, &phase, above));
     }
     let mut completed: Vec<Sample> = Vec::new();
     let none = Sample::default();
@@ -178,25 +151,25 @@ fn completed(load: &Load, above: usize, samples: &[Sample]) -> Vec<Sample> {
             .checked_sub(1)
             .map_or(&none, |before| &samples[before]);
         let done = completed.last().unwrap_or(&none);
-        let next = uppers[&sample.level_count].complete(sample, before, done);
+        let next = upper_levels[&sample.level_count].complete(sample, before, done);
         completed.push(next);
     }
     completed
 }
 
-/// The time for which a tree has so many levels.
+/// The time in which a tree has so many levels.
 #[derive(Debug, Clone, Copy)]
 struct Phase {
     level_count: usize,
-    /// The part of their capacities that upper levels hold.
+    /// The part of their nominal capacities that upper levels may hold.
     capacity_part: f64,
     /// The writes until it began, and until it ended.
     from: u64,
     to: u64,
 }
 
-/// Which part of its capacity the first level of the lowest part had on average: that for which there was
-/// room, as in all levels above.
+/// The part of its nominal capacity that the first level of the lowest part could hold on average, because of the bound
+/// on space. It is the same in all levels above.
 fn capacity_part<'s>(load: &Load, above: usize, samples: impl Iterator<Item = &'s Sample>) -> f64 {
     let part = |sample: &Sample| {
         let nominal = capacities(&load.options, above + sample.level_count)[above + 1];
@@ -211,74 +184,74 @@ fn capacity_part<'s>(load: &Load, above: usize, samples: impl Iterator<Item = &'
     sum / f64::max(count, 1.0)
 }
 
-/// How many levels of the tree of `load` are simulated apart.
-fn levels_apart(load: &Load) -> usize {
+/// How many levels of the tree of `load` are simulated separately.
+fn separate_levels(load: &Load) -> usize {
     let bytes = whole(load.writes() as f64 * logical_bytes(load));
     let tree = whole(load.keys as f64 * logical_bytes(load));
     let last = level_count(&load.options, tree);
     let capacities = capacities(&load.options, last);
-    let is_fine = |above: &usize| match above {
-        0 => bytes / (load.options.memtable_bytes as u64).max(1) <= load.flushes_max,
-        _ => {
-            bytes / (capacities[*above] / load.options.level0_runs as u64).max(1)
-                <= load.flushes_max
-        }
+    let has_few_flushes = |above: &usize| {
+        let flush_bytes = match above {
+            0 => load.options.memtable_bytes as u64,
+            _ => capacities[*above] / load.options.level0_runs as u64,
+        };
+        bytes / flush_bytes.max(1) <= load.flushes_max
     };
-    (0..last).find(is_fine).unwrap_or(last - 1)
+    (0..last).find(has_few_flushes).unwrap_or(last - 1)
 }
 
 /// Bytes of an entry as capacities count them.
 fn logical_bytes(load: &Load) -> f64 {
-    Placing::of(load).in_table()
+    ValueClasses::of(load).in_table()
 }
 
-/// How many levels a tree of `bytes` has, by the capacities alone; at most as many as there can be.
+/// The number of levels of a tree of `bytes`, by the capacities alone; at most the largest number of levels.
 pub fn level_count(options: &KeyspaceOptions, bytes: u64) -> usize {
     let holds = |count: &usize| capacities(options, *count)[*count] >= bytes;
     let levels = 1..crate::base::limits::LEVELS_MAX;
     levels.clone().find(holds).unwrap_or(levels.end)
 }
 
-/// A level that was simulated apart.
+/// A level that was simulated separately.
 #[derive(Debug, Clone, Default)]
-struct Upper {
-    /// What it moved while so many bytes were given.
+struct UpperLevel {
+    /// The bytes that it moved while the user gave `user` bytes.
     io_stats: LevelIoStats,
     user: u64,
     runs: f64,
-    runs_most: usize,
+    runs_max: usize,
     shape: LevelShape,
     /// On average.
     spread: Spread,
 }
 
-/// The levels that are simulated apart while the lowest part has so many levels.
+/// The levels that are simulated separately while the lowest part has `level_count` levels.
 #[derive(Debug, Clone)]
-struct Uppers {
+struct UpperLevels {
     level_count: usize,
-    /// Whether every run has filters alike.
+    /// Whether every run has the same bits per key.
     has_uniform_filters: bool,
     /// Level 0 first.
-    levels: Vec<Upper>,
+    levels: Vec<UpperLevel>,
 }
 
-impl Uppers {
+impl UpperLevels {
     fn new(load: &Load, phase: &Phase, above: usize) -> Self {
-        let mut levels = vec![Upper::default(); above + 2];
+        let mut levels = vec![UpperLevel::default(); above + 2];
         for first in 0..above {
-            let read_buffer = read_buffer(load, phase, first);
-            let course = &read_buffer.course;
+            let section = section(load, phase, first);
+            let interval = &section.interval;
             let counts = if first == 0 { 0..=2 } else { 2..=2 };
             for own in counts {
-                // Where little is different, nothing comes there.
-                let io_stats = course.io_stats.levels.get(own).copied();
-                levels[first + own] = Upper {
+                // A load of few different keys brings nothing there.
+                let io_stats = interval.io_stats.levels.get(own).copied();
+                levels[first + own] = UpperLevel {
                     io_stats: io_stats.unwrap_or_default(),
-                    user: course.io_stats.user,
-                    runs: course.runs.get(own).copied().unwrap_or(0.0),
-                    runs_most: course.runs_most.get(own).copied().unwrap_or(0),
-                    shape: read_buffer.shapes.get(own).copied().unwrap_or_default(),
-                    spread: read_buffer.spreads.get(own).copied().unwrap_or_default(),
+                    user: interval.io_stats.user,
+                    runs: interval.runs.get(own).copied().unwrap_or(0.0),
+                    runs_max: interval.runs_max.get(own).copied().unwrap_or(0),
+                    shape: section.shapes.get(own).copied().unwrap_or_default(),
+                    spread: section.spreads.get(own).copied().unwrap_or_default(),
                 };
             }
         }
@@ -289,19 +262,19 @@ impl Uppers {
         }
     }
 
-    /// `sample` with these levels in place of its first two, which stand for them; `before` is the one before
-    /// it, and `done` that with its levels. While the second is the last there is, it is as it would be. All
-    /// that is told of the whole tree stays as it is, since all data is in the lowest part.
+    /// `sample` with these levels instead of its first two. `before` is the sample before it, and `done` that one
+    /// completed. If the second level is the last of the sample, it stays as it is. What the sample says about the whole tree
+    /// stays, too, because all data is in the lowest part.
     fn complete(&self, sample: &Sample, before: &Sample, done: &Sample) -> Sample {
         let user = (sample.io_stats.user - before.io_stats.user) as f64;
         let flushes = (sample.flushes - before.flushes) as f64;
         let mut all = sample.clone();
         let above = self.levels.len() - 2;
-        // The bound on room may leave the levels above less now than on average, as it does their last one.
+        // The bound on space may leave the levels above less now than on average, as it does their last one.
         let fed = sample.spreads.get(1).copied().unwrap_or_default();
         let filled = fed.entries_over(self.levels[above + 1].spread);
         all.spreads.clear();
-        (all.levels, all.runs, all.runs_sums, all.runs_most) = Default::default();
+        (all.levels, all.runs, all.runs_sums, all.runs_max) = Default::default();
         all.io_stats.levels.clear();
         for level in 0..self.levels.len() + sample.levels.len() {
             let own = level.saturating_sub(above);
@@ -324,8 +297,8 @@ impl Uppers {
                 let of = |sample: &Sample| sample.runs_sums.get(own).copied().unwrap_or(0.0);
                 all.runs_sums.push(runs_done + of(sample) - of(before));
                 all.runs.push(sample.runs.get(own).copied().unwrap_or(0.0));
-                all.runs_most
-                    .push(sample.runs_most.get(own).copied().unwrap_or(0));
+                all.runs_max
+                    .push(sample.runs_max.get(own).copied().unwrap_or(0));
                 let spread = sample.spreads.get(own);
                 all.spreads.push(spread.copied().unwrap_or_default());
             } else {
@@ -336,7 +309,7 @@ impl Uppers {
                 all.io_stats.levels.push(io_stats);
                 all.runs_sums.push(runs_done + upper.runs * flushes);
                 all.runs.push(upper.runs);
-                all.runs_most.push(upper.runs_most);
+                all.runs_max.push(upper.runs_max);
                 let filled = if level == 0 { 1.0 } else { filled };
                 all.spreads.push(upper.spread.filled(filled));
             }
@@ -347,8 +320,8 @@ impl Uppers {
             all.levels.push(shape);
         }
         all.runs_per_seek = all.runs.iter().sum();
-        // Where bits are shared out after Monkey, all runs together let exp(H - b ln^2 2) reads through, with H the
-        // entropy of their parts of the entries; where they are not, each run as many as any other.
+        // If bits are allocated as in Monkey, all runs together let exp(H - b ln^2 2) reads through, with H the
+        // entropy of their parts of the entries. Otherwise each run lets the same number through.
         let own = Spread::sum(&sample.spreads).entropy();
         if self.has_uniform_filters {
             let runs = |now: &Sample, then: &Sample| {
@@ -365,18 +338,18 @@ impl Uppers {
 
 /// Three levels while the middle one is filled.
 #[derive(Debug)]
-struct ReadBuffer {
-    course: Course,
+struct Section {
+    interval: Interval,
     /// Of each level, on average over the second half.
     spreads: Vec<Spread>,
     /// On average over the second half.
     shapes: Vec<LevelShape>,
 }
 
-/// The levels behind `first` of a tree, three of them, while the middle one is filled. Where the third is the
-/// last of the tree and has not been there for long, what is merged into the middle one is less, and counts as
-/// long as it was so.
-fn read_buffer(load: &Load, phase: &Phase, first: usize) -> ReadBuffer {
+/// Simulates the three levels after `first` of a tree while the middle one is filled. If the third is the
+/// last of the tree and young, compactions into the middle one write less, and the section runs only while that
+/// is so.
+fn section(load: &Load, phase: &Phase, first: usize) -> Section {
     let level_count = phase.level_count;
     let kept = (first + 3).min(level_count);
     let mut options = upper(&load.options, level_count, kept);
@@ -394,7 +367,7 @@ fn read_buffer(load: &Load, phase: &Phase, first: usize) -> ReadBuffer {
     } else {
         (writes, 0)
     };
-    // Of the files that the whole tree may have, as many as the window has of its bytes.
+    // The section may have the same part of the files of the whole tree as of its bytes.
     let part = capacities(&options, kept)[kept] as f64
         / capacities(&load.options, level_count)[level_count] as f64;
     let load = Load {
@@ -403,14 +376,14 @@ fn read_buffer(load: &Load, phase: &Phase, first: usize) -> ReadBuffer {
         inserts,
         draws,
         options,
-        part: Part {
-            above: first,
-            feeds_most: FEEDS_MOST,
+        part: TreePart {
+            levels_above: first,
+            feeds_max: FEEDS_MAX,
         },
         filters: false,
         ..load.clone()
     };
-    let outcome = carry_out(&load);
+    let outcome = run(&load);
     let samples = outcome.samples.iter();
     let late: Vec<&Sample> = samples.filter(|it| it.writes > from).collect();
     let shape = |level: usize| {
@@ -433,8 +406,8 @@ fn read_buffer(load: &Load, phase: &Phase, first: usize) -> ReadBuffer {
         let spreads = late.iter().filter_map(|sample| sample.spreads.get(level));
         Spread::sum(spreads).times(1.0 / (late.len() as f64).max(1.0))
     };
-    ReadBuffer {
-        course: outcome.course_from(from),
+    Section {
+        interval: outcome.since(from),
         spreads: (0..=3).map(spread).collect(),
         shapes: (0..=3).map(shape).collect(),
     }

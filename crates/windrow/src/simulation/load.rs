@@ -1,12 +1,12 @@
-//! What is simulated: which keys are written how often, how large entries are, and under which options.
+//! The load of a simulation: which keys are written how often, how large entries are, and under which options.
 
-use super::contents::{Class, Universe};
-use super::large::Part;
+use super::key_space::{KeyClass, KeySpace};
+use super::part::TreePart;
 use crate::base::limits::{KEY_BYTES_MAX, TABLE_FILES_MAX, VALUE_BYTES_MAX};
 use crate::base::{Error, Result};
 use crate::options::KeyspaceOptions;
 
-/// So many bytes can be written, and many times as many be moved for it, before a count of them overflows.
+/// The bound of all bytes written. Many times as many can be moved for them before a count overflows.
 const BYTES_MAX: f64 = (1_u64 << 55) as f64;
 
 /// How the keys of a load are chosen.
@@ -17,8 +17,8 @@ pub enum KeyDistribution {
     /// Inserts come in random order, and each key is as likely to be drawn as any other.
     #[default]
     Uniform,
-    /// Inserts come in random order; the key of rank r is drawn in proportion to r to the power of minus
-    /// the exponent, and ranks are strewn over the key space.
+    /// Inserts come in random order. The key of rank r is drawn in proportion to r to the power of minus
+    /// the exponent, and ranks are spread randomly over the key space.
     Zipfian {
         /// 0.99 in YCSB; above 0.
         exponent: f64,
@@ -27,11 +27,11 @@ pub enum KeyDistribution {
     Sequential,
 }
 
-/// A size that values have.
+/// A size of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ValueSize {
-    /// How many of them there are, in proportion to those of other sizes; above 0.
+    /// Their number in proportion to those of other sizes; above 0.
     pub fraction: f64,
     /// Bytes of one.
     pub bytes: u64,
@@ -55,7 +55,7 @@ pub struct Load {
     pub keys: u64,
     /// How many of them are inserted first, each once; at most `keys`.
     pub inserts: u64,
-    /// How many writes of a drawn key come behind.
+    /// How many writes of a drawn key follow.
     pub draws: u64,
     /// The part of the draws that delete their key; the others give it a value.
     pub deletes: f64,
@@ -63,25 +63,25 @@ pub struct Load {
     pub distribution: KeyDistribution,
     /// Bytes of a key.
     pub key_bytes: u64,
-    /// Those of them that it has in common with its neighbours: tables hold them once a block.
+    /// Those of them that it has in common with its neighbours: tables hold them once for each block.
     pub shared_key_bytes: u64,
     /// How large values are: each write draws a size.
     pub values: Vec<ValueSize>,
     /// Seeks of cursors to a random place for each write.
     pub seeks_per_write: f64,
-    /// Whether filter bits are dealt out segment by segment, which takes a while; else each entry has its
-    /// share of the budget, and nothing is told of filters.
+    /// Whether filter bits are allocated segment by segment, which takes a while. Otherwise each entry has the same
+    /// part of the budget, and the outcome says nothing about filters.
     pub filters: bool,
-    /// About how many files the tree has at most, beside those of small levels: fewer take less time to
-    /// simulate, and more are more exact. A database has 65,536.
+    /// About the most files of the tree, besides those of small levels. Fewer files take less time to
+    /// simulate, and more files are more exact. A database has 65,536.
     pub files_max: u64,
-    /// [`simulate_large`](super::simulate_large) simulates the upper levels apart where there would be more
+    /// [`simulate_large`](super::simulate_large) simulates the upper levels separately if there would be more
     /// flushes than this.
     pub flushes_max: u64,
     /// The options of the keyspace.
     pub options: KeyspaceOptions,
-    /// What of the tree is simulated.
-    pub(super) part: Part,
+    /// The part of the tree that is simulated.
+    pub(super) part: TreePart,
 }
 
 impl Load {
@@ -103,11 +103,11 @@ impl Load {
             files_max: TABLE_FILES_MAX,
             flushes_max: 12_000,
             options,
-            part: Part::default(),
+            part: TreePart::default(),
         }
     }
 
-    /// The same, and behind it `times` as many draws.
+    /// The same load, followed by `times` as many draws.
     #[must_use]
     pub fn overwritten(mut self, times: f64) -> Self {
         self.draws = crate::policy::whole(self.keys as f64 * times);
@@ -115,7 +115,7 @@ impl Load {
     }
 
     /// # Errors
-    /// `InvalidArgument` for what cannot be carried out, with what is wrong.
+    /// `InvalidArgument` for a load that cannot be simulated, with the reason.
     pub fn validate(&self) -> Result<()> {
         let entry_bytes = self.entry_bytes();
         let is_bounded = |count: f64| entry_bytes * count < BYTES_MAX;
@@ -132,7 +132,7 @@ impl Load {
             (writes == Some(0), "there must be a write"),
             (
                 self.values.is_empty() || !self.values.iter().all(is_fraction),
-                "there must be sizes of values, each with a share above 0",
+                "there must be sizes of values, each with a fraction above 0",
             ),
             (
                 self.key_bytes == 0 || self.key_bytes > key_max,
@@ -192,18 +192,18 @@ impl Load {
         self.inserts + self.draws
     }
 
-    /// The keys by how often they are drawn.
-    pub(super) fn universe(&self) -> Universe {
+    /// The classes of keys, by how often they are drawn.
+    pub(super) fn key_space(&self) -> KeySpace {
         let keys = self.keys as f64;
         let KeyDistribution::Zipfian { exponent } = self.distribution else {
-            return Universe::new(vec![Class { keys, drawn: 1.0 }]);
+            return KeySpace::new(vec![KeyClass { keys, drawn: 1.0 }]);
         };
         // By ranks from one power of two to the next.
         let mut classes = Vec::new();
         let mut first = 1.0;
         while first <= keys {
             let end = f64::min(first * 2.0, keys + 1.0);
-            classes.push(Class {
+            classes.push(KeyClass {
                 keys: end - first,
                 drawn: weight(first, end, exponent),
             });
@@ -213,7 +213,7 @@ impl Load {
         for class in &mut classes {
             class.drawn /= all;
         }
-        Universe::new(classes)
+        KeySpace::new(classes)
     }
 }
 

@@ -1,6 +1,5 @@
-//! What a simulation tells.
+//! The outcome of a simulation.
 
-use super::values::ValueSpace;
 use crate::base::{Cause, LevelIoStats};
 use crate::options::KeyspaceOptions;
 
@@ -9,13 +8,13 @@ use crate::options::KeyspaceOptions;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct IoStats {
-    /// Keys and values that were given.
+    /// Keys and values that the user gave.
     pub user: u64,
-    /// Written to the log.
+    /// Written to the write-ahead log.
     pub wal: u64,
     /// Large values written to value logs.
     pub value_logs: u64,
-    /// Read by collections of value logs.
+    /// Read by garbage collection.
     pub gc_read: u64,
     /// Written by them.
     pub gc_written: u64,
@@ -31,7 +30,7 @@ impl IoStats {
         self.levels[level].add(cause, bytes);
     }
 
-    /// All that was written.
+    /// All bytes written.
     pub fn written(&self) -> u64 {
         let levels = self.levels.iter().map(LevelIoStats::written);
         self.wal + self.value_logs + self.gc_written + levels.sum::<u64>()
@@ -46,7 +45,7 @@ impl IoStats {
     }
 }
 
-/// A level as it is.
+/// The shape of a level.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -61,10 +60,29 @@ pub struct LevelShape {
     pub entries: u64,
     /// Tombstones.
     pub tombstones: u64,
-    /// The bytes that it may hold; for level 0 the memory of the memtables that it gathers.
+    /// The capacity; for level 0 the memory of the memtables that its runs come from.
     pub capacity: u64,
     /// How many segments a file may have.
     pub segment_limit: usize,
+}
+
+/// The space of value files.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ValueSpace {
+    /// Transient log files.
+    pub transient_files: u64,
+    /// Bytes in them.
+    pub transient_log_bytes: u64,
+    /// Those that no entry refers to.
+    pub transient_log_garbage_bytes: u64,
+    /// Value logs and GC outputs.
+    pub log_files: u64,
+    /// Bytes in them, relocation tables included.
+    pub log_bytes: u64,
+    /// Those of values that no entry refers to.
+    pub value_log_garbage_bytes: u64,
 }
 
 /// How the entries of a level are spread over runs.
@@ -72,8 +90,8 @@ pub struct LevelShape {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub(super) struct Spread {
     entries: f64,
-    /// The sum over segments of their entries, each times the logarithm of how many there would be if the segment
-    /// had all of the key space.
+    /// The sum over segments of their entries times a logarithm: of the entries that there would be if the segment
+    /// covered all of the key space.
     logarithms: f64,
 }
 
@@ -140,7 +158,7 @@ impl Spread {
     }
 }
 
-/// The tree at one moment, and what has happened until then.
+/// The tree after some writes, and what has happened until then.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -149,9 +167,9 @@ pub struct Sample {
     pub writes: u64,
     /// Flushes until then.
     pub flushes: u64,
-    /// Merges, moves and changes of the number of levels until then.
+    /// Compactions, trivial moves and changes of the number of levels until then.
     pub jobs: u64,
-    /// Collections of value logs until then.
+    /// Garbage collections until then.
     pub garbage_collections: u64,
     /// The nominal number of levels.
     pub level_count: usize,
@@ -159,11 +177,11 @@ pub struct Sample {
     pub levels: Vec<LevelShape>,
     /// Bytes moved until then.
     pub io_stats: IoStats,
-    /// Bytes of keys and values that a reader can see.
+    /// Bytes of live keys and values.
     pub live_bytes: u64,
-    /// What values apart from their keys take.
+    /// The space of value files.
     pub values: ValueSpace,
-    /// Bytes of tables and value files over those that they would have without anything superseded.
+    /// Bytes of tables and value files over those that they would have without superseded entries.
     pub space_amplification: f64,
     /// Segments whose range a key is in, averaged over the key space.
     pub runs_per_seek: f64,
@@ -175,23 +193,23 @@ pub struct Sample {
     pub(super) spreads: Vec<Spread>,
     /// Bytes of filters in memory; 0 unless the load asks for them.
     pub filter_bytes: u64,
-    /// Blocks that a get of an absent key reads in vain, on average over keys and while the last eighth was
+    /// False-positive reads of a get of an absent key, on average over keys and while the last eighth was
     /// written; 0 unless the load asks for filters.
     pub false_positive_reads: f64,
     /// The largest `space_amplification` since the last sample.
-    pub space_amplification_most: f64,
+    pub space_amplification_max: f64,
     /// The most runs of level 0, and of each deeper level the most segments of a file, since the last sample.
-    pub runs_most: Vec<usize>,
+    pub runs_max: Vec<usize>,
 }
 
-/// What a simulation tells.
+/// The outcome of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Outcome {
     /// The options.
     pub options: KeyspaceOptions,
-    /// Each time that an eighth more was written, behind the inserts, and at the end.
+    /// One after each further eighth of the writes, one after the inserts, and one at the end.
     pub samples: Vec<Sample>,
 }
 
@@ -199,27 +217,27 @@ pub struct Outcome {
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Course {
+pub struct Interval {
     /// Bytes written for each byte given.
     pub write_amplification: f64,
     /// Segments that a seek visits in each level, averaged over keys and time.
     pub runs: Vec<f64>,
-    /// At worst; see [`Sample::runs_most`].
-    pub runs_most: Vec<usize>,
-    /// At worst.
-    pub space_amplification_most: f64,
+    /// The maximum; see [`Sample::runs_max`].
+    pub runs_max: Vec<usize>,
+    /// The maximum.
+    pub space_amplification_max: f64,
     /// Bytes moved.
     pub io_stats: IoStats,
 }
 
 impl Outcome {
     /// The whole load.
-    pub fn course(&self) -> Course {
+    pub fn cumulative(&self) -> Interval {
         self.between(None, self.samples.len().saturating_sub(1))
     }
 
-    /// What happened from the last sample with at most so many writes on.
-    pub fn course_from(&self, writes: u64) -> Course {
+    /// What happened after the last sample with at most so many writes.
+    pub fn since(&self, writes: u64) -> Interval {
         let from = self
             .samples
             .iter()
@@ -227,21 +245,21 @@ impl Outcome {
         self.between(from, self.samples.len().saturating_sub(1))
     }
 
-    /// What happened from the sample `from`, or the beginning, to the sample `to`.
-    fn between(&self, from: Option<usize>, to: usize) -> Course {
+    /// What happened after the sample `from`, or from the beginning, until the sample `to`.
+    fn between(&self, from: Option<usize>, to: usize) -> Interval {
         let none = Sample::default();
         let last = self.samples.get(to).unwrap_or(&none);
         let first = from
             .and_then(|from| self.samples.get(from))
             .unwrap_or(&none);
-        let on_the_way = self
+        let between = self
             .samples
             .iter()
             .take(to + 1)
             .skip(from.map_or(0, |it| it + 1));
         let io_stats = last.io_stats.since(&first.io_stats);
         let flushes = (last.flushes - first.flushes).max(1) as f64;
-        Course {
+        Interval {
             write_amplification: io_stats.write_amplification(),
             runs: last
                 .runs_sums
@@ -249,45 +267,45 @@ impl Outcome {
                 .enumerate()
                 .map(|(level, sum)| (sum - first.runs_sums.get(level).unwrap_or(&0.0)) / flushes)
                 .collect(),
-            runs_most: on_the_way
+            runs_max: between
                 .clone()
-                .fold(Vec::new(), |most, sample| larger(most, &sample.runs_most)),
-            space_amplification_most: on_the_way
-                .map(|sample| sample.space_amplification_most)
+                .fold(Vec::new(), |max, sample| max_of_each(max, &sample.runs_max)),
+            space_amplification_max: between
+                .map(|sample| sample.space_amplification_max)
                 .fold(0.0, f64::max),
             io_stats,
         }
     }
 }
 
-impl Course {
+impl Interval {
     /// Segments that a seek visits, averaged over keys and time.
     pub fn runs_per_seek(&self) -> f64 {
         self.runs.iter().sum()
     }
 
-    /// At worst: the most of each level together.
-    pub fn runs_per_seek_most(&self) -> usize {
-        self.runs_most.iter().sum()
+    /// The maximum of each level, added up.
+    pub fn runs_per_seek_max(&self) -> usize {
+        self.runs_max.iter().sum()
     }
 }
 
 /// The larger of each two.
-pub(super) fn larger(mut most: Vec<usize>, other: &[usize]) -> Vec<usize> {
-    most.resize(most.len().max(other.len()), 0);
-    for (most, other) in most.iter_mut().zip(other) {
-        *most = (*most).max(*other);
+pub(super) fn max_of_each(mut max: Vec<usize>, other: &[usize]) -> Vec<usize> {
+    max.resize(max.len().max(other.len()), 0);
+    for (max, other) in max.iter_mut().zip(other) {
+        *max = (*max).max(*other);
     }
-    most
+    max
 }
 
 impl IoStats {
-    /// What came behind `earlier`.
+    /// The bytes moved after `earlier`.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         self.combined(earlier, |now, before| now - before)
     }
 
-    /// Both together.
+    /// The sum of both.
     pub(super) fn and(&self, other: &Self) -> Self {
         self.combined(other, |one, other| one + other)
     }

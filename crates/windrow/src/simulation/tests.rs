@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::run::Run;
 use super::{
-    KeyDistribution, LevelIoStats, Load, Outcome, Run, Sample, ValueSize, simulate, simulate_large,
+    KeyDistribution, LevelIoStats, Load, Outcome, Sample, ValueSize, simulate, simulate_large,
     write_amplification_bound,
 };
 use crate::base::ErrorKind;
@@ -138,8 +139,8 @@ fn a_tree_in_parts_of_few_different_keys() {
     load.files_max = 1024;
     load.flushes_max = 20;
     for measured in [0, load.draws, u64::MAX] {
-        let course = simulate_large(&load, measured).unwrap().course;
-        assert!(course.write_amplification > 1.0);
+        let interval = simulate_large(&load, measured).unwrap().interval;
+        assert!(interval.write_amplification > 1.0);
     }
 }
 
@@ -169,9 +170,9 @@ fn check_parts(bytes: u64, preset: Preset) {
         let mut load = Load::inserts(bytes, options);
         load.files_max = 2048;
         load.flushes_max = u64::MAX;
-        let whole = simulate_large(&load, load.writes()).unwrap().course;
+        let whole = simulate_large(&load, load.writes()).unwrap().interval;
         load.flushes_max = 400;
-        let parts = simulate_large(&load, load.writes()).unwrap().course;
+        let parts = simulate_large(&load, load.writes()).unwrap().interval;
         let apart = parts.write_amplification / whole.write_amplification - 1.0;
         assert!(apart.abs() <= 0.05, "{apart:.3} apart: {segment_limit}");
         let apart = parts.runs_per_seek() / whole.runs_per_seek() - 1.0;
@@ -231,7 +232,7 @@ fn seeks_are_repaid_in_fewer_runs() {
         .map(|level| level.consolidated)
         .sum();
     assert!(consolidated > 0);
-    let (without, with) = (without.course(), with.course());
+    let (without, with) = (without.cumulative(), with.cumulative());
     assert!(with.runs_per_seek() < without.runs_per_seek());
     assert!(with.write_amplification > without.write_amplification);
 }

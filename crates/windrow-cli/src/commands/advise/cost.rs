@@ -150,17 +150,17 @@ impl Shape {
         let Some(last) = counting.first() else {
             return Self::default();
         };
-        let course = &estimate.course;
+        let interval = &estimate.interval;
         let mean = |of: &dyn Fn(&Sample) -> u64| {
             counting.iter().map(|sample| of(sample) as f64).sum::<f64>() / counting.len() as f64
         };
         let is_read_only = demand.fractions.writes() == 0.0;
-        let depth = last.levels.len().max(course.runs.len());
+        let depth = last.levels.len().max(interval.runs.len());
         let level = |level: usize| {
             let of = |sample: &Sample| sample.levels.get(level).copied().unwrap_or_default();
             let at_end = last.runs.get(level).copied().unwrap_or(0.0);
             let runs = if !is_read_only {
-                course.runs.get(level).copied().unwrap_or(0.0)
+                interval.runs.get(level).copied().unwrap_or(0.0)
             } else if demand.fractions.scans > 0.0 {
                 // Nothing is written, and scans consolidate what they meet.
                 at_end.min(1.0)
@@ -177,7 +177,7 @@ impl Shape {
         while levels.last().is_some_and(|level| level.entries < 0.5) {
             levels.pop();
         }
-        let io_stats = &course.io_stats;
+        let io_stats = &interval.io_stats;
         // The stretch that counts begins with a sample, not just where it was asked for.
         let before = estimate
             .samples
@@ -193,9 +193,9 @@ impl Shape {
             logs,
             runs,
             moved,
-            write_amplification: course.write_amplification,
+            write_amplification: interval.write_amplification,
             space_amplification: mean(&|sample| whole_millionths(sample.space_amplification)) / 1e6,
-            space_amplification_most: course.space_amplification_most,
+            space_amplification_most: interval.space_amplification_max,
         }
     }
 

@@ -92,14 +92,14 @@ impl Report {
         let Some(last) = estimate.samples.last() else {
             return Err(Error::invalid_argument("nothing was written"));
         };
-        let course = &estimate.course;
+        let interval = &estimate.interval;
         let io_stats = last.io_stats.clone();
         let read: u64 = io_stats.levels.iter().map(LevelIoStats::all_read).sum();
         let moved = io_stats.written() + io_stats.gc_read + read;
         let level = |(level, shape): (usize, &LevelShape)| Level {
             number: level,
             shape: *shape,
-            runs_per_seek: course.runs.get(level).copied().unwrap_or(0.0),
+            runs_per_seek: interval.runs.get(level).copied().unwrap_or(0.0),
             io_stats: io_stats.levels.get(level).copied().unwrap_or_default(),
         };
         Ok(Self {
@@ -109,11 +109,11 @@ impl Report {
             keys: load.keys,
             writes: load.writes(),
             levels: last.level_count,
-            write_amplification: course.write_amplification,
+            write_amplification: interval.write_amplification,
             io_amplification: moved as f64 / io_stats.user.max(1) as f64,
             space_amplification: last.space_amplification,
-            space_amplification_most: course.space_amplification_most,
-            runs_per_seek: course.runs_per_seek(),
+            space_amplification_most: interval.space_amplification_max,
+            runs_per_seek: interval.runs_per_seek(),
             runs_per_seek_at_end: last.runs_per_seek,
             useless_reads_per_absent_key: if load.filters {
                 last.false_positive_reads
@@ -128,7 +128,7 @@ impl Report {
             },
             tree: last.levels.iter().enumerate().map(level).collect(),
             samples: estimate.samples.iter().map(Point::of).collect(),
-            levels_apart: estimate.levels_apart,
+            levels_apart: estimate.separate_levels,
             options: load.options.clone(),
             io_stats,
         })

@@ -10,7 +10,7 @@ use crate::base::FileNumber;
 use crate::base::sync::Shared;
 use crate::engine::keyspace::KeyspaceWork;
 use crate::manifest::{FileHandle, Version};
-use crate::policy::{MetTransientLog, Purpose};
+use crate::policy::{Claim, Compaction, InputTransientLog, Purpose};
 use crate::read::run::Run;
 use crate::table::FileMeta;
 
@@ -33,13 +33,16 @@ impl Inputs {
         self.upper.iter().chain(&self.lower)
     }
 
-    pub(super) fn numbers(&self) -> Vec<FileNumber> {
-        self.files().map(|file| file.meta.number).collect()
-    }
-
-    pub(super) fn target_numbers(&self) -> Vec<FileNumber> {
-        let targets = self.targets.iter();
-        targets.map(|file| file.meta.number).collect()
+    /// The compaction that the policy picked.
+    pub(super) fn compaction<'c>(&self, claim: &'c Claim<Box<[u8]>>) -> Compaction<&'c [u8]> {
+        Compaction {
+            level: self.level,
+            upper: numbers(&self.upper),
+            lower: numbers(&self.lower),
+            targets: numbers(&self.targets),
+            claim: claim.borrowed(),
+            purpose: self.purpose,
+        }
     }
 
     /// The targets that have grown to `files`: the handles before and after.
@@ -60,13 +63,13 @@ impl Inputs {
     }
 
     /// The files of transient logs that the inputs refer to, and the bytes and values.
-    pub(super) fn transient_logs_met(&self) -> BTreeMap<FileNumber, MetTransientLog> {
-        let mut met: BTreeMap<FileNumber, MetTransientLog> = BTreeMap::new();
+    pub(super) fn transient_logs_met(&self) -> BTreeMap<FileNumber, InputTransientLog> {
+        let mut met: BTreeMap<FileNumber, InputTransientLog> = BTreeMap::new();
         let segments = self.files().flat_map(|file| &file.meta.segments);
         let references = segments.flat_map(|segment| segment.references.iter());
         for (file, referred) in references.filter(|(_, referred)| !referred.is_log) {
             let run = met.entry(file).or_default();
-            run.met_bytes = run.met_bytes.saturating_add(referred.bytes);
+            run.input_bytes = run.input_bytes.saturating_add(referred.bytes);
             run.slices += 1;
         }
         for (file, run) in &mut met {
@@ -87,6 +90,10 @@ impl Inputs {
         let lower = Run::of_files(&self.lower);
         upper.into_iter().chain(lower).collect()
     }
+}
+
+pub(super) fn numbers(files: &[Shared<FileHandle>]) -> Vec<FileNumber> {
+    files.iter().map(|file| file.meta.number).collect()
 }
 
 /// The handles of the files `numbers` of `level`, in that order.
@@ -176,7 +183,7 @@ mod tests {
         assert_eq!(all.len(), version.transient_files());
         for (file, met) in &all {
             let usage = version.values().usage(*file).unwrap();
-            assert_eq!(met.met_bytes, usage.referred, "{file:?}");
+            assert_eq!(met.input_bytes, usage.referred, "{file:?}");
             assert_eq!(
                 (met.referred_bytes, met.length),
                 (usage.referred, usage.length)
@@ -190,10 +197,13 @@ mod tests {
         assert!(all.values().any(|met| met.slices > 1));
         let part = inputs(&lower[..1]).transient_logs_met();
         assert!(part.len() < all.len());
-        let sum = |met: &BTreeMap<FileNumber, MetTransientLog>| -> u64 {
-            met.values().map(|met| met.met_bytes).sum()
+        let sum = |met: &BTreeMap<FileNumber, InputTransientLog>| -> u64 {
+            met.values().map(|met| met.input_bytes).sum()
         };
         assert!(sum(&part) < sum(&all));
-        assert!(part.values().all(|met| met.met_bytes <= met.referred_bytes));
+        assert!(
+            part.values()
+                .all(|met| met.input_bytes <= met.referred_bytes)
+        );
     }
 }

@@ -26,8 +26,8 @@ use crate::manifest::names::FileName;
 use crate::manifest::{FileHandle, ManifestState, Record, Version};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    self, Backlog, Claim, DeeperLevels, FileSummary, OutputCutter, Placement, Plan, Purpose,
-    ReadPoints, TreeSummary, Zones,
+    self, Backlog, Claim, Compaction, OutputCutter, OutputPlan, Plan, Purpose, ReadPoints,
+    TransientLogFate, TreeSummary,
 };
 use crate::read::merge::MergingCursor;
 use crate::read::run::RunCursor;
@@ -97,7 +97,7 @@ impl CompactionJob {
         Self::claim_plan(keyspace, Some(range), |tree, _, range| {
             let (smallest, largest) = range.map(KeyRange::ends).unwrap_or_default();
             let options = keyspace.options();
-            let wanted = policy::Wanted {
+            let wanted = policy::ManualCompaction {
                 smallest: smallest.as_ref(),
                 largest: largest.as_ref(),
                 before,
@@ -141,7 +141,7 @@ impl CompactionJob {
                 };
             }
             Plan::Resize { level_count } => Self::Resize { level_count },
-            Plan::Move {
+            Plan::TrivialMove {
                 level,
                 upper,
                 claim,
@@ -150,14 +150,14 @@ impl CompactionJob {
                 file: find(&version, level, &[upper]).swap_remove(0),
                 claim: own(&claim),
             },
-            Plan::Merge {
+            Plan::Compact(Compaction {
                 level,
                 upper,
                 lower,
                 targets,
                 claim,
                 purpose,
-            } => Self::Merge {
+            }) => Self::Merge {
                 inputs: Arc::new(Inputs {
                     work: KeyspaceWork {
                         level_count: work.level_count,
@@ -182,7 +182,10 @@ impl CompactionJob {
         match self {
             Self::Resize { .. } => Vec::new(),
             Self::Move { file, .. } => vec![file.meta.number],
-            Self::Merge { inputs, .. } => [inputs.numbers(), inputs.target_numbers()].concat(),
+            Self::Merge { inputs, .. } => {
+                let files = inputs.files().chain(&inputs.targets);
+                files.map(|file| file.meta.number).collect()
+            }
         }
     }
 
@@ -395,23 +398,18 @@ impl Engine {
         let appended: u64 = appended().map(|segment| segment.length).sum();
         let bytes_written = rewritten + appended;
         let counters = &self.counters;
-        let (counted_read, counted_written, causes) = match inputs.purpose {
+        let causes = inputs.purpose.causes();
+        let (counted_read, counted_written) = match inputs.purpose {
             Purpose::Tree => (
                 &counters.compaction_bytes_read,
                 &counters.compaction_bytes_written,
-                (Cause::Read, Cause::Rewrite),
             ),
             Purpose::Consolidation => (
                 &counters.consolidation_bytes_read,
                 &counters.consolidation_bytes_written,
-                (Cause::ConsolidationRead, Cause::Consolidation),
             ),
-            // Collections have made it necessary.
-            Purpose::Pointers => (
-                &counters.gc_bytes_read,
-                &counters.gc_bytes_written,
-                (Cause::PointerRewriteRead, Cause::PointerRewrite),
-            ),
+            // Garbage collections have made it necessary.
+            Purpose::PointerRewrite => (&counters.gc_bytes_read, &counters.gc_bytes_written),
         };
         keyspace.count(
             claim.level,
@@ -485,11 +483,9 @@ impl Engine {
         claim: &Claim<Box<[u8]>>,
     ) -> Vec<Box<[u8]>> {
         let tree = summary(&inputs.version, &inputs.work);
-        let file_bytes = policy::target_file_bytes(&tree, &keyspace.options(), claim.level);
-        let (files, targets) = (inputs.numbers(), inputs.target_numbers());
-        let is_in_place = Placement::of(&tree, &keyspace.options()).merges_in_place(claim.level);
-        let into = (file_bytes, is_in_place);
-        let ends = policy::part_ends(&tree, &files, &targets, into, self.compactions_max());
+        let (compaction, options) = (inputs.compaction(claim), keyspace.options());
+        let plan = OutputPlan::new(&tree, &compaction, &options);
+        let ends = plan.subcompaction_ends(self.compactions_max());
         ends.into_iter().map(Box::from).collect()
     }
 
@@ -504,28 +500,24 @@ impl Engine {
     ) -> Result<MergeResult<'_>> {
         let options = keyspace.options();
         let tree = summary(&inputs.version, &inputs.work);
-        let claim = claim.borrowed();
-        let target_bytes = policy::target_file_bytes(&tree, &options, claim.level);
-        let targets = inputs.target_numbers();
-        let is_in_place = Placement::of(&tree, &options).merges_in_place(claim.level);
-        let zones = self.zones(&tree, inputs, claim.level, (target_bytes, is_in_place))?;
-        let cutter = OutputCutter::new(&tree, &claim, zones);
-        let mut deeper = DeeperLevels::new(&tree, &claim, &targets);
-        let fractions = policy::output_fractions(&tree, &claim, &inputs.numbers(), &targets);
-        let units = |fraction| policy::filter_units(fraction, keyspace.filter_price(), &options);
+        let compaction = inputs.compaction(claim);
+        let plan = OutputPlan::new(&tree, &compaction, &options);
+        let cutter = self.cutter(&plan, inputs)?;
+        let mut deeper = plan.deeper_levels();
+        let units = plan.filter_units(keyspace.filter_price());
         let class = if inputs.level == 0 {
             IoPriority::Level0
         } else {
             IoPriority::Compaction
         };
         let wanted = || self.check_needed(keyspace);
-        let table_options = table_options(&options, units(fractions.written_anew));
+        let table_options = table_options(&options, units.written_anew);
         let targets = Targets {
             files: &inputs.targets,
             tables: &self.tables,
-            filter_units: units(fractions.appended),
+            filter_units: units.appended,
         };
-        let values = self.values_of_merge(inputs, (target_bytes, is_in_place), &options);
+        let values = self.values_of_merge(inputs, &plan, &options);
         let output = Output::new(self, &wanted, class, table_options, values, Some(cutter))
             .appending_to(targets);
         let cursors = inputs
@@ -542,58 +534,46 @@ impl Engine {
         )
     }
 
-    /// Which file of level `target` of `tree` each key of a merge of `inputs` goes to.
-    fn zones<'k>(
+    /// Where the output of a compaction of `inputs` is cut, by `plan`.
+    fn cutter<'k>(
         &self,
-        tree: &TreeSummary<&'k [u8]>,
+        plan: &OutputPlan<'_, &'k [u8]>,
         inputs: &Inputs,
-        target: usize,
-        (file_bytes, is_in_place): (u64, bool),
-    ) -> Result<Zones<&'k [u8]>> {
+    ) -> Result<OutputCutter<&'k [u8]>> {
         let tables = inputs.upper.iter().map(|file| {
             let table = self.tables.get(file.slot(), &file.meta)?;
-            // What it has in runs is taken to lie as its entries do.
+            // Its values in transient logs count as lying like its entries.
             let bytes = file.meta.bytes().max(1);
             let transient = file.meta.transient_bytes();
-            let counted = policy::merged_cut_bytes(bytes, transient, is_in_place);
+            let counted = policy::merged_cut_bytes(bytes, transient, plan.is_in_place());
             Ok((table, counted as f64 / bytes as f64))
         });
         let tables = tables.collect::<Result<Vec<_>>>()?;
-        let bytes = |from: Option<&&[u8]>, to: Option<&&[u8]>| {
+        Ok(plan.cutter(|from, to| {
             let between = |(table, counted): &(OpenTable, f64)| {
                 table.bytes_between(from.copied(), to.copied()) as f64 * counted
             };
             policy::whole(tables.iter().map(between).sum())
-        };
-        let numbers = [inputs.numbers(), inputs.target_numbers()].concat();
-        let is_lower =
-            |file: &&FileSummary<&[u8]>| target > inputs.level && numbers.contains(&file.number);
-        let lower: Vec<_> = tree.level(target).iter().filter(is_lower).collect();
-        let targets = inputs.target_numbers();
-        let into = (file_bytes, is_in_place);
-        Ok(Zones::new(&lower, &targets, into, bytes))
+        }))
     }
 
-    /// What a merge of `inputs` into tables of `file_bytes` does with values: puts those in runs in place, or
-    /// leaves them there.
+    /// What a compaction of `inputs` does with values, by `plan`.
     fn values_of_merge(
         &self,
         inputs: &Inputs,
-        (file_bytes, is_in_place): (u64, bool),
+        plan: &OutputPlan<'_, &[u8]>,
         options: &Shared<KeyspaceOptions>,
     ) -> Values {
         let mut met = inputs.transient_logs_met();
-        if !is_in_place {
-            met.retain(|_, run| run.moves_on(options.medium_order, file_bytes));
-        }
-        let slices = met.iter().map(|(&file, run)| (file, run.met_bytes));
+        met.retain(|_, log| plan.transient_log_fate(*log) != TransientLogFate::Stay);
+        let slices = met.iter().map(|(&file, log)| (file, log.input_bytes));
         let read_buffers = self.value_read_buffers().over_slices(slices.collect());
-        let in_transient_logs = if is_in_place {
+        let in_transient_logs = if plan.is_in_place() {
             TransientValues::InPlace
         } else {
             TransientValues::Separate(TransientRewrite {
                 files: met.into_keys().collect(),
-                transient_file_bytes: policy::transient_file_bytes(file_bytes),
+                transient_file_bytes: plan.transient_file_bytes(),
             })
         };
         let values = Shared::clone(inputs.version.values());

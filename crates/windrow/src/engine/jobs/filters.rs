@@ -21,12 +21,6 @@ use crate::memtable::{Memtable, MemtableCursor};
 use crate::policy::{self, Claim};
 use crate::table::SegmentMeta;
 
-/// A tree of fewer files gets a new allocation after each job.
-const SMALL_TREE_FILES_MAX: usize = 256;
-
-/// A larger tree gets one after this fraction of its entries, as a divisor, has changed.
-const CHANGE_FRACTION: u64 = 64;
-
 impl KeyspaceCore {
     /// The current price of a filter bit.
     pub(super) fn filter_price(&self) -> f64 {
@@ -72,7 +66,7 @@ impl Engine {
             .iter()
             .flat_map(|level| level.files());
         let total: u64 = files.clone().map(|file| file.meta.entries()).sum();
-        if files.clone().count() > SMALL_TREE_FILES_MAX && *changed < total / CHANGE_FRACTION {
+        if !policy::is_allocation_due(*changed, files.clone().count(), total) {
             return;
         }
         let work = KeyspaceWork::default();

@@ -6,11 +6,12 @@ use super::model::everything;
 use super::tables::{claim, file, merges, tree};
 use crate::base::{FileNumber, SequenceNumber};
 use crate::options::{KeyspaceOptions, MediumInPlace, Preset, SegmentLimit};
-use crate::policy::append::{Appends, Brought, segment_limits};
+use crate::policy::append::{Appends, UpperBytes, segment_limits};
 use crate::policy::capacities::space_throttle;
+use crate::policy::output::Zones;
 use crate::policy::{
-    DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, SegmentSummary, TreeSummary, Wanted,
-    Zones, part_ends, plan, plan_range,
+    Compaction, DeeperLevels, FileSummary, ManualCompaction, OutputCutter, OutputPlan, Plan,
+    Purpose, SegmentSummary, TreeSummary, plan, plan_range,
 };
 
 const KIB: u64 = 1 << 10;
@@ -28,8 +29,8 @@ fn options(segment_limit: SegmentLimit) -> KeyspaceOptions {
 }
 
 /// Files of so many bytes, with all values in place.
-fn brought(bytes: u64) -> Brought {
-    Brought {
+fn brought(bytes: u64) -> UpperBytes {
+    UpperBytes {
         bytes,
         cut_bytes: bytes,
     }
@@ -74,21 +75,21 @@ fn numbers(numbers: &[u64]) -> Vec<FileNumber> {
 
 /// `plan`, a merge, with these targets.
 fn appending(mut plan: Plan<u32>, to: &[u64]) -> Plan<u32> {
-    if let Plan::Merge { targets, .. } = &mut plan {
+    if let Plan::Compact(Compaction { targets, .. }) = &mut plan {
         *targets = numbers(to);
     }
     plan
 }
 
 fn consolidations(level: usize, upper: u64, smallest: u32, largest: u32) -> Plan<u32> {
-    Plan::Merge {
+    Plan::Compact(Compaction {
         level,
         upper: numbers(&[upper]),
         lower: Vec::new(),
         targets: Vec::new(),
         claim: claim(level, smallest, largest),
         purpose: Purpose::Consolidation,
-    }
+    })
 }
 
 /// A tree of a file of so many KiB in each of levels 1 to 4.
@@ -313,7 +314,7 @@ fn pieces_of_pointers_are_as_long_as_they_count() {
             transient_bytes,
             ..file(1, 0, 9, 1)
         };
-        let brought = |is_in_place| Brought::by([&upper].into_iter(), is_in_place);
+        let brought = |is_in_place| UpperBytes::of([&upper].into_iter(), is_in_place);
         let reported = appends.to(&tree, 1, &[file(2, 0, 9, 1)], brought(false));
         assert_eq!(reported, [is_appended]);
         // In place the values are as long as they are.
@@ -391,20 +392,22 @@ fn tombstones_are_not_appended_to_what_they_hide() {
         let grown = segments(file(number, 0, 9, 4), 2);
         tree(2, vec![vec![], vec![], vec![grown]])
     };
-    let rewrites = |number: u64| Plan::Merge {
-        level: 2,
-        upper: numbers(&[number]),
-        lower: Vec::new(),
-        targets: Vec::new(),
-        claim: claim(2, 0, 9),
-        purpose: Purpose::Tree,
+    let rewrites = |number: u64| {
+        Plan::Compact(Compaction {
+            level: 2,
+            upper: numbers(&[number]),
+            lower: Vec::new(),
+            targets: Vec::new(),
+            claim: claim(2, 0, 9),
+            purpose: Purpose::Tree,
+        })
     };
     assert_eq!(range(&alone(2), 9), rewrites(2));
     assert_eq!(range(&alone(9), 9), rewrites(9));
     // What was written since stays.
     let mut since = alone(9);
     since.levels[2][0].segments[1].sequence_min = SequenceNumber::MAX;
-    let wanted = Wanted {
+    let wanted = ManualCompaction {
         through: 1,
         ..everything(FileNumber(9))
     };
@@ -742,12 +745,20 @@ proptest! {
             let files = level.iter().zip(&appended);
             files.filter(|(_, it)| **it == is_target).map(|(file, _)| file.number).collect()
         };
-        let (inputs, targets) = ([pick(false), numbers(&[1])].concat(), pick(true));
+        let compaction = Compaction {
+            level: 0,
+            upper: numbers(&[1]),
+            lower: pick(false),
+            targets: pick(true),
+            claim: claim(1, 0, 999),
+            purpose: Purpose::Tree,
+        };
+        let options = KeyspaceOptions { file_bytes: KIB, ..options(SegmentLimit::Scaled) };
         let lower: Vec<_> = level.iter().collect();
         let mut zones =
-            Zones::new(&lower, &targets, (KIB, false), |_, _| if wide { KIB } else { 0 });
+            Zones::new(&lower, &compaction.targets, (KIB, false), |_, _| if wide { KIB } else { 0 });
         let tree = tree(1, vec![vec![file(1, 0, 999, upper_kib)], level.clone()]);
-        let ends = part_ends(&tree, &inputs, &targets, (KIB, false), parts_max);
+        let ends = OutputPlan::new(&tree, &compaction, &options).subcompaction_ends(parts_max);
         prop_assert!(ends.len() < parts_max);
         prop_assert!(ends.is_sorted_by(|left, right| left < right));
         for end in ends {

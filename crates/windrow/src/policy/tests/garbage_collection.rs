@@ -6,7 +6,7 @@ use super::tables::{file, tree};
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    FileSummary, LogSummary, Plan, Purpose, TreeSummary, VICTIMS_MAX, garbage_excess,
+    Compaction, FileSummary, LogSummary, Plan, Purpose, TreeSummary, VICTIMS_MAX, garbage_excess,
     is_value_log_full, plan, value_log_bytes, values_behind_max, victims, wants_seal,
 };
 
@@ -332,18 +332,18 @@ fn pointers_follow_values_that_have_moved() {
         plan(&tree, &options, &[])
     };
     assert_eq!(plan_for([20, 30]), Plan::Idle);
-    let Plan::Merge {
+    let Plan::Compact(Compaction {
         level,
         upper,
         lower,
         claim,
         purpose,
         ..
-    } = plan_for([20, 31])
+    }) = plan_for([20, 31])
     else {
         panic!("nothing is rewritten");
     };
     assert_eq!((level, upper, lower), (1, vec![FileNumber(2)], vec![]));
     assert_eq!((claim.level, claim.smallest, claim.largest), (1, 101, 200));
-    assert_eq!(purpose, Purpose::Pointers);
+    assert_eq!(purpose, Purpose::PointerRewrite);
 }

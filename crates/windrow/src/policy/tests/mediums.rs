@@ -11,7 +11,9 @@ use crate::base::{FileNumber, Kind};
 use crate::options::{KeyspaceOptions, MediumInPlace, Preset};
 use crate::policy::capacities::capacities;
 use crate::policy::placement::Placement;
-use crate::policy::{FileSummary, Plan, Purpose, TreeSummary, Wanted, plan, plan_range};
+use crate::policy::{
+    Compaction, FileSummary, ManualCompaction, Plan, Purpose, TreeSummary, plan, plan_range,
+};
 
 const KIB: u64 = 1 << 10;
 
@@ -46,14 +48,14 @@ fn with_transient_files(transient_files: u64, mut tree: TreeSummary<u32>) -> Tre
 }
 
 fn rewrites(level: usize, upper: &[u64], smallest: u32, largest: u32) -> Plan<u32> {
-    Plan::Merge {
+    Plan::Compact(Compaction {
         level,
         upper: upper.iter().copied().map(FileNumber).collect(),
         lower: Vec::new(),
         targets: Vec::new(),
         claim: claim(level, smallest, largest),
         purpose: Purpose::Tree,
-    }
+    })
 }
 
 #[test]
@@ -288,7 +290,7 @@ fn a_range_takes_what_comes_anyway_at_any_price() {
     let all = everything(FileNumber(1));
     let expected = merges(1, &[1, 2, 3], &[5, 6, 7], 0, 29);
     assert_eq!(plan_range(&tree, &options, &all), expected);
-    let narrow = Wanted {
+    let narrow = ManualCompaction {
         largest: Some(&19),
         ..all
     };
@@ -346,7 +348,7 @@ fn assert_within_debt(model: &Model) {
     let tree = model.summary();
     let placement = Placement::of(&tree, &model.options);
     for level in 0..tree.levels.len() {
-        if placement.merges_in_place(level) {
+        if placement.is_in_place(level) {
             assert_eq!(transient(&tree, level..), 0, "from level {level} on");
         }
     }

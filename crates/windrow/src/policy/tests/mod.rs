@@ -2,7 +2,7 @@
 
 mod amplification;
 mod append;
-mod filters;
+
 mod garbage_collection;
 mod garnering;
 mod mediums;

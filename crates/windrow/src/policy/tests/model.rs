@@ -3,18 +3,15 @@
 //! All its entries have one size. Where that is medium, a flush separates their values, and merges put
 //! them in place as the policy says.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::base::limits::{SEGMENTS_MAX, TABLE_FILES_MAX};
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
-use crate::policy::append::segment_limits;
-use crate::policy::placement::{
-    FlushPlace, MetTransientLog, Placement, mediums_stay, place_at_flush, transient_file_bytes,
-};
 use crate::policy::{
-    Claim, DeeperLevels, FileSummary, OutputCutter, Plan, ReadPoints, SegmentSummary, TreeSummary,
-    Verdict, Wanted, Zones, keep, next_allowed, plan, plan_range, target_file_bytes,
+    Claim, Compaction, FileSummary, FlushPlace, InputTransientLog, ManualCompaction, OutputPlan,
+    Plan, ReadPoints, SegmentSummary, TransientLogFate, TreeSummary, Verdict, keep, mediums_stay,
+    next_allowed, place_at_flush, plan, plan_range, segment_limits, transient_file_bytes,
 };
 
 /// What an entry has of `entry_bytes` besides its value.
@@ -103,8 +100,8 @@ pub(super) struct Model {
 }
 
 /// All there is; files from `before` on are new.
-pub(crate) fn everything<'k, K>(before: FileNumber) -> Wanted<'k, K> {
-    Wanted {
+pub(crate) fn everything<'k, K>(before: FileNumber) -> ManualCompaction<'k, K> {
+    ManualCompaction {
         smallest: None,
         largest: None,
         before,
@@ -211,18 +208,18 @@ impl Model {
     }
 
     /// The transient log files that `entries` refer to, which here count as one slice of each.
-    fn transient_logs_met(&self, entries: &[Entry]) -> BTreeMap<u64, MetTransientLog> {
-        let mut met: BTreeMap<u64, MetTransientLog> = BTreeMap::new();
+    fn transient_logs_met(&self, entries: &[Entry]) -> BTreeMap<u64, InputTransientLog> {
+        let mut met: BTreeMap<u64, InputTransientLog> = BTreeMap::new();
         let run = |entry: &Entry| self.transient.get(&entry.1.sequence());
         for &run in entries.iter().filter_map(run) {
             let (written, needed) = self.runs[&run];
-            let known = met.entry(run).or_insert(MetTransientLog {
+            let known = met.entry(run).or_insert(InputTransientLog {
                 length: written * self.value_bytes(),
                 referred_bytes: needed * self.value_bytes(),
-                met_bytes: 0,
+                input_bytes: 0,
                 slices: 1,
             });
-            known.met_bytes += self.value_bytes();
+            known.input_bytes += self.value_bytes();
         }
         met
     }
@@ -400,7 +397,7 @@ impl Model {
         match &plan {
             Plan::Idle => return None,
             Plan::Resize { .. } => {}
-            Plan::Move {
+            Plan::TrivialMove {
                 level,
                 upper,
                 claim,
@@ -409,14 +406,14 @@ impl Model {
                 self.claims.push(claim.clone());
                 self.cursors[*level] = Some(claim.largest);
             }
-            Plan::Merge {
+            Plan::Compact(Compaction {
                 level,
                 upper,
                 lower,
                 targets,
                 claim,
                 ..
-            } => {
+            }) => {
                 self.check_targets(&tree, claim.level, targets);
                 self.engage(*level, upper);
                 self.engage(claim.level, lower);
@@ -459,7 +456,7 @@ impl Model {
         match &job.plan {
             Plan::Idle => {}
             Plan::Resize { level_count } => self.level_count = *level_count,
-            Plan::Move {
+            Plan::TrivialMove {
                 level,
                 upper,
                 claim,
@@ -470,20 +467,20 @@ impl Model {
                 }
                 self.install(claim, files);
             }
-            Plan::Merge {
+            Plan::Compact(Compaction {
                 level,
                 upper,
                 lower,
                 targets,
                 claim,
                 ..
-            } => {
+            }) => {
                 let uppers = self.take(*level, upper);
                 let lowers = self.take(claim.level, lower);
                 let entries = |files: Vec<File>| files.into_iter().flat_map(|file| file.segments);
                 let uppers: Vec<Entry> = entries(uppers).flatten().collect();
                 let lowers = entries(lowers).flatten().collect();
-                let files = self.merge(job, (claim, targets), uppers, lowers);
+                let files = self.merge(job, claim, uppers, lowers);
                 for file in &mut self.levels[claim.level] {
                     file.busy &= !targets.contains(&file.number);
                 }
@@ -515,40 +512,28 @@ impl Model {
     fn merge(
         &mut self,
         job: &Job,
-        (claim, targets): (&Claim<Key>, &[FileNumber]),
+        claim: &Claim<Key>,
         uppers: Vec<Entry>,
         lowers: Vec<Entry>,
     ) -> Vec<File> {
-        let mut deeper = DeeperLevels::new(&job.tree, claim, targets);
-        let file_bytes = target_file_bytes(&job.tree, &self.options, claim.level);
-        let Plan::Merge { level, lower, .. } = &job.plan else {
-            unreachable!("only merges merge");
+        let options = self.options.clone();
+        let Plan::Compact(compaction) = &job.plan else {
+            unreachable!("only compactions merge");
         };
-        let is_lower = |file: &&FileSummary<Key>| {
-            *level < claim.level && (lower.contains(&file.number) || targets.contains(&file.number))
-        };
-        let below: Vec<_> = job
-            .tree
-            .level(claim.level)
-            .iter()
-            .filter(is_lower)
-            .collect();
-        let between = |from: Option<&Key>, to: Option<&Key>| {
+        let plan = OutputPlan::new(&job.tree, compaction, &options);
+        let mut deeper = plan.deeper_levels();
+        let mut cutter = plan.cutter(|from, to| {
             let is_between = |entry: &&Entry| {
                 from.is_none_or(|from| *from < entry.0) && to.is_none_or(|to| entry.0 < *to)
             };
             self.entry_bytes * uppers.iter().filter(is_between).count() as u64
-        };
-        let in_place = Placement::of(&job.tree, &self.options).merges_in_place(claim.level);
-        let zones = Zones::new(&below, targets, (file_bytes, in_place), between);
-        let mut cutter = OutputCutter::new(&job.tree, claim, zones);
+        });
         let mut entries = [uppers, lowers].concat();
         sort(&mut entries);
-        let moving_on: HashSet<u64> = self
+        let fates: HashMap<u64, TransientLogFate> = self
             .transient_logs_met(&entries)
             .into_iter()
-            .filter(|(_, run)| run.moves_on(self.options.medium_order, file_bytes))
-            .map(|(run, _)| run)
+            .map(|(log, input)| (log, plan.transient_log_fate(input)))
             .collect();
         let mut outputs: Vec<(Option<FileNumber>, Vec<Entry>)> = vec![(None, Vec::new())];
         let (mut newer, mut last) = (None, None);
@@ -567,15 +552,13 @@ impl Model {
                 assert!((claim.smallest..=claim.largest).contains(&key));
                 outputs.last_mut().unwrap().1.push((key, trailer));
             }
-            if in_place || verdict != Verdict::Keep {
+            let log = self.transient.get(&trailer.sequence());
+            let fate = log.and_then(|log| fates.get(log)).copied();
+            if fate == Some(TransientLogFate::InPlace) || verdict != Verdict::Keep {
                 self.take_from_transient_log(trailer.sequence());
-            } else if self
-                .transient
-                .get(&trailer.sequence())
-                .is_some_and(|run| moving_on.contains(run))
-            {
+            } else if fate == Some(TransientLogFate::Rewrite) {
                 self.take_from_transient_log(trailer.sequence());
-                self.put_in_transient_log(trailer.sequence(), transient_file_bytes(file_bytes));
+                self.put_in_transient_log(trailer.sequence(), plan.transient_file_bytes());
                 self.merged += self.value_bytes();
             }
             newer = Some(trailer.sequence());

@@ -6,7 +6,7 @@ use super::tables::{file, tree};
 use crate::base::limits::{VALUE_BYTES_IN_PLACE_MAX, VALUE_BYTES_SEPARATED_MIN};
 use crate::options::{KeyspaceOptions, MediumInPlace, MediumOrder, Preset};
 use crate::policy::placement::{
-    Class, FlushPlace, MetTransientLog, Placement, class, mediums_stay, place_at_flush,
+    Class, FlushPlace, InputTransientLog, Placement, class, mediums_stay, place_at_flush,
     transient_file_bytes,
 };
 
@@ -58,11 +58,11 @@ fn classes() {
         );
         let place = match expected {
             Medium => FlushPlace::TransientLog,
-            Small | Large => FlushPlace::Here,
+            Small | Large => FlushPlace::Table,
         };
         assert_eq!(place_at_flush(key, value, false, &options), place);
         let here = place_at_flush(key, value, true, &options);
-        assert_eq!(here, FlushPlace::Here);
+        assert_eq!(here, FlushPlace::Table);
     }
 }
 
@@ -134,7 +134,7 @@ fn levels_where_values_are_in_place() {
         for target in 0..=6 {
             let expected = first.is_some_and(|first| target >= first);
             assert_eq!(
-                placement.merges_in_place(target),
+                placement.is_in_place(target),
                 expected,
                 "{medium_in_place:?} of {effective_last}, into {target}"
             );
@@ -184,7 +184,7 @@ proptest! {
         let merges = |medium_in_place| {
             let options = KeyspaceOptions { medium_in_place, ..KeyspaceOptions::default() };
             let placement = Placement::new(last, &options);
-            (placement.merges_in_place(target), placement.merges_in_place(target + 1))
+            (placement.is_in_place(target), placement.is_in_place(target + 1))
         };
         let (last, before) =
             (merges(MediumInPlace::LastLevel), merges(MediumInPlace::LevelBeforeLast));
@@ -197,10 +197,10 @@ proptest! {
 fn runs_move_on_where_little_is_left_or_slices_are_thin() {
     const KIB: u64 = 1 << 10;
     const FILE_BYTES: u64 = 16 << 20;
-    let transient_log = |length, referred_bytes, met_bytes, slices| MetTransientLog {
+    let transient_log = |length, referred_bytes, input_bytes, slices| InputTransientLog {
         length,
         referred_bytes,
-        met_bytes,
+        input_bytes,
         slices,
     };
     let whole = transient_file_bytes(FILE_BYTES);
@@ -242,13 +242,15 @@ fn runs_move_on_where_little_is_left_or_slices_are_thin() {
             false,
         ),
     ] {
-        let sorted = transient_log.moves_on(MediumOrder::Sorted, FILE_BYTES);
+        let sorted = transient_log.is_rewritten(MediumOrder::Sorted, FILE_BYTES);
         assert_eq!(sorted, moves_on, "{name}");
         // What was never in the order of keys is not brought into it on the way.
         let is_sparse = transient_log.referred_bytes < whole / 4 * 3;
-        let written = transient_log.moves_on(MediumOrder::Written, FILE_BYTES);
+        let written = transient_log.is_rewritten(MediumOrder::Written, FILE_BYTES);
         assert_eq!(written, is_sparse, "{name}, as written");
     }
     // Larger tables want thicker slices, so that they do not refer to more files.
-    assert!(transient_log(whole, whole, 32 * KIB, 1).moves_on(MediumOrder::Sorted, 2 * FILE_BYTES));
+    assert!(
+        transient_log(whole, whole, 32 * KIB, 1).is_rewritten(MediumOrder::Sorted, 2 * FILE_BYTES)
+    );
 }

@@ -9,7 +9,7 @@ use crate::options::{KeyspaceOptions, SegmentLimit};
 use crate::policy::append::segment_limits;
 use crate::policy::capacities::capacities;
 use crate::policy::scores::scores;
-use crate::policy::{FileSummary, Wanted, plan_range};
+use crate::policy::{FileSummary, ManualCompaction, plan_range};
 
 /// Too small for values apart.
 const ENTRY_BYTES: u64 = 50;
@@ -145,7 +145,7 @@ proptest! {
     ) {
         let mut model = run(options, ENTRY_BYTES, steps);
         let (before, through) = (model.next_file(), model.last_sequence());
-        let wanted = Wanted { through, ..everything(before) };
+        let wanted = ManualCompaction { through, ..everything(before) };
         for step in more {
             if let Step::Flush { first, stride, count, kind } = step {
                 model.flush((0..count).map(|position| (first + position * stride, kind)));
@@ -180,7 +180,7 @@ proptest! {
         let mut model = run(options, ENTRY_BYTES, steps);
         let before = model.next_file();
         for _ in 0..1000 {
-            let wanted = Wanted {
+            let wanted = ManualCompaction {
                 smallest: Some(&from), largest: Some(&to), ..everything(before)
             };
             let plan = plan_range(&model.summary(), &model.options, &wanted);

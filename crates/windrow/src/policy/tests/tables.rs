@@ -3,41 +3,19 @@
 use crate::base::limits::TABLE_FILES_MAX;
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::{KeyspaceOptions, Preset};
+use crate::policy::output::Zones;
 use crate::policy::scores::scores;
 use crate::policy::{
-    Claim, DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, ReadPoints, SegmentSummary,
-    TreeSummary, Verdict, Zones, keep, pending_bytes, plan,
+    Claim, Compaction, DeeperLevels, FileSummary, OutputCutter, Plan, Purpose, ReadPoints,
+    TreeSummary, Verdict, keep, pending_bytes, plan,
 };
 
 const KIB: u64 = 1 << 10;
 
 /// A file of ten entries over the keys from `smallest` to `largest`.
 pub(crate) fn file(number: u64, smallest: u32, largest: u32, kib: u64) -> FileSummary<u32> {
-    FileSummary {
-        number: FileNumber(number),
-        smallest,
-        largest,
-        bytes: kib * KIB,
-        logical_bytes: kib * KIB,
-        entries: 10,
-        tombstones: 0,
-        sequence_min: 1,
-        transient_bytes: 0,
-        pinned_bytes: 0,
-        transient_files: 0,
-        log_bytes: 0,
-        moved_bytes: 0,
-        segments: vec![SegmentSummary {
-            bytes: kib * KIB,
-            entries: 10,
-            sequence_min: 1,
-            overwrites: 0,
-            filter_units: [0; 4],
-        }],
-        visits: 0,
-        sealed: false,
-        busy: false,
-    }
+    let keys = (smallest, largest);
+    FileSummary::new(FileNumber(number), keys, kib * KIB, 10)
 }
 
 fn busy(mut file: FileSummary<u32>) -> FileSummary<u32> {
@@ -51,15 +29,7 @@ fn tombstones(mut file: FileSummary<u32>) -> FileSummary<u32> {
 }
 
 pub(crate) fn tree(level_count: usize, levels: Vec<Vec<FileSummary<u32>>>) -> TreeSummary<u32> {
-    TreeSummary {
-        level_count,
-        levels,
-        claims: Vec::new(),
-        allowed: Vec::new(),
-        files_max: TABLE_FILES_MAX,
-        transient_files: 0,
-        logs: Vec::new(),
-    }
+    TreeSummary::new(level_count, levels, TABLE_FILES_MAX)
 }
 
 /// Level 1 holds 10 KiB, level 2 100 KiB; two runs make level 0 due.
@@ -81,7 +51,7 @@ pub(crate) fn claim(level: usize, smallest: u32, largest: u32) -> Claim<u32> {
 }
 
 pub(crate) fn moves(level: usize, upper: u64, smallest: u32, largest: u32) -> Plan<u32> {
-    Plan::Move {
+    Plan::TrivialMove {
         level,
         upper: FileNumber(upper),
         claim: claim(level + 1, smallest, largest),
@@ -96,14 +66,14 @@ pub(crate) fn merges(
     largest: u32,
 ) -> Plan<u32> {
     let numbers = |numbers: &[u64]| numbers.iter().copied().map(FileNumber).collect();
-    Plan::Merge {
+    Plan::Compact(Compaction {
         level,
         upper: numbers(upper),
         lower: numbers(lower),
         targets: Vec::new(),
         claim: claim(level + 1, smallest, largest),
         purpose: Purpose::Tree,
-    }
+    })
 }
 
 #[test]

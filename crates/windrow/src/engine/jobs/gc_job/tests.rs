@@ -267,9 +267,9 @@ fn a_merge_that_is_claimed_as_the_database_is_poisoned_touches_nothing() {
             continue;
         };
         if let CompactionJob::Merge { inputs, .. } = &job
-            && let Some(target) = inputs.target_numbers().first()
+            && let Some(target) = inputs.targets.first()
         {
-            let target = *target;
+            let target = target.meta.number;
             break (job, target);
         }
         let outcome = store.engine().merge(&store.keyspace, &job);

@@ -1,18 +1,17 @@
-//! What segments hold, as expectations.
+//! The key space, and the entries of segments as expectations.
 //!
-//! Keys fall into classes of about the same popularity; those of a class lie evenly over the key space, and a
-//! segment's are taken to lie evenly over its range. Of a class with D keys in a range, a segment knows
+//! Keys fall into classes of about the same popularity. The keys of a class lie evenly over the key space, and a
+//! segment's entries count as lying evenly over its range. Of a class with D keys in a range, a segment knows
 //! how many *inserts* it has, each of another key, and how many *draws*, each of any of the D keys. Both add
-//! up when segments are merged, and tell how many different keys there are: those hit by y draws are
-//! `D (1 - exp(-y/D))`, inserted or not. So what is superseded needs no state of its own, and the
+//! up when segments are merged, and determine the number of different keys: y draws hit
+//! `D (1 - exp(-y/D))` keys, inserted or not. So superseded entries need no state of their own, and the
 //! expectation is exact for any order of merges.
 //!
-//! Of the keys that were drawn, some are *tombstones*, and some are *absent*: tombstones that a merge
-//! has left out.
+//! Of the drawn keys, some are *tombstones*, and some are *absent*: tombstones that a merge has dropped.
 
 use std::ops::AddAssign;
 
-use super::values::References;
+use super::references::References;
 
 /// The smallest and the largest key of something, inclusive; keys are parts of the key space in units of 2^-64.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +21,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// All keys but the last, which stands for none.
+    /// All keys except the last, which stands for none.
     pub(super) const ALL: Self = Self {
         smallest: 0,
         largest: u64::MAX - 1,
@@ -33,7 +32,7 @@ impl Span {
         ((self.largest - self.smallest) as f64 + 1.0) * 0.5_f64.powi(64)
     }
 
-    /// What it has in common with another.
+    /// The keys that are in both.
     pub(super) fn common(self, other: Self) -> Option<Self> {
         let smallest = self.smallest.max(other.smallest);
         let largest = self.largest.min(other.largest);
@@ -41,23 +40,33 @@ impl Span {
     }
 }
 
+/// Which part of the keys that are in both `one` and `other` is in `span`, too.
+pub(super) fn part_of(span: Span, one: Span, other: Span) -> f64 {
+    let common = one.common(other);
+    let own = common.and_then(|common| common.common(span));
+    match (own, common) {
+        (Some(own), Some(common)) => own.width() / common.width(),
+        _ => 0.0,
+    }
+}
+
 /// Keys that are drawn about as often.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Class {
-    /// How many there are in the whole key space.
+pub(super) struct KeyClass {
+    /// The number of keys of the class.
     pub(super) keys: f64,
-    /// Which part of all draws are of them.
+    /// The part of all draws that they get.
     pub(super) drawn: f64,
 }
 
 /// All keys.
 #[derive(Debug, Clone)]
-pub(super) struct Universe {
-    pub(super) classes: Box<[Class]>,
+pub(super) struct KeySpace {
+    pub(super) classes: Box<[KeyClass]>,
     pub(super) keys: f64,
 }
 
-/// What a segment or a part of one holds of a class.
+/// The entries of a class in a segment, or in a part of one.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Mass {
     pub(super) inserts: f64,
@@ -97,14 +106,14 @@ impl Mass {
         self.inserts + (keys - self.inserts).max(0.0) * hit - self.absent
     }
 
-    /// Leaves its tombstones out.
-    pub(super) fn spend(&mut self) {
+    /// Drops its tombstones.
+    pub(super) fn drop_tombstones(&mut self) {
         self.absent += std::mem::take(&mut self.tombstones);
     }
 }
 
 impl AddAssign for Mass {
-    /// Of ranges side by side.
+    /// Adds a range beside this one.
     fn add_assign(&mut self, beside: Self) {
         self.inserts += beside.inserts;
         self.draws += beside.draws;
@@ -113,7 +122,7 @@ impl AddAssign for Mass {
     }
 }
 
-/// What is counted of entries.
+/// Numbers of entries.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Count {
     pub(super) entries: f64,
@@ -140,7 +149,7 @@ impl Count {
     }
 }
 
-/// A segment: where it is, its mass of each class, and what it has apart.
+/// A segment: its range, its mass of each class, and its references to value files.
 #[derive(Debug, Clone)]
 pub(super) struct Segment {
     pub(super) span: Span,
@@ -149,8 +158,8 @@ pub(super) struct Segment {
     pub(super) references: References,
 }
 
-impl Universe {
-    pub(super) fn new(classes: Vec<Class>) -> Self {
+impl KeySpace {
+    pub(super) fn new(classes: Vec<KeyClass>) -> Self {
         let keys = classes.iter().map(|class| class.keys).sum();
         Self {
             classes: classes.into(),
@@ -158,10 +167,10 @@ impl Universe {
         }
     }
 
-    /// What so many inserts and draws make, of which a part are deletions, over `span`.
+    /// The segment of so many inserts and draws over `span`. The part `deletes` of the draws are deletions.
     pub(super) fn written(&self, span: Span, inserts: f64, draws: f64, deletes: f64) -> Segment {
         let width = span.width();
-        let mass = |class: &Class| {
+        let mass = |class: &KeyClass| {
             let keys = class.keys * width;
             let draws = draws * class.drawn;
             let hit = keys * -(-draws / keys).exp_m1();
@@ -182,7 +191,7 @@ impl Universe {
         }
     }
 
-    /// How many entries of each class a segment has that have a value.
+    /// The entries of each class in a segment that have a value.
     pub(super) fn values(&self, segment: &Segment) -> Vec<f64> {
         let width = segment.span.width();
         let classes = self.classes.iter().zip(&segment.masses);

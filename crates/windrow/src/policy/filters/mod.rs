@@ -1,50 +1,59 @@
-//! How many filter bits each segment of a file gets; below, a file is one of them.
+//! How many filter bits each segment of a file gets. In this text, a file is a segment.
 //!
-//! A bit is worth what it saves: reads of blocks that hold nothing. A file that holds the share s of
-//! the entries in its range of keys is asked for s of what is found there, and for all that is not,
-//! so a given rate of false positives costs most, and a bit saves most, where s is small. Setting
+//! A bit is worth the false-positive reads that it saves. A file that holds the fraction s of
+//! the entries in its key range is asked for s of the keys that exist there, and for all that do not.
+//! So a given rate of false positives costs most, and a bit saves most, if s is small. Setting
 //! the worth of the last bit of every file equal, to a *price*, gives
 //!
 //! ```text
 //! rate of a file = price * s / ln^2 2        bits per key = -ln(rate) / ln^2 2
 //! ```
 //!
-//! which is Monkey's "rate proportional to the entries of the run" (AU-M4, D2), said of
-//! ranges: it needs no notion of a last level, and a file that overlaps nothing is filtered like one
-//! there, whatever level it has been moved to. The price is what makes all files together use the
+//! which is Monkey's "rate proportional to the entries of the run" (AU-M4, D2), applied to
+//! ranges. It needs no notion of a last level: a file that overlaps nothing is filtered like a file of the last
+//! level, in whatever level it is. The price makes all files together use the
 //! budget, `bits_per_key` for each entry. Actual entries count, never nominal capacities.
 //!
-//! A filter is written in independent units, and readers load as many as the file is *granted*. The
-//! grants follow the tree: nothing is kept of what a file was worth in its youth. So a file is
-//! written with the unit that it would have with everything to itself, the unit that takes it to
-//! what it is worth now, and a reserve for when it is worth more, as when a level grows below it.
+//! A filter is written in independent units, and readers load as many units as the file has *allocated*. The
+//! allocation follows the tree, whatever the file was worth when it was new. So a file is
+//! written with the unit that it would have if its range were its own, the unit that takes it to
+//! its present worth, and a reserve unit for a higher worth, as when a level grows below it.
+
+mod fractions;
 
 use std::collections::BTreeSet;
 use std::f64::consts::LN_2;
 
+use self::fractions::fractions;
 use super::capacities::whole;
-use super::fractions::fractions;
+use super::pick::Compaction;
 use super::summary::{Claim, TreeSummary, overlapping};
 use crate::base::FileNumber;
 use crate::filter::{FILTER_UNITS_MAX, LoadedUnits};
 use crate::options::{FilterAllocation, KeyspaceOptions};
 
-/// No file is given more bits per key.
+/// No file gets more bits per key.
 const BITS_MAX: f64 = 24.0;
 
 /// The bits per key of a reserve unit: a seventh of the rate.
 const RESERVE_BITS: f64 = 4.0;
 
-/// Fewer bits per key are not worth a unit or a probe: they pass more than 0.62 of what they are asked.
-/// A line at 0.5 would leave the last level without a filter where there are 2 bits per key, which costs 1.1
+/// Fewer bits per key are not worth a unit or a probe: they pass more than 0.62 of all absent keys.
+/// A limit at 0.5 would leave the last level without a filter at 2 bits per key, which costs 1.1
 /// reads per absent key instead of 0.7.
 const UNIT_BITS_MIN: f64 = 1.0;
 
 /// The part of the budget that new files are written for, since lines and blocks round up.
 const BUDGET_USED: f64 = 0.98;
 
-/// Bits by which a filter is larger on average for being rounded up to whole lines.
+/// Bits by which a filter is larger on average because it is rounded up to whole lines.
 const ROUNDED_BITS: u64 = 256;
+
+/// Trees of fewer files have their filter bits allocated anew after each job.
+const FILES_FEW: usize = 256;
+
+/// Larger trees have them allocated anew once this part of their entries has changed.
+const CHANGED_PARTS: u64 = 64;
 
 /// How many of their units the segments of each file may have in memory, and what a bit costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,9 +64,15 @@ pub(crate) struct AllocatedFilters {
     pub(crate) units: Vec<(FileNumber, LoadedUnits)>,
 }
 
-/// Shares out the budget of `tree`.
+/// Whether the bits of a tree with so many files and entries are to be allocated anew, `changed` entries after the
+/// last time. In a large tree one job changes little.
+pub(crate) fn is_allocation_due(changed: u64, files: usize, entries: u64) -> bool {
+    files <= FILES_FEW || changed >= entries / CHANGED_PARTS
+}
+
+/// Allocates the budget of `tree`.
 ///
-/// Units are taken in the order of what they save for each bit, until the budget is used up.
+/// It takes units in the order of what they save for each bit, until the budget is used up.
 pub(crate) fn allocate_filters<K: Ord>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
@@ -88,7 +103,7 @@ pub(crate) fn allocate_filters<K: Ord>(
                 let per_key = bits as f64 / entries.max(1.0);
                 let saved = rate * (1.0 - rate_of(per_key));
                 rate -= saved;
-                // A unit is of no use without those before it.
+                // A unit needs those before it.
                 worth = worth.min(saved / (per_key * fraction));
                 candidates.push((worth, (position, number), bits));
             }
@@ -113,8 +128,8 @@ pub(crate) fn allocate_filters<K: Ord>(
     }
 }
 
-/// The bits per key of the units that a file is written with which will hold `share` of the entries
-/// in its range; 0 where there is none.
+/// The bits per key of the units of a new file that will hold `fraction` of the entries in its range; 0 for an absent
+/// unit.
 pub(crate) fn filter_units(
     fraction: f64,
     price: f64,
@@ -138,29 +153,29 @@ pub(crate) fn filter_units(
     units
 }
 
-/// The price while everything is in one file.
+/// The price if everything is in one file.
 pub(crate) fn price_alone(options: &KeyspaceOptions) -> f64 {
     rate_of(options.bits_per_key * BUDGET_USED) * LN_2 * LN_2
 }
 
-/// The shares that the output of a merge will hold of the entries around it.
+/// The fractions that the output of a compaction will hold of the entries in its range.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct OutputFractions {
-    /// What goes to new files.
-    pub(crate) written_anew: f64,
-    /// What is appended.
-    pub(crate) appended: f64,
+pub(super) struct OutputFractions {
+    /// Of new files.
+    pub(super) written_anew: f64,
+    /// Of appended segments.
+    pub(super) appended: f64,
 }
 
-/// The shares of the output of a merge that reads `inputs` and appends to `targets`, within the ends of
-/// `claim`. Its uppers are taken to lie evenly over the files that they come to.
-pub(crate) fn output_fractions<K: Ord>(
+/// The fractions of the output of `compaction`, whose upper files count as lying evenly over their destinations.
+pub(super) fn output_fractions<K: Ord>(
     tree: &TreeSummary<K>,
-    claim: &Claim<K>,
-    inputs: &[FileNumber],
-    targets: &[FileNumber],
+    compaction: &Compaction<K>,
 ) -> OutputFractions {
-    let sum = |numbers: &[FileNumber], is_lower: bool| -> (f64, f64) {
+    let claim = &compaction.claim;
+    let inputs: BTreeSet<FileNumber> = compaction.inputs().collect();
+    let targets: BTreeSet<FileNumber> = compaction.targets.iter().copied().collect();
+    let sum = |numbers: &BTreeSet<FileNumber>, is_lower: bool| -> (f64, f64) {
         let levels = tree.levels.iter().enumerate();
         let levels = levels.filter(|(level, _)| (*level == claim.level) == is_lower);
         let files = levels.flat_map(|(_, files)| files);
@@ -169,11 +184,11 @@ pub(crate) fn output_fractions<K: Ord>(
             (count + 1.0, entries + file.entries as f64)
         })
     };
-    let (_, upper) = sum(inputs, false);
-    let (rewritten_files, rewritten) = sum(inputs, true);
-    let (target_files, target_entries) = sum(targets, true);
+    let (_, upper) = sum(&inputs, false);
+    let (rewritten_files, rewritten) = sum(&inputs, true);
+    let (target_files, target_entries) = sum(&targets, true);
     let lower_files = target_files + rewritten_files;
-    // Where all lower files are appended to, what lies between them is as dense as the uppers.
+    // If all lower files are appended to, new files between them are as dense as the upper files.
     let anew = if rewritten_files > 0.0 {
         rewritten_files / lower_files
     } else {
@@ -190,14 +205,14 @@ pub(crate) fn output_fractions<K: Ord>(
     }
 }
 
-/// The share that the output of a flush into level 0 will hold of the entries between the ends of
-/// `claim`, with `entries` of its own.
+/// The fraction that the output of a flush into level 0, of `entries` entries, will hold of all entries between the
+/// ends of `claim`.
 pub(crate) fn flush_fraction<K: Ord>(tree: &TreeSummary<K>, claim: &Claim<K>, entries: u64) -> f64 {
     let own = entries as f64;
     own / (own + other_entries(tree, claim, |_| false)).max(1.0)
 }
 
-/// The entries between the ends of `claim` in files that are not `taken`; those that reach out count by
+/// The entries between the ends of `claim` in files that are not `taken`. Files that reach beyond them count by
 /// half.
 fn other_entries<K: Ord>(
     tree: &TreeSummary<K>,
@@ -224,8 +239,8 @@ fn other_entries<K: Ord>(
     others
 }
 
-/// The price at which files of these entries and shares use the budget.
-pub(super) fn price(files: &[(f64, f64)], options: &KeyspaceOptions) -> f64 {
+/// The price at which files of these entries and fractions use the budget.
+fn price(files: &[(f64, f64)], options: &KeyspaceOptions) -> f64 {
     let entries: f64 = files.iter().map(|(entries, _)| entries).sum();
     let budget = options.bits_per_key * BUDGET_USED * entries;
     if budget <= 0.0 {
@@ -235,7 +250,7 @@ pub(super) fn price(files: &[(f64, f64)], options: &KeyspaceOptions) -> f64 {
         let bits = |&(entries, fraction): &(f64, f64)| entries * worthwhile_bits(fraction, price);
         files.iter().map(bits).sum::<f64>()
     };
-    // By halves of the logarithm: from a price that buys BITS_MAX bits for a whole tree to one at
+    // Bisects the logarithm, from a price that buys BITS_MAX bits for a whole tree to one at
     // which no file is worth a bit.
     let (mut low, mut high) = (-BITS_MAX * LN_2 * LN_2 - 2.0, 20.0);
     for _ in 0..40 {
@@ -249,8 +264,8 @@ pub(super) fn price(files: &[(f64, f64)], options: &KeyspaceOptions) -> f64 {
     high.exp()
 }
 
-/// The bits per key that a file with this share is worth.
-pub(super) fn worthwhile_bits(fraction: f64, price: f64) -> f64 {
+/// The bits per key that a file with this fraction is worth.
+fn worthwhile_bits(fraction: f64, price: f64) -> f64 {
     let rate = price * fraction / (LN_2 * LN_2);
     let bits = (-rate.ln() / (LN_2 * LN_2)).min(BITS_MAX);
     if bits < UNIT_BITS_MIN { 0.0 } else { bits }
@@ -260,3 +275,6 @@ pub(super) fn worthwhile_bits(fraction: f64, price: f64) -> f64 {
 fn rate_of(bits_per_key: f64) -> f64 {
     (-bits_per_key * LN_2 * LN_2).exp()
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,16 @@
-//! Where a merge closes one output file and begins the next.
+//! Where a compaction closes one output file and begins the next.
 //!
-//! What is [appended](super::append) to one file ends where the next one's part begins. A new file ends when
-//! it is full. It also ends early, once it is half full, where a file of the
-//! level below its target ends: aligned files overlap fewer files when they are merged down
-//! themselves, and every byte of overlap is a byte rewritten.
+//! What is appended to one file ends where the [zone](super::zones) of the next one begins. A new file ends when it is
+//! full. Once it is half full, it also ends where a file of the level below its target ends. Aligned files overlap
+//! fewer files when they are compacted themselves, and every byte of overlap is a byte rewritten.
 
 use std::borrow::Borrow;
 
-use super::append::Zones;
-use super::summary::{Claim, TreeSummary, overlapping};
+use super::zones::Zones;
 use crate::base::FileNumber;
+use crate::policy::summary::{Claim, TreeSummary, overlapping};
 
-/// Decides, key by key, where the output of one merge is cut.
+/// Decides, key by key, where the output of one compaction is cut.
 #[derive(Debug)]
 pub(crate) struct OutputCutter<K> {
     zones: Zones<K>,
@@ -22,8 +21,8 @@ pub(crate) struct OutputCutter<K> {
 }
 
 impl<K: Ord + Clone> OutputCutter<K> {
-    /// For the merge that claims `claim` in `tree` and has these zones.
-    pub(crate) fn new(tree: &TreeSummary<K>, claim: &Claim<K>, zones: Zones<K>) -> Self {
+    /// For the compaction that claims `claim` in `tree` and has these zones.
+    pub(in crate::policy) fn new(tree: &TreeSummary<K>, claim: &Claim<K>, zones: Zones<K>) -> Self {
         let below = tree.level(claim.level + 1);
         let below = &below[overlapping(below, &claim.smallest, &claim.largest)];
         Self {
@@ -38,15 +37,16 @@ impl<K: Ord + Clone> OutputCutter<K> {
         &self.ends
     }
 
-    /// How long a new file becomes, in [cut bytes](super::cut_bytes), where the last key asked is.
+    /// The length of a new file, in [cut bytes](crate::policy::cut_bytes), at the last key asked.
     pub(crate) fn file_bytes(&self) -> u64 {
         self.zones.file_bytes()
     }
 
-    /// Where `key` goes, before which the output holds `bytes` of one file, as [`cut_bytes`](super::cut_bytes) counts them.
+    /// Where `key` goes. The output holds `bytes` of the present file before it, as [`cut_bytes`](crate::policy::cut_bytes)
+    /// counts them.
     ///
-    /// To be asked once for every user key, in ascending order and before its first version is
-    /// added, so that one user key never spans two files.
+    /// The caller asks once for every user key, in ascending order and before it adds the key's first version, so that
+    /// one user key never spans two files.
     pub(crate) fn place<Q: Ord + ?Sized>(&mut self, key: &Q, bytes: u64) -> Place
     where
         K: Borrow<Q>,
@@ -70,8 +70,8 @@ impl<K: Ord + Clone> OutputCutter<K> {
 /// Where a key of the output goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
-    /// The file that it is appended to; a new file where there is none.
+    /// The file that it is appended to; a new file if there is none.
     pub(crate) target: Option<FileNumber>,
-    /// Whether what came before goes to another file.
+    /// Whether the previous key goes to another file.
     pub(crate) begins: bool,
 }

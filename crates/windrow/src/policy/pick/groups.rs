@@ -1,10 +1,10 @@
 //! Level 0: runs that overlap, ordered by age, and which of them go down together.
 //!
-//! Runs that overlap, directly or through others, form a *heap*. A merge takes whole heaps: it
-//! leaves no older run behind that shares a key with what it takes (I3), it cuts no user key, and
-//! the more runs share one rewrite of level 1, the less is written per byte.
+//! Runs that overlap, directly or through others, form a *group*. A compaction takes whole groups. So it
+//! leaves no older run behind that shares a key with a run that it takes (I3), and it cuts no user key. The more
+//! runs share one rewrite of level 1, the less is written per byte.
 
-use super::summary::{FileSummary, TreeSummary};
+use crate::policy::summary::{FileSummary, TreeSummary};
 
 /// Runs of level 0 that overlap, directly or through others.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl<K> RunGroup<K> {
     }
 }
 
-/// The heaps of level 0; the one with the oldest run comes first.
+/// The groups of level 0; the one with the oldest run comes first.
 pub(super) fn groups<K: Ord + Clone>(tree: &TreeSummary<K>) -> Vec<RunGroup<K>> {
     let runs = tree.level(0);
     let mut by_key: Vec<usize> = (0..runs.len()).collect();

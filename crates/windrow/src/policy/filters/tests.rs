@@ -1,15 +1,15 @@
 //! Filter bits on numbers: published rates, the budget, and files that are young, moved or alone.
 
-use super::tables::{file, tree};
+use super::fractions::fractions;
+use super::{
+    allocate_filters, filter_units, flush_fraction, output_fractions, price, price_alone,
+    worthwhile_bits,
+};
 use crate::base::FileNumber;
 use crate::options::{FilterAllocation, KeyspaceOptions};
 use crate::policy::capacities::{capacities, whole};
-use crate::policy::filters::{price, worthwhile_bits};
-use crate::policy::fractions::fractions;
-use crate::policy::{
-    Claim, FileSummary, SegmentSummary, TreeSummary, allocate_filters, filter_units,
-    flush_fraction, output_fractions, price_alone,
-};
+use crate::policy::tests::tables::{file, tree};
+use crate::policy::{Claim, Compaction, FileSummary, Purpose, SegmentSummary, TreeSummary};
 use proptest::prelude::*;
 
 fn options(bits_per_key: f64) -> KeyspaceOptions {
@@ -152,9 +152,19 @@ fn what_a_merge_writes_knows_its_share() {
             "{fraction} is not {expected}"
         );
     };
-    let merged = output_fractions(&tree, &claim, &[one, two], &[]);
-    is_about(merged.written_anew, 500.0 / 1450.0);
-    let appended = output_fractions(&tree, &claim, &[one], &[two]);
+    let fractions = |lower: &[FileNumber], targets: &[FileNumber]| {
+        let compaction = Compaction {
+            level: 1,
+            upper: vec![one],
+            lower: lower.to_vec(),
+            targets: targets.to_vec(),
+            claim: claim.clone(),
+            purpose: Purpose::Tree,
+        };
+        output_fractions(&tree, &compaction)
+    };
+    is_about(fractions(&[two], &[]).written_anew, 500.0 / 1450.0);
+    let appended = fractions(&[], &[two]);
     is_about(appended.appended, 200.0 / 1450.0);
     // What lies between targets and gets a file of its own does not have theirs.
     is_about(appended.written_anew, 200.0 / 1150.0);

@@ -1,12 +1,12 @@
-//! Which share of the entries in its range of keys each file holds.
+//! The fraction of the entries in its key range that each file holds.
 //!
-//! Where in its range a file's entries lie is not known. The ends of all files, put in order, divide
-//! the keys into cells, as many where there is much data as there are files; a file's entries
-//! are taken to lie evenly over the cells that it covers.
+//! The places of a file's entries in its range are unknown. The ends of all files, in order, divide
+//! the keys into cells, which are many where there are many files. A file's entries
+//! count as lying evenly over the cells that it covers.
 
-use super::summary::{FileSummary, TreeSummary};
+use crate::policy::summary::{FileSummary, TreeSummary};
 
-/// The share of each file, above 0 and at most 1, in the order of the tree's levels and files.
+/// The fraction of each file, above 0 and at most 1, in the order of the tree's levels and files.
 pub(crate) fn fractions<K: Ord>(tree: &TreeSummary<K>) -> Vec<f64> {
     let files = || tree.levels.iter().flatten();
     let mut ends: Vec<&K> = files()
@@ -14,7 +14,7 @@ pub(crate) fn fractions<K: Ord>(tree: &TreeSummary<K>) -> Vec<f64> {
         .collect();
     ends.sort_unstable();
     ends.dedup();
-    // Cell 2i is the end i itself, cell 2i + 1 what is between it and the next.
+    // Cell 2i is the end i itself, cell 2i + 1 the keys between it and the next end.
     let cells = |file: &FileSummary<K>| {
         let first = ends.partition_point(|end| **end < file.smallest);
         let last = ends.partition_point(|end| **end < file.largest);

@@ -1,13 +1,14 @@
 //! What a job takes from the level that it writes into.
 //!
-//! I1. Every file there that overlaps an upper of the job is among its inputs, and lies in its claim.
-//! I2. Inputs are idle, and the claim touches no other of its level.
+//! I1. Every file there that overlaps an upper file of the job is among its inputs, and lies in its claim.
+//! I2. Inputs are idle, and the claim overlaps no other claim of its level.
 
 use std::ops::Range;
 
-use super::append::Brought;
-use super::pick::{Plan, Purpose, Rules};
-use super::summary::{Claim, TreeSummary, overlapping};
+use super::plan::{Compaction, Plan, Purpose};
+use super::rules::Rules;
+use crate::policy::append::UpperBytes;
+use crate::policy::summary::{Claim, TreeSummary, overlapping};
 
 /// What a job into one level takes from that level, and the keys that it may write there.
 pub(super) struct Inputs<K> {
@@ -17,7 +18,7 @@ pub(super) struct Inputs<K> {
 }
 
 impl<K: Ord + Clone> Inputs<K> {
-    /// For uppers over these keys into level `target`; `None` where a running job is in the way.
+    /// For upper files over these keys into level `target`; `None` if a running job blocks them.
     pub(super) fn over(
         tree: &TreeSummary<K>,
         target: usize,
@@ -45,22 +46,23 @@ impl<K: Ord + Clone> Inputs<K> {
         })
     }
 
-    /// Widens the claim by an upper over these keys if its overlap is inside `lower` already.
-    pub(super) fn absorb(&mut self, tree: &TreeSummary<K>, smallest: &K, largest: &K) -> bool {
+    /// Widens the claim by an upper file over these keys if all that it overlaps is in `lower` already.
+    pub(super) fn add_if_free(&mut self, tree: &TreeSummary<K>, smallest: &K, largest: &K) -> bool {
         let overlap = overlapping(tree.level(self.claim.level), smallest, largest);
-        let comes_free = !overlap.is_empty()
+        let is_free = !overlap.is_empty()
             && self.lower.start <= overlap.start
             && overlap.end <= self.lower.end
             && !tree.is_claimed(self.claim.level, smallest, largest);
-        if comes_free {
+        if is_free {
             self.claim.smallest = self.claim.smallest.clone().min(smallest.clone());
             self.claim.largest = self.claim.largest.clone().max(largest.clone());
         }
-        comes_free
+        is_free
     }
 
-    /// The plan that merges the files at `upper` of `level` with what this takes, or appends them to it.
-    pub(super) fn into_merge(
+    /// The compaction of the files at `upper` of `level` with these lower files, each of which it rewrites or appends
+    /// to.
+    pub(super) fn into_compaction(
         self,
         tree: &TreeSummary<K>,
         rules: Rules<'_>,
@@ -69,21 +71,21 @@ impl<K: Ord + Clone> Inputs<K> {
     ) -> Plan<K> {
         let files = upper.iter().map(|&file| &tree.level(level)[file]);
         let lower = &tree.level(self.claim.level)[self.lower];
-        let is_in_place = rules.placement.merges_in_place(self.claim.level);
-        let brought = Brought::by(files.clone(), is_in_place);
-        let appended = rules.appends.to(tree, self.claim.level, lower, brought);
-        let of = |appends: bool| {
+        let is_in_place = rules.placement.is_in_place(self.claim.level);
+        let upper = UpperBytes::of(files.clone(), is_in_place);
+        let appended = rules.appends.to(tree, self.claim.level, lower, upper);
+        let chosen = |appends: bool| {
             let chosen = lower.iter().zip(&appended);
             let chosen = chosen.filter(|(_, appended)| **appended == appends);
             chosen.map(|(file, _)| file.number).collect()
         };
-        Plan::Merge {
+        Plan::Compact(Compaction {
             level,
             upper: files.map(|file| file.number).collect(),
-            lower: of(false),
-            targets: of(true),
+            lower: chosen(false),
+            targets: chosen(true),
             claim: self.claim,
             purpose: Purpose::Tree,
-        }
+        })
     }
 }

@@ -1,0 +1,63 @@
+//! Which keys deeper levels may hold, so that a compaction keeps the tombstones that hide them.
+
+use std::borrow::Borrow;
+
+use crate::base::FileNumber;
+use crate::policy::summary::{Claim, FileSummary, TreeSummary, overlapping};
+
+/// Answers whether a level below a compaction's target, or a file that it appends to, may hold a key. Keys ascend.
+///
+/// Each level keeps a position that only moves forward, so a whole compaction costs one walk.
+#[derive(Debug)]
+pub(crate) struct DeeperLevels<K> {
+    levels: Vec<Level<K>>,
+}
+
+#[derive(Debug)]
+struct Level<K> {
+    ranges: Vec<(K, K)>,
+    position: usize,
+}
+
+impl<K: Ord + Clone> DeeperLevels<K> {
+    /// For the compaction that claims `claim` in `tree`, the tree that it started from, and appends to `targets`.
+    ///
+    /// It stays right while the compaction runs: what other jobs bring into deeper levels meanwhile comes from files
+    /// that do not overlap the inputs of this one.
+    pub(crate) fn new(tree: &TreeSummary<K>, claim: &Claim<K>, targets: &[FileNumber]) -> Self {
+        let levels = tree.levels.iter().enumerate().skip(claim.level);
+        let levels = levels.map(|(level, files)| {
+            let within = &files[overlapping(files, &claim.smallest, &claim.largest)];
+            let counts =
+                |file: &&FileSummary<K>| level > claim.level || targets.contains(&file.number);
+            let ranges = within.iter().filter(counts);
+            Level {
+                ranges: ranges
+                    .map(|file| (file.smallest.clone(), file.largest.clone()))
+                    .collect(),
+                position: 0,
+            }
+        });
+        Self {
+            levels: levels.collect(),
+        }
+    }
+
+    /// Whether a file may hold `key`, which is not less than any key asked before.
+    pub(crate) fn may_hold<Q: Ord + ?Sized>(&mut self, key: &Q) -> bool
+    where
+        K: Borrow<Q>,
+    {
+        self.levels.iter_mut().any(|level| {
+            let rest = &level.ranges[level.position..];
+            level.position += rest
+                .iter()
+                .take_while(|(_, largest)| largest.borrow() < key)
+                .count();
+            level
+                .ranges
+                .get(level.position)
+                .is_some_and(|(smallest, _)| smallest.borrow() <= key)
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! Which entries a compaction or a flush keeps.
+//!
+//! It meets the versions of a key newest first. A version is *superseded* if no reader can
+//! read it: no reader's sequence number lies between it and the next newer version. A tombstone is *spent* if
+//! every reader sees it or something newer, and no deeper level can hold a version that it hides.
+//!
+//! The next newer version counts whether or not it was kept itself. After a spent tombstone every
+//! older version is superseded, because no reader's sequence number lies below the tombstone.
+//!
+//! A flush follows the same rule, with deeper levels that may hold every key.
+
+use crate::base::{SequenceNumber, Trailer};
+
+/// The sequence numbers that readers read at, now and from now on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReadPoints {
+    /// The sequence numbers of live snapshots, ascending. Running reads are not among them: they
+    /// hold the state that they began with, and its files.
+    snapshots: Box<[SequenceNumber]>,
+    /// The newest visible sequence number: later readers read at it or above.
+    visible: SequenceNumber,
+}
+
+/// Whether an entry is kept, and why not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Kept.
+    Keep,
+    /// A newer version hides it from every reader.
+    Superseded,
+    /// A tombstone that hides nothing.
+    Spent,
+}
+
+impl ReadPoints {
+    /// Readers at `snapshots`, in any order, and at `visible` or later.
+    ///
+    /// The caller takes `visible` before it collects `snapshots`. A snapshot that is registered later
+    /// then has `visible` or a higher number.
+    pub(crate) fn new(mut snapshots: Vec<SequenceNumber>, visible: SequenceNumber) -> Self {
+        snapshots.sort_unstable();
+        snapshots.dedup();
+        Self {
+            snapshots: snapshots.into(),
+            visible,
+        }
+    }
+
+    /// Whether a reader reads, or may come to read, at `sequence` or later but before `newer`.
+    fn sees(&self, sequence: SequenceNumber, newer: SequenceNumber) -> bool {
+        if newer > self.visible {
+            return true;
+        }
+        let position = self.snapshots.partition_point(|&point| point < sequence);
+        self.snapshots
+            .get(position)
+            .is_some_and(|&point| point < newer)
+    }
+
+    /// The lowest sequence number that a reader reads at or may come to read at.
+    fn oldest(&self) -> SequenceNumber {
+        let oldest = self.snapshots.first().copied().unwrap_or(self.visible);
+        oldest.min(self.visible)
+    }
+}
+
+/// Decides about one entry.
+///
+/// `newer` is the sequence number of the next newer version of the same key that the job met,
+/// kept or not. `deeper` says whether a level below the job's target may hold the key; it is
+/// called only for a tombstone that every reader sees.
+pub(crate) fn keep(
+    entry: Trailer,
+    newer: Option<SequenceNumber>,
+    readers: &ReadPoints,
+    deeper: impl FnOnce() -> bool,
+) -> Verdict {
+    let sequence = entry.sequence();
+    if newer.is_some_and(|newer| !readers.sees(sequence, newer)) {
+        Verdict::Superseded
+    } else if entry.is_tombstone() && sequence <= readers.oldest() && !deeper() {
+        Verdict::Spent
+    } else {
+        Verdict::Keep
+    }
+}

@@ -1,0 +1,155 @@
+//! How large entries are, in tables and in value files.
+
+use super::key_space::Count;
+use super::load::{Load, ValueSize};
+use crate::policy::{self, TRANSIENT_PARTS};
+
+/// Bytes of a pointer instead of a value.
+const POINTER_BYTES: f64 = 10.0;
+
+/// Bytes of a record in a value file besides its value, and its key in a value log.
+const RECORD_BYTES: f64 = 8.0;
+
+/// Bytes of an entry in a table besides key and value: header, slot, and its parts of block, index and filter.
+const TABLE_ENTRY_BYTES: u64 = 7;
+
+/// Values of one class of the policy.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct ValuesOfClass {
+    /// Their fraction of all values.
+    pub(super) fraction: f64,
+    /// Bytes of one on average.
+    bytes: f64,
+}
+
+impl ValuesOfClass {
+    fn add(&mut self, size: ValueSize, all: f64) {
+        let fraction = size.fraction / all;
+        let bytes = self.fraction * self.bytes + fraction * size.bytes as f64;
+        self.fraction += fraction;
+        if self.fraction > 0.0 {
+            self.bytes = bytes / self.fraction;
+        }
+    }
+}
+
+/// The key and the values of each class of a load.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ValueClasses {
+    key: f64,
+    small: ValuesOfClass,
+    pub(super) medium: ValuesOfClass,
+    pub(super) large: ValuesOfClass,
+}
+
+impl ValueClasses {
+    pub(super) fn of(load: &Load) -> Self {
+        let all = load.values.iter().map(|size| size.fraction).sum();
+        let (mut small, mut medium, mut large) = Default::default();
+        for size in &load.values {
+            let bytes = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+            let (key, value) = (bytes(load.key_bytes), bytes(size.bytes));
+            let class: &mut ValuesOfClass = match policy::class(key, value, &load.options) {
+                policy::Class::Small => &mut small,
+                policy::Class::Medium => &mut medium,
+                policy::Class::Large => &mut large,
+            };
+            class.add(*size, all);
+        }
+        Self {
+            key: load.key_bytes as f64,
+            small,
+            medium,
+            large,
+        }
+    }
+
+    /// Bytes of key and value of an entry on average, with a pointer instead of a large value.
+    pub(super) fn in_table(&self) -> f64 {
+        let (small, medium) = (self.small, self.medium);
+        let values = small.fraction * small.bytes + medium.fraction * medium.bytes;
+        self.key + values + self.large.fraction * POINTER_BYTES
+    }
+
+    /// Bytes of value logs for a value, on average.
+    pub(super) fn in_value_logs(&self) -> f64 {
+        self.large.fraction * self.value_log_record()
+    }
+
+    /// Bytes of a medium value in a transient log.
+    pub(super) fn transient_log_record(&self) -> f64 {
+        self.medium.bytes + RECORD_BYTES
+    }
+
+    /// Bytes of a large value in a value log.
+    pub(super) fn value_log_record(&self) -> f64 {
+        self.large.bytes + self.key + RECORD_BYTES
+    }
+}
+
+/// Bytes of entries in tables.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EntrySizes {
+    pub(super) value: f64,
+    tombstone: f64,
+    /// Bytes that a table saves for a value in a transient log.
+    saved_by_transient_log: f64,
+    /// Bytes of such a value in the transient log.
+    in_transient_log: f64,
+    /// The fraction of the values that can be in transient logs.
+    medium_fraction: f64,
+}
+
+impl EntrySizes {
+    /// On disk.
+    pub(super) fn of(load: &Load, classes: &ValueClasses) -> Self {
+        let filter = if load.filters {
+            0.0
+        } else {
+            load.options.bits_per_key / 8.0
+        };
+        let overhead = TABLE_ENTRY_BYTES as f64 + filter - load.shared_key_bytes as f64;
+        Self {
+            value: classes.in_table() + overhead,
+            tombstone: classes.key + overhead,
+            saved_by_transient_log: classes.medium.bytes - POINTER_BYTES,
+            in_transient_log: classes.transient_log_record(),
+            medium_fraction: classes.medium.fraction,
+        }
+    }
+
+    /// As capacities count them. A large value counts as its pointer, because no compaction reads it.
+    pub(super) fn logical(classes: &ValueClasses) -> Self {
+        Self {
+            value: classes.in_table(),
+            tombstone: classes.key,
+            saved_by_transient_log: 0.0,
+            in_transient_log: 0.0,
+            medium_fraction: 0.0,
+        }
+    }
+
+    pub(super) fn bytes(self, count: Count) -> f64 {
+        let values = count.entries - count.tombstones;
+        values * self.value + count.tombstones * self.tombstone
+            - self.in_transient_logs(count) * self.saved_by_transient_log
+    }
+
+    /// Their [cut bytes](policy::cut_bytes).
+    pub(super) fn cut_bytes(self, count: Count) -> f64 {
+        self.merged_cut_bytes(count, false)
+    }
+
+    /// The cut bytes that a compaction of them writes, which puts values in transient logs in place or leaves them there.
+    pub(super) fn merged_cut_bytes(self, count: Count, is_in_place: bool) -> f64 {
+        let parts = if is_in_place { 1 } else { TRANSIENT_PARTS };
+        self.bytes(count) + self.in_transient_logs(count) * self.in_transient_log / parts as f64
+    }
+
+    /// The entries whose values are in transient logs. References count as lying evenly between the ends of their log,
+    /// so in one place they can exceed the values there.
+    fn in_transient_logs(self, count: Count) -> f64 {
+        let values = count.entries - count.tombstones;
+        count.in_transient_logs.min(values * self.medium_fraction)
+    }
+}

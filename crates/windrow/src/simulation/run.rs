@@ -1,0 +1,261 @@
+//! A load flush by flush.
+
+use std::collections::VecDeque;
+
+use super::key_space::Span;
+use super::load::{KeyDistribution, Load};
+use super::outcome::{LevelShape, Outcome, Sample, Spread, max_of_each};
+use super::tree::Tree;
+use crate::policy::{bounded_capacities, segment_limits, values_behind_max, whole};
+
+/// Bytes of a write in a memtable besides key and value.
+const MEMTABLE_ENTRY_BYTES: f64 = 40.0;
+
+/// Bytes of a write in the write-ahead log besides key and value.
+const WAL_ENTRY_BYTES: u64 = 12;
+
+/// Simulates `load`.
+///
+/// # Errors
+/// `InvalidArgument` if the [load](Load::validate) or its options are not valid.
+pub fn simulate(load: &Load) -> crate::Result<Outcome> {
+    load.validate()?;
+    Ok(run(load))
+}
+
+/// Simulates a valid load, or a part of one, whose size ratios may be larger than those of any tree.
+pub(super) fn run(load: &Load) -> Outcome {
+    let mut run = Run::new(load);
+    while run.written < load.inserts {
+        run.insert(run.per_flush().min(load.inserts - run.written));
+    }
+    if load.inserts > 0 {
+        run.sample();
+    }
+    while run.written < load.writes() {
+        run.draw(run.per_flush().min(load.writes() - run.written));
+    }
+    if load.draws > 0 {
+        run.sample();
+    }
+    Outcome {
+        options: load.options.clone(),
+        samples: run.samples,
+    }
+}
+
+/// The tree is observed again when a 128th more was written, and the last sixteen observations count.
+const OBSERVATIONS_KEPT: usize = 16;
+const OBSERVATIONS_APART: u64 = 128;
+
+/// The observations while the last eighth was written. The runs of level 0 come and go, so a single observation says
+/// little.
+#[derive(Debug, Default)]
+struct Observations(VecDeque<Observation>);
+
+/// The tree after one flush.
+#[derive(Debug)]
+struct Observation {
+    false_positive_reads: f64,
+    spreads: Vec<Spread>,
+}
+
+impl Observations {
+    fn note(&mut self, observation: Observation) {
+        if self.0.len() == OBSERVATIONS_KEPT {
+            self.0.pop_front();
+        }
+        self.0.push_back(observation);
+    }
+
+    fn false_positive_reads(&self) -> f64 {
+        let sum: f64 = self.0.iter().map(|it| it.false_positive_reads).sum();
+        sum / self.0.len().max(1) as f64
+    }
+
+    fn spreads(&self) -> Vec<Spread> {
+        let depth = self.0.iter().map(|it| it.spreads.len()).max();
+        let mean = |level: usize| {
+            let spreads = self.0.iter().filter_map(|it| it.spreads.get(level));
+            Spread::sum(spreads).times(1.0 / self.0.len() as f64)
+        };
+        (0..depth.unwrap_or(0)).map(mean).collect()
+    }
+}
+
+/// A running load.
+pub(super) struct Run<'a> {
+    load: &'a Load,
+    pub(super) tree: Tree<'a>,
+    pub(super) written: u64,
+    flushes: u64,
+    /// Live keys of each class.
+    live: Vec<f64>,
+    next_sample: u64,
+    next_observation: u64,
+    observations: Observations,
+    runs_sums: Vec<f64>,
+    space_max: f64,
+    runs_max: Vec<usize>,
+    samples: Vec<Sample>,
+}
+
+impl<'a> Run<'a> {
+    pub(super) fn new(load: &'a Load) -> Self {
+        Self {
+            load,
+            tree: Tree::new(load),
+            written: 0,
+            flushes: 0,
+            live: Vec::new(),
+            next_sample: whole(load.options.memtable_bytes as f64 / load.entry_bytes()),
+            next_observation: 0,
+            observations: Observations::default(),
+            runs_sums: Vec::new(),
+            space_max: 0.0,
+            runs_max: Vec::new(),
+            samples: Vec::new(),
+        }
+    }
+
+    /// How many writes fill a memtable.
+    pub(super) fn per_flush(&self) -> u64 {
+        let tree = &self.tree;
+        let memtable = tree.options.memtable_bytes as f64;
+        if self.load.part.levels_above > 0 {
+            return whole(memtable / tree.classes.in_table()).max(1);
+        }
+        let writes = memtable / (tree.classes.in_table() + MEMTABLE_ENTRY_BYTES);
+        let behind = tree.classes.in_value_logs();
+        if behind == 0.0 {
+            return whole(writes).max(1);
+        }
+        let behind_max = values_behind_max(&tree.summary, &tree.options) as f64;
+        whole(writes.min(behind_max / behind)).max(1)
+    }
+
+    pub(super) fn insert(&mut self, writes: u64) {
+        let span = match self.load.distribution {
+            KeyDistribution::Sequential => {
+                let at = |key: u64| key as f64 / self.load.keys as f64 * 2.0_f64.powi(64);
+                Span {
+                    smallest: whole(at(self.written)),
+                    largest: whole(at(self.written + writes)).saturating_sub(1),
+                }
+            }
+            KeyDistribution::Uniform | KeyDistribution::Zipfian { .. } => Span::ALL,
+        };
+        self.live = self.tree.live_after(&self.live, writes as f64, 0.0, 0.0);
+        self.flush(span, writes, true);
+    }
+
+    fn draw(&mut self, writes: u64) {
+        let deletes = self.load.deletes;
+        self.live = self
+            .tree
+            .live_after(&self.live, 0.0, writes as f64, deletes);
+        self.flush(Span::ALL, writes, false);
+    }
+
+    fn flush(&mut self, span: Span, writes: u64, is_insert: bool) {
+        let load = self.load;
+        let (inserts, draws) = if is_insert {
+            (writes as f64, 0.0)
+        } else {
+            (0.0, writes as f64)
+        };
+        let values = inserts + draws * (1.0 - load.deletes);
+        let keys = load.key_bytes * writes;
+        let in_log = self.tree.classes.in_table() - load.key_bytes as f64;
+        self.tree.io_stats.user += keys + whole(load.value_bytes() * values);
+        self.tree.io_stats.wal += keys + whole(in_log * values) + WAL_ENTRY_BYTES * writes;
+        self.tree.flush(span, inserts, draws, load.deletes);
+        if load.seeks_per_write > 0.0 {
+            self.tree.seek(load.seeks_per_write * writes as f64);
+        }
+        self.tree.settle();
+        self.written += writes;
+        self.flushes += 1;
+        let runs = self.tree.runs();
+        self.runs_sums.resize(runs.len(), 0.0);
+        for (sum, runs) in self.runs_sums.iter_mut().zip(runs) {
+            *sum += runs;
+        }
+        let runs_max = std::mem::take(&mut self.runs_max);
+        self.runs_max = max_of_each(runs_max, &self.tree.runs_max());
+        self.space_max = self.space_max.max(self.space_amplification());
+        if self.written >= self.next_observation {
+            self.observe();
+            self.next_observation = self.written + self.written / OBSERVATIONS_APART;
+        }
+        if self.written >= self.next_sample {
+            self.sample();
+            self.next_sample = self.written + (self.written / 8).max(1);
+        }
+    }
+
+    fn observe(&mut self) {
+        let (_, false_positive_reads) = self.tree.filters();
+        self.observations.note(Observation {
+            false_positive_reads,
+            spreads: self.tree.spreads(),
+        });
+    }
+
+    fn space_amplification(&self) -> f64 {
+        self.tree.bytes() as f64 / self.tree.value_bytes(self.live()).max(1.0)
+    }
+
+    /// All live keys.
+    fn live(&self) -> f64 {
+        self.live.iter().sum()
+    }
+
+    fn sample(&mut self) {
+        if self.observations.0.is_empty() {
+            self.observe();
+        }
+        let tree = &self.tree;
+        let summary = &tree.summary;
+        let capacities = bounded_capacities(summary, &tree.options);
+        let limits = segment_limits(summary, &tree.options);
+        let depth = summary.levels.iter().rposition(|files| !files.is_empty());
+        let depth = depth.unwrap_or(0).max(summary.level_count);
+        let shape = |level: usize| {
+            let files = summary.level(level);
+            LevelShape {
+                files: files.len(),
+                segments: files.iter().map(|file| file.segments.len()).sum(),
+                bytes: files.iter().map(|file| file.bytes).sum(),
+                entries: files.iter().map(|file| file.entries).sum(),
+                tombstones: files.iter().map(|file| file.tombstones).sum(),
+                capacity: capacities.get(level).copied().unwrap_or(0),
+                segment_limit: limits.get(level).copied().unwrap_or(1),
+            }
+        };
+        let (filter_bytes, _) = tree.filters();
+        let runs = tree.runs();
+        let sample = Sample {
+            writes: self.written,
+            flushes: self.flushes,
+            jobs: tree.jobs,
+            garbage_collections: tree.garbage_collections,
+            level_count: summary.level_count,
+            levels: (0..=depth).map(shape).collect(),
+            io_stats: tree.io_stats.clone(),
+            live_bytes: whole(self.live() * self.load.entry_bytes()),
+            values: tree.values.space(),
+            space_amplification: self.space_amplification(),
+            runs_per_seek: runs.iter().sum(),
+            runs,
+            runs_sums: self.runs_sums.clone(),
+            filter_bytes,
+            false_positive_reads: self.observations.false_positive_reads(),
+            spreads: self.observations.spreads(),
+            space_amplification_max: self.space_max,
+            runs_max: std::mem::take(&mut self.runs_max),
+        };
+        self.samples.push(sample);
+        self.space_max = 0.0;
+    }
+}

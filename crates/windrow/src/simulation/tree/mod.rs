@@ -1,0 +1,141 @@
+//! A tree of sizes, and the jobs that the policy plans for it.
+
+mod compaction;
+mod files;
+mod filters;
+mod measures;
+
+use compaction::NO_UNITS;
+pub(super) use files::Tree;
+
+use super::key_space::Span;
+use crate::base::{Cause, FileNumber};
+use crate::policy::{
+    self, Claim, Plan, VICTIMS_MAX, filter_units, flush_fraction, plan, target_file_bytes, victims,
+    wants_seal, whole,
+};
+
+/// More jobs after one flush show that the policy does not end.
+const JOBS_MAX: usize = 1_000_000;
+
+impl Tree<'_> {
+    /// Flushes a memtable with so many inserts and draws between these keys.
+    pub(super) fn flush(&mut self, span: Span, inserts: f64, draws: f64, deletes: f64) {
+        let mut segment = self.key_space.written(span, inserts, draws, deletes);
+        let entries = self.key_space.values(&segment);
+        let writes = inserts + draws * (1.0 - deletes);
+        let transient_file_bytes = policy::transient_file_bytes(self.flushed_file_bytes());
+        let files = self.summary.levels.iter().flatten();
+        let ranges = files.map(|file| (file.smallest, file.largest));
+        let stays = policy::mediums_stay(ranges, (span.smallest, span.largest), &self.options);
+        let transient_log = (!stays).then_some((self.options.medium_order, transient_file_bytes));
+        let (transient_log, logs) =
+            self.values
+                .flush(&mut segment, writes, transient_log, &entries);
+        self.io_stats.add(0, Cause::TransientLog, transient_log);
+        self.io_stats.value_logs += logs;
+        let claim = Claim {
+            level: 0,
+            smallest: span.smallest,
+            largest: span.largest,
+        };
+        let units = self.filters.as_ref().map_or(NO_UNITS, |filters| {
+            let fraction = flush_fraction(&self.summary, &claim, whole(segment.count.entries));
+            filter_units(fraction, filters.price, &self.options)
+        });
+        let file = self.file(segment, units);
+        self.io_stats.add(0, Cause::Flush, file.bytes);
+        let entries = file.entries;
+        self.summary.levels[0].insert(0, file);
+        self.note_change(entries);
+    }
+
+    /// The size of tables where flushed data comes from. For a part of a tree that is the level above it, whose
+    /// tables are as large as those of the first level of the part.
+    fn flushed_file_bytes(&self) -> u64 {
+        if self.load.part.levels_above > 0 {
+            target_file_bytes(&self.summary, &self.options, 1)
+        } else {
+            self.options.file_bytes
+        }
+    }
+
+    /// Runs jobs one at a time until none is due.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..JOBS_MAX {
+            if !self.step() && !self.collect_garbage() {
+                return;
+            }
+        }
+        unreachable!("the policy ends");
+    }
+
+    /// Collects the value logs that the policy names; whether there were any.
+    fn collect_garbage(&mut self) -> bool {
+        if self.summary.logs.is_empty() {
+            return false;
+        }
+        let options = self.values.log_options();
+        let victims = victims(&self.summary, options, VICTIMS_MAX);
+        if !victims.is_empty() {
+            let gc_result = self.values.collect(&victims);
+            self.io_stats.gc_read += gc_result.read;
+            self.io_stats.gc_written += gc_result.written;
+            self.garbage_collections += 1;
+        } else if wants_seal(&self.summary, options) {
+            self.values.seal();
+        } else {
+            return false;
+        }
+        self.note_values();
+        true
+    }
+
+    /// Runs the next job; whether there was one.
+    fn step(&mut self) -> bool {
+        let entries = match plan(&self.summary, &self.options, &self.cursors) {
+            Plan::Idle => return false,
+            Plan::Resize { level_count } => {
+                self.resize(level_count);
+                0
+            }
+            Plan::TrivialMove {
+                level,
+                upper,
+                claim,
+            } => self.move_down(level, upper, &claim),
+            Plan::Compact(compaction) => self.compact(&compaction),
+        };
+        self.jobs += 1;
+        self.note_change(entries);
+        true
+    }
+
+    fn resize(&mut self, level_count: usize) {
+        self.summary.level_count = level_count;
+        let part = self.load.part;
+        self.options = part.options(&self.load.options, level_count);
+        // The capacities of a part do not say what it would be with one level less. So a claim of no key keeps
+        // the last level.
+        self.summary.claims.clear();
+        if part.levels_above > 0 && level_count > 1 {
+            self.summary.claims.push(Claim {
+                level: level_count,
+                smallest: u64::MAX,
+                largest: 0,
+            });
+        }
+    }
+
+    /// Executes a trivial move, and returns the entries moved.
+    fn move_down(&mut self, level: usize, number: FileNumber, claim: &Claim<u64>) -> u64 {
+        let files = self.take(level, &[number]);
+        for file in &files {
+            self.io_stats.add(claim.level, Cause::Move, file.bytes);
+        }
+        let entries = files.iter().map(|file| file.entries).sum();
+        self.cursors[level] = Some(claim.largest);
+        self.install(claim.level, files);
+        entries
+    }
+}
