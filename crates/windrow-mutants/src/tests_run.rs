@@ -1,0 +1,99 @@
+//! Building and running the tests of the copy.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Fault;
+use crate::mutant::Mutant;
+
+/// A planted bug may make its test hang; that is found, too.
+const SECONDS_MAX: u32 = 600;
+
+/// The last lines of what a test printed.
+const LOG_LINES: usize = 30;
+
+/// What came of a test, with the end of what it printed.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Passed(String),
+    Failed(String),
+}
+
+/// Runs commands in the copy.
+#[derive(Debug)]
+pub(crate) struct TestRuns {
+    tree: PathBuf,
+    target: PathBuf,
+}
+
+impl TestRuns {
+    pub(crate) fn new(tree: &Path) -> Self {
+        let target = tree.with_file_name("build");
+        Self {
+            tree: tree.to_owned(),
+            target,
+        }
+    }
+
+    /// Compiles what `build` names.
+    pub(crate) fn build(&self, build: &str) -> Result<(), Fault> {
+        match self.run(build, None) {
+            Outcome::Passed(_) => Ok(()),
+            Outcome::Failed(log) => Err(format!("{log}\n{build} failed").into()),
+        }
+    }
+
+    /// Runs the shell command `test` with the bug of `mutant`, or with none.
+    pub(crate) fn run(&self, test: &str, mutant: Option<u32>) -> Outcome {
+        // Code built for other conditional compilation does not replace what is built.
+        let target = self.target.join(if test.contains("RUSTFLAGS=") {
+            "flags"
+        } else {
+            "plain"
+        });
+        let mut command = Command::new("timeout");
+        command
+            .args([&SECONDS_MAX.to_string(), "bash", "-c"])
+            .arg(format!("{test} 2>&1"))
+            .current_dir(&self.tree)
+            .env("CARGO_TARGET_DIR", target)
+            .env("RUST_BACKTRACE", "0")
+            .env_remove("MUTANT");
+        if let Some(number) = mutant {
+            command.env("MUTANT", number.to_string());
+        }
+        match command.output() {
+            Ok(output) => {
+                let text = String::from_utf8_lossy(&output.stdout);
+                let lines: Vec<&str> = text.lines().collect();
+                let log = lines[lines.len().saturating_sub(LOG_LINES)..].join("\n");
+                if output.status.success() {
+                    Outcome::Passed(log)
+                } else {
+                    Outcome::Failed(log)
+                }
+            }
+            Err(error) => Outcome::Failed(error.to_string()),
+        }
+    }
+}
+
+/// The builds that the tests of `mutants` need: each command up to the name of a test, without running.
+pub(crate) fn builds(mutants: &[Mutant]) -> BTreeSet<String> {
+    let build = |mutant: &Mutant| {
+        let mut words = Vec::new();
+        let mut test = mutant.test.split(' ');
+        while let Some(word) = test.next() {
+            words.push(word);
+            if word == "--test" {
+                words.extend(test.next());
+            }
+            if ["--test", "--lib"].contains(&word) {
+                break;
+            }
+        }
+        words.join(" ").replace("cargo test", "cargo test --no-run")
+    };
+    mutants.iter().map(build).collect()
+}
