@@ -107,14 +107,20 @@ fn plant(
         )
     };
     apply(&[])?;
-    for (path, original) in mutant.files.iter().zip(&originals) {
+    let changed = mutant.files.iter().map(|path| parse(path));
+    let changed = changed.collect::<Result<Vec<_>, _>>();
+    apply(&["--reverse"])?;
+    let mut planted = 0;
+    for ((path, original), changed) in mutant.files.iter().zip(&originals).zip(&changed?) {
         let gated = files
             .entry(path.clone())
             .or_insert_with(|| original.clone());
-        gate::plant(gated, original, &parse(path)?, mutant.number)?;
+        planted += gate::plant(gated, original, changed, mutant.number)?;
     }
-    apply(&["--reverse"])?;
-    Ok(())
+    match planted {
+        0 => Err("the patch changes no function".into()),
+        _ => Ok(()),
+    }
 }
 
 /// What `command` prints.
