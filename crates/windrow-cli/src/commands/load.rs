@@ -1,19 +1,21 @@
 //! `load`: many entries at once.
 
 mod columns;
+mod entry;
 mod interrupt;
 mod source;
 
 use std::path::PathBuf;
 use std::time::Instant;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 use windrow::{Batch, Db, Keyspace, Result};
 
 use self::columns::ColumnArgs;
+use self::entry::{Entry, Format};
 use self::interrupt::Stored;
-use self::source::{Entry, Skipped, Source};
+use self::source::{Skipped, Source};
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::progress;
@@ -71,16 +73,6 @@ pub(crate) struct LoadArgs {
     /// Sync the log after each batch
     #[arg(long)]
     sync: bool,
-}
-
-/// Forms of a source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    Lines,
-    Tsv,
-    Csv,
-    Jsonl,
-    Folder,
 }
 
 pub(crate) fn run(args: &LoadArgs, output: &mut Output) -> Result<Outcome> {

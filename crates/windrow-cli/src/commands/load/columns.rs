@@ -13,8 +13,7 @@ use clap::Args;
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use windrow::{Error, Result};
 
-use super::Format;
-use super::source::{Entry, LINE_BYTES_MAX};
+use super::entry::{Entry, Format, LINE_BYTES_MAX};
 
 /// Which columns of a row are key and value, and how columns are told apart.
 #[derive(Debug, Clone, Default, Args)]

@@ -12,21 +12,11 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use windrow::{Error, Result, limits};
 
-use super::Format;
 use super::columns::{ColumnArgs, RowSource};
+use super::entry::{Entry, Format, LINE_BYTES_MAX};
 use crate::files::{self, Walk};
 use crate::tables::plural;
 use crate::text::from_hex;
-
-/// No line of any format can be longer: a value in JSON takes at most six bytes per byte.
-pub(super) const LINE_BYTES_MAX: u64 = 8 * (limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX) as u64;
-
-/// One entry to load.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
-    pub(crate) key: Vec<u8>,
-    pub(crate) value: Vec<u8>,
-}
 
 /// A stream of entries.
 pub(crate) struct Source {

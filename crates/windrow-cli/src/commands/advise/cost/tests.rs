@@ -1,8 +1,10 @@
 //! Costs of trees that are made up: more of anything is never cheaper.
 
-use windrow::simulation::ValueSize;
+use windrow::simulation::{KeyDistribution, ValueSize};
 use windrow::{FilterAllocation, KeyspaceOptions};
 
+use super::memory::{Place, answered, hits};
+use super::shape::{Moved, Separated};
 use super::*;
 use crate::commands::advise::demand::Fractions;
 use crate::commands::advise::device::Device;
@@ -168,14 +170,17 @@ fn filters_pass_less_the_more_bits_they_have() {
     let mut options = KeyspaceOptions::default();
     for allocation in [FilterAllocation::Monkey, FilterAllocation::Uniform] {
         options.filter_allocation = allocation;
-        let useless = |bits: f64| {
+        let false_positives = |bits: f64| {
             let mut options = options.clone();
             options.bits_per_key = bits;
-            Filters::new(&shape(), &options).useless().missing
+            Filters::new(&shape(), &options).false_positives().missing
         };
-        assert!((useless(0.0) - shape().runs_per_seek()).abs() < 1e-9);
+        assert!((false_positives(0.0) - shape().runs_per_seek()).abs() < 1e-9);
         for bits in [1.0, 2.0, 4.0, 8.0, 16.0] {
-            assert!(useless(bits) < useless(bits / 2.0), "{bits}");
+            assert!(
+                false_positives(bits) < false_positives(bits / 2.0),
+                "{bits}"
+            );
         }
     }
     // Bits where they save most pass less than the same everywhere.
@@ -183,15 +188,15 @@ fn filters_pass_less_the_more_bits_they_have() {
     let monkey = Filters::new(&shape(), &options);
     options.filter_allocation = FilterAllocation::Uniform;
     let uniform = Filters::new(&shape(), &options);
-    let passed = monkey.useless();
-    assert!(passed.missing < uniform.useless().missing);
+    let passed = monkey.false_positives();
+    assert!(passed.missing < uniform.false_positives().missing);
     // Six runs with ten bits: 6 times 0.008.
     assert!(
-        (uniform.useless().missing - 0.049).abs() < 0.001,
+        (uniform.false_positives().missing - 0.049).abs() < 0.001,
         "{uniform:?}"
     );
-    // What is found is mostly in the last level, behind all other runs.
-    assert!(monkey.asked_if_found > 5.0 && monkey.asked_if_found < 6.0);
+    // Most keys are in the last level, behind all other runs.
+    assert!(monkey.consulted_if_found > 5.0 && monkey.consulted_if_found < 6.0);
     assert!(passed.found < passed.missing);
 }
 
@@ -201,7 +206,7 @@ fn what_filters_pass_is_read_in_their_level() {
     options.filter_allocation = FilterAllocation::Uniform;
     let filters = Filters::new(&shape(), &options);
     // Two, three and one of six runs with the same filters; the keys of the last level pass all but that one.
-    let rate = filters.useless().missing / 6.0;
+    let rate = filters.false_positives().missing / 6.0;
     for (level, runs) in [2.0, 3.0, 1.0].into_iter().enumerate() {
         assert!((filters.levels[level].missing - runs * rate).abs() < 1e-9);
     }
@@ -213,7 +218,7 @@ fn what_filters_pass_is_read_in_their_level() {
     };
     let misses = Misses::new(&shape(), &demand, &filters, 0.0);
     assert!(
-        misses.useless > 0.9 * rate && misses.useless < 1.1 * rate,
+        misses.false_positives > 0.9 * rate && misses.false_positives < 1.1 * rate,
         "{misses:?} {rate}"
     );
 }
@@ -227,8 +232,8 @@ fn a_tree_of_one_run_asks_one_filter() {
         runs: 1.0,
     }];
     let filters = Filters::new(&shape, &KeyspaceOptions::default());
-    assert!((filters.asked_if_found - 1.0).abs() < 1e-9);
-    assert!(filters.useless().found.abs() < 1e-9);
+    assert!((filters.consulted_if_found - 1.0).abs() < 1e-9);
+    assert!(filters.false_positives().found.abs() < 1e-9);
     // Also where nothing was written yet.
     shape.levels.clear();
     let none = costs(&shape, &demand(), &KeyspaceOptions::default());
@@ -269,7 +274,7 @@ fn values_apart_cost_scans_more_than_gets() {
     let mut shape = shape();
     let options = KeyspaceOptions::default();
     let near = costs(&shape, &demand(), &options);
-    shape.logs = Apart {
+    shape.value_logs = Separated {
         fraction: 1.0,
         bytes: 1e9,
         value_bytes: 100.0,
@@ -284,15 +289,15 @@ fn large_values_take_the_bandwidth_of_the_device() {
     let options = KeyspaceOptions::default();
     let with = |device, in_transient_logs: bool, value_bytes: f64| {
         let mut shape = shape();
-        let apart = Apart {
+        let apart = Separated {
             fraction: 0.5,
             bytes: 1e12,
             value_bytes,
         };
         *(if in_transient_logs {
-            &mut shape.runs
+            &mut shape.transient_logs
         } else {
-            &mut shape.logs
+            &mut shape.value_logs
         }) = apart;
         // Memory for none of them.
         let demand = Demand {

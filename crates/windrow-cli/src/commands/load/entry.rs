@@ -1,0 +1,26 @@
+//! What every source gives: entries, in one of several formats, read from lines of bounded length.
+//!
+//! Concurrency: none.
+
+use clap::ValueEnum;
+use windrow::limits;
+
+/// No line or row of any format can be longer: a value in JSON takes at most six bytes per byte.
+pub(super) const LINE_BYTES_MAX: u64 = 8 * (limits::VALUE_BYTES_MAX + limits::KEY_BYTES_MAX) as u64;
+
+/// One entry to load.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) key: Vec<u8>,
+    pub(super) value: Vec<u8>,
+}
+
+/// Forms of a source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    Lines,
+    Tsv,
+    Csv,
+    Jsonl,
+    Folder,
+}
