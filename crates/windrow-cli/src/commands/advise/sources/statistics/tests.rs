@@ -162,7 +162,7 @@ fn counters_that_are_not_there_are_refused_by_name() {
         "/keyspaces/0/options",
         "/keyspaces/0/memtable_bytes",
         "/keyspaces/0/gets_answered_by_memtables",
-        "/keyspaces/0/runs/live_bytes",
+        "/keyspaces/0/transient_logs/live_bytes",
         "/keyspaces/0/value_logs/live_bytes",
         "/keyspaces/0/levels",
         "/keyspaces/0/levels/1/entries",
