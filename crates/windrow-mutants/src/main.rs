@@ -57,7 +57,7 @@ fn main() -> ExitCode {
 fn run(filters: &[String]) -> Result<usize, Fault> {
     let mutants = mutant::read_all(filters)?;
     let planted = Planted::new(&mutants)?;
-    let runs = TestRuns::new(planted.tree());
+    let runs = TestRuns::new(planted.tree(), planted.target());
     for build in tests_run::builds(&mutants) {
         let start = Instant::now();
         runs.build(&build)?;

@@ -7,8 +7,8 @@ use std::process::Command;
 use crate::mutant::Mutant;
 use crate::{Fault, gate};
 
-/// Where the copy and what is built of it are.
-const FOLDER: &str = "target/mutants";
+/// The folder of builds, unless the environment has another.
+const TARGET: &str = "target";
 
 /// The crate whose root gets the switch.
 const LIBRARY: &str = "crates/windrow/src/lib.rs";
@@ -27,13 +27,16 @@ pub(crate) fn mutant(number: u32) -> bool {
 /// A copy of the tracked files of the repository, with bugs.
 #[derive(Debug)]
 pub(crate) struct Planted {
+    target: PathBuf,
     tree: PathBuf,
 }
 
 impl Planted {
     /// Makes the copy anew and plants `mutants` in it.
     pub(crate) fn new(mutants: &[Mutant]) -> Result<Self, Fault> {
-        let tree = std::env::current_dir()?.join(FOLDER).join("tree");
+        let target = std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| TARGET.into());
+        let target = std::env::current_dir()?.join(target);
+        let tree = target.join("mutants");
         copy(&tree)?;
         let mut files = BTreeMap::new();
         let planted = mutants.iter().map(|mutant| {
@@ -55,7 +58,11 @@ impl Planted {
         let library = tree.join(LIBRARY);
         let text = std::fs::read_to_string(&library)?;
         std::fs::write(library, text + SWITCH)?;
-        Ok(Self { tree })
+        Ok(Self { target, tree })
+    }
+
+    pub(crate) fn target(&self) -> PathBuf {
+        self.target.clone()
     }
 
     pub(crate) fn tree(&self) -> &Path {

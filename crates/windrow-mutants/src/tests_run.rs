@@ -28,8 +28,8 @@ pub(crate) struct TestRuns {
 }
 
 impl TestRuns {
-    pub(crate) fn new(tree: &Path) -> Self {
-        let target = tree.with_file_name("build");
+    /// `target` is the folder of the repository's own builds, which share their dependencies with the copy.
+    pub(crate) fn new(tree: &Path, target: PathBuf) -> Self {
         Self {
             tree: tree.to_owned(),
             target,
@@ -46,12 +46,12 @@ impl TestRuns {
 
     /// Runs the shell command `test` with the bug of `mutant`, or with none.
     pub(crate) fn run(&self, test: &str, mutant: Option<u32>) -> Outcome {
-        // Code built for other conditional compilation does not replace what is built.
-        let target = self.target.join(if test.contains("RUSTFLAGS=") {
-            "flags"
+        // The schedules have a folder of their own, as in `.ci/run`.
+        let target = if test.contains("--cfg shuttle") {
+            self.target.join("shuttle")
         } else {
-            "plain"
-        });
+            self.target.clone()
+        };
         let mut command = Command::new("timeout");
         command
             .args([&SECONDS_MAX.to_string(), "bash", "-c"])
