@@ -1,6 +1,6 @@
 //! The counters of the engine.
 //!
-//! Concurrency: counters are relaxed atomics. Each thread adds to its own stripe of the counters that every read updates.
+//! Concurrency: relaxed atomics. The counters that every read updates are striped by thread.
 
 use std::array;
 use std::time::Duration;
@@ -11,14 +11,14 @@ use crate::engine::admin::stats::{StallStats, Stats};
 use crate::policy::StallCause;
 use crate::table::ReadCounters;
 
-/// How a writer waited.
+/// The kind of a stall.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Waited {
     Delayed,
     Stopped,
 }
 
-/// The waits for one cause.
+/// The stalls of one cause.
 #[derive(Debug, Default)]
 struct StallCounters {
     delays: AtomicU64,
@@ -39,7 +39,7 @@ impl StallCounters {
     }
 }
 
-/// Everything that is counted on the way.
+/// All counters since the open.
 #[derive(Debug)]
 pub(crate) struct Counters {
     reads: Striped<9>,
@@ -101,7 +101,7 @@ impl Counters {
         }
     }
 
-    /// Adds what one read counted; `gets` is how many point reads it was.
+    /// Adds the counts of a read with `gets` point reads.
     #[inline]
     pub(crate) fn add_read(&self, gets: u64, read: &ReadCounters) {
         let counts = [
@@ -186,7 +186,7 @@ impl Counters {
             .collect();
     }
 
-    /// Counts one wait of a writer.
+    /// Counts one stall of a writer.
     pub(super) fn add_stall(&self, cause: StallCause, waited: Waited, time: Duration) {
         let counters = &self.stalls[cause as usize];
         let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);

@@ -1,20 +1,20 @@
-//! A copy of the database in another folder, of one moment in the commit order.
+//! The checkpoint: a copy of the database in another folder, as of one sequence number.
 //!
-//! 1. Between two commits, with everything in the logs durable: the manifest's state is copied, and
-//!    the files that it names are held, tables by versions and logs by open handles. Whatever is
-//!    removed from the folder afterwards is still there for the copy.
-//! 2. Tables and runs are linked, or copied where the file system cannot link: what the state names of them
-//!    never changes, though the source may append to its tables. Logs are copied up to where they ended.
-//! 3. A new manifest describes all that, with every table sealed and the end of the last log
-//!    recorded; `CURRENT` comes last.
+//! 1. Between two commits, after a sync of all logs, copy the state of the manifest and hold the files
+//!    that it names: tables by versions, logs by open handles. Files that are removed from the folder
+//!    afterwards still exist for the copy.
+//! 2. Link the tables and transient logs, or copy them if the file system cannot link. The bytes that the state names
+//!    never change, but the source may append to its tables. Copy the logs up to their ends.
+//! 3. Write a new manifest that describes all of it, with every table sealed and the end of the last log
+//!    recorded. Write `CURRENT` last.
 //!
 //! Invariants:
-//! - I1: `CURRENT` names the copy only when all of it is durable; before, the folder is no database.
-//! - I2: The source is only read: it is neither changed nor poisoned by what goes wrong in the
-//!   target's folder. A sync of its logs that fails poisons it as always.
+//! - I1: `CURRENT` names the copy only after all of it is durable. Before that, the folder is no database.
+//! - I2: The checkpoint only reads the source. A failure in the target's folder neither changes nor
+//!   poisons the source. A failed sync of the source's logs poisons it as usual.
 //!
-//! Concurrency: counts as a running job, for which closing waits. Writers wait while the logs are
-//! synced once more, and jobs while handles are taken; both go on while files are linked and copied.
+//! Concurrency: a checkpoint counts as a running job, so a close waits for it. Writers wait during the
+//! second sync of the logs, and jobs wait while it takes handles. Both continue during links and copies.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -29,20 +29,20 @@ use crate::manifest::names::FileName;
 use crate::manifest::{Edit, ManifestState, ManifestStore, Record, Version};
 use crate::vfs::{self, File, OpenMode, Vfs};
 
-/// Bytes that are copied at a time.
+/// The buffer of a copy.
 const COPY_BYTES: usize = 256 << 10;
 
-/// What the copy will consist of, held until it is there.
+/// The parts of the copy, held until it exists.
 struct Source {
     state: ManifestState,
-    /// Keep the tables from being removed.
+    /// Keep the tables on disk.
     _versions: Vec<Shared<Version>>,
     logs: Vec<Log>,
-    /// Value logs that are written to, and so never linked.
+    /// Value logs that are being written. They are copied and never linked.
     growing: BTreeSet<FileName>,
 }
 
-/// A log and how much of it counts.
+/// A log and the length to copy.
 struct Log {
     number: FileNumber,
     length: u64,
@@ -50,7 +50,7 @@ struct Log {
 }
 
 impl Engine {
-    /// Makes a database in `target` that holds what is committed now.
+    /// Creates a database in `target` that holds everything committed so far.
     pub(crate) fn checkpoint(&self, target: &Path) -> Result<()> {
         self.check_writable()?;
         let Some(running) = self.signal.begin_job() else {
@@ -59,7 +59,7 @@ impl Engine {
         let vfs = &*self.options.vfs;
         vfs.create_dir_all(target)
             .map_err(|error| Error::io("create", target, error))?;
-        // Not even a lock is left in a folder of somebody else.
+        // A foreign folder gets nothing, not even a lock.
         check_empty(vfs, target)?;
         let lock_path = target.join(LOCK);
         let lock = vfs.lock(&lock_path).map_err(|error| match error.kind() {
@@ -77,10 +77,10 @@ impl Engine {
         copied
     }
 
-    /// Holds what counts at this moment, between two commits.
+    /// Holds the current files, between two commits.
     fn hold_files(&self) -> Result<Source> {
         let lengths = self.chain.lengths();
-        // Under the catalog's lock: what the state names has not been removed.
+        // Under the catalog's lock no file that the state names is removed.
         self.catalog.with_state(|state| {
             let mut state = state.clone();
             let open = |(number, length): &(FileNumber, u64)| {
@@ -146,7 +146,7 @@ impl Engine {
                 }
             }
         }
-        // This syncs the folder, and with it the names of all that was copied, before `CURRENT`.
+        // This syncs the folder, with the names of all copied files, before `CURRENT`.
         let number = FileNumber(source.state.next_id);
         let vfs = Arc::clone(&self.options.vfs);
         ManifestStore::start(vfs, target, number, source.state.clone()).map(drop)
@@ -165,7 +165,7 @@ fn not_empty(target: &Path) -> Error {
     Error::new(ErrorKind::AlreadyExists, message)
 }
 
-/// Checks that there is nothing in `target`, but perhaps a lock.
+/// Checks that `target` contains at most a lock.
 fn check_empty(vfs: &dyn Vfs, target: &Path) -> Result<()> {
     if list(vfs, target)?.iter().any(|name| name != LOCK) {
         return Err(not_empty(target));
@@ -178,7 +178,7 @@ fn list(vfs: &dyn Vfs, folder: &Path) -> Result<Vec<String>> {
         .map_err(|error| Error::io("list", folder, error))
 }
 
-/// Gives the complete file `from` the name `to`, or copies its first `length` bytes.
+/// Links the complete file `from` to the name `to`, or copies its first `length` bytes.
 fn link_or_copy(vfs: &dyn Vfs, from: &Path, length: u64, to: &Path) -> Result<()> {
     use io::ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
 
@@ -204,7 +204,7 @@ fn copy_file(vfs: &dyn Vfs, from: &Path, length: u64, to: &Path) -> Result<()> {
     copy_bytes(vfs, &*file, length, to)
 }
 
-/// Writes the first `length` bytes of `file` to a new file `to`, durable but for its name.
+/// Writes the first `length` bytes of `file` to a new file `to` and syncs it, but not its name.
 fn copy_bytes(vfs: &dyn Vfs, file: &dyn File, length: u64, to: &Path) -> Result<()> {
     let failure = |error| Error::io("copy to", to, error);
     let copy = vfs.create(to).map_err(failure)?;
@@ -220,8 +220,8 @@ fn copy_bytes(vfs: &dyn Vfs, file: &dyn File, length: u64, to: &Path) -> Result<
     copy.sync_data().map_err(failure)
 }
 
-/// Clears away what a failed attempt has left, unless it may count. What cannot be removed is for
-/// the caller to remove; it does not open as a database.
+/// Removes what a failed attempt has left, unless it may be complete. The caller must remove what this
+/// cannot; it does not open as a database.
 fn remove_leftovers(vfs: &dyn Vfs, target: &Path) {
     let Ok(names) = list(vfs, target) else {
         return;

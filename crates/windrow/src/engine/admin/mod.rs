@@ -1,9 +1,11 @@
-//! What an owner asks of a database: keyspaces, flushes, merges by hand, statistics.
+//! The calls of an operator: keyspaces, flushes, manual compactions, statistics.
 //!
-//! Calls that wait for background work take part in it: they run jobs themselves and sleep only when
-//! all that is left is running elsewhere. So they also work where there are no threads.
+//! A call that waits for background work takes part in it: it runs jobs itself, and sleeps only while
+//! all remaining jobs run on other threads. So such calls also work without threads.
 //!
-//! Concurrency: any thread may call anything.
+//! The files: [`stats`], [`value_files`], [`verify`](self::verify), [`checkpoint`](self::checkpoint).
+//!
+//! Concurrency: any thread may make any call.
 
 mod checkpoint;
 pub(super) mod stats;
@@ -31,12 +33,11 @@ use crate::runtime::Work;
 use stats::{KeyspaceStats, LevelStats, Stats};
 use value_files::value_stats;
 
-/// A caller that waits looks again after this time.
+/// A waiting caller checks again after this time.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// The keyspace `name`, created if it is missing, under `options` or, without, under those that
-    /// it has.
+    /// The keyspace `name`, created if missing. `options` replace its recorded options.
     pub(crate) fn open_keyspace(
         &self,
         name: &str,
@@ -44,7 +45,7 @@ impl Engine {
     ) -> Result<Arc<KeyspaceCore>> {
         if let Some(options) = &options {
             options.validate()?;
-            // Where nothing is written no memtable fills up.
+            // Without writes no memtable fills up.
             if !self.is_read_only() {
                 self.options.check_fits(options)?;
             }
@@ -56,7 +57,7 @@ impl Engine {
             )));
         }
         let creating = self.creating.lock();
-        // Whoever closes the database waits for this lock.
+        // A close waits for this lock.
         self.check_open()?;
         let known = self
             .keyspaces
@@ -80,7 +81,7 @@ impl Engine {
         Ok(core)
     }
 
-    /// Records `options` for a keyspace that has others. Where nothing is written they are of no use.
+    /// Records `options` for a keyspace with other options. A database open for reading ignores them.
     fn change_options(&self, core: &KeyspaceCore, options: KeyspaceOptions) -> Result<()> {
         if *core.options() == options || self.is_read_only() {
             return Ok(());
@@ -100,8 +101,8 @@ impl Engine {
 
     fn create_keyspace(&self, name: &str, options: &KeyspaceOptions) -> Result<Arc<KeyspaceCore>> {
         self.check_writable()?;
-        // What was acknowledged before this call does not lose to the new name; a write that runs at
-        // the same time may.
+        // Writes that were acknowledged before this call survive if the new name does. A concurrent write may
+        // not.
         self.sync_logs()?;
         let keyspaces = self.keyspaces.load_full();
         let newest = self.catalog.with_state(|state| state.last_keyspace);
@@ -143,7 +144,7 @@ impl Engine {
         )
     }
 
-    /// Drops the keyspace `name`, whose entries and files go when nobody holds them.
+    /// Drops the keyspace `name`. Its entries and files go after their last user has released them.
     pub(crate) fn drop_keyspace(&self, name: &str) -> Result<()> {
         let creating = self.creating.lock();
         self.check_writable()?;
@@ -151,8 +152,7 @@ impl Engine {
         let Some(core) = keyspaces.iter().find(|core| core.name() == name) else {
             return Err(no_keyspace(name));
         };
-        // Nothing overtakes the log: what was acknowledged before the keyspace went is not lost
-        // where its going is not.
+        // I2 of the engine: writes that were acknowledged before the drop survive, even if the drop does not.
         self.sync_logs()?;
         let dropped = self.with_reserve(|| {
             self.catalog.commit(
@@ -167,18 +167,18 @@ impl Engine {
         drop(creating);
         self.note_reserve();
         dropped?;
-        // Its memtables press on writers no more.
+        // Its memtables no longer throttle writers.
         self.refresh_shared_throttle();
         self.signal.notify();
         Ok(())
     }
 
-    /// Writes every memtable that holds entries now to tables.
+    /// Flushes every memtable that holds entries now.
     pub(crate) fn flush_all(&self) -> Result<()> {
         self.check_writable()?;
         let keyspaces = self.keyspaces.load_full();
         self.rotate(&keyspaces)?;
-        // What waits now; writers that go on may have more waiting at any time.
+        // The memtables frozen by now. Concurrent writers may freeze more at any time.
         let newest = |keyspace: &Arc<KeyspaceCore>| {
             let frozen = &keyspace.state().frozen;
             frozen.first().map(|newest| newest.through)
@@ -196,7 +196,7 @@ impl Engine {
         })
     }
 
-    /// Works until no job is due and none is running.
+    /// Runs jobs until none is due and none is running.
     pub(crate) fn wait_idle(&self) -> Result<()> {
         self.check_open()?;
         if self.is_read_only() {
@@ -205,10 +205,10 @@ impl Engine {
         self.work_until(|| false, |failures| self.check_failures_since(failures))
     }
 
-    /// Works until `is_done`, or until no job is due and none is running.
+    /// Runs jobs until `is_done`, or until none is due and none is running.
     ///
     /// # Errors
-    /// That of `check`, which is given the number of jobs that had failed before; `Poisoned`.
+    /// The error of `check`, which gets the number of jobs that had failed before; `Poisoned`.
     fn work_until(
         &self,
         is_done: impl Fn() -> bool,
@@ -232,8 +232,8 @@ impl Engine {
         }
     }
 
-    /// Merges everything in `range` that is there now down to the deepest level that holds data, and
-    /// what is in that level once more where it holds tombstones or several segments.
+    /// Compacts everything that `range` holds now down to the deepest level with data. Rewrites that level
+    /// once more if it holds tombstones or several segments.
     pub(crate) fn compact_range(
         &self,
         keyspace: &Arc<KeyspaceCore>,
@@ -273,7 +273,7 @@ impl Engine {
         }
     }
 
-    /// What the database has done and what it looks like.
+    /// The counters and the current state of the database.
     pub(crate) fn stats(&self) -> Stats {
         let values = self.values.reads();
         let mut stats = Stats {

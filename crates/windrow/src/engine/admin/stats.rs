@@ -1,13 +1,13 @@
-//! What the engine counts, and the picture of it that a user gets.
+//! The statistics that a caller gets.
 //!
-//! Concurrency: counters are relaxed atomics; those that every read touches are striped.
+//! Concurrency: plain values, collected by [`Engine::stats`](crate::engine::Engine::stats).
 
 use crate::base::LevelIoStats;
 use crate::engine::throttling::memory::MemoryUse;
 use crate::options::KeyspaceOptions;
 use crate::policy::StallCause;
 
-/// What a database has done since it was opened, and what it looks like now.
+/// The counters of a database since its open, and its current state.
 #[derive(Debug, Clone, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -26,16 +26,16 @@ pub struct Stats {
     pub manifest_bytes: u64,
     /// Bytes of tables written by flushes.
     pub flush_bytes: u64,
-    /// Bytes of new tables written by merges, and of runs in which they gather values.
+    /// Bytes of new tables written by compactions, and of transient logs that they rewrite.
     pub compaction_bytes_written: u64,
-    /// Bytes of tables read by merges.
+    /// Bytes of tables read by compactions.
     pub compaction_bytes_read: u64,
-    /// Segments that merges have appended to tables.
+    /// Segments that compactions have appended to tables.
     pub appends: u64,
     /// Bytes of these segments.
     pub append_bytes_written: u64,
-    /// Bytes written by consolidations, merges of what is in one file for reads to visit less: of tables, and of
-    /// runs in which they gather values.
+    /// Bytes written by consolidations, which merge the segments of one file so that reads visit fewer:
+    /// of tables, and of transient logs that they rewrite.
     pub consolidation_bytes_written: u64,
     /// Bytes of tables read by consolidations.
     pub consolidation_bytes_read: u64,
@@ -43,67 +43,66 @@ pub struct Stats {
     pub transient_log_bytes_written: u64,
     /// Bytes of large values written to value logs.
     pub value_log_bytes: u64,
-    /// Bytes of transient logs read by merges, to put values in place or to gather them, and of the tables that
-    /// led them where collections have moved values.
+    /// Bytes read by compactions from transient logs, to put values in place or to rewrite them, and of
+    /// relocation tables on the way.
     pub transient_log_bytes_read: u64,
-    /// Collections of value logs.
+    /// Garbage collections of value logs.
     pub garbage_collections: u64,
-    /// Bytes read by collections, and of tables by merges for no other purpose than to lead pointers where
-    /// collections have moved values.
+    /// Bytes read by garbage collections, and bytes of tables read by compactions that only rewrite
+    /// pointers.
     pub gc_bytes_read: u64,
-    /// Bytes written by both: of values, tables, and runs in which such merges gather values.
+    /// Bytes written by both: of values, tables, and transient logs that such compactions rewrite.
     pub gc_bytes_written: u64,
-    /// Dead values that collections have left behind.
+    /// Values that garbage collections have dropped.
     pub gc_values_dropped: u64,
     /// Memtables flushed.
     pub flushes: u64,
-    /// Merges finished.
+    /// Compactions finished.
     pub compactions: u64,
-    /// Parts in which they were carried out.
+    /// Subcompactions of these.
     pub subcompactions: u64,
     /// Files moved down a level without rewriting.
     pub trivial_moves: u64,
     /// Moves of cursors to a key or to an end.
     pub seeks: u64,
-    /// Sorted runs of tables that were gone to for them.
+    /// Sorted runs of tables that seeks have visited.
     pub runs_visited: u64,
-    /// Blocks that reads consulted, wherever they came from.
+    /// Blocks that reads used, from any source.
     pub block_reads: u64,
-    /// Blocks that had to be read or verified first.
+    /// Blocks that reads had to load or verify first.
     pub block_loads: u64,
     /// Bytes of those blocks.
     pub block_load_bytes: u64,
-    /// Filters asked.
+    /// Filters probed.
     pub filter_probes: u64,
-    /// Filters that said no.
+    /// Filters that excluded the key.
     pub filter_rejects: u64,
-    /// Filters that said yes where the run did not hold the key.
+    /// Filters that passed a key that the run did not hold.
     pub filter_false_positives: u64,
     /// Values that gets and scans have read from transient logs.
     pub transient_log_reads: u64,
     /// Values that gets and scans have read from value logs.
     pub value_log_reads: u64,
-    /// Values that scans, which would have had to wait for them, asked the system for before they read
-    /// them.
+    /// Values that the prefetchers of scans have requested from the system in advance.
     pub values_prefetched: u64,
-    /// What is held in memory, by purpose.
+    /// Memory in use, by purpose.
     pub memory: MemoryUse,
-    /// Writes that had to wait, by cause; every cause once.
+    /// Stalls of writers; every cause once.
     pub stalls: Vec<StallStats>,
     /// The newest visible sequence number.
     pub sequence: u64,
-    /// Bytes of all files of the database, but for the reserve.
+    /// Bytes of all files of the database, except the reserve.
     pub disk_bytes: u64,
-    /// Bytes of disk that are kept back now; 0 where the database is open for reading only.
+    /// Bytes of disk that the reserve keeps back; 0 if the database is open for reading.
     pub reserve_bytes: u64,
-    /// Whether the disk is full: entries can be removed, but not added.
+    /// Whether the disk is full: removals work, but no write may add data.
     pub is_disk_full: bool,
     /// Each keyspace.
     pub keyspaces: Vec<KeyspaceStats>,
 }
 
 impl Stats {
-    /// Bytes the engine has written: log, manifest, tables and value files.
+    /// Bytes written by the engine: logs, manifest, tables and value files.
     pub fn written_bytes(&self) -> u64 {
         let merges = self.compaction_bytes_written + self.append_bytes_written;
         let tables = self.flush_bytes + merges + self.consolidation_bytes_written;
@@ -112,9 +111,9 @@ impl Stats {
         self.wal_bytes + self.manifest_bytes + tables + values
     }
 
-    /// Bytes the engine has read of files: for merges and collections, and blocks that gets and scans had
-    /// to read or to verify. Values apart from their keys that these read are counted in `transient_log_reads` and
-    /// `value_log_reads`, not here.
+    /// Bytes read from files: by compactions and garbage collections, and blocks that gets and scans had to
+    /// load or verify. Separated values that gets and scans read are in `transient_log_reads` and
+    /// `value_log_reads` instead.
     pub fn read_bytes(&self) -> u64 {
         let merges = self.compaction_bytes_read
             + self.consolidation_bytes_read
@@ -122,24 +121,24 @@ impl Stats {
         self.block_load_bytes + merges + self.gc_bytes_read
     }
 
-    /// How many writes had to wait.
+    /// The number of stalls.
     pub fn stall_count(&self) -> u64 {
         let count = |stall: &StallStats| stall.delays + stall.stops;
         self.stalls.iter().map(count).sum()
     }
 
-    /// How long they waited, in microseconds.
+    /// The time of all stalls, in microseconds.
     pub fn stall_micros(&self) -> u64 {
         self.stalls.iter().map(|stall| stall.micros).sum()
     }
 
-    /// The longest of these waits, in microseconds.
+    /// The longest stall, in microseconds.
     pub fn longest_stall_micros(&self) -> u64 {
         let longest = self.stalls.iter().map(|stall| stall.longest_micros);
         longest.max().unwrap_or_default()
     }
 
-    /// Bytes written per byte given; 0 before the first write.
+    /// Bytes written per byte that callers wrote; 0 before the first write.
     pub fn write_amplification(&self) -> f64 {
         if self.user_bytes == 0 {
             return 0.0;
@@ -148,24 +147,24 @@ impl Stats {
     }
 }
 
-/// How writers waited for one cause.
+/// The stalls of one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct StallStats {
-    /// What they waited for.
+    /// The cause.
     pub cause: StallCause,
-    /// Writes that were slowed down.
+    /// Writes that were delayed.
     pub delays: u64,
-    /// Writes that waited until a job had finished, or were refused.
+    /// Writes that waited for the end of a job, or were refused.
     pub stops: u64,
-    /// Time that both waited, in microseconds.
+    /// The time of delays and stops, in microseconds.
     pub micros: u64,
-    /// The longest single wait, in microseconds.
+    /// The longest single stall, in microseconds.
     pub longest_micros: u64,
 }
 
-/// What a keyspace looks like now.
+/// The current state of a keyspace.
 #[derive(Debug, Clone, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -176,7 +175,7 @@ pub struct KeyspaceStats {
     pub options: KeyspaceOptions,
     /// Bytes in its memtables.
     pub memtable_bytes: u64,
-    /// Its memtables: the active one and those that wait for their flush.
+    /// The number of its memtables: the active one and the frozen ones.
     pub memtables: usize,
     /// Gets that a memtable answered.
     pub gets_answered_by_memtables: u64,
@@ -186,13 +185,13 @@ pub struct KeyspaceStats {
     pub transient_logs: ValueFileStats,
     /// Its value logs.
     pub value_logs: ValueFileStats,
-    /// Lists of values in logs that are dead and not collected.
+    /// Discard lists of garbage in value logs that is not collected yet.
     pub discard_lists: usize,
     /// Bytes in them.
     pub discard_list_bytes: u64,
 }
 
-/// What the value files of a keyspace look like now.
+/// The current state of the value files of a keyspace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -203,17 +202,17 @@ pub struct ValueFileStats {
     pub bytes: u64,
     /// Bytes of values that tables refer to.
     pub live_bytes: u64,
-    /// Bytes of values that no table refers to any more. What neither counts has not been flushed, or
-    /// leads on pointers into collected logs.
+    /// Bytes of values that no table refers to any more. Bytes in neither count are not flushed yet, or
+    /// hold relocation tables.
     pub garbage_bytes: u64,
 }
 
-/// What a level looks like now.
+/// The current state of a level.
 #[derive(Debug, Clone, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct LevelStats {
-    /// Its number; 0 holds flushed runs.
+    /// Its number; level 0 holds flushed runs.
     pub level: usize,
     /// Table files.
     pub files: usize,
@@ -221,8 +220,8 @@ pub struct LevelStats {
     pub segments: usize,
     /// Bytes in them.
     pub bytes: u64,
-    /// The bytes it may hold before it is merged down; 0 for level 0, which counts runs. A level that
-    /// waits for a deeper one to shrink holds more for a while.
+    /// The bytes that it may hold before a compaction; 0 for level 0, which counts runs. A level above
+    /// one that must shrink may exceed it for a while.
     pub capacity: u64,
     /// Entries, tombstones included.
     pub entries: u64,
@@ -230,17 +229,17 @@ pub struct LevelStats {
     pub tombstones: u64,
     /// Gets that this level answered.
     pub gets_answered: u64,
-    /// Bytes of filters that its tables have in memory while they are open.
+    /// Bytes of filters that its open tables keep in memory.
     pub filter_bytes: u64,
-    /// Blocks that a get reads here in vain, on average, if the key is not here: the sum over the
-    /// runs of level 0, and over deeper files the average, of the rates of false positives; a key
-    /// between two files costs nothing.
+    /// The average number of false-positive reads of a get of an absent key: the sum of the false-positive
+    /// rates of the runs of level 0, and the average rate of the files of a deeper level. A key between two
+    /// files costs nothing.
     pub false_positive_reads: f64,
-    /// Bytes that jobs have moved into it since the database was opened.
+    /// Bytes that jobs have moved into it since the open.
     pub io_stats: LevelIoStats,
 }
 
-/// What a full check found.
+/// The result of a full check.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct VerifyReport {
@@ -254,14 +253,14 @@ pub struct VerifyReport {
     pub entries: u64,
     /// Bytes in them.
     pub bytes: u64,
-    /// Values in value files that were read.
+    /// Values read from value files.
     pub values: u64,
-    /// Everything that is wrong.
+    /// Every damage found.
     pub damage: Vec<crate::Error>,
 }
 
 impl VerifyReport {
-    /// Whether nothing is wrong.
+    /// Whether the check found no damage.
     pub fn is_sound(&self) -> bool {
         self.damage.is_empty()
     }

@@ -1,7 +1,6 @@
-//! The value files of a keyspace, as its owner asks for them: how much of each is live, and what keeps it.
+//! The report of a keyspace's value files: how much of each is live, and which tables keep it.
 //!
-//! Concurrency: everything is told under the lock of the catalog, so that manifest and version are of one
-//! moment.
+//! Concurrency: made under the lock of the catalog, so that manifest and version have the same edits.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +11,18 @@ use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::{KeyspaceState, ValueFileKind, Version};
 use crate::table::Referred;
 
-/// What a value file is for.
+/// The purpose of a value file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ValueFileUse {
-    /// Values of medium size, until merges put them in place.
+    /// Medium values, until compactions put them in place.
     TransientLog,
-    /// Large values as they were committed.
+    /// Large values as committed.
     #[cfg_attr(feature = "serde", serde(rename = "value_log"))]
     Log,
-    /// What was live in logs when they were collected.
+    /// The live values of collected value logs.
     GcOutput,
 }
 
@@ -34,9 +33,9 @@ pub enum ValueFileUse {
 pub struct ValueFileReport {
     /// The number in its name.
     pub number: u64,
-    /// What it is for.
+    /// Its purpose.
     pub kind: ValueFileUse,
-    /// Whether it is a log that is being written.
+    /// Whether it is a value log that is being written.
     pub is_open: bool,
     /// Bytes in it.
     pub bytes: u64,
@@ -44,17 +43,17 @@ pub struct ValueFileReport {
     pub live_values: u64,
     /// Bytes of these.
     pub live_bytes: u64,
-    /// Values that no table refers to any more. What neither counts has not been flushed.
+    /// Values that no table refers to any more. Values in neither count are not flushed yet.
     pub garbage_values: u64,
     /// Bytes of these.
     pub garbage_bytes: u64,
     /// The levels whose tables refer to it, shallow ones first.
     pub references: Vec<ValueReferences>,
-    /// The collected logs from which it leads pointers on, oldest first.
+    /// The collected logs whose pointers it resolves, oldest first.
     pub relocations: Vec<ValueRelocation>,
 }
 
-/// What the tables of a level refer to in a value file, by its number or through a relocation.
+/// The references of a level's tables to a value file, direct or through a relocation table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -74,11 +73,11 @@ pub struct ValueReferences {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ValueRelocation {
-    /// The number of the log that it was.
+    /// The number of the collected log.
     pub origin: u64,
-    /// Values that it knows the new places of.
+    /// Values with a new place in its relocation table.
     pub entries: u64,
-    /// Values that tables still refer to by the old place.
+    /// Values that tables still refer to by their old place.
     pub live_values: u64,
 }
 
@@ -98,8 +97,8 @@ impl Engine {
     }
 }
 
-/// What the manifest knows of the value files, and `written` of how long those are that are being
-/// written: of runs, and of value logs and their successors.
+/// The statistics of transient logs, and of value logs with their GC outputs. `written` has the lengths
+/// of logs that are being written.
 pub(super) fn value_stats(
     manifest: Option<&KeyspaceState>,
     written: &ValueLog,
@@ -119,7 +118,7 @@ pub(super) fn value_stats(
     (transient_logs, logs)
 }
 
-/// All but the references.
+/// The reports, without the references.
 fn reports(manifest: &KeyspaceState, written: &ValueLog) -> BTreeMap<FileNumber, ValueFileReport> {
     let through = manifest.values.referred_through();
     let mut reports: BTreeMap<FileNumber, ValueFileReport> = BTreeMap::new();
@@ -135,7 +134,7 @@ fn reports(manifest: &KeyspaceState, written: &ValueLog) -> BTreeMap<FileNumber,
             }
             ValueFileKind::GcOutput => (ValueFileUse::GcOutput, true),
         };
-        // Memtables may point to what tables do not refer to.
+        // Memtables may refer to values that no table refers to.
         let garbage = |all: u64, live: u64| {
             if is_flushed {
                 all.saturating_sub(live)
@@ -169,7 +168,7 @@ fn reports(manifest: &KeyspaceState, written: &ValueLog) -> BTreeMap<FileNumber,
     reports
 }
 
-/// Tells for each file which levels of `version` refer to it.
+/// Adds to each report the levels of `version` that refer to the file.
 fn add_references(
     reports: &mut BTreeMap<FileNumber, ValueFileReport>,
     manifest: &KeyspaceState,

@@ -1,6 +1,6 @@
-//! The full structural check: what the command line, the tests and careful owners call.
+//! The full check of all files.
 //!
-//! Concurrency: works on held versions; runs beside everything else.
+//! Concurrency: works on held versions, and runs concurrently with everything else.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::table::Referred;
 use crate::value::read_discard_list;
 
 impl Engine {
-    /// Checks every table of every keyspace, block by block, against the manifest, and every value
-    /// that tables refer to.
+    /// Checks every block of every table of every keyspace against the manifest, and every value that
+    /// tables refer to.
     pub(crate) fn verify(&self) -> Result<VerifyReport> {
         self.check_open()?;
         let mut report = VerifyReport::default();
@@ -26,7 +26,7 @@ impl Engine {
     }
 
     fn verify_keyspace(&self, keyspace: &KeyspaceCore, report: &mut VerifyReport) -> Result<()> {
-        // Under the catalog's lock, so that both are of the same edit.
+        // Under the catalog's lock, so that both have the same edits.
         let (state, recorded) = self.catalog.with_state(|manifest| {
             let recorded = manifest.keyspaces.get(&keyspace.id());
             (keyspace.state_full(), recorded.map(|it| it.values.clone()))
@@ -37,7 +37,7 @@ impl Engine {
                 format!("keyspace {}: {contradiction}", keyspace.name()),
             ));
         }
-        // Past what is open already, as for tables.
+        // Reopened, as tables are.
         let files = state.version.values().iter().count();
         let mut values = self.value_read_buffers().over(files);
         let mut live: BTreeMap<FileNumber, Referred> = BTreeMap::new();
@@ -49,7 +49,7 @@ impl Engine {
             .flat_map(|level| level.files())
         {
             report.files += 1;
-            // Opened anew, so that footers, indexes and filters are read from the disk again.
+            // Reopened, so that footers, indexes and filters are read from disk again.
             match self.tables.open_anew(&file.meta, LoadedUnits::ALL, None) {
                 Ok(table) => {
                     let mut check_value = |key: &[u8], pointer: &[u8]| {
@@ -72,7 +72,7 @@ impl Engine {
                 Err(error) => report.damage.push(error),
             }
         }
-        // Where a table cannot be read nobody knows what it refers to.
+        // The references of an unreadable table are unknown.
         if report.damage.len() == damage_before
             && let Some(recorded) = recorded
         {
@@ -81,9 +81,9 @@ impl Engine {
         Ok(())
     }
 
-    /// Checks for each value log to which nothing comes to refer any more that its records are referred
-    /// to or dead, one or the other, and that as many bytes are referred to as recorded: the others are
-    /// dead. `live` counts what was found to be referred to.
+    /// Checks each value log that gets no new references: each of its records has a reference or is
+    /// garbage, and the bytes with references equal the recorded ones, so that the others are garbage.
+    /// `live` counts the references that were found.
     fn verify_logs(
         &self,
         version: &Version,

@@ -1,16 +1,16 @@
-//! The job that collects value logs of a keyspace: claims what the policy names, has a successor written,
-//! and installs it.
+//! The garbage collection of value logs: it claims the victims that the policy picks, writes their live
+//! values to a GC output, and installs it.
 //!
-//! The index is not touched: one edit replaces the logs by the successor and by the tables that lead
-//! pointers to it. Readers that hold an older version go on reading the logs.
+//! The index does not change. One edit replaces the logs by the GC output and by relocation tables,
+//! which resolve old pointers. Readers of an older version still read the old logs.
 //!
 //! Invariants:
-//! - I1: A log is collected once everything that ever pointed into it is in tables: what memtables and
-//!   the write-ahead log point to stays where it is.
-//! - I2: What died while the job ran is in lists that the edit does not take; it is dead in the successor,
-//!   found through the tables.
+//! - I1: A log is collected only after every entry that ever pointed into it is in tables. Values that
+//!   memtables and the write-ahead log refer to stay in place.
+//! - I2: Garbage that appears while the job runs is in discard lists that the edit keeps. Through the
+//!   relocation tables it counts as garbage in the GC output.
 //!
-//! Concurrency: one collection per keyspace at a time; it runs beside everything else.
+//! Concurrency: one garbage collection per keyspace at a time, concurrently with everything else.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -30,19 +30,19 @@ use crate::manifest::{ManifestState, Record, Version};
 use crate::policy::{self, VICTIMS_MAX};
 use crate::value::DiscardList;
 
-/// A collection that is claimed.
+/// A claimed garbage collection.
 #[derive(Debug)]
 pub(super) struct GcJob {
-    /// Keeps the files from being removed.
+    /// Keeps the files on disk.
     _version: Shared<Version>,
     victims: Vec<Victim>,
-    /// What speaks of garbage values in the victims, or in what these were made of.
+    /// The discard lists for the victims, and for the origins of their relocation tables.
     lists: Vec<Arc<DiscardList>>,
 }
 
 impl GcJob {
-    /// Gives the claim back; how it went decides which logs rest from `now` on, and how many go together
-    /// next.
+    /// Releases the claim. The outcome decides which logs pause from `now` on, and how many the next job
+    /// takes together.
     pub(super) fn release(self, keyspace: &KeyspaceCore, outcome: &Result<()>, now: Duration) {
         let own = self.victims.iter().map(|victim| victim.file.number);
         let victims: Vec<FileNumber> = own.collect();
@@ -54,7 +54,7 @@ impl GcJob {
                 let before = work.victims_max.filter(|before| *before < VICTIMS_MAX);
                 work.victims_max = before.map(|before| before * 2);
             }
-            // Fewer need less room, and none of them is to blame.
+            // Fewer logs need less space, and none of them is the cause.
             Err(error) if error.kind() == ErrorKind::NoSpace && victims.len() > 1 => {
                 work.victims_max = Some(victims.len() / 2);
             }
@@ -66,14 +66,14 @@ impl GcJob {
         }
     }
 
-    /// The value files and origins whose garbage values are left behind.
+    /// The value files and origins whose garbage is dropped.
     fn taken(&self) -> BTreeSet<FileNumber> {
         let own = self.victims.iter().map(|victim| victim.file.number);
         let tables = self.victims.iter().flat_map(|victim| &victim.tables);
         own.chain(tables.map(|table| table.origin)).collect()
     }
 
-    /// What is known of `victims`; `None` where one is gone.
+    /// Describes `victims`; `None` if one no longer exists.
     fn describe(
         version: Shared<Version>,
         state: &ManifestState,
@@ -107,8 +107,8 @@ impl GcJob {
         Some(job)
     }
 
-    /// The records that put the successor in place of the victims; `None` where a victim has gone: it
-    /// was live no more.
+    /// The records that replace the victims by the GC output; `None` if a victim no longer exists, since it
+    /// had no live values.
     fn records(
         &self,
         state: &ManifestState,
@@ -127,13 +127,13 @@ impl GcJob {
         let relocate = |&table| Record::Relocate { keyspace, table };
         records.extend(gc_result.tables.iter().map(relocate));
         let taken = self.taken();
-        let is_gathered = self.merges_lists();
+        let is_rewritten = self.rewrites_lists();
         for list in &self.lists {
-            // The list, or what it says of an origin, may have gone with the last that was live.
+            // The list, or its part about an origin, may have gone with the last live value.
             let Some(known) = values.discard_lists.get(&list.number) else {
                 continue;
             };
-            let files: Vec<FileNumber> = if is_gathered {
+            let files: Vec<FileNumber> = if is_rewritten {
                 known.counts.keys().copied().collect()
             } else {
                 let taken = taken.iter().copied();
@@ -151,21 +151,20 @@ impl GcJob {
         Some(records)
     }
 
-    /// Whether what the lists say of other files goes to a new list.
-    fn merges_lists(&self) -> bool {
+    /// Whether the parts of the lists about other files go to a new list.
+    fn rewrites_lists(&self) -> bool {
         self.lists.len() > LISTS_MAX
     }
 }
 
 impl Engine {
-    /// The next collection that the policy wants for `keyspace`, claimed. What rests at `now` is left
-    /// alone.
+    /// Claims the garbage collection that the policy picks for `keyspace`, except what pauses at `now`.
     pub(super) fn claim_gc(&self, keyspace: &Arc<KeyspaceCore>, now: Duration) -> Option<GcJob> {
         let version = Shared::clone(&keyspace.state().version);
         if version.logs().is_empty() || keyspace.work.lock().is_gc_running {
             return None;
         }
-        // Without the lock; what has gone meanwhile is no victim.
+        // Without the lock. A file that has gone meanwhile is no victim.
         let nothing = KeyspaceWork::default();
         let mut tree = summary(&version, &nothing);
         let mut work = keyspace.work.lock();
@@ -183,7 +182,7 @@ impl Engine {
         }
         work.is_gc_running = true;
         drop(work); // Edits take it under the catalog's lock.
-        // What the state names now is kept by the version that is current then.
+        // The current version keeps every file that the state names.
         let job = self.catalog.with_state(|state| {
             let version = Shared::clone(&keyspace.state().version);
             GcJob::describe(version, state, keyspace.id(), &victims)
@@ -194,18 +193,18 @@ impl Engine {
         job
     }
 
-    /// A keyspace with a value log that the policy wants completed, or with full ones that no flush comes
-    /// to complete, claimed as for a flush.
+    /// Claims the flush slot of a keyspace whose value log the policy wants sealed, or whose full logs no
+    /// flush will seal.
     pub(super) fn claim_seal(&self, now: Duration) -> Option<Arc<KeyspaceCore>> {
         let keyspaces = self.keyspaces.load();
         let wants = |keyspace: &&Arc<KeyspaceCore>| {
             let state = keyspace.state();
             let is_open = state.version.logs().iter().any(|log| log.is_open);
-            // What waits is flushed, and completes what is full.
+            // A flush of the frozen memtable seals the full logs.
             if !is_open || !state.frozen.is_empty() {
                 return false;
             }
-            // Asked only while nobody writes values, which is done under the lock of the log.
+            // Only if no writer writes values, which needs the lock of the log.
             let has_full = state.active.is_empty() && keyspace.value_log.lock().full_count() > 0;
             let nothing = KeyspaceWork::default();
             let mut tree = summary(&state.version, &nothing);
@@ -220,10 +219,10 @@ impl Engine {
         keyspaces.iter().find(wants).cloned()
     }
 
-    /// Completes the full value logs of `keyspace`, or the one that is being written where none is: with
-    /// the flush of what points there, or else at once.
+    /// Seals the full value logs of `keyspace`, or the active one if none is full: with the flush of the
+    /// entries that point there, or else at once.
     pub(super) fn seal_values(&self, keyspace: &Arc<KeyspaceCore>) -> Result<()> {
-        // Which makes everything in the logs durable.
+        // This syncs all logs.
         let (full, is_flushed) = self.between_commits(|| {
             let mut log = keyspace.value_log.lock();
             if log.full_count() == 0 {
@@ -234,7 +233,7 @@ impl Engine {
         if !is_flushed {
             return self.rotate(std::slice::from_ref(keyspace));
         }
-        // Only flushes take from the full logs, and none is running.
+        // Only flushes remove full logs, and none is running.
         self.catalog.commit_in(
             keyspace,
             |_| {
@@ -248,14 +247,14 @@ impl Engine {
         )
     }
 
-    /// Has readers find the value files that `state` has.
+    /// Gives readers the value files of `state`.
     fn set_value_files(&self, keyspace: &KeyspaceCore, state: &ManifestState) {
         if let Some(manifest) = state.keyspaces.get(&keyspace.id()) {
             keyspace.set_value_files(manifest, &self.obsolete);
         }
     }
 
-    /// Carries out a claimed collection.
+    /// Runs a claimed garbage collection.
     pub(super) fn collect(&self, keyspace: &Arc<KeyspaceCore>, job: &GcJob) -> Result<()> {
         let start = self.options.runtime.now();
         let wanted = || self.check_needed(keyspace);
@@ -279,7 +278,7 @@ impl Engine {
         let edit = || {
             self.catalog.commit_in(keyspace, records, install)?;
             if is_needless.get() {
-                let what = "a value log died while it was collected";
+                let what = "a value log lost its last live value while it was collected";
                 return Err(Error::new(ErrorKind::NotFound, what));
             }
             Ok(())
