@@ -1,10 +1,11 @@
-//! Stops a build of features whose needs this machine does not meet, with one sentence of what to
-//! install. Cargo may run the build scripts of dependencies first, which then stop in their own words,
-//! before they build much; the command `needs` tells the same in any case. It also hands the versions of
-//! engines that are crates to the program, as the lock file has them.
+//! Stops the build of a feature whose needs the machine does not meet, with one sentence of advice. It also passes the
+//! versions of engine crates from the lock file to the program.
+//!
+//! Cargo may run the build scripts of dependencies first. Those then stop early with their own messages. The command
+//! `needs` gives the advice in any case.
 #![expect(
     clippy::disallowed_methods,
-    reason = "a build script learns of features from its environment"
+    reason = "a build script reads the features from its environment"
 )]
 
 #[path = "src/needs.rs"]
@@ -13,7 +14,7 @@ mod needs;
 
 use std::env;
 
-/// Packages that engines are in, and the variables that hand on their versions.
+/// The packages of engines, and the variables for their versions.
 const PACKAGES: [(&str, &str); 3] = [
     ("fjall", "FJALL_VERSION"),
     ("librocksdb-sys", "ROCKSDB_VERSION"),
@@ -22,12 +23,11 @@ const PACKAGES: [(&str, &str); 3] = [
 
 const LOCK_FILE: &str = "../../Cargo.lock";
 
-/// The folder of a RocksDB that is built already, whose version no lock file has.
+/// The folder of a prebuilt RocksDB. The lock file does not have its version.
 const BUILT: (&str, &str) = ("librocksdb-sys", "ROCKSDB_LIB_DIR");
 
-/// Hands on the version of each package, of which the lock file says `name = ".."` and on the next line
-/// `version = ".."`.
-fn tell_versions() {
+/// Passes the version of each package on. The lock file has `name = ".."`, and `version = ".."` on the next line.
+fn pass_versions() {
     println!("cargo::rerun-if-changed={LOCK_FILE}");
     let lock = std::fs::read_to_string(LOCK_FILE).unwrap_or_default();
     for (package, variable) in PACKAGES {
@@ -46,7 +46,7 @@ fn tell_versions() {
 }
 
 fn main() {
-    tell_versions();
+    pass_versions();
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=src/needs.rs");
     println!("cargo::rerun-if-env-changed=ROCKSDB_LIB_DIR");
@@ -59,7 +59,9 @@ fn main() {
             continue;
         }
         if let Some(advice) = feature.advice() {
-            println!("cargo::error={advice}; `cargo run -p windrow-peers -- needs` tells more");
+            println!(
+                "cargo::error={advice}; `cargo run -p windrow-peers -- needs` lists all needs"
+            );
         }
     }
 }

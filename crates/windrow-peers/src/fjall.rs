@@ -1,6 +1,6 @@
-//! fjall, with its own defaults beside the common settings: as it is, and with large values in files of
-//! their own, of which it collects those that are a quarter stale. The capacity of its first level
-//! follows from the size of its files, so `--base-bytes` has no counterpart.
+//! fjall with the common settings and otherwise its own defaults: plain, and with large values in blob files, which it
+//! collects when a quarter is stale. The capacity of its first level follows from the size of its files, so
+//! `--base-bytes` has no counterpart.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -242,13 +242,12 @@ impl<const IS_SEPARATED: bool> Engine for Fjall<IS_SEPARATED> {
     }
 }
 
-/// A range of fjall's as a scan; each seek opens a new one, since they cannot be moved, and so does the
-/// first step back.
+/// A range of fjall as a scan. Ranges cannot be moved, so each seek opens a new one, and so does the first step back.
 pub(crate) struct FjallScan<'a> {
     keyspace: &'a Keyspace,
     iterator: Option<Iter>,
     entry: Option<KvPair>,
-    /// The iterator ends before the entry, and is taken from its end.
+    /// The iterator ends before the entry, and steps come from its end.
     is_backward: bool,
 }
 

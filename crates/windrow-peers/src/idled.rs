@@ -1,4 +1,4 @@
-//! How long the last settling of an engine went on though nothing was left to do. Any thread may ask.
+//! The idle time at the end of an engine's last settling. Any thread may read it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

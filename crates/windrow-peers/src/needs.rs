@@ -1,5 +1,6 @@
-//! What the features need of the machine to be built and to run, and whether it is here. The build script and
-//! the command `needs` share this file, so it uses nothing but the standard library.
+//! What the features need on the machine to be built and to run, and whether the machine has it.
+//!
+//! The build script and the command `needs` share this file, so it uses only the standard library.
 #![expect(
     clippy::disallowed_methods,
     reason = "it looks for programs and headers on this machine"
@@ -10,18 +11,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where Linux counts the bytes that a process moves, which no peer counts itself.
+/// The file in which Linux counts the I/O of a process. No peer counts its own.
 const COUNTS: &str = "/proc/self/io";
 
 /// A feature of this crate.
 #[derive(Debug)]
 pub(crate) struct Feature {
     pub(crate) name: &'static str,
-    /// The engines that it brings.
+    /// Its engines.
     pub(crate) engines: &'static str,
-    /// What it needs beside Rust and Linux.
+    /// What it needs besides Rust and Linux.
     pub(crate) needs: &'static [Need],
-    /// What else to know before one builds it.
+    /// A remark for those who build it.
     pub(crate) remark: &'static str,
 }
 
@@ -69,7 +70,7 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    /// What it is.
+    /// Its name in messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::CCompiler => "a C compiler",
@@ -79,7 +80,7 @@ impl Need {
         }
     }
 
-    /// Debian's package of it.
+    /// Its package in Debian.
     pub(crate) fn package(self) -> &'static str {
         match self {
             Self::CCompiler => "gcc",
@@ -89,7 +90,7 @@ impl Need {
         }
     }
 
-    /// How to say where it is, if it is somewhere else.
+    /// The environment variable with its place.
     pub(crate) fn variable(self) -> &'static str {
         match self {
             Self::CCompiler => "CC",
@@ -99,11 +100,11 @@ impl Need {
         }
     }
 
-    /// Whether it is here.
+    /// Whether the machine has it.
     pub(crate) fn is_met(self) -> bool {
         match self {
             Self::CCompiler => runs(self.variable(), "cc"),
-            // A library that is given need not be built.
+            // A prebuilt library needs no compiler.
             Self::CppCompiler => {
                 env::var_os("ROCKSDB_LIB_DIR").is_some() || runs(self.variable(), "c++")
             }
@@ -116,18 +117,18 @@ impl Need {
 }
 
 impl Feature {
-    /// What it needs and is not here.
+    /// The needs that the machine does not meet.
     fn unmet(&self) -> Vec<Need> {
         let needs = self.needs.iter().copied();
         needs.filter(|need| !need.is_met()).collect()
     }
 
-    /// One sentence of what to do for it, if anything is missing.
+    /// One sentence of advice, if something is missing.
     pub(crate) fn advice(&self) -> Option<String> {
         if !Path::new(COUNTS).exists() {
             let name = self.name;
             return Some(format!(
-                "the feature {name} needs Linux, which counts in {COUNTS} what a peer moves"
+                "the feature {name} needs Linux, which counts the I/O of a process in {COUNTS}"
             ));
         }
         let unmet = self.unmet();
@@ -149,10 +150,10 @@ impl Feature {
     }
 }
 
-/// Whether the program that `variable` names, or else `program`, can be started.
+/// Whether the program named by `variable`, or else `program`, can be started.
 fn runs(variable: &str, program: &str) -> bool {
     let named = env::var(variable).unwrap_or_default();
-    // A wrapper or arguments may stand beside the compiler; the first word is what starts.
+    // A wrapper or arguments may stand beside the compiler. The first word is the program.
     let program = named.split_whitespace().next().unwrap_or(program);
     let started = Command::new(program)
         .arg("--version")
@@ -163,7 +164,7 @@ fn runs(variable: &str, program: &str) -> bool {
     started.is_ok_and(|status| status.success())
 }
 
-/// Where libclang may be: where its users look for it, too.
+/// The folders that may hold libclang: those in which its users look for it.
 fn libclang_folders() -> Vec<PathBuf> {
     let mut folders = listed("LIBCLANG_PATH");
     folders.extend(listed("LD_LIBRARY_PATH"));
@@ -191,7 +192,7 @@ fn libclang_folders() -> Vec<PathBuf> {
 fn has_libclang(place: &Path) -> bool {
     let is_libclang = |name: &str| match name.strip_prefix("libclang") {
         Some(rest) if rest.starts_with(".so") => true,
-        // With a version; `libclang-cpp` is another library.
+        // A version follows; `libclang-cpp` is another library.
         Some(rest) => rest.contains(".so") && rest.as_bytes()[1].is_ascii_digit(),
         None => false,
     };
@@ -200,8 +201,8 @@ fn has_libclang(place: &Path) -> bool {
         || names(place).iter().any(|name| is_libclang(name))
 }
 
-/// Where a linker looks for libraries: in the folders of `variable`, and in the system's, those of an
-/// architecture among them.
+/// The folders in which a linker looks for libraries: those of `variable` and the system's, including those of an
+/// architecture.
 fn linked_folders(variable: &str) -> Vec<PathBuf> {
     let mut folders = listed(variable);
     for parent in ["/usr/lib", "/usr/local/lib"].map(Path::new) {
@@ -212,21 +213,21 @@ fn linked_folders(variable: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// Whether `folder` has LevelDB in a form that can be linked: one with a version in its name cannot.
+/// Whether `folder` has a LevelDB that can be linked. A file with a version in its name cannot.
 fn has_leveldb(folder: &Path) -> bool {
     ["libleveldb.so", "libleveldb.a"]
         .iter()
         .any(|name| folder.join(name).is_file())
 }
 
-/// The folders in a variable of the environment.
+/// The folders in an environment variable.
 fn listed(variable: &str) -> Vec<PathBuf> {
     let list = env::var_os(variable).unwrap_or_default();
     let folders = env::split_paths(&list);
     folders.filter(|folder| folder.is_absolute()).collect()
 }
 
-/// The names in a folder; none where it cannot be read.
+/// The names in a folder; none if it cannot be read.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());

@@ -1,11 +1,11 @@
-//! redb, a tree of pages that are copied when written, with its default features.
+//! redb, a copy-on-write B-tree, with its default features.
 //!
-//! It has no write buffer, no filters and no compression: its cache gets the memory that other engines
-//! divide between write buffer and cache. It writes in transactions alone, so each put is one. Without
-//! `--sync` these are not durable, and what other engines sync with a flush follows from time to time:
-//! one durable transaction for as many bytes as their write buffer holds. This favours redb: what the
-//! others have written to their logs survives when the process ends, and a transaction of redb's that is
-//! not durable does not. Reads are transactions, too; a get is one, as it sees the latest puts in no other way.
+//! - It has no write buffer, no filters and no compression. Its cache gets the memory that other engines divide between
+//!   write buffer and cache.
+//! - Each put is a transaction. Without `--sync` it is not durable. Instead of the syncs of other engines' flushes, one
+//!   transaction is durable for each write buffer of bytes. This favours redb: the other engines' logs survive the end of
+//!   the process, and redb's transactions without durability do not.
+//! - Each get is a transaction, which sees the latest puts in no other way.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ const TABLE: TableDefinition<&[u8], &[u8]> = TableDefinition::new("bench");
 /// An open redb.
 pub(crate) struct Redb {
     database: Database,
-    /// Bytes put since the last durable transaction; only writers, one at a time, touch it.
+    /// Bytes put since the last durable transaction. Only the current writer uses it.
     unsynced_bytes: AtomicU64,
     /// Bytes from which a transaction is durable.
     unsynced_bytes_max: u64,
@@ -58,7 +58,7 @@ impl Redb {
                 ("version", Some(env!("REDB_VERSION").to_owned())),
             ]),
         };
-        // A reader finds the table, whatever comes first.
+        // A reader must find the table.
         opened.write(u64::MAX, |_| Ok(()))?;
         Ok(opened)
     }
@@ -72,7 +72,7 @@ impl Redb {
         WriteTransaction::commit(transaction).map_err(failed)
     }
 
-    /// How durable the transaction is that writes about `bytes` more; to be asked within it.
+    /// The durability of the transaction that writes about `bytes` more. Call it within the transaction.
     fn durability(&self, bytes: u64) -> Durability {
         let unsynced = self.unsynced_bytes.load(Ordering::Relaxed);
         let unsynced = unsynced.saturating_add(bytes);
@@ -187,13 +187,12 @@ impl Engine for Redb {
 
 type Guard = AccessGuard<'static, &'static [u8]>;
 
-/// A range of redb's as a scan; each seek opens a new one, since they cannot be moved, and so does the
-/// first step back.
+/// A range of redb as a scan. Ranges cannot be moved, so each seek opens a new one, and so does the first step back.
 pub(crate) struct RedbScan {
     table: Reader,
     range: Option<Range<'static, &'static [u8], &'static [u8]>>,
     entry: Option<(Guard, Guard)>,
-    /// The range ends before the entry, and is taken from its end.
+    /// The range ends before the entry, and steps come from its end.
     is_backward: bool,
 }
 

@@ -1,16 +1,14 @@
-//! RocksDB through its Rust binding, with its own defaults beside the common settings: as it is; as
-//! `BlobDB`, with large values in files of their own, and collection of what is dead in them; and as
-//! BlobDB with *direct write*, which writes large values to these files at once, and only where they
-//! are through the log and the memtable.
+//! RocksDB through its Rust binding, with the common settings and otherwise its own defaults. It runs plain, as
+//! `BlobDB` with large values in blob files and garbage collection, and as BlobDB with *direct write*. Direct write
+//! writes large values to blob files at once; only their positions go through the log and the memtable.
 //!
-//! The settings are one string of options in RocksDB's own words: reports record what was applied, and
-//! the string reaches options for which the binding has no method, direct write among them.
+//! The settings are one string of options in RocksDB's own words. Reports record the applied settings, and the string
+//! reaches options for which the binding has no method, such as direct write.
 //!
-//! What direct write does not promise, as `advanced_options.h` of RocksDB 11 says of this version, which
-//! it calls experimental and reduced in scope: a crash loses large values that were written since the
-//! last flush, whether or not their writes were synced, for the log holds only where they were, and its
-//! replay does not bring back files that were being written. Writers do not insert into the memtable
-//! side by side. Its figures are thus those of an engine that promises less.
+//! Direct write promises less, as `advanced_options.h` of RocksDB 11 says, which calls it experimental and reduced in
+//! scope. A crash loses large values since the last flush, even after synced writes: the log holds only their positions,
+//! and its replay does not restore unfinished blob files. Writers do not insert into the memtable concurrently. So its
+//! figures are those of an engine that promises less.
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -23,16 +21,16 @@ use windrow_bench::{Answer, BenchArgs, Counters, Engine, Entry, LevelShape, Scan
 
 use crate::settings::{Reported, Settings, reported};
 
-/// Where values go.
+/// Where large values are.
 pub(crate) trait Kind {
     const NAME: &'static str;
-    /// Large values go to files of their own.
+    /// Large values are in blob files.
     const HAS_BLOBS: bool;
-    /// They are written there at once.
+    /// A put writes them there at once.
     const WRITES_DIRECTLY: bool;
 }
 
-/// RocksDB as it is.
+/// Plain RocksDB.
 pub(crate) enum Plain {}
 /// BlobDB.
 pub(crate) enum Blobs {}
@@ -60,7 +58,7 @@ impl Kind for DirectBlobs {
 /// An open RocksDB.
 pub(crate) struct RocksDb<K> {
     db: DB,
-    /// For gets: without them the binding makes new ones for each.
+    /// For gets: without them the binding makes new ones for each get.
     read_options: ReadOptions,
     write_options: WriteOptions,
     settings: Reported,
@@ -82,7 +80,7 @@ impl<K: Kind> RocksDb<K> {
         let mut write_options = WriteOptions::default();
         write_options.set_sync(settings.sync);
         reported.insert("sync".to_owned(), settings.sync.to_string());
-        // Behind the plus sign stands that of RocksDB itself.
+        // The version of RocksDB itself follows the plus sign.
         reported.insert("version".to_owned(), env!("ROCKSDB_VERSION").to_owned());
         let db = DB::open(&options, folder).map_err(failed)?;
         Ok(Self {
@@ -149,7 +147,7 @@ fn options<K: Kind>(settings: &Settings, min_blob_bytes: u64) -> Reported {
     if K::WRITES_DIRECTLY {
         options.extend([
             ("enable_blob_direct_write", Some("true".to_owned())),
-            // Direct write demands it.
+            // Direct write requires it.
             ("allow_concurrent_memtable_write", Some("false".to_owned())),
         ]);
     }
@@ -211,7 +209,7 @@ impl<K: Kind> Engine for RocksDb<K> {
     }
 
     fn scan(&self) -> Result<RocksScan<'_>> {
-        // The binding wants options of its own for each, since they must outlive it.
+        // The binding makes new options for each iterator, since they must outlive it.
         Ok(RocksScan(self.db.raw_iterator()))
     }
 

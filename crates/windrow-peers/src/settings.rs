@@ -1,20 +1,18 @@
-//! The settings that every engine gets alike, with Windrow's defaults, as far as it has them.
+//! The settings that all engines have in common, with Windrow's defaults.
 //!
-//! The cache is one that Windrow itself hardly uses unless its block source is buffered, as it is in
-//! `windrow-buffered`: by default it reads mapped tables out of the page cache, as LMDB does with its
-//! file, and LevelDB on 64-bit systems with up to 1000 tables.
+//! Windrow uses the cache only with a buffered block source, as in `windrow-buffered`. By default it reads mapped tables
+//! from the page cache. LMDB does the same with its file, and LevelDB on 64-bit systems with up to 1000 tables.
 
 use std::collections::BTreeMap;
 
 use windrow::{Compression, Error, KeyspaceOptions, Result};
 use windrow_bench::{BenchArgs, Engine, check_loads};
 
-/// Settings in the units that the other engines take. Of those that may be absent each engine has its own
-/// default.
+/// Settings in the units of the other engines. For an absent setting each engine has its own default.
 #[derive(Debug)]
 #[cfg_attr(
     not(any(test, feature = "rocksdb")),
-    expect(dead_code, reason = "no other engine has all of them")
+    expect(dead_code, reason = "only RocksDB has all of them")
 )]
 pub(crate) struct Settings {
     pub(crate) memtable_bytes: usize,
@@ -31,7 +29,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// The settings of `args`; peers know no compression but LZ4.
+    /// The settings of `args`. Peers have no compression except LZ4.
     pub(crate) fn of(args: &BenchArgs, peer: &str) -> Result<Self> {
         let options = args.windrow_options()?;
         let (own, default) = (options.keyspace, KeyspaceOptions::default());
@@ -58,7 +56,7 @@ impl Settings {
         })
     }
 
-    /// Bytes of the write buffer and the cache together, for engines that have one memory for both.
+    /// Bytes of the write buffer and the cache together, for engines with one memory for both.
     #[cfg(feature = "redb")]
     pub(crate) fn memory_bytes(&self) -> usize {
         self.memtable_bytes.saturating_add(self.cache_bytes)
@@ -71,7 +69,7 @@ impl Settings {
         self.bits_per_key.round() as std::ffi::c_int
     }
 
-    /// Refuses compression for a `peer` that has none.
+    /// Refuses compression for a `peer` without it.
     #[cfg(any(feature = "leveldb", feature = "lmdb", feature = "redb"))]
     pub(crate) fn uncompressed(self, peer: &str) -> Result<Self> {
         if self.compressed {
@@ -81,21 +79,21 @@ impl Settings {
     }
 }
 
-/// Refuses what `E` cannot run, or is built without.
+/// Refuses loads and settings that `E` does not have.
 pub(crate) fn check<E: Engine>(args: &BenchArgs) -> Result<Settings> {
     check_loads::<E>(args)?;
     Settings::of(args, E::NAME)
 }
 
-/// What a flag says, or else a preset or a file of options; absent where that is Windrow's default.
+/// The value of a flag, else of a preset or a file of options; `None` for Windrow's default.
 fn chosen<T: Copy + PartialEq>(flag: Option<T>, own: T, default: T) -> Option<T> {
     flag.or((own != default).then_some(own))
 }
 
-/// What an engine was told, as reports record it.
+/// The settings of an engine in reports.
 pub(crate) type Reported = BTreeMap<String, String>;
 
-/// Records `settings`; those without a value are the engine's defaults and stay away.
+/// Records `settings` except those without a value, which are the engine's defaults.
 pub(crate) fn reported(settings: &[(&str, Option<String>)]) -> Reported {
     let known = |(name, value): &(&str, Option<String>)| {
         let value = value.clone()?;
@@ -118,7 +116,7 @@ mod tests {
         Settings::of(&args, "a peer").unwrap()
     }
 
-    /// What an engine has a default of its own for.
+    /// The settings for which engines have their own defaults.
     fn of_shape(settings: &Settings) -> [Option<f64>; 4] {
         [
             settings.size_ratio,
@@ -129,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_keep_their_own_shape_unless_one_is_chosen() {
+    fn engines_keep_their_defaults_unless_a_setting_is_chosen() {
         let default = of(PolicyArgs::default());
         assert_eq!(of_shape(&default), [None; 4]);
         assert_eq!(
@@ -144,7 +142,7 @@ mod tests {
             (default.bits_per_key, default.compressed, default.sync),
             (10.0, false, false)
         );
-        // A flag holds, also where it says what Windrow has without it.
+        // A flag counts even if it repeats Windrow's default.
         let flags = of(PolicyArgs {
             size_ratio: Some(5.0),
             file_bytes: Some(2 << 20),

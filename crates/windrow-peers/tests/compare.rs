@@ -1,5 +1,5 @@
-//! The program `windrow-peers compare`: it tells how far it is, and what its runs would refuse is refused
-//! before the first of them.
+//! The program `windrow-peers compare`: it reports its progress, and refuses wrong arguments before the first run.
+
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 
 use std::process::{Command, Output};
@@ -11,7 +11,7 @@ fn compare(arguments: &[&str]) -> Output {
 }
 
 #[test]
-fn each_run_is_told_of_with_its_number_among_all() {
+fn compare_reports_each_run_with_its_number() {
     let engines = ["--engines", "windrow,windrow-buffered", "--rounds", "2"];
     let output = compare(&[&engines[..], &["fillseq", "--num", "100"]].concat());
     let reported = str::from_utf8(&output.stderr).unwrap();
@@ -30,7 +30,7 @@ fn each_run_is_told_of_with_its_number_among_all() {
 }
 
 #[test]
-fn what_every_run_would_refuse_begins_no_campaign() {
+fn wrong_arguments_begin_no_campaign() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("campaign");
     let begun = ["--engines", "windrow", "--campaign", file.to_str().unwrap()];

@@ -1,4 +1,4 @@
-//! Loads that are known by a name, so that one command repeats a whole comparison.
+//! Named lists of loads. One command repeats a whole comparison.
 
 use clap::ValueEnum;
 use windrow::{Error, Result};
@@ -6,66 +6,66 @@ use windrow::{Error, Result};
 /// A named list of groups.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Suite {
-    /// All of the others, one after the other
+    /// All other suites, one after the other
     Standard,
-    /// `db_bench`'s loads on values of 100 bytes, three times. All are small, so engines that keep large
-    /// ones apart take part only if --engines names them
+    /// `db_bench`'s loads on values of 100 bytes, three times. Engines that only separate large values
+    /// take part if --engines names them
     Small,
     /// YCSB A to F with the mixes SD and MD, three times
     Ycsb,
     /// `db_bench`'s loads on values of 1000 bytes, once
     Large,
-    /// The reads of values of 100 bytes with caches of 2 GiB, which hold everything, once, on the engines
-    /// of the small ones
+    /// Reads of values of 100 bytes with caches of 2 GiB, which hold everything, once, on the engines of
+    /// the suite small
     Cached,
 }
 
 /// Runs of the same loads and settings.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
-    /// The name that they have in the campaign.
+    /// Its name in the campaign.
     pub(super) name: String,
-    /// Times that every engine runs.
+    /// Rounds of every engine.
     pub(super) rounds: u32,
-    /// Engines that take no part unless somebody names them: in these loads they do what others do.
+    /// Engines that would repeat what another does in these loads. They take part only if named.
     pub(super) without: Vec<&'static str>,
-    /// The loads, where the suite says them.
+    /// The loads of the suite.
     pub(super) loads: Option<&'static str>,
-    /// Loads and settings, without the engine; of a setting that is given twice the last holds.
+    /// Loads and settings, without the engine. The last of two equal settings counts.
     pub(super) arguments: Vec<String>,
 }
 
-/// What is written in full size, and how often what was written is read.
+/// Entries and operations at the scale 1.
 const ENTRIES: u64 = 5_000_000;
 const RECORDS: u64 = 2_000_000;
 const OPERATIONS: u64 = 500_000;
-/// Seconds after which loads that read end, wherever they are; the writes are the same for every engine.
+/// The longest duration of a load that reads, in seconds. All engines do the same writes.
 const SECONDS: &str = "20";
 
-/// The reads are of what the overwrites leave: about one key in seven of those that `readrandom` asks for
-/// was never written. `readtocache` walks over everything, whatever the number of reads.
+/// The reads follow the overwrites: about one in seven keys of `readrandom` was never written. `readtocache` walks over
+/// everything, for any number of reads.
 const LOADS: &str = "fillseq,fillrandom,overwrite,readtocache,readrandom,readmissing,seekrandom,seek10,\
                      seek100,readwhilewriting";
-/// The reads alone, of each key once, and behind two walks, of which the first fills the cache.
+/// The reads alone, of each key once, after two walks. The first walk fills the cache.
 const CACHED_READS: &str = "filluniquerandom,readtocache,readtocache,readrandom,readmissing,seekrandom,\
                             seek10,seek100,readwhilewriting";
-/// Entries per second that the writer beside readers puts, if it can.
+/// The most entries per second that the writer beside readers puts.
 const WRITE_RATE: &str = "50000";
-/// A cache of so many GiB holds whatever is read of 100-byte values at the scale of 1.
+/// A cache of this many GiB holds all data of 100-byte values at the scale 1.
 const CACHE_OF_EVERYTHING: f64 = 2.0;
-/// What a group has its name from, so that a setting cannot be about it.
+/// Settings in the names of groups. The command line cannot change them.
 const OWN_SETTINGS: [&str; 2] = ["--value-size", "--mix"];
-/// Engines that do what others do as long as no value is large enough to be kept apart.
-const APART: [&str; 3] = ["blobdb", "blobdb-direct", "fjall-separated"];
-/// Inserts come last, as in YCSB's own order, and the scans after them.
+/// Engines that do the same as others if no value is large enough for separation.
+const SEPARATING: [&str; 3] = ["blobdb", "blobdb-direct", "fjall-separated"];
+/// Inserts come late, as in YCSB's own order, and scans last.
 const YCSB: &str = "ycsb-load,ycsb-a,ycsb-b,ycsb-c,ycsb-f,ycsb-d,ycsb-e";
 
 impl Suite {
-    /// Its groups, with `scale` times the data and operations that it is written down with, and with
-    /// `settings`, which go before its own but where a group is about one.
+    /// Its groups, with `scale` times its data and operations. `settings` replace its own, except in a group that
+    /// examines the setting.
     ///
     /// # Errors
-    /// `InvalidArgument` for a scale that is none, and for a setting that its groups have their names from.
+    /// `InvalidArgument` for a wrong scale, and for a setting in the names of groups.
     pub(super) fn groups(self, scale: f64, settings: &[String]) -> Result<Vec<Group>> {
         if !(scale > 0.0 && scale <= 1000.0) {
             return Err(Error::invalid_argument(
@@ -94,7 +94,7 @@ impl Suite {
     }
 }
 
-/// How large the groups are, and their common settings.
+/// The sizes of the groups, and their common settings.
 struct Sizes<'a> {
     scale: f64,
     settings: &'a [String],
@@ -143,7 +143,7 @@ impl Sizes<'_> {
 
     fn small(&self) -> Vec<Group> {
         let mut group = self.sized("values of 100 bytes", 3, LOADS, "100");
-        group.without = APART.to_vec();
+        group.without = SEPARATING.to_vec();
         vec![group]
     }
 
@@ -165,8 +165,8 @@ impl Sizes<'_> {
         let name =
             format!("reads of 100-byte values, with caches of {cache} GiB, which hold everything");
         let mut group = self.sized(&name, 1, CACHED_READS, "100");
-        group.without = APART.to_vec();
-        // Windrow keeps its cache within the bound of its memory.
+        group.without = SEPARATING.to_vec();
+        // Windrow bounds its cache by its memory budget.
         let cache = format!("{cache}G");
         let own = ["--cache-bytes", &cache, "--memory-budget", "0"];
         group.arguments.extend(own.map(str::to_owned));

@@ -1,4 +1,4 @@
-//! LevelDB's C interface, as far as the bench needs it, behind safe types.
+//! LevelDB's C interface behind safe types, as far as the bench needs it.
 //!
 //! # Safety argument
 //!
@@ -8,11 +8,11 @@
 //! - [`Iterator`] borrows its [`Database`], so it is destroyed first, as LevelDB demands.
 //! - LevelDB may be used from several threads at once (its `db.h` says so), except for iterators,
 //!   which are neither `Send` nor `Sync` because they hold a raw pointer.
-//! - What an iterator's key and value point to lives until the iterator moves; the slices borrow
-//!   the iterator, and moving takes it mutably.
-//! - LevelDB demands that an iterator stands on an entry whose key or value is asked for, or from which
-//!   it steps. [`Iterator`] notes after each move whether it does, as LevelDB says: nothing but a move
-//!   of the same iterator changes that, and every move goes through `moved`.
+//! - The bytes of an iterator's key and value live until the iterator moves. The slices borrow the
+//!   iterator, and a move takes it mutably.
+//! - An iterator must be on an entry for its key, its value and a step. [`Iterator`] notes after each
+//!   move whether it is, as LevelDB reports. Only a move of the same iterator changes that, and every move
+//!   goes through `moved`.
 #![expect(unsafe_code, reason = "the C interface of LevelDB")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -24,7 +24,7 @@ use windrow::{Error, ErrorKind, Result};
 
 use crate::settings::Settings;
 
-/// An object that only LevelDB looks into.
+/// An object whose content only LevelDB knows.
 #[repr(C)]
 struct Opaque {
     bytes: [u8; 0],
@@ -124,7 +124,7 @@ unsafe extern "C" {
 }
 
 const NO_COMPRESSION: c_int = 0;
-/// Tables that may stay open: the most that LevelDB takes.
+/// The most tables that may stay open: LevelDB's maximum.
 pub(super) const OPEN_FILES_MAX: c_int = 50_000;
 
 /// An open database and everything that must live as long as it.
@@ -135,7 +135,7 @@ pub(super) struct Database {
     write_options: *mut Opaque,
     synced_write_options: *mut Opaque,
     cache: *mut Opaque,
-    /// Null where there are no filters.
+    /// Null without filters.
     filter: *mut Opaque,
 }
 
@@ -219,7 +219,7 @@ impl Database {
         check(error)
     }
 
-    /// Puts all that `batch` has gathered, in one record of the log.
+    /// Puts all entries of `batch` in one record of the log.
     pub(super) fn write(&self, batch: &mut Batch) -> Result<()> {
         let mut error = ptr::null_mut();
         // SAFETY: the batch and the options live through the call, and the error is null.
@@ -268,9 +268,8 @@ impl Database {
         Ok(true)
     }
 
-    /// Writes the memtable to a table. The interface has no call for that, but a compaction of any
-    /// range does it first, whether or not the range meets the memtable; this range lies behind all
-    /// keys of the bench, which are digits, so nothing else is compacted.
+    /// Flushes the memtable. The interface has no call for that, but the compaction of any range flushes
+    /// first. This range lies behind all keys of the bench, which are digits, so nothing else is compacted.
     pub(super) fn flush(&self) {
         let behind = [u8::MAX];
         // SAFETY: the array lives through the call.
@@ -285,13 +284,13 @@ impl Database {
         }
     }
 
-    /// Merges everything down to the last level.
+    /// Compacts everything into the last level.
     pub(super) fn compact(&self) {
         // SAFETY: a null bound is none.
         unsafe { leveldb_compact_range(self.db, ptr::null(), 0, ptr::null(), 0) };
     }
 
-    /// What LevelDB says of itself under `name`.
+    /// LevelDB's property `name`.
     pub(super) fn property(&self, name: &CStr) -> Option<String> {
         // SAFETY: the name lives through the call.
         let text = NonNull::new(unsafe { leveldb_property_value(self.db, name.as_ptr()) })?;
@@ -340,7 +339,7 @@ pub(super) fn version() -> String {
     format!("{major}.{minor}")
 }
 
-/// Entries that are to be put at once.
+/// Entries to put at once.
 pub(super) struct Batch(*mut Opaque);
 
 impl Batch {
@@ -368,12 +367,12 @@ impl Drop for Batch {
 /// A position in a database.
 pub(super) struct Iterator<'a> {
     handle: *mut Opaque,
-    /// Whether the last move ended on an entry; a new one stands nowhere.
+    /// Whether the last move ended on an entry. A new iterator is on none.
     is_on_entry: bool,
     database: PhantomData<&'a Database>,
 }
 
-/// Every move says whether it ended on an entry.
+/// Every move returns whether it ended on an entry.
 impl Iterator<'_> {
     pub(super) fn seek(&mut self, key: &[u8]) -> Result<bool> {
         // SAFETY: the slice lives through the call.
@@ -381,7 +380,7 @@ impl Iterator<'_> {
         self.moved()
     }
 
-    /// Moves on. The iterator must stand on an entry.
+    /// Moves forward. The iterator must be on an entry.
     pub(super) fn next(&mut self) -> Result<bool> {
         assert!(self.is_on_entry);
         // SAFETY: the iterator stands on an entry, as LevelDB demands.
@@ -389,7 +388,7 @@ impl Iterator<'_> {
         self.moved()
     }
 
-    /// Moves back. The iterator must stand on an entry.
+    /// Moves back. The iterator must be on an entry.
     pub(super) fn prev(&mut self) -> Result<bool> {
         assert!(self.is_on_entry);
         // SAFETY: the iterator stands on an entry, as LevelDB demands.
@@ -403,7 +402,7 @@ impl Iterator<'_> {
         self.moved()
     }
 
-    /// Notes where the iterator stands after a move.
+    /// Notes whether the iterator is on an entry after a move.
     fn moved(&mut self) -> Result<bool> {
         // SAFETY: the iterator is alive.
         self.is_on_entry = unsafe { leveldb_iter_valid(self.handle) != 0 };
@@ -445,7 +444,7 @@ impl Drop for Iterator<'_> {
     }
 }
 
-/// Turns the message that LevelDB left, if it left one, into an error.
+/// Turns LevelDB's message, if any, into an error.
 fn check(error: *mut c_char) -> Result<()> {
     match NonNull::new(error) {
         None => Ok(()),
@@ -456,7 +455,7 @@ fn check(error: *mut c_char) -> Result<()> {
     }
 }
 
-/// Takes over a text that LevelDB allocated.
+/// Takes ownership of a text that LevelDB allocated.
 fn owned(text: NonNull<c_char>) -> String {
     // SAFETY: LevelDB's texts end with a zero byte.
     let copy = unsafe { CStr::from_ptr(text.as_ptr()) };

@@ -1,9 +1,8 @@
-//! LevelDB as the system has it installed, with its own defaults beside the common settings, but that it
-//! may keep as many tables open as it can: with its default of 1000 it would open tables anew all the
-//! time in stores of more than 2 GB.
+//! LevelDB as installed on the system, with the common settings and otherwise its own defaults, except that it may keep
+//! its maximum of tables open. With its default of 1000 it would reopen tables all the time in stores of more than 2 GB.
 //!
-//! On 64-bit systems it maps up to 1000 tables at a time, and copies no block of a mapped table
-//! into its cache. The others it reads with system calls, through its cache.
+//! On 64-bit systems it maps up to 1000 tables, and copies no block of a mapped table into its cache. It reads other
+//! tables with system calls, through its cache.
 
 mod ffi;
 
@@ -54,8 +53,7 @@ impl LevelDb {
     }
 }
 
-/// Bytes of a table: what is asked for, within the bounds that LevelDB has for it, or its default.
-/// RocksDB keeps its default, too, where nothing is.
+/// Bytes of a table: the setting within LevelDB's bounds, or LevelDB's default.
 fn file_bytes(asked: Option<u64>) -> usize {
     const DEFAULT: usize = 2 << 20;
     const BOUNDS: [usize; 2] = [1 << 20, 1 << 30];
@@ -135,7 +133,7 @@ impl Engine for LevelDb {
     }
 }
 
-/// Reads the table that LevelDB makes for people: level, files, mebibytes, and more.
+/// Parses LevelDB's table of levels: level, files, mebibytes, and more.
 fn parse_levels(stats: &str) -> Vec<LevelShape> {
     stats
         .lines()
@@ -226,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_have_the_size_asked_for_or_the_default() {
+    fn tables_have_the_set_size_or_the_default() {
         assert_eq!(file_bytes(None), 2 << 20);
         assert_eq!(file_bytes(Some(8 << 20)), 8 << 20);
         assert_eq!(file_bytes(Some(1)), 1 << 20);
@@ -234,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_iterator_that_left_the_entries_lends_none() {
+    fn an_iterator_past_the_end_lends_no_entry() {
         let folder = tempfile::tempdir().unwrap();
         let args = BenchArgs::new(vec![Load::FillSeq]);
         let store = LevelDb::open(folder.path(), &args).unwrap();
@@ -251,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_read_from_the_table() {
+    fn levels_come_from_the_property() {
         let stats = "                               Compactions\n\
             Level  Files Size(MB) Time(sec) Read(MB) Write(MB)\n\
             --------------------------------------------------\n\

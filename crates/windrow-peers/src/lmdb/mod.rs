@@ -1,14 +1,13 @@
-//! LMDB through `heed`: a tree of pages that are copied when written, in a file that is mapped.
+//! LMDB through `heed`: a copy-on-write B-tree in a mapped file.
 //!
-//! It has no write buffer, no cache of its own, no filters and no compression: its pages are the
-//! system's page cache, which counts as its resident memory and which no setting bounds. Each put is a
-//! transaction of its own, and so is each get, as it sees the latest puts in no other way. LMDB could
-//! renew one transaction of a thread for all its gets, but the binding has no call for that: it
-//! allocates a small object for each. A thread keeps its place in the table of readers, so none of them
-//! takes a lock, and has one read transaction at a time: no get beside a scan of the same thread. Without
-//! `--sync` it never syncs (`MDB_NOSYNC`) but at the end of a load; after a crash of the system the
-//! whole store may then be damaged, where the other engines lose the latest writes alone. Pages that it
-//! reads are not among the bytes read, since they are mapped.
+//! - It has no write buffer, no cache, no filters and no compression. Its pages are in the system's page cache, which
+//!   counts as its resident memory and which no setting bounds. Pages that it reads do not count as bytes read.
+//! - Each put is a transaction, and so is each get, which sees the latest puts in no other way. LMDB could renew one
+//!   transaction for all gets of a thread, but the binding has no call for that: it allocates a small object for each.
+//! - A thread keeps its slot in the table of readers, so gets take no lock. A thread has one read transaction at a time:
+//!   no get beside a scan of the same thread.
+//! - Without `--sync` it syncs only at the end of a load (`MDB_NOSYNC`). A crash of the system may then damage the whole
+//!   store, while the other engines lose only the latest writes.
 
 mod store;
 
@@ -31,7 +30,7 @@ impl Lmdb {
     /// Opens or creates the store in `folder` with the settings of `args`.
     pub(crate) fn open(folder: &Path, args: &BenchArgs) -> Result<Self> {
         let settings = Settings::of(args, Self::NAME)?.uncompressed(Self::NAME)?;
-        // Each thread that reads has a place: those of a load, one beside them, and the one that waits.
+        // Each reading thread has a slot: the threads of a load, one beside them, and the main thread.
         let readers = u32::try_from(args.threads).unwrap_or(u32::MAX / 4) + 8;
         Ok(Self {
             store: Store::open(folder, MAP_BYTES, readers, settings.sync)?,
@@ -49,18 +48,18 @@ fn version() -> String {
     format!("{}.{}.{}", version.major, version.minor, version.patch)
 }
 
-/// Addresses to keep free for the mapped file: more than any load writes. They cost nothing, so all
-/// loads get the same, replays too, of which nobody knows beforehand how much they write.
+/// Address space for the mapped file: more than any load writes. It costs nothing, so all loads get the same, even
+/// replays, whose writes are unknown beforehand.
 #[cfg(target_pointer_width = "64")]
 const MAP_BYTES: usize = 1 << 42;
 
-/// Addresses to keep free for the mapped file: what there may be in one piece.
+/// Address space for the mapped file: what may be free in one piece.
 #[cfg(not(target_pointer_width = "64"))]
 const MAP_BYTES: usize = 1 << 30;
 
 impl Engine for Lmdb {
     const NAME: &'static str = "lmdb";
-    // As LMDB is built by default.
+    // LMDB's default.
     const KEY_BYTES_MAX: usize = 511;
     const MARKER: &'static str = "data.mdb";
     type Scan<'a> = Position<'a>;
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_map_does_not_follow_the_arguments() {
+    fn the_map_size_is_independent_of_the_arguments() {
         let folder = tempfile::tempdir().unwrap();
         let args = BenchArgs {
             num: 1,

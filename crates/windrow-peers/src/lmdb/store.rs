@@ -1,24 +1,22 @@
-//! LMDB's environment with one database, as far as the bench needs it, behind safe types.
+//! LMDB's environment with one database behind safe types, as far as the bench needs it.
 //!
 //! # Safety argument
 //!
-//! - Opening maps a file, which nobody may change but LMDB. The bench opens it in a folder that it has
-//!   made for this engine, with LMDB's own lock, once at a time.
-//! - `MDB_NOSYNC` keeps memory safe: it gives up what a crash of the system leaves in the file, and the
-//!   bench measures no crashes.
-//! - A [`Position`] holds a range together with the transaction that the range reads in: the range
-//!   borrows from a box in the same struct, and is declared to live as long as anything. That is sound,
-//!   for the range never leaves the position and is dropped before the transaction, and from the first
-//!   seek on nothing moves the transaction: a position that moves takes the box along and not what is
-//!   in it, and nobody empties the box or borrows it mutably. The binding's range holds no reference to
-//!   it besides, but a cursor of LMDB's, which points to memory that LMDB allocated and keeps until the
-//!   transaction ends.
-//! - What the range yields is part of the mapped file and stays as it is while the transaction is open,
-//!   whichever range follows; it is lent for no longer than the position is borrowed.
-//! - Read transactions use a place in LMDB's table of readers that belongs to their thread, and do not
-//!   leave it: their type is not `Send`. A thread that has one open gets an error for a second one. A
-//!   thread gives its place back when it ends, which touches the table while the environment is open:
-//!   the bench joins its threads before it closes a store.
+//! - The open maps a file, which only LMDB may change. The bench opens it in a folder that it made for this
+//!   engine, with LMDB's own lock, once at a time.
+//! - `MDB_NOSYNC` keeps memory safe. It affects only the file after a crash of the system, and the bench
+//!   measures no crashes.
+//! - A [`Position`] holds a range and the transaction in which the range reads. The range borrows from a box
+//!   in the same struct, with the lifetime `'static`. That is sound: the range never leaves the position and is
+//!   dropped before the transaction, and after the first seek nothing moves the transaction. A moved position
+//!   moves the box and not its content, and nothing empties the box or borrows it mutably. The binding's range
+//!   itself holds no reference to the transaction but a cursor, in memory that LMDB keeps until the transaction
+//!   ends.
+//! - The entries of the range are part of the mapped file and do not change while the transaction is open,
+//!   with any later range. A position lends them no longer than it is borrowed.
+//! - A read transaction uses the slot of its thread in LMDB's table of readers and does not leave the thread:
+//!   its type is not `Send`. A thread with one open gets an error for a second one. A thread frees its slot at
+//!   its end, which needs an open environment: the bench joins its threads before it closes a store.
 #![expect(
     unsafe_code,
     reason = "a mapped file, and a range beside its transaction"
@@ -46,10 +44,10 @@ impl Store {
         let mut options = EnvOpenOptions::new().read_txn_with_tls();
         options.map_size(map_bytes).max_readers(readers);
         if !sync {
-            // SAFETY: the safety argument above says why this is sound here.
+            // SAFETY: see the safety argument above.
             unsafe { options.flags(EnvFlags::NO_SYNC) };
         }
-        // SAFETY: as above: nobody else touches the file.
+        // SAFETY: as above: nothing else uses the file.
         let env = unsafe { options.open(folder) }.map_err(failed)?;
         let transaction = env.write_txn().map_err(failed)?;
         let database = env.create_databases_and_commit(transaction, |opener, transaction| {
@@ -121,18 +119,17 @@ impl Store {
     }
 }
 
-/// Entries in order, one way or the other.
+/// Entries in ascending or descending order.
 enum Walk {
     Forward(RoRange<'static, Bytes, Bytes>),
     Backward(RoRevRange<'static, Bytes, Bytes>),
 }
 
-/// A range of LMDB's as a scan; each seek opens a new one, since they cannot be moved, and so does the
-/// first step back.
+/// A range of LMDB as a scan. Ranges cannot be moved, so each seek opens a new one, and so does the first step back.
 pub(crate) struct Position<'a> {
-    /// Reads in `transaction`, and stands before it to be dropped first.
+    /// Reads in `transaction`. Its place before `transaction` makes it drop first.
     walk: Option<Walk>,
-    /// The same for what it yielded last.
+    /// The last entry; as for `walk`.
     entry: Option<(&'static [u8], &'static [u8])>,
     transaction: Box<RoTxn<'a, WithTls>>,
     database: Database<'static, Bytes, Bytes>,
@@ -165,7 +162,7 @@ impl Position<'_> {
         Ok(())
     }
 
-    /// Moves to what the walk yields next.
+    /// Moves to the next entry of the walk.
     fn step(&mut self) -> Result<bool> {
         let next = match &mut self.walk {
             Some(Walk::Forward(range)) => range.next(),

@@ -1,0 +1,211 @@
+//! Comparisons: command lines, orders, engines of a suite, and what is refused.
+
+use super::*;
+use crate::run::measure;
+
+fn parsed(words: &[&str]) -> CompareArgs {
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        compare: CompareArgs,
+    }
+    let words = std::iter::once("compare").chain(words.iter().copied());
+    Line::try_parse_from(words).unwrap().compare
+}
+
+#[test]
+fn an_order_names_engine_settings_and_round() {
+    let args = parsed(&["--engines", "windrow", "fillseq", "--num", "10"]);
+    let groups = args.groups().unwrap();
+    assert_eq!((groups.len(), groups[0].rounds), (1, ROUNDS));
+    let order = groups[0].order(EngineName::Windrow, 2);
+    assert_eq!(order.label, "windrow fillseq --num 10 2");
+    assert_eq!(order.group, "fillseq --num 10");
+    assert_eq!(
+        order.command(),
+        "windrow-peers run --engine windrow fillseq --num 10"
+    );
+    assert_eq!(
+        args.command(),
+        "windrow-peers compare --engines windrow fillseq --num 10"
+    );
+    let args = parsed(&["--suite", "standard", "--options", "my options"]);
+    assert_eq!(
+        args.command(),
+        "windrow-peers compare --suite standard --scale 1 --options 'my options'"
+    );
+}
+
+#[test]
+fn wrong_settings_are_refused_before_the_first_run() {
+    let wrong = |words: &[&str]| {
+        let args = parsed(words);
+        let groups = args.groups()?;
+        checked(&groups[0], EngineName::Windrow)
+    };
+    assert!(wrong(&["fillseq", "--num", "10"]).is_ok());
+    assert!(wrong(&["fillseq", "--nmu", "10"]).is_err());
+    assert!(wrong(&["nothing"]).is_err());
+    for words in [
+        ["fillseq", "--db", "here"].as_slice(),
+        &["fillseq", "--engine", "windrow-buffered"],
+        &["fillseq", "--json"],
+        &["ycsb-load", "--value-size", "4"],
+        &["fillseq", "--size-ratio", "0.5"],
+        &["fillseq", "--key-size", "3"],
+        &["replay"],
+        &["--suite", "standard", "fillseq"],
+        &["--suite", "standard", "--num", "10", "fillseq,readseq"],
+        &["--suite", "small", "--value_size=1000"],
+        &["--suite", "ycsb", "--mix", "LD"],
+    ] {
+        assert!(wrong(words).is_err(), "{words:?}");
+    }
+    let args = parsed(&["fillseq", "--compression", "lz4"]);
+    for engine in EngineName::value_variants() {
+        let refused = checked(&args.groups().unwrap()[0], *engine).err();
+        let has_none = ["leveldb", "redb", "lmdb"].contains(&engine.name());
+        let says = refused.is_some_and(|error| error.to_string().contains("no LZ4"));
+        assert_eq!(says, has_none, "{}", engine.name());
+    }
+    let args = parsed(&["fillseq", "--key-size", "600"]);
+    for engine in EngineName::value_variants() {
+        let refused = checked(&args.groups().unwrap()[0], *engine).err();
+        let says = refused.is_some_and(|error| error.to_string().contains("keys of 511"));
+        assert_eq!(says, engine.name() == "lmdb", "{}", engine.name());
+    }
+    let args = parsed(&["fillseq,compact"]);
+    for engine in EngineName::value_variants() {
+        let refused = checked(&args.groups().unwrap()[0], *engine).err();
+        let has_none = ["redb", "lmdb"].contains(&engine.name());
+        let says = refused.is_some_and(|error| error.to_string().contains("no compaction"));
+        assert_eq!(says, has_none, "{}", engine.name());
+    }
+}
+
+#[test]
+fn each_round_begins_with_the_next_engine() {
+    let engines = [EngineName::Windrow, EngineName::WindrowBuffered];
+    let order = |round| rotated(&engines, round).collect::<Vec<_>>();
+    assert_eq!(order(0), engines);
+    assert_eq!(order(1), [engines[1], engines[0]]);
+    assert_eq!(order(2), engines);
+    let all = EngineName::value_variants();
+    for round in 0..2 * u32::try_from(all.len()).unwrap() {
+        let order: Vec<EngineName> = rotated(all, round).collect();
+        assert_eq!(order[0], all[round as usize % all.len()]);
+        assert!(all.iter().all(|engine| order.contains(engine)));
+        assert_eq!(order.len(), all.len());
+    }
+    assert_eq!(rotated(&[], 1).count(), 0);
+}
+
+#[test]
+fn runs_of_a_suite_have_different_labels() {
+    let groups = parsed(&["--suite", "standard"]).groups().unwrap();
+    let orders = groups.iter().flat_map(|group| {
+        let engines = EngineName::value_variants().iter();
+        engines.map(|&engine| group.order(engine, 0).label)
+    });
+    let labels: Vec<String> = orders.collect();
+    let different: BTreeSet<&String> = labels.iter().collect();
+    assert_eq!(labels.len(), different.len());
+}
+
+#[test]
+fn redundant_engines_take_part_only_if_named() {
+    let all = |words: &[&str]| {
+        let args = parsed(words);
+        let groups = args.groups().unwrap();
+        let engines = groups.iter().map(|group| args.engines(group));
+        engines.collect::<Vec<_>>()
+    };
+    let every = EngineName::value_variants();
+    assert_eq!(all(&["fillseq"]), [every]);
+    let engines = all(&["--suite", "standard"]);
+    let last = engines.len() - 1;
+    for (group, engines) in engines.iter().enumerate() {
+        let are_small = group == 0 || group == last;
+        for engine in every {
+            let keeps_apart = ["blobdb", "blobdb-direct", "fjall-separated"];
+            let is_left_out = are_small && keeps_apart.contains(&engine.name());
+            assert_eq!(engines.contains(engine), !is_left_out, "{}", engine.name());
+        }
+    }
+    for engines in all(&["--engines", "windrow-buffered", "--suite", "standard"]) {
+        assert_eq!(engines, [EngineName::WindrowBuffered]);
+    }
+}
+
+/// The time bound applies to reads only.
+#[test]
+fn every_engine_does_all_writes_of_the_suite() {
+    let words = ["--suite", "standard", "--scale", "0.0004"];
+    let mut args = parsed(&words);
+    args.bench = ["--read-duration", "0.1"].map(str::to_owned).to_vec();
+    for group in args.groups().unwrap() {
+        let order = group.order(EngineName::Windrow, 0);
+        let run = run_of(&order).unwrap();
+        let (mut loads, mut written) = (0, 0);
+        measure(run.engine, run.min_blob_bytes, &run.bench, |report| {
+            let is_ycsb = report.name.starts_with("ycsb");
+            let ops = match report.name.as_str() {
+                "ycsb-load" => 800,
+                "readwhilewriting" | "ycsb-e" | "readtocache" => report.ops,
+                name if is_ycsb || name.starts_with("read") || name.starts_with("seek") => 200,
+                _ => 2000,
+            };
+            assert_eq!(report.ops, ops, "{}", report.name);
+            assert_eq!(
+                report.repeatable,
+                report.name != "readwhilewriting",
+                "{}",
+                report.name
+            );
+            loads += 1;
+            written += u32::from(ops == 2000);
+            Ok(())
+        })
+        .unwrap();
+        assert!(loads >= 7 && (written > 0 || group.name.starts_with("YCSB")));
+    }
+}
+
+#[test]
+fn every_group_of_the_suite_can_run() {
+    for scale in ["0.00001", "0.1", "1", "10"] {
+        let words = [
+            "--suite",
+            "standard",
+            "--scale",
+            scale,
+            "--cache-bytes",
+            "8M",
+        ];
+        let groups = parsed(&words).groups().unwrap();
+        assert!(groups.len() > 1);
+        for group in &groups {
+            checked(group, EngineName::Windrow).unwrap();
+            let given = group.arguments.join(" ");
+            assert!(given.contains("--cache-bytes 8M"));
+        }
+        // The group of cached reads keeps its own cache size.
+        let caches = groups.iter().map(|group| {
+            let order = group.order(EngineName::WindrowBuffered, 0);
+            let bench = run_of(&order).unwrap().bench;
+            bench.windrow_options().unwrap();
+            (bench.cache_bytes, bench.memory_budget)
+        });
+        let mut caches: Vec<_> = caches.collect();
+        caches.sort_unstable();
+        let (largest, others) = caches.split_last().unwrap();
+        let held = if scale == "10" { 20 } else { 2 };
+        assert_eq!(*largest, (Some(held << 30), Some(0)));
+        assert!(others.iter().all(|cache| *cache == (Some(8 << 20), None)));
+    }
+    assert!(
+        parsed(&["--suite", "standard", "--scale", "0"])
+            .groups()
+            .is_err()
+    );
+}
