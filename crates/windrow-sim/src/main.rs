@@ -34,7 +34,7 @@ enum StressTest {
     /// The process that is killed.
     #[command(name = kill::WRITER, hide = true)]
     KillWriter(kill::Writer),
-    /// Moves money between accounts and counts it, on the real file system with threads.
+    /// Moves money by batches and counts it, on the real file system with threads.
     Bank(bank::Plan),
 }
 

@@ -89,7 +89,7 @@ impl Vfs for SimDisk {
             state.changed(OperationKind::Lock, path, 0, &[]);
         }
         state.locked.insert(path.to_owned(), None);
-        Ok(SimLock::new(self, path))
+        Ok(SimLock::hold(self, path))
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
@@ -100,7 +100,7 @@ impl Vfs for SimDisk {
             Some(readers) => *readers += 1,
             None => return Err(io::ErrorKind::WouldBlock.into()),
         }
-        Ok(SimLock::new(self, path))
+        Ok(SimLock::hold(self, path))
     }
 }
 
@@ -112,7 +112,7 @@ struct SimLock {
 }
 
 impl SimLock {
-    fn new(disk: &SimDisk, path: &Path) -> Box<dyn LockGuard> {
+    fn hold(disk: &SimDisk, path: &Path) -> Box<dyn LockGuard> {
         Box::new(Self {
             disk: disk.clone(),
             path: path.to_owned(),

@@ -407,7 +407,7 @@ fn decode(value: &[u8]) -> u64 {
     u64::from_le_bytes(*bytes)
 }
 
-/// Memtables that fill in moments, and several levels.
+/// Small memtables, and several levels.
 fn options() -> Options {
     let mut options = Options::default();
     options.keyspace.memtable_bytes = 16 << 10;

@@ -4,7 +4,7 @@
 //! during recovery does not change what the next recovery finds.
 
 use super::steps::{StepNames, in_recovery, required};
-use super::{Recovered, Replay, Seeds, recover, setting_of, sum_seeds, write_counts};
+use super::{Recovered, Replay, Seeds, recover, setting_of, write_counts};
 use crate::disk::{CrashPolicy, Event, Image, SimDisk};
 use crate::history::{FIRST_KEYSPACE, Generator, Operation, Profile};
 use crate::model::{Bounds, Change, Contents, differences};
@@ -138,7 +138,7 @@ pub fn run(plan: &Plan) -> Tally {
         let is_rare = || !tally.rare_steps(crossings).is_empty();
         images < plan.images || images < 4 * plan.images && is_rare()
     };
-    let mut tally = sum_seeds(&plan.seeds, is_wanted, |seed| run_seed(plan, seed));
+    let mut tally = plan.seeds.sum_while(is_wanted, |seed| run_seed(plan, seed));
     tally.rare = tally.rare_steps(crossings);
     tally
 }

@@ -4,7 +4,7 @@
 //! Every open, read and `verify` gives the right answer or `Corruption`, and one of them notices each damage to a
 //! byte that counts. After a kill, recovery must distinguish damage to durable records from a torn tail.
 
-use super::{Replay, Seeds, sum_seeds};
+use super::{Replay, Seeds};
 use crate::disk::{Image, SECTOR_BYTES, SimDisk};
 use crate::history::{Generator, Operation, Profile};
 use crate::model::{Contents, differences};
@@ -74,11 +74,7 @@ impl fmt::Display for Tally {
 
 /// Runs the stress test.
 pub fn run(plan: &Plan) -> Tally {
-    sum_seeds(
-        &plan.seeds,
-        |seed, _| plan.seeds.contain(seed),
-        |seed| run_seed(plan, seed),
-    )
+    plan.seeds.sum(|seed| run_seed(plan, seed))
 }
 
 /// Damages the database of one seed in every way.

@@ -5,7 +5,7 @@
 //! never an endless wait. Short and interrupted I/O causes no error. Afterwards the open database still reads, and
 //! every crash leaves an allowed state.
 
-use super::{Replay, Seeds, check_crashes, setting_of, sum_seeds, write_counts};
+use super::{Replay, Seeds, check_crashes, setting_of, write_counts};
 use crate::disk::{AfterFailedSync, CrashPolicy, Effect, Fault, OperationKind, Repeat, SimDisk};
 use crate::history::{Generator, Operation, Profile};
 use crate::session::{Session, is_device_error};
@@ -64,11 +64,7 @@ impl fmt::Display for Tally {
 
 /// Runs the stress test.
 pub fn run(plan: &Plan) -> Tally {
-    sum_seeds(
-        &plan.seeds,
-        |seed, _| plan.seeds.contain(seed),
-        |seed| run_seed(plan, seed),
-    )
+    plan.seeds.sum(|seed| run_seed(plan, seed))
 }
 
 /// Sweeps the history of one seed.

@@ -2,7 +2,7 @@
 //!
 //! Each operation is followed by the comparison of some answers, each change of the tree by the full structural check.
 
-use super::{Replay, Seeds, sum_seeds, write_counts};
+use super::{Replay, Seeds, write_counts};
 use crate::disk::OperationKind;
 use crate::history::{Generator, Profile};
 use crate::model::Entries;
@@ -65,11 +65,7 @@ impl fmt::Display for Tally {
 
 /// Runs the stress test.
 pub fn run(plan: &Plan) -> Tally {
-    sum_seeds(
-        &plan.seeds,
-        |seed, _| plan.seeds.contain(seed),
-        |seed| run_seed(plan, seed),
-    )
+    plan.seeds.sum(|seed| run_seed(plan, seed))
 }
 
 /// Runs the history of one seed under every option set.

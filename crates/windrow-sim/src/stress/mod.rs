@@ -1,9 +1,9 @@
 //! The stress tests: long randomized tests from a seed. Each tries to break the database in one way.
 //!
 //! `cargo test` runs each in a short form, `windrow-sim` in a long form. A failure is a panic; before it,
-//! [`Replay`] prints the command that repeats the run.
+//! `Replay` prints the command that repeats the run.
 //!
-//! Concurrency: one thread runs a seed. [`sum_seeds`] runs several seeds at once.
+//! Concurrency: one thread runs a seed. [`Seeds`] run several seeds at once.
 
 pub mod bank;
 pub mod crash;
@@ -15,7 +15,9 @@ pub mod quota;
 mod seeds;
 mod steps;
 
-pub use seeds::{Replay, Seeds, Tally, default_plan, sum_seeds};
+pub use seeds::{Seeds, Tally, default_plan};
+
+use seeds::Replay;
 
 use crate::disk::{CrashPolicy, Image, SimDisk};
 use crate::model::{Bounds, Contents};

@@ -3,7 +3,7 @@
 //! Writes fail with `NoSpace`, and reads succeed. Writes succeed again as soon as there is space, without a new open.
 //! Nothing acknowledged is lost, whatever crashes. With a reserve, a full disk allows removals and an open.
 
-use super::{Replay, Seeds, check_crashes, setting_of, sum_seeds, write_counts};
+use super::{Replay, Seeds, check_crashes, setting_of, write_counts};
 use crate::disk::CrashPolicy;
 use crate::history::{Generator, Operation, Profile};
 use crate::session::Session;
@@ -60,11 +60,7 @@ impl fmt::Display for Tally {
 
 /// Runs the stress test.
 pub fn run(plan: &Plan) -> Tally {
-    sum_seeds(
-        &plan.seeds,
-        |seed, _| plan.seeds.contain(seed),
-        |seed| run_seed(plan, seed),
-    )
+    plan.seeds.sum(|seed| run_seed(plan, seed))
 }
 
 /// Tries every quota on the history of one seed.

@@ -25,9 +25,45 @@ pub struct Seeds {
 
 impl Seeds {
     /// Whether `seed` is one of these.
-    pub fn contain(&self, seed: u64) -> bool {
+    pub(super) fn contain(&self, seed: u64) -> bool {
         let count = if self.only { 1 } else { self.count };
         seed - self.first_seed < count
+    }
+
+    /// Calls `run` for each seed and returns the sum.
+    pub(super) fn sum<T: Tally>(&self, run: impl Fn(u64) -> T + Sync) -> T {
+        self.sum_while(|seed, _| self.contain(seed), run)
+    }
+
+    /// Calls `run` for the seeds from the first one, while `is_wanted` accepts the seed and the sum so far, and until a
+    /// seed panics. Returns the sum.
+    pub(super) fn sum_while<T: Tally>(
+        &self,
+        is_wanted: impl Fn(u64, &T) -> bool + Sync,
+        run: impl Fn(u64) -> T + Sync,
+    ) -> T {
+        let sum = Mutex::new(T::default());
+        let lock = || sum.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = AtomicU64::new(self.first_seed);
+        let failed = AtomicBool::new(false);
+        let run_some = || {
+            loop {
+                let seed = next.fetch_add(1, Ordering::Relaxed);
+                if failed.load(Ordering::Relaxed) || !is_wanted(seed, &lock()) {
+                    break;
+                }
+                let guard = OnPanic(&failed);
+                let tally = run(seed);
+                drop(guard);
+                lock().add(tally);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..if self.only { 1 } else { self.threads } {
+                scope.spawn(run_some);
+            }
+        });
+        sum.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -35,37 +71,6 @@ impl Seeds {
 pub trait Tally: fmt::Display + Default + Send {
     /// Adds what another seed did.
     fn add(&mut self, other: Self);
-}
-
-/// Calls `run` for the seeds from the first one, while `is_wanted` says so of the seed and of the sum so far,
-/// and until a seed panics. Returns the sum.
-pub fn sum_seeds<T: Tally>(
-    seeds: &Seeds,
-    is_wanted: impl Fn(u64, &T) -> bool + Sync,
-    run: impl Fn(u64) -> T + Sync,
-) -> T {
-    let sum = Mutex::new(T::default());
-    let lock = || sum.lock().unwrap_or_else(PoisonError::into_inner);
-    let next = AtomicU64::new(seeds.first_seed);
-    let failed = AtomicBool::new(false);
-    let run_some = || {
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if failed.load(Ordering::Relaxed) || !is_wanted(seed, &lock()) {
-                break;
-            }
-            let guard = OnPanic(&failed);
-            let tally = run(seed);
-            drop(guard);
-            lock().add(tally);
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 0..if seeds.only { 1 } else { seeds.threads } {
-            scope.spawn(run_some);
-        }
-    });
-    sum.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Notes a panic.
@@ -89,7 +94,7 @@ pub fn default_plan<P: Args>() -> P {
 
 /// Prints the command that repeats a run if the run panics.
 #[derive(Debug)]
-pub struct Replay {
+pub(super) struct Replay {
     command: String,
     /// How far the run has come.
     place: String,
@@ -97,7 +102,7 @@ pub struct Replay {
 
 impl Replay {
     /// The run of `stress_test` on `seed` with these further arguments.
-    pub fn new(stress_test: &str, seed: u64, arguments: &str) -> Self {
+    pub(super) fn new(stress_test: &str, seed: u64, arguments: &str) -> Self {
         Self {
             command: format!(
                 "cargo run --release -p windrow-sim -- {stress_test} --only --first-seed {seed} {arguments}"
@@ -107,7 +112,7 @@ impl Replay {
     }
 
     /// Notes how far the run has come.
-    pub fn at(&mut self, place: String) {
+    pub(super) fn at(&mut self, place: String) {
         self.place = place;
     }
 }

@@ -1,8 +1,8 @@
 //! The whole engine under shuttle: two background workers, writers, readers and snapshots on a
 //! simulated disk, one schedule after the other. Run with `--cfg shuttle`; see `docs/testing.md`.
 //!
-//! A wait with a timeout never times out here, so a wake-up that is lost is a deadlock, which
-//! shuttle reports, however soon a timeout would hide it.
+//! A wait with a timeout never times out here. So a lost wake-up is a deadlock, which shuttle reports and a timeout
+//! would hide.
 
 #![cfg(shuttle)]
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
@@ -21,17 +21,20 @@ use runtime::ScheduledRuntime;
 /// Schedules of each kind that each test runs, unless `SCHEDULES` says otherwise.
 const SCHEDULES: usize = 1000;
 
-/// What each writer's two accounts hold together.
+/// The sum of each writer's two accounts.
 const TOTAL: u64 = 1000;
 
-/// Transfers of each writer; enough for each keyspace to be flushed and merged.
+/// Transfers of each writer: enough for a flush and a compaction of each keyspace.
 const TRANSFERS: u64 = 6;
 
 const WRITERS: u64 = 2;
 
-/// Runs `test` under random schedules, and under those that preempt three times at the worst places;
-/// or under the one in the file that `REPLAY` names.
-#[expect(clippy::disallowed_methods, reason = "what is run is chosen outside")]
+/// Runs `test` under random schedules and under schedules with three preemptions at chosen places, or under the schedule
+/// in the file that `REPLAY` names.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the environment chooses the schedules"
+)]
 fn explore(test: fn()) {
     if let Ok(schedule) = std::env::var("REPLAY") {
         return run(ReplayScheduler::new_from_file(schedule).unwrap(), test);
@@ -41,7 +44,7 @@ fn explore(test: fn()) {
     run(PctScheduler::new(3, schedules), test);
 }
 
-/// A schedule that fails is left in a file, whose name shuttle prints.
+/// A failing schedule is written to a file. Shuttle prints its name.
 fn run(scheduler: impl Scheduler + 'static, test: fn()) {
     let mut config = Config::new();
     config.stack_size = 256 << 10;
@@ -86,13 +89,13 @@ impl Bank {
         self.db.write_with(&batch, durability)
     }
 
-    /// What `writer` has in its left account now.
+    /// The amount in the left account of `writer`.
     fn amount(&self, writer: u64) -> Option<u64> {
         let value = self.left.get(account(writer)).unwrap();
         value.map(|value| amount_of(&value))
     }
 
-    /// Checks the totals at one moment; returns what is in the left accounts.
+    /// Checks the totals at a snapshot; returns the amounts of the left accounts.
     fn audit(&self) -> Vec<Option<u64>> {
         let snapshot = self.db.snapshot();
         let left = self.left.at(&snapshot).unwrap();
@@ -125,7 +128,7 @@ fn account(writer: u64) -> [u8; 1] {
     [b'a' + u8::try_from(writer).unwrap()]
 }
 
-/// An amount with so much behind it that a few fill a memtable.
+/// An amount with so much padding that a few fill a memtable.
 fn balance(amount: u64) -> Vec<u8> {
     let mut value = amount.to_le_bytes().to_vec();
     value.resize(900, 0);
@@ -138,7 +141,7 @@ fn amount_of(value: &[u8]) -> u64 {
 }
 
 #[test]
-fn totals_hold_and_nothing_goes_back() {
+fn totals_hold_and_amounts_never_decrease() {
     explore(|| {
         let disk = SimDisk::new();
         let bank = Bank::open(&disk);
@@ -152,7 +155,11 @@ fn totals_hold_and_nothing_goes_back() {
                         _ => Durability::Sync,
                     };
                     bank.transfer(writer, amount, durability).unwrap();
-                    assert_eq!(bank.amount(writer), Some(amount), "not its own write");
+                    assert_eq!(
+                        bank.amount(writer),
+                        Some(amount),
+                        "a writer does not see its own write"
+                    );
                 }
             }));
         }
@@ -192,7 +199,7 @@ fn totals_hold_and_nothing_goes_back() {
 }
 
 #[test]
-fn closing_keeps_every_write_that_was_acknowledged() {
+fn close_keeps_every_acknowledged_write() {
     explore(|| {
         let disk = SimDisk::new();
         let bank = Bank::open(&disk);
@@ -219,7 +226,7 @@ fn closing_keeps_every_write_that_was_acknowledged() {
 }
 
 #[test]
-fn a_flush_that_has_returned_is_counted() {
+fn a_returned_flush_is_counted() {
     explore(|| {
         let bank = Bank::open(&SimDisk::new());
         bank.transfer(0, 1, Durability::Buffered).unwrap();
@@ -231,7 +238,7 @@ fn a_flush_that_has_returned_is_counted() {
 }
 
 #[test]
-fn closing_waits_for_jobs_that_callers_run() {
+fn close_waits_for_jobs_of_callers() {
     explore(|| {
         let disk = SimDisk::new();
         disk.forbid_removal_in_use(".table");
@@ -257,11 +264,11 @@ fn closing_waits_for_jobs_that_callers_run() {
         let other = bank.clone();
         let other = thread::spawn(move || other.db.clone().close().unwrap());
         bank.db.clone().close().unwrap();
-        // The lock is free, and nobody works on the old files any more.
+        // The lock is free, and no thread uses the old files.
         let again = Bank::open(&disk);
         assert_eq!(again.audit(), [Some(TRANSFERS), None]);
         let [.., creates] = callers.map(|caller| caller.join().unwrap());
-        // What was acknowledged is there.
+        // Every acknowledged keyspace exists.
         let names = again.db.keyspace_names();
         assert!(!creates || names.iter().any(|name| name == "new"));
         other.join().unwrap();
@@ -272,7 +279,7 @@ fn closing_waits_for_jobs_that_callers_run() {
 }
 
 #[test]
-fn merges_by_hand_meet_writers_and_background_work() {
+fn compactions_by_callers_run_beside_writers_and_background_work() {
     explore(|| {
         let disk = SimDisk::new();
         let bank = Bank::open(&disk);
@@ -300,7 +307,7 @@ fn merges_by_hand_meet_writers_and_background_work() {
 }
 
 #[test]
-fn a_seek_finds_what_is_written_where_all_was_dead() {
+fn a_seek_finds_a_write_into_a_tombstone_span() {
     explore(|| {
         let disk = SimDisk::new();
         let bank = Bank::open(&disk);
@@ -311,7 +318,7 @@ fn a_seek_finds_what_is_written_where_all_was_dead() {
         }
         queue.insert([99], [99]).unwrap();
         let first = |queue: &Keyspace| queue.first_key_value().unwrap().unwrap().0[0];
-        // The finder proposes, and makes it count, while the writer is stopped somewhere.
+        // The finder publishes a tombstone span while the writer is preempted.
         let finder = queue.clone();
         let finder = thread::spawn(move || {
             for _ in 0..3 {

@@ -1,7 +1,7 @@
 //! A runtime whose threads shuttle schedules.
 //!
-//! Time goes on a little whenever somebody looks, and by the whole duration of a sleep, which
-//! otherwise only lets others run.
+//! The clock advances a little at each reading, and by the whole duration of a sleep. Otherwise a sleep only yields to
+//! other threads.
 
 use std::io;
 use std::sync::Arc;
