@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
-use crate::engine::jobs::compaction_job::{Claimed, CompactionJob};
+use crate::engine::jobs::compaction_claim::{Claimed, CompactionJob};
 use crate::engine::jobs::filter_state;
 use crate::engine::jobs::filters;
 use crate::engine::jobs::tree_summary::summary;
@@ -255,7 +255,7 @@ impl Engine {
                 let Claimed::Job(job) = &claimed else {
                     return Ok(claimed);
                 };
-                let outcome = self.merge(keyspace, job);
+                let outcome = self.compact(keyspace, job);
                 job.release(keyspace, &outcome, self.options.runtime.now());
                 keyspace.refresh_throttle();
                 outcome.map(|()| claimed)

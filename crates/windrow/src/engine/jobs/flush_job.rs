@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use super::compaction_job::{garbage_records, table_options};
+use super::context::{garbage_records, table_options};
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
 use crate::base::{Cause, Cursor as _, FileNumber, Result, SequenceNumber};

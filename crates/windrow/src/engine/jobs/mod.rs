@@ -10,14 +10,16 @@
 //! ([`failure`](crate::engine::errors::failure)). A writer or a caller that needs such a job retries it at once and gets the
 //! error if it persists.
 //!
-//! The files: [`flush_job`], [`compaction_job`] with its [inputs](compaction_inputs) and [`subcompactions`], [`gc_job`];
-//! [`tree_summary`], what the policy sees; [`filters`], the memory of filters; [`signal`], the wake-ups.
+//! The files: [`flush_job`], [`compaction_job`] with its [claim](compaction_claim), [inputs](compaction_inputs) and [`subcompactions`], [`gc_job`];
+//! [`context`](self::context), what all jobs share; [`tree_summary`], what the policy sees; [`filters`], the memory of filters; [`signal`], the wake-ups.
 //!
 //! Concurrency: jobs run on workers, or on threads that wait for them. Claims are in each keyspace's
 //! `work`.
 
+pub(super) mod compaction_claim;
 mod compaction_inputs;
-pub(super) mod compaction_job;
+mod compaction_job;
+mod context;
 pub(super) mod filter_state;
 pub(super) mod filters;
 mod flush_job;
@@ -41,7 +43,7 @@ use crate::engine::{Engine, KeyspaceCore};
 use crate::manifest::names::FileName;
 use crate::read::state::FrozenMemtable;
 use crate::runtime::Work;
-use compaction_job::CompactionJob;
+use compaction_claim::CompactionJob;
 use gc_job::GcJob;
 use subcompactions::{Subcompaction, Subcompactions};
 
@@ -343,7 +345,7 @@ impl Engine {
                 Ok(())
             }
             Job::Compact(keyspace, merge) => {
-                let outcome = self.merge(&keyspace, &merge);
+                let outcome = self.compact(&keyspace, &merge);
                 merge.release(&keyspace, &outcome, self.options.runtime.now());
                 self.background
                     .compactions_running

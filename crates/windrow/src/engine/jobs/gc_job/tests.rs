@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::base::{ErrorKind, Kind};
-use crate::engine::jobs::compaction_job::CompactionJob;
+use crate::engine::jobs::compaction_claim::CompactionJob;
 use crate::engine::{Access, Handle, Write};
 use crate::manifest::names::FileName;
 use crate::options::{Durability, KeyspaceOptions, Options, SegmentLimit};
@@ -205,7 +205,7 @@ impl Held {
 
     fn end_compaction(&mut self, store: &Store) {
         if let Some(job) = self.merges.pop() {
-            let outcome = store.engine().merge(&store.keyspace, &job);
+            let outcome = store.engine().compact(&store.keyspace, &job);
             job.release(&store.keyspace, &outcome, store.runtime.now());
             outcome.unwrap();
         }
@@ -266,13 +266,13 @@ fn a_merge_that_is_claimed_as_the_database_is_poisoned_touches_nothing() {
             store.run(1);
             continue;
         };
-        if let CompactionJob::Merge { inputs, .. } = &job
+        if let CompactionJob::Compact { inputs, .. } = &job
             && let Some(target) = inputs.targets.first()
         {
             let target = target.meta.number;
             break (job, target);
         }
-        let outcome = store.engine().merge(&store.keyspace, &job);
+        let outcome = store.engine().compact(&store.keyspace, &job);
         job.release(&store.keyspace, &outcome, store.runtime.now());
     };
     let path = store
@@ -289,7 +289,7 @@ fn a_merge_that_is_claimed_as_the_database_is_poisoned_touches_nothing() {
         .engine()
         .poison
         .set(&Error::new(ErrorKind::Io, "of a test"));
-    let outcome = store.engine().merge(&store.keyspace, &job);
+    let outcome = store.engine().compact(&store.keyspace, &job);
     job.release(&store.keyspace, &outcome, store.runtime.now());
     assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Poisoned);
     let mut found = [0; 4096];

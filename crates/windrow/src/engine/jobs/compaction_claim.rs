@@ -1,0 +1,214 @@
+//! The claim of a compaction: a plan of the policy, with its input files and its output range claimed.
+//!
+//! Concurrency: the plan is made and its inputs are claimed under the keyspace's `work` lock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::compaction_inputs::{Inputs, find};
+use super::tree_summary::summary;
+use crate::base::sync::Shared;
+use crate::base::{FileNumber, Result, SequenceNumber};
+use crate::engine::KeyspaceCore;
+use crate::engine::keyspace::KeyspaceWork;
+use crate::manifest::FileHandle;
+use crate::policy::{self, Claim, Compaction, Plan, TreeSummary};
+use crate::read::visible::KeyRange;
+
+/// A plan with its inputs claimed.
+#[derive(Debug)]
+pub(in crate::engine) enum CompactionJob {
+    Resize {
+        level_count: usize,
+    },
+    TrivialMove {
+        level: usize,
+        file: Shared<FileHandle>,
+        claim: Claim<Box<[u8]>>,
+    },
+    Compact {
+        inputs: Arc<Inputs>,
+        claim: Claim<Box<[u8]>>,
+    },
+}
+
+/// The outcome of a claim in a keyspace.
+#[derive(Debug)]
+pub(in crate::engine) enum Claimed {
+    Job(CompactionJob),
+    /// No job now; running jobs may block one.
+    Later,
+    Nothing,
+}
+
+impl CompactionJob {
+    /// Claims the next job that the policy picks for `keyspace`, without files that pause at `now`.
+    pub(super) fn claim(keyspace: &KeyspaceCore, now: Duration) -> Option<Self> {
+        let claimed = Self::claim_plan(keyspace, None, |tree, work, _| {
+            let cursors: Vec<Option<&[u8]>> = work
+                .cursors
+                .iter()
+                .map(|cursor| cursor.as_deref())
+                .collect();
+            let files = tree.levels.iter_mut().flatten();
+            for file in files {
+                file.busy |= work.backoffs.is_paused(file.number, now);
+            }
+            policy::plan(tree, &keyspace.options(), &cursors)
+        });
+        match claimed {
+            Claimed::Job(job) => Some(job),
+            Claimed::Later | Claimed::Nothing => None,
+        }
+    }
+
+    /// Claims the next job that compacts `range` down, for entries up to `through`, or that removes
+    /// tombstones from files older than `before`.
+    pub(in crate::engine) fn claim_range(
+        keyspace: &KeyspaceCore,
+        range: &KeyRange,
+        before: FileNumber,
+        through: SequenceNumber,
+    ) -> Claimed {
+        Self::claim_plan(keyspace, Some(range), |tree, _, range| {
+            let (smallest, largest) = range.map(KeyRange::ends).unwrap_or_default();
+            let options = keyspace.options();
+            let wanted = policy::ManualCompaction {
+                smallest: smallest.as_ref(),
+                largest: largest.as_ref(),
+                before,
+                through,
+            };
+            policy::plan_range(tree, &options, &wanted)
+        })
+    }
+
+    fn claim_plan(
+        keyspace: &KeyspaceCore,
+        range: Option<&KeyRange>,
+        plan: impl for<'a> Fn(
+            &mut TreeSummary<&'a [u8]>,
+            &'a KeyspaceWork,
+            Option<&'a KeyRange>,
+        ) -> Plan<&'a [u8]>,
+    ) -> Claimed {
+        let mut work = keyspace.work.lock();
+        if work.is_resizing {
+            return Claimed::Later;
+        }
+        let version = Shared::clone(&keyspace.state().version);
+        let next = plan(&mut summary(&version, &work), &work, range);
+        let own = |claim: &Claim<&[u8]>| claim.map(|key| Box::from(*key));
+        let job = match next {
+            Plan::Idle => {
+                // Running jobs may block a job. Only a caller that wants a range needs to know.
+                let alone = KeyspaceWork {
+                    level_count: work.level_count,
+                    ..KeyspaceWork::default()
+                };
+                let is_done = || {
+                    let next = plan(&mut summary(&version, &alone), &alone, range);
+                    matches!(next, Plan::Idle)
+                };
+                return if range.is_none() || work.claims.is_empty() || is_done() {
+                    Claimed::Nothing
+                } else {
+                    Claimed::Later
+                };
+            }
+            Plan::Resize { level_count } => Self::Resize { level_count },
+            Plan::TrivialMove {
+                level,
+                upper,
+                claim,
+            } => Self::TrivialMove {
+                level,
+                file: find(&version, level, &[upper]).swap_remove(0),
+                claim: own(&claim),
+            },
+            Plan::Compact(Compaction {
+                level,
+                upper,
+                lower,
+                targets,
+                claim,
+                purpose,
+            }) => Self::Compact {
+                inputs: Arc::new(Inputs {
+                    work: KeyspaceWork {
+                        level_count: work.level_count,
+                        ..KeyspaceWork::default()
+                    },
+                    level,
+                    upper: find(&version, level, &upper),
+                    lower: find(&version, claim.level, &lower),
+                    targets: find(&version, claim.level, &targets),
+                    version: Shared::clone(&version),
+                    purpose,
+                }),
+                claim: own(&claim),
+            },
+        };
+        job.take(&mut work);
+        Claimed::Job(job)
+    }
+
+    /// The files that the job reads or appends to.
+    fn files(&self) -> Vec<FileNumber> {
+        match self {
+            Self::Resize { .. } => Vec::new(),
+            Self::TrivialMove { file, .. } => vec![file.meta.number],
+            Self::Compact { inputs, .. } => {
+                let files = inputs.files().chain(&inputs.targets);
+                files.map(|file| file.meta.number).collect()
+            }
+        }
+    }
+
+    fn take(&self, work: &mut KeyspaceWork) {
+        for number in self.files() {
+            assert!(work.busy.insert(number), "a file has two jobs at a time");
+        }
+        match self {
+            Self::Resize { .. } => work.is_resizing = true,
+            Self::TrivialMove { level, claim, .. } => work.note_claim(*level, claim),
+            Self::Compact { inputs, claim } => work.note_claim(inputs.level, claim),
+        }
+    }
+
+    /// The files that the job moves down.
+    fn uppers(&self) -> Vec<FileNumber> {
+        match self {
+            Self::Resize { .. } => Vec::new(),
+            Self::TrivialMove { file, .. } => vec![file.meta.number],
+            Self::Compact { inputs, .. } => {
+                let upper = inputs.upper.iter();
+                upper.map(|file| file.meta.number).collect()
+            }
+        }
+    }
+
+    /// Releases the claims. The outcome decides which files pause from `now` on.
+    pub(in crate::engine) fn release(
+        &self,
+        keyspace: &KeyspaceCore,
+        outcome: &Result<()>,
+        now: Duration,
+    ) {
+        let mut work = keyspace.work.lock();
+        match outcome {
+            Ok(()) => work.backoffs.note_success(&self.files()),
+            Err(_) => work.backoffs.note_failure(&self.uppers(), now),
+        }
+        for number in self.files() {
+            work.busy.remove(&number);
+        }
+        match self {
+            Self::Resize { .. } => work.is_resizing = false,
+            Self::TrivialMove { claim, .. } | Self::Compact { claim, .. } => work.drop_claim(claim),
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;
