@@ -141,7 +141,7 @@ impl File for ColdFile {
         }
     }
 
-    fn is_at_hand(&self, offset: u64) -> bool {
+    fn is_resident(&self, offset: u64) -> bool {
         let mut asked = self.vfs.0.lock().unwrap();
         asked.looks += 1;
         let is_asked_for = || {

@@ -140,7 +140,7 @@ impl File for SimFile {
     fn advise(&self, _: Range<u64>, _: Advice) {}
 
     /// False for most offsets, so that cursors read ahead.
-    fn is_at_hand(&self, offset: u64) -> bool {
+    fn is_resident(&self, offset: u64) -> bool {
         offset.is_multiple_of(3)
     }
 

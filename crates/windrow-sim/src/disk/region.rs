@@ -1,7 +1,7 @@
 //! Mappings of a simulated disk.
 
 use std::sync::{Arc, OnceLock};
-use windrow::vfs::{Region, ShowBytes};
+use windrow::vfs::{Region, RegionBytes};
 
 /// A mapping: the bytes as they were when it was made.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl SimRegion {
 #[derive(Debug)]
 struct Shown(Arc<SimRegion>);
 
-impl ShowBytes for Shown {
+impl RegionBytes for Shown {
     fn bytes(&self) -> &[u8] {
         self.0.damaged.get().unwrap_or(&self.0.bytes)
     }

@@ -159,10 +159,10 @@ impl Range {
     /// Takes `step`, unless an error has ended the iteration before.
     fn take(&mut self, step: fn(&mut Self) -> Result<Option<Entry>>) -> Option<Result<Entry>> {
         if let Some(error) = &self.failed {
-            return Some(Err(error.fraction()));
+            return Some(Err(error.duplicate()));
         }
         let entry = step(self);
-        self.failed = entry.as_ref().err().map(Error::fraction);
+        self.failed = entry.as_ref().err().map(Error::duplicate);
         entry.transpose()
     }
 

@@ -1,19 +1,19 @@
-//! What every sorted source of entries looks like to the layers above it.
+//! The cursor interface of every sorted source of entries.
 
 use super::{Result, SequenceNumber, Trailer};
 
-/// Where a `next` came to, in one word: it is handed up through all layers at each entry.
+/// The outcome of a `next`, in one word: all layers return it at each entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step(u64);
 
 impl Step {
-    /// Behind the last entry.
+    /// Past the last entry.
     pub(crate) const END: Self = Self(u64::MAX);
 
     /// Set where the key is repeated; no kind has this bit.
     const REPEATS: u64 = 1 << 7;
 
-    /// To an entry, which has the same user key as the one before it or not.
+    /// A step to an entry; `repeats_key` if it has the same user key as the one before it.
     #[inline]
     pub(crate) fn to(trailer: Trailer, repeats_key: bool) -> Self {
         let mark = if repeats_key { Self::REPEATS } else { 0 };
@@ -26,7 +26,7 @@ impl Step {
         self == Self::END
     }
 
-    /// Whether the entry has the same user key as the one that was left. There is an entry.
+    /// Whether the entry has the same user key as the previous one. There must be an entry.
     #[inline]
     pub(crate) fn repeats_key(self) -> bool {
         self.0 & Self::REPEATS != 0
@@ -40,7 +40,7 @@ impl Step {
         low.wrapping_sub(1) < Self::REPEATS - 1 && self.0 >> 8 <= sequence
     }
 
-    /// The sequence number and kind of the entry, which there is.
+    /// The sequence number and kind of the entry. There must be one.
     #[inline]
     pub(crate) fn trailer(self) -> Trailer {
         Trailer::from_word(self.0 & !Self::REPEATS)
@@ -62,24 +62,24 @@ pub(crate) trait Cursor {
     /// Moves to the first entry that is not before (`key`, `sequence`): the newest version of
     /// `key` that is at most `sequence`, or else the first entry of a greater key.
     fn seek(&mut self, key: &[u8], sequence: SequenceNumber) -> Result<()>;
-    /// Moves to the next entry and tells what there is.
+    /// Moves to the next entry.
     fn next(&mut self) -> Result<Step>;
-    /// As [`next`](Self::next), where the next entry is at hand: by far the commonest case, in as few
-    /// instructions as can be. `None` where it is not, or where there is none, or an error; nothing
-    /// has moved then, and `next` does the rest.
+    /// As [`next`](Self::next), if the next entry is in the loaded block: by far the most frequent case, in
+    /// as few instructions as possible. `None`, without a move, if it is elsewhere, if there is none,
+    /// or after an error; `next` handles these.
     #[inline]
     fn step(&mut self) -> Option<Step> {
         None
     }
-    /// Whether the cursor knows the key of its entry but has not gone to it: so whoever merges many opens
-    /// only those that are met. Then its trailer says that the entry stands before all versions of the
-    /// key where it moved forward, and behind all where it moved backward.
+    /// Whether the cursor knows the key of its entry but has not read it. A merging iterator over many
+    /// cursors so reads only those that it reaches. The trailer then orders the entry before all versions of
+    /// the key after a forward move, and after all versions after a backward move.
     fn is_ahead(&self) -> bool;
-    /// Goes to the entry that is ahead.
+    /// Reads the entry whose key is known.
     fn arrive(&mut self) -> Result<()>;
     /// Moves to the entry before.
     fn prev(&mut self) -> Result<()>;
-    /// Whether the cursor stands on an entry.
+    /// Whether the cursor is on an entry.
     fn is_valid(&self) -> bool;
     /// The user key of the entry.
     fn key(&self) -> &[u8];
@@ -89,7 +89,7 @@ pub(crate) trait Cursor {
     fn value(&self) -> &[u8];
 }
 
-/// A cursor of which there can be more over the same entries.
+/// A cursor that can be duplicated.
 pub(crate) trait Sibling: Cursor {
     /// A new cursor over the same entries.
     fn sibling(&self) -> Self;

@@ -1,7 +1,7 @@
 //! The one error type of the engine.
 //!
-//! An [`Error`] is a thin pointer. Its [`ErrorKind`] says what the caller can do; its `Display` is
-//! one sentence that names what is wrong, and for damage the file and the byte offset.
+//! An [`Error`] is a thin pointer. Its [`ErrorKind`] says what the caller can do. Its `Display` is
+//! one sentence that names the fault, and for damage the file and the byte offset.
 
 use std::fmt;
 use std::io;
@@ -14,11 +14,11 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The call's arguments or options are wrong: mend the call.
+    /// The call's arguments or options are wrong: correct the call.
     InvalidArgument,
-    /// What was to be opened does not exist.
+    /// The database, keyspace or file does not exist.
     NotFound,
-    /// What was to be created exists already.
+    /// The database, keyspace or file exists already.
     AlreadyExists,
     /// Another process or handle has the database open.
     Locked,
@@ -30,8 +30,8 @@ pub enum ErrorKind {
     Corruption,
     /// The data needs a newer version of Windrow or a feature that is off.
     Unsupported,
-    /// An earlier write failed in a way that leaves its durability unknown: reads go on, nothing
-    /// more is written; reopen the database.
+    /// An earlier write failed and its durability is unknown. Reads continue, writes fail: reopen the
+    /// database.
     Poisoned,
     /// The database has been closed.
     Closed,
@@ -39,7 +39,7 @@ pub enum ErrorKind {
     ReadOnly,
 }
 
-/// An error: a kind, a sentence, and where it happened.
+/// An error: a kind, a sentence and its source.
 pub struct Error(Box<Details>);
 
 struct Details {
@@ -108,7 +108,7 @@ impl Error {
         }
     }
 
-    /// `file` could not be read at `offset`; that it ends before its recorded end is damage.
+    /// `file` could not be read at `offset`. An end before the recorded end is damage.
     pub(crate) fn read(file: &str, offset: u64, source: io::Error) -> Self {
         if source.kind() == io::ErrorKind::UnexpectedEof {
             Self::corruption(file, offset, "the file ends before its recorded end")
@@ -148,23 +148,23 @@ impl Error {
         self.0.offset
     }
 
-    /// The same error with `context` put before its sentence.
+    /// The same error with `context` before its sentence.
     #[must_use]
     pub fn context(mut self, context: impl fmt::Display) -> Self {
         self.0.message = format!("{context}: {}", self.0.message);
         self
     }
 
-    /// Another error that says the same, for each of several callers; without the source.
+    /// A copy of the error for another caller, without the source.
     #[must_use]
-    pub(crate) fn fraction(&self) -> Self {
+    pub(crate) fn duplicate(&self) -> Self {
         let mut error = Self::new(self.0.kind, self.0.message.clone());
         error.0.file.clone_from(&self.0.file);
         error.0.offset = self.0.offset;
         error
     }
 
-    /// The same sentence under another kind; the original error stays as the source.
+    /// The same error with another kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;

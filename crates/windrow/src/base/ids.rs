@@ -1,5 +1,5 @@
-//! Identifiers. Every number comes from one allocator that the manifest persists and is never
-//! used twice, not even by a failed attempt.
+//! Identifiers. One allocator, which the manifest persists, assigns every number. No number is used
+//! twice, not even by a failed attempt.
 
 use std::fmt;
 

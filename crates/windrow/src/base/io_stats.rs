@@ -1,9 +1,9 @@
-//! Bytes that background work moves, by level and cause: as an engine counts them, and as a simulation
-//! tells them.
+//! I/O statistics: the bytes that background jobs move, by level and cause. The engine counts them, and the
+//! simulation predicts them.
 
 use super::limits::LEVELS_MAX;
 
-/// What bytes of a level are written or read for.
+/// Why bytes of a level are written or read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
     Flush,
@@ -19,43 +19,43 @@ pub(crate) enum Cause {
     TransientLogRead,
 }
 
-/// Bytes that went into one level, and those that were read for that.
+/// Bytes that background jobs wrote into one level, and the bytes that they read for it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct LevelIoStats {
     /// Tables written by flushes.
     pub flushed: u64,
-    /// Segments appended by merges.
+    /// Segments appended by compactions.
     pub appended: u64,
-    /// New tables written by merges.
+    /// New tables written by compactions.
     pub rewritten: u64,
     /// Tables written by consolidations.
     pub consolidated: u64,
-    /// Tables written for no other purpose than to lead pointers where collections have moved values.
+    /// Tables written by pointer rewrites.
     pub pointers_rewritten: u64,
-    /// Tables moved, which costs nothing.
+    /// Tables of trivial moves, which write nothing.
     pub moved: u64,
-    /// Values written to transient logs, by flushes or merges.
+    /// Values written to transient logs by flushes and compactions.
     pub transient_logs: u64,
-    /// Tables read by merges.
+    /// Tables read by compactions.
     pub read: u64,
     /// Tables read by consolidations.
     pub consolidation_read: u64,
-    /// Tables read to lead pointers.
+    /// Tables read by pointer rewrites.
     pub pointer_rewrite_read: u64,
     /// Values read from transient logs.
     pub transient_logs_read: u64,
 }
 
 impl LevelIoStats {
-    /// All that was written.
+    /// The sum of the written bytes.
     pub fn written(&self) -> u64 {
         let tables = self.flushed + self.appended + self.rewritten + self.consolidated;
         tables + self.pointers_rewritten + self.transient_logs
     }
 
-    /// All that was read.
+    /// The sum of the read bytes.
     pub fn all_read(&self) -> u64 {
         self.read + self.consolidation_read + self.pointer_rewrite_read + self.transient_logs_read
     }
@@ -65,7 +65,7 @@ impl LevelIoStats {
         *self.of(cause) += bytes;
     }
 
-    /// The same of each cause, as `combine` says of both.
+    /// Combines the bytes of each cause.
     pub(crate) fn combined(self, other: Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         let mut both = self;
         let mut other = other;
@@ -109,5 +109,5 @@ impl Cause {
     ];
 }
 
-/// The traffic of every level, level 0 first.
+/// The I/O statistics of every level, level 0 first.
 pub(crate) type IoStatsByLevel = [LevelIoStats; LEVELS_MAX + 1];

@@ -17,11 +17,11 @@ pub(crate) const SEQUENCE_MAX: SequenceNumber = (1 << 56) - 1;
 pub enum Kind {
     /// The key was deleted.
     Tombstone = 0,
-    /// The value stands beside the key.
+    /// The value is beside the key.
     Value = 1,
-    /// The value stands in a transient log, and a pointer to it beside the key.
+    /// The value is in a transient log, and a pointer to it beside the key.
     TransientPointer = 2,
-    /// The value stands in a value log, and a pointer to it beside the key.
+    /// The value is in a value log, and a pointer to it beside the key.
     ValueLogPointer = 3,
 }
 
@@ -30,7 +30,7 @@ pub enum Kind {
 pub(crate) const RESERVED_KINDS: std::ops::RangeInclusive<u8> = 4..=7;
 
 impl Kind {
-    /// The kind with this code on disk, or `None` for a code that this version does not know.
+    /// The kind with this code on disk; `None` if the code is unknown.
     pub fn from_code(code: u8) -> Option<Self> {
         match code {
             0 => Some(Self::Tombstone),
@@ -65,7 +65,7 @@ impl Trailer {
         self.0
     }
 
-    /// What [`word`](Self::word) was made of.
+    /// The inverse of [`word`](Self::word).
     #[inline]
     pub(crate) fn from_word(word: u64) -> Self {
         Self(word)

@@ -24,12 +24,12 @@ pub const SEGMENTS_MAX: usize = 12;
 /// The most levels below level 0.
 pub const LEVELS_MAX: usize = 15;
 
-/// About so many table files a keyspace has at most; in fact up to twice as many, and those of small levels.
+/// About the most table files of a keyspace; the exact bound is twice this plus the files of small levels.
 pub(crate) const TABLE_FILES_MAX: u64 = 64 << 10;
 
-/// So many files of transient logs the levels from 1 on of a keyspace refer to at most, at rest, where
-/// values are put in place at all: in the largest tree runs have a third of its bytes, in files a quarter
-/// as long as tables.
+/// The most transient logs that the levels from 1 on of a keyspace refer to at rest, if values are put in
+/// place at all: in the largest tree, transient logs have a third of its bytes, in files a quarter as long as
+/// tables.
 pub(crate) const TRANSIENT_FILES_MAX: u64 = 2 * TABLE_FILES_MAX;
 
 /// The longest pointer to a value, in bytes: two numbers of at most ten bytes, and two lengths below

@@ -1,12 +1,11 @@
-//! Bytes of memory, counted where they are taken and given back.
+//! Memory accounting: each owner of memory counts its bytes in a tracker until it is dropped.
 //!
-//! Concurrency: one atomic per account that orders nothing; a sum over accounts may be a few
-//! operations old.
+//! Concurrency: one relaxed atomic per tracker; a sum over trackers may be a few operations old.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many bytes one purpose holds.
+/// Counts the bytes that one purpose holds.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryTracker(AtomicU64);
 
@@ -25,7 +24,7 @@ impl MemoryTracker {
     }
 }
 
-/// The bytes of one owner; dropping it gives them back.
+/// The bytes of one owner, counted until dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     tracker: Arc<MemoryTracker>,
@@ -45,14 +44,14 @@ impl Held {
         self.bytes
     }
 
-    /// The owner holds `bytes` from here on.
+    /// Sets the bytes of the owner.
     pub(crate) fn set(&mut self, bytes: u64) {
         self.tracker.add(bytes);
         self.tracker.remove(self.bytes);
         self.bytes = bytes;
     }
 
-    /// The owner holds at least `bytes` from here on.
+    /// Raises the bytes of the owner to at least `bytes`.
     #[inline]
     pub(crate) fn grow_to(&mut self, bytes: u64) {
         if bytes > self.bytes {

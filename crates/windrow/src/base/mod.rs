@@ -1,7 +1,7 @@
-//! Layer 0: the words that every other layer speaks.
+//! Layer 0: the types that every other layer uses.
 //!
-//! Owns errors, identifiers, sequence numbers, entry kinds, limits, accounts of memory, counts of
-//! traffic and the facade over synchronisation primitives. No I/O, no threads, no clocks.
+//! Owns errors, identifiers, sequence numbers, entry kinds, limits, memory trackers, I/O statistics
+//! and the facade over synchronisation primitives. No I/O, no threads, no clocks.
 
 pub(crate) mod cursor;
 pub(crate) mod error;

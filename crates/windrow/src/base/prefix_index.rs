@@ -1,9 +1,8 @@
-//! A sorted list of keys laid out for searching: what level fences and block indexes are.
+//! A sorted list of keys laid out for searching: fence keys of levels and block indexes.
 //!
-//! The prefix that all keys share is stored once. Of each remaining key the first eight bytes
-//! stand as one big-endian word in a flat array, so a search touches consecutive words and
-//! compares whole keys only where words tie. Most keys of a block index are no longer than that and
-//! take nothing but their word.
+//! The prefix that all keys share is stored once. A flat array holds the next eight bytes of each key as
+//! a big-endian word, so a search touches consecutive words and compares whole keys only if words
+//! tie. Most keys of a block index are no longer than that and take only their word.
 //!
 //! Immutable once built; shared freely between threads.
 
@@ -12,13 +11,13 @@ use super::key::shared_bytes;
 /// The first eight bytes of `key` from `start` on as a big-endian word, padded with zeroes; `start`
 /// is at most the key's length.
 #[inline]
-pub(crate) fn head_behind(key: &[u8], start: usize) -> u64 {
+pub(crate) fn head_after(key: &[u8], start: usize) -> u64 {
     let rest = &key[start..];
     if let Some(bytes) = rest.first_chunk::<8>() {
         return u64::from_be_bytes(*bytes);
     }
     match key.last_chunk::<8>() {
-        // Shorter than a word: shift away what stands before it.
+        // Shorter than a word: shift away the bytes before it.
         Some(bytes) if !rest.is_empty() => u64::from_be_bytes(*bytes) << (8 * (8 - rest.len())),
         _ => rest
             .iter()
@@ -29,25 +28,25 @@ pub(crate) fn head_behind(key: &[u8], start: usize) -> u64 {
 /// The first eight bytes of `key` as a big-endian word, padded with zeroes.
 #[inline]
 pub(crate) fn head(key: &[u8]) -> u64 {
-    head_behind(key, 0)
+    head_after(key, 0)
 }
 
 /// Searches a sorted list of distinct byte strings.
 #[derive(Debug, Default)]
 pub(crate) struct PrefixIndex {
-    /// What all keys begin with.
+    /// The prefix of all keys.
     common: Box<[u8]>,
     /// The head of each key after `common`.
     heads: Box<[u64]>,
-    /// The positions of the keys whose head does not tell the whole rest.
+    /// The positions of the keys whose head is not the whole rest.
     long: Box<[usize]>,
-    /// Where the rest of each of these begins in `rests`; one more entry than `long`.
+    /// The start of the rest of each of these in `rests`; one more entry than `long`.
     starts: Box<[usize]>,
-    /// The rests of these keys, one behind the other.
+    /// The rests of these keys, one after the other.
     rests: Box<[u8]>,
 }
 
-/// The bytes of `head` without the zeroes at its end, and how many they are.
+/// The bytes of `head` without the zeroes at its end, and their number.
 fn bytes_of(head: u64) -> ([u8; 8], usize) {
     (head.to_be_bytes(), 8 - head.trailing_zeros() as usize / 8)
 }
@@ -65,7 +64,7 @@ impl PrefixIndex {
         let (mut starts, mut rests) = (vec![0], Vec::new());
         for (position, key) in keys.enumerate() {
             let rest = &key[common..];
-            let head = head_behind(key, common);
+            let head = head_after(key, common);
             heads.push(head);
             let (bytes, length) = bytes_of(head);
             if *rest != bytes[..length] {
@@ -83,7 +82,7 @@ impl PrefixIndex {
         }
     }
 
-    /// How many keys there are.
+    /// The number of keys.
     pub(crate) fn len(&self) -> usize {
         self.heads.len()
     }
@@ -118,9 +117,9 @@ impl PrefixIndex {
             std::cmp::Ordering::Equal => {}
         }
         let rest = &key[shared..];
-        let target = head_behind(key, shared);
+        let target = head_after(key, shared);
         let mut position = self.heads.partition_point(|&head| head < target);
-        // Equal heads are rare; where they occur, whole keys decide.
+        // Equal heads are rare; whole keys decide between them.
         if position < self.heads.len() && self.heads[position] == target {
             let ties = self.heads[position..].partition_point(|&head| head == target);
             let (mut low, mut high) = (position, position + ties);
@@ -144,7 +143,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// Keys that differ in their first bytes, in their number of zeroes, or behind their head.
+    /// Keys that differ in their first bytes, in their number of zeroes, or after their head.
     fn a_key() -> impl Strategy<Value = Vec<u8>> {
         (proptest::collection::vec(0..3u8, 0..12), 0..11usize).prop_map(|(mut key, zeroes)| {
             key.splice(0..0, std::iter::repeat_n(0, zeroes));

@@ -7,7 +7,7 @@ use std::array;
 
 use super::sync::atomic::{AtomicU64, Ordering};
 
-/// How many stripes a striped counter has.
+/// The stripes of a counter.
 const STRIPES: usize = 16;
 
 /// `N` counters, striped over cache lines by thread.
@@ -50,7 +50,7 @@ impl<const N: usize> Striped<N> {
     }
 }
 
-/// The stripe that this thread counts in, dealt out in turn.
+/// The stripe of this thread, assigned round-robin.
 #[inline]
 fn stripe_of_this_thread() -> usize {
     static NEXT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);

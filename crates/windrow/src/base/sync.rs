@@ -1,6 +1,6 @@
 //! The facade over synchronisation primitives.
 //!
-//! Everything above takes its locks and atomics from here, so that `--cfg loom` and `--cfg shuttle`
+//! All other modules take their locks and atomics from here, so `--cfg loom` and `--cfg shuttle`
 //! run the same code under a model checker. A lock never reports poisoning: a panic in a
 //! background job is caught by the engine, which poisons the *database* with a clear error.
 
@@ -8,7 +8,7 @@
     not(any(loom, shuttle)),
     expect(
         clippy::disallowed_types,
-        reason = "this file is what stands between the engine and locks"
+        reason = "this file wraps locks for the engine"
     )
 )]
 
@@ -26,12 +26,10 @@ pub(crate) use arc_swap::{ArcSwap, Guard};
 #[cfg(loom)]
 pub(crate) use swap::{ArcSwap, Guard};
 
-/// Ownership shared by readers and jobs, whose last holder has something to clear away: an `Arc`
-/// that loom sees.
+/// An `Arc` that loom sees: for values that readers and jobs share and whose drop has effects.
 #[cfg(loom)]
 pub(crate) type Shared<T> = loom::sync::Arc<T>;
-/// Ownership shared by readers and jobs, whose last holder has something to clear away: an `Arc`
-/// that loom sees.
+/// An `Arc` that loom sees: for values that readers and jobs share and whose drop has effects.
 #[cfg(not(loom))]
 pub(crate) type Shared<T> = std::sync::Arc<T>;
 
@@ -54,12 +52,12 @@ impl<T> Mutex<T> {
     }
 }
 
-/// What stands for the crate `arc_swap` under loom, which cannot see into it.
+/// Replaces the crate `arc_swap` under loom, which cannot see into it.
 ///
-/// Contract of both: all loads and stores of one `ArcSwap` have one order; a load gives what was
-/// stored last, and all that came before that store comes before the load; and what was loaded
-/// lives until its guard is dropped, whatever is stored meanwhile. The lock orders a store after
-/// earlier loads as well, which `arc_swap` does not promise and nobody may rely on.
+/// Contract of both: all loads and stores of one `ArcSwap` have one order. A load returns the last stored
+/// value and synchronises with its store. A loaded value lives until its guard is dropped, even if
+/// another is stored meanwhile. The lock also orders a store after earlier loads; `arc_swap` does not
+/// promise that, and no code may rely on it.
 #[cfg(loom)]
 mod swap {
     use super::{Mutex, Shared};
@@ -68,7 +66,7 @@ mod swap {
     #[derive(Debug)]
     pub(crate) struct ArcSwap<T>(Mutex<Shared<T>>);
 
-    /// A loaded value on loan.
+    /// A borrowed value.
     #[derive(Debug)]
     pub(crate) struct Guard<P>(P);
 
@@ -95,7 +93,7 @@ mod swap {
 
         pub(crate) fn store(&self, value: Shared<T>) {
             let old = std::mem::replace(&mut *self.0.lock(), value);
-            drop(old); // Not under the lock: what goes with it may take locks.
+            drop(old); // Not under the lock: its drop may take locks.
         }
     }
 }
@@ -113,7 +111,7 @@ impl Condvar {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until notified or until `timeout` is over; models ignore the timeout.
+    /// Waits until notified or until the `timeout`; models ignore the timeout.
     pub(crate) fn wait_timeout<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -134,11 +132,10 @@ impl Condvar {
     }
 }
 
-/// Accompanies plain bytes that one thread writes and hands over to others by an atomic.
+/// Models plain bytes that one thread writes and publishes to others by an atomic.
 ///
-/// It costs nothing outside of models. Loom sees no plain memory, but it does see this: it reports
-/// every [`receive`](Handover::receive) that no synchronisation orders after the [`give`]
-/// (Handover::give).
+/// Loom does not see plain memory, but it sees this: it reports every [`receive`](Handover::receive) that no
+/// synchronisation orders after the [`give`](Handover::give). It costs nothing outside of models.
 #[cfg(loom)]
 #[derive(Debug)]
 pub(crate) struct Handover(loom::cell::UnsafeCell<()>);
@@ -160,10 +157,10 @@ impl Handover {
     }
 }
 
-/// Accompanies plain bytes that one thread writes and hands over to others by an atomic.
+/// Models plain bytes that one thread writes and publishes to others by an atomic.
 ///
-/// It does something under `--cfg loom` only, where it shows a model reads of the bytes that no
-/// synchronisation orders after the write.
+/// It has an effect only under `--cfg loom`: a model reports reads of the bytes that no synchronisation
+/// orders after the write.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub(crate) struct Handover;

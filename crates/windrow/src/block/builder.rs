@@ -1,8 +1,8 @@
-//! Makes the payload of a data block.
+//! Builds the payload of a data block.
 //!
-//! The shared prefix is known only when the last key is, so entries wait side by side in one
-//! buffer until [`BlockBuilder::finish`]. Keys ascend, so the prefix shared by the first and the
-//! last key is shared by all.
+//! The shared prefix is known only with the last key, so one buffer holds all entries until
+//! [`BlockBuilder::finish`]. Keys ascend, so all share the prefix that the first and the last key
+//! share.
 //!
 //! Invariants:
 //! - I1. A block exceeds the limit given to [`BlockBuilder::try_add`] only with its first entry.
@@ -10,33 +10,33 @@
 //!
 //! Concurrency: none.
 
-use super::layout::{HEADER_BYTES, KIND_BITS, NARROW_MAX, NARROW_SLOT_BYTES, WIDE_SLOT_BYTES};
+use super::layout::{HEADER_BYTES, KIND_BITS, slot_bytes};
 use crate::base::{SequenceNumber, Trailer};
 use crate::codec::varint::{VARINT_BYTES_MAX, put_varint};
 
-/// Gathers the entries of one block.
+/// Collects the entries of one block.
 #[derive(Debug, Default)]
 pub(crate) struct BlockBuilder {
-    /// Key and value of each entry, one behind the other.
+    /// Key and value of each entry, one after the other.
     bytes: Vec<u8>,
-    entries: Vec<Waiting>,
+    entries: Vec<PendingEntry>,
     tally: Tally,
-    /// Where each entry began, while `finish` runs.
+    /// The offset of each entry; scratch of `finish`.
     slots: Vec<u32>,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct PendingEntry {
     key_length: usize,
     value_length: usize,
     trailer: Trailer,
 }
 
-/// What the size of a block follows from.
+/// The sums that determine the size of a block.
 #[derive(Debug, Clone, Copy, Default)]
 struct Tally {
     count: usize,
-    /// How many bytes all keys share.
+    /// The number of bytes that all keys share.
     shared: usize,
     /// Bytes of keys and values and of their lengths.
     bytes: usize,
@@ -51,16 +51,11 @@ impl Tally {
         (u64::BITS - largest.leading_zeros()).div_ceil(8) as usize
     }
 
-    /// An upper bound of the payload's length; exact but for lengths that the prefix shortens.
+    /// An upper bound of the payload's length; exact except for lengths that the prefix shortens.
     fn block_bytes(&self) -> usize {
         let entries = HEADER_BYTES + self.bytes + self.count * self.trailer_bytes() + self.shared
             - self.count * self.shared;
-        let slot_bytes = if entries <= NARROW_MAX {
-            NARROW_SLOT_BYTES
-        } else {
-            WIDE_SLOT_BYTES
-        };
-        entries + self.count * slot_bytes
+        entries + self.count * slot_bytes(entries)
     }
 }
 
@@ -74,7 +69,7 @@ impl BlockBuilder {
         self.entries.is_empty()
     }
 
-    /// An upper bound of what `finish` would write.
+    /// An upper bound of the length that `finish` would write.
     pub(crate) fn block_bytes(&self) -> usize {
         self.tally.block_bytes()
     }
@@ -96,7 +91,7 @@ impl BlockBuilder {
         self.tally = tally;
         self.bytes.extend_from_slice(key);
         self.bytes.extend_from_slice(value);
-        self.entries.push(Waiting {
+        self.entries.push(PendingEntry {
             key_length: key.len(),
             value_length: value.len(),
             trailer,
@@ -147,9 +142,9 @@ impl BlockBuilder {
         self.slots.clear();
         let mut rest = &self.bytes[..];
         for entry in &self.entries {
-            let (key, behind) = rest.split_at(entry.key_length);
-            let (value, behind) = behind.split_at(entry.value_length);
-            rest = behind;
+            let (key, after_key) = rest.split_at(entry.key_length);
+            let (value, after_value) = after_key.split_at(entry.value_length);
+            rest = after_value;
             let suffix = &key[tally.shared..];
             let delta = (entry.trailer.sequence() - tally.sequence_min) << KIND_BITS
                 | u64::from(entry.trailer.kind().code());
@@ -164,11 +159,7 @@ impl BlockBuilder {
 
         let slots = output.len() - start;
         output[start + 8..start + 12].copy_from_slice(&field(slots));
-        let slot_bytes = if slots <= NARROW_MAX {
-            NARROW_SLOT_BYTES
-        } else {
-            WIDE_SLOT_BYTES
-        };
+        let slot_bytes = slot_bytes(slots);
         for slot in &self.slots {
             output.extend_from_slice(&slot.to_le_bytes()[..slot_bytes]);
         }

@@ -1,4 +1,4 @@
-//! Reading a data block in place: checking it once, then searching it without allocation.
+//! Checks a data block once, then searches it in place without allocation.
 //!
 //! A payload is
 //!
@@ -9,25 +9,25 @@
 //! | 4 | offset of the slots |
 //! | 8 | smallest sequence number << 8, plus the width of a trailer in bytes, 1 to 8 |
 //! | | the shared prefix |
-//! | | the entries, one behind the other |
-//! | 2 or 4 each | slots: the offset of each entry; 4 bytes where the slots begin beyond 64 KiB |
+//! | | the entries, one after the other |
+//! | 2 or 4 each | slots: the offset of each entry; 4 bytes if the slots begin beyond 64 KiB |
 //!
 //! and an entry is: length of the suffix (varint), suffix, length of the value (varint),
 //! `(sequence - smallest sequence) << 4 | kind` in the trailer's width, value.
 //!
-//! A block need not begin at the front of the bytes: a mapped file is searched where it lies. All
-//! offsets in this module's interface count from the front of those bytes.
+//! A block may begin anywhere in the given bytes, such as a mapped file. All offsets in this module's
+//! interface count from the front of those bytes.
 //!
 //! Invariants:
 //! - I1. [`Layout::check`] accepts only payloads whose entries and slots fill them exactly.
-//! - I2. Every other function is total: on bytes that would not pass the check, which a mapping
-//!   can show when the file is damaged after it, they return `None`, never panic.
+//! - I2. Every other function is total. On bytes that would not pass the check they return `None` and never
+//!   panic: a mapping has such bytes if the file is damaged after the check.
 //!
 //! Concurrency: none; a layout is a copy of the header.
 
 use crate::base::key::{RESERVED_KINDS, SEQUENCE_MAX};
 use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_IN_PLACE_MAX};
-use crate::base::prefix_index::head_behind;
+use crate::base::prefix_index::head_after;
 use crate::base::{Kind, SequenceNumber, Trailer};
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::get_varint;
@@ -36,13 +36,13 @@ use crate::codec::varint::get_varint;
 pub(super) const HEADER_BYTES: usize = 20;
 
 /// Slots are this wide up to [`NARROW_MAX`] bytes of entries.
-pub(super) const NARROW_SLOT_BYTES: usize = 2;
+const NARROW_SLOT_BYTES: usize = 2;
 
 /// Slots are this wide beyond.
-pub(super) const WIDE_SLOT_BYTES: usize = 4;
+const WIDE_SLOT_BYTES: usize = 4;
 
 /// The largest offset of the slots at which they are narrow.
-pub(super) const NARROW_MAX: usize = 1 << 16;
+const NARROW_MAX: usize = 1 << 16;
 
 /// How far a sequence number is shifted in an entry's trailer.
 pub(super) const KIND_BITS: u32 = 4;
@@ -50,25 +50,24 @@ pub(super) const KIND_BITS: u32 = 4;
 /// Selects the kind of a trailer.
 const KIND_MASK: u64 = (1 << KIND_BITS) - 1;
 
-/// The bytes of a key that stand for it in a first comparison.
+/// The bytes of a key that are compared first.
 const HEAD_BYTES: usize = 8;
 
-/// Suffixes up to this length, by far the commonest, are taken in one piece of this size.
+/// Suffixes up to this length, by far the most frequent, are read as one piece of this size.
 pub(crate) const SHORT_SUFFIX_BYTES: usize = 16;
 
-/// What is looked at in one piece of an entry with a short suffix: both lengths, the suffix and the
-/// trailer.
+/// The piece that is read of an entry with a short suffix: both lengths, the suffix and the trailer.
 const SHORT_ENTRY_BYTES: usize = 32;
 
 /// The header of a block.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Layout {
-    /// Where the block begins.
+    /// The start of the block.
     origin: usize,
     count: usize,
-    /// Where the entries begin and the shared prefix ends.
+    /// The start of the entries and end of the shared prefix.
     entries: usize,
-    /// Where the slots begin and the entries end.
+    /// The start of the slots and end of the entries.
     slots: usize,
     base: SequenceNumber,
     trailer_bytes: usize,
@@ -76,35 +75,35 @@ pub(crate) struct Layout {
     trailer_mask: u64,
 }
 
-/// Where the parts of one entry are.
+/// The places of the parts of one entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry {
-    /// Where the key's suffix begins.
+    /// The start of the key's suffix.
     pub(crate) suffix: usize,
-    /// Where the key's suffix ends.
+    /// The end of the key's suffix.
     pub(crate) suffix_end: usize,
-    /// Where the value begins.
+    /// The start of the value.
     pub(crate) value: usize,
-    /// Where the value ends and the next entry begins.
+    /// The end of the value and start of the next entry.
     pub(crate) end: usize,
     /// The sequence number and kind.
     pub(crate) trailer: Trailer,
 }
 
-/// Where a search ended.
+/// The result of a search.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Position {
-    /// The index of the first entry that is not before what was sought; the count if there is none.
+    /// The index of the first entry that is not before the target; the count if there is none.
     pub(crate) index: usize,
-    /// Where that entry begins, if it is there.
+    /// The offset of that entry, if there is one.
     pub(crate) offset: usize,
-    /// Whether that entry has the key that was sought.
+    /// Whether that entry has the key of the target.
     pub(crate) matches: bool,
     /// Whether the entry before it has that key, in a version too new.
     pub(crate) follows: bool,
 }
 
-/// The `N` bytes at `offset`; zeroes for what is beyond the end.
+/// The `N` bytes at `offset`, padded with zeroes beyond the end.
 #[inline]
 fn piece_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
     let rest = bytes.get(offset..)?;
@@ -124,8 +123,8 @@ fn cut_piece<const N: usize>(rest: &[u8]) -> [u8; N] {
     piece
 }
 
-/// Selects the bytes of a head that belong to a string, by the string's length; as long as there are
-/// short lengths, so that a search need not compare.
+/// Selects the bytes of a head that belong to a string, by the string's length. Has an entry for every
+/// length of one byte, so a search does not compare lengths.
 const HEAD_MASKS: [u64; 256] = {
     let mut masks = [u64::MAX; 256];
     let mut length = 0;
@@ -144,7 +143,8 @@ fn slot_value<const WIDTH: usize>(slot: [u8; WIDTH]) -> usize {
     usize::from_le_bytes(word)
 }
 
-fn slot_bytes(slots_offset: usize) -> usize {
+/// The width of the slots that begin at `slots_offset` of the block.
+pub(super) fn slot_bytes(slots_offset: usize) -> usize {
     if slots_offset <= NARROW_MAX {
         NARROW_SLOT_BYTES
     } else {
@@ -153,8 +153,8 @@ fn slot_bytes(slots_offset: usize) -> usize {
 }
 
 impl Layout {
-    /// Reads the header of a payload that begins at `origin` and was checked before. Bytes behind
-    /// the payload do not matter.
+    /// Reads the header of a payload that begins at `origin` and was checked before. Bytes after the
+    /// payload have no effect.
     #[inline]
     pub(crate) fn read(bytes: &[u8], origin: usize) -> Option<Self> {
         let rest = bytes.get(origin..)?;
@@ -182,15 +182,11 @@ impl Layout {
 
     /// Reads the header of `payload` and checks everything but the order of the keys (I1).
     pub(crate) fn check(payload: &[u8]) -> Result<Self, DecodeError> {
-        let damaged = |offset, what| DecodeError {
-            what,
-            offset,
-            unsupported: false,
-        };
+        let damaged = DecodeError::damaged;
         let layout =
             Self::read(payload, 0).ok_or_else(|| damaged(0, "a block header is malformed"))?;
         let slot_bytes = layout.slot_bytes();
-        if layout.count == 0 || layout.slots + layout.count * slot_bytes != payload.len() {
+        if layout.slots + layout.count * slot_bytes != payload.len() {
             return Err(damaged(0, "a block does not have the length of its slots"));
         }
         let mut offset = layout.entries;
@@ -204,11 +200,8 @@ impl Layout {
                 .ok_or_else(|| damaged(offset, "a block entry is malformed"))?;
             let kind = layout.kind_code(payload, &entry);
             if RESERVED_KINDS.contains(&kind) {
-                return Err(DecodeError {
-                    what: "an entry has a kind that is not known yet",
-                    offset,
-                    unsupported: true,
-                });
+                let what = "an entry has an unknown kind";
+                return Err(DecodeError::unsupported(offset, what));
             }
             let key_length = layout.prefix_length() + entry.suffix_end - entry.suffix;
             let value_length = entry.end - entry.value;
@@ -228,25 +221,25 @@ impl Layout {
         Ok(layout)
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     #[inline]
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// How long the shared prefix is.
+    /// The length of the shared prefix.
     #[inline]
     pub(crate) fn prefix_length(&self) -> usize {
         self.entries - self.origin - HEADER_BYTES
     }
 
-    /// What all keys begin with.
+    /// The prefix of all keys.
     #[inline]
     pub(crate) fn prefix<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8]> {
         bytes.get(self.origin + HEADER_BYTES..self.entries)
     }
 
-    /// The piece that the shared prefix is the front of, where it is short.
+    /// The piece that begins with the shared prefix, if that is short.
     #[inline]
     pub(crate) fn short_prefix<'a>(&self, bytes: &'a [u8]) -> Option<&'a [u8; SHORT_SUFFIX_BYTES]> {
         if self.prefix_length() > SHORT_SUFFIX_BYTES {
@@ -255,13 +248,13 @@ impl Layout {
         bytes.get(self.origin + HEADER_BYTES..)?.first_chunk()
     }
 
-    /// Where the entries begin.
+    /// The start of the entries.
     #[inline]
     pub(crate) fn entries_start(&self) -> usize {
         self.entries
     }
 
-    /// Where the entries end.
+    /// The end of the entries.
     #[inline]
     pub(crate) fn entries_end(&self) -> usize {
         self.slots
@@ -279,7 +272,7 @@ impl Layout {
         Some(bytes.get(self.slots..end)?.as_chunks().0)
     }
 
-    /// Where entry `index` begins.
+    /// The offset of entry `index`.
     #[inline]
     pub(crate) fn slot(&self, bytes: &[u8], index: usize) -> Option<usize> {
         let offset = if self.slot_bytes() == NARROW_SLOT_BYTES {
@@ -290,7 +283,7 @@ impl Layout {
         Some(self.origin + offset)
     }
 
-    /// Where what has its length at `offset` begins and ends, for a length of any size.
+    /// The range of the bytes whose length, of any size, is at `offset`.
     #[inline(never)]
     fn long_length(&self, bytes: &[u8], offset: usize) -> Option<(usize, usize)> {
         let rest = bytes.get(offset..self.slots)?;
@@ -309,9 +302,8 @@ impl Layout {
         }
     }
 
-    /// The parts of the entry at `offset` and the piece that its suffix is the front of; `None`
-    /// where it has a long suffix or a long value, or is not that far from the end of the bytes:
-    /// then `long_entry` knows.
+    /// The parts of the entry at `offset` and the piece that begins with its suffix; `None` if the suffix
+    /// or the value is long, or the entry is close to the end of the bytes: `long_entry` reads these.
     #[expect(
         clippy::inline_always,
         reason = "a step of a cursor is little more than this; measured"
@@ -350,7 +342,7 @@ impl Layout {
         (end <= self.slots).then_some((entry, piece[1..].first_chunk()?))
     }
 
-    /// The parts of the entry at `offset`, for lengths of any size, in their shortest form only.
+    /// The parts of the entry at `offset`, with lengths of any size, each in its shortest form.
     #[inline(never)]
     pub(crate) fn long_entry(&self, bytes: &[u8], offset: usize) -> Option<Entry> {
         let (suffix, suffix_end) = self.long_length(bytes, offset)?;
@@ -369,14 +361,14 @@ impl Layout {
         })
     }
 
-    /// The sequence number and kind behind a trailer's word.
+    /// Decodes a trailer's word.
     #[inline]
     fn trailer(&self, word: u64) -> Trailer {
         let sequence = self.base.wrapping_add(word >> KIND_BITS) & SEQUENCE_MAX;
         Trailer::from_word(sequence << 8 | word & KIND_MASK)
     }
 
-    /// The kind's code of an entry that was decoded from `bytes`.
+    /// The code of the kind of `entry`, which was decoded from `bytes`.
     fn kind_code(&self, bytes: &[u8], entry: &Entry) -> u8 {
         bytes
             .get(entry.value - self.trailer_bytes)
@@ -401,7 +393,7 @@ impl Layout {
                 follows: false,
             });
         };
-        let target = head_behind(key, prefix.len());
+        let target = head_after(key, prefix.len());
         if self.slot_bytes() == NARROW_SLOT_BYTES {
             let slots = self.slots::<NARROW_SLOT_BYTES>(bytes)?;
             self.search_slots(bytes, slots, target, rest, sequence)
@@ -412,7 +404,7 @@ impl Layout {
     }
 
     /// Searches for (`rest`, `sequence`), the key without the shared prefix: first among the heads
-    /// for `target`, the head of `rest`, then, where heads tie, among whole entries.
+    /// for `target`, the head of `rest`, then among whole entries if heads tie.
     #[inline]
     fn search_slots<const WIDTH: usize>(
         &self,
@@ -449,7 +441,7 @@ impl Layout {
             let entry = self.entry(bytes, position.offset)?;
             let short = rest.len() <= HEAD_BYTES && rest.len() == entry.suffix_end - entry.suffix;
             if short && entry.trailer.sequence() <= sequence {
-                // All bytes are in the heads.
+                // The heads contain all bytes.
                 position.matches = true;
             } else {
                 return self.search_tied(bytes, slots, rest, sequence, low);
@@ -458,8 +450,8 @@ impl Layout {
         Some(position)
     }
 
-    /// The head of the suffix of the entry at `offset`: its first eight bytes as a word that orders
-    /// like them, but for ties.
+    /// The head of the suffix of the entry at `offset`: its first eight bytes as a word in the same
+    /// order, except for ties.
     #[inline]
     fn head_at(&self, bytes: &[u8], offset: usize) -> Option<u64> {
         let [first, bytes_of_head @ ..] = piece_at::<{ 1 + HEAD_BYTES }>(bytes, offset)?;
@@ -470,7 +462,7 @@ impl Layout {
         piece_at(bytes, start).map(u64::from_be_bytes)
     }
 
-    /// Searches from entry `low` on by whole comparison.
+    /// Searches from entry `low` on by comparison of whole keys.
     #[inline(never)]
     fn search_tied<const WIDTH: usize>(
         &self,
@@ -482,7 +474,7 @@ impl Layout {
     ) -> Option<Position> {
         let (mut matches, mut follows) = (false, false);
         let mut high = slots.len();
-        // Mostly the first entry decides.
+        // The first entry usually decides.
         let mut middle = low;
         while low < high {
             let entry = self.entry(bytes, self.origin + slot_value(*slots.get(middle)?))?;

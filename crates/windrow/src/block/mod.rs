@@ -1,7 +1,7 @@
-//! Layer 2: sorted data blocks and the bytes they live in.
+//! Layer 2: sorted data blocks and their stored form.
 //!
-//! [`BlockBuilder`] makes a block's payload; [`Layout`] checks and searches one; [`stored`] puts a
-//! payload on disk and takes it back. The bytes are described in `docs/format.md`.
+//! [`BlockBuilder`] builds a block's payload; [`Layout`] checks and searches one; [`stored`] adds and
+//! checks the trailer of the stored form. `docs/format.md` describes the bytes.
 
 mod builder;
 mod layout;

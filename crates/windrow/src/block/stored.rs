@@ -1,4 +1,4 @@
-//! How blocks of every sort lie in a table file: body, compression code, checksum.
+//! The stored form of every block of a table file: body, compression code, checksum.
 //!
 //! The checksum covers body and code and is seeded with the block's [`Place`], so a sound block in
 //! the wrong file, segment or offset is damage.
@@ -14,7 +14,7 @@ use crate::codec::reader::DecodeError;
 /// The compression code and the checksum.
 pub(crate) const TRAILER_BYTES: usize = 5;
 
-/// Where a stored block belongs.
+/// The place of a stored block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) file: FileNumber,
@@ -24,7 +24,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The seed of checksums here.
+    /// The seed of checksums at this place.
     #[inline]
     pub(crate) fn seed(self) -> u64 {
         seed(self.file.0, self.segment.0, self.offset)
@@ -40,28 +40,27 @@ pub(crate) fn seal(buffer: &mut Vec<u8>, start: usize, codec: Compression, place
 
 /// Checks the trailer of `stored`; returns the codec and the body.
 pub(crate) fn verify(stored: &[u8], place: Place) -> Result<(Compression, &[u8]), DecodeError> {
-    let damaged = |what, unsupported| DecodeError {
-        what,
-        offset: 0,
-        unsupported,
-    };
+    let damaged = |what| DecodeError::damaged(0, what);
     let Some((covered, sum)) = stored.split_last_chunk() else {
-        return Err(damaged("a block is shorter than its trailer", false));
+        return Err(damaged("a block is shorter than its trailer"));
     };
     if checksum(place.seed(), covered) != u32::from_le_bytes(*sum) {
-        return Err(damaged("a block fails its checksum", false));
+        return Err(damaged("a block fails its checksum"));
     }
     let Some((&code, body)) = covered.split_last() else {
-        return Err(damaged("a block is shorter than its trailer", false));
+        return Err(damaged("a block is shorter than its trailer"));
     };
     match Compression::from_code(code) {
         Some(codec) => Ok((codec, body)),
-        None => Err(damaged("a block is compressed with an unknown codec", true)),
+        None => {
+            let what = "a block is compressed with an unknown codec";
+            Err(DecodeError::unsupported(0, what))
+        }
     }
 }
 
 /// The payload of a compressed body.
-pub(crate) fn unfold(codec: Compression, body: &[u8]) -> Result<Arc<[u8]>, DecodeError> {
+pub(crate) fn decompress(codec: Compression, body: &[u8]) -> Result<Arc<[u8]>, DecodeError> {
     let mut payload = zeroed(unpacked_length(codec, body)?);
     if let Some(target) = Arc::get_mut(&mut payload) {
         unpack(codec, body, target)?;
@@ -69,7 +68,7 @@ pub(crate) fn unfold(codec: Compression, body: &[u8]) -> Result<Arc<[u8]>, Decod
     Ok(payload)
 }
 
-/// Shared bytes that nobody else holds yet.
+/// Bytes that have no other owner yet.
 pub(crate) fn zeroed(length: usize) -> Arc<[u8]> {
     std::iter::repeat_n(0, length).collect()
 }

@@ -62,7 +62,7 @@ fn entry_at(layout: &Layout, bytes: &[u8], index: usize) -> Option<(Vec<u8>, Tra
 proptest! {
     // I2 of the builder, I1 of the layout.
     #[test]
-    fn entries_round_trip_wherever_the_block_lies(
+    fn entries_round_trip_at_any_offset(
         entries in entries(),
         before in 0..20usize,
         behind in 0..20usize,
@@ -169,7 +169,7 @@ fn check_with(
 }
 
 #[test]
-fn breaks_of_the_format_are_refused() {
+fn violations_of_the_format_are_refused() {
     let payload = build(&[
         (b"ab".to_vec(), 7, Some(b"x".to_vec())),
         (b"ac".to_vec(), 7, None),

@@ -1,4 +1,4 @@
-//! A value that outlives the read that found it, without a copy where it can.
+//! A value that outlives the read that found it, without a copy if possible.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -8,7 +8,7 @@ use crate::vfs::Region;
 
 /// A value that was read, held in place: in a mapped file, in the block cache, or on its own.
 ///
-/// It dereferences to its bytes and keeps alive whatever holds them, so drop it soon.
+/// It dereferences to its bytes and keeps their mapping or block alive, so drop it soon.
 #[derive(Clone)]
 pub struct PinnedValue(Holder);
 

@@ -1,7 +1,7 @@
 //! The seeded checksum: the low 32 bits of XXH3-64.
 //!
-//! The seed is made of where the bytes belong (file, segment, offset), so sound bytes in the wrong
-//! place, or left behind by an earlier attempt, fail the check like damaged ones.
+//! The seed is the place of the bytes (file, segment, offset). So sound bytes in the wrong place, or
+//! left by an earlier attempt, fail the check like damaged ones.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_64_with_seed};
 
@@ -15,7 +15,7 @@ pub(crate) fn checksum(seed: u64, bytes: &[u8]) -> u32 {
     xxh3_64_with_seed(bytes, seed) as u32
 }
 
-/// The checksum of `head` and `tail` as if they stood one behind the other.
+/// The checksum of the concatenation of `head` and `tail`.
 pub(crate) fn checksum_of_two(seed: u64, head: &[u8], tail: &[u8]) -> u32 {
     let mut sum = PartialChecksum::new(seed);
     sum.update(head);
@@ -23,16 +23,16 @@ pub(crate) fn checksum_of_two(seed: u64, head: &[u8], tail: &[u8]) -> u32 {
     sum.finish()
 }
 
-/// A checksum of bytes that come in pieces.
+/// A checksum that is computed piece by piece.
 pub(crate) struct PartialChecksum(Xxh3);
 
 impl PartialChecksum {
-    /// Of nothing yet, under `seed`.
+    /// The checksum of no bytes, under `seed`.
     pub(crate) fn new(seed: u64) -> Self {
         Self(Xxh3::with_seed(seed))
     }
 
-    /// The next bytes.
+    /// Adds the next bytes.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
@@ -51,7 +51,7 @@ impl PartialChecksum {
 /// segment 0.
 #[inline]
 pub(crate) fn seed(file: u64, segment: u64, offset: u64) -> u64 {
-    // Odd multipliers keep the three apart; each is a bijection of its own argument.
+    // Odd multipliers distinguish the three; each is a bijection of its own argument.
     file.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(21)
         ^ segment.wrapping_mul(0xc2b2_ae3d_27d4_eb4f).rotate_left(42)
         ^ offset.wrapping_mul(0x1656_67b1_9e37_79f9)

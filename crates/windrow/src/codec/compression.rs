@@ -3,36 +3,36 @@
 //! A compressed body is the length before compression as a little-endian `u32`, then the codec's
 //! bytes. Invariants:
 //! - I1. The stored length is never trusted: above [`BLOCK_BYTES_MAX`], or above what the codec
-//!   could possibly unfold from the bytes at hand, it is damage and nothing is allocated.
+//!   could make of the present bytes, it is damage and nothing is allocated.
 //! - I2. Decompression yields exactly the stored length or fails.
 
 use super::reader::DecodeError;
 
-/// How data blocks are compressed. The values are the codes on disk.
+/// The compression of data blocks and values. The values are the codes on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 #[repr(u8)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None = 0,
-    /// LZ4: cheap on both sides.
+    /// LZ4: fast to compress and to decompress.
     Lz4 = 1,
-    /// Zstandard: smaller, dearer; needs the feature `zstd`.
+    /// Zstandard: smaller and slower; needs the feature `zstd`.
     Zstd = 2,
 }
 
-/// The longest block before compression: the largest value and key with room for their header.
+/// The longest block before compression: space for the largest value and key, and their header.
 pub(crate) const BLOCK_BYTES_MAX: usize = 32 << 20;
 
 /// The bytes of the stored length.
 const LENGTH_BYTES: usize = 4;
 
-/// One byte of LZ4 stands for at most 255 bytes of output.
+/// One byte of LZ4 decompresses to at most 255 bytes.
 const LZ4_RATIO_MAX: usize = 255;
 
-/// The level that RocksDB and others settled on: most of the gain at a fraction of the cost.
+/// The default level of RocksDB: most of the gain at a fraction of the cost.
 #[cfg(feature = "zstd")]
 const ZSTD_LEVEL: i32 = 3;
 
@@ -80,13 +80,12 @@ impl Compressor {
         }
     }
 
-    /// Goes on with `codec`.
+    /// Compresses with `codec` from now on.
     pub(crate) fn set_codec(&mut self, codec: Compression) {
         self.codec = codec;
     }
 
-    /// Appends `block` to `output` and returns how: compressed where that saves an eighth, as it
-    /// is otherwise.
+    /// Appends `block` to `output`, compressed if that saves an eighth, and returns the codec.
     pub(crate) fn append(&mut self, block: &[u8], output: &mut Vec<u8>) -> Compression {
         let codec = self.append_smaller(block, output);
         if codec == Compression::None {
@@ -95,7 +94,7 @@ impl Compressor {
         codec
     }
 
-    /// Appends `block` to `output` compressed where that saves an eighth, and nothing otherwise.
+    /// Appends the compressed `block` to `output` if that saves an eighth, and nothing otherwise.
     pub(crate) fn append_smaller(&mut self, block: &[u8], output: &mut Vec<u8>) -> Compression {
         let start = output.len();
         if self.codec != Compression::None
@@ -145,17 +144,13 @@ pub(crate) fn unpacked_length(codec: Compression, body: &[u8]) -> Result<usize, 
     unpacked_length_by_front(codec, body, body.len())
 }
 
-/// As [`unpacked_length`], of a body of `length` bytes that begins with `front`.
+/// As [`unpacked_length`], for a body of `length` bytes that begins with `front`.
 pub(crate) fn unpacked_length_by_front(
     codec: Compression,
     front: &[u8],
     length: usize,
 ) -> Result<usize, DecodeError> {
-    let damaged = |what| DecodeError {
-        what,
-        offset: 0,
-        unsupported: false,
-    };
+    let damaged = |what| DecodeError::damaged(0, what);
     let unpacked = front
         .first_chunk::<LENGTH_BYTES>()
         .and_then(|bytes| usize::try_from(u32::from_le_bytes(*bytes)).ok())
@@ -185,11 +180,8 @@ pub(crate) fn unpack(
     if written == Some(output.len()) {
         Ok(())
     } else {
-        Err(DecodeError {
-            what: "a compressed block does not unfold to its length",
-            offset: LENGTH_BYTES,
-            unsupported: false,
-        })
+        let what = "a compressed block does not decompress to its length";
+        Err(DecodeError::damaged(LENGTH_BYTES, what))
     }
 }
 
@@ -204,11 +196,8 @@ fn decode_zstd(packed: &[u8], output: &mut [u8]) -> Result<Option<usize>, Decode
 
 #[cfg(not(feature = "zstd"))]
 fn decode_zstd(_: &[u8], _: &mut [u8]) -> Result<Option<usize>, DecodeError> {
-    Err(DecodeError {
-        what: "a block is compressed with zstd, which this build lacks",
-        offset: 0,
-        unsupported: true,
-    })
+    let what = "a block is compressed with zstd, which this build lacks";
+    Err(DecodeError::unsupported(0, what))
 }
 
 #[cfg(test)]
@@ -261,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_shrink_is_kept_as_it_is() {
+    fn incompressible_blocks_are_stored_uncompressed() {
         let noise: Vec<u8> = (0..512u64)
             .flat_map(|word| key_hash(&word.to_le_bytes()).to_le_bytes())
             .collect();

@@ -1,8 +1,8 @@
-//! A bounded reader over bytes that are not trusted: every step checks what is left.
+//! A bounded reader over untrusted bytes: every step checks the remaining length.
 
 use super::varint::get_varint;
 
-/// Why bytes could not be decoded, and where in them.
+/// The reason and the offset of a failed decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DecodeError {
     /// What was expected or found.
@@ -14,6 +14,24 @@ pub(crate) struct DecodeError {
 }
 
 impl DecodeError {
+    /// The bytes at `offset` are damaged.
+    pub(crate) fn damaged(offset: usize, what: &'static str) -> Self {
+        Self {
+            what,
+            offset,
+            unsupported: false,
+        }
+    }
+
+    /// The bytes at `offset` come from a newer version of the format.
+    pub(crate) fn unsupported(offset: usize, what: &'static str) -> Self {
+        Self {
+            what,
+            offset,
+            unsupported: true,
+        }
+    }
+
     /// Turns this into an [`Error`](crate::Error) for bytes that begin at `base` of `file`.
     pub(crate) fn in_file(self, file: &str, base: u64) -> crate::Error {
         let offset = base + self.offset as u64;
@@ -43,12 +61,12 @@ impl<'a> Reader<'a> {
         Self { bytes, position: 0 }
     }
 
-    /// How far the reader is.
+    /// The number of bytes that were read.
     pub(crate) fn position(&self) -> usize {
         self.position
     }
 
-    /// The bytes that are left.
+    /// The remaining bytes.
     pub(crate) fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position..]
     }
@@ -59,20 +77,12 @@ impl<'a> Reader<'a> {
 
     /// An error at the present position.
     pub(crate) fn error(&self, what: &'static str) -> DecodeError {
-        DecodeError {
-            what,
-            offset: self.position,
-            unsupported: false,
-        }
+        DecodeError::damaged(self.position, what)
     }
 
-    /// An error that says the bytes come from a newer version.
+    /// An error that says that the bytes come from a newer version.
     pub(crate) fn unsupported(&self, what: &'static str) -> DecodeError {
-        DecodeError {
-            what,
-            offset: self.position,
-            unsupported: true,
-        }
+        DecodeError::unsupported(self.position, what)
     }
 
     pub(crate) fn array<const N: usize>(
@@ -130,7 +140,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Bytes behind their length, which must be at most `max`.
+    /// Bytes after their length, which must be at most `max`.
     pub(crate) fn prefixed_bytes(
         &mut self,
         max: usize,

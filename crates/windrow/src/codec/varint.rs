@@ -14,15 +14,15 @@ pub(crate) fn put_varint(buffer: &mut Vec<u8>, mut value: u64) {
     buffer.push(value.to_le_bytes()[0]);
 }
 
-/// Appends `bytes` behind their length.
+/// Appends the length of `bytes`, then the bytes.
 #[inline]
 pub(crate) fn put_bytes(buffer: &mut Vec<u8>, bytes: &[u8]) {
     put_varint(buffer, bytes.len() as u64);
     buffer.extend_from_slice(bytes);
 }
 
-/// Decodes an integer at the front of `bytes`: the value and how many bytes it took. `None` where
-/// it is cut off, longer than it need be, or beyond 64 bits.
+/// Decodes an integer at the front of `bytes`: the value and its encoded length. `None` if it is cut
+/// off, not in the shortest form, or beyond 64 bits.
 #[inline]
 pub(crate) fn get_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let first = *bytes.first()?;

@@ -22,7 +22,7 @@ use super::pending_files::PendingFiles;
 use crate::base::{Error, FileNumber, Held, Result};
 use crate::manifest::names::FileName;
 use crate::value::{
-    DiscardList, DiscardListWriter, GcOutputWriter, Move, RecordWalk, RelocationTable,
+    DiscardList, DiscardListWriter, GcOutputWriter, Move, RecordReader, RelocationTable,
     ValueFileMeta, ValuePointer, read_discard_list,
 };
 
@@ -76,7 +76,7 @@ struct Live {
 
 /// The progress in a victim.
 struct Source {
-    walk: RecordWalk,
+    walk: RecordReader,
     /// The offsets of garbage, ascending.
     garbage: Vec<u64>,
     /// The old and new offsets of live records, in key order until all are copied.
@@ -113,7 +113,7 @@ pub(crate) fn collect<'a>(
     let mut sources = Vec::new();
     for victim in victims {
         sources.push(Source {
-            walk: RecordWalk::open(vfs, directory, &victim.file)?,
+            walk: RecordReader::open(vfs, directory, &victim.file)?,
             garbage: Vec::new(),
             moves: Vec::new(),
             read: 0,

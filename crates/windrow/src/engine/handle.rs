@@ -160,7 +160,7 @@ impl Handle {
         };
         let reported = match &outcome {
             Ok(()) => Ok(()),
-            Err(error) => Err(error.fraction()),
+            Err(error) => Err(error.duplicate()),
         };
         *open = Open::No(outcome);
         reported

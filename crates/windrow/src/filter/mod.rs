@@ -31,8 +31,8 @@ const LINE_BYTES: usize = LINE_WORDS * 8;
 const LINE_BITS: f64 = (LINE_BYTES * 8) as f64;
 const PROBES_MAX: u8 = 16;
 
-/// What each unit multiplies hashes by, so that units are independent; odd, so that no two hashes
-/// become one.
+/// The multiplier of hashes of each unit, which makes the units independent. All are odd, so distinct hashes
+/// stay distinct.
 const SALTS: [u64; FILTER_UNITS_MAX] = [
     1,
     0xbf58_476d_1ce4_e5b9,
@@ -40,7 +40,7 @@ const SALTS: [u64; FILTER_UNITS_MAX] = [
     0xd6e8_feb8_6659_fd93,
 ];
 
-/// How many units each segment of a file has in memory, or may have.
+/// The number of filter units in memory, for each segment of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoadedUnits(u64);
 
@@ -51,11 +51,11 @@ impl LoadedUnits {
     /// None of any segment.
     pub(crate) const NONE: Self = Self(0);
 
-    /// As it is for the first `segments`, and all units of those behind them.
-    pub(crate) fn with_all_behind(self, segments: usize) -> Self {
+    /// Unchanged for the first `segments`, and all units of the later ones.
+    pub(crate) fn with_all_after(self, segments: usize) -> Self {
         assert!(segments <= SEGMENTS_MAX);
-        let behind = u64::MAX << (4 * segments);
-        Self(self.0 & !behind | Self::ALL.0 & behind)
+        let later = u64::MAX << (4 * segments);
+        Self(self.0 & !later | Self::ALL.0 & later)
     }
 
     /// The units of `segment`, of which a file has at most [`SEGMENTS_MAX`].
@@ -63,18 +63,18 @@ impl LoadedUnits {
         (self.0 >> (4 * segment) & 0xf) as usize
     }
 
-    /// One more for `segment`, which must not have all of them.
+    /// Adds a unit of `segment`, which must not have all of them.
     pub(crate) fn add(&mut self, segment: usize) {
         assert!(segment < SEGMENTS_MAX && self.of(segment) < FILTER_UNITS_MAX);
         self.0 += 1 << (4 * segment);
     }
 
-    /// In one word.
+    /// All counts in one word.
     pub(crate) fn to_word(self) -> u64 {
         self.0
     }
 
-    /// From what [`to_word`](Self::to_word) gave.
+    /// The inverse of [`to_word`](Self::to_word).
     pub(crate) fn from_word(word: u64) -> Self {
         Self(word)
     }
@@ -113,7 +113,7 @@ fn line_of(hash: u64, lines: u32) -> usize {
     (((hash >> 32) * u64::from(lines)) >> 32) as usize
 }
 
-/// Gathers the keys of one filter.
+/// Collects the keys of one filter.
 #[derive(Debug, Default)]
 pub(crate) struct FilterBuilder {
     hashes: Vec<u64>,
@@ -136,8 +136,8 @@ impl FilterBuilder {
         self.hashes.capacity() * size_of::<u64>()
     }
 
-    /// Appends unit `number` to `output`; returns false, with nothing written, where there are no
-    /// keys or no bits.
+    /// Appends unit `number` to `output`; returns false and writes nothing if there are no keys or no
+    /// bits.
     pub(crate) fn finish(&self, number: u8, bits_per_key: f64, output: &mut Vec<u8>) -> bool {
         let Some(&salt) = SALTS.get(usize::from(number)) else {
             return false;
@@ -187,10 +187,9 @@ fn probes_for(bits_per_key: f64) -> u8 {
     ((bits_per_key * std::f64::consts::LN_2).round() as u8).clamp(1, PROBES_MAX)
 }
 
-/// The rate of false positives of a unit with so many bits for each key.
+/// The rate of false positives of a unit with `bits_per_key`.
 ///
-/// Keys fall into lines as they like: a line has a Poisson distributed number of them, and those
-/// with more pass more.
+/// The number of keys in a line has a Poisson distribution, and lines with more keys pass more.
 pub(crate) fn false_positive_rate(bits_per_key: f64) -> f64 {
     if bits_per_key <= 0.0 {
         return 1.0;
@@ -209,31 +208,31 @@ pub(crate) fn false_positive_rate(bits_per_key: f64) -> f64 {
     rate
 }
 
-/// The rate of false positives of units of so many bytes over `keys` keys: 1 without any.
+/// The rate of false positives of units of these lengths over `keys` keys: 1 without any.
 pub(crate) fn units_rate(units: impl Iterator<Item = u64>, keys: u64) -> f64 {
     units
         .map(|bytes| false_positive_rate(bytes as f64 * 8.0 / keys.max(1) as f64))
         .product()
 }
 
-/// Where filters let more than this part of other keys pass, nothing is estimated from what passed.
+/// Filters with a higher rate of false positives are of no use for estimates.
 const RATE_MAX: f64 = 0.9;
 
-/// About how many of the keys `asked` for are in any of some segments, where `passed` of them passed the
-/// filter of one, and these let other keys pass at such `rates`. All where that tells too little.
+/// About how many of `probed` keys are in any of some segments, given that `passed` of them passed the
+/// filter of one, and the `rates` of false positives of these. All of them if the rates are too high.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a cast from float saturates, and the result is clamped"
 )]
-pub(crate) fn keys_there(asked: f64, passed: f64, rates: impl IntoIterator<Item = f64>) -> u64 {
+pub(crate) fn keys_present(probed: f64, passed: f64, rates: impl IntoIterator<Item = f64>) -> u64 {
     let rejected: f64 = rates.into_iter().map(|rate| 1.0 - rate).product();
-    let there = if rejected < 1.0 - RATE_MAX {
-        asked
+    let present = if rejected < 1.0 - RATE_MAX {
+        probed
     } else {
-        asked - (asked - passed) / rejected
+        probed - (probed - passed) / rejected
     };
-    there.clamp(0.0, asked).round() as u64
+    present.clamp(0.0, probed).round() as u64
 }
 
 /// A filter in memory.
@@ -262,7 +261,7 @@ impl Filter {
             || !(1..=PROBES_MAX).contains(&probes)
             || zero != 0
         {
-            return Err(start.error("a filter's header does not fit it"));
+            return Err(start.error("a filter does not fit its header"));
         }
         let Some(&salt) = SALTS.get(usize::from(number)) else {
             return Err(start.error("a filter's number is out of range"));
@@ -284,7 +283,7 @@ impl Filter {
         })
     }
 
-    /// Whether the key with this hash may be there (I1).
+    /// Whether the key with this hash may be in the segment (I1).
     #[inline]
     pub(crate) fn may_contain(&self, hash: u64) -> bool {
         let hash = hash.wrapping_mul(self.salt);

@@ -56,7 +56,7 @@ fn no_bits_or_no_keys_make_no_filter() {
 }
 
 #[test]
-fn keys_that_are_there_are_told_from_false_positives() {
+fn present_keys_are_distinguished_from_false_positives() {
     for (asked, passed, rates, expected) in [
         (1000, 0, vec![0.01], 0),
         (1000, 10, vec![0.01], 0),
@@ -72,7 +72,7 @@ fn keys_that_are_there_are_told_from_false_positives() {
         (0, 0, vec![0.01], 0),
         (1000, 0, vec![], 0),
     ] {
-        let reported = keys_there(f64::from(asked), f64::from(passed), rates.clone());
+        let reported = keys_present(f64::from(asked), f64::from(passed), rates.clone());
         assert_eq!(reported, expected, "{passed} of {asked} pass {rates:?}");
     }
 }
@@ -111,7 +111,7 @@ fn units_are_independent() {
 proptest! {
     // I1
     #[test]
-    fn what_was_added_passes(
+    fn added_keys_pass(
         hashes in proptest::collection::vec(any::<u64>(), 1..300),
         bits_per_key in 0.1..64.0f64,
         number in 0..4u8,

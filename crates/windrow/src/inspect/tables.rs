@@ -9,7 +9,7 @@ use super::{File, Record, Report};
 use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{Error, ErrorKind, FileNumber, Kind, Result, SegmentId, SequenceNumber};
 use crate::block::Layout;
-use crate::block::stored::{Place, unfold, verify};
+use crate::block::stored::{Place, decompress, verify};
 use crate::codec::Compression;
 use crate::codec::reader::DecodeError;
 use crate::filter::Filter;
@@ -284,12 +284,12 @@ impl Table<'_> {
         let place = self.place(segment.id, handle.offset);
         let damaged = self.damaged(handle.offset);
         let (codec, body) = verify(&bytes, place).map_err(&damaged)?;
-        let unfolded: Arc<[u8]>;
+        let decompressed: Arc<[u8]>;
         let payload = if codec == Compression::None {
             body
         } else {
-            unfolded = unfold(codec, body).map_err(&damaged)?;
-            &unfolded
+            decompressed = decompress(codec, body).map_err(&damaged)?;
+            &decompressed
         };
         let layout = Layout::check(payload).map_err(&damaged)?;
         report.show(

@@ -1,14 +1,13 @@
-//! Appending to a log.
+//! Appends to a log.
 //!
-//! Owns the end of the file. A record costs one write of header and payload together, out of a
-//! buffer that is used again and again; space is reserved ahead of the bytes, so that a full disk
-//! is met before anything has changed.
+//! Owns the end of the file. A record costs one write of header and payload together, from a reused
+//! buffer. [`LogFile`] reserves space ahead of the bytes.
 //!
-//! I1. `end` is the sum of all chunks written; the next chunk goes there and nowhere else.
-//! I2. A chunk's `synced_up_to` is what was durable before it was written.
-//! I3. `NoSpace` means that the file is as it was; any other failure breaks the log for good.
-//! I4. The first chunk behind a sync is long and tells of it, and the long ones that follow tell of it
-//!     again: all that the log knows of syncs stands in them ([`Repeats`]).
+//! I1. `end` is the sum of all written chunks, and the offset of the next chunk.
+//! I2. A chunk's `synced_up_to` is the length that was durable before the chunk was written.
+//! I3. `NoSpace` means that the file is unchanged; any other failure breaks the log for good.
+//! I4. The first chunk after a sync is long and records it, and the following long chunks record it
+//!     again. All evidence of syncs is in long chunks ([`Repeats`]).
 //!
 //! Concurrency: one thread at a time; [`LogSync`] is shared with all.
 
@@ -25,26 +24,26 @@ use crate::vfs::Vfs;
 /// the rest.
 const AHEAD_BYTES: (u64, u64) = (4 << 10, 1 << 20);
 
-/// From how far behind a long chunk on the next one is long again: first, and at most. Each time it is
-/// twice as much as before. So what damage has to cover, beside durable bytes, to take away the
-/// evidence for them grows with what was written since, and begins with more than a sector.
+/// The distance from a long chunk to the next one: at first, and at most; it doubles each time. So the bytes
+/// that damage must cover to destroy the evidence of a sync grow with the bytes written since, and are
+/// more than a sector from the start.
 const LONG_AGAIN_BYTES: (u64, u64) = (512, 4 << 10);
 
-/// A larger buffer is given back after the record that needed it.
+/// A larger buffer is freed after the record that needed it.
 const CHUNK_KEPT_BYTES: usize = 4 << 20;
 
-/// When a chunk has to be long although nothing was synced since the one before.
+/// When a chunk must be long although nothing was synced since the previous one.
 #[derive(Debug, Default)]
 struct Repeats {
     /// Chunks that begin before this offset may be short.
     due: u64,
-    /// How far that is behind the last long one.
+    /// The distance of `due` from the last long chunk.
     gap: u64,
 }
 
 impl Repeats {
-    /// A long chunk is written at `offset`. What a marker says the next chunk says again, so damage to
-    /// one of them leaves the other.
+    /// Notes a long chunk at `offset`. The chunk after a marker repeats it, so damage to one of them leaves
+    /// the other.
     fn note(&mut self, offset: u64, is_marker: bool, is_news: bool) {
         let (first, most) = LONG_AGAIN_BYTES;
         self.gap = match (is_marker, is_news) {
@@ -62,18 +61,18 @@ pub(crate) struct LogWriter {
     number: FileNumber,
     file: LogFile,
     end: u64,
-    /// The newest `synced_up_to` that stands in the file.
+    /// The newest `synced_up_to` in the file.
     recorded: u64,
     repeats: Repeats,
-    /// The chunk under construction: room for the header, then the payload.
+    /// The chunk under construction: space for the header, then the payload.
     chunk: Vec<u8>,
 }
 
 impl LogWriter {
     /// Creates the log `name` in `directory`; the caller makes the name durable.
     ///
-    /// If the log continues another, `before` is that one, to which nothing more is appended: this
-    /// log becomes durable only together with it.
+    /// If the log continues another, `before` is that one, and nothing more is appended to it: this log
+    /// becomes durable only together with it.
     pub(crate) fn create(
         vfs: &dyn Vfs,
         directory: &Path,
@@ -91,8 +90,8 @@ impl LogWriter {
         })
     }
 
-    /// Begins a record: the payload is to be appended to the returned buffer, whose first
-    /// [`HEADER_BYTES`] are the header's.
+    /// Begins a record: the caller appends the payload to the returned buffer, whose first
+    /// [`HEADER_BYTES`] are the header.
     pub(crate) fn begin(&mut self) -> &mut Vec<u8> {
         self.chunk.clear();
         self.chunk.shrink_to(CHUNK_KEPT_BYTES);
@@ -103,9 +102,8 @@ impl LogWriter {
     /// Writes the record that was begun, whose payload is not empty.
     ///
     /// # Errors
-    /// `NoSpace` where the disk is full: nothing has changed, and the writer goes on. `Poisoned`
-    /// after an earlier failure. Any other error breaks the log; whether the record is in it is
-    /// unknown.
+    /// `NoSpace` if the disk is full: nothing has changed, and the writer can continue. `Poisoned`
+    /// after an earlier failure. Any other error breaks the log, and may have written the record.
     pub(crate) fn commit(&mut self) -> Result<()> {
         assert!(
             self.chunk.len() > HEADER_BYTES,
@@ -114,9 +112,9 @@ impl LogWriter {
         self.write_chunk()
     }
 
-    /// Appends a marker that says how far the log is durable, unless the file says so already. A
-    /// log ends with one whenever possible: only then can damage to its last record be told from a
-    /// torn tail.
+    /// Appends a marker that records how far the log is durable, unless the file records it already. A log
+    /// ends with one whenever possible: only a marker distinguishes damage to the last record from a torn
+    /// tail.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -137,7 +135,7 @@ impl LogWriter {
         self.file.reserve(self.end, length)
     }
 
-    /// Where the log ends.
+    /// The length of the log.
     pub(crate) fn end(&self) -> u64 {
         self.end
     }

@@ -63,7 +63,7 @@ use record::Target;
 use super::arena::Arena;
 use super::order::{Order, SLOTS};
 use crate::base::key::shared_bytes;
-use crate::base::prefix_index::head_behind;
+use crate::base::prefix_index::head_after;
 use crate::base::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use crate::base::sync::{Mutex, MutexGuard};
 use crate::base::{MemoryTracker, SequenceNumber, Trailer};
@@ -326,7 +326,7 @@ impl SkipList {
 #[inline]
 fn head_behind_common(key: &[u8], common: &[u8]) -> u64 {
     if key.starts_with(common) {
-        head_behind(key, common.len())
+        head_after(key, common.len())
     } else if key < common {
         0
     } else {

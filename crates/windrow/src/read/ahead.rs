@@ -193,7 +193,7 @@ impl<C: Sibling> ReadAhead<C> {
             let Ok(file) = reader.open.get(handle.slot(), &handle.meta) else {
                 continue;
             };
-            if near.iter().all(|it| file.is_at_hand(it.range.start)) {
+            if near.iter().all(|it| file.is_resident(it.range.start)) {
                 continue;
             }
             file.will_need(first.range.start..last.range.end);

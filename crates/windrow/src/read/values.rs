@@ -61,7 +61,7 @@ impl ValueReader<'_> {
     /// `error` with the key, because file and offset do not tell a user what is lost.
     #[cold]
     fn failure(self, file: &ValueHandle, error: Error, key: &[u8]) -> Error {
-        let error = self.open.judge(&file.meta, error);
+        let error = self.open.explain(&file.meta, error);
         error.context(format_args!("the value of key \"{}\"", key.escape_ascii()))
     }
 }

@@ -1,10 +1,9 @@
 //! Layer 1: threads, the clock and randomness as the engine sees them.
 //!
-//! [`Threads`] is the real one. The tests use a runtime with no threads at all: background work
-//! happens only where the test steps it, or where a writer would have to wait for it, so that a
-//! seed fixes the whole history.
+//! [`Threads`] is the real runtime. The stress tests use one without threads: background work runs only
+//! when the test steps it, or instead of a writer's wait, so a seed determines the whole history.
 //!
-//! Concurrency: a runtime is shared by every thread of a database.
+//! Concurrency: all threads of a database share a runtime.
 
 mod threads;
 
@@ -15,13 +14,13 @@ use std::time::Duration;
 
 pub use threads::Threads;
 
-/// Background work that a runtime's workers carry out.
+/// Background work for a runtime's workers.
 pub trait Work: Send + Sync {
     /// Runs one job if one is due; returns whether one was. Never panics and never blocks on
     /// another job.
     fn run_one(&self) -> bool;
 
-    /// Blocks until a job may be due; returns false when the workers are to end.
+    /// Blocks until a job may be due; returns false when the workers must end.
     fn wait(&self) -> bool;
 }
 
@@ -39,15 +38,15 @@ pub trait Runtime: Send + Sync + Debug {
     /// A random number; no security is claimed.
     fn random(&self) -> u64;
 
-    /// Starts `count` workers, each of which repeats `while work.wait() { work.run_one(); }`;
-    /// fewer where the system allows no more.
+    /// Starts `count` workers that each repeat `while work.wait() { work.run_one(); }`; fewer if the system
+    /// allows no more.
     ///
     /// # Errors
-    /// Not one worker could be started.
+    /// The system allows no worker.
     fn start(&self, work: Arc<dyn Work>, count: usize) -> io::Result<Box<dyn Workers>>;
 
-    /// Called in place of waiting for background work, without any lock held. A runtime without
-    /// threads runs one job of `work` and returns true, and panics when none is due, since the wait
-    /// would then never end. A runtime with threads returns false: the caller waits.
+    /// The engine calls this, without any lock held, before it waits for background work. A runtime with
+    /// threads returns false, and the caller waits. A runtime without threads runs one job of `work` and
+    /// returns true; it panics if none is due, since the wait would never end.
     fn step_instead_of_waiting(&self, work: &dyn Work) -> bool;
 }

@@ -1,12 +1,12 @@
 //! The real runtime: operating-system threads and the monotonic clock.
 //!
-//! Concurrency: the clock and the random numbers are shared without a lock. Dropping the workers
-//! joins them; a worker that itself drops the last owner of the database is not joined, since a
-//! thread cannot wait for its own end.
+//! Concurrency: threads share the clock and the random numbers without a lock. Dropping the workers
+//! joins them, except a worker that itself drops the last owner of the database: a thread cannot join
+//! itself.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "this file is what stands between the engine and threads and clocks"
+    reason = "this file wraps threads and clocks for the engine"
 )]
 
 use super::{Runtime, Work, Workers};

@@ -1,29 +1,30 @@
-//! What tables, their readers and the jobs that rewrite them hold in memory, and how much they may.
+//! The memory of tables, of their readers and of the jobs that rewrite them, and its limits.
 //!
-//! Concurrency: accounts are shared by all threads.
+//! Concurrency: all threads share the trackers.
 
 use std::sync::Arc;
 
 use crate::base::MemoryTracker;
 
-/// The accounts of tables and of who reads them, and their limits.
+/// The memory trackers of tables and their readers, and their limits.
 #[derive(Debug)]
 pub(crate) struct TableMemory {
     /// Indexes, filters and properties of open tables.
     pub(crate) tables: Arc<MemoryTracker>,
     /// Cursors of readers.
     pub(crate) cursors: Arc<MemoryTracker>,
-    /// Buffers of flushes and merges.
+    /// Buffers of flushes and compactions.
     pub(crate) jobs: Arc<MemoryTracker>,
-    /// What open tables, cursors and the block cache may hold together whatever else is held; the
-    /// cache gives way, and then the least used tables are closed.
+    /// What open tables, cursors and the block cache may always hold together. Beyond it, the cache
+    /// shrinks, and then the least recently used tables are closed.
     pub(crate) readers_min: u64,
-    /// Who lends them more: they may hold `lent_max` beyond, less what is held here.
+    /// Counts memory that readers may use while it is free: they may hold `lent_max` more, less the bytes
+    /// counted here.
     pub(crate) lender: Arc<MemoryTracker>,
     pub(crate) lent_max: u64,
-    /// What the cache keeps when it gives way.
+    /// The least capacity of the cache.
     pub(crate) cache_floor: u64,
-    /// Beyond this, merges read with small windows.
+    /// Beyond this, jobs read with small buffers.
     pub(crate) jobs_max: u64,
 }
 
@@ -33,7 +34,7 @@ impl TableMemory {
         self.readers_min.saturating_add(lent)
     }
 
-    /// What open tables may hold; where it is used up, others are closed.
+    /// What open tables may hold. Beyond it, the least recently used are closed.
     pub(crate) fn tables_max(&self) -> u64 {
         self.readers_max().saturating_sub(self.cache_floor)
     }

@@ -1,9 +1,8 @@
 //! Layer 2: table files of 1 to 12 segments.
 //!
 //! A segment is a complete sorted table: data blocks, filter units, index block, properties block
-//! and footer, one behind the other without gaps. [`TableWriter`] makes a file of one segment;
-//! [`Table`] reads a file as the manifest describes it. The bytes are described in
-//! `docs/format.md`.
+//! and footer, one after the other without gaps. [`TableWriter`] writes a segment, and [`Table`] reads a
+//! file as the manifest describes it. `docs/format.md` describes the bytes.
 
 mod format;
 mod memory;

@@ -57,7 +57,7 @@ impl TableSlot {
     /// A slot for the file after an append: the first `segments` keep their filter units, and the new
     /// ones have all of theirs.
     pub(crate) fn grown(&self, segments: usize) -> Self {
-        Self::new(self.filter_units().with_all_behind(segments).into())
+        Self::new(self.filter_units().with_all_after(segments).into())
     }
 
     /// How many units of its filters the table has in memory while it is open.

@@ -1,7 +1,7 @@
-//! Whether the segments of a table stand in the order of their age: of each key, all entries of a later one
-//! are newer than all of an earlier one.
+//! Checks that the segments of a table are in the order of their age: of each key, all entries of a later
+//! segment are newer than all of an earlier one.
 //!
-//! Walks all segments side by side, each through the window of a [`SequentialCursor`], so memory is bounded.
+//! Reads all segments side by side, each through a [`SequentialCursor`], so memory is bounded.
 //!
 //! Concurrency: none; a table is immutable.
 
@@ -12,9 +12,11 @@ use crate::base::{Cursor, Error, Result, SequenceNumber};
 use super::read::Table;
 
 impl Table {
+    /// Checks the order.
+    ///
     /// # Errors
     /// `Corruption` at the first entry that is not newer than one of its key in an earlier segment, or
-    /// where a block is not sound; `Io` where the file cannot be read.
+    /// if a block is damaged; `Io` if the file cannot be read.
     pub(super) fn check_order(self: &Arc<Self>) -> Result<()> {
         let properties = || self.segments.iter().map(|segment| &segment.properties);
         let mut pairs = properties().zip(properties().skip(1));

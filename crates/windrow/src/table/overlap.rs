@@ -1,25 +1,25 @@
-//! How many keys of a segment that is appended the older ones of its file have, too.
+//! Estimates how many keys of an appended segment the older segments of its file have too.
 //!
-//! What is superseded there takes room, and nothing else tells how much: an append reads none of it. So
-//! some of the keys, whose hashes are known, are asked of the filters that the open table has in memory;
-//! how many of them these let pass by mistake is known from their size, and taken off.
+//! Overwritten entries take space, and an append does not read the older segments. So the writer probes
+//! the filters of the open table with some hashes of the new keys, and subtracts the false positives, whose
+//! rate follows from the size of the filters.
 //!
 //! Concurrency: none; tables are immutable.
 
 use super::read::Table;
-use crate::filter::keys_there;
+use crate::filter::keys_present;
 
-/// About so many keys are asked, which tells their part to within two percent.
-const ASKED: usize = 1024;
+/// The number of probes, which estimates the fraction to within two percent.
+const PROBES: usize = 1024;
 
-/// About how many of the keys with these hashes `older` has; all where its filters tell too little.
+/// About how many of the keys with these hashes `older` has; all if its filters are too small to tell.
 pub(super) fn keys_in(older: &Table, hashes: &[u64]) -> u64 {
-    let step = (hashes.len() / ASKED).max(1);
-    let (mut asked, mut passed) = (0_u64, 0_u64);
+    let step = (hashes.len() / PROBES).max(1);
+    let (mut probed, mut passed) = (0_u64, 0_u64);
     for &hash in hashes.iter().step_by(step) {
-        asked += 1;
+        probed += 1;
         passed += u64::from(older.may_contain(hash));
     }
-    let there = keys_there(asked as f64, passed as f64, older.filter_rates());
-    there.saturating_mul(hashes.len() as u64) / asked.max(1)
+    let present = keys_present(probed as f64, passed as f64, older.filter_rates());
+    present.saturating_mul(hashes.len() as u64) / probed.max(1)
 }

@@ -1,14 +1,14 @@
 //! The full check of a table: every block, every key.
 //!
-//! Reads past cache and mapping, so it sees what is on the disk (or in the page cache), not what
+//! Bypasses cache and mapping, so it reads what is on the disk (or in the page cache), not what
 //! was verified before. Checks, beyond what opening the table checked:
 //! - each block's checksum and form, through [`ReadAhead`];
 //! - entries ascend strictly, across blocks too, and each block stays within its separators;
 //! - each key passes the filter;
 //! - entries, tombstones, bytes, references, first and last key and sequence bounds are as the
 //!   properties say;
-//! - each value that stands in a value file is there;
-//! - of each key, later segments hold newer entries.
+//! - each value in a value file is sound;
+//! - later segments hold newer entries of each key.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::codec::checksum::key_hash;
 use super::format::Properties;
 use super::read::{Blocks, ReadAhead, Segment, Table};
 
-/// Reads the value of a key for which a pointer stands in the table.
+/// Reads the value of a key whose pointer is in the table.
 pub(crate) type CheckValue<'a> = dyn FnMut(&[u8], &[u8]) -> Result<()> + 'a;
 
-/// What the check of one table went through.
+/// What the check of one table covered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TableReport {
     pub(crate) segments: u64,
@@ -34,11 +34,11 @@ pub(crate) struct TableReport {
 }
 
 impl Table {
-    /// Checks everything and appends an error to `damage` for each block that is not sound, and for
-    /// each value elsewhere that `check_value` does not find sound.
+    /// Checks everything and appends an error to `damage` for each damaged block, and for each value
+    /// in a value file that `check_value` finds damaged.
     ///
     /// # Errors
-    /// `Io` where a file cannot be read.
+    /// `Io` if a file cannot be read.
     pub(crate) fn verify(
         self: &Arc<Self>,
         damage: &mut Vec<Error>,
@@ -48,7 +48,7 @@ impl Table {
         let damage_before = damage.len();
         for (index, segment) in self.segments.iter().enumerate() {
             report.segments += 1;
-            let mut walk = Walk {
+            let mut check = SegmentCheck {
                 table: self,
                 segment,
                 tally: Properties::default(),
@@ -60,14 +60,14 @@ impl Table {
             };
             let mut blocks = ReadAhead::new(self, index);
             for block in 0..segment.index.blocks() {
-                walk.block(&mut blocks, block)?;
+                check.block(&mut blocks, block)?;
                 report.blocks += 1;
                 report.bytes += segment.index.block(block).1 as u64;
             }
-            report.entries += walk.tally.entries;
-            walk.finish();
+            report.entries += check.tally.entries;
+            check.finish();
         }
-        // What is damaged cannot be compared.
+        // Damaged blocks cannot be compared.
         if damage.len() == damage_before {
             match self.check_order() {
                 Err(error) if error.kind() == ErrorKind::Corruption => damage.push(error),
@@ -78,11 +78,11 @@ impl Table {
     }
 }
 
-/// The state of a walk over one segment.
-struct Walk<'a> {
+/// The state of the check of one segment.
+struct SegmentCheck<'a> {
     table: &'a Table,
     segment: &'a Segment,
-    /// What the entries so far add up to.
+    /// The sums over the entries so far.
     tally: Properties,
     last: Option<(Vec<u8>, SequenceNumber)>,
     damage: &'a mut Vec<Error>,
@@ -92,7 +92,7 @@ struct Walk<'a> {
     sound: bool,
 }
 
-impl Walk<'_> {
+impl SegmentCheck<'_> {
     fn report(&mut self, error: Error) {
         self.damage.push(error);
         self.sound = false;
@@ -121,7 +121,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Goes through the entries of a block; an error says what is wrong with one.
+    /// Checks the entries of a block; an error says what is wrong with one.
     fn entries(
         &mut self,
         blocks: &ReadAhead,
@@ -167,13 +167,13 @@ impl Walk<'_> {
             self.last = Some((key.to_vec(), sequence));
             true
         };
-        // The versions of one key may go on in blocks behind the one that the index names.
+        // The versions of one key may continue in blocks after the one that the index names.
         let indexed = self.segment.index.find(key);
         if indexed > block || (new_key && indexed != block) {
             return Err("the index leads past an entry");
         }
         if new_key && !self.segment.may_contain(key_hash(key)) {
-            return Err("the filter rejects a key that is there");
+            return Err("the filter rejects a key of the segment");
         }
         let tally = &mut self.tally;
         tally.entries += 1;
@@ -188,7 +188,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Compares the totals, which mean something only where every block was sound.
+    /// Compares the totals, if every block was sound.
     fn finish(mut self) {
         let properties = &self.segment.properties;
         let tally = Properties {

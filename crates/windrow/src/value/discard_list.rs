@@ -1,8 +1,9 @@
-//! Lists of garbage values: which records of value logs no entry points to any more. A flush or a merge
-//! that drops such entries writes one; collections read them. See "Discard lists" in `docs/format.md`.
+//! Discard lists: the records of value logs that no entry points to any more. A flush or a compaction
+//! that drops such entries writes one; garbage collection reads them. See "Discard lists" in
+//! `docs/format.md`.
 //!
 //! Invariants:
-//! - I1. A list names each record once, and the manifest says how many of each value file.
+//! - I1. A list names each record once. The manifest records the count of each value file.
 //! - I2. Memory is one chunk, for the writer and for the reader; no length is trusted.
 //!
 //! Concurrency: none; writers and readers belong to one job each.
@@ -17,13 +18,13 @@ use crate::codec::reader::DecodeError;
 use crate::codec::varint::put_varint;
 use crate::vfs::{File, FileWriter, OpenMode, Vfs, read_exact_at};
 
-/// How many records a chunk names at most.
+/// The most records of a chunk.
 const CHUNK_ENTRIES: usize = 8 << 10;
 
-/// A checksum and the length of what follows.
+/// The checksum, and the length of the records after the header.
 const HEADER_BYTES: usize = 8;
 
-/// What follows is never longer: two numbers of ten bytes per record.
+/// The most bytes after the header: two numbers of ten bytes per record.
 const CHUNK_BYTES_MAX: usize = CHUNK_ENTRIES * 20;
 
 /// What is recorded of a list.
@@ -31,7 +32,7 @@ const CHUNK_BYTES_MAX: usize = CHUNK_ENTRIES * 20;
 pub(crate) struct DiscardList {
     pub(crate) number: FileNumber,
     pub(crate) length: u64,
-    /// How many records of each value file it names, and still has to say to collections.
+    /// The records that it names of each value file that is not collected yet.
     pub(crate) counts: BTreeMap<FileNumber, u64>,
 }
 
@@ -71,7 +72,7 @@ impl DiscardListWriter {
         Ok(())
     }
 
-    /// The bytes that the writer holds in memory, but for the counts.
+    /// The bytes that the writer holds in memory, except the counts.
     pub(crate) fn memory_bytes(&self) -> u64 {
         (self.chunk.capacity() * size_of::<(FileNumber, u64)>() + self.output.memory_bytes()) as u64
     }
@@ -111,11 +112,11 @@ impl DiscardListWriter {
     }
 }
 
-/// Hands every record that `list` still speaks of to `take`: the value file, and the offset in it.
+/// Passes the value file and the offset of every record that counts in `list` to `take`.
 ///
 /// # Errors
-/// `Corruption` where the list is missing, damaged, or does not name as many records as recorded;
-/// those of `take`.
+/// `Corruption` if the list is missing, damaged, or does not name as many records as recorded; those of
+/// `take`.
 pub(crate) fn read_discard_list(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -129,7 +130,7 @@ pub(crate) fn read_discard_list(
         .map_err(|error| Error::open(&name, &path, error))?;
     let mut left = list.counts.clone();
     each_discarded(&*file, list.number, list.length, |number, offset| {
-        // Of value files that are gone the list has nothing to say any more.
+        // Value files that were deleted do not count any more.
         let Some(count) = left.get_mut(&number) else {
             return Ok(());
         };
@@ -146,10 +147,10 @@ pub(crate) fn read_discard_list(
     Ok(())
 }
 
-/// Hands every record that list `number` names in its first `length` bytes to `take`.
+/// Passes every record that list `number` names in its first `length` bytes to `take`.
 ///
 /// # Errors
-/// `Corruption` where it is damaged; those of `take`.
+/// `Corruption` if it is damaged; those of `take`.
 pub(crate) fn each_discarded(
     file: &dyn File,
     number: FileNumber,
@@ -167,9 +168,11 @@ pub(crate) fn each_discarded(
         let mut last = (0_u64, 0_u64);
         while !reader.is_empty() {
             let entry = reader.clone();
-            let beyond = || in_file(entry.error("a record beyond the largest file or offset"));
-            let step = reader.varint("file of a dead value").map_err(in_file)?;
-            let ahead = reader.varint("offset of a dead value").map_err(in_file)?;
+            let beyond = || in_file(entry.error("a record is beyond the largest file or offset"));
+            let step = reader.varint("file of a garbage value").map_err(in_file)?;
+            let ahead = reader
+                .varint("offset of a garbage value")
+                .map_err(in_file)?;
             let from = if step == 0 { last.1 } else { 0 };
             last = last
                 .0

@@ -1,11 +1,10 @@
 //! An open value file, for point reads.
 //!
-//! *Mapped*: values that are stored as they are are lent in place. *Buffered*: each read is one `pread`
-//! of the record.
+//! *Mapped*: uncompressed values are returned in place. *Buffered*: each read is one `pread` of the record.
 //!
 //! Invariants:
-//! - I1. No value leaves that did not pass the checks of its record in the same call.
-//! - I2. A read allocates at most what the record takes in the file, and the value once the record has
+//! - I1. No value is returned that did not pass the checks of its record in the same call.
+//! - I2. A read allocates at most the length of the record, and that of the value once the record has
 //!   passed its checks.
 //!
 //! Concurrency: shared freely; nothing here blocks but I/O.
@@ -32,11 +31,11 @@ pub(crate) struct ValueFile {
     name: String,
     meta: ValueFileMeta,
     file: Arc<dyn File>,
-    /// The mapping to read; without one the file is read.
+    /// The mapping, in mapped mode.
     region: Option<Arc<Region>>,
 }
 
-/// Opens the file `name` that `meta` describes and checks that its records are there.
+/// Opens the file `name` that `meta` describes and checks its length.
 pub(super) fn open_whole(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -61,7 +60,7 @@ impl ValueFile {
     /// Opens the file that `meta` describes.
     ///
     /// # Errors
-    /// `Corruption` where it is missing or too short.
+    /// `Corruption` if it is missing or too short.
     pub(crate) fn open(
         vfs: &dyn Vfs,
         directory: &Path,
@@ -86,16 +85,16 @@ impl ValueFile {
     }
 
     /// Whether the byte at `offset` can be read without waiting for a device.
-    pub(crate) fn is_at_hand(&self, offset: u64) -> bool {
-        self.file.is_at_hand(offset)
+    pub(crate) fn is_resident(&self, offset: u64) -> bool {
+        self.file.is_resident(offset)
     }
 
-    /// Has the system bring in `range`, behind the caller's back and if it likes.
+    /// Asks the system to read `range` ahead, in the background.
     pub(crate) fn will_need(&self, range: Range<u64>) {
         self.file.advise(range, Advice::WillNeed);
     }
 
-    /// The value of `key` that `pointer` leads to, in place where it can be.
+    /// The value of `key` that `pointer` leads to, in place if possible.
     pub(crate) fn read(&self, key: &[u8], pointer: &ValuePointer) -> Result<PinnedValue> {
         if let Some(region) = &self.region {
             let (record, end) = self.mapped(region, pointer)?;
@@ -105,7 +104,7 @@ impl ValueFile {
                 return Ok(PinnedValue::mapped(Arc::clone(region), range));
             }
             let mut value = Vec::new();
-            self.located(record::unfold(codec, body, &mut value), pointer)?;
+            self.located(record::decompress(codec, body, &mut value), pointer)?;
             return Ok(PinnedValue::owned(value));
         }
         let mut value = Vec::new();
@@ -113,8 +112,8 @@ impl ValueFile {
         Ok(PinnedValue::owned(value))
     }
 
-    /// Replaces the content of `value` by the value of `key` that `pointer` leads to; by nothing, if
-    /// that fails.
+    /// Replaces the content of `value` by the value of `key` that `pointer` leads to. An error leaves
+    /// `value` empty.
     pub(crate) fn read_into(
         &self,
         key: &[u8],
@@ -131,7 +130,7 @@ impl ValueFile {
         outcome
     }
 
-    /// Where the value is now that `pointer`, into the origin of `table`, leads to.
+    /// The new place of the value that `pointer`, into the origin of `table`, leads to.
     pub(crate) fn relocate(
         &self,
         table: &RelocationTable,
@@ -163,10 +162,10 @@ impl ValueFile {
     ) -> Result<()> {
         let (record, _) = self.mapped(region, pointer)?;
         let (codec, body) = self.located(record::verify(record, key, pointer), pointer)?;
-        self.located(record::unfold(codec, body, value), pointer)
+        self.located(record::decompress(codec, body, value), pointer)
     }
 
-    /// Reads the record into `value`, where the value moves to the front or is unpacked.
+    /// Reads the record into `value`, then moves the value to the front or decompresses it.
     fn load(&self, key: &[u8], pointer: &ValuePointer, value: &mut Vec<u8>) -> Result<()> {
         self.located(pointer.check_within(&self.meta), pointer)?;
         let length = usize::try_from(pointer.record_bytes).map_err(|_| self.too_long(pointer))?;
@@ -181,10 +180,10 @@ impl ValueFile {
             return Ok(());
         }
         let record = std::mem::take(value);
-        self.located(record::unfold(codec, &record[start..], value), pointer)
+        self.located(record::decompress(codec, &record[start..], value), pointer)
     }
 
-    /// The record that `pointer` leads to, not verified, and where it ends in the mapping.
+    /// The unverified record that `pointer` leads to, and its end in the mapping.
     fn mapped<'a>(&self, region: &'a Region, pointer: &ValuePointer) -> Result<(&'a [u8], usize)> {
         self.located(pointer.check_within(&self.meta), pointer)?;
         let range = usize::try_from(pointer.offset)

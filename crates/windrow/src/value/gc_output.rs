@@ -1,5 +1,4 @@
-//! Writes the successor of collected value logs: copies of their live records, and behind these the
-//! tables that lead pointers to them.
+//! Writes the GC output: copies of the live records of value logs, then the relocation tables.
 //!
 //! Invariants:
 //! - I1. A copy is sound for its new place only if the record was sound at its old one.
@@ -18,13 +17,13 @@ use super::record;
 use super::relocation::{self, BLOCK_ENTRIES, Move, OFFSET_MAX, RelocationTable};
 use super::writer::ValueWriter;
 
-/// Writes one successor.
+/// Writes one GC output.
 #[derive(Debug)]
 pub(crate) struct GcOutputWriter {
     writer: ValueWriter,
     buffer: Vec<u8>,
     tables: Vec<RelocationTable>,
-    /// Where the records end, once there are tables.
+    /// The end of the records, once there are tables.
     length: Option<u64>,
 }
 
@@ -44,17 +43,17 @@ impl GcOutputWriter {
         self.writer.memory_bytes() + self.buffer.capacity() as u64
     }
 
-    /// Copies the record of `key` that `pointer` leads to in `source`; returns its offset here. Behind
-    /// each piece `look` is told how much was written, which may be nothing.
+    /// Copies the record of `key` that `pointer` leads to in `source`; returns its offset here. Calls
+    /// `progress` after each piece, with the bytes that were written, which may be none.
     ///
     /// # Errors
-    /// `Corruption` where the record is damaged (I1); those of `look`.
+    /// `Corruption` where the record is damaged (I1); those of `progress`.
     pub(crate) fn copy(
         &mut self,
         source: &dyn File,
         key: &[u8],
         pointer: &ValuePointer,
-        mut look: impl FnMut(u64) -> Result<()>,
+        mut progress: impl FnMut(u64) -> Result<()>,
     ) -> Result<u64> {
         let name = file_name(pointer.file);
         let offset = self.writer.bytes();
@@ -62,14 +61,14 @@ impl GcOutputWriter {
             return Err(Error::invalid_argument("a value file grows too long"));
         }
         let place = (self.writer.number(), offset);
-        let mut sums = record::Resum::new(key, pointer, place);
-        let mut again = record::Resum::new(key, pointer, place);
-        // Summed first, and in pieces, so that a long value takes no more memory than a short one.
+        let mut sums = record::MovedChecksum::new(key, pointer, place);
+        let mut again = record::MovedChecksum::new(key, pointer, place);
+        // The sum comes first, and in pieces: a long value takes no more memory than a short one.
         let mut done = 0;
         while done < pointer.record_bytes {
             done += self.read_piece(source, pointer, done)?;
             sums.update(&self.buffer);
-            look(0)?;
+            progress(0)?;
         }
         let sum = sums
             .finish()
@@ -86,9 +85,9 @@ impl GcOutputWriter {
             }
             self.writer.put(&self.buffer)?;
             done += self.buffer.len() as u64;
-            look(self.buffer.len() as u64)?;
+            progress(self.buffer.len() as u64)?;
         }
-        // What was written is what was summed.
+        // The written bytes must be those of the sum.
         if !is_one_piece {
             again
                 .finish()
@@ -98,7 +97,7 @@ impl GcOutputWriter {
         Ok(offset)
     }
 
-    /// Fills the buffer with the record from `done` on, which is not all of it; returns with how much.
+    /// Fills the buffer with the next bytes of the record after `done`; returns how many.
     fn read_piece(&mut self, source: &dyn File, pointer: &ValuePointer, done: u64) -> Result<u64> {
         let left = usize::try_from(pointer.record_bytes - done).unwrap_or(usize::MAX);
         self.buffer.resize(left.min(WRITE_BYTES), 0);
@@ -109,7 +108,7 @@ impl GcOutputWriter {
     }
 
     /// Appends the table of `moves`, ascending and not empty, for pointers into `origin`, which was
-    /// `origin_bytes` long. No record is copied any more.
+    /// `origin_bytes` long. No record may be copied afterwards.
     pub(crate) fn add_table(
         &mut self,
         origin: FileNumber,
@@ -133,7 +132,7 @@ impl GcOutputWriter {
         Ok(())
     }
 
-    /// Writes what waits and syncs the file; the caller syncs the directory.
+    /// Writes the rest and syncs the file; the caller syncs the directory.
     pub(crate) fn finish(self) -> Result<(ValueFileMeta, Vec<RelocationTable>)> {
         let whole = self.writer.finish()?;
         let length = self.length.unwrap_or(whole.length);

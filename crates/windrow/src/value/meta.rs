@@ -6,18 +6,18 @@ use crate::base::FileNumber;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ValueFileMeta {
     pub(crate) number: FileNumber,
-    /// Where the records end; what follows means nothing.
+    /// The end of the records. The bytes after it have no meaning.
     pub(crate) length: u64,
-    /// How many records there are.
+    /// The number of records.
     pub(crate) entries: u64,
     /// The bytes of the values before compression, without their keys.
     pub(crate) value_bytes: u64,
-    /// Where the file ends: behind the records, and the relocation tables of a successor.
+    /// The end of the file: after the records and, in a GC output, the relocation tables.
     pub(crate) end: u64,
 }
 
 impl ValueFileMeta {
-    /// A value log that is being written: how far, only its pointers tell.
+    /// A value log that is being written. Only its pointers show how long it is.
     pub(crate) fn growing(number: FileNumber) -> Self {
         Self {
             number,

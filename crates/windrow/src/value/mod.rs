@@ -1,7 +1,7 @@
 //! Layer 2: value files, which hold values apart from the tables that point to them.
 //!
-//! A value file is a row of records, written once and never changed; a [`ValuePointer`] says where
-//! one is. [`ValueWriter`] makes a file, [`ValueFile`] reads single values out of one,
+//! A value file is a sequence of records, written once and never changed. A [`ValuePointer`] names the
+//! place of one. [`ValueWriter`] makes a file, [`ValueFile`] reads single values out of one,
 //! [`OpenValues`] keeps a bounded number of them open, and [`ValueReadBuffers`] reads ascending
 //! pointers from front to back. The bytes are described under "Value files" in `docs/format.md`.
 
@@ -14,9 +14,9 @@ mod open_values;
 mod pointer;
 mod read_buffers;
 mod record;
+mod record_reader;
 mod relocation;
 mod rewrite;
-mod walk;
 mod writer;
 
 #[cfg(test)]
@@ -35,7 +35,7 @@ pub(crate) use open_values::{OpenValues, ValueSlot};
 pub(crate) use pointer::ValuePointer;
 pub(crate) use read_buffers::ValueReadBuffers;
 pub(crate) use record::{Found, RECORD_HEAD_BYTES_MAX, find_record, record_bytes};
+pub(crate) use record_reader::RecordReader;
 pub(crate) use relocation::{Move, RelocationTable, find_moves};
 pub(crate) use rewrite::rewrite;
-pub(crate) use walk::RecordWalk;
 pub(crate) use writer::ValueWriter;

@@ -41,7 +41,7 @@ pub(crate) struct OpenValues {
     source: BlockSource,
     files: OpenFiles<ValueFile>,
     /// Whether writing or syncing a value log has failed, so that its last records may be lost.
-    is_in_doubt: AtomicBool,
+    has_failed: AtomicBool,
     /// The memory of cursors.
     cursors: Arc<MemoryTracker>,
     counters: Striped<3>,
@@ -76,7 +76,7 @@ impl OpenValues {
             directory,
             source,
             files: OpenFiles::new(open_max, ()),
-            is_in_doubt: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
             cursors,
             counters: Striped::new(),
         }
@@ -115,15 +115,15 @@ impl OpenValues {
     }
 
     /// Notes that a write or sync failed: what a growing value log lacks is not damage.
-    pub(crate) fn doubt(&self) {
-        self.is_in_doubt.store(true, Ordering::Release);
+    pub(crate) fn note_failure(&self) {
+        self.has_failed.store(true, Ordering::Release);
     }
 
     /// The error to report for `error`, met in a read of the file that `meta` describes.
     #[cold]
-    pub(crate) fn judge(&self, meta: &ValueFileMeta, error: Error) -> Error {
-        let is_in_doubt = meta.is_growing() && self.is_in_doubt.load(Ordering::Acquire);
-        if !is_in_doubt || error.kind() != ErrorKind::Corruption {
+    pub(crate) fn explain(&self, meta: &ValueFileMeta, error: Error) -> Error {
+        let has_failed = meta.is_growing() && self.has_failed.load(Ordering::Acquire);
+        if !has_failed || error.kind() != ErrorKind::Corruption {
             return error;
         }
         let what = "an earlier write or sync failed, and this value may be lost with it";

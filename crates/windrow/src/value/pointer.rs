@@ -1,7 +1,7 @@
-//! Where a value is: what a table holds in place of it. See "Value files" in `docs/format.md`.
+//! The pointer to a value, which a table holds instead of the value. See "Value files" in `docs/format.md`.
 //!
 //! Invariants:
-//! - I1. A pointer that was decoded has lengths that a record can have, and ends within 64 bits.
+//! - I1. A decoded pointer has lengths that a record can have, and its record ends within 64 bits.
 //!
 //! Concurrency: none; a plain value.
 
@@ -18,7 +18,7 @@ use super::record::{RECORD_BYTES_MAX, RECORD_BYTES_MIN};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ValuePointer {
     pub(crate) file: FileNumber,
-    /// Where its record begins in the file.
+    /// The offset of its record in the file.
     pub(crate) offset: u64,
     /// The length of the record.
     pub(crate) record_bytes: u64,
@@ -73,14 +73,10 @@ impl ValuePointer {
 
     /// Checks I1 and that the record lies in the file that `meta` describes.
     pub(super) fn check_within(&self, meta: &ValueFileMeta) -> Result<(), DecodeError> {
-        let damaged = |what| DecodeError {
-            what,
-            offset: 0,
-            unsupported: false,
-        };
+        let damaged = |what| DecodeError::damaged(0, what);
         self.check().map_err(damaged)?;
         if self.file != meta.number {
-            return Err(damaged("a pointer to another file was followed to here"));
+            return Err(damaged("a pointer leads to another file"));
         }
         if self.offset + self.record_bytes > meta.length {
             return Err(damaged("a pointer leads beyond the end of the records"));

@@ -1,24 +1,24 @@
-//! Reads values in the order of their keys, for merges, verification and recovery.
+//! Reads values in the order of their keys, for compactions, verification and recovery.
 //!
-//! Each file has a window, which goes on over it as pointers ascend. Pointers that lead where a collection has
-//! moved values come in another order than their tables have them, so blocks of relocation tables are kept. The
-//! mapping is never used, so that a failed read is an error here.
+//! Each file has a read buffer, which advances over the file as pointers ascend. Pointers through a
+//! relocation table come in another order than that of the table, so blocks of relocation tables are
+//! cached. The mapping is never used, so a failed read is an error here.
 //!
 //! Invariants:
-//! - I1. Where the pointers into a file ascend and its window stays, no byte of it is read twice.
-//! - I2. Memory is [`READ_BUFFERS_BYTES`] in as many windows as files are to be read, which are of at most
-//!   [`READ_BUFFER_BYTES`] and at least [`SMALL_READ_BUFFER_BYTES`] each and at most [`READ_BUFFERS_MAX`]; one record
-//!   that is longer than a window, and one value that was compressed; all are on the account. The
-//!   least recently used window goes. Where the account is used up, a new window is of
-//!   [`SMALL_READ_BUFFER_BYTES`], or of one record; so is that of a file whose pointers were seen not to
-//!   ascend, of which what follows a record is not what is read next.
-//! - I3. No value leaves that did not pass the checks of its record in the same call.
+//! - I1. No byte of a file is read twice while its pointers ascend and it keeps its buffer.
+//! - I2. Memory is [`READ_BUFFERS_BYTES`], divided over the buffers. Each buffer takes between
+//!   [`SMALL_READ_BUFFER_BYTES`] and [`READ_BUFFER_BYTES`], and there are at most
+//!   [`READ_BUFFERS_MAX`]; the least recently used is evicted. One record that is longer than a buffer
+//!   and one decompressed value come on top. The memory tracker counts all. A new buffer is
+//!   small, or as long as one record, if the tracked memory is used up or the pointers into the file do
+//!   not ascend: what follows a record is then not read next.
+//! - I3. No value is returned that did not pass the checks of its record in the same call.
 //! - I4. At most [`FILES_OPEN_MAX`] files are open.
-//! - I5. Where it is known how much is to be read of a file, its window is of no more than is left of that, but of
-//!   [`SMALL_READ_BUFFER_BYTES`]: what lies behind is not read.
-//! - I6. Blocks of relocation tables take [`BLOCKS_BYTES`] at most, and only while less than half of the account
-//!   is used, so that all jobs together keep room for what they cannot do without. None is kept that a check
-//!   has failed on.
+//! - I5. If the bytes to read of a file are known, its buffer is no longer than the rest of them, except
+//!   for [`SMALL_READ_BUFFER_BYTES`]: the bytes after them are not read.
+//! - I6. Blocks of relocation tables take [`BLOCKS_BYTES`] at most, and only while less than half of the
+//!   tracked memory is used: the rest stays for what jobs cannot do without. A block that failed a
+//!   check is not kept.
 //!
 //! Concurrency: none; it belongs to one job.
 
@@ -39,47 +39,46 @@ use super::pointer::ValuePointer;
 use super::record;
 use super::relocation::RelocationTable;
 
-/// How much of a file is held at most.
+/// The longest read buffer of a file.
 pub(super) const READ_BUFFER_BYTES: usize = 64 << 10;
 
-/// How much of a file is held where there are many, or the memory for it is used up.
+/// The read buffer of a file if there are many files, or if the memory is used up.
 pub(super) const SMALL_READ_BUFFER_BYTES: usize = 4 << 10;
 
-/// How much of all files is held, unless they are so many that their windows are small.
+/// The bytes of all read buffers, unless there are so many that each is small.
 pub(super) const READ_BUFFERS_BYTES: usize = 8 << 20;
 
-/// The most windows.
+/// The most read buffers.
 pub(super) const READ_BUFFERS_MAX: usize = 4096;
 
-/// The most files that are open: many systems let a process have 1024, which have to do for tables, value files and
-/// the windows of all jobs.
+/// The most open files. Many systems allow a process 1024, which tables, value files and all jobs share.
 pub(super) const FILES_OPEN_MAX: usize = 64;
 
-/// How much of relocation tables is held at most: pointers come in the order of keys, and tables have them in
-/// that of the log, so that each block is asked for again and again.
+/// The most bytes of relocation tables. Pointers come in the order of keys, and tables are in the order of
+/// the log, so each block is read many times.
 const BLOCKS_BYTES: u64 = 8 << 20;
 
-/// Windows over value files.
+/// Read buffers over value files.
 #[derive(Debug)]
 pub(crate) struct ValueReadBuffers {
     vfs: Arc<dyn Vfs>,
     directory: PathBuf,
     tracker: Arc<MemoryTracker>,
-    /// Where this much is on the account, it is used up.
+    /// The memory is used up once the tracker counts this much.
     tracked_max: u64,
     read_buffers: BTreeMap<FileNumber, ReadBuffer>,
-    /// How many there may be, and how much of a file each may hold.
+    /// The most buffers, and the length of each.
     read_buffers_max: usize,
     read_buffer_bytes: usize,
-    /// How many bytes are still to be read of files, where that is known.
+    /// The bytes that remain to be read of files, if known.
     slices: BTreeMap<FileNumber, u64>,
-    /// The number of reads, which tells the least recently used window.
+    /// The number of reads, which orders the buffers by their last use.
     reads: u64,
     bytes_read: u64,
     blocks: Blocks,
-    /// A record that is longer than a window.
+    /// A record that is longer than a read buffer.
     alone: Buffer,
-    /// A value that was compressed.
+    /// A decompressed value.
     unpacked: Buffer,
 }
 
@@ -87,18 +86,18 @@ pub(crate) struct ValueReadBuffers {
 #[derive(Debug)]
 struct ReadBuffer {
     name: String,
-    /// While it is open.
+    /// `None` while it is closed.
     file: Option<Arc<dyn File>>,
     length: u64,
     buffer: Buffer,
-    /// Where the buffer begins in the file.
+    /// The offset of the buffer in the file.
     start: u64,
-    /// Whether pointers into the file were seen not to ascend.
+    /// Whether a pointer into the file was before an earlier one.
     is_unsorted: bool,
     last_read: u64,
 }
 
-/// A file, where in it, and how many bytes.
+/// A file, an offset in it and a length.
 type Place = (FileNumber, u64, usize);
 
 /// Blocks of relocation tables.
@@ -109,9 +108,9 @@ struct Blocks {
 }
 
 impl Blocks {
-    /// Keeps a block, and of the others as many as there is `room` for beside what they take.
+    /// Keeps a block, and evicts others that exceed what they take now plus `space`.
     ///
-    /// Always the first goes. Pointers come in any order here, so one is as good as another, as long as most stay.
+    /// The first is evicted: pointers come in any order here, so all are equally good.
     fn keep(&mut self, place: Place, block: &[u8], space: u64) {
         let most = BLOCKS_BYTES.min(self.held.bytes() + space);
         while self.held.bytes() + block.len() as u64 > most {
@@ -130,7 +129,7 @@ impl Blocks {
     }
 }
 
-/// Bytes that are on an account.
+/// Bytes that a memory tracker counts.
 #[derive(Debug)]
 struct Buffer {
     bytes: Vec<u8>,
@@ -152,15 +151,15 @@ impl Buffer {
         self.bytes.resize(length, 0);
     }
 
-    /// Puts what the bytes take on the account.
+    /// Counts the capacity.
     fn count(&mut self) {
         self.held.grow_to(self.bytes.capacity() as u64);
     }
 }
 
 impl ValueReadBuffers {
-    /// Windows over value files of `directory`, in memory that `account` counts, which is to hold
-    /// about `tracked_max` bytes at most.
+    /// Read buffers over value files of `directory`. `tracker` counts their memory, and should count about
+    /// `tracked_max` bytes at most.
     pub(crate) fn new(
         vfs: Arc<dyn Vfs>,
         directory: PathBuf,
@@ -187,7 +186,7 @@ impl ValueReadBuffers {
         }
     }
 
-    /// With a window for each of so many files.
+    /// With a buffer for each of `files` files.
     pub(crate) fn over(mut self, files: usize) -> Self {
         self.read_buffers_max = files.clamp(self.read_buffers_max, READ_BUFFERS_MAX);
         self.read_buffer_bytes =
@@ -195,14 +194,14 @@ impl ValueReadBuffers {
         self
     }
 
-    /// With a window for each of the files in `slices`, of which so many bytes are to be read.
+    /// With a buffer for each of the files in `slices`, and the bytes that are to be read of each.
     pub(crate) fn over_slices(mut self, slices: BTreeMap<FileNumber, u64>) -> Self {
         let files = slices.len();
         self.slices = slices;
         self.over(files)
     }
 
-    /// How much of `file` is held where a record of `length` bytes is read of it, which then counts as read.
+    /// The length of the buffer of `file` for a record of `length` bytes, which counts as read.
     fn read_buffer_for(&mut self, file: FileNumber, length: usize) -> usize {
         let Some(left) = self.slices.get_mut(&file) else {
             return self.read_buffer_bytes.max(length);
@@ -236,12 +235,12 @@ impl ValueReadBuffers {
     ) -> Result<&[u8]> {
         let length = usize::try_from(pointer.record_bytes).unwrap_or(usize::MAX);
         let known = self.read_buffers.get(&meta.number);
-        let is_at_hand =
+        let is_held =
             known.is_some_and(|read_buffer| read_buffer.bytes_from(pointer.offset).len() >= length);
-        self.open(meta, !is_at_hand)?;
+        self.open(meta, !is_held)?;
         let read_buffer_bytes = self.read_buffer_for(meta.number, length);
         let Some(read_buffer) = self.read_buffers.get_mut(&meta.number) else {
-            unreachable!("a window was opened just now")
+            unreachable!("the buffer was added just now")
         };
         read_buffer.check(pointer.check_within(meta), pointer)?;
         let record = if length <= self.read_buffer_bytes && !meta.is_growing() {
@@ -259,14 +258,14 @@ impl ValueReadBuffers {
         if codec == Compression::None {
             return Ok(body);
         }
-        let unfolded = record::unfold(codec, body, &mut self.unpacked.bytes);
+        let decompressed = record::decompress(codec, body, &mut self.unpacked.bytes);
         self.unpacked.count();
-        read_buffer.check(unfolded, pointer)?;
+        read_buffer.check(decompressed, pointer)?;
         Ok(&self.unpacked.bytes)
     }
 
-    /// Where the value is now that `pointer`, into the origin of `table`, leads to; `meta` describes the
-    /// successor.
+    /// The new place of the value that `pointer`, into the origin of `table`, leads to; `meta` describes the
+    /// GC output.
     pub(crate) fn relocate(
         &mut self,
         meta: &ValueFileMeta,
@@ -281,7 +280,7 @@ impl ValueReadBuffers {
             }
             self.open(meta, true)?;
             let Some(read_buffer) = self.read_buffers.get(&meta.number) else {
-                unreachable!("a window was opened just now")
+                unreachable!("the buffer was added just now")
             };
             self.bytes_read += buffer.len() as u64;
             read_at(read_buffer.file.as_deref(), buffer, offset)
@@ -293,8 +292,8 @@ impl ValueReadBuffers {
         moved.inspect_err(|_| self.blocks.clear())
     }
 
-    /// Makes sure that the file that `meta` describes has a window, which now is the last used, and is
-    /// open if need be.
+    /// Makes sure that the file that `meta` describes has a buffer, now the most recently used, and is
+    /// open if `needs_file`.
     fn open(&mut self, meta: &ValueFileMeta, needs_file: bool) -> Result<()> {
         let known = self.read_buffers.get(&meta.number);
         let opens = needs_file && known.is_none_or(|read_buffer| read_buffer.file.is_none());
@@ -322,8 +321,8 @@ impl ValueReadBuffers {
         Ok(())
     }
 
-    /// Makes room for `file` to be opened: lets the least recently used window go where it needs one
-    /// and there are enough (I2), and closes the least recently used file where enough are open (I4).
+    /// Frees a buffer for `file`, if it needs one, by evicting the least recently used (I2), and closes the
+    /// least recently used file if the most are open (I4).
     fn make_space(&mut self, file: FileNumber) {
         if self.read_buffers.len() >= self.read_buffers_max
             && !self.read_buffers.contains_key(&file)
@@ -352,7 +351,7 @@ impl ValueReadBuffers {
 }
 
 impl ReadBuffer {
-    /// What the window holds from `offset` on; nothing where that is not in it.
+    /// The bytes of the buffer from `offset` on; none if that is outside.
     fn bytes_from(&self, offset: u64) -> &[u8] {
         let position = offset.checked_sub(self.start);
         position
@@ -361,8 +360,8 @@ impl ReadBuffer {
             .unwrap_or_default()
     }
 
-    /// Moves the window to `offset` unless the `length` bytes there, which the file has, are in it;
-    /// returns how many were read. It grows by as much as there is `room` for, or is small (I2).
+    /// Moves the buffer to `offset`, unless it holds the `length` bytes there, which the file has. Returns
+    /// how many bytes were read. The buffer grows if `space` allows, or is small (I2).
     fn go_to(
         &mut self,
         offset: u64,
@@ -421,7 +420,7 @@ impl ReadBuffer {
     }
 }
 
-/// Fills `buffer` from `offset` of a file on, which is open where anything is left to fill.
+/// Fills `buffer` from `offset` on. The file is open unless `buffer` is empty.
 fn read_at(file: Option<&dyn File>, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     match file {
         Some(file) => read_exact_at(file, buffer, offset),

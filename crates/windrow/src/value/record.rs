@@ -1,10 +1,10 @@
-//! A value as it lies in a value file. See "Value files" in `docs/format.md`.
+//! The record of a value in a value file. See "Value files" in `docs/format.md`.
 //!
 //! Invariants:
-//! - I1. A record is sound for one key, file and offset only: the checksum is seeded with them,
-//!   whether or not the key is stored.
-//! - I2. No length is trusted: a value is unpacked only where the pointer and the record agree on its
-//!   length, and a compressed one is of a length that its codec can make of what is there.
+//! - I1. A record is sound for one key, file and offset only: they seed the checksum, even if the key
+//!   is not stored.
+//! - I2. No length is trusted. A value is decompressed only if the pointer and the record agree on its
+//!   length, and its codec can produce that length from the stored bytes.
 //!
 //! Concurrency: none; bytes in, bytes out.
 
@@ -28,7 +28,7 @@ const CHECKSUM_BYTES: usize = 4;
 /// The length of a record of an empty value without its key.
 pub(super) const RECORD_BYTES_MIN: usize = HEADER_BYTES + 2;
 
-/// The length of the longest record; the lengths of its key and value take three and five bytes.
+/// The length of the longest record. The lengths of its key and value take three and five bytes.
 pub(super) const RECORD_BYTES_MAX: usize = HEADER_BYTES + 3 + KEY_BYTES_MAX + 5 + VALUE_BYTES_MAX;
 
 /// The seed of the checksum of a record of `key` (I1).
@@ -107,8 +107,8 @@ impl RecordEncoder {
     }
 }
 
-/// Checks the record of `key` that `pointer` leads to; returns how its value is compressed, and the
-/// stored value, which ends the record.
+/// Checks the record of `key` that `pointer` leads to; returns the codec and the stored value, which
+/// ends the record.
 pub(super) fn verify<'a>(
     record: &'a [u8],
     key: &[u8],
@@ -126,19 +126,19 @@ pub(super) fn verify<'a>(
         return Err(end.error("a record is of another key"));
     }
     if value_bytes(codec, body)? as u64 != pointer.value_bytes {
-        return Err(end.error("a value has another length than its pointer says"));
+        return Err(end.error("a value does not have the length of its pointer"));
     }
     Ok((codec, body))
 }
 
-/// What follows the checksum: how the value is compressed, the stored key, the stored value.
+/// The codec, the stored key and the stored value, which follow the checksum.
 fn parts<'a>(reader: &mut Reader<'a>) -> Result<(Compression, &'a [u8], &'a [u8]), DecodeError> {
     let (codec, stored_key) = front(reader)?;
     let body = reader.prefixed_bytes(VALUE_BYTES_MAX, "a record has no value")?;
     Ok((codec, stored_key, body))
 }
 
-/// What stands between the checksum and the stored value: how that is compressed, and the stored key.
+/// The codec and the stored key, which stand between the checksum and the stored value.
 fn front<'a>(reader: &mut Reader<'a>) -> Result<(Compression, &'a [u8]), DecodeError> {
     let start = reader.clone();
     let code = reader.u8("a record is shorter than its header")?;
@@ -156,21 +156,21 @@ fn value_bytes(codec: Compression, body: &[u8]) -> Result<usize, DecodeError> {
     }
 }
 
-/// A record as its front shows it.
+/// What the front of a record says of it.
 #[derive(Debug)]
 pub(super) struct Outline<'a> {
-    /// Empty where the record holds none.
+    /// Empty if the record holds none.
     pub(super) key: &'a [u8],
     pub(super) record_bytes: u64,
     /// The length of the value before compression.
     pub(super) value_bytes: u64,
 }
 
-/// As much of a record as tells its [outline](outline) is no longer than this.
+/// The most bytes that the [outline](outline) of a record needs.
 pub(crate) const RECORD_HEAD_BYTES_MAX: usize = RECORD_BYTES_MIN + 3 + KEY_BYTES_MAX + 10 + 16;
 
-/// The outline of the record that `bytes` begin with; of its value they need not hold more than the
-/// first bytes.
+/// The outline of the record at the front of `bytes`, which need to hold only the first bytes of its
+/// value.
 pub(super) fn outline(bytes: &[u8]) -> Result<Outline<'_>, DecodeError> {
     let mut reader = Reader::new(bytes);
     reader.u32("a record is shorter than its header")?;
@@ -189,20 +189,20 @@ pub(super) fn outline(bytes: &[u8]) -> Result<Outline<'_>, DecodeError> {
     })
 }
 
-/// The length of the record that `bytes` begin with, if they look like one.
+/// The length of the record at the front of `bytes`, if they look like one.
 pub(crate) fn record_bytes(bytes: &[u8]) -> Option<usize> {
     usize::try_from(outline(bytes).ok()?.record_bytes).ok()
 }
 
-/// The checksum of a record at two places, its own and a new one, as its bytes come.
-pub(super) struct Resum {
+/// Computes the checksum of a record at two places, its own and a new one, piece by piece.
+pub(super) struct MovedChecksum {
     stored: Vec<u8>,
     here: PartialChecksum,
     there: PartialChecksum,
 }
 
-impl Resum {
-    /// For the record of `key` that `pointer` leads to, and `place`, where it goes.
+impl MovedChecksum {
+    /// For the record of `key` that `pointer` leads to, copied to `place`.
     pub(super) fn new(key: &[u8], pointer: &ValuePointer, place: (FileNumber, u64)) -> Self {
         Self {
             stored: Vec::with_capacity(CHECKSUM_BYTES),
@@ -229,20 +229,20 @@ impl Resum {
     }
 }
 
-/// A record that no pointer leads to.
+/// A record that was found without a pointer.
 #[derive(Debug)]
 pub(crate) struct Found<'a> {
     pub(crate) record_bytes: usize,
     pub(crate) codec: Compression,
-    /// Empty where the record holds none.
+    /// Empty if the record holds none.
     pub(crate) stored_key: &'a [u8],
     /// The length of the value before compression.
     pub(crate) value_bytes: usize,
-    /// Whether the checksum is right; unknown without a key.
+    /// Whether the checksum is right; `None` without a key.
     pub(crate) is_sound: Option<bool>,
 }
 
-/// The record that `bytes` begin with, at `offset` of `file`.
+/// The record at the front of `bytes`, at `offset` of `file`.
 pub(crate) fn find_record(
     bytes: &[u8],
     (file, offset): (FileNumber, u64),
@@ -262,8 +262,8 @@ pub(crate) fn find_record(
     })
 }
 
-/// Replaces `value` by the value whose verified form is `body` (I2).
-pub(super) fn unfold(
+/// Replaces `value` by the decompressed `body`, which was verified (I2).
+pub(super) fn decompress(
     codec: Compression,
     body: &[u8],
     value: &mut Vec<u8>,

@@ -1,10 +1,10 @@
-//! Where the values of a collected value log have gone: a table at the end of its successor, from the
-//! offsets that pointers know to those that count. See "Value files" in `docs/format.md`.
+//! Relocation tables: the old and new offsets of the values that garbage collection moved out of a value
+//! log. A table is at the end of the GC output. See "Value files" in `docs/format.md`.
 //!
 //! Invariants:
 //! - I1. The old offsets of a table ascend.
-//! - I2. Nothing is told from a block that failed its checksum, and an offset that is not in the table
-//!   is damage: each pointer that is left leads to one entry.
+//! - I2. A block that fails its checksum is never used. An offset that is not in the table is damage: each
+//!   remaining pointer leads to one entry.
 //!
 //! Concurrency: none; bytes in, bytes out.
 
@@ -16,16 +16,16 @@ use crate::codec::reader::DecodeError;
 use super::meta::file_name;
 use super::pointer::ValuePointer;
 
-/// Where a table is, and for whose pointers.
+/// The place of a table, and the value log that it replaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RelocationTable {
     /// The value log that pointers name.
     pub(crate) origin: FileNumber,
-    /// How long it was.
+    /// Its length.
     pub(crate) origin_bytes: u64,
     /// The value file that holds its values now, and the table.
     pub(crate) gc_output: FileNumber,
-    /// Where the table begins in that.
+    /// The offset of the table in `gc_output`.
     pub(crate) offset: u64,
     pub(crate) entries: u64,
 }
@@ -33,7 +33,7 @@ pub(crate) struct RelocationTable {
 /// The old and the new offset of one record.
 pub(crate) type Move = (u64, u64);
 
-/// What tells a block from a record with a value, in the place of a compression code.
+/// Stands instead of a compression code, and distinguishes a block from a record.
 pub(super) const BLOCK_CODE: u8 = 0x40;
 
 /// Checksum, code, origin, number of entries.
@@ -65,7 +65,7 @@ impl RelocationTable {
 
     /// Where the table ends; `None` beyond what a file can have.
     pub(crate) fn end(&self) -> Option<u64> {
-        // More could not have been in the origin, and nothing overflows below.
+        // The origin cannot have had more, and nothing overflows below.
         if self.entries > OFFSET_MAX {
             return None;
         }
@@ -77,7 +77,7 @@ impl RelocationTable {
         self.entries.div_ceil(BLOCK_ENTRIES as u64)
     }
 
-    /// The entries of block `index`, and where it is.
+    /// The number of entries of block `index`, and its offset.
     fn block(&self, index: u64) -> (usize, u64) {
         let before = index * BLOCK_ENTRIES as u64;
         let entries = (self.entries - before).min(BLOCK_ENTRIES as u64);
@@ -85,10 +85,9 @@ impl RelocationTable {
         (usize::try_from(entries).unwrap_or(BLOCK_ENTRIES), offset)
     }
 
-    /// Where the record is now that was at `old`. `read` fills a buffer from an offset of the
-    /// successor.
+    /// The new offset of the record at `old`. `read` fills a buffer from an offset of the GC output.
     ///
-    /// Offsets are spread evenly, so the first guess goes by proportion; every other one halves.
+    /// Offsets are spread evenly, so interpolation alternates with bisection.
     fn find(&self, old: u64, mut read: impl FnMut(&mut [u8], u64) -> Result<()>) -> Result<u64> {
         let mut buffer = [0; BLOCK_BYTES];
         let (mut first, mut end) = (0, self.blocks());
@@ -120,14 +119,13 @@ impl RelocationTable {
     #[cold]
     fn missing(&self, offset: u64) -> Error {
         let what = format!(
-            "a pointer leads to a record of value file {} that was not there when it was collected",
+            "a pointer leads to a record of value file {} that garbage collection did not find",
             self.origin
         );
         Error::corruption(&file_name(self.gc_output), offset, what)
     }
 
-    /// Where the value is now that `pointer` leads to. `read` fills a buffer from an offset of the
-    /// successor.
+    /// The new pointer to the value of `pointer`. `read` fills a buffer from an offset of the GC output.
     ///
     /// # Errors
     /// `Corruption` of the table (I2); those of `read`.
@@ -143,7 +141,7 @@ impl RelocationTable {
         })
     }
 
-    /// Hands every entry to `take`, ascending. `read` as for [`relocate`](Self::relocate).
+    /// Passes every entry to `take`, ascending. `read` as for [`relocate`](Self::relocate).
     pub(crate) fn each(
         &self,
         mut read: impl FnMut(&mut [u8], u64) -> Result<()>,
@@ -160,14 +158,14 @@ impl RelocationTable {
         Ok(())
     }
 
-    /// The block of the table that `bytes` are, at `offset` of the successor (I2).
+    /// Decodes `bytes`, the block at `offset` of the GC output (I2).
     fn open<'a>(&self, bytes: &'a [u8], offset: u64) -> Result<Block<'a>> {
         Block::open(bytes, self, offset)
             .map_err(|error| error.in_file(&file_name(self.gc_output), offset))
     }
 }
 
-/// The whole part of `part` of `count`, below `count`.
+/// `part` of `count`, rounded down and below `count`.
 fn proportion(part: f64, count: u64) -> u64 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -184,7 +182,7 @@ pub(super) struct Block<'a> {
 }
 
 impl<'a> Block<'a> {
-    /// The block of `table` that `bytes` are, at `offset` of its file (I2).
+    /// Decodes `bytes`, the block of `table` at `offset` of its file (I2).
     fn open(
         bytes: &'a [u8],
         table: &RelocationTable,
@@ -195,11 +193,11 @@ impl<'a> Block<'a> {
         if origin != table.origin {
             return Err(Reader::new(bytes).error("a relocation table of another value log"));
         }
-        reader.finish("bytes behind a block of a relocation table")?;
+        reader.finish("bytes follow a block of a relocation table")?;
         Ok(block)
     }
 
-    /// The block that `reader` is at, at `offset` of `file`, and whose pointers it moves.
+    /// Reads the block at `offset` of `file`, and the value log that it is for.
     pub(super) fn read(
         reader: &mut Reader<'a>,
         file: FileNumber,
@@ -213,7 +211,7 @@ impl<'a> Block<'a> {
         let count: [u8; 2] = reader.array("a block of a relocation table is cut off")?;
         let count = usize::from(u16::from_le_bytes(count));
         if code != BLOCK_CODE || !(1..=BLOCK_ENTRIES).contains(&count) {
-            return Err(start.error("no block of a relocation table"));
+            return Err(start.error("a block of a relocation table is malformed"));
         }
         let bytes = reader.bytes(
             count * ENTRY_BYTES,
@@ -259,7 +257,7 @@ pub(crate) struct FoundMoves {
     pub(crate) bytes: usize,
 }
 
-/// The block that `bytes` begin with, at `offset` of `file`; `None` where they begin with something else.
+/// The block at the front of `bytes`, at `offset` of `file`; `None` if something else is there.
 pub(crate) fn find_moves(
     bytes: &[u8],
     (file, offset): (FileNumber, u64),
@@ -276,7 +274,7 @@ pub(crate) fn find_moves(
     }))
 }
 
-/// Replaces `block` by one of `moves`, at `offset` of `file`, for pointers into `origin`.
+/// Replaces `block` by the encoded `moves`, at `offset` of `file`, for pointers into `origin`.
 pub(super) fn encode_block(
     block: &mut Vec<u8>,
     (file, offset): (FileNumber, u64),

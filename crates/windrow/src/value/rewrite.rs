@@ -1,10 +1,10 @@
-//! Making values durable that another process has written, as `log/rewrite.rs` does for records of
-//! the write-ahead log.
+//! Makes values durable that another process has written; `log/rewrite.rs` does so for records of the
+//! write-ahead log.
 //!
 //! I1. Only records that are sound are written, each where it was read: no byte changes.
 //! I2. Success means that all of them are durable.
 //!
-//! Concurrency: one thread; nobody appends to the file any more.
+//! Concurrency: one thread; no writer appends to the file any more.
 
 use std::path::Path;
 
@@ -17,8 +17,8 @@ use super::record::find_record;
 /// Makes records of value log `number` in `directory` durable, each given by its offset and length.
 ///
 /// # Errors
-/// Those of reading, writing and syncing; `Io` where a record is not sound any more, as happens when
-/// bytes that were only in memory are gone.
+/// Those of reading, writing and syncing; `Io` if a record is no longer sound, which happens when
+/// bytes that were only in memory are lost.
 pub(crate) fn rewrite(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -40,8 +40,8 @@ pub(crate) fn rewrite(
         let found = find_record(&bytes, (number, offset)).ok();
         let is_sound = |it: &super::record::Found<'_>| it.is_sound == Some(true);
         if found.filter(is_sound).map(|it| it.record_bytes) != Some(length) {
-            let gone = std::io::Error::other("a value that was there is gone");
-            return Err(failure("read back")(gone)); // I1
+            let lost = std::io::Error::other("a value that was read before is lost");
+            return Err(failure("read back")(lost)); // I1
         }
         write_all_at(&*file, &bytes, offset).map_err(failure("write to"))?;
     }

@@ -1,4 +1,4 @@
-//! A file system in memory, just enough for tables and value files.
+//! A file system in memory for tests of tables and value files.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Advice, File, LockGuard, OpenMode, Region, ShowBytes, Vfs};
+use super::{Advice, File, LockGuard, OpenMode, Region, RegionBytes, Vfs};
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicUsize, Ordering};
 
@@ -34,7 +34,7 @@ pub(crate) struct MemoryFile {
 #[derive(Debug)]
 struct MemoryRegion(Vec<u8>);
 
-impl ShowBytes for MemoryRegion {
+impl RegionBytes for MemoryRegion {
     fn bytes(&self) -> &[u8] {
         &self.0
     }

@@ -7,13 +7,13 @@
 //! - Bytes written, and a length grown, are durable only after [`File::sync_data`] on that file.
 //! - A created, linked, renamed or removed name of a file is durable only after [`Vfs::sync_dir`] on its
 //!   directory.
-//! - What [`File::truncate`] cuts off may be there again after a crash, until the file is synced; what is
-//!   in front of it is not touched.
+//! - Bytes that [`File::truncate`] removes may reappear after a crash, until the file is synced. The
+//!   bytes before them are not touched.
 //! - Before a sync, any subset of what was written may survive a crash, in any order, torn at
 //!   512-byte sectors, or as zeroes up to the new length.
-//! - After an error of `sync_data`, nothing is known of the bytes since the last success, and a later
-//!   success says nothing of them unless they were written again.
-//! - Writing bytes over equal ones changes nothing, whatever a crash leaves of it.
+//! - After an error of `sync_data`, the state of the bytes since the last success is unknown. A later
+//!   success does not make them durable unless they were written again.
+//! - Overwriting bytes with equal ones changes nothing, even if a crash leaves it incomplete.
 //!
 //! Concurrency: both traits are used from many threads at once. Reads may overlap writes of other
 //! ranges; the engine never reads a range that is being written.
@@ -48,7 +48,7 @@ pub enum Advice {
     Random,
     /// From front to back: read ahead.
     Sequential,
-    /// The bytes of the range will be needed soon: they are read behind the caller's back.
+    /// The bytes of the range will be needed soon: the system reads them in the background.
     WillNeed,
     /// The bytes of the range will not be needed again soon.
     DontNeed,
@@ -56,11 +56,11 @@ pub enum Advice {
 
 /// A file system: the one way from the engine to directories and files.
 pub trait Vfs: Send + Sync + Debug {
-    /// Creates `path` and its missing parents and makes their names durable; succeeds where it
-    /// exists already.
+    /// Creates `path` and its missing parents and makes their names durable; succeeds if it exists
+    /// already.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
 
-    /// Creates a new, empty file for reading and writing; `AlreadyExists` where there is one.
+    /// Creates a new, empty file for reading and writing; `AlreadyExists` if the name is taken.
     fn create(&self, path: &Path) -> io::Result<Arc<dyn File>>;
 
     /// Opens an existing file.
@@ -72,9 +72,8 @@ pub trait Vfs: Send + Sync + Debug {
     /// Renames `from` to `to` in one step, replacing `to`; both in the same directory.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives the file `from` the further name `to`, perhaps in another directory; `AlreadyExists` where
-    /// that is taken, `Unsupported`, `CrossesDevices` or `PermissionDenied` where the file system
-    /// cannot.
+    /// Links the file `from` under the name `to`, perhaps in another directory. `AlreadyExists` if the name
+    /// is taken; `Unsupported`, `CrossesDevices` or `PermissionDenied` if the file system cannot.
     fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
         let _ = (from, to);
         Err(io::ErrorKind::Unsupported.into())
@@ -90,15 +89,15 @@ pub trait Vfs: Send + Sync + Debug {
     /// another process, or another handle in this one, holds it. Dropping the guard releases it.
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>>;
 
-    /// Takes a share of the lock on `path`: others can have shares too, and nobody the exclusive
-    /// lock; `WouldBlock` while somebody has that. Writes nothing: `NotFound` where there is no file.
+    /// Takes the shared lock on `path`, which excludes only the exclusive one; `WouldBlock` while that is
+    /// held. Writes nothing: `NotFound` if the file does not exist.
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
         let _ = path;
         Err(io::ErrorKind::Unsupported.into())
     }
 }
 
-/// Holds a lock, or a share of it, until dropped.
+/// Holds an exclusive or shared lock until dropped.
 pub trait LockGuard: Send + Sync + Debug {}
 
 /// An open file. Offsets and lengths are in bytes.
@@ -114,12 +113,12 @@ pub trait File: Send + Sync + Debug {
     /// The file's length.
     fn length(&self) -> io::Result<u64>;
 
-    /// Reserves room for `length` bytes from `offset` without changing the file's length, so that
-    /// writes there cannot run out of space. `Unsupported` where the file system cannot.
+    /// Reserves space for `length` bytes from `offset` without changing the file's length, so that
+    /// writes there cannot run out of space. `Unsupported` if the file system cannot.
     fn reserve(&self, offset: u64, length: u64) -> io::Result<()>;
 
-    /// Cuts off what is behind the first `length` bytes; does nothing where nothing is. `Unsupported` where
-    /// the file system cannot.
+    /// Truncates the file to `length` bytes; does nothing if it is not longer. `Unsupported` if the file
+    /// system cannot.
     fn truncate(&self, length: u64) -> io::Result<()> {
         let _ = length;
         Err(io::ErrorKind::Unsupported.into())
@@ -128,51 +127,50 @@ pub trait File: Send + Sync + Debug {
     /// Makes the bytes written so far, and the length needed to read them, durable.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// Tells how `range` will be read; has no effect on any result.
+    /// Advises the system how `range` will be read; has no effect on any result.
     fn advise(&self, range: Range<u64>, advice: Advice);
 
-    /// Whether the byte at `offset` can be read without waiting for a device. Who does not know says
-    /// yes, and nobody reads ahead then.
-    fn is_at_hand(&self, offset: u64) -> bool {
+    /// Whether the byte at `offset` is in the page cache. True if that is unknown: the engine then does not
+    /// prefetch.
+    fn is_resident(&self, offset: u64) -> bool {
         let _ = offset;
         true
     }
 
-    /// Maps the first `length` bytes for reading. While they are mapped, none of them is cut off.
+    /// Maps the first `length` bytes for reading. The engine does not truncate mapped bytes.
     fn map(&self, length: u64) -> io::Result<Arc<Region>>;
 }
 
 /// A read-only mapping of a file's first bytes.
 ///
-/// Every step of a cursor asks for them, so what the operating system maps is told apart without a
-/// virtual call.
+/// Every step of a cursor reads them, so a mapping of the operating system needs no virtual call.
 #[derive(Debug)]
-pub struct Region(Shown);
+pub struct Region(Source);
 
 #[derive(Debug)]
-enum Shown {
+enum Source {
     Mapping(os::Mapping),
-    Other(Box<dyn ShowBytes>),
+    Other(Box<dyn RegionBytes>),
 }
 
-/// Shows the bytes of a [`Region`] that is no mapping of the operating system.
-pub trait ShowBytes: Send + Sync + Debug {
+/// The bytes of a [`Region`] that is not a mapping of the operating system.
+pub trait RegionBytes: Send + Sync + Debug {
     /// The bytes.
     fn bytes(&self) -> &[u8];
 }
 
 impl Region {
-    /// A region whose bytes `source` shows.
-    pub fn new(source: impl ShowBytes + 'static) -> Self {
-        Self(Shown::Other(Box::new(source)))
+    /// A region with the bytes of `source`.
+    pub fn new(source: impl RegionBytes + 'static) -> Self {
+        Self(Source::Other(Box::new(source)))
     }
 
     /// The mapped bytes.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
-            Shown::Mapping(mapping) => mapping.bytes(),
-            Shown::Other(source) => source.bytes(),
+            Source::Mapping(mapping) => mapping.bytes(),
+            Source::Other(source) => source.bytes(),
         }
     }
 }
@@ -180,7 +178,7 @@ impl Region {
 /// Fills `buffer` from `offset`, through short reads and interruptions.
 ///
 /// # Errors
-/// `UnexpectedEof` where the file ends before the buffer is full, or the error of the read.
+/// `UnexpectedEof` if the file ends before the buffer is full, or the error of the read.
 pub fn read_exact_at(file: &dyn File, mut buffer: &mut [u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {
         match file.read_at(buffer, offset) {
@@ -199,7 +197,7 @@ pub fn read_exact_at(file: &dyn File, mut buffer: &mut [u8], mut offset: u64) ->
 /// Writes all of `buffer` at `offset`, through short writes and interruptions.
 ///
 /// # Errors
-/// The error of the write; what was written of `buffer` before it is unknown.
+/// The error of the write; an unknown part of `buffer` was written before it.
 pub fn write_all_at(file: &dyn File, mut buffer: &[u8], mut offset: u64) -> io::Result<()> {
     while !buffer.is_empty() {
         match file.write_at(buffer, offset) {

@@ -2,24 +2,24 @@
 //!
 //! Owns the only system calls of the engine: positioned reads and writes, `fdatasync` (on Apple
 //! systems the full flush that the standard library makes of it), preallocation, read advice,
-//! mappings and the lock. Where a target lacks preallocation or advice, `reserve` answers
-//! `Unsupported` and advice does nothing; both are allowed by the traits. What is in the page cache
-//! only Linux tells.
+//! mappings and the lock. On a target without preallocation or advice, `reserve` returns
+//! `Unsupported` and advice does nothing; the traits allow both. Only Linux reports what is in the page
+//! cache.
 //!
 //! Invariants:
 //! - I1: a [`Mapping`] covers only bytes that the file had when it was mapped.
-//! - I2: one lock file has at most one [`OsLock`], or any number of shares, in this process and,
-//!   through the operating system's lock, on this machine.
+//! - I2: one lock file has at most one exclusive [`OsLock`], or any number of shared ones, in this process
+//!   and, through the operating system's lock, on this machine.
 //!
 //! Concurrency: a file is shared by many threads; every call carries its own offset.
 //!
 //! # Safety argument
 //! Unsafe code makes a mapping, reads it and removes it. The mapping is private to its
 //! [`Mapping`], which unmaps it once, on drop, so every slice borrowed from it is gone by then. Its
-//! bytes are read-only here. The engine never cuts off mapped bytes (the contract of
-//! [`File::map`]) and never writes below a mapped length, and the lock on the database keeps other
-//! engines away; somebody who changes the files from outside while they are in use breaks the
-//! contract of the database.
+//! bytes are read-only here. The engine never truncates mapped bytes (the contract of
+//! [`File::map`]) and never writes below a mapped length, and the lock on the database excludes other
+//! engines. A process that changes the files from outside while they are in use breaks the contract of
+//! the database.
 
 #![expect(
     unsafe_code,
@@ -28,10 +28,10 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "this file is what stands between the engine and the operating system"
+    reason = "this file wraps the operating system for the engine"
 )]
 
-use super::{Advice, File, LockGuard, OpenMode, Region, Shown, Vfs};
+use super::{Advice, File, LockGuard, OpenMode, Region, Source, Vfs};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::fs;
@@ -101,13 +101,12 @@ impl Vfs for OsVfs {
     }
 
     fn lock_shared(&self, path: &Path) -> io::Result<Box<dyn LockGuard>> {
-        OsLock::take_fraction(path).map(|lock| Box::new(lock) as Box<dyn LockGuard>)
+        OsLock::take_shared(path).map(|lock| Box::new(lock) as Box<dyn LockGuard>)
     }
 }
 
-/// Creates the missing directories of `path` from the top down, each durable before the next. So
-/// when this is cut short, at most the deepest directory has a name that is not durable; it is synced
-/// first when this is called again.
+/// Creates the missing directories of `path` from the top down, each durable before the next. If this is
+/// interrupted, only the name of the deepest directory may not be durable; the next call syncs it first.
 fn create_levels(
     path: &Path,
     is_directory: impl Fn(&Path) -> bool,
@@ -121,7 +120,7 @@ fn create_levels(
     for level in levels {
         if is_directory(level) {
             match sync(parent(level)) {
-                // Then it is not ours either.
+                // The directory belongs to another user.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 result => result?,
             }
@@ -131,7 +130,7 @@ fn create_levels(
     }
     for level in missing.into_iter().rev() {
         match create(level) {
-            // Somebody else was faster.
+            // Another process created it first.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_directory(level) => {}
             result => result?,
         }
@@ -218,10 +217,10 @@ impl File for OsFile {
     #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
     fn advise(&self, _: Range<u64>, _: Advice) {}
 
-    /// Reads a byte, but only from the page cache. A file system that cannot do that is not asked
-    /// further: whatever else it answers counts as yes.
+    /// Reads a byte from the page cache only. Any outcome except `EAGAIN` counts as resident, also that of a
+    /// file system that cannot answer.
     #[cfg(target_os = "linux")]
-    fn is_at_hand(&self, offset: u64) -> bool {
+    fn is_resident(&self, offset: u64) -> bool {
         use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
         let mut byte = [0];
@@ -236,14 +235,14 @@ impl File for OsFile {
         }
         let length = usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?;
         let mapping = Mapping::new(&self.0, length)?;
-        Ok(Arc::new(Region(Shown::Mapping(mapping))))
+        Ok(Arc::new(Region(Source::Mapping(mapping))))
     }
 }
 
 /// A read-only mapping of the first bytes of a file.
 #[derive(Debug)]
 pub(super) struct Mapping {
-    /// Where the mapping begins; dangling where `length` is zero, for which there is no mapping.
+    /// The start of the mapping; dangling if `length` is zero, for which there is no mapping.
     start: ptr::NonNull<c_void>,
     length: usize,
 }
@@ -282,7 +281,7 @@ impl Mapping {
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         // SAFETY: `length` bytes from `start` are mapped for reading until `self` is dropped, or
-        // `length` is zero and `start` not null; see the argument above for who may write them.
+        // `length` is zero and `start` not null; the argument above says who may write them.
         unsafe { slice::from_raw_parts(self.start.cast().as_ptr(), self.length) }
     }
 }
@@ -306,23 +305,23 @@ static HELD: Mutex<BTreeMap<Identity, Held>> = Mutex::new(BTreeMap::new());
 type Identity = (u64, u64);
 
 /// How this process holds a lock file. Closing the file releases the operating system's lock, so
-/// all that share it have one handle.
+/// all holders of the shared lock use one handle.
 #[derive(Debug)]
 struct Held {
     _file: fs::File,
-    /// How many have a share; `None` for the exclusive lock.
-    fractions: Option<usize>,
+    /// The number of holders of the shared lock; `None` for the exclusive lock.
+    holders: Option<usize>,
 }
 
-/// The lock on a file, or a share of it, held until dropped.
+/// An exclusive or shared lock on a file, held until dropped.
 #[derive(Debug)]
 struct OsLock(Identity);
 
 impl OsLock {
     fn take(path: &Path) -> io::Result<Self> {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        // Ask before opening: where the lock belongs to the process, closing any handle of the
-        // file would release it.
+        // Check before opening: if the lock belongs to the process, closing any handle of the
+        // file releases it.
         match identity(fs::metadata(path)) {
             Ok(identity) if held.contains_key(&identity) => {
                 return Err(io::ErrorKind::WouldBlock.into());
@@ -341,19 +340,17 @@ impl OsLock {
         Self::hold(&mut held, file, None)
     }
 
-    fn take_fraction(path: &Path) -> io::Result<Self> {
+    fn take_shared(path: &Path) -> io::Result<Self> {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let own = identity(fs::metadata(path))?;
         match held.get_mut(&own) {
             None => {}
+            Some(Held { holders: None, .. }) => return Err(io::ErrorKind::WouldBlock.into()),
             Some(Held {
-                fractions: None, ..
-            }) => return Err(io::ErrorKind::WouldBlock.into()),
-            Some(Held {
-                fractions: Some(fractions),
+                holders: Some(holders),
                 ..
             }) => {
-                *fractions += 1;
+                *holders += 1;
                 return Ok(Self(own));
             }
         }
@@ -365,14 +362,14 @@ impl OsLock {
     fn hold(
         held: &mut BTreeMap<Identity, Held>,
         file: fs::File,
-        fractions: Option<usize>,
+        holders: Option<usize>,
     ) -> io::Result<Self> {
         let identity = identity(file.metadata())?;
         let former = held.insert(
             identity,
             Held {
                 _file: file,
-                fractions,
+                holders,
             },
         );
         assert!(former.is_none(), "a lock file is held once");
@@ -388,16 +385,16 @@ impl LockGuard for OsLock {}
 
 impl Drop for OsLock {
     fn drop(&mut self) {
-        // Forgotten and closed as one: in between, others of this process would fail to lock it or,
-        // by closing their own handle, release it.
+        // Removed and closed under one lock: in between, another thread would fail to lock the file or,
+        // by closing its own handle, release it.
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
         let is_last = match held.get_mut(&self.0) {
             Some(Held {
-                fractions: Some(fractions),
+                holders: Some(holders),
                 ..
             }) => {
-                *fractions -= 1;
-                *fractions == 0
+                *holders -= 1;
+                *holders == 0
             }
             _ => true,
         };

@@ -204,7 +204,7 @@ impl Engine {
     pub(in crate::engine) fn sync_logs(&self) -> Result<()> {
         let synced = self.chain.sync().inspect_err(|error| {
             self.poison.set(error);
-            self.values.doubt();
+            self.values.note_failure();
         })?;
         counters::add(&self.counters.wal_syncs, u64::from(synced));
         self.poison.check()

@@ -190,7 +190,7 @@ impl Engine {
         let (own, others) = match self.write_group(&leader, write, durability) {
             Ok(placed) => placed,
             Err(error) => {
-                leader.answer(|_| Err(error.fraction()));
+                leader.answer(|_| Err(error.duplicate()));
                 interrupted.is_over = true;
                 return Err(error);
             }
@@ -371,7 +371,7 @@ impl Engine {
         outcome.inspect_err(|error| {
             if error.kind() != ErrorKind::NoSpace {
                 self.poison.set(error);
-                self.values.doubt();
+                self.values.note_failure();
             }
         })
     }

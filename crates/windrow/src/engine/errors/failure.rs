@@ -112,7 +112,7 @@ impl Failure {
     pub(in crate::engine) fn check_since(&self, number: u64) -> Result<()> {
         let state = self.0.lock();
         match &state.last {
-            Some(error) if state.number > number => Err(error.fraction()),
+            Some(error) if state.number > number => Err(error.duplicate()),
             _ => Ok(()),
         }
     }

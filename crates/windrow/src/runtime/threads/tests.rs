@@ -1,10 +1,10 @@
-//! Workers run until they are told to end, and are joined; the clock goes on; numbers differ.
+//! Workers run until the work ends and are joined; the clock advances; random numbers differ.
 
 use super::*;
 use crate::base::sync::{Condvar, Mutex};
 use std::collections::BTreeSet;
 
-/// Hands out a number of jobs, then ends.
+/// A number of jobs, then the end.
 #[derive(Default)]
 struct Jobs {
     state: Mutex<State>,

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::filters::Filters;
 use crate::base::{Cause, FileNumber};
-use crate::filter::{FILTER_UNITS_MAX, false_positive_rate, keys_there};
+use crate::filter::{FILTER_UNITS_MAX, false_positive_rate, keys_present};
 use crate::options::KeyspaceOptions;
 use crate::policy::{FileSummary, SegmentSummary, TreeSummary, next_allowed, whole};
 use crate::simulation::entry_sizes::{EntrySizes, ValueClasses};
@@ -178,7 +178,7 @@ impl<'a> Tree<'a> {
         };
         let rejected: f64 = rates.iter().map(|rate| 1.0 - rate).product();
         let passed = entries - (entries - common) * rejected;
-        keys_there(entries, passed, rates)
+        keys_present(entries, passed, rates)
     }
 
     fn summarise(&self, segment: &Segment, units: Units) -> SegmentSummary {

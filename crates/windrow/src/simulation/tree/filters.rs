@@ -44,7 +44,7 @@ impl Filters {
     /// Notes that a file of so many segments gets another one, which has all its units until the next allocation.
     pub(super) fn note_append(&mut self, number: FileNumber, segments: usize) {
         if let Some(units) = self.allocated.get_mut(&number) {
-            *units = units.with_all_behind(segments);
+            *units = units.with_all_after(segments);
         }
     }
 

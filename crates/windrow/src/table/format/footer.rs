@@ -1,4 +1,4 @@
-//! The footer: the fixed-size end of a segment that tells where everything else in it is.
+//! The footer: the fixed-size end of a segment, with the places of its other parts.
 //!
 //! | bytes | what |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | 16 each | offset and length of: index, properties, filter units 1 to 4 (zeroes where absent) |
 //! | 4 | checksum of the bytes above, seeded with (file, segment, offset of the footer) |
 //!
-//! Every later version keeps the length, the magic, the version and the checksum where they are.
+//! Every later version keeps the places of the length, the magic, the version and the checksum.
 //!
 //! Invariant I1: data blocks, filter units, index, properties and footer fill the segment in this
 //! order without gaps, so each of its bytes is under a checksum.
@@ -32,16 +32,16 @@ pub(crate) const FOOTER_BYTES: usize = 148;
 /// The version of the table format that this code writes, and the newest that it reads.
 const FORMAT_VERSION: u32 = 1;
 
-/// What every footer begins with.
+/// The first bytes of every footer.
 const MAGIC: [u8; 8] = *b"\x89WRTABLE";
 
-/// Where the segment id stands in a footer.
+/// The offset of the segment id in a footer.
 const SEGMENT_ID_OFFSET: usize = 24;
 
 /// The previous footer's offset in the first segment of a file.
 const NO_FOOTER: u64 = u64::MAX;
 
-/// Where a block is in the file, its trailer included.
+/// The place of a block in the file, its trailer included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Handle {
     pub(crate) offset: u64,
@@ -108,7 +108,7 @@ impl Footer {
         Ok(footer)
     }
 
-    /// Reads the footer at `place`, which nothing but itself vouches for, and its checksum.
+    /// Reads the footer at `place`, checked only against its own checksum, and returns both.
     pub(crate) fn read(bytes: &[u8], place: Place) -> Result<(Self, u32), DecodeError> {
         let mut reader = Reader::new(bytes);
         let cut = "a table footer is cut off";
@@ -152,19 +152,19 @@ impl Footer {
         }
     }
 
-    /// Whether `bytes` begin like a footer.
+    /// Whether `bytes` begin with the magic of a footer.
     pub(crate) fn begins(bytes: &[u8]) -> bool {
         bytes.starts_with(&MAGIC)
     }
 
-    /// The segment that the footer in `bytes` says it belongs to: where to begin in a file that no
-    /// manifest describes.
+    /// The segment that the footer in `bytes` names: the start of the search in a file that no manifest
+    /// describes.
     pub(crate) fn claimed_segment(bytes: &[u8]) -> Option<SegmentId> {
         let id = bytes.get(SEGMENT_ID_OFFSET..)?.first_chunk()?;
         Some(SegmentId(u64::from_le_bytes(*id)))
     }
 
-    /// The filter units that are there.
+    /// The present filter units.
     pub(crate) fn filter_units(&self) -> impl Iterator<Item = Handle> {
         self.filters.into_iter().filter(|unit| unit.length > 0)
     }
@@ -199,7 +199,7 @@ impl Footer {
     }
 }
 
-/// Where the footer of `segment` of `file` belongs; `None` where the segment is too short for one.
+/// The place of the footer of `segment` of `file`; `None` if the segment is too short for one.
 pub(crate) fn footer_place(file: &FileMeta, segment: &SegmentMeta) -> Option<Place> {
     let offset = segment
         .offset

@@ -1,12 +1,12 @@
 //! The index of a segment: which data block a key is in.
 //!
 //! Each block is followed by a *separator*: a key that is at least the block's last key, and less
-//! than the next block's first key (equal where both are one user key, whose versions may span
-//! blocks). The first block whose separator is at least a key is where that key's newest version
-//! is, if anywhere.
+//! than the next block's first key (equal if both are one user key, whose versions may span
+//! blocks). If a key exists, its newest version is in the first block whose separator is at least the
+//! key.
 //!
 //! On disk: number of blocks (varint), then for each block its stored length (varint) and its
-//! separator behind its length. Data blocks lie one behind the other from the start of the segment.
+//! separator after its length. Data blocks lie one after the other from the start of the segment.
 
 use crate::base::key::shared_bytes;
 use crate::base::limits::KEY_BYTES_MAX;
@@ -17,7 +17,7 @@ use crate::codec::compression::BLOCK_BYTES_MAX;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
 
-/// Gathers the index of a segment that is being written.
+/// Builds the index of a segment that is being written.
 #[derive(Debug, Default)]
 pub(crate) struct IndexBuilder {
     blocks: u64,
@@ -40,7 +40,7 @@ impl IndexBuilder {
         }
     }
 
-    /// How many blocks were added.
+    /// The number of blocks.
     pub(crate) fn blocks(&self) -> u64 {
         self.blocks
     }
@@ -63,10 +63,10 @@ impl IndexBuilder {
 }
 
 /// The first position after the bytes shared by `last` and `next` at which the byte of `last` can
-/// be raised by one so that what results is shorter than `last` and still below `next`.
+/// be raised by one so that the result is shorter than `last` and still below `next`.
 fn separator_end(last: &[u8], next: &[u8]) -> Option<usize> {
     let shared = shared_bytes(last, next);
-    // Raised at the first difference it must stay below `next`; behind it, anything does.
+    // A byte raised at the first difference must stay below `next`; any later byte may be raised.
     let first = *last.get(shared)?;
     let end = if first + 1 < *next.get(shared)? {
         shared
@@ -81,7 +81,7 @@ fn separator_end(last: &[u8], next: &[u8]) -> Option<usize> {
 #[derive(Debug)]
 pub(crate) struct SegmentIndex {
     separators: PrefixIndex,
-    /// Where each block begins in the file; one more than there are blocks.
+    /// The offset of each block in the file, and the end of the last.
     offsets: Box<[u64]>,
 }
 
@@ -130,13 +130,13 @@ impl SegmentIndex {
         self.separators.memory_bytes() + size_of_val(&*self.offsets)
     }
 
-    /// How many blocks there are.
+    /// The number of blocks.
     #[inline]
     pub(crate) fn blocks(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// The block to look for `key` in; `blocks()` where all keys are less.
+    /// The block to search for `key`; `blocks()` if all keys are less.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> usize {
         self.separators.lower_bound(key)
@@ -147,12 +147,12 @@ impl SegmentIndex {
         self.offsets[self.blocks()] - self.offsets[0]
     }
 
-    /// The bytes of the blocks before the one to look for `key` in.
+    /// The bytes of the blocks before the one to search for `key`.
     pub(crate) fn bytes_before(&self, key: &[u8]) -> u64 {
         self.offsets[self.find(key)] - self.offsets[0]
     }
 
-    /// Where `block` begins in the file, and its stored length.
+    /// The offset of `block` in the file, and its stored length.
     #[inline]
     pub(crate) fn block(&self, block: usize) -> (u64, usize) {
         let offset = self.offsets[block];

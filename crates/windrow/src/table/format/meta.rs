@@ -1,7 +1,7 @@
 //! What the manifest records of table files.
 //!
-//! Invariant: what is said here of a segment is what its bytes hold; `verify` counts again. References are sums
-//! over entries, so that the manifest knows when a value file has no reader left without reading a table.
+//! Invariant: the record of a segment agrees with its bytes; `verify` counts again. References are sums
+//! over entries, so the manifest knows without reading a table when nothing refers to a value file.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::codec::varint::put_varint;
 use crate::filter::FILTER_UNITS_MAX;
 use crate::value::ValuePointer;
 
-/// What the manifest knows of one segment.
+/// What the manifest records of one segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SegmentMeta {
     pub(crate) id: SegmentId,
@@ -25,8 +25,8 @@ pub(crate) struct SegmentMeta {
     pub(crate) sequence_min: SequenceNumber,
     pub(crate) sequence_max: SequenceNumber,
     pub(crate) logical_bytes: u64,
-    /// How many of its keys older segments of the file have, too, as far as their filters tell; all where
-    /// these tell too little, none in the first segment.
+    /// About how many of its keys older segments of the file have too, estimated from their filters; all if
+    /// these are too small to tell, none in the first segment.
     pub(crate) overwrites: u64,
     /// Bytes of each filter unit, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
@@ -34,27 +34,27 @@ pub(crate) struct SegmentMeta {
     pub(crate) references: References,
 }
 
-/// What the entries of a segment refer to in value files, by file. Copies share it: where keys come in random order
-/// nearly every table refers to nearly every value log.
+/// What the entries of a segment refer to in value files, by file. Copies share it: with keys in random
+/// order, nearly every table refers to nearly every value log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct References {
     /// Ascending by file.
     files: Arc<Vec<(FileNumber, Referred)>>,
-    /// The files that are of transient logs.
+    /// The number of transient logs.
     transient_files: usize,
-    /// The bytes of all records in transient logs; asked for at every key of a merge.
+    /// The bytes of all records in transient logs; read at every key of a compaction.
     transient_bytes: u64,
-    /// The bytes of all records in value logs; asked for, as the others are, of every file for every job.
+    /// The bytes of all records in value logs.
     log_bytes: u64,
 }
 
-/// What is referred to in one value file.
+/// The references to one value file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Referred {
-    /// Whether the file is a value log, not of a transient log.
+    /// Whether the file is a value log, not a transient log.
     pub(crate) is_log: bool,
     pub(crate) entries: u64,
-    /// Bytes of the records, as they are stored.
+    /// Stored bytes of the records.
     pub(crate) bytes: u64,
 }
 
@@ -70,8 +70,8 @@ impl Referred {
 }
 
 impl References {
-    /// Counts an entry of kind `trailer.kind()` beside whose key `value` stands; returns how long its
-    /// value is, wherever that stands.
+    /// Counts an entry of kind `trailer.kind()` with the stored `value`; returns the logical length of its
+    /// value.
     pub(crate) fn note(&mut self, trailer: Trailer, value: &[u8]) -> Result<u64, DecodeError> {
         if !trailer.is_pointer() {
             return Ok(value.len() as u64);
@@ -83,14 +83,14 @@ impl References {
             bytes: pointer.record_bytes,
         };
         self.add(pointer.file, referred);
-        // What stands in a log is never merged: the level holds its pointer (D13).
+        // A value in a log is never compacted: the level holds its pointer (D13).
         if referred.is_log {
             return Ok(value.len() as u64);
         }
         Ok(pointer.value_bytes)
     }
 
-    /// Adds what is referred to in `file`.
+    /// Adds references to `file`.
     fn add(&mut self, file: FileNumber, referred: Referred) {
         let files = Arc::make_mut(&mut self.files);
         let place = files.binary_search_by_key(&file, |(number, _)| *number);
@@ -128,7 +128,7 @@ impl References {
         self.log_bytes
     }
 
-    /// The number of files of transient logs.
+    /// The number of transient logs.
     pub(crate) fn transient_files(&self) -> usize {
         self.transient_files
     }
@@ -177,12 +177,12 @@ impl References {
     }
 }
 
-/// What the manifest knows of one table file.
+/// What the manifest records of one table file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileMeta {
     pub(crate) number: FileNumber,
-    /// Whether other databases may share the file's bytes, as in a checkpoint: nothing is appended
-    /// to it or cut from it here, and bytes behind its segments mean nothing.
+    /// Whether other databases may share the file's bytes, as in a checkpoint: this database neither
+    /// appends to it nor truncates it, and ignores bytes after its segments.
     pub(crate) sealed: bool,
     pub(crate) segments: Vec<SegmentMeta>,
 }
@@ -195,7 +195,7 @@ impl SegmentMeta {
             .fold(0, |sum, unit| sum.saturating_add(*unit))
     }
 
-    /// How many filter units there are.
+    /// The number of filter units.
     pub(crate) fn filter_unit_count(&self) -> usize {
         self.filter_units
             .iter()
@@ -251,7 +251,7 @@ impl FileMeta {
         self.sum(|segment| segment.references.log_bytes())
     }
 
-    /// In how many files of runs these are; one that several segments refer to counts for each.
+    /// The number of these transient logs; one that several segments refer to counts for each.
     pub(crate) fn transient_files(&self) -> u32 {
         let files = self.sum(|segment| segment.references.transient_files() as u64);
         u32::try_from(files).unwrap_or(u32::MAX)

@@ -1,10 +1,9 @@
-//! The properties block: what a segment says of itself.
+//! The properties block: counts, bounds and references of a segment.
 //!
-//! Fields of (tag, length, body), tags ascending. A reader that meets a tag below
-//! [`OPTIONAL_TAGS`] it does not know refuses the file; tags from there on may be passed over.
+//! Fields of (tag, length, body), tags ascending. A reader refuses the file if it meets an unknown tag
+//! below [`OPTIONAL_TAGS`]; it skips unknown tags from there on.
 //!
-//! Reserved tags, all of which change what a read must do: 16 range-deletion block, 17 prefix
-//! filter, 18 expiry.
+//! Reserved tags, all of which change reads: 16 range-deletion block, 17 prefix filter, 18 expiry.
 
 use crate::base::SequenceNumber;
 use crate::base::key::SEQUENCE_MAX;
@@ -15,7 +14,7 @@ use crate::codec::varint::{put_bytes, put_varint};
 
 use super::meta::{References, SegmentMeta};
 
-/// The first tag that a reader may pass over.
+/// The first tag that a reader may skip.
 const OPTIONAL_TAGS: u64 = 128;
 
 const SMALLEST: u64 = 1;
@@ -27,10 +26,10 @@ const SEQUENCE_MAX_TAG: u64 = 6;
 const LOGICAL_BYTES: u64 = 7;
 const FILTER_BYTES: u64 = 8;
 const BLOCKS: u64 = 9;
-/// Absent where there are none.
+/// Absent if there are none.
 const REFERENCES: u64 = 19;
 
-/// What a segment says of itself.
+/// The properties of a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Properties {
     pub(crate) smallest: Box<[u8]>,
@@ -39,13 +38,13 @@ pub(crate) struct Properties {
     pub(crate) tombstones: u64,
     pub(crate) sequence_min: SequenceNumber,
     pub(crate) sequence_max: SequenceNumber,
-    /// Bytes of keys and values before any encoding, wherever the values stand.
+    /// Bytes of keys and values before any encoding, wherever the values are.
     pub(crate) logical_bytes: u64,
     /// Bytes of all filter units.
     pub(crate) filter_bytes: u64,
     /// Data blocks.
     pub(crate) blocks: u64,
-    /// What the entries refer to in value files.
+    /// The references of the entries to value files.
     pub(crate) references: References,
 }
 
@@ -128,7 +127,7 @@ impl Properties {
                     continue;
                 }
                 OPTIONAL_TAGS.. => continue,
-                _ => return Err(start.unsupported("a table property that is not known")),
+                _ => return Err(start.unsupported("a table has an unknown property")),
             }
             known += 1;
         }
@@ -139,7 +138,7 @@ impl Properties {
         }
     }
 
-    /// Whether the manifest says the same of the segment.
+    /// Whether the manifest records the same of the segment.
     pub(crate) fn agree_with(&self, meta: &SegmentMeta) -> bool {
         self.smallest == meta.smallest
             && self.largest == meta.largest
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn round_trips_and_passes_over_optional_fields() {
+    fn properties_round_trip_and_optional_fields_are_skipped() {
         let mut payload = Vec::new();
         sample().encode(&mut payload);
         assert_eq!(Properties::decode(&payload).unwrap(), sample());
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_fields_that_change_reads() {
+    fn unknown_fields_that_change_reads_are_refused() {
         let mut payload = Vec::new();
         sample().encode(&mut payload);
         put_varint(&mut payload, 16);

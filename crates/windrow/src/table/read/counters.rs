@@ -1,26 +1,25 @@
-//! What reads of tables cost, counted where it happens and summed by the engine.
+//! Counts the work of reads of tables; the engine sums the counts.
 
 /// Counts of one read, one cursor, or many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ReadCounters {
-    /// Segments asked for a key.
+    /// Segments that were searched for a key.
     pub(crate) runs_probed: u64,
-    /// Moves of cursors to any place.
+    /// Seeks of cursors.
     pub(crate) seeks: u64,
-    /// Runs of tables that were gone to for them.
+    /// Sorted runs of tables that the seeks positioned.
     pub(crate) runs_visited: u64,
-    /// Blocks consulted.
+    /// Blocks that were searched.
     pub(crate) block_reads: u64,
-    /// Blocks that were not at hand: read into the cache, or touched in a mapping for the first
-    /// time.
+    /// Blocks that were read into the cache, or verified in a mapping.
     pub(crate) block_loads: u64,
     /// Stored bytes of the loaded blocks.
     pub(crate) block_load_bytes: u64,
-    /// Filters asked.
+    /// Filters that were probed.
     pub(crate) filter_probes: u64,
-    /// Filters that said no.
+    /// Probes that rejected the key.
     pub(crate) filter_rejects: u64,
-    /// Filters that said maybe where the key was absent.
+    /// Probes that passed an absent key.
     pub(crate) filter_false_positives: u64,
 }
 

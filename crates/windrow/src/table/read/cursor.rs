@@ -1,7 +1,7 @@
 //! Cursors over one segment.
 //!
-//! A [`BlockCursor`] walks blocks; where their bytes come from is its type parameter, so that a
-//! move makes no indirect choice: [`SharedBlocks`] for reads, [`ReadAhead`](super::read_ahead) for
+//! A [`BlockCursor`] moves over the entries of blocks. Its type parameter is the source of the blocks,
+//! which avoids indirect calls: [`SharedBlocks`] for reads, [`ReadAhead`](super::read_ahead) for
 //! compaction.
 //!
 //! Invariants:
@@ -25,13 +25,13 @@ use super::key_buffer::KeyBuffer;
 use super::segment::Segment;
 use super::table::{Block, Table};
 
-/// Where a cursor takes blocks from.
+/// The source of the blocks of a cursor.
 pub(crate) trait Blocks {
     /// Makes block `index` the present one.
     fn load(&mut self, index: usize) -> Result<()>;
-    /// The bytes that the present block is in; empty before the first.
+    /// The bytes that contain the present block; empty before the first.
     fn bytes(&self) -> &[u8];
-    /// Where the present block begins in them.
+    /// The offset of the present block in them.
     fn origin(&self) -> usize;
     fn table(&self) -> &Arc<Table>;
     fn segment(&self) -> &Segment;
@@ -46,11 +46,11 @@ pub(crate) struct SharedBlocks {
     block: BlockHeld,
     origin: usize,
     counters: ReadCounters,
-    /// What the cursor takes: itself, and the largest block that it held.
+    /// Counts the memory of the cursor and of the largest block that it held.
     memory: Held,
 }
 
-/// What holds the bytes of the present block. A mapping stays held from block to block.
+/// Owns the bytes of the present block. A mapping is kept from block to block.
 #[derive(Debug)]
 enum BlockHeld {
     Mapping(Arc<Region>),
@@ -113,7 +113,7 @@ impl Blocks for SharedBlocks {
 /// A cursor for reads.
 pub(crate) type TableCursor = BlockCursor<SharedBlocks>;
 
-/// Walks the entries of one segment.
+/// Moves over the entries of one segment.
 #[derive(Debug)]
 pub(crate) struct BlockCursor<B> {
     blocks: B,
@@ -121,9 +121,9 @@ pub(crate) struct BlockCursor<B> {
     loaded: Option<usize>,
     layout: Layout,
     index: usize,
-    /// Where the value begins in the bytes of the block.
+    /// The start of the value in the bytes of the block.
     value: usize,
-    /// Where the value ends and the next entry begins.
+    /// The end of the value and start of the next entry.
     end: usize,
     trailer: Trailer,
     /// Scratch for the last key of a block while the next one is entered.
@@ -149,7 +149,7 @@ impl Table {
 }
 
 impl TableCursor {
-    /// Goes over to a segment of `table`, with the memory it has; invalid until a seek.
+    /// Moves the cursor to a segment of `table` and reuses its memory; invalid until a seek.
     pub(crate) fn switch(&mut self, table: &Arc<Table>, segment: usize) {
         let blocks = &mut self.blocks;
         blocks.segment = segment;
@@ -212,8 +212,8 @@ impl<B: Blocks> BlockCursor<B> {
         Ok(())
     }
 
-    /// Takes on the entry at `offset` of the loaded block, whose index is `index`; `None`, with nothing
-    /// changed, where it is malformed. A repeated key is that of the entry it stood on in this block.
+    /// Moves to the entry at `offset` of the loaded block, whose index is `index`; `None`, with nothing
+    /// changed, if it is malformed. A repeated key is that of the previous entry in this block.
     #[expect(
         clippy::inline_always,
         reason = "this is all that most moves do; measured"
@@ -298,13 +298,13 @@ impl<B: Blocks> BlockCursor<B> {
             if found.index < self.layout.count() {
                 return self.stand_on(found.index, found.offset).map(drop);
             }
-            // The key lies in the gap behind the block, or its versions go on in the next.
+            // The key lies between the blocks, or its versions continue in the next.
             block += 1;
         }
         Ok(())
     }
 
-    /// Goes on from where a step did not come to an entry.
+    /// Completes a `next` whose `step` found no entry in the block.
     #[inline(never)]
     fn next_beyond(&mut self) -> Result<Step> {
         if !self.valid {
@@ -374,8 +374,8 @@ impl<B: Blocks> Cursor for BlockCursor<B> {
 
     #[inline]
     fn step(&mut self) -> Option<Step> {
-        let is_at_hand = self.valid && self.end < self.layout.entries_end();
-        if is_at_hand {
+        let has_next = self.valid && self.end < self.layout.entries_end();
+        if has_next {
             self.settle(self.index + 1, self.end)
         } else {
             None

@@ -1,6 +1,6 @@
 //! The key under a cursor: the block's shared prefix, then the entry's suffix.
 //!
-//! Invariant I1: `bytes` has room for a short suffix behind any short prefix and behind the present
+//! Invariant I1: `bytes` has space for a short suffix after any short prefix and after the present
 //! one, so that those are copied as pieces of fixed size.
 
 use crate::block::SHORT_SUFFIX_BYTES;
@@ -24,7 +24,7 @@ fn word(piece: &[u8]) -> u128 {
         .map_or(0, |bytes| u128::from_le_bytes(*bytes))
 }
 
-/// A key that is rebuilt at each step, without allocation once it has met the longest key.
+/// A key that is rebuilt at each step, without allocation once it has held the longest key.
 #[derive(Debug)]
 pub(super) struct KeyBuffer {
     bytes: Vec<u8>,
@@ -41,19 +41,19 @@ impl KeyBuffer {
         }
     }
 
-    /// Begins all keys from here on with `prefix`.
+    /// Sets the prefix of the following keys.
     #[inline]
     pub(super) fn set_prefix(&mut self, prefix: &[u8]) {
         self.prefix_length = 0;
         let is_same = self.set_suffix(prefix);
         self.prefix_length = prefix.len();
-        // A short suffix may have made the key that is now the prefix, without room behind it (I1).
+        // A short suffix may have made the key that is now the prefix, without space after it (I1).
         if is_same && self.bytes.len() < self.length + SHORT_SUFFIX_BYTES {
             self.grow();
         }
     }
 
-    /// Begins all keys from here on with the first `length` bytes of `piece`.
+    /// Sets the prefix of the following keys to the first `length` bytes of `piece`.
     #[inline]
     pub(super) fn set_short_prefix(&mut self, piece: &[u8; SHORT_SUFFIX_BYTES], length: usize) {
         self.prefix_length = 0;
@@ -61,7 +61,7 @@ impl KeyBuffer {
         self.prefix_length = length;
     }
 
-    /// Makes the key the prefix and `suffix`; returns whether that is what it was.
+    /// Sets the key to the prefix and `suffix`; returns whether it is unchanged.
     #[inline]
     pub(super) fn set_suffix(&mut self, suffix: &[u8]) -> bool {
         if self.bytes.get(self.prefix_length..self.length) == Some(suffix) {
@@ -75,8 +75,8 @@ impl KeyBuffer {
         false
     }
 
-    /// Makes the key the prefix and the first `length` bytes of `piece`; returns whether that is what
-    /// it was.
+    /// Sets the key to the prefix and the first `length` bytes of `piece`; returns whether it is
+    /// unchanged.
     #[inline]
     pub(super) fn set_short_suffix(
         &mut self,

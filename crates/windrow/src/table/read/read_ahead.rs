@@ -1,7 +1,7 @@
-//! Blocks read from front to back through a window, past cache and mapping: for compaction and
-//! verification, which touch everything once.
+//! Reads blocks from front to back through a read buffer, without cache and mapping: for compaction and
+//! verification, which read every block once.
 //!
-//! Invariant I1: the window holds bytes of the file as read; each block is verified when it becomes
+//! Invariant I1: the buffer holds unverified bytes of the file; each block is verified when it becomes
 //! the present one.
 
 use std::ops::Range;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::base::{Error, Held, Result};
 use crate::block::Layout;
-use crate::block::stored::{unfold, verify};
+use crate::block::stored::{decompress, verify};
 use crate::codec::Compression;
 use crate::vfs::read_exact_at;
 
@@ -18,24 +18,24 @@ use super::cursor::{BlockCursor, Blocks};
 use super::segment::Segment;
 use super::table::Table;
 
-/// How far one read goes.
+/// The bytes of one read.
 const READ_BUFFER_BYTES: u64 = 256 << 10;
 
-/// How far one read goes where the memory for jobs is used up.
+/// The bytes of one read if the memory for jobs is used up.
 const SMALL_READ_BUFFER_BYTES: u64 = 32 << 10;
 
-/// A cursor that reads ahead and leaves the cache alone.
+/// A cursor that reads ahead and bypasses the cache.
 pub(crate) type SequentialCursor = BlockCursor<ReadAhead>;
 
-/// Blocks from a window of the file.
+/// Blocks from a read buffer.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     table: Arc<Table>,
     segment: usize,
     read_buffer: Vec<u8>,
-    /// What the window takes.
+    /// Counts the memory of the buffer.
     held: Held,
-    /// Where the window begins in the file.
+    /// The offset of the buffer in the file.
     start: u64,
     block: Present,
     counters: ReadCounters,
@@ -44,13 +44,13 @@ pub(crate) struct ReadAhead {
 /// The payload of the present block.
 #[derive(Debug)]
 enum Present {
-    /// Begins here in the window.
+    /// The offset of the payload in the buffer.
     InReadBuffer(usize),
-    Unfolded(Arc<[u8]>),
+    Decompressed(Arc<[u8]>),
 }
 
 impl Table {
-    /// A cursor over a segment that reads ahead and leaves the cache alone.
+    /// A cursor over a segment that reads ahead and bypasses the cache.
     pub(crate) fn sequential_cursor(self: &Arc<Self>, segment: usize) -> SequentialCursor {
         BlockCursor::new(ReadAhead::new(self, segment))
     }
@@ -69,14 +69,14 @@ impl ReadAhead {
         }
     }
 
-    /// Where `length` bytes at `offset` of the file are in the window, if they are.
+    /// The range of the buffer that holds `length` bytes at `offset` of the file, if it does.
     fn in_read_buffer(&self, offset: u64, length: usize) -> Option<Range<usize>> {
         let start = usize::try_from(offset.checked_sub(self.start)?).ok()?;
         let end = start.checked_add(length)?;
         (end <= self.read_buffer.len()).then_some(start..end)
     }
 
-    /// How far the next read may go: a window that is large stays so.
+    /// The length of the next read. A large buffer stays large.
     fn read_buffer_bytes(&self) -> u64 {
         let memory = &self.table.context.memory;
         let others = memory.jobs.bytes().saturating_sub(self.held.bytes());
@@ -87,7 +87,7 @@ impl ReadAhead {
         }
     }
 
-    /// Reads the window that begins with block `index`.
+    /// Fills the buffer from block `index` on.
     fn fill(&mut self, index: usize) -> Result<Range<usize>> {
         let blocks = &self.table.segments[self.segment].index;
         let (offset, length) = blocks.block(index);
@@ -126,9 +126,9 @@ impl Blocks for ReadAhead {
             table.located(Layout::check(body), offset)?;
             Present::InReadBuffer(range.start)
         } else {
-            let payload = table.located(unfold(codec, body), offset)?;
+            let payload = table.located(decompress(codec, body), offset)?;
             table.located(Layout::check(&payload), offset)?;
-            Present::Unfolded(payload)
+            Present::Decompressed(payload)
         };
         Ok(())
     }
@@ -137,7 +137,7 @@ impl Blocks for ReadAhead {
     fn bytes(&self) -> &[u8] {
         match &self.block {
             Present::InReadBuffer(_) => &self.read_buffer,
-            Present::Unfolded(payload) => payload,
+            Present::Decompressed(payload) => payload,
         }
     }
 
@@ -145,7 +145,7 @@ impl Blocks for ReadAhead {
     fn origin(&self) -> usize {
         match &self.block {
             Present::InReadBuffer(origin) => *origin,
-            Present::Unfolded(_) => 0,
+            Present::Decompressed(_) => 0,
         }
     }
 

@@ -1,11 +1,11 @@
-//! When what was verified in a mapping must be verified again.
+//! Decides when the verified blocks of a mapping must be verified again.
 //!
-//! Concurrency: one clock is shared by all tables; `advance` may race with anything, and a table
-//! that misses the change at this access sees it at the next.
+//! Concurrency: all tables share one clock. `advance` may race with any read: a table that misses the
+//! change at one access sees it at the next.
 
 use crate::base::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts scrub intervals. A table that sees the count change forgets what it has verified.
+/// Counts scrub intervals. A new interval makes every block unverified.
 #[derive(Debug, Default)]
 pub(crate) struct ScrubClock(AtomicU64);
 
@@ -15,7 +15,7 @@ impl ScrubClock {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The present interval.
+    /// The current interval.
     #[inline]
     pub(crate) fn epoch(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -39,7 +39,7 @@ impl Verified {
         }
     }
 
-    /// The bytes that the notes hold in memory.
+    /// The bytes held in memory.
     pub(super) fn memory_bytes(&self) -> usize {
         size_of_val(&*self.words)
     }
@@ -53,7 +53,7 @@ impl Verified {
         self.words[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1 != 0
     }
 
-    /// Notes that `block` was verified.
+    /// Marks `block` as verified.
     pub(crate) fn insert(&self, block: usize) {
         self.words[block / 64].fetch_or(1 << (block % 64), Ordering::Relaxed);
     }
@@ -63,7 +63,7 @@ impl Verified {
         for word in &self.words {
             word.store(0, Ordering::Relaxed);
         }
-        // The bits are gone before anyone can see the new interval.
+        // The bits are cleared before any reader can see the new interval.
         self.epoch.store(epoch, Ordering::Release);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Invariant I1: everything loaded here agrees with the footer, and the footer with the manifest.
 //!
-//! Concurrency: immutable but for the notes of what was verified; shared freely.
+//! Concurrency: immutable, except for the marks of verified blocks; shared freely.
 
 use std::sync::Arc;
 
@@ -27,20 +27,20 @@ pub(crate) struct Segment {
     pub(crate) properties: Properties,
     /// Which blocks of the mapping were verified in this scrub interval.
     pub(crate) verified: Verified,
-    /// What the segment takes in memory, itself included.
+    /// The bytes that the segment holds in memory, itself included.
     held: Held,
 }
 
-/// Reads the blocks of one segment while it is opened.
-struct Opening<'a> {
+/// Reads the metadata blocks of one segment.
+struct MetadataReader<'a> {
     file: &'a dyn File,
     name: &'a str,
     number: FileNumber,
     segment: SegmentId,
 }
 
-impl Opening<'_> {
-    /// Reads the block at `handle`, lets `decode` read its payload.
+impl MetadataReader<'_> {
+    /// Reads the block at `handle` and decodes its payload.
     fn block<T>(
         &self,
         handle: Handle,
@@ -55,19 +55,18 @@ impl Opening<'_> {
         verify(&bytes, place)
             .and_then(|(codec, payload)| match codec {
                 Compression::None => decode(payload),
-                Compression::Lz4 | Compression::Zstd => Err(DecodeError {
-                    what: "only data blocks may be compressed",
-                    offset: 0,
-                    unsupported: false,
-                }),
+                Compression::Lz4 | Compression::Zstd => {
+                    let what = "only data blocks may be compressed";
+                    Err(DecodeError::damaged(0, what))
+                }
             })
             .map_err(|error| error.in_file(self.name, handle.offset))
     }
 }
 
 impl Segment {
-    /// Loads the segment of `file` that `meta` describes, with the first `filter_units` of its filter,
-    /// into memory that `account` counts; the file is long enough for it.
+    /// Loads the segment of `file` that `meta` describes, with the first `filter_units` of its filter.
+    /// `tracker` counts its memory. The file is long enough for the segment.
     pub(crate) fn open(
         file: &dyn File,
         name: &str,
@@ -82,13 +81,13 @@ impl Segment {
         let bytes = read_exact(file, name, place.offset, FOOTER_BYTES as u64)?;
         let footer = Footer::decode(&bytes, place, meta)
             .map_err(|error| error.in_file(name, place.offset))?;
-        let opening = Opening {
+        let metadata = MetadataReader {
             file,
             name,
             number: table.number,
             segment: meta.id,
         };
-        let mut properties = opening.block(footer.properties, Properties::decode)?;
+        let mut properties = metadata.block(footer.properties, Properties::decode)?;
         if !properties.agree_with(meta) {
             return Err(Error::corruption(
                 name,
@@ -96,15 +95,15 @@ impl Segment {
                 "the properties differ from the manifest",
             ));
         }
-        // The same, and in memory once.
+        // Equal, and shared with the manifest.
         properties.references = meta.references.clone();
-        let index = opening.block(footer.index, |payload| {
+        let index = metadata.block(footer.index, |payload| {
             SegmentIndex::decode(payload, meta.offset, footer.data_end())
         })?;
         let filters = footer
             .filter_units()
             .take(filter_units)
-            .map(|unit| opening.block(unit, Filter::decode))
+            .map(|unit| metadata.block(unit, Filter::decode))
             .collect::<Result<Box<[Filter]>>>()?;
         let units = footer.filters.map(|unit| unit.length);
         if index.blocks() as u64 != properties.blocks || units != meta.filter_units {
@@ -141,7 +140,7 @@ impl Segment {
             + self.verified.memory_bytes()
     }
 
-    /// The part of absent keys that the filter lets pass.
+    /// The rate of false positives of the loaded filter.
     pub(crate) fn filter_rate(&self) -> f64 {
         let units = self.filters.iter().map(|unit| unit.memory_bytes() as u64);
         units_rate(units, self.properties.entries)
@@ -154,7 +153,7 @@ impl Segment {
     }
 }
 
-/// Reads `length` bytes at `offset`, which the manifest and the file's length say are there.
+/// Reads `length` bytes at `offset`, which are within the file.
 fn read_exact(file: &dyn File, name: &str, offset: u64, length: u64) -> Result<Vec<u8>> {
     let length = usize::try_from(length)
         .map_err(|_| Error::corruption(name, offset, "a block is too long for this machine"))?;

@@ -1,13 +1,13 @@
 //! An open table file: point reads, and the two sources of blocks.
 //!
-//! *Mapped*: uncompressed blocks are read in place. A block is verified when it is first touched
-//! and again after each scrub interval. *Buffered*: blocks are read into the block cache and
-//! verified on the way. Compressed blocks always go through the cache.
+//! *Mapped*: uncompressed blocks are read in place. A block is verified when it is first read
+//! and again after each scrub interval. *Buffered*: blocks are verified and kept in the block cache.
+//! Compressed blocks always use the cache.
 //!
 //! Invariants:
-//! - I1. No block is read from before its checksum and form were verified: for a mapping in this
-//!   scrub interval, otherwise when it was loaded.
-//! - I2. Newer segments stand later in the file and are asked first.
+//! - I1. No block is used before its checksum and form are verified: in a mapping within this
+//!   scrub interval, otherwise when it is loaded.
+//! - I2. Newer segments are later in the file and are searched first.
 //!
 //! Concurrency: shared freely; nothing here blocks but I/O and the cache's short locks.
 
@@ -17,7 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::base::{Error, FileNumber, Result, SequenceNumber, Trailer};
-use crate::block::stored::{Place, TRAILER_BYTES, unfold, verify, zeroed};
+use crate::block::stored::{Place, TRAILER_BYTES, decompress, verify, zeroed};
 use crate::block::{Layout, PinnedValue};
 use crate::cache::BlockCache;
 use crate::codec::Compression;
@@ -42,7 +42,7 @@ pub(crate) struct TableContext {
 }
 
 impl TableContext {
-    /// Keeps a verified payload in the cache, which gives way to tables and cursors.
+    /// Keeps a verified payload in the cache, which first shrinks to what tables and cursors leave.
     pub(crate) fn keep(&self, place: Place, block: &Arc<[u8]>) {
         self.cache.fit(self.memory.left_for_cache());
         self.cache.insert(place, Arc::clone(block));
@@ -56,7 +56,7 @@ pub(crate) struct Table {
     pub(crate) file: Arc<dyn File>,
     /// The mapping, in mapped mode.
     pub(crate) region: Option<Arc<Region>>,
-    /// In file order (I2). Those that the file had before it grew are shared with its table of then.
+    /// In file order (I2). A grown file shares the earlier segments with its earlier table.
     pub(crate) segments: Box<[Arc<Segment>]>,
     pub(crate) context: TableContext,
 }
@@ -64,13 +64,13 @@ pub(crate) struct Table {
 /// A verified block; bytes may follow its payload.
 #[derive(Debug)]
 pub(crate) enum Block {
-    /// Begins here in the table's mapping.
+    /// The offset of the block in the mapping.
     Mapped(usize),
     Cached(Arc<[u8]>),
 }
 
 impl Block {
-    /// Where the block begins in the bytes that [`Table::bytes`] gives for it.
+    /// The offset of the block in the bytes that [`Table::bytes`] returns for it.
     #[inline]
     pub(crate) fn origin(&self) -> usize {
         match self {
@@ -134,8 +134,8 @@ impl fmt::Debug for Table {
 
 impl Table {
     /// Opens the file that `meta` describes and checks its footers, indexes, filters and
-    /// properties against it. `name` is how errors call the file; of filters, `units` are loaded.
-    /// Segments that `known` has loaded alike, an open table of the same file, are shared with it.
+    /// properties against it. `name` is the name of the file in errors; `units` of the filters are
+    /// loaded. Equal segments are shared with `known`, an open table of the same file.
     pub(crate) fn open(
         file: Arc<dyn File>,
         name: String,
@@ -215,12 +215,12 @@ impl Table {
         segments.any(|segment| segment.may_contain(hash))
     }
 
-    /// Of each segment, the part of absent keys that its filter lets pass.
+    /// The rate of false positives of each segment.
     pub(crate) fn filter_rates(&self) -> impl Iterator<Item = f64> {
         self.segments.iter().map(|segment| segment.filter_rate())
     }
 
-    /// About how many bytes of all segments lie between two keys, or from an end on.
+    /// About how many bytes of all segments lie between two keys; `None` is an end of the table.
     pub(crate) fn bytes_between(&self, from: Option<&[u8]>, to: Option<&[u8]>) -> u64 {
         let between = |segment: &Arc<Segment>| {
             let index = &segment.index;
@@ -252,7 +252,7 @@ impl Table {
                     }));
                 }
                 Some(LookUp::Absent) => return Ok(None),
-                Some(LookUp::Behind) => index += 1,
+                Some(LookUp::InNextBlock) => index += 1,
                 None => return Err(self.malformed(segment, index)),
             }
         }
@@ -283,7 +283,7 @@ impl Table {
         }
     }
 
-    /// The bytes that `block` is in.
+    /// The bytes that contain `block`.
     #[inline]
     fn bytes<'a>(&'a self, block: &'a Block) -> &'a [u8] {
         match (block, &self.region) {
@@ -320,7 +320,7 @@ impl Table {
             let what = "a block is beyond the mapping";
             return Err(Error::corruption(&self.name, offset, what));
         };
-        // The code is not verified yet; it only decides whether to look into the cache first.
+        // The code is not verified yet; it only decides whether to try the cache first.
         let code_at = length.saturating_sub(TRAILER_BYTES);
         if stored.get(code_at) != Some(&Compression::None.code())
             && let Some(block) = self.context.cache.get(place)
@@ -335,7 +335,7 @@ impl Table {
             segment.verified.insert(index);
             return Ok(Block::Mapped(range.start));
         }
-        self.unfold_to_cache(codec, body, place)
+        self.decompress_to_cache(codec, body, place)
     }
 
     #[cold]
@@ -354,15 +354,15 @@ impl Table {
         }
         let (codec, body) = self.located(verify(&stored, place), place.offset)?;
         if codec != Compression::None {
-            return self.unfold_to_cache(codec, body, place);
+            return self.decompress_to_cache(codec, body, place);
         }
         self.located(Layout::check(body), place.offset)?;
         self.context.keep(place, &stored);
         Ok(Block::Cached(stored))
     }
 
-    fn unfold_to_cache(&self, codec: Compression, body: &[u8], place: Place) -> Result<Block> {
-        let payload = self.located(unfold(codec, body), place.offset)?;
+    fn decompress_to_cache(&self, codec: Compression, body: &[u8], place: Place) -> Result<Block> {
+        let payload = self.located(decompress(codec, body), place.offset)?;
         self.located(Layout::check(&payload), place.offset)?;
         self.context.keep(place, &payload);
         Ok(Block::Cached(payload))
@@ -377,7 +377,7 @@ impl Table {
         result.map_err(|error| error.in_file(&self.name, offset))
     }
 
-    /// The error for a block that was sound when it was verified.
+    /// The error of a block that changed after its verification.
     #[cold]
     pub(crate) fn malformed(&self, segment: &Segment, index: usize) -> Error {
         let offset = if index < segment.index.blocks() {
@@ -390,12 +390,12 @@ impl Table {
     }
 }
 
-/// What one block says of a key.
+/// The outcome of a search in one block.
 enum LookUp {
     Found(Range<usize>, Trailer),
     Absent,
-    /// All versions here are newer than asked for; older ones may follow in the next block.
-    Behind,
+    /// All versions here are newer than `sequence`; older ones may follow in the next block.
+    InNextBlock,
 }
 
 #[inline]
@@ -406,7 +406,7 @@ fn look_up(bytes: &[u8], origin: usize, key: &[u8], sequence: SequenceNumber) ->
         let entry = layout.entry(bytes, position.offset)?;
         LookUp::Found(entry.value..entry.end, entry.trailer)
     } else if position.follows && position.index == layout.count() {
-        LookUp::Behind
+        LookUp::InNextBlock
     } else {
         LookUp::Absent
     })

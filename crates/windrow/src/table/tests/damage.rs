@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::base::key::SEQUENCE_MAX;
-use crate::filter::LoadedUnits;
 use crate::{Error, ErrorKind};
 
 /// A few blocks, tombstones, several versions, compressible and not.
@@ -36,8 +35,8 @@ fn names_the_place(error: &Error) -> bool {
         && message.contains("offset")
 }
 
-/// Reads everything there is in every way; each answer must be right or name the damage. Returns
-/// whether any error came up.
+/// Reads every entry in every way; each answer must be right or name the damage. Returns whether
+/// there was an error.
 fn read_all(bytes: &[u8], meta: &FileMeta, entries: &[Owned], source: BlockSource) -> bool {
     let table = match open(bytes.to_vec(), meta, source) {
         Ok(table) => table,
@@ -78,7 +77,11 @@ fn read_all(bytes: &[u8], meta: &FileMeta, entries: &[Owned], source: BlockSourc
     let mut damage = Vec::new();
     table.verify(&mut damage, &mut |_, _| Ok(())).unwrap();
     assert!(damage.iter().all(names_the_place), "{damage:?}");
-    assert_eq!(errors > 0, !damage.is_empty(), "verify sees what reads see");
+    assert_eq!(
+        errors > 0,
+        !damage.is_empty(),
+        "verify finds the damage that reads find"
+    );
     !damage.is_empty()
 }
 
@@ -95,7 +98,7 @@ fn every_bit_flip_is_detected() {
             for bit in 0..bytes.len() * 8 {
                 damaged[bit / 8] ^= 1 << (bit % 8);
                 let detected = read_all(&damaged, &meta, &entries, source);
-                assert!(detected, "bit {bit} was not noticed");
+                assert!(detected, "the flip of bit {bit} was not detected");
                 damaged[bit / 8] ^= 1 << (bit % 8);
             }
         }
@@ -103,7 +106,7 @@ fn every_bit_flip_is_detected() {
 }
 
 #[test]
-fn every_cut_is_detected() {
+fn every_truncation_is_detected() {
     let entries = entries();
     let (meta, bytes) = write(&entries, &small(Compression::None));
     for length in 0..bytes.len() {
@@ -112,13 +115,13 @@ fn every_cut_is_detected() {
             assert!(names_the_place(&error), "{error}");
         }
     }
-    // What a failed append left behind the recorded end does not matter.
+    // The bytes of a failed append after the recorded end have no effect.
     let mut extended = bytes.clone();
     extended.extend_from_slice(&bytes);
     assert!(!read_all(&extended, &meta, &entries, BlockSource::Mapped));
 }
 
-/// Sound blocks in each other's places, within a file and between files and segments.
+/// Swaps sound blocks within a file and between files and segments.
 #[test]
 fn misplaced_blocks_are_detected() {
     // Keys and values of one length make blocks of one length.
@@ -157,7 +160,7 @@ fn misplaced_blocks_are_detected() {
     assert!(names_the_place(&error), "{error}");
 }
 
-/// A manifest that tells anything else about the segment is contradicted.
+/// A manifest that records anything else of the segment is refused.
 #[test]
 fn the_manifest_and_the_table_must_agree() {
     let (meta, bytes) = write(&entries(), &small(Compression::None));
@@ -183,13 +186,12 @@ fn the_manifest_and_the_table_must_agree() {
     }
 }
 
-/// A block that is damaged after it was verified is noticed in the next scrub interval, and until
-/// then gives no panic.
+/// Damage to a verified block is detected in the next scrub interval, and causes no panic before.
 #[test]
 fn a_mapping_is_verified_again_after_the_scrub_interval() {
     #[derive(Debug)]
     struct Shifting(Arc<crate::base::sync::Mutex<usize>>, Vec<Vec<u8>>);
-    impl crate::vfs::ShowBytes for Shifting {
+    impl crate::vfs::RegionBytes for Shifting {
         fn bytes(&self) -> &[u8] {
             &self.1[*self.0.lock()]
         }
@@ -220,7 +222,7 @@ fn a_mapping_is_verified_again_after_the_scrub_interval() {
 
     let entries = entries();
     let (meta, bytes) = write(&entries, &small(Compression::None));
-    // After the first, each image has the bits of one byte of the data turned over.
+    // Each image after the first has one inverted byte of data.
     let mut images = vec![bytes.clone()];
     for at in 0..700 {
         let mut damaged = bytes.clone();
@@ -233,17 +235,7 @@ fn a_mapping_is_verified_again_after_the_scrub_interval() {
     let file = Arc::new(Mapped(MemoryFile::holding(bytes), Arc::new(region)));
     let context = context(BlockSource::Mapped);
     let scrub = Arc::clone(&context.scrub);
-    let table = Arc::new(
-        Table::open(
-            file,
-            file_name(NUMBER),
-            &meta,
-            context,
-            LoadedUnits::ALL,
-            None,
-        )
-        .unwrap(),
-    );
+    let table = open_file(file, &meta, context).unwrap();
     let read = || -> Result<Vec<Owned>> {
         for entry in &entries {
             get(&table, &entry.key, entry.trailer.sequence())?;
@@ -260,7 +252,7 @@ fn a_mapping_is_verified_again_after_the_scrub_interval() {
         scrub.advance();
         assert!(read().unwrap() == entries);
         *shown.lock() = image;
-        // Verified before: anything but a panic.
+        // The block was verified before: any outcome except a panic.
         drop(read());
         scrub.advance();
         assert!(names_the_place(&read().unwrap_err()));
@@ -268,19 +260,16 @@ fn a_mapping_is_verified_again_after_the_scrub_interval() {
 }
 
 #[test]
-fn a_failed_read_is_no_damage_and_ends_the_cursor() {
+fn a_failed_read_is_not_damage_and_invalidates_the_cursor() {
     let entries = entries();
     let (meta, bytes) = write(&entries, &small(Compression::None));
     let file = MemoryFile::holding(bytes);
-    let table = Table::open(
+    let context = context(BlockSource::Buffered);
+    let table = open_file(
         Arc::clone(&file) as Arc<dyn crate::vfs::File>,
-        file_name(NUMBER),
         &meta,
-        context(BlockSource::Buffered),
-        LoadedUnits::ALL,
-        None,
+        context,
     )
-    .map(Arc::new)
     .unwrap();
     let (second, _) = table.segments[0].index.block(1);
     *file.fails_from.lock() = Some(second);
@@ -295,6 +284,6 @@ fn a_failed_read_is_no_damage_and_ends_the_cursor() {
         assert!(!cursor.is_valid());
     }
     assert_eq!(cursor.seek(b"key", 1).unwrap_err().kind(), ErrorKind::Io);
-    // A new cursor starts afresh.
+    // A new cursor works.
     assert!(scan(&mut table.cursor(0)).unwrap() == entries);
 }

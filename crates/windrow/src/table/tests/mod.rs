@@ -1,6 +1,5 @@
-//! Tests of whole tables; parts have theirs beside them.
+//! Tests of whole tables; the tests of parts are in their modules.
 
-mod cost;
 mod damage;
 mod format;
 mod model;
@@ -24,7 +23,7 @@ use super::{
 };
 use crate::vfs::memory::{MemoryFile, MemoryVfs};
 
-/// An entry of a test's own making.
+/// An entry that owns its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Owned {
     key: Vec<u8>,
@@ -46,7 +45,7 @@ impl Owned {
         }
     }
 
-    /// The entry that a cursor stands on.
+    /// The entry at the cursor.
     fn under(cursor: &impl Cursor) -> Option<Self> {
         cursor.is_valid().then(|| Self {
             key: cursor.key().to_vec(),
@@ -115,16 +114,16 @@ fn context(source: BlockSource) -> TableContext {
 }
 
 fn open(bytes: Vec<u8>, meta: &FileMeta, source: BlockSource) -> Result<Arc<Table>> {
-    let file = MemoryFile::holding(bytes);
-    Table::open(
-        file,
-        file_name(meta.number),
-        meta,
-        context(source),
-        LoadedUnits::ALL,
-        None,
-    )
-    .map(Arc::new)
+    open_file(MemoryFile::holding(bytes), meta, context(source))
+}
+
+fn open_file(
+    file: Arc<dyn crate::vfs::File>,
+    meta: &FileMeta,
+    context: TableContext,
+) -> Result<Arc<Table>> {
+    let name = file_name(meta.number);
+    Table::open(file, name, meta, context, LoadedUnits::ALL, None).map(Arc::new)
 }
 
 /// A get, copied.
@@ -134,7 +133,7 @@ fn get(table: &Table, key: &[u8], sequence: u64) -> Result<Option<(Trailer, Vec<
     Ok(found.map(|found| (found.trailer(), found.value().to_vec())))
 }
 
-/// Everything a cursor meets from front to back.
+/// All entries of a cursor from front to back.
 fn scan(cursor: &mut impl Cursor) -> Result<Vec<Owned>> {
     let mut entries = Vec::new();
     cursor.seek_to_first()?;

@@ -256,7 +256,7 @@ fn pinned_values_outlive_the_table() {
 }
 
 #[test]
-fn counters_tell_what_a_read_cost() {
+fn counters_count_the_work_of_a_read() {
     let entries: Vec<Owned> = (0..1000u32)
         .map(|number| Owned::new(format!("{number:04}").as_bytes(), 1, Some(&[0; 100])))
         .collect();

@@ -82,7 +82,7 @@ fn open_tables_stay_within_their_bytes() {
         assert!(held.bytes() <= 5 * table_bytes);
     }
     assert_eq!(held.bytes(), 5 * table_bytes);
-    // They may hold more for a while.
+    // While the lender holds nothing, tables may hold more.
     drop(needed);
     for index in 0..40 {
         fixture.read(index);

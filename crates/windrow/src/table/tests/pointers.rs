@@ -51,7 +51,7 @@ fn verify(bytes: &[u8], meta: &FileMeta) -> (Vec<String>, Vec<Owned>) {
 }
 
 #[test]
-fn a_table_says_what_its_entries_refer_to() {
+fn a_table_records_the_references_of_its_entries() {
     let entries = entries();
     let (meta, bytes) = write(&entries, &plain());
     let references: Vec<_> = meta.segments[0].references.iter().collect();
@@ -87,7 +87,7 @@ fn a_table_says_what_its_entries_refer_to() {
 }
 
 #[test]
-fn what_is_no_pointer_is_not_written_as_one() {
+fn a_malformed_pointer_is_not_written() {
     let vfs = MemoryVfs::default();
     let mut writer = TableWriter::create(&vfs, Path::new(""), NUMBER, SEGMENT, &plain()).unwrap();
     let trailer = Trailer::new(9, Kind::TransientPointer);
@@ -162,7 +162,7 @@ fn sums_of_references_are_those_of_their_files() {
 }
 
 #[test]
-fn the_manifest_must_know_what_a_table_refers_to() {
+fn the_manifest_must_record_the_references_of_a_table() {
     let (meta, bytes) = write(&entries(), &plain());
     let (other, _) = write(&entries()[..3], &plain());
     for references in [References::default(), other.segments[0].references.clone()] {
@@ -178,7 +178,7 @@ fn the_manifest_must_know_what_a_table_refers_to() {
 
 /// One damaged value is one fault; a failed read of it says nothing and ends the check.
 #[test]
-fn what_the_check_of_a_value_finds_is_passed_on() {
+fn errors_of_the_value_check_are_reported() {
     let (meta, bytes) = write(&entries(), &plain());
     let table = open(bytes, &meta, BlockSource::Buffered).unwrap();
     for kind in [ErrorKind::Corruption, ErrorKind::Io] {

@@ -1,4 +1,4 @@
-//! Files of several segments: what is appended, how it is read, and what a failed append leaves.
+//! Files of several segments: appends, reads, and the bytes of failed appends.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::vfs::Vfs;
 /// Sequence numbers of one segment.
 const SPAN: u64 = 100;
 
-/// The entries of segments, oldest first: of each key, later ones are newer.
+/// The entries of segments, oldest first: later segments hold newer entries of each key.
 fn pieces(count: std::ops::RangeInclusive<usize>) -> impl Strategy<Value = Vec<Vec<Owned>>> {
     let value = proptest::option::of(0..300usize);
     let piece = proptest::collection::vec((0..40u8, 1..SPAN, value), 1..60);
@@ -53,7 +53,7 @@ fn bytes_of(vfs: &MemoryVfs) -> Vec<u8> {
     bytes.clone()
 }
 
-/// Writes `pieces` to one file, with an attempt of `failed` behind each; no known byte changes.
+/// Writes `pieces` to one file, with a failed append of `failed` after each; no known byte changes.
 fn write_all(
     vfs: &MemoryVfs,
     pieces: &[Vec<Owned>],
@@ -73,9 +73,9 @@ fn write_all(
     meta
 }
 
-/// What is told of an append is what is so, but for what filters may pass.
+/// The estimate of an append is right, except for false positives.
 #[test]
-fn keys_that_older_segments_have_are_counted() {
+fn overwritten_keys_are_counted() {
     const KEYS: u64 = 20_000;
     let entries = |numbers: std::ops::Range<u64>, sequence: u64| -> Vec<Owned> {
         let entry = |number: u64| Owned::new(&number.to_be_bytes(), sequence, Some(b"value"));
@@ -90,7 +90,7 @@ fn keys_that_older_segments_have_are_counted() {
         let first = write_to(&vfs, NUMBER, &entries(0..KEYS, 1), &options);
         assert_eq!(first.segments[0].overwrites, 0);
         let second = append(&vfs, &first, 20, &entries(15_000..35_000, 2), &options);
-        // Nobody had the file open.
+        // The file was not open.
         assert_eq!(second.segments[1].overwrites, KEYS);
         let table = open(bytes_of(&vfs), &second, BlockSource::Buffered).unwrap();
         for from in [0, 25_000, 30_000, 34_000, 35_000, 90_000] {
@@ -98,15 +98,15 @@ fn keys_that_older_segments_have_are_counted() {
                 TableWriter::append(&vfs, Path::new(""), &second, SegmentId(21), &options).unwrap();
             let writer = writer.with_older(Arc::clone(&table));
             let third = finish(writer, &entries(from..from + KEYS, 3));
-            let there = if is_reported {
+            let expected = if is_reported {
                 u64::saturating_sub(35_000, from).min(KEYS)
             } else {
                 KEYS
             };
             let reported = third.segments[2].overwrites;
             assert!(
-                reported.abs_diff(there) <= KEYS / 20,
-                "{reported} of {there}, {bits} bits"
+                reported.abs_diff(expected) <= KEYS / 20,
+                "{reported} of {expected}, {bits} bits"
             );
         }
     }
@@ -124,7 +124,7 @@ proptest! {
         let bytes = bytes_of(&vfs);
         prop_assert_eq!(meta.segments.len(), pieces.len());
 
-        // Where segments are, and how each footer leads to the one before.
+        // The places of segments, and the chain of footers.
         let (mut free, mut previous) = (0, None);
         for segment in &meta.segments {
             prop_assert_eq!(segment.offset, u64::next_multiple_of(free, 4096));
@@ -169,7 +169,7 @@ proptest! {
 
     /// To within a block at either end of each segment.
     #[test]
-    fn bytes_between_keys_are_about_those_of_the_entries_there(
+    fn bytes_between_keys_are_about_those_of_their_entries(
         pieces in pieces(1..=4), from in 0..40u8, width in 0..40u8,
     ) {
         let options = TableOptions { block_bytes: 400, ..plain() };
@@ -179,12 +179,12 @@ proptest! {
         let to = from + width;
         let [from, to] = [from, to].map(|key| [key / 8, key % 8]);
         let whole = table.bytes_between(None, None);
-        let [before, between, behind] = [
+        let [before, between, after] = [
             table.bytes_between(None, Some(&from)),
             table.bytes_between(Some(&from), Some(&to)),
             table.bytes_between(Some(&to), None),
         ];
-        prop_assert_eq!(before + between + behind, whole);
+        prop_assert_eq!(before + between + after, whole);
         let lies_between = |entry: &&Owned| from[..] <= entry.key[..] && entry.key[..] < to[..];
         let entries = pieces.iter().flatten().filter(lies_between);
         // Each has a key, a trailer and a slot beside its value.
@@ -195,10 +195,10 @@ proptest! {
     }
 }
 
-/// A get asks later segments first, so an older entry there would hide a newer one.
+/// A get searches later segments first, so an older entry there would hide a newer one.
 #[test]
 fn segments_out_of_order_are_damage() {
-    // Sequence numbers of the keys a, b and c in one segment behind the other.
+    // Sequence numbers of the keys a, b and c in successive segments.
     let cases: [(&[[&[u64]; 3]], bool); 6] = [
         (&[[&[3], &[5], &[9]], [&[4], &[6], &[10]]], true),
         (&[[&[3], &[5], &[9]], [&[4], &[], &[8]]], false),
@@ -254,7 +254,7 @@ fn small() -> TableOptions {
 
 /// The bytes of one attempt stand where those of the next should be, as after a write that was lost.
 #[test]
-fn what_a_failed_append_has_left_is_never_taken_for_the_next() {
+fn bytes_of_a_failed_append_never_pass_for_the_next() {
     let vfs = MemoryVfs::default();
     let first = write_to(&vfs, NUMBER, &[Owned::new(b"a", 1, Some(b"1"))], &small());
     append(&vfs, &first, 20, &alike(1), &small());
@@ -287,7 +287,7 @@ fn what_a_failed_append_has_left_is_never_taken_for_the_next() {
 }
 
 #[test]
-fn damage_is_named_in_the_segment_where_it_is() {
+fn errors_name_the_damaged_segment() {
     let vfs = MemoryVfs::default();
     let first = write_to(&vfs, NUMBER, &alike(1), &small());
     let newer: Vec<Owned> = alike(2)
@@ -323,7 +323,7 @@ fn damage_is_named_in_the_segment_where_it_is() {
 }
 
 #[test]
-fn an_append_without_room_leaves_the_file_as_it_was() {
+fn an_append_without_space_leaves_the_file_unchanged() {
     let vfs = MemoryVfs::default();
     let first = write_to(&vfs, NUMBER, &alike(1), &small());
     let file = vfs.file(Path::new(&file_name(NUMBER)));
@@ -346,7 +346,7 @@ fn an_append_without_room_leaves_the_file_as_it_was() {
 }
 
 #[test]
-fn an_open_table_follows_its_file_without_reading_it_again() {
+fn a_grown_table_is_opened_without_reading_old_segments_again() {
     let vfs = Arc::new(MemoryVfs::default());
     let first = write_to(&vfs, NUMBER, &alike(1), &small());
     let grown = append(&vfs, &first, 21, &alike(2), &small());
@@ -405,7 +405,7 @@ fn an_open_table_follows_its_file_without_reading_it_again() {
 
 /// I3 of the writer, and the limit of the format.
 #[test]
-fn nothing_is_added_to_a_sealed_or_full_file() {
+fn a_sealed_or_full_file_takes_no_append() {
     let vfs = MemoryVfs::default();
     let mut meta = write_to(&vfs, NUMBER, &alike(1), &small());
     let refuses = |meta: &FileMeta| {

@@ -58,16 +58,7 @@ fn read_buffers_are_small_if_jobs_hold_their_memory() {
         ..context(BlockSource::Buffered)
     };
     let jobs = Arc::clone(&context.memory.jobs);
-    let file = MemoryFile::holding(bytes);
-    let table = Table::open(
-        file,
-        file_name(NUMBER),
-        &meta,
-        context,
-        LoadedUnits::ALL,
-        None,
-    );
-    let table = Arc::new(table.unwrap());
+    let table = open_file(MemoryFile::holding(bytes), &meta, context).unwrap();
     let mut cursors: Vec<_> = (0..40).map(|_| table.sequential_cursor(0)).collect();
     for cursor in &mut cursors {
         cursor.seek_to_first().unwrap();
@@ -87,15 +78,8 @@ fn a_sequential_cursor_reads_ahead_and_bypasses_the_cache() {
     let (meta, bytes) = write(&entries, &plain());
     let file = MemoryFile::holding(bytes);
     let context = context(BlockSource::Buffered);
-    let table = Table::open(
-        Arc::clone(&file) as Arc<dyn crate::vfs::File>,
-        file_name(NUMBER),
-        &meta,
-        context.clone(),
-        LoadedUnits::ALL,
-        None,
-    );
-    let table = Arc::new(table.unwrap());
+    let shared = Arc::clone(&file) as Arc<dyn crate::vfs::File>;
+    let table = open_file(shared, &meta, context.clone()).unwrap();
     let before = file.reads.load(Ordering::Relaxed);
     assert!(scan(&mut table.sequential_cursor(0)).unwrap() == entries);
     let buffers = meta.bytes() / (256 << 10) + 1;

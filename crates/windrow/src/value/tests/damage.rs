@@ -16,7 +16,7 @@ fn names_the_place(error: &Error) -> bool {
         && message.contains("offset")
 }
 
-/// What each way to read makes of one pointer.
+/// The outcome of each way to read one pointer.
 fn read_in_every_way(
     vfs: &Arc<MemoryVfs>,
     meta: &ValueFileMeta,
@@ -70,8 +70,8 @@ fn fixture(keys: Keys, lengths: &[usize]) -> Fixture {
 }
 
 impl Fixture {
-    /// Reads everything in every way; each answer must be right or name the damage. Returns which
-    /// records gave errors.
+    /// Reads every record in every way; each answer must be right or name the damage. Returns the damaged
+    /// records.
     fn read_all(&self) -> Vec<usize> {
         let mut damaged = Vec::new();
         for (index, (entry, pointer)) in self.entries.iter().zip(&self.pointers).enumerate() {
@@ -121,14 +121,14 @@ fn every_bit_flip_is_detected() {
 }
 
 #[test]
-fn every_cut_is_detected() {
+fn every_truncation_is_detected() {
     let fixture = fixture(Keys::InTables, &[30, 300, 90]);
     let whole = bytes(&fixture.vfs, NUMBER);
     for length in 0..whole.len() {
         set_bytes(&fixture.vfs, NUMBER, &whole[..length]);
         assert_eq!(fixture.read_all(), [0, 1, 2]);
     }
-    // What stands behind the recorded end does not matter, and is never read.
+    // Bytes after the recorded end have no effect.
     set_bytes(&fixture.vfs, NUMBER, &[&whole[..], &whole[..]].concat());
     assert!(fixture.read_all().is_empty());
     let mut beyond = fixture.pointers[0];
@@ -136,10 +136,10 @@ fn every_cut_is_detected() {
     fixture.refuses(&fixture.entries[0].key, &beyond);
 }
 
-/// A file that is cut while it is open ends before its recorded end.
+/// A file that is truncated while it is open ends before its recorded end.
 #[test]
-fn a_cut_behind_an_open_file_is_damage() {
-    // The last does not shrink, so that no window holds it.
+fn a_truncated_open_file_is_damage() {
+    // The last does not shrink, so no buffer holds it.
     let fixture = fixture(Keys::InTables, &[30, 300, 90, 70_000]);
     let file = open(&fixture.vfs, &fixture.meta, BlockSource::Buffered).unwrap();
     let mut read_buffers = read_buffers(&fixture.vfs);
@@ -155,7 +155,7 @@ fn a_cut_behind_an_open_file_is_damage() {
     assert!(names_the_place(&error), "{error}");
     let error = read(&mut read_buffers, 3).unwrap_err();
     assert!(names_the_place(&error), "{error}");
-    // What the window held before is still true.
+    // The bytes in the buffer are still valid.
     read(&mut read_buffers, 0).unwrap();
     read(&mut read_buffers, 1).unwrap();
 }
@@ -164,7 +164,7 @@ fn a_cut_behind_an_open_file_is_damage() {
 #[test]
 fn a_record_of_another_key_file_or_place_is_damage() {
     for keys in KEYS {
-        // Equal lengths, so that nothing but the checksum tells them apart.
+        // Equal lengths, so only the checksum distinguishes them.
         let fixture = fixture(keys, &[40, 40, 40]);
         let (key, pointer) = (&fixture.entries[0].key, &fixture.pointers[0]);
         for other in &fixture.entries[1..] {
@@ -185,7 +185,7 @@ fn a_record_of_another_key_file_or_place_is_damage() {
         let (_, pointers) = write(&fixture.vfs, number, keys, &fixture.entries);
         set_bytes(&fixture.vfs, NUMBER, &bytes(&fixture.vfs, number));
         assert_eq!(fixture.read_all(), [0, 1, 2]);
-        // A pointer to another file than the one that is asked.
+        // A pointer to another file than the one that is read.
         fixture.refuses(key, &pointers[0]);
     }
 }
@@ -270,7 +270,7 @@ fn a_malformed_record_with_a_sound_checksum_is_refused() {
             }
         }
     }
-    // A codec that this version does not know.
+    // An unknown codec.
     let record = sealed(&[3, 0, 1, 9]);
     set_bytes(&vfs, NUMBER, &record);
     let pointer = ValuePointer {
@@ -292,7 +292,7 @@ fn a_malformed_record_with_a_sound_checksum_is_refused() {
 }
 
 #[test]
-fn a_pointer_that_lies_allocates_no_more_than_the_file_is_long() {
+fn a_wrong_pointer_allocates_at_most_the_length_of_the_file() {
     let fixture = fixture(Keys::InTables, &[40, 300, 90]);
     let key = &fixture.entries[0].key;
     let pointer = ValuePointer {
@@ -322,7 +322,7 @@ fn a_missing_file_is_damage_and_a_failed_read_is_not() {
     let mut read_buffers = read_buffers(&fixture.vfs);
     let error = read_buffers.read(&fixture.meta, key, pointer).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
-    // The next try goes on.
+    // The next read succeeds.
     *handle.fails_from.lock() = None;
     assert!(file.read(key, pointer).is_ok());
     assert!(read_buffers.read(&fixture.meta, key, pointer).is_ok());

@@ -1,4 +1,4 @@
-//! What collections read and write: lists of garbage values, walks over logs, successors and their tables.
+//! The files of garbage collection: discard lists, records of value logs, GC outputs and relocation tables.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::ErrorKind;
 use crate::base::{Error, MemoryTracker};
 use crate::value::relocation::{BLOCK_ENTRIES, find_moves};
 use crate::value::{
-    DiscardList, DiscardListWriter, GcOutputWriter, Move, RecordWalk, RelocationTable,
+    DiscardList, DiscardListWriter, GcOutputWriter, Move, RecordReader, RelocationTable,
     ValueReadBuffers, discard_list_name, read_discard_list,
 };
 use crate::vfs::{OpenMode, Vfs};
@@ -41,11 +41,11 @@ fn read_list(vfs: &MemoryVfs, list: &DiscardList) -> Result<Vec<(u64, u64)>> {
 }
 
 proptest! {
-    /// I1 of the lists; of files that are gone nothing is said.
+    /// I1 of discard lists. Records of deleted files are skipped.
     #[test]
-    fn a_list_tells_what_it_was_told(
+    fn a_list_names_its_records(
         garbage in proptest::collection::btree_set((1..5_u64, any::<u64>()), 0..300),
-        gone in 1..5_u64,
+        deleted in 1..5_u64,
     ) {
         let vfs = MemoryVfs::default();
         let garbage: Vec<(u64, u64)> = garbage.into_iter().collect();
@@ -55,8 +55,8 @@ proptest! {
             prop_assert_eq!(list.counts.get(&FileNumber(file)).copied().unwrap_or(0), count(file));
         }
         prop_assert_eq!(&read_list(&vfs, &list).unwrap(), &garbage);
-        list.counts.remove(&FileNumber(gone));
-        let left: Vec<_> = garbage.into_iter().filter(|(file, _)| *file != gone).collect();
+        list.counts.remove(&FileNumber(deleted));
+        let left: Vec<_> = garbage.into_iter().filter(|(file, _)| *file != deleted).collect();
         prop_assert_eq!(read_list(&vfs, &list).unwrap(), left);
     }
 }
@@ -103,12 +103,12 @@ fn a_damaged_list_is_found() {
     assert!(is_damage(&read_list(&vfs, &list).unwrap_err()));
 }
 
-/// A successor without records and a table of `moves`.
+/// A GC output without records and with a table of `moves`.
 fn with_table(vfs: &MemoryVfs, moves: &[Move]) -> (ValueFileMeta, RelocationTable) {
     with_table_of(vfs, NUMBER, ORIGIN, moves)
 }
 
-/// The same for any successor and origin.
+/// The same for any GC output and origin.
 fn with_table_of(
     vfs: &MemoryVfs,
     gc_output: FileNumber,
@@ -134,9 +134,9 @@ fn pointer(file: FileNumber, offset: u64) -> ValuePointer {
 }
 
 proptest! {
-    /// However offsets are spread: every one that is there is found, and no other.
+    /// Every offset of the table is found, and no other, however they are spread.
     #[test]
-    fn a_table_leads_on(
+    fn a_table_relocates_its_offsets(
         steps in proptest::collection::vec(
             prop_oneof![1..3_u64, 1..1000_u64, 1..100_000_000_u64], 1..3 * BLOCK_ENTRIES,
         ),
@@ -167,9 +167,9 @@ proptest! {
     }
 }
 
-/// I6 of the windows: blocks are read once while there is memory to keep them, and found without.
+/// I6 of the read buffers: blocks are read once if there is memory to cache them.
 #[test]
-fn windows_keep_blocks_of_tables() {
+fn read_buffers_cache_blocks_of_tables() {
     const OTHER: FileNumber = FileNumber(16);
     const OTHER_ORIGIN: FileNumber = FileNumber(8);
     let moves: Vec<Move> = (1..20_000).map(|at| (at * 100, at * 31)).collect();
@@ -198,7 +198,7 @@ fn windows_keep_blocks_of_tables() {
 
 /// I2 of the tables.
 #[test]
-fn a_damaged_table_leads_nowhere_else() {
+fn a_damaged_table_is_detected() {
     let moves: Vec<Move> = (1..=4).map(|at| (at * 1000, at * 31)).collect();
     let vfs = MemoryVfs::default();
     let (meta, table) = with_table(&vfs, &moves);
@@ -211,7 +211,7 @@ fn a_damaged_table_leads_nowhere_else() {
         assert!(error.to_string().contains(&name), "{error}");
         flip(&vfs, &name, bit);
     }
-    // A sound block of another table is none of this one.
+    // A sound block of another table is refused.
     let file = open(&vfs, &meta, BlockSource::Buffered).unwrap();
     let other = RelocationTable {
         origin: FileNumber(8),
@@ -229,28 +229,27 @@ fn a_damaged_table_leads_nowhere_else() {
     );
 }
 
-/// A log of entries short and long, compressed and not, and the same after a collection in the order of
-/// their keys.
+/// Copies short and long, compressed and uncompressed records in another order.
 #[test]
-fn a_copy_is_the_same_value_at_its_new_place() {
+fn a_copied_record_has_the_same_value() {
     let lengths = [30, 0, 300, 9_000, 70_000, 300_000, 700_000, 64];
     let vfs = Arc::new(MemoryVfs::default());
     let entries = entries(&lengths);
     let (meta, pointers) = write(&vfs, ORIGIN, Keys::InRecords, &entries);
-    let mut walk = RecordWalk::open(&*vfs, Path::new(""), &meta).unwrap();
-    let mut met = Vec::new();
-    while let Some((key, pointer)) = walk.next().unwrap() {
-        met.push((key.to_vec(), pointer));
+    let mut reader = RecordReader::open(&*vfs, Path::new(""), &meta).unwrap();
+    let mut found = Vec::new();
+    while let Some((key, pointer)) = reader.next().unwrap() {
+        found.push((key.to_vec(), pointer));
     }
     let expected = entries.iter().map(|entry| entry.key.clone());
-    assert!(met.iter().cloned().eq(expected.zip(pointers)));
-    assert!(walk.bytes_read() <= meta.length);
+    assert!(found.iter().cloned().eq(expected.zip(pointers)));
+    assert!(reader.bytes_read() <= meta.length);
 
     let mut writer = GcOutputWriter::create(&*vfs, Path::new(""), NUMBER).unwrap();
     let mut moves = BTreeMap::new();
-    for (key, pointer) in met.iter().rev() {
+    for (key, pointer) in found.iter().rev() {
         let offset = writer
-            .copy(&**walk.file(), key, pointer, |_| Ok(()))
+            .copy(&**reader.file(), key, pointer, |_| Ok(()))
             .unwrap();
         moves.insert(pointer.offset, offset);
     }
@@ -265,23 +264,23 @@ fn a_copy_is_the_same_value_at_its_new_place() {
     assert_eq!(gc_output.value_bytes, meta.value_bytes);
     for source in SOURCES {
         let file = open(&vfs, &gc_output, source).unwrap();
-        for (entry, (key, pointer)) in entries.iter().zip(&met) {
+        for (entry, (key, pointer)) in entries.iter().zip(&found) {
             let moved = file.relocate(&tables[0], pointer).unwrap();
             assert_eq!(*file.read(key, &moved).unwrap(), entry.value);
-            // Not the key's own record.
+            // The record of another key.
             assert!(file.read(b"another", &moved).is_err());
         }
     }
-    // A table is no record, and a walk ends before it.
-    let mut walk = RecordWalk::open(&*vfs, Path::new(""), &gc_output).unwrap();
+    // The reader ends before the table.
+    let mut reader = RecordReader::open(&*vfs, Path::new(""), &gc_output).unwrap();
     let mut count = 0;
-    while walk.next().unwrap().is_some() {
+    while reader.next().unwrap().is_some() {
         count += 1;
     }
     assert_eq!(count, entries.len());
 }
 
-/// I1 of successors: no damage is copied as if it were sound.
+/// I1 of GC outputs.
 #[test]
 fn a_damaged_record_is_not_copied() {
     for length in [200, 600_000] {
@@ -303,18 +302,18 @@ fn a_damaged_record_is_not_copied() {
     }
 }
 
-/// A damaged length leads a walk astray, but not to panic, beyond the file, or to keys out of nothing.
+/// A damaged length causes no panic, no read beyond the file, and no empty key.
 #[test]
-fn a_walk_over_damage_ends() {
+fn a_reader_of_damaged_records_ends() {
     let vfs = MemoryVfs::default();
     let (meta, _) = write(&vfs, ORIGIN, Keys::InRecords, &entries(&[30, 300, 90]));
     let name = file_name(ORIGIN);
     for bit in 0..usize::try_from(meta.length).unwrap() * 8 {
         flip(&vfs, &name, bit);
-        let mut walk = RecordWalk::open(&vfs, Path::new(""), &meta).unwrap();
+        let mut reader = RecordReader::open(&vfs, Path::new(""), &meta).unwrap();
         let mut seen = 0;
         let end = loop {
-            match walk.next() {
+            match reader.next() {
                 Ok(Some((key, pointer))) => {
                     assert!(!key.is_empty() && seen == pointer.offset);
                     seen += pointer.record_bytes;
@@ -329,11 +328,11 @@ fn a_walk_over_damage_ends() {
         assert!(end.as_ref().err().is_none_or(names_it), "{end:?}");
         flip(&vfs, &name, bit);
     }
-    // More than the file holds is not there.
+    // The file is shorter than recorded.
     let short = ValueFileMeta {
         length: meta.length + 1,
         end: meta.end + 1,
         ..meta
     };
-    assert!(RecordWalk::open(&vfs, Path::new(""), &short).is_err());
+    assert!(RecordReader::open(&vfs, Path::new(""), &short).is_err());
 }

@@ -1,4 +1,4 @@
-//! Value logs: where values go, and what a failure leaves of them.
+//! Value logs: the places of values, and the state after a failure.
 
 use std::io;
 
@@ -120,24 +120,24 @@ fn a_group_of_short_values_is_one_write() {
 
 // I1 of the writer of logs.
 #[test]
-fn a_log_ends_before_values_that_were_written_for_nothing() {
+fn a_log_ends_before_written_values_of_a_failed_group() {
     for length in [500, 2 * WRITE_BYTES] {
         for is_written in [false, true] {
             let vfs = MemoryVfs::default();
             let mut writer = create(&vfs);
-            let [kept, given_up, next] =
+            let [kept, abandoned, next] =
                 <[Owned; 3]>::try_from(entries(&[400, length, 600])).unwrap();
             let first = commit(&mut writer, std::slice::from_ref(&kept))[0];
             let (position, before) = (writer.position(), stored(&vfs));
-            let place = append(&mut writer, &given_up).unwrap();
+            let place = append(&mut writer, &abandoned).unwrap();
             if is_written {
                 writer.write().unwrap();
             }
-            let goes_on = writer.forget();
+            let can_continue = writer.forget();
             assert_eq!(writer.position(), position);
-            assert_eq!(goes_on, stored(&vfs) == before);
-            assert!(goes_on != is_written || length > WRITE_BYTES);
-            if goes_on {
+            assert_eq!(can_continue, stored(&vfs) == before);
+            assert!(can_continue != is_written || length > WRITE_BYTES);
+            if can_continue {
                 let second = commit(&mut writer, std::slice::from_ref(&next))[0];
                 assert_eq!(second.offset, place.offset);
                 check(&vfs, &[kept, next], &[first, second]);
@@ -150,7 +150,7 @@ fn a_log_ends_before_values_that_were_written_for_nothing() {
 
 // I3 of the writer of logs.
 #[test]
-fn a_full_disk_is_met_before_anything_counts() {
+fn a_full_disk_fails_before_any_value_counts() {
     for length in [3000, 2 * WRITE_BYTES] {
         let vfs = MemoryVfs::default();
         vfs.set_quota(1000);
@@ -165,7 +165,7 @@ fn a_full_disk_is_met_before_anything_counts() {
             assert_eq!(writer.position(), position);
             assert_eq!(stored(&vfs), before);
         }
-        // What is left is enough for less.
+        // The remaining space is enough for a shorter value.
         let second = commit(&mut writer, std::slice::from_ref(&small))[0];
         vfs.heal();
         let third = commit(&mut writer, std::slice::from_ref(&large))[0];
@@ -174,7 +174,7 @@ fn a_full_disk_is_met_before_anything_counts() {
 }
 
 #[test]
-fn a_file_system_that_cannot_reserve_is_written_without() {
+fn a_file_system_without_reservation_is_written() {
     let vfs = MemoryVfs::default();
     vfs.fail_once(Operation::Reserve, 0, io::ErrorKind::Unsupported);
     let mut writer = create(&vfs);
@@ -183,7 +183,7 @@ fn a_file_system_that_cannot_reserve_is_written_without() {
     let pointers = commit(&mut writer, &entries);
     assert_eq!(vfs.take_log(), [Operation::Reserve, Operation::Write]);
     check(&vfs, &entries, &pointers);
-    // There, a full disk in the midst of a write leaves the fate of the values unknown.
+    // Without a reservation, a full disk during a write leaves the state of the values unknown.
     append(&mut writer, &entries[0]).unwrap();
     vfs.fail_once(Operation::Write, 0, io::ErrorKind::StorageFull);
     assert_eq!(kind(writer.write()), ErrorKind::Poisoned);
@@ -209,7 +209,7 @@ fn a_failed_write_breaks_the_log_for_good() {
         assert!(vfs.take_log().is_empty());
         assert_eq!(writer.position(), position);
         assert_eq!(writer.shared().written(), position.end);
-        // What was durable before stays so.
+        // Durable values stay durable.
         writer.shared().sync_through(position.end).unwrap();
         check(&vfs, &[kept], &[first]);
     }
@@ -217,7 +217,7 @@ fn a_failed_write_breaks_the_log_for_good() {
 
 // I3 of the writer of logs.
 #[test]
-fn a_reservation_that_fails_otherwise_breaks_the_log() {
+fn any_other_failed_reservation_breaks_the_log() {
     let vfs = MemoryVfs::default();
     let mut writer = create(&vfs);
     let entry = &entries(&[500])[0];
@@ -227,7 +227,7 @@ fn a_reservation_that_fails_otherwise_breaks_the_log() {
 }
 
 #[test]
-fn short_writes_are_gone_on_with() {
+fn short_writes_are_continued() {
     let vfs = MemoryVfs::default();
     vfs.move_in_pieces(1000);
     let mut writer = create(&vfs);
@@ -238,7 +238,7 @@ fn short_writes_are_gone_on_with() {
 
 // I2 of rewriting.
 #[test]
-fn what_is_written_again_survives() {
+fn rewritten_values_survive_a_crash() {
     let vfs = MemoryVfs::default();
     let mut writer = create(&vfs);
     vfs.sync_dir(Path::new("")).unwrap();
@@ -254,7 +254,7 @@ fn what_is_written_again_survives() {
 
 // I1 of rewriting.
 #[test]
-fn values_that_are_gone_are_not_made_up() {
+fn lost_values_are_not_rewritten() {
     let entries = incompressible([300, 400, 500]);
     for harm in 0..3 {
         let vfs = MemoryVfs::default();

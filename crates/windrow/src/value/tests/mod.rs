@@ -25,7 +25,7 @@ const NUMBER: FileNumber = FileNumber(15);
 
 const SOURCES: [BlockSource; 2] = [BlockSource::Mapped, BlockSource::Buffered];
 
-/// Where the keys of a file's values are.
+/// The place of the keys of a file's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Keys {
     /// In the records, as of value logs.
@@ -36,7 +36,7 @@ enum Keys {
 
 const KEYS: [Keys; 2] = [Keys::InRecords, Keys::InTables];
 
-/// A value of a test's own making, with its key and how to compress it.
+/// A value with its key and its compression.
 #[derive(Debug, Clone)]
 struct Owned {
     key: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Windows read what point reads do, each byte once.
+//! Read buffers return the values of point reads, and read each byte once.
 
 use std::sync::atomic::Ordering;
 
@@ -86,7 +86,7 @@ fn files() -> impl Strategy<Value = Vec<Vec<usize>>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    // I1: some of the places in their order, the files taking turns.
+    // I1: some of the places in ascending order, alternating between files.
     #[test]
     fn ascending_pointers_read_no_byte_twice(
         files in files(),
@@ -139,12 +139,12 @@ fn a_file_is_read_whole_in_few_reads() {
     );
 }
 
-/// As many windows as there are unless it is told how many files there will be.
+/// The number of buffers unless the number of files is given.
 const FEW: usize = READ_BUFFERS_BYTES / READ_BUFFER_BYTES;
 
 // I2
 #[test]
-fn windows_are_bounded_and_on_the_account() {
+fn read_buffers_are_bounded_and_tracked() {
     let count = FEW + 20;
     let fixture = fixture(&vec![vec![40_000, 40_000]; count]);
     let tracker: Arc<MemoryTracker> = Arc::default();
@@ -159,7 +159,7 @@ fn windows_are_bounded_and_on_the_account() {
     }
     let all = READ_BUFFERS_BYTES as u64;
     assert!(peak > all / 2 && peak <= all + read_buffer, "{peak}");
-    // A window that is used all the time stays.
+    // A buffer that is used all the time is not evicted.
     let opened = || fixture.vfs.opened.load(Ordering::Relaxed);
     assert_eq!(opened(), 2 * count);
     let last = count - 1;
@@ -173,15 +173,15 @@ fn windows_are_bounded_and_on_the_account() {
     assert_eq!(tracker.bytes(), 0);
 }
 
-// I1, I2 and I4: however many files there are, each has a window and is read once.
+// I1, I2 and I4: each of many files has a buffer and is read once.
 #[test]
-fn many_files_have_smaller_windows() {
+fn many_files_have_smaller_buffers() {
     for count in [FEW, FEW + 1, 3 * FEW, 1500] {
         let fixture = fixture(&vec![vec![700; 30]; count]);
         let tracker: Arc<MemoryTracker> = Arc::default();
         let mut read_buffers = fixture.read_buffers(&tracker).over(count);
         let read_buffer = (READ_BUFFERS_BYTES / count).max(SMALL_READ_BUFFER_BYTES);
-        // Room for a reader's own growth of its last buffer.
+        // Space for the growth of the last buffer.
         let most = (count * read_buffer + READ_BUFFER_BYTES) as u64;
         for entry in 0..30 {
             for file in 0..count {
@@ -200,12 +200,12 @@ fn many_files_have_smaller_windows() {
         fixture.read(&mut read_buffers, file);
     }
     let opened = fixture.vfs.opened.load(Ordering::Relaxed);
-    assert_eq!(opened, READ_BUFFERS_MAX + 1, "the rest was at hand");
+    assert_eq!(opened, READ_BUFFERS_MAX + 1, "each file was opened once");
 }
 
-// I5: slices shorter and longer than a window, and one with gaps.
+// I5: slices shorter and longer than a buffer, and one with gaps.
 #[test]
-fn of_a_slice_no_more_is_read_than_where_it_lies() {
+fn only_the_range_of_a_slice_is_read() {
     let fixture = fixture(&[vec![700; 300], vec![700; 300]]);
     let record = fixture.places[0].2.record_bytes;
     for (wanted, step) in [(1, 1), (20, 1), (100, 1), (180, 1), (90, 2)] {
@@ -226,7 +226,7 @@ fn of_a_slice_no_more_is_read_than_where_it_lies() {
 
 // I2
 #[test]
-fn windows_are_small_where_memory_is_used_up() {
+fn read_buffers_are_small_if_memory_is_used_up() {
     let fixture = fixture(&vec![vec![700; 100]; FEW]);
     let tracker: Arc<MemoryTracker> = Arc::default();
     let most = 3 * READ_BUFFER_BYTES as u64;
@@ -246,13 +246,13 @@ fn windows_are_small_where_memory_is_used_up() {
 
 // I2
 #[test]
-fn the_window_of_an_unsorted_file_is_small() {
+fn the_buffer_of_an_unsorted_file_is_small() {
     const COUNT: usize = 3000;
     let fixture = fixture(&[vec![700; COUNT]]);
     let tracker: Arc<MemoryTracker> = Arc::default();
     let mut read_buffers = fixture.read_buffers(&tracker);
     for place in 0..COUNT {
-        // Far from the one before, now ahead of it, now behind.
+        // Far from the previous one, in either direction.
         fixture.read(&mut read_buffers, place * 1009 % COUNT);
     }
     let (read, _) = fixture.read_bytes()[0];
@@ -263,7 +263,7 @@ fn the_window_of_an_unsorted_file_is_small() {
 }
 
 #[test]
-fn a_failed_read_leaves_what_the_window_had() {
+fn a_failed_read_keeps_the_bytes_of_the_buffer() {
     let fixture = fixture(&[vec![30_000; 9]]);
     let mut read_buffers = fixture.read_buffers(&Arc::default());
     let file = fixture.vfs.file(Path::new("000001.values"));

@@ -1,4 +1,4 @@
-//! What is written is read back, in bounded memory.
+//! Written values are read back, in bounded memory.
 
 use std::sync::atomic::Ordering;
 
@@ -85,7 +85,7 @@ fn the_longest_keys_and_compressed_values_round_trip() {
 }
 
 #[test]
-fn values_are_compressed_where_that_saves_an_eighth() {
+fn values_are_compressed_if_that_saves_an_eighth() {
     for compression in codecs() {
         if compression == Compression::None {
             continue;
@@ -114,7 +114,7 @@ fn values_are_compressed_where_that_saves_an_eighth() {
 
 // I2 of the writer
 #[test]
-fn the_writer_holds_one_buffer_and_long_values_not_at_all() {
+fn the_writer_holds_one_buffer_and_no_long_value() {
     let vfs = MemoryVfs::default();
     let mut writer = ValueWriter::create(&vfs, Path::new(""), NUMBER).unwrap();
     let long = value(5 * WRITE_BYTES, 1, false);
@@ -138,7 +138,7 @@ fn the_writer_holds_one_buffer_and_long_values_not_at_all() {
 }
 
 #[test]
-fn an_empty_file_is_a_file() {
+fn an_empty_file_can_be_opened() {
     let vfs = MemoryVfs::default();
     let (meta, _) = write(&vfs, NUMBER, Keys::InTables, &[]);
     assert_eq!((meta.length, meta.entries, meta.value_bytes), (0, 0, 0));

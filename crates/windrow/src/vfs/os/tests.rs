@@ -12,7 +12,7 @@ fn directory() -> TempDir {
 }
 
 #[test]
-fn what_is_written_is_read_back() {
+fn written_bytes_are_read_back() {
     let directory = directory();
     let path = directory.path().join("file");
     let file = OsVfs.create(&path).unwrap();
@@ -32,7 +32,7 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
-fn a_file_is_cut_and_never_grown_by_that() {
+fn truncation_never_grows_a_file() {
     let directory = directory();
     let path = directory.path().join("file");
     let file = OsVfs.create(&path).unwrap();
@@ -93,7 +93,7 @@ impl Levels {
 }
 
 #[test]
-fn a_directory_is_durable_with_all_above_it_however_often_its_creation_was_cut_short() {
+fn a_directory_and_its_parents_are_durable_despite_interrupted_creations() {
     let root = Path::new("/data");
     let run = |levels: &RefCell<Levels>, steps: usize| {
         levels.borrow_mut().steps_left = steps;
@@ -141,7 +141,7 @@ fn a_file_in_the_way_of_a_directory_is_an_error() {
 }
 
 #[test]
-fn a_name_is_held_by_its_parent() {
+fn the_parent_directory_holds_a_name() {
     for (path, expected) in [("/a/b", "/a"), ("a/b", "a"), ("a", "."), ("/", "/")] {
         assert_eq!(parent(Path::new(path)), Path::new(expected));
     }
@@ -192,7 +192,7 @@ fn advice_changes_nothing() {
 }
 
 #[test]
-fn a_mapping_shows_the_bytes_and_outlives_name_and_handle() {
+fn a_mapping_outlives_the_name_and_the_handle() {
     let directory = directory();
     let path = directory.path().join("file");
     let file = OsVfs.create(&path).unwrap();

@@ -1,9 +1,9 @@
-//! Meets the records of a value log from front to back.
+//! Reads the records of a value log from front to back.
 //!
 //! Invariants:
 //! - I1. Memory is one buffer of [`BUFFER_BYTES`], which holds all of a record but its value.
-//! - I2. What is met has a form, and lies within the records of the file; whether it is sound is known
-//!   only when it is read.
+//! - I2. A returned record is well-formed and lies within the records of the file. Its checksum is not
+//!   verified.
 //!
 //! Concurrency: none; it belongs to one job.
 
@@ -20,29 +20,29 @@ use super::pointer::ValuePointer;
 use super::record;
 use super::relocation::{Move, RelocationTable};
 
-/// How much is read at a time.
+/// The bytes of one read.
 pub(super) const BUFFER_BYTES: usize = 256 << 10;
 
 const _: () = assert!(
     BUFFER_BYTES > record::RECORD_HEAD_BYTES_MAX && record::RECORD_HEAD_BYTES_MAX > KEY_BYTES_MAX
 );
 
-/// Goes over the records of one file.
+/// Reads the records of one file.
 #[derive(Debug)]
-pub(crate) struct RecordWalk {
+pub(crate) struct RecordReader {
     name: String,
     file: Arc<dyn File>,
     meta: ValueFileMeta,
     buffer: Vec<u8>,
-    /// Where the buffer begins in the file.
+    /// The offset of the buffer in the file.
     start: u64,
-    /// Where the next record begins.
+    /// The offset of the next record.
     next: u64,
     bytes_read: u64,
 }
 
-impl RecordWalk {
-    /// Before the first record of the file that `meta` describes.
+impl RecordReader {
+    /// Opens the file that `meta` describes, before its first record.
     pub(crate) fn open(vfs: &dyn Vfs, directory: &Path, meta: &ValueFileMeta) -> Result<Self> {
         let name = file_name(meta.number);
         Ok(Self {
@@ -61,7 +61,7 @@ impl RecordWalk {
         &self.file
     }
 
-    /// The bytes that it holds in memory.
+    /// The bytes that the reader holds in memory.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.buffer.capacity()
     }
@@ -71,7 +71,7 @@ impl RecordWalk {
         self.bytes_read
     }
 
-    /// Hands every entry of `table`, which is in this file, to `take`.
+    /// Passes every entry of `table`, which is in this file, to `take`.
     pub(crate) fn each_move(
         &mut self,
         table: &RelocationTable,
@@ -85,10 +85,10 @@ impl RecordWalk {
         table.each(read, take)
     }
 
-    /// The next record: its key, and what a pointer to it holds. `None` behind the last.
+    /// The key of the next record and a pointer to it; `None` after the last.
     ///
     /// # Errors
-    /// `Corruption` where what is there has no form, or the file holds more or less than recorded.
+    /// `Corruption` if the record is malformed, or the records do not end where the manifest says.
     pub(crate) fn next(&mut self) -> Result<Option<(&[u8], ValuePointer)>> {
         let offset = self.next;
         if offset == self.meta.length {
@@ -110,14 +110,14 @@ impl RecordWalk {
             .check_within(&self.meta)
             .map_err(|error| error.in_file(name, offset))?;
         if outline.key.is_empty() {
-            let what = "a record of a value log without its key";
+            let what = "a record of a value log has no key";
             return Err(Error::corruption(name, offset, what));
         }
         self.next = offset + outline.record_bytes;
         Ok(Some((outline.key, pointer)))
     }
 
-    /// Makes the buffer hold the head of the record at `offset`.
+    /// Fills the buffer with the head of the record at `offset`, unless it is there.
     fn fill(&mut self, offset: u64) -> Result<()> {
         let left = self.meta.length - offset;
         let wanted = usize::try_from(left).unwrap_or(usize::MAX);
