@@ -198,7 +198,7 @@ impl Catalog {
         let Description::Open(store) = &mut *description else {
             return Err(Error::read_only());
         };
-        store.vouch().inspect_err(|error| {
+        store.record_length().inspect_err(|error| {
             if error.kind() != ErrorKind::NoSpace {
                 self.poison.set(error);
             }

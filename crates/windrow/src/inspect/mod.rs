@@ -1,17 +1,17 @@
-//! Layer 5: any one file of a database, shown to people.
+//! Layer 5: the content of one file of a database, for people.
 //!
-//! A file is read alone, with nothing but its name to go by: no database is opened, no lock is taken
-//! and nothing is written, so the file may belong to a database that is open elsewhere. Of a log that
-//! is being written meanwhile a part is seen.
+//! A visit reads one file and needs only its name. It opens no database, takes no lock and writes
+//! nothing, so the file may belong to an open database. It shows only a part of a log that grows
+//! meanwhile.
 //!
-//! [`visit`] hands out what a file holds as [`Record`]s, outer ones before inner ones; [`dump`] writes
-//! them as text, a line each. What the records mean is described in `docs/format.md`.
+//! [`visit`] passes the content of a file as [`Record`]s to a visitor, outer records before inner ones.
+//! [`dump`] writes one line per record. `docs/format.md` describes the meaning of the records.
 //!
-//! I1. Only what passes its checksum is shown, but for records of value files that hold no key: they
-//!     are shown as not verified. Damage is shown as a record `damage`, what can still be
-//!     read behind it is read, and the first damage is the error at the end.
+//! I1. A visit shows only content that passes its checksum, with one exception: it shows records of value
+//!     files without a key as not verified. It shows damage as a record `damage`, continues behind it if
+//!     possible, and returns the first damage as its error.
 //!
-//! Concurrency: none; a call works by itself.
+//! Concurrency: calls share nothing.
 
 mod logs;
 mod record;
@@ -29,20 +29,20 @@ use crate::vfs::{self, OpenMode, OsVfs, Vfs};
 
 pub use record::{Field, Record};
 
-/// Writes what the file at `path` holds to `out`, a line for each [`Record`].
+/// Writes the content of the file at `path` to `out`, one line per [`Record`].
 ///
 /// # Errors
-/// As [`visit`], where the visitor's errors are those of writing to `out`.
+/// As [`visit`]. The errors of the visitor are those of writing to `out`.
 pub fn dump(path: &Path, out: &mut dyn Write) -> Result<()> {
     visit(path, &mut |record| writeln!(out, "{record}"))
 }
 
-/// Hands what the file at `path` holds to `visitor`, record by record.
+/// Passes the content of the file at `path` to `visitor`, record by record.
 ///
 /// # Errors
-/// `InvalidArgument` for a file that is not called like one of a database, or holds nothing;
-/// `NotFound`; `Corruption` and `Unsupported` after everything that could be read; `Io` where the
-/// file cannot be read, or for an error of `visitor`, which ends the visit.
+/// `InvalidArgument` if the name is not that of a database file with content; `NotFound`; `Corruption` and
+/// `Unsupported`, after all readable content; `Io` if the file cannot be read, or for an error of
+/// `visitor`, which ends the visit.
 pub fn visit(path: &Path, visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>) -> Result<()> {
     let name = path.file_name().and_then(|name| name.to_str());
     let name = name.unwrap_or_default();
@@ -74,7 +74,7 @@ pub fn visit(path: &Path, visitor: &mut dyn FnMut(&Record<'_>) -> io::Result<()>
     report.damage.map_or(Ok(()), Err)
 }
 
-/// The file that is shown.
+/// The visited file.
 struct File<'a> {
     vfs: &'a dyn Vfs,
     path: &'a Path,
@@ -83,13 +83,13 @@ struct File<'a> {
 }
 
 impl File<'_> {
-    /// Opens the file; a missing one is no damage here.
+    /// Opens the file. A missing file is `NotFound`, not damage.
     fn open(&self) -> Result<Arc<dyn vfs::File>> {
         self.vfs
             .open(self.path, OpenMode::Read)
             .map_err(|error| match error.kind() {
                 io::ErrorKind::NotFound => {
-                    let message = format!("there is no file {}", self.path.display());
+                    let message = format!("the file {} does not exist", self.path.display());
                     Error::new(ErrorKind::NotFound, message)
                 }
                 _ => Error::io("open", self.path, error),
@@ -97,7 +97,7 @@ impl File<'_> {
     }
 }
 
-/// Passes records on and keeps the first damage.
+/// Passes records to the visitor and keeps the first damage.
 struct Report<'a> {
     path: &'a Path,
     visitor: &'a mut dyn FnMut(&Record<'_>) -> io::Result<()>,
@@ -109,7 +109,7 @@ impl Report<'_> {
         (self.visitor)(record).map_err(|error| Error::io("show", self.path, error))
     }
 
-    /// The content of `outcome`, or the damage that it is; all other errors end the visit.
+    /// The content of `outcome`. Shows damage and returns `None` for it; other errors end the visit.
     fn sound<T>(&mut self, outcome: Result<T>) -> Result<Option<T>> {
         let error = match outcome {
             Ok(content) => return Ok(Some(content)),

@@ -1,7 +1,7 @@
 //! A table file, segment by segment and block by block.
 //!
-//! Without a manifest the last segment is the one whose footer is nearest to the end of the file: behind
-//! it may be what an append that failed has left. Each footer leads to the one before it.
+//! Without a manifest, the last segment is the one with the last sound footer. Bytes behind it may come
+//! from a failed append. Each footer has the offset of the previous one.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) fn table(file: &File<'_>, number: FileNumber, report: &mut Report<'_>
     let end = next.as_ref().map(Segment::end);
     while let Some(segment) = next {
         let before = segment.footer.previous;
-        // A footer lies before the segment that names it, so this comes to an end.
+        // A footer is before the segment that names it, so the loop ends.
         let before = before.filter(|&offset| offset < segment.footer.segment_offset);
         segments.push(segment);
         next = match before {
@@ -58,10 +58,10 @@ pub(super) fn table(file: &File<'_>, number: FileNumber, report: &mut Report<'_>
     Ok(())
 }
 
-/// How much of a file is searched for footers at a time.
+/// The bytes of one step of the search for footers.
 const SEARCH_BYTES: u64 = 64 << 10;
 
-/// A line for an entry of a batch or a block.
+/// The record of an entry of a batch or a block.
 pub(super) fn entry(
     kind: Kind,
     sequence: SequenceNumber,
@@ -101,7 +101,7 @@ impl Table<'_> {
     /// The last segment of a file of this length.
     fn last_segment(&self, length: u64, report: &mut Report<'_>) -> Result<Option<Segment>> {
         let Some(last) = self.footer_before(length)? else {
-            // Says what is wrong with what should be one.
+            // The error of the last bytes, which are not a footer.
             return report.sound(self.footer(length));
         };
         if last.end() < length && self.begins_footer(length)? {
@@ -110,7 +110,7 @@ impl Table<'_> {
         if self.is_whole(&last)? {
             return Ok(Some(last));
         }
-        // Where that was left by an append that failed, the next one has begun at the same place.
+        // If a failed append has left this segment, the next append has begun at the same offset.
         let mut end = last.footer_offset;
         while let Some(earlier) = self.footer_before(end)? {
             if earlier.footer.segment_offset < last.footer.segment_offset {
@@ -127,7 +127,7 @@ impl Table<'_> {
     /// The last sound footer that ends at `end` or before.
     fn footer_before(&self, end: u64) -> Result<Option<Segment>> {
         let footer_bytes = FOOTER_BYTES as u64;
-        // The first offset that is too late for one.
+        // The first offset that is too late for a footer.
         let mut late = (end + 1).saturating_sub(footer_bytes);
         while late > 0 {
             let from = late.saturating_sub(SEARCH_BYTES);
@@ -151,7 +151,7 @@ impl Table<'_> {
         Ok(None)
     }
 
-    /// Whether what ends at `end` begins like a footer.
+    /// Whether the last bytes before `end` begin like a footer.
     fn begins_footer(&self, end: u64) -> Result<bool> {
         let length = FOOTER_BYTES as u64;
         let offset = end.saturating_sub(length);
@@ -159,7 +159,7 @@ impl Table<'_> {
         Ok(Footer::begins(&bytes))
     }
 
-    /// Whether the first block of `segment` is its own: no other was begun at the same place since.
+    /// Whether the first block belongs to `segment`: no later append has begun at the same offset.
     fn is_whole(&self, segment: &Segment) -> Result<bool> {
         let first = self.index(segment).and_then(|index| {
             let (offset, length) = index.block(0);
@@ -182,7 +182,7 @@ impl Table<'_> {
         })
     }
 
-    /// The bytes of `handle`, which a checksum has vouched for or the file's length bounds.
+    /// The bytes of `handle`, which a checksum covers or the file's length bounds.
     fn read(&self, handle: Handle) -> Result<Vec<u8>> {
         let length = usize::try_from(handle.length).map_err(|_| {
             let what = "a block is too long for this machine";
@@ -221,12 +221,12 @@ impl Table<'_> {
         }
     }
 
-    /// Says where a block that begins at `offset` could not be decoded.
+    /// The error of the block at `offset`.
     fn damaged(&self, offset: u64) -> impl Fn(DecodeError) -> Error {
         move |error| error.in_file(self.file.name, offset)
     }
 
-    /// Shows one segment: what describes it, then its data.
+    /// Shows one segment: its metadata, then its data.
     fn segment(&self, segment: &Segment, report: &mut Report<'_>) -> Result<()> {
         let footer = &segment.footer;
         let mut record = Record::new("footer")
@@ -360,137 +360,4 @@ pub(super) fn compression_name(codec: Compression) -> &'static str {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::super::{File, Report};
-    use super::{ErrorKind, FOOTER_BYTES, FileNumber, Kind, Result, SegmentId, table};
-    use crate::base::Trailer;
-    use crate::codec::Compression;
-    use crate::table::{FileMeta, TableOptions, TableWriter, file_name};
-    use crate::vfs::memory::MemoryVfs;
-
-    const NUMBER: FileNumber = FileNumber(7);
-
-    /// Writes a segment of so many entries, behind what `before` describes.
-    fn write(vfs: &MemoryVfs, before: Option<&FileMeta>, id: u64, entries: u32) -> FileMeta {
-        let options = TableOptions {
-            block_bytes: 512,
-            filter_units: [10.0, 0.0, 0.0, 0.0],
-            compression: Compression::None,
-        };
-        let (folder, id) = (Path::new(""), SegmentId(id));
-        let writer = match before {
-            None => TableWriter::create(vfs, folder, NUMBER, id, &options),
-            Some(before) => TableWriter::append(vfs, folder, before, id, &options),
-        };
-        let mut writer = writer.unwrap();
-        for number in 0..entries {
-            let trailer = Trailer::new(id.0, Kind::Value);
-            writer
-                .add(&number.to_be_bytes(), trailer, &[7; 50])
-                .unwrap();
-        }
-        writer.finish().unwrap()
-    }
-
-    /// The ids of the segments that the file shows, the offset of what is free behind them, and how
-    /// that ends.
-    fn shown(vfs: &MemoryVfs) -> (Vec<u64>, Option<u64>, Result<()>) {
-        let name = file_name(NUMBER);
-        let path = Path::new(&name);
-        let (mut ids, mut free) = (Vec::new(), None);
-        let mut visitor = |record: &super::Record<'_>| {
-            let number = |field| match record.field(field) {
-                Some(super::super::Field::Number(number)) => Some(number),
-                _ => None,
-            };
-            match record.name() {
-                "footer" => ids.extend(number("segment")),
-                "free" => free = number("offset"),
-                _ => {}
-            }
-            Ok(())
-        };
-        let mut report = Report {
-            path,
-            visitor: &mut visitor,
-            damage: None,
-        };
-        let file = File {
-            vfs,
-            path,
-            directory: Path::new(""),
-            name: &name,
-        };
-        table(&file, NUMBER, &mut report).unwrap();
-        let damage = report.damage.map_or(Ok(()), Err);
-        (ids, free, damage)
-    }
-
-    #[test]
-    fn what_a_failed_append_has_left_is_passed_over() {
-        let vfs = MemoryVfs::default();
-        let first = write(&vfs, None, 10, 50);
-        let two = write(&vfs, Some(&first), 11, 50);
-        let file = vfs.file(Path::new(&file_name(NUMBER)));
-        let check = |expected: &[u64], free: Option<u64>| {
-            let (ids, found, outcome) = shown(&vfs);
-            outcome.unwrap();
-            assert_eq!(ids, expected);
-            assert_eq!(found, free);
-        };
-        check(&[10, 11], None);
-
-        // Zeros, as many as are searched at a time and more.
-        let sound = file.bytes.lock().clone();
-        for more in [1, FOOTER_BYTES, (64 << 10) - 1, 64 << 10, 200 << 10] {
-            file.bytes.lock().resize(sound.len() + more, 0);
-            check(&[10, 11], Some(two.end()));
-        }
-        file.bytes.lock().truncate(sound.len());
-
-        // An attempt of which the end was never written.
-        let long = write(&vfs, Some(&two), 12, 500);
-        let length = file.bytes.lock().len();
-        file.bytes.lock()[length - FOOTER_BYTES..].fill(0);
-        check(&[10, 11], Some(two.end()));
-
-        // A whole one that no manifest names, of which nothing but the manifest can tell; then shorter
-        // ones at the same place, and inside it.
-        write(&vfs, Some(&two), 13, 500);
-        check(&[10, 11, 13], None);
-        let three = write(&vfs, Some(&two), 14, 50);
-        check(&[10, 11, 14], Some(three.end()));
-        let four = write(&vfs, Some(&three), 15, 50);
-        assert!(four.end() < long.end());
-        check(&[10, 11, 14, 15], Some(four.end()));
-    }
-
-    #[test]
-    fn a_damaged_segment_is_not_passed_over() {
-        let vfs = MemoryVfs::default();
-        let first = write(&vfs, None, 10, 50);
-        let two = write(&vfs, Some(&first), 11, 50);
-        let file = vfs.file(Path::new(&file_name(NUMBER)));
-        let place = |offset: u64| usize::try_from(offset).unwrap();
-        let offset = two.segments[1].offset;
-        for (at, expected) in [
-            // The first block, the index or behind it, the footer.
-            (offset, vec![10, 11]),
-            (two.end() - FOOTER_BYTES as u64 - 10, vec![10, 11]),
-            (two.end() - 10, vec![10]),
-        ] {
-            file.bytes.lock()[place(at)] ^= 1;
-            let (ids, _, outcome) = shown(&vfs);
-            file.bytes.lock()[place(at)] ^= 1;
-            assert_eq!(ids, expected, "damage at {at}");
-            assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Corruption);
-        }
-        // Without any footer.
-        file.bytes.lock().truncate(FOOTER_BYTES);
-        let (ids, _, outcome) = shown(&vfs);
-        assert!(ids.is_empty());
-        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Corruption);
-    }
-}
+mod tests;

@@ -1,11 +1,11 @@
-//! How the files of a database are called.
+//! The names of the files of a database.
 
 use std::fmt;
 
 use crate::base::FileNumber;
 
-/// Every number of a file is below it. No database comes near it, so nothing that is added to a
-/// number overflows.
+/// Every file number is below this bound. No database comes near it, so additions to a file number do not
+/// overflow.
 pub(crate) const FILE_NUMBER_MAX: u64 = 1 << 56;
 
 /// A file of a database, by its name.
@@ -21,13 +21,13 @@ pub(crate) enum FileName {
     DiscardList(FileNumber),
     /// A manifest.
     Manifest(FileNumber),
-    /// Names the manifest that counts.
+    /// Names the current manifest.
     Current,
-    /// What is about to replace `CURRENT`.
+    /// The next `CURRENT`, before it replaces the present one.
     CurrentNew,
-    /// Held by the process that has the database open.
+    /// The lock of the process that has the database open.
     Lock,
-    /// Space that is kept back for a full disk.
+    /// The reserve for a full disk.
     Reserve,
 }
 
@@ -53,7 +53,7 @@ impl FileName {
                 }
             }
         };
-        // Each file has one name: no signs, no other number of zeroes.
+        // Each file has one name: no sign, no other number of zeros.
         (file.to_string() == name).then_some(file)
     }
 
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_not_ours() {
+    fn other_names_are_not_parsed() {
         for name in [
             "",
             "12.wal",

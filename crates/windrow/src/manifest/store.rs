@@ -1,14 +1,13 @@
-//! The manifest on disk: a log of edits that begins with a snapshot, and `CURRENT`, which names it.
+//! The manifest on disk: a log of edits that begins with a snapshot, and `CURRENT`, which names the log.
 //!
-//! Owns the manifest's log, `CURRENT` and `CURRENT.new`. Reading changes nothing; every open and
-//! every rollover starts a new manifest, so a torn tail is never written behind.
+//! Owns the manifest's log, `CURRENT` and `CURRENT.new`. Reading changes nothing. Every open and every
+//! rollover starts a new manifest, so nothing is written behind a torn tail.
 //!
-//! I1. `CURRENT` names a manifest, and how long it is at least, only when that much of it and its name
-//!     are durable; it is replaced by a rename.
+//! I1. `CURRENT` names a manifest and a length. This length of the manifest and its name are durable before
+//!     `CURRENT` is. A rename replaces `CURRENT`.
 //! I2. An edit is durable before [`commit`](ManifestStore::commit) returns success.
 //! I3. After a failure that leaves an edit's durability unknown, nothing more is committed.
-//! I4. Behind every durable edit stands a sync marker, so damage to any edit is told from a torn
-//!     tail.
+//! I4. A sync marker follows every durable edit. So damage of any edit differs from a torn tail.
 //!
 //! Concurrency: one thread at a time.
 
@@ -31,18 +30,17 @@ const ROLLOVER_BYTES_MIN: u64 = 4 << 20;
 /// A manifest is rolled over when it has grown to this many times its snapshot.
 const ROLLOVER_FACTOR: u64 = 4;
 
-/// `CURRENT` is never longer.
+/// The most bytes of `CURRENT`.
 const CURRENT_BYTES_MAX: u64 = 256;
 
-/// What `CURRENT` says before the manifest's name.
+/// The text of `CURRENT` before the manifest's name.
 const CURRENT_PREFIX: &str = "windrow manifest ";
 
-/// Reads the manifest that `CURRENT` names: its number and what it adds up to. `None` where there is
-/// no database.
+/// Reads the number and the state of the manifest that `CURRENT` names. `None` if no database exists.
 ///
 /// # Errors
-/// `Corruption` naming the file and offset; also where `CURRENT` is missing among logs and tables,
-/// which are never created before it. `Unsupported` for a newer format.
+/// `Corruption` with file and offset; also if `CURRENT` is missing but logs or tables exist, which are
+/// never created before it. `Unsupported` for a newer format.
 pub(crate) fn read_manifest(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -68,7 +66,7 @@ pub(crate) fn read_manifest(
             .map_err(|contradiction| Error::corruption(&name, payload_offset, contradiction))?;
     }
     let end = reader.end()?;
-    // So much was durable before CURRENT said so (I1), a snapshot at least.
+    // The length in CURRENT was durable (I1); it includes the snapshot.
     if is_first || end.offset < length || end.action(false) == TailAction::Corruption {
         return Err(Error::corruption(
             &name,
@@ -87,7 +85,7 @@ pub(crate) fn manifest_length(vfs: &dyn Vfs, directory: &Path, number: FileNumbe
         .map_err(|error| Error::io("read", &path, error))
 }
 
-/// The manifest that counts, open for edits.
+/// The current manifest, open for edits.
 #[derive(Debug)]
 pub(crate) struct ManifestStore {
     vfs: Arc<dyn Vfs>,
@@ -95,24 +93,21 @@ pub(crate) struct ManifestStore {
     log: LogWriter,
     state: ManifestState,
     snapshot_bytes: u64,
-    /// What `CURRENT` says of the length.
-    vouched: u64,
+    /// The length in `CURRENT`.
+    current_length: u64,
     is_poisoned: bool,
 }
 
 impl ManifestStore {
-    /// Starts manifest `number`, a number that no id of `state` has reached, with a snapshot of
-    /// `state`, and makes it the one that counts.
+    /// Starts manifest `number` with a snapshot of `state`, and makes it the current manifest. `number` is
+    /// above all ids of `state`.
     pub(crate) fn start(
         vfs: Arc<dyn Vfs>,
         directory: &Path,
         number: FileNumber,
         mut state: ManifestState,
     ) -> Result<Self> {
-        assert!(
-            number.0 >= state.next_id,
-            "a manifest takes a number that was never used"
-        );
+        assert!(number.0 >= state.next_id, "a manifest has a new number");
         state.next_id = number.0 + 1;
         let log = write_snapshot(&*vfs, directory, number, &state)?;
         write_new_current(&*vfs, directory, Current::of(&log))?;
@@ -120,7 +115,7 @@ impl ManifestStore {
         Ok(Self {
             directory: directory.to_owned(),
             snapshot_bytes: log.end(),
-            vouched: Current::of(&log).length,
+            current_length: Current::of(&log).length,
             is_poisoned: false,
             log,
             state,
@@ -131,9 +126,9 @@ impl ManifestStore {
     /// Makes `edit` durable and applies it to the state.
     ///
     /// # Errors
-    /// `NoSpace` where the disk is full: nothing has changed. `Poisoned` after an earlier failure,
-    /// and for an edit that contradicts the state, which is not written. After any other error
-    /// the edit's durability is unknown. All but `NoSpace` poison the store.
+    /// `NoSpace` if the disk is full: nothing has changed. `Poisoned` after an earlier failure, and for
+    /// an edit that contradicts the state, which is not written. After any other error the durability of
+    /// the edit is unknown. All errors except `NoSpace` poison the store.
     pub(crate) fn commit(&mut self, edit: &Edit) -> Result<()> {
         self.check_sound()?;
         let chunk = self.log.begin();
@@ -157,13 +152,12 @@ impl ManifestStore {
         self.poison_on_error(outcome)?;
         let outcome = self.log.commit().and_then(|()| sync(&self.log));
         self.poison_on_error(outcome)?;
-        // The edit is durable whether or not the marker can be written (I4); a failure breaks the
-        // log, which the next commit reports.
+        // The edit is durable even if the marker cannot be written (I4). The next commit reports the
+        // failure.
         self.log.append_marker().ok();
         Ok(())
     }
 
-    /// What all edits add up to.
     pub(crate) fn state(&self) -> &ManifestState {
         &self.state
     }
@@ -188,32 +182,32 @@ impl ManifestStore {
         self.is_poisoned || self.log.is_broken()
     }
 
-    /// Whether most of the manifest is edits that a snapshot would sum up.
+    /// Whether most of the manifest is edits that a snapshot would replace.
     pub(crate) fn needs_rollover(&self) -> bool {
         let length = self.log.end();
         length > ROLLOVER_BYTES_MIN && length > ROLLOVER_FACTOR * self.snapshot_bytes
     }
 
-    /// Goes on in manifest `number`, a fresh id, which begins with a snapshot. The old manifest is
-    /// then obsolete.
+    /// Switches to manifest `number`, a new id, which begins with a snapshot. The old manifest is then
+    /// obsolete.
     ///
     /// # Errors
-    /// `NoSpace` where nothing has changed and the store goes on with the old manifest; any other
-    /// error poisons the store, which [`is_poisoned`](Self::is_poisoned) tells.
+    /// `NoSpace`: nothing has changed, and the store keeps the old manifest. Any other error
+    /// [poisons](Self::is_poisoned) the store.
     pub(crate) fn roll_over(&mut self, number: FileNumber) -> Result<()> {
         self.check_sound()?;
-        assert!(number > self.number(), "a manifest takes a fresh number");
+        assert!(number > self.number(), "a manifest has a new number");
         let next_id = self.state.next_id;
         self.state.next_id = next_id.max(number.0 + 1);
-        let log = match self.write_gc_output(number) {
+        let log = match self.write_next(number) {
             Ok(log) => log,
             Err(error) => {
                 self.state.next_id = next_id;
-                // Of a failed sync of the folder the system tells only once: a later one, of
-                // whatever name, would succeed without it.
+                // The system reports a failed sync of the folder only once. A later sync of the folder
+                // would succeed without the lost names.
                 self.is_poisoned |= error.kind() != ErrorKind::NoSpace;
-                // What is left behind on a full disk would make it fuller; the next open removes
-                // what cannot be removed now.
+                // The new manifest would use space of a full disk. If it cannot be removed now, the next
+                // open removes it.
                 let name = FileName::Manifest(number).to_string();
                 self.vfs.remove(&self.directory.join(name)).ok();
                 return Err(error);
@@ -222,20 +216,19 @@ impl ManifestStore {
         let outcome = install_current(&*self.vfs, &self.directory);
         self.poison_on_error(outcome)?;
         self.snapshot_bytes = log.end();
-        self.vouched = Current::of(&log).length;
+        self.current_length = Current::of(&log).length;
         self.log = log;
         Ok(())
     }
 
-    /// Records in `CURRENT` that every edit until now is durable, so that their loss is found out
-    /// wherever the manifest is cut.
+    /// Records the present length in `CURRENT`. After that, the loss of any edit so far is detected.
     ///
     /// # Errors
-    /// `NoSpace` where nothing has changed; any other error poisons the store.
-    pub(crate) fn vouch(&mut self) -> Result<()> {
+    /// `NoSpace`: nothing has changed. Any other error poisons the store.
+    pub(crate) fn record_length(&mut self) -> Result<()> {
         self.check_sound()?;
         let current = Current::of(&self.log);
-        if current.length == self.vouched {
+        if current.length == self.current_length {
             return Ok(());
         }
         match write_new_current(&*self.vfs, &self.directory, current) {
@@ -244,12 +237,12 @@ impl ManifestStore {
         }
         let outcome = install_current(&*self.vfs, &self.directory);
         self.poison_on_error(outcome)?;
-        self.vouched = current.length;
+        self.current_length = current.length;
         Ok(())
     }
 
-    /// Writes all of a rollover that comes before `CURRENT` is replaced.
-    fn write_gc_output(&self, number: FileNumber) -> Result<LogWriter> {
+    /// Writes the next manifest and the next `CURRENT`.
+    fn write_next(&self, number: FileNumber) -> Result<LogWriter> {
         let log = write_snapshot(&*self.vfs, &self.directory, number, &self.state)?;
         write_new_current(&*self.vfs, &self.directory, Current::of(&log))?;
         Ok(log)
@@ -269,7 +262,7 @@ impl ManifestStore {
         }
     }
 
-    /// I3.
+    /// Ensures I3.
     fn poison_on_error<T>(&mut self, outcome: Result<T>) -> Result<T> {
         self.is_poisoned |= outcome.is_err();
         outcome
@@ -280,7 +273,7 @@ fn sync(log: &LogWriter) -> Result<()> {
     log.shared().sync_through(log.end())
 }
 
-/// Writes manifest `number` with a snapshot of `state`; durable, name included.
+/// Writes manifest `number` with a snapshot of `state`, and makes it and its name durable.
 fn write_snapshot(
     vfs: &dyn Vfs,
     directory: &Path,
@@ -298,7 +291,7 @@ fn write_snapshot(
     Ok(log)
 }
 
-/// Writes the file that is to replace `CURRENT`; durable, but for its name.
+/// Writes the next `CURRENT`, and makes it durable except for its name.
 fn write_new_current(vfs: &dyn Vfs, directory: &Path, current: Current) -> Result<()> {
     let name = FileName::CurrentNew.to_string();
     remove_leftover(vfs, directory, &name)?;
@@ -321,8 +314,8 @@ fn install_current(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     sync_directory(vfs, directory)
 }
 
-/// Removes what an attempt that never counted has left at `path`, before a new file takes the name:
-/// a crash must not find the old file under it.
+/// Removes the file `name` of a failed attempt before a new file takes the name. After a crash the name
+/// must not refer to the old file.
 fn remove_leftover(vfs: &dyn Vfs, directory: &Path, name: &str) -> Result<()> {
     let path = directory.join(name);
     match vfs.remove(&path) {
@@ -337,12 +330,12 @@ fn sync_directory(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
         .map_err(|error| Error::io("sync", directory, error).with_kind(ErrorKind::Io))
 }
 
-/// What `CURRENT` says.
+/// The content of `CURRENT`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Current {
-    /// The manifest that counts.
+    /// The current manifest.
     pub(crate) number: FileNumber,
-    /// So many of its bytes were durable then.
+    /// The durable length of the manifest at the write of `CURRENT`.
     pub(crate) length: u64,
 }
 
@@ -361,7 +354,7 @@ impl Current {
         format!("{text} {sum:08x}\n")
     }
 
-    /// The whole line, its checksum included, must be as it is written.
+    /// Parses the line, which must equal the output of [`line`](Self::line).
     fn parse(bytes: &[u8]) -> Option<Self> {
         let line = std::str::from_utf8(bytes).ok()?;
         let mut words = line.strip_prefix(CURRENT_PREFIX)?.split(' ');
@@ -372,7 +365,7 @@ impl Current {
     }
 }
 
-/// What `CURRENT` says; `None` where there is no database.
+/// The content of `CURRENT`; `None` if no database exists.
 pub(crate) fn read_current(vfs: &dyn Vfs, directory: &Path) -> Result<Option<Current>> {
     let name = FileName::Current.to_string();
     let path = directory.join(&name);

@@ -1,4 +1,4 @@
-//! Tests of the manifest, and what they build edits and files from.
+//! Tests of the manifest, and their builders of edits and files.
 
 mod edits;
 mod state;
@@ -8,12 +8,102 @@ mod version;
 
 use proptest::prelude::*;
 
+use super::contradiction::Contradiction;
 use super::*;
 use crate::base::limits::SEGMENTS_MAX;
-use crate::base::{FileNumber, KeyspaceId, Kind, SegmentId, Trailer};
+use crate::base::{FileNumber, KeyspaceId, Kind, SegmentId, SequenceNumber, Trailer};
 use crate::options::RecordedOptions;
 use crate::table::{FileMeta, References, SegmentMeta};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta, ValuePointer};
+
+const KEYSPACE: KeyspaceId = KeyspaceId(4);
+
+fn apply(state: &mut ManifestState, records: Vec<Record>) -> Result<(), Contradiction> {
+    state.apply(&Edit { records })
+}
+
+/// The state that the snapshot of `state` gives.
+fn restored(state: &ManifestState) -> ManifestState {
+    let mut restored = ManifestState::default();
+    restored.apply(&state.snapshot()).unwrap();
+    restored
+}
+
+// Records of `KEYSPACE`.
+
+fn create_keyspace(name: &str) -> Record {
+    let (id, name) = (KEYSPACE, name.to_owned());
+    Record::CreateKeyspace { id, name }
+}
+
+fn flushed(sequence: SequenceNumber) -> Record {
+    let keyspace = KEYSPACE;
+    Record::Flushed { keyspace, sequence }
+}
+
+fn log_synced(offset: u64) -> Record {
+    let number = FileNumber(1);
+    Record::LogSynced { number, offset }
+}
+
+fn add_file(level: u8, file: FileMeta) -> Record {
+    Record::AddFile {
+        keyspace: KEYSPACE,
+        level,
+        file,
+    }
+}
+
+fn remove_file(level: u8, number: u64) -> Record {
+    Record::RemoveFile {
+        keyspace: KEYSPACE,
+        level,
+        number: FileNumber(number),
+    }
+}
+
+fn add_transient_log(file: ValueFileMeta) -> Record {
+    let keyspace = KEYSPACE;
+    Record::AddTransientLog { keyspace, file }
+}
+
+fn add_value_log(number: u64) -> Record {
+    let (keyspace, number) = (KEYSPACE, FileNumber(number));
+    Record::AddValueLog { keyspace, number }
+}
+
+fn seal_value_log(file: ValueFileMeta, last_sequence: SequenceNumber) -> Record {
+    Record::SealValueLog {
+        keyspace: KEYSPACE,
+        file,
+        last_sequence,
+    }
+}
+
+fn add_gc_output(file: ValueFileMeta) -> Record {
+    let keyspace = KEYSPACE;
+    Record::AddGcOutput { keyspace, file }
+}
+
+fn relocate(table: RelocationTable) -> Record {
+    let keyspace = KEYSPACE;
+    Record::Relocate { keyspace, table }
+}
+
+fn add_discard_list(number: u64, counts: &[(u64, u64)]) -> Record {
+    Record::AddDiscardList {
+        keyspace: KEYSPACE,
+        list: garbage(number, counts),
+    }
+}
+
+fn take_discard_list(list: u64, files: &[u64]) -> Record {
+    Record::TakeDiscardList {
+        keyspace: KEYSPACE,
+        list: FileNumber(list),
+        files: files.iter().copied().map(FileNumber).collect(),
+    }
+}
 
 /// A file of one segment from `smallest` to `largest`.
 fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> FileMeta {
@@ -39,7 +129,7 @@ fn file(number: u64, smallest: &[u8], largest: &[u8], sequences: (u64, u64)) -> 
     }
 }
 
-/// A file of a run, of two records of 20 bytes.
+/// A transient log file of two records of 20 bytes.
 fn transient_log(number: u64) -> ValueFileMeta {
     ValueFileMeta {
         number: FileNumber(number),
@@ -50,7 +140,7 @@ fn transient_log(number: u64) -> ValueFileMeta {
     }
 }
 
-/// Lets `entries` of `file` refer to `run`.
+/// Adds references of `entries` entries of `file` to `transient_log`.
 fn refer(file: &mut FileMeta, transient_log: &ValueFileMeta, entries: u64) {
     refer_as(file, transient_log, entries, Kind::TransientPointer);
 }
@@ -72,7 +162,7 @@ fn refer_as(file: &mut FileMeta, transient_log: &ValueFileMeta, entries: u64, ki
     }
 }
 
-/// A value file of `entries` records of 20 bytes, and `behind` bytes behind them.
+/// A value file with `entries` records of 20 bytes, and `behind` bytes behind them.
 fn log(number: u64, entries: u64, behind: u64) -> ValueFileMeta {
     ValueFileMeta {
         number: FileNumber(number),
@@ -83,7 +173,7 @@ fn log(number: u64, entries: u64, behind: u64) -> ValueFileMeta {
     }
 }
 
-/// `entries` of value log `origin` are in `successor`, told at its `offset`.
+/// The relocation of `entries` values of `origin` to `gc_output`, with the table at `offset`.
 fn moved(origin: u64, gc_output: u64, offset: u64, entries: u64) -> RelocationTable {
     RelocationTable {
         origin: FileNumber(origin),
@@ -94,7 +184,7 @@ fn moved(origin: u64, gc_output: u64, offset: u64, entries: u64) -> RelocationTa
     }
 }
 
-/// A list of garbage values: how many of which value file.
+/// A list of garbage values, with (value file, number of values).
 fn garbage(number: u64, counts: &[(u64, u64)]) -> DiscardList {
     let counts = counts.iter();
     DiscardList {
@@ -111,19 +201,31 @@ fn options(fields: &[(&str, &str)]) -> RecordedOptions {
     fields.iter().map(own).collect()
 }
 
-/// Steps of a history, as numbers that [`History`] makes sense of.
+/// Steps of a history, as numbers that [`History`] interprets.
 fn steps(count: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value = Vec<[u8; 4]>> {
     proptest::collection::vec(any::<[u8; 4]>(), count)
 }
 
-/// Makes valid edits out of arbitrary numbers.
+/// Lets `file` refer to a new transient log, whose number is behind `id`. Returns the records that add
+/// the log.
+fn own_transient_log(keyspace: KeyspaceId, file: &mut FileMeta, id: u64) -> Vec<Record> {
+    let transient_log = transient_log(id + 1);
+    refer(file, &transient_log, 1);
+    let file = transient_log;
+    vec![
+        Record::NextId(id + 2),
+        Record::AddTransientLog { keyspace, file },
+    ]
+}
+
+/// Makes valid edits from arbitrary numbers.
 #[derive(Debug, Default)]
 struct History {
     state: ManifestState,
 }
 
 impl History {
-    /// The edit that `step` stands for in the present state, which it becomes part of.
+    /// The edit of `step` in the present state. Applies the edit to the state.
     fn edit(&mut self, step: [u8; 4]) -> Edit {
         let [verb, first, second, third] = step;
         let state = &self.state;
@@ -142,15 +244,8 @@ impl History {
             }
             (1 | 2, Some(&keyspace)) => {
                 let mut file = file(id, &[first], &[first, second], (id, id + 5));
-                // Half of them have a run of their own.
                 if third % 2 == 0 {
-                    let transient_log = transient_log(id + 1);
-                    records = vec![Record::NextId(id + 2)];
-                    refer(&mut file, &transient_log, 1);
-                    records.push(Record::AddTransientLog {
-                        keyspace,
-                        file: transient_log,
-                    });
+                    records = own_transient_log(keyspace, &mut file, id);
                 }
                 records.push(Record::AddFile {
                     keyspace,
@@ -214,15 +309,8 @@ impl History {
                 if let Some((level, target)) = files.next() {
                     let mut piece = file(id, &[first], &[first, second], (id, id + 5));
                     piece.segments[0].offset = target.end().next_multiple_of(4096);
-                    // Half of them refer to a run of their own.
                     if third % 2 == 0 {
-                        let transient_log = transient_log(id + 1);
-                        records = vec![Record::NextId(id + 2)];
-                        refer(&mut piece, &transient_log, 1);
-                        records.push(Record::AddTransientLog {
-                            keyspace,
-                            file: transient_log,
-                        });
+                        records = own_transient_log(keyspace, &mut piece, id);
                     }
                     records.push(Record::AddSegment {
                         keyspace,

@@ -1,511 +1,355 @@
-//! What edits add up to.
+//! The state that edits add up to.
 
 use proptest::prelude::*;
 
-use super::super::contradiction::Contradiction;
-use super::super::edit::{Edit, Record};
+use super::super::edit::Record;
 use super::super::names::FileName;
 use super::super::state::ManifestState;
-use super::{History, file, refer, refer_as, steps, transient_log, values};
+use super::{
+    History, KEYSPACE, add_file, add_transient_log, add_value_log, apply, create_keyspace, file,
+    flushed, log, log_synced, refer, refer_as, remove_file, restored, seal_value_log, steps,
+    transient_log, values,
+};
 use crate::base::limits::SEGMENTS_MAX;
 use crate::base::{FileNumber, KeyspaceId, Kind};
 use crate::table::SegmentMeta;
 use crate::value::ValueFileMeta;
 
 proptest! {
-    // I3
+    // I3, I4
     #[test]
     fn a_snapshot_replays_to_the_same_state(steps in steps(0..160)) {
         let mut history = History::default();
         let mut replayed = ManifestState::default();
         for step in steps {
             replayed.apply(&history.edit(step)).unwrap();
-            let mut restored = ManifestState::default();
-            restored.apply(&replayed.snapshot()).unwrap();
-            prop_assert_eq!(&restored, &replayed);
-            // I3
+            prop_assert_eq!(&restored(&replayed), &replayed);
             values::check(&replayed);
         }
     }
 }
 
-const KEYSPACE: KeyspaceId = KeyspaceId(4);
-
-fn number(number: u64) -> FileNumber {
-    FileNumber(number)
-}
-
 /// One keyspace with one file in level 1, and logs 10, 11 and 12.
 fn sample() -> ManifestState {
     let mut state = ManifestState::default();
-    let records = vec![
+    let mut records = vec![
         Record::FormatVersion,
         Record::NextId(20),
-        Record::CreateKeyspace {
-            id: KEYSPACE,
-            name: "first".to_owned(),
-        },
-        Record::AddFile {
-            keyspace: KEYSPACE,
-            level: 1,
-            file: file(5, b"a", b"b", (1, 9)),
-        },
-        Record::Flushed {
-            keyspace: KEYSPACE,
-            sequence: 9,
-        },
-        Record::LogSynced {
-            number: FileNumber(1),
-            offset: 12,
-        },
-        Record::AddLog(number(10)),
-        Record::AddLog(number(11)),
-        Record::AddLog(number(12)),
+        create_keyspace("first"),
+        add_file(1, file(5, b"a", b"b", (1, 9))),
+        flushed(9),
+        log_synced(12),
     ];
-    state.apply(&Edit { records }).unwrap();
+    records.extend((10..=12).map(|number| Record::AddLog(FileNumber(number))));
+    apply(&mut state, records).unwrap();
     state
 }
 
 // I1, I2
 #[test]
 fn contradictions_are_refused() {
-    let unknown = KeyspaceId(9);
-    let add = |keyspace, level, number| Record::AddFile {
-        keyspace,
-        level,
-        file: file(number, b"x", b"y", (1, 2)),
-    };
-    let remove = |keyspace, level, number| Record::RemoveFile {
-        keyspace,
-        level,
-        number: FileNumber(number),
-    };
+    let (keyspace, unknown) = (KEYSPACE, KeyspaceId(9));
+    let added = |number| file(number, b"x", b"y", (1, 2));
     let create = |id, name: &str| Record::CreateKeyspace {
         id: KeyspaceId(id),
         name: name.to_owned(),
     };
-    let keyspace = KEYSPACE;
+    let levels = |keyspace, count| Record::LevelCount { keyspace, count };
+    let (number, offset) = (FileNumber(13), 0);
     let refused = [
         Record::FormatVersion,
         Record::NextId(19),
         Record::NextId((1 << 56) + 1),
-        Record::LogSynced {
-            number: FileNumber(1),
-            offset: 11,
-        },
+        log_synced(11),
         create(4, "second"),
         create(3, "second"),
-        Record::DropKeyspace(unknown),
-        Record::Used {
-            keyspace: KeyspaceId(3),
-            sequence: 9,
-        },
         create(5, "first"),
-        add(KEYSPACE, 1, 5),
-        add(KEYSPACE, 2, 5),
-        add(KEYSPACE, 1, 20),
-        add(KEYSPACE, 1, 0),
-        add(KEYSPACE, 16, 6),
-        add(unknown, 1, 6),
-        remove(KEYSPACE, 2, 5),
-        remove(KEYSPACE, 1, 6),
-        remove(unknown, 1, 5),
-        Record::LevelCount { keyspace, count: 0 },
-        Record::LevelCount {
-            keyspace,
-            count: 16,
-        },
-        Record::LevelCount {
-            keyspace: unknown,
-            count: 1,
-        },
-        Record::Flushed {
-            keyspace,
-            sequence: 8,
-        },
-        Record::Flushed {
-            keyspace: unknown,
-            sequence: 10,
-        },
-        Record::AddLog(number(12)),
-        Record::AddLog(number(9)),
-        Record::AddLog(number(20)),
-        Record::LogEnd {
-            number: number(13),
-            offset: 0,
-        },
+        Record::DropKeyspace(unknown),
+        used(KeyspaceId(3), 9),
+        add_file(1, added(5)),
+        add_file(2, added(5)),
+        add_file(1, added(20)),
+        add_file(1, added(0)),
+        add_file(16, added(6)),
+        in_keyspace(unknown, add_file(1, added(6))),
+        remove_file(2, 5),
+        remove_file(1, 6),
+        in_keyspace(unknown, remove_file(1, 5)),
+        levels(keyspace, 0),
+        levels(keyspace, 16),
+        levels(unknown, 1),
+        flushed(8),
+        in_keyspace(unknown, flushed(10)),
+        Record::AddLog(FileNumber(12)),
+        Record::AddLog(FileNumber(9)),
+        Record::AddLog(FileNumber(20)),
+        Record::LogEnd { number, offset },
     ];
     for record in refused {
-        let edit = Edit {
-            records: vec![record],
-        };
-        assert!(sample().apply(&edit).is_err(), "{edit:?}");
+        let outcome = apply(&mut sample(), vec![record.clone()]);
+        assert!(outcome.is_err(), "{record:?}");
     }
 }
 
-/// A segment behind the one of the file in [`sample`], and a record that adds it.
-fn segment(id: u64) -> SegmentMeta {
-    let mut segment = file(id, b"b", b"c", (10, 20)).segments.remove(0);
-    segment.offset = 4096;
-    segment.overwrites = 4;
-    segment
+/// `record` for another keyspace.
+fn in_keyspace(other: KeyspaceId, mut record: Record) -> Record {
+    if let Record::AddFile { keyspace, .. }
+    | Record::RemoveFile { keyspace, .. }
+    | Record::AddSegment { keyspace, .. }
+    | Record::Flushed { keyspace, .. } = &mut record
+    {
+        *keyspace = other;
+    }
+    record
 }
 
-fn add_segment(segment: SegmentMeta) -> Record {
+fn used(keyspace: KeyspaceId, sequence: u64) -> Record {
+    Record::Used { keyspace, sequence }
+}
+
+/// Metadata of a segment behind the one of the file in [`sample`].
+fn segment(id: u64, offset: u64) -> SegmentMeta {
+    SegmentMeta {
+        offset,
+        overwrites: 4,
+        ..file(id, b"b", b"c", (10, 20)).segments.remove(0)
+    }
+}
+
+fn add_segment(level: u8, number: u64, segment: SegmentMeta) -> Record {
     Record::AddSegment {
         keyspace: KEYSPACE,
-        level: 1,
-        number: FileNumber(5),
+        level,
+        number: FileNumber(number),
         segment,
     }
 }
 
-fn apply(state: &mut ManifestState, record: Record) -> Result<(), Contradiction> {
-    let records = vec![record];
-    state.apply(&Edit { records })
-}
-
 // I1, I2
 #[test]
-fn segments_are_added_where_they_can_be() {
-    let added = |state: &ManifestState| state.keyspaces[&KEYSPACE].levels[1][&number(5)].clone();
+fn segments_are_appended_only_behind_the_others_of_unsealed_deeper_files() {
     let mut state = sample();
-    apply(&mut state, add_segment(segment(15))).unwrap();
-    assert_eq!(added(&state).segments[1..], [segment(15)]);
-    let mut restored = ManifestState::default();
-    restored.apply(&state.snapshot()).unwrap();
-    assert_eq!(restored, state);
+    apply(&mut state, vec![add_segment(1, 5, segment(15, 4096))]).unwrap();
+    let grown = &state.keyspaces[&KEYSPACE].levels[1][&FileNumber(5)];
+    assert_eq!(grown.segments[1..], [segment(15, 4096)]);
+    assert_eq!(restored(&state), state);
 
-    let elsewhere = |level, number| Record::AddSegment {
-        keyspace: KEYSPACE,
-        level,
-        number: FileNumber(number),
-        segment: segment(15),
-    };
-    let inside = SegmentMeta {
-        offset: 0,
-        ..segment(15)
-    };
-    for record in [
-        elsewhere(1, 6),
-        elsewhere(2, 5),
-        elsewhere(16, 5),
-        Record::AddSegment {
-            keyspace: KeyspaceId(9),
-            level: 1,
-            number: number(5),
-            segment: segment(15),
-        },
-        // Inside the one before.
-        add_segment(inside),
-        // Not handed out yet, or never.
-        add_segment(segment(20)),
-        add_segment(segment(0)),
+    for (what, record) in [
+        ("an unknown file", add_segment(1, 6, segment(15, 4096))),
+        ("another level", add_segment(2, 5, segment(15, 4096))),
+        ("no level", add_segment(16, 5, segment(15, 4096))),
+        (
+            "another keyspace",
+            in_keyspace(KeyspaceId(9), add_segment(1, 5, segment(15, 4096))),
+        ),
+        ("inside the first", add_segment(1, 5, segment(15, 0))),
+        ("an id of later", add_segment(1, 5, segment(20, 4096))),
+        ("no id", add_segment(1, 5, segment(0, 4096))),
     ] {
-        let mut state = sample();
-        assert!(apply(&mut state, record.clone()).is_err(), "{record:?}");
+        assert!(apply(&mut sample(), vec![record]).is_err(), "{what}");
     }
 
-    // What another database shares, and level 0.
     for (level, sealed, is_sound) in [(1, false, true), (1, true, false), (0, false, false)] {
-        let mut state = sample();
         let mut target = file(6, b"x", b"y", (1, 2));
         target.sealed = sealed;
-        let add = Record::AddFile {
-            keyspace: KEYSPACE,
-            level,
-            file: target,
-        };
-        apply(&mut state, add).unwrap();
-        let outcome = apply(&mut state, elsewhere(level, 6));
+        let mut state = sample();
+        apply(&mut state, vec![add_file(level, target)]).unwrap();
+        let outcome = apply(&mut state, vec![add_segment(level, 6, segment(15, 4096))]);
         assert_eq!(outcome.is_ok(), is_sound, "level {level}, sealed {sealed}");
     }
 
-    // No more than the format has place for.
     let mut state = sample();
     for count in 1..SEGMENTS_MAX as u64 {
-        let next = SegmentMeta {
-            offset: 4096 * count,
-            ..segment(15)
-        };
-        apply(&mut state, add_segment(next)).unwrap();
+        apply(
+            &mut state,
+            vec![add_segment(1, 5, segment(15, 4096 * count))],
+        )
+        .unwrap();
     }
-    let one_more = SegmentMeta {
-        offset: 1 << 20,
-        ..segment(15)
-    };
-    assert!(apply(&mut state, add_segment(one_more)).is_err());
-}
-
-// I3
-#[test]
-fn what_a_segment_refers_to_counts() {
-    let with_run = |entries| {
-        let mut piece = file(15, b"b", b"c", (10, 20));
-        refer(&mut piece, &transient_log(16), entries);
-        piece.segments[0].offset = 4096;
-        let transient_log = Record::AddTransientLog {
-            keyspace: KEYSPACE,
-            file: transient_log(16),
-        };
-        let records = vec![transient_log, add_segment(piece.segments.remove(0))];
-        Edit { records }
-    };
-    assert!(sample().apply(&with_run(3)).is_err(), "more than there are");
-    let mut without = with_run(1);
-    without.records.remove(0);
-    assert!(sample().apply(&without).is_err());
-    let mut state = sample();
-    state.apply(&with_run(2)).unwrap();
-    let referred = state.keyspaces[&KEYSPACE].values.files[&number(16)].referred;
-    assert_eq!((referred.entries, referred.bytes), (2, 40));
-    values::check(&state);
-    let remove = Record::RemoveFile {
-        keyspace: KEYSPACE,
-        level: 1,
-        number: number(5),
-    };
-    apply(&mut state, remove).unwrap();
-    assert!(!state.files().any(|file| file == RUN));
+    let one_more = add_segment(1, 5, segment(15, 1 << 20));
+    assert!(apply(&mut state, vec![one_more]).is_err());
 }
 
 #[test]
 fn a_file_moves_in_one_edit() {
     let mut state = sample();
-    let moved = state.keyspaces[&KEYSPACE].levels[1][&number(5)].clone();
-    let records = vec![
-        Record::RemoveFile {
-            keyspace: KEYSPACE,
-            level: 1,
-            number: number(5),
-        },
-        Record::AddFile {
-            keyspace: KEYSPACE,
-            level: 2,
-            file: moved.clone(),
-        },
-    ];
-    state.apply(&Edit { records }).unwrap();
+    let moved = state.keyspaces[&KEYSPACE].levels[1][&FileNumber(5)].clone();
+    let records = vec![remove_file(1, 5), add_file(2, moved.clone())];
+    apply(&mut state, records).unwrap();
     let levels = &state.keyspaces[&KEYSPACE].levels;
     assert!(levels[1].is_empty());
-    assert_eq!(levels[2][&number(5)], moved);
+    assert_eq!(levels[2][&FileNumber(5)], moved);
 }
 
 #[test]
-fn an_ended_log_voids_those_behind_it() {
+fn the_end_of_a_log_removes_the_later_logs() {
+    let end = |offset| {
+        let number = FileNumber(11);
+        vec![Record::LogEnd { number, offset }]
+    };
     let mut state = sample();
-    let end = |offset| Edit {
-        records: vec![Record::LogEnd {
-            number: number(11),
-            offset,
-        }],
-    };
-    state.apply(&end(500)).unwrap();
+    apply(&mut state, end(500)).unwrap();
     assert!(state.logs.iter().copied().eq([10, 11].map(FileNumber)));
-    // The end is fixed for good.
-    state.apply(&end(500)).unwrap();
-    assert!(state.clone().apply(&end(499)).is_err());
-    let later = Edit {
-        records: vec![Record::AddLog(number(13)), Record::OldestLog(number(11))],
-    };
-    state.apply(&later).unwrap();
+    // The end never changes.
+    apply(&mut state, end(500)).unwrap();
+    assert!(apply(&mut state.clone(), end(499)).is_err());
+    let oldest = |number| Record::OldestLog(FileNumber(number));
+    let later = vec![Record::AddLog(FileNumber(13)), oldest(11)];
+    apply(&mut state, later).unwrap();
     assert!(state.logs.iter().copied().eq([11, 13].map(FileNumber)));
-    assert_eq!(state.log_ends.get(&number(11)), Some(&500));
-    let oldest = Edit {
-        records: vec![Record::OldestLog(number(13))],
-    };
-    state.apply(&oldest).unwrap();
+    assert_eq!(state.log_ends.get(&FileNumber(11)), Some(&500));
+    apply(&mut state, vec![oldest(13)]).unwrap();
     assert!(state.log_ends.is_empty());
 }
 
-/// A table 15 of level 0 that refers to `entries` records of run 16, and that run.
-fn table_with_transient_log(entries: u64) -> Edit {
+const VALUES: FileName = FileName::Values(FileNumber(16));
+
+fn has_values(state: &ManifestState) -> bool {
+    state.files().any(|file| file == VALUES)
+}
+
+/// The entries and bytes that tables refer to in value file 16.
+fn referred(state: &ManifestState) -> (u64, u64) {
+    let referred = state.keyspaces[&KEYSPACE].values.files[&FileNumber(16)].referred;
+    (referred.entries, referred.bytes)
+}
+
+/// The records that add transient log 16, and table 15 of level 0 that refers to `entries` of its
+/// records.
+fn table_with_transient_log(entries: u64) -> Vec<Record> {
     let mut table = file(15, b"c", b"d", (10, 20));
     refer(&mut table, &transient_log(16), entries);
-    let keyspace = KEYSPACE;
-    Edit {
-        records: vec![
-            Record::AddTransientLog {
-                keyspace,
-                file: transient_log(16),
-            },
-            Record::AddFile {
-                keyspace,
-                level: 0,
-                file: table,
-            },
-        ],
-    }
+    vec![add_transient_log(transient_log(16)), add_file(0, table)]
+}
+
+/// As [`table_with_transient_log`], with a segment of the file in [`sample`].
+fn segment_with_transient_log(entries: u64) -> Vec<Record> {
+    let mut piece = file(15, b"b", b"c", (10, 20));
+    refer(&mut piece, &transient_log(16), entries);
+    piece.segments[0].offset = 4096;
+    let add_segment = add_segment(1, 5, piece.segments.remove(0));
+    vec![add_transient_log(transient_log(16)), add_segment]
 }
 
 // I3
 #[test]
-fn a_run_goes_with_the_last_table_that_refers_to_it() {
+fn the_references_of_a_segment_count() {
     let mut state = sample();
-    let before = state.clone();
-    state.apply(&table_with_transient_log(2)).unwrap();
-    let is_named = |state: &ManifestState| state.files().any(|file| file == RUN);
-    assert!(is_named(&state));
-    let remove = Record::RemoveFile {
-        keyspace: KEYSPACE,
-        level: 0,
-        number: number(15),
-    };
-    // A table that takes its place, as a merge that copies pointers writes it.
-    let mut merged = file(17, b"c", b"d", (10, 20));
-    refer(&mut merged, &transient_log(16), 1);
-    let mut moved = state.clone();
-    let records = vec![
-        remove.clone(),
-        Record::AddFile {
-            keyspace: KEYSPACE,
-            level: 1,
-            file: merged,
-        },
-    ];
-    moved.apply(&Edit { records }).unwrap();
-    assert!(is_named(&moved));
-    let referred = moved.keyspaces[&KEYSPACE].values.files[&number(16)].referred;
-    assert_eq!((referred.entries, referred.bytes), (1, 20));
+    apply(&mut state, segment_with_transient_log(2)).unwrap();
+    assert_eq!(referred(&state), (2, 40));
+    values::check(&state);
+    apply(&mut state, vec![remove_file(1, 5)]).unwrap();
+    assert!(!has_values(&state));
+}
 
-    let records = vec![remove];
-    state.apply(&Edit { records }).unwrap();
-    assert!(!is_named(&state));
+// I3
+#[test]
+fn a_transient_log_is_removed_with_the_last_table_that_refers_to_it() {
+    let before = sample();
+    let mut state = before.clone();
+    apply(&mut state, table_with_transient_log(2)).unwrap();
+    assert!(has_values(&state));
+    // A compaction that copies pointers.
+    let mut output = file(17, b"c", b"d", (10, 20));
+    refer(&mut output, &transient_log(16), 1);
+    let mut compacted = state.clone();
+    let records = vec![remove_file(0, 15), add_file(1, output)];
+    apply(&mut compacted, records).unwrap();
+    assert!(has_values(&compacted));
+    assert_eq!(referred(&compacted), (1, 20));
+
+    apply(&mut state, vec![remove_file(0, 15)]).unwrap();
+    assert!(!has_values(&state));
     assert_eq!(state, before);
-    // Its number can be taken again, as far as the state is concerned.
-    state.apply(&table_with_transient_log(1)).unwrap();
-    state
-        .apply(&Edit {
-            records: vec![Record::DropKeyspace(KEYSPACE)],
-        })
-        .unwrap();
-    assert!(!is_named(&state));
-}
-
-const RUN: FileName = FileName::Values(FileNumber(16));
-
-/// What value log 16 comes to.
-fn log(number: u64, length: u64, entries: u64) -> ValueFileMeta {
-    ValueFileMeta {
-        number: FileNumber(number),
-        length,
-        entries,
-        value_bytes: 11 * entries,
-        end: length,
-    }
+    // The state allows its number again.
+    apply(&mut state, table_with_transient_log(1)).unwrap();
+    apply(&mut state, vec![Record::DropKeyspace(KEYSPACE)]).unwrap();
+    assert!(!has_values(&state));
 }
 
 // I3
 #[test]
-fn a_value_log_goes_when_it_is_complete_flushed_and_referred_to_no_more() {
-    let keyspace = KEYSPACE;
-    let apply = |state: &mut ManifestState, records: Vec<Record>| state.apply(&Edit { records });
-    let is_named = |state: &ManifestState| state.files().any(|file| file == RUN);
-    let add = Record::AddValueLog {
-        keyspace,
-        number: number(16),
+fn a_value_log_is_removed_when_it_is_sealed_flushed_and_unreferenced() {
+    let at = |length, entries| ValueFileMeta {
+        length,
+        end: length,
+        ..log(16, entries, 0)
     };
-    let at = |length, entries| Record::ValueLogAt {
-        keyspace,
-        file: log(16, length, entries),
+    let grow = |length, entries| Record::ValueLogAt {
+        keyspace: KEYSPACE,
+        file: at(length, entries),
     };
-    let seal = |last_sequence| Record::SealValueLog {
-        keyspace,
-        file: log(16, 60, 3),
-        last_sequence,
-    };
-    let flushed = |sequence| Record::Flushed { keyspace, sequence };
+    let seal = |last_sequence| seal_value_log(at(60, 3), last_sequence);
     let mut state = sample();
-    apply(&mut state, vec![add]).unwrap();
-    assert!(is_named(&state), "while it is being written");
+    apply(&mut state, vec![add_value_log(16)]).unwrap();
+    assert!(has_values(&state), "it is open");
 
-    // A flush whose table refers to two of its records, which the manifest must know of.
+    // A flush whose table refers to two of its records, which the manifest must know.
     let mut table = file(15, b"c", b"d", (10, 20));
-    refer_as(&mut table, &log(16, 40, 2), 2, Kind::ValueLogPointer);
-    let add_table = Record::AddFile {
-        keyspace,
-        level: 0,
-        file: table,
-    };
+    refer_as(&mut table, &at(40, 2), 2, Kind::ValueLogPointer);
+    let add_table = add_file(0, table);
     apply(&mut state.clone(), vec![add_table.clone()]).unwrap_err();
-    apply(&mut state, vec![at(40, 2), add_table, flushed(20)]).unwrap();
-    apply(&mut state.clone(), vec![at(20, 1)]).unwrap_err();
-    let remove = Record::RemoveFile {
-        keyspace,
-        level: 0,
-        number: number(15),
-    };
+    apply(&mut state, vec![grow(40, 2), add_table, flushed(20)]).unwrap();
+    apply(&mut state.clone(), vec![grow(20, 1)]).unwrap_err();
     let mut open = state.clone();
-    apply(&mut open, vec![remove.clone()]).unwrap();
-    assert!(is_named(&open), "while it is being written");
+    apply(&mut open, vec![remove_file(0, 15)]).unwrap();
+    assert!(has_values(&open), "it is open");
 
-    // Entries up to 30 refer to it, and are not in tables yet.
+    // Entries up to 30 refer to it and are not in tables.
     apply(&mut state, vec![seal(30)]).unwrap();
     apply(&mut state.clone(), vec![seal(30)]).unwrap_err();
-    let mut restored = ManifestState::default();
-    restored.apply(&state.snapshot()).unwrap();
-    assert_eq!(restored, state);
+    assert_eq!(restored(&state), state);
     let mut flushed_first = state.clone();
     apply(&mut flushed_first, vec![flushed(30)]).unwrap();
-    assert!(is_named(&flushed_first), "while tables refer to it");
-    apply(&mut flushed_first, vec![remove.clone()]).unwrap();
-    assert!(!is_named(&flushed_first));
-    apply(&mut state, vec![remove]).unwrap();
-    assert!(is_named(&state), "while a log may refer to it");
+    assert!(has_values(&flushed_first), "tables refer to it");
+    apply(&mut flushed_first, vec![remove_file(0, 15)]).unwrap();
+    assert!(!has_values(&flushed_first));
+    apply(&mut state, vec![remove_file(0, 15)]).unwrap();
+    assert!(has_values(&state), "a log may refer to it");
     apply(&mut state, vec![flushed(30)]).unwrap();
-    assert!(!is_named(&state));
+    assert!(!has_values(&state));
 }
 
 // I3
 #[test]
 fn references_must_add_up() {
-    let run_first = table_with_transient_log(1);
-    let mut without = run_first.clone();
-    without.records.remove(0);
-    let mut twice = run_first.clone();
-    twice.records.insert(0, twice.records[0].clone());
-    let mut late = run_first.clone();
-    late.records.swap(0, 1);
-    for (edit, is_sound) in [
-        (run_first, true),
+    let mut twice = table_with_transient_log(1);
+    twice.insert(0, twice[0].clone());
+    let mut late = table_with_transient_log(1);
+    late.swap(0, 1);
+    for (records, is_sound) in [
+        (table_with_transient_log(1), true),
         (table_with_transient_log(2), true),
         (table_with_transient_log(3), false),
-        (without, false),
+        (table_with_transient_log(1).split_off(1), false),
+        (segment_with_transient_log(3), false),
+        (segment_with_transient_log(1).split_off(1), false),
         (twice, false),
         (late, false),
     ] {
-        assert_eq!(sample().apply(&edit).is_ok(), is_sound, "{edit:?}");
+        let outcome = apply(&mut sample(), records.clone());
+        assert_eq!(outcome.is_ok(), is_sound, "{records:?}");
     }
 }
 
 // I2
 #[test]
-fn a_dropped_keyspace_leaves_its_numbers_behind() {
+fn a_dropped_keyspace_leaves_its_numbers_used() {
     let mut state = sample();
-    apply(&mut state, Record::DropKeyspace(KEYSPACE)).unwrap();
+    apply(&mut state, vec![Record::DropKeyspace(KEYSPACE)]).unwrap();
     assert!(state.keyspaces.is_empty() && state.files().count() == 0);
     assert!(state.is_dropped(KEYSPACE) && !state.is_dropped(KeyspaceId(5)));
     assert_eq!(state.last_sequence(), 9);
-    let mut restored = ManifestState::default();
-    restored.apply(&state.snapshot()).unwrap();
-    assert_eq!(restored, state);
-    let create = |id| Record::CreateKeyspace {
-        id: KeyspaceId(id),
-        name: "first".to_owned(),
-    };
-    for gone in [
+    let mut state = restored(&state);
+    assert_eq!(restored(&state), state);
+    for refused in [
         Record::DropKeyspace(KEYSPACE),
-        create(KEYSPACE.0),
-        Record::Flushed {
-            keyspace: KEYSPACE,
-            sequence: 10,
-        },
-        Record::Used {
-            keyspace: KEYSPACE,
-            sequence: 8,
-        },
+        create_keyspace("first"),
+        flushed(10),
+        used(KEYSPACE, 8),
     ] {
-        apply(&mut restored.clone(), gone).unwrap_err();
+        apply(&mut state.clone(), vec![refused]).unwrap_err();
     }
-    apply(&mut restored, create(5)).unwrap();
+    let (id, name) = (KeyspaceId(5), "first".to_owned());
+    apply(&mut state, vec![Record::CreateKeyspace { id, name }]).unwrap();
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::super::names::FileName;
 use super::super::{Edit, ManifestState, ManifestStore, Record, read_manifest};
-use super::History;
+use super::{History, log_synced};
 use crate::base::{Error, ErrorKind, FileNumber, Result};
 use crate::log::memory::{Fault, MemoryVfs, Operation};
 use crate::vfs::Vfs;
@@ -36,7 +36,7 @@ fn kind<T>(outcome: &Result<T>) -> Option<ErrorKind> {
     outcome.as_ref().err().map(Error::kind)
 }
 
-/// Ten edits of every sort, valid after manifest 1 was started.
+/// Ten edits of every kind that fit after the start of manifest 1.
 fn edits() -> Vec<Edit> {
     let mut history = History::default();
     let next = Edit {
@@ -110,7 +110,7 @@ fn every_flipped_bit_is_found_or_harmless() {
     for file in [FileName::Manifest(FileNumber(1)), FileName::Current] {
         let path = directory().join(file.to_string());
         let bytes = vfs.read(&path);
-        // The last marker's damage is a torn tail; it holds no edit.
+        // Damage of the last marker, which holds no edit, is a torn tail.
         let marker = bytes.len().saturating_sub(crate::log::HEADER_BYTES);
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
@@ -165,10 +165,10 @@ fn a_manifest_shorter_than_current_says_is_damage() {
     let vfs = MemoryVfs::default();
     let edits = edits();
     let (mut store, _) = sample(&vfs, &edits[..6]);
-    store.vouch().unwrap();
-    let vouched = store.length();
+    store.record_length().unwrap();
+    let recorded = store.length();
     vfs.take_log();
-    store.vouch().unwrap();
+    store.record_length().unwrap();
     assert!(vfs.take_log().is_empty(), "nothing new");
     for edit in &edits[6..] {
         store.commit(edit).unwrap();
@@ -177,8 +177,8 @@ fn a_manifest_shorter_than_current_says_is_damage() {
     assert_eq!(&read_state(&vfs), store.state());
     let path = directory().join("000001.manifest");
     let bytes = vfs.read(&path);
-    // The marker behind the last of them holds no edit.
-    let last = vouched - crate::log::HEADER_BYTES as u64;
+    // The last marker holds no edit.
+    let last = recorded - crate::log::HEADER_BYTES as u64;
     for length in 0..bytes.len() {
         vfs.write(&path, &bytes[..length]);
         let outcome = read(&vfs);
@@ -254,14 +254,8 @@ fn a_full_disk_changes_nothing() {
     assert_eq!(store.state(), &before);
     assert_eq!(store.state().keyspaces, before.keyspaces);
     vfs.heal();
-    store
-        .commit(&Edit::clone(&Edit {
-            records: vec![Record::LogSynced {
-                number: FileNumber(1),
-                offset: 9999,
-            }],
-        }))
-        .unwrap();
+    let records = vec![log_synced(9999)];
+    store.commit(&Edit { records }).unwrap();
     vfs.crash();
     assert_eq!(&read_state(&vfs), store.state());
 }
@@ -280,8 +274,8 @@ fn an_edit_that_contradicts_the_state_is_not_written() {
     assert_eq!(&read_state(&vfs), states.last().unwrap());
 }
 
-/// Runs a history of start, edits and rollovers until the first error; returns the states in
-/// order, of which each was durable when the step to the next began, and whether all was done.
+/// Runs a history of a start, edits and rollovers until the first error. Returns the states in order,
+/// and whether the history is complete. Each state was durable before the next step began.
 fn run(vfs: &MemoryVfs) -> (Vec<ManifestState>, bool) {
     let mut states = Vec::new();
     let mut attempt = || -> Result<()> {
@@ -302,12 +296,11 @@ fn run(vfs: &MemoryVfs) -> (Vec<ManifestState>, bool) {
                 let edit = Edit {
                     records: vec![
                         Record::NextId(next + 2),
-                        Record::LogSynced {
-                            number: FileNumber(1),
-                            offset: store.state().log_synced.map_or(0, |synced| synced.1)
+                        log_synced(
+                            store.state().log_synced.map_or(0, |synced| synced.1)
                                 + round
                                 + sequence,
-                        },
+                        ),
                         Record::AddLog(FileNumber(next + sequence)),
                     ],
                 };
@@ -316,7 +309,7 @@ fn run(vfs: &MemoryVfs) -> (Vec<ManifestState>, bool) {
                 states.push(after);
                 store.commit(&edit)?;
                 if sequence == round % 2 {
-                    store.vouch()?;
+                    store.record_length()?;
                 }
             }
             let number = FileNumber(store.state().next_id);
@@ -324,7 +317,7 @@ fn run(vfs: &MemoryVfs) -> (Vec<ManifestState>, bool) {
             after.next_id += 1;
             states.push(after);
             store.roll_over(number)?;
-            store.vouch()?;
+            store.record_length()?;
         }
         Ok(())
     };
@@ -356,7 +349,7 @@ fn a_crash_or_error_at_any_operation_leaves_the_state_before_or_after_it() {
                 let fits = found.as_ref().is_none_or(|state| allowed.contains(state))
                     && (found.is_some() || states.len() <= 1);
                 assert!(fits, "operation {after}: {found:?} is none of {allowed:?}");
-                // And the next open goes on from there.
+                // The next open continues from there.
                 let (_, is_sound) = run(&vfs);
                 assert!(is_sound);
                 if is_done && lasting {

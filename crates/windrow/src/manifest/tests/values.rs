@@ -1,16 +1,20 @@
-//! Value logs, their successors, relocations and discard lists in histories, and what must hold of them.
+//! Value logs, GC outputs, relocations and discard lists in histories, and their invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::edit::{Edit, Record};
+use super::super::edit::Record;
 use super::super::state::ManifestState;
 use super::super::values::{ValueFileKind, ValueState};
-use super::{file, garbage, log, moved, refer_as, transient_log};
+use super::{
+    KEYSPACE, add_discard_list, add_file, add_gc_output, add_transient_log, add_value_log, apply,
+    create_keyspace, file, flushed, garbage, log, moved, refer_as, relocate, remove_file, restored,
+    seal_value_log, take_discard_list, transient_log,
+};
 use crate::base::{FileNumber, KeyspaceId, Kind};
 use crate::table::Referred;
 use crate::value::RelocationTable;
 
-/// What `[verb, first, second]` does to the value files of `keyspace` in `state`; the next id is free.
+/// The change of the value files of `keyspace` that `[verb, first, second]` makes. The next id is free.
 pub(super) fn change(
     state: &ManifestState,
     keyspace: KeyspaceId,
@@ -25,7 +29,7 @@ pub(super) fn change(
     let mut open = values.files.values();
     let open = open.find(|log| log.kind == ValueFileKind::OpenLog);
     let records = match (verb, open) {
-        // A log that is written and sealed at once, or one that is begun.
+        // A log that is sealed at once, then one that stays open.
         (0, _) => Some(vec![
             Record::AddValueLog { keyspace, number },
             Record::SealValueLog {
@@ -49,7 +53,7 @@ pub(super) fn change(
         }
         (2..=4, _) => table(values, keyspace, id, [first, second]),
         (5 | 6, _) => {
-            let known: Vec<u64> = spoken_of(values).map(|known| known.0).collect();
+            let known: Vec<u64> = origins_and_logs(values).map(|known| known.0).collect();
             let other = (!known.is_empty()).then(|| known[pick(known.len())]);
             other.map(|other| {
                 let list = garbage(id, &[(other, 1 + u64::from(second))]);
@@ -61,14 +65,14 @@ pub(super) fn change(
     records.unwrap_or_default()
 }
 
-/// Value logs, and what they were.
-fn spoken_of(values: &ValueState) -> impl Iterator<Item = FileNumber> {
+/// Value logs, and the origins of relocations.
+fn origins_and_logs(values: &ValueState) -> impl Iterator<Item = FileNumber> {
     let logs = values.files.values().filter(|it| it.referred.is_log);
     let logs = logs.map(|it| it.file.number);
     logs.chain(values.relocations.keys().copied())
 }
 
-/// A table that refers to a record of a log, or of what it was, if any has one to spare.
+/// A table that refers to a record of a value log or an origin with an unreferenced record, if any.
 fn table(
     values: &ValueState,
     keyspace: KeyspaceId,
@@ -81,7 +85,7 @@ fn table(
         let held = values.files[&file].file.entries;
         live(values, file).entries < held
     };
-    let known: Vec<_> = spoken_of(values).filter(has_space).collect();
+    let known: Vec<_> = origins_and_logs(values).filter(has_space).collect();
     let number = known.get(usize::from(first) % known.len().max(1))?;
     let mut table = file(id, &[first], &[first, second], (id, id + 5));
     refer_as(&mut table, &log(number.0, 1, 0), 1, Kind::ValueLogPointer);
@@ -92,7 +96,7 @@ fn table(
     }])
 }
 
-/// What is referred to in `number`, whichever way.
+/// The references to `number`, also through relocation tables.
 fn live(values: &ValueState, number: FileNumber) -> Referred {
     let through = values.referred_through().get(&number).copied();
     values.files[&number]
@@ -100,7 +104,7 @@ fn live(values: &ValueState, number: FileNumber) -> Referred {
         .plus(through.unwrap_or_default())
 }
 
-/// The edit of a collection of one log or two, or of none.
+/// The edit of a garbage collection of one log, two, or none.
 fn collect(
     values: &ValueState,
     keyspace: KeyspaceId,
@@ -122,26 +126,27 @@ fn collect(
     let entries = victims.iter().map(|number| live(values, *number).entries);
     let entries = entries.sum();
     let tables = values.relocations.values().map(|it| it.table);
-    let led_on = tables.filter(|table| victims.contains(&table.gc_output));
+    let relocated = tables.filter(|table| victims.contains(&table.gc_output));
     let origins: Vec<FileNumber> = victims
         .iter()
         .copied()
-        .chain(led_on.map(|table| table.origin))
+        .chain(relocated.map(|table| table.origin))
         .collect();
     let mut end = log(id, entries, 0).length;
-    let mut led: Vec<RelocationTable> = Vec::new();
+    let mut composed: Vec<RelocationTable> = Vec::new();
     for origin in &origins {
         let table = moved(origin.0, id, end, 1 + u64::from(second % 3));
         end = table.end().unwrap();
-        led.push(table);
+        composed.push(table);
     }
     let file = log(id, entries, end - 20 * entries);
     let mut records = vec![Record::AddGcOutput { keyspace, file }];
     records.extend(
-        led.into_iter()
+        composed
+            .into_iter()
             .map(|table| Record::Relocate { keyspace, table }),
     );
-    // Other lists have come since.
+    // The job has not read lists that were added while it ran.
     for list in values.discard_lists.values().skip(usize::from(second % 3)) {
         let files = list.counts.keys().filter(|file| origins.contains(file));
         let files: Vec<FileNumber> = files.copied().collect();
@@ -156,7 +161,7 @@ fn collect(
     records
 }
 
-/// I1 to I3 of value files, and that references are those of the tables.
+/// Checks I1 to I4 of value files, and that the counted references are those of the tables.
 pub(super) fn check(state: &ManifestState) {
     for keyspace in state.keyspaces.values() {
         let tables = keyspace.levels.iter().flat_map(BTreeMap::values);
@@ -186,7 +191,7 @@ pub(super) fn check(state: &ManifestState) {
             };
             assert!(live.entries > 0 || may_be_unflushed, "{number} stays");
         }
-        let known: BTreeSet<FileNumber> = spoken_of(values).collect();
+        let known: BTreeSet<FileNumber> = origins_and_logs(values).collect();
         // I4
         let mut sums: BTreeMap<FileNumber, u64> = BTreeMap::new();
         for (file, count) in values.discard_lists.values().flat_map(|list| &list.counts) {
@@ -205,30 +210,20 @@ pub(super) fn check(state: &ManifestState) {
     }
 }
 
-const KEYSPACE: KeyspaceId = KeyspaceId(1);
-
-fn apply(state: &mut ManifestState, records: Vec<Record>) -> bool {
-    let is_sound = state.apply(&Edit { records }).is_ok();
-    if is_sound {
+/// Applies `records` and checks the result; returns whether they fit.
+fn fits(state: &mut ManifestState, records: Vec<Record>) -> bool {
+    let fits = apply(state, records).is_ok();
+    if fits {
         check(state);
-        let mut restored = ManifestState::default();
-        restored.apply(&state.snapshot()).unwrap();
-        assert_eq!(&restored, state);
+        assert_eq!(&restored(state), state);
     }
-    is_sound
+    fits
 }
 
 fn add_log(number: u64, entries: u64, last_sequence: u64) -> [Record; 2] {
     [
-        Record::AddValueLog {
-            keyspace: KEYSPACE,
-            number: FileNumber(number),
-        },
-        Record::SealValueLog {
-            keyspace: KEYSPACE,
-            file: log(number, entries, 0),
-            last_sequence,
-        },
+        add_value_log(number),
+        seal_value_log(log(number, entries, 0), last_sequence),
     ]
 }
 
@@ -237,84 +232,54 @@ fn add_table(number: u64, log_number: u64, entries: u64) -> Record {
     let mut table = file(number, b"a", b"b", (number, number));
     let log = log(log_number, entries, 0);
     refer_as(&mut table, &log, entries, Kind::ValueLogPointer);
-    Record::AddFile {
-        keyspace: KEYSPACE,
-        level: u8::try_from(number % 16).unwrap(),
-        file: table,
-    }
+    add_file(u8::try_from(number % 16).unwrap(), table)
 }
 
 fn remove_table(number: u64) -> Record {
-    Record::RemoveFile {
-        keyspace: KEYSPACE,
-        level: u8::try_from(number % 16).unwrap(),
-        number: FileNumber(number),
-    }
+    remove_file(u8::try_from(number % 16).unwrap(), number)
 }
 
-fn add_discard_list(number: u64, counts: &[(u64, u64)]) -> Record {
-    Record::AddDiscardList {
-        keyspace: KEYSPACE,
-        list: garbage(number, counts),
-    }
-}
-
-fn take_discard_list(list: u64, files: &[u64]) -> Record {
-    Record::TakeDiscardList {
-        keyspace: KEYSPACE,
-        list: FileNumber(list),
-        files: files.iter().copied().map(FileNumber).collect(),
-    }
-}
-
-/// Value file `number` of `entries` records, which takes the place of the logs of `tables`.
-fn succeed(number: u64, entries: u64, origins: &[u64]) -> Vec<Record> {
-    let keyspace = KEYSPACE;
+/// GC output `number` with `entries` records, and the relocations of `origins` to it.
+fn collected(number: u64, entries: u64, origins: &[u64]) -> Vec<Record> {
     let mut end = 20 * entries;
     let mut tables = Vec::new();
     for origin in origins {
         let table = moved(*origin, number, end, entries);
         end = table.end().unwrap();
-        tables.push(Record::Relocate { keyspace, table });
+        tables.push(relocate(table));
     }
     let file = log(number, entries, end - 20 * entries);
-    let mut records = vec![Record::AddGcOutput { keyspace, file }];
+    let mut records = vec![add_gc_output(file)];
     records.extend(tables);
     records
 }
 
-/// Log 10 of three values, one of which is dead by list 21: table 20 refers to the others.
+/// Log 10 with three values: list 21 names one as garbage, table 20 refers to the others.
 fn sample() -> ManifestState {
     let mut state = ManifestState::default();
     let mut records = vec![
         Record::FormatVersion,
         Record::NextId(100),
-        Record::CreateKeyspace {
-            id: KEYSPACE,
-            name: "map".to_owned(),
-        },
-        Record::Flushed {
-            keyspace: KEYSPACE,
-            sequence: 9,
-        },
+        create_keyspace("map"),
+        flushed(9),
     ];
     records.extend(add_log(10, 3, 9));
     records.extend([add_table(20, 10, 2), add_discard_list(21, &[(10, 1)])]);
-    assert!(apply(&mut state, records));
+    assert!(fits(&mut state, records));
     state
 }
 
-/// After its collection: file 11 holds the two.
-fn gc_result() -> ManifestState {
+/// The state after the garbage collection of [`sample`]: GC output 11 holds two values.
+fn sample_collected() -> ManifestState {
     let mut state = sample();
-    let mut records = succeed(11, 2, &[10]);
+    let mut records = collected(11, 2, &[10]);
     records.push(take_discard_list(21, &[10]));
-    assert!(apply(&mut state, records));
+    assert!(fits(&mut state, records));
     state
 }
 
-/// The value files, the origins and the lists that are there.
-fn there(state: &ManifestState) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
+/// The existing value files, origins and lists.
+fn existing(state: &ManifestState) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
     let values = &state.keyspaces[&KEYSPACE].values;
     let numbers = |keys: Vec<&FileNumber>| keys.into_iter().map(|number| number.0).collect();
     (
@@ -325,66 +290,56 @@ fn there(state: &ManifestState) -> (Vec<u64>, Vec<u64>, Vec<u64>) {
 }
 
 #[test]
-fn a_successor_takes_the_place_of_a_log_until_nothing_refers_to_it() {
-    let mut state = gc_result();
-    assert_eq!(there(&state), (vec![11], vec![10], vec![]));
-    // A merge that writes one pointer as it leads now, and drops the other.
-    let merged = vec![
+fn a_gc_output_replaces_a_log_until_nothing_refers_to_it() {
+    let mut state = sample_collected();
+    assert_eq!(existing(&state), (vec![11], vec![10], vec![]));
+    // A compaction that rewrites one pointer and drops the other.
+    let compacted = vec![
         remove_table(20),
         add_table(22, 11, 1),
         add_discard_list(23, &[(10, 1)]),
     ];
-    assert!(apply(&mut state, merged));
+    assert!(fits(&mut state, compacted));
     assert_eq!(
-        there(&state),
+        existing(&state),
         (vec![11], vec![10], vec![23]),
-        "of which the list speaks"
+        "the list names the origin"
     );
     let mut taken = state.clone();
-    assert!(apply(&mut taken, vec![take_discard_list(23, &[10])]));
-    assert_eq!(there(&taken), (vec![11], vec![], vec![]));
-    assert!(apply(&mut state, vec![remove_table(22)]));
-    assert_eq!(there(&state), (vec![], vec![], vec![]));
+    assert!(fits(&mut taken, vec![take_discard_list(23, &[10])]));
+    assert_eq!(existing(&taken), (vec![11], vec![], vec![]));
+    assert!(fits(&mut state, vec![remove_table(22)]));
+    assert_eq!(existing(&state), (vec![], vec![], vec![]));
 }
 
 #[test]
-fn a_relocation_stays_while_an_older_origin_leads_to_the_same_file() {
-    let mut state = gc_result();
-    // The successor is collected, too, while a merge writes pointers into it.
-    assert!(apply(&mut state, succeed(12, 2, &[10, 11])));
-    assert_eq!(there(&state), (vec![12], vec![10, 11], vec![]));
-    assert!(apply(
+fn a_relocation_stays_while_an_older_origin_resolves_to_the_same_file() {
+    let mut state = sample_collected();
+    // The GC output is collected too, while a compaction writes pointers into it.
+    assert!(fits(&mut state, collected(12, 2, &[10, 11])));
+    assert_eq!(existing(&state), (vec![12], vec![10, 11], vec![]));
+    assert!(fits(
         &mut state,
         vec![remove_table(20), add_table(22, 11, 2)]
     ));
     assert_eq!(
-        there(&state),
+        existing(&state),
         (vec![12], vec![11], vec![]),
-        "the older one goes"
+        "the older origin is removed"
     );
-    assert!(apply(
+    assert!(fits(
         &mut state,
         vec![remove_table(22), add_table(24, 12, 2)]
     ));
-    assert_eq!(there(&state), (vec![12], vec![], vec![]));
+    assert_eq!(existing(&state), (vec![12], vec![], vec![]));
 }
 
 #[test]
-fn contradictions_of_collections_are_refused() {
-    let relocate = |table| Record::Relocate {
-        keyspace: KEYSPACE,
-        table,
-    };
-    let gc_output = |behind| Record::AddGcOutput {
-        keyspace: KEYSPACE,
-        file: log(11, 2, behind),
-    };
+fn contradictions_of_garbage_collections_are_refused() {
+    let gc_output = |behind| add_gc_output(log(11, 2, behind));
     let (one, block) = (moved(10, 11, 40, 2), moved(10, 11, 40, 2).bytes());
     let open = [
-        Record::AddValueLog {
-            keyspace: KEYSPACE,
-            number: FileNumber(13),
-        },
+        add_value_log(13),
         gc_output(block),
         relocate(RelocationTable {
             origin: FileNumber(13),
@@ -393,19 +348,16 @@ fn contradictions_of_collections_are_refused() {
     ];
     let mut unflushed = add_log(13, 2, 10).to_vec();
     unflushed.push(add_table(25, 13, 1));
-    unflushed.extend(succeed(11, 2, &[13]));
-    let mut a_run = vec![Record::AddTransientLog {
-        keyspace: KEYSPACE,
-        file: transient_log(13),
-    }];
-    a_run.extend(succeed(11, 2, &[13]));
-    let few = succeed(11, 1, &[10]);
+    unflushed.extend(collected(11, 2, &[13]));
+    let mut transient = vec![add_transient_log(transient_log(13))];
+    transient.extend(collected(11, 2, &[13]));
+    let few = collected(11, 1, &[10]);
     for (what, records) in [
-        ("entries may come to refer to an open log", open.to_vec()),
-        ("entries may come to refer to a sealed log", unflushed),
-        ("a run is no log", a_run),
-        ("more is referred to than the successor holds", few),
-        ("no successor", vec![relocate(one)]),
+        ("the log is open", open.to_vec()),
+        ("entries of the log are unflushed", unflushed),
+        ("a transient log is not a value log", transient),
+        ("tables refer to more than the GC output holds", few),
+        ("no GC output", vec![relocate(one)]),
         (
             "the table begins in the records",
             vec![gc_output(block), relocate(moved(10, 11, 39, 2))],
@@ -419,7 +371,7 @@ fn contradictions_of_collections_are_refused() {
             vec![gc_output(block), relocate(moved(100, 11, 40, 2))],
         ),
         (
-            "a successor twice",
+            "a GC output twice",
             vec![gc_output(block), gc_output(block)],
         ),
         ("a list twice", vec![add_discard_list(21, &[(10, 1)])]),
@@ -427,9 +379,9 @@ fn contradictions_of_collections_are_refused() {
             "a list that was never allocated",
             vec![add_discard_list(100, &[(10, 1)])],
         ),
-        ("a list is not there", vec![take_discard_list(22, &[10])]),
+        ("an unknown list", vec![take_discard_list(22, &[10])]),
         (
-            "the list says nothing of that",
+            "the list does not name the file",
             vec![take_discard_list(21, &[11])],
         ),
         (
@@ -437,11 +389,11 @@ fn contradictions_of_collections_are_refused() {
             vec![take_discard_list(21, &[10]), take_discard_list(21, &[10])],
         ),
         (
-            "a table refers to an origin that is gone",
+            "a table refers to an unknown origin",
             vec![add_table(25, 9, 1)],
         ),
     ] {
-        assert!(!apply(&mut sample(), records), "{what}");
+        assert!(!fits(&mut sample(), records), "{what}");
     }
-    assert!(apply(&mut sample(), vec![gc_output(block), relocate(one)]));
+    assert!(fits(&mut sample(), vec![gc_output(block), relocate(one)]));
 }

@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use super::super::edit::{Edit, Record};
+use super::super::edit::Record;
 use super::super::names::FileName;
 use super::super::{FileHandle, KeyspaceState, Level, ManifestState, Obsolete, Version};
-use super::{file, garbage, log, moved, refer, refer_as, transient_log};
+use super::{
+    KEYSPACE, add_discard_list, add_file, add_gc_output, add_transient_log, add_value_log, apply,
+    create_keyspace, file, log, moved, refer, refer_as, relocate, seal_value_log,
+    take_discard_list, transient_log,
+};
 use crate::base::sync::Shared;
-use crate::base::{ErrorKind, FileNumber, KeyspaceId, Kind};
+use crate::base::{ErrorKind, FileNumber, Kind};
 use crate::value::ValuePointer;
 
 fn handle(
@@ -26,8 +30,8 @@ fn numbers(level: &Level) -> Vec<u64> {
     files.map(|file| file.meta.number.0).collect()
 }
 
-/// A file of segments with these ends.
-fn layered(number: u64, ends: &[(&[u8], &[u8])]) -> Shared<FileHandle> {
+/// A file of segments with these smallest and largest keys.
+fn segmented(number: u64, ends: &[(&[u8], &[u8])]) -> Shared<FileHandle> {
     let mut meta = file(number, ends[0].0, ends[0].1, (1, 2));
     let mut next = meta.segments[0].clone();
     for (smallest, largest) in &ends[1..] {
@@ -39,9 +43,9 @@ fn layered(number: u64, ends: &[(&[u8], &[u8])]) -> Shared<FileHandle> {
 }
 
 proptest! {
-    /// Files of several segments, whose ends lie in any of them.
+    /// Files of several segments, any of which has the smallest or the largest key.
     #[test]
-    fn layers_agree_with_looking_at_every_segment(
+    fn segment_runs_agree_with_a_look_at_every_segment(
         keys in proptest::collection::btree_set(
             proptest::collection::vec(0..4u8, 1..6), 0..60),
         ends in proptest::collection::vec(
@@ -55,26 +59,26 @@ proptest! {
                 .iter()
                 .map(|(left, right)| (&keys[*left.min(right)][..], &keys[*left.max(right)][..]))
                 .collect();
-            layered(number, &ends)
+            segmented(number, &ends)
         }).collect();
         let version = Version::new(vec![Vec::new(), files.clone()]).unwrap();
         let empty = Level::default();
         let level = version.levels().get(1).map_or(&empty, |level| &**level);
         let most = files.iter().map(|file| file.meta.segments.len()).max();
         prop_assert_eq!(level.segment_runs().len(), most.unwrap_or(0));
-        for (segment, layer) in level.segment_runs().iter().enumerate() {
-            prop_assert_eq!(layer.segment, segment);
+        for (segment, run) in level.segment_runs().iter().enumerate() {
+            prop_assert_eq!(run.segment, segment);
             let members: Vec<usize> = (0..files.len())
                 .filter(|&position| files[position].meta.segments.len() > segment)
                 .collect();
-            let found: Vec<usize> = (0..layer.len()).filter_map(|it| layer.file(it)).collect();
+            let found: Vec<usize> = (0..run.len()).filter_map(|it| run.file(it)).collect();
             prop_assert_eq!(&found, &members);
-            prop_assert_eq!(layer.file(members.len()), None);
+            prop_assert_eq!(run.file(members.len()), None);
             for key in &probes {
                 let expected = members.iter().position(|&position| {
                     *files[position].meta.segments[segment].largest >= key[..]
                 });
-                prop_assert_eq!(layer.lower_bound(key), expected.unwrap_or(members.len()));
+                prop_assert_eq!(run.lower_bound(key), expected.unwrap_or(members.len()));
             }
         }
         for key in &probes {
@@ -91,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn searches_agree_with_looking_at_every_file(
+    fn searches_agree_with_a_look_at_every_file(
         keys in proptest::collection::btree_set(
             proptest::collection::vec(0..4u8, 1..6), 0..60),
         singles in any::<u64>(),
@@ -125,7 +129,7 @@ proptest! {
     }
 }
 
-// I1
+// I1 of levels
 #[test]
 fn deeper_levels_are_disjoint_at_user_keys() {
     let level = |files| Version::new(vec![Vec::new(), files]);
@@ -143,7 +147,7 @@ fn deeper_levels_are_disjoint_at_user_keys() {
     }
 }
 
-// I2
+// I2 of levels
 #[test]
 fn level_0_is_ordered_by_age() {
     let version = Version::new(vec![vec![
@@ -201,9 +205,9 @@ fn an_empty_version_has_an_empty_level_0() {
     assert!(version.levels()[0].files().is_empty());
 }
 
-// I3
+// I1 of obsolete files
 #[test]
-fn a_file_is_deleted_only_when_dropped_by_all_and_marked() {
+fn a_file_is_deleted_only_after_its_edit_and_its_last_holder() {
     let obsolete = Arc::new(Obsolete::default());
     let handles =
         [1, 2].map(|number| FileHandle::new(file(number, b"a", b"b", (number, number)), &obsolete));
@@ -221,9 +225,9 @@ fn a_file_is_deleted_only_when_dropped_by_all_and_marked() {
     assert!(obsolete.take().is_empty());
 }
 
-// I3
+// I1 of obsolete files
 #[test]
-fn a_file_that_has_grown_stays_for_those_who_hold_it_as_it_was() {
+fn a_file_stays_while_a_version_before_its_append_holds_it() {
     let obsolete = Arc::new(Obsolete::default());
     let short = FileHandle::new(file(1, b"c", b"d", (1, 2)), &obsolete);
     short.note_visits(3);
@@ -247,30 +251,26 @@ fn a_file_that_has_grown_stays_for_those_who_hold_it_as_it_was() {
     assert_eq!(obsolete.take(), [FileName::Table(FileNumber(1))]);
 }
 
-/// A keyspace whose table 1 refers to `runs`.
-fn with_runs(transient_logs: &[u64]) -> KeyspaceState {
-    let keyspace = KeyspaceId(1);
+/// The keyspace that `records` make.
+fn keyspace(records: Vec<Record>) -> KeyspaceState {
+    let mut state = ManifestState::default();
+    let mut all = vec![Record::NextId(100), create_keyspace("main")];
+    all.extend(records);
+    apply(&mut state, all).unwrap();
+    state.keyspaces.remove(&KEYSPACE).unwrap()
+}
+
+/// A keyspace whose table 1 refers to `transient_logs`.
+fn with_transient_logs(transient_logs: &[u64]) -> KeyspaceState {
     let mut table = file(1, b"a", b"z", (1, 9));
-    let mut records = vec![
-        Record::NextId(100),
-        Record::CreateKeyspace {
-            id: keyspace,
-            name: "main".to_owned(),
-        },
-    ];
+    let mut records = Vec::new();
     for number in transient_logs {
         let file = transient_log(*number);
         refer(&mut table, &file, 1);
-        records.push(Record::AddTransientLog { keyspace, file });
+        records.push(add_transient_log(file));
     }
-    records.push(Record::AddFile {
-        keyspace,
-        level: 0,
-        file: table,
-    });
-    let mut state = ManifestState::default();
-    state.apply(&Edit { records }).unwrap();
-    state.keyspaces.remove(&keyspace).unwrap()
+    records.push(add_file(0, table));
+    keyspace(records)
 }
 
 fn value_files(version: &Version) -> Vec<u64> {
@@ -278,15 +278,15 @@ fn value_files(version: &Version) -> Vec<u64> {
     files.map(|file| file.meta.number.0).collect()
 }
 
-// I4
+// I1 of versions, I1 of obsolete files
 #[test]
 fn value_files_follow_the_manifest() {
     let obsolete = Arc::new(Obsolete::default());
     let version = |old: &Version, transient_logs| {
         let next = old.apply(&[], &[]).unwrap();
-        next.with_values(&with_runs(transient_logs), &obsolete)
+        next.with_values(&with_transient_logs(transient_logs), &obsolete)
     };
-    let first = Version::from_state(&with_runs(&[5, 7]), &obsolete).unwrap();
+    let first = Version::from_state(&with_transient_logs(&[5, 7]), &obsolete).unwrap();
     assert_eq!(value_files(&first), [5, 7]);
     // Nothing changes, and nothing is copied.
     let same = version(&first, &[5, 7]);
@@ -297,7 +297,7 @@ fn value_files_follow_the_manifest() {
     let kept = [&first, &second].map(|version| find(version, 7).unwrap());
     assert!(Shared::ptr_eq(&kept[0], &kept[1]));
     assert!(find(&second, 5).is_none());
-    // I3: a file goes with the last version that holds it, and only if its edit is durable.
+    // A file is deleted after the last version that holds it, and only if its edit is durable.
     drop((first, kept));
     assert!(obsolete.take().is_empty());
     drop(same);
@@ -310,11 +310,11 @@ fn value_files_follow_the_manifest() {
     assert_eq!(obsolete.take(), [FileName::Values(FileNumber(9))]);
 }
 
-// I3
+// I1 of obsolete files
 #[test]
-fn the_value_files_of_a_dropped_keyspace_go_with_its_versions() {
+fn the_value_files_of_a_dropped_keyspace_are_deleted_after_its_versions() {
     let obsolete = Arc::new(Obsolete::default());
-    let open = || Version::from_state(&with_runs(&[5, 7]), &obsolete).unwrap();
+    let open = || Version::from_state(&with_transient_logs(&[5, 7]), &obsolete).unwrap();
     drop(open());
     assert!(obsolete.take().is_empty());
     let version = open();
@@ -329,75 +329,40 @@ fn the_value_files_of_a_dropped_keyspace_go_with_its_versions() {
     );
 }
 
-/// A keyspace whose table 1 refers to two records of log 5; what is more is in `records`.
-fn with_log(records: Vec<Record>) -> KeyspaceState {
-    let keyspace = KeyspaceId(1);
+/// The records of a keyspace whose table 1 refers to two records of log 5. Discard list 6 names the
+/// third record.
+fn with_log() -> Vec<Record> {
     let mut table = file(1, b"a", b"z", (1, 9));
     refer_as(&mut table, &log(5, 2, 0), 2, Kind::ValueLogPointer);
-    let mut all = vec![
-        Record::NextId(100),
-        Record::CreateKeyspace {
-            id: keyspace,
-            name: "main".to_owned(),
-        },
-        Record::AddValueLog {
-            keyspace,
-            number: FileNumber(5),
-        },
-        Record::SealValueLog {
-            keyspace,
-            file: log(5, 3, 0),
-            last_sequence: 0,
-        },
-        Record::AddFile {
-            keyspace,
-            level: 0,
-            file: table,
-        },
-        Record::AddDiscardList {
-            keyspace,
-            list: garbage(6, &[(5, 1)]),
-        },
-    ];
-    all.extend(records);
-    let mut state = ManifestState::default();
-    state.apply(&Edit { records: all }).unwrap();
-    state.keyspaces.remove(&keyspace).unwrap()
+    vec![
+        add_value_log(5),
+        seal_value_log(log(5, 3, 0), 0),
+        add_file(0, table),
+        add_discard_list(6, &[(5, 1)]),
+    ]
 }
 
-/// Log 5 is collected into file 7; list 6 stays where it is not taken.
-fn gc_result(is_taken: bool) -> KeyspaceState {
-    let keyspace = KeyspaceId(1);
+/// As [`with_log`], after the collection of log 5 into GC output 7, which took list 6 if `is_taken`.
+fn collected(is_taken: bool) -> KeyspaceState {
     let table = moved(5, 7, 40, 2);
-    let mut records = vec![
-        Record::AddGcOutput {
-            keyspace,
-            file: log(7, 2, table.bytes()),
-        },
-        Record::Relocate { keyspace, table },
-    ];
-    if is_taken {
-        records.push(Record::TakeDiscardList {
-            keyspace,
-            list: FileNumber(6),
-            files: vec![FileNumber(5)],
-        });
-    }
-    with_log(records)
+    let mut records = with_log();
+    records.extend([add_gc_output(log(7, 2, table.bytes())), relocate(table)]);
+    records.extend(is_taken.then(|| take_discard_list(6, &[5])));
+    keyspace(records)
 }
 
-// I3, I4
+// I1 of obsolete files
 #[test]
-fn a_collected_log_and_its_lists_go_with_the_last_version_that_holds_them() {
+fn a_collected_log_and_its_lists_are_deleted_after_the_last_version_that_holds_them() {
     let obsolete = Arc::new(Obsolete::default());
-    let first = Version::from_state(&with_log(Vec::new()), &obsolete).unwrap();
-    let second = first.with_values(&gc_result(false), &obsolete);
+    let first = Version::from_state(&keyspace(with_log()), &obsolete).unwrap();
+    let second = first.with_values(&collected(false), &obsolete);
     assert_eq!(
         (value_files(&first), value_files(&second)),
         (vec![5], vec![7])
     );
     // Only the tables and the lists change, and not the files.
-    let third = second.with_values(&gc_result(true), &obsolete);
+    let third = second.with_values(&collected(true), &obsolete);
     assert!(!Shared::ptr_eq(second.values(), third.values()));
     drop(second);
     assert_eq!(obsolete.take(), [], "the first holds both");
@@ -414,7 +379,7 @@ fn a_collected_log_and_its_lists_go_with_the_last_version_that_holds_them() {
     third.mark_obsolete();
     drop(third);
     assert!(obsolete.take().contains(&FileName::Values(FileNumber(7))));
-    let dropped = Version::from_state(&gc_result(false), &obsolete).unwrap();
+    let dropped = Version::from_state(&collected(false), &obsolete).unwrap();
     dropped.mark_obsolete();
     drop(dropped);
     assert!(
@@ -424,56 +389,49 @@ fn a_collected_log_and_its_lists_go_with_the_last_version_that_holds_them() {
     );
 }
 
-#[test]
-fn a_pointer_into_a_collected_log_leads_through_its_table() {
-    let version = Version::from_state(&gc_result(true), &Arc::default()).unwrap();
-    let pointer = |number| ValuePointer {
+/// A pointer into file `number`, and its bytes.
+fn pointer(number: u64) -> (ValuePointer, Vec<u8>) {
+    let pointer = ValuePointer {
         file: FileNumber(number),
         offset: 20,
         record_bytes: 20,
         value_bytes: 11,
     };
+    let mut bytes = Vec::new();
+    pointer.encode(&mut bytes);
+    (pointer, bytes)
+}
+
+#[test]
+fn a_pointer_into_a_collected_log_resolves_through_its_table() {
+    let version = Version::from_state(&collected(true), &Arc::default()).unwrap();
     for (number, table) in [(5, Some(moved(5, 7, 40, 2))), (7, None)] {
-        let mut bytes = Vec::new();
-        pointer(number).encode(&mut bytes);
+        let (pointer, bytes) = pointer(number);
         let place = version.values().resolve(&bytes).unwrap();
         assert_eq!(place.file.meta.number, FileNumber(7));
-        assert_eq!(place.pointer, pointer(number));
+        assert_eq!(place.pointer, pointer);
         assert_eq!(place.table.copied(), table);
     }
-    let mut bytes = Vec::new();
-    pointer(6).encode(&mut bytes);
-    let error = version.values().resolve(&bytes).unwrap_err();
+    let error = version.values().resolve(&pointer(6).1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption);
 }
 
 #[test]
-fn a_pointer_leads_to_a_file_of_the_version_or_is_damage() {
-    let version = Version::from_state(&with_runs(&[5, 7]), &Arc::default()).unwrap();
-    let encoded = |number| {
-        let pointer = ValuePointer {
-            file: FileNumber(number),
-            offset: 20,
-            record_bytes: 20,
-            value_bytes: 11,
-        };
-        let mut bytes = Vec::new();
-        pointer.encode(&mut bytes);
-        (pointer, bytes)
-    };
+fn a_pointer_resolves_to_a_file_of_the_version_or_is_corrupt() {
+    let version = Version::from_state(&with_transient_logs(&[5, 7]), &Arc::default()).unwrap();
     for number in [5, 7] {
-        let (pointer, bytes) = encoded(number);
+        let (pointer, bytes) = pointer(number);
         let place = version.values().resolve(&bytes).unwrap();
         assert_eq!((place.file.meta.number.0, place.pointer), (number, pointer));
         assert!(place.table.is_none());
     }
     for number in [1, 6, 8] {
-        let error = version.values().resolve(&encoded(number).1).unwrap_err();
+        let error = version.values().resolve(&pointer(number).1).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corruption);
         let name = FileName::Values(FileNumber(number)).to_string();
         assert!(error.to_string().contains(&name), "{error}");
     }
-    for bytes in [&[][..], &[5], &encoded(5).1[1..]] {
+    for bytes in [&[][..], &[5], &pointer(5).1[1..]] {
         let error = version.values().resolve(bytes).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corruption);
     }
