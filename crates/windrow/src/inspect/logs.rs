@@ -13,10 +13,9 @@ use crate::manifest::{Edit, Record as Change};
 use crate::table::SegmentMeta;
 use crate::value::ValueFileMeta;
 
-/// Shows a write-ahead log. Where it was closed is recorded elsewhere; read alone, it ends where its
-/// sound chunks end.
+/// Shows a write-ahead log up to its last sound chunk. Its recorded length is elsewhere.
 pub(super) fn wal(file: &File<'_>, number: FileNumber, report: &mut Report<'_>) -> Result<()> {
-    // The next sequence number. Behind a head that cannot be read it is not known.
+    // The next sequence number; unknown behind an unreadable header.
     let mut next = None;
     chunks(file, number, report, |chunk, report| {
         if chunk.offset == 0 {
@@ -31,7 +30,7 @@ pub(super) fn wal(file: &File<'_>, number: FileNumber, report: &mut Report<'_>) 
     Ok(())
 }
 
-/// Shows a manifest, whether or not it is the one that counts.
+/// Shows a manifest, which may not be the current one.
 pub(super) fn manifest(file: &File<'_>, number: FileNumber, report: &mut Report<'_>) -> Result<()> {
     let edits = chunks(file, number, report, |chunk, report| {
         edit(file, chunk, report)
@@ -43,7 +42,7 @@ pub(super) fn manifest(file: &File<'_>, number: FileNumber, report: &mut Report<
     Ok(())
 }
 
-/// Goes through a log and shows how it ends; returns how many records it has.
+/// Shows the records and the end of a log; returns the number of records.
 fn chunks(
     file: &File<'_>,
     number: FileNumber,
@@ -84,7 +83,7 @@ fn markers(range: Range<u64>, report: &mut Report<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Says in which file, and where, the payload of `chunk` could not be decoded.
+/// The error of a payload of `chunk` that cannot be decoded.
 fn in_chunk<'a>(
     file: &'a File<'_>,
     chunk: &log::Record<'_>,
@@ -113,7 +112,7 @@ fn wal_header(
     Ok(header.base)
 }
 
-/// Sets the sequence number that follows once that is known, whether or not all entries can be read.
+/// Sets the next sequence number if it is known, even if some entries cannot be read.
 fn batch(
     file: &File<'_>,
     chunk: &log::Record<'_>,
@@ -137,7 +136,7 @@ fn batch(
     Ok(())
 }
 
-/// A record of a log and how it stands there.
+/// A record of a log and its place.
 fn framed(name: &'static str, chunk: &log::Record<'_>) -> Record<'static> {
     let record = Record::new(name)
         .number("offset", chunk.offset)
@@ -223,7 +222,7 @@ fn change(record: &Change) -> Record<'_> {
         } => keyspace(Record::new("relocate"), *id)
             .number("origin", table.origin.0)
             .number("origin_bytes", table.origin_bytes)
-            .number("successor", table.gc_output.0)
+            .number("gc_output", table.gc_output.0)
             .number("offset", table.offset)
             .number("entries", table.entries),
         Change::AddDiscardList { keyspace: id, list } => {

@@ -1,10 +1,10 @@
-//! What a visitor is shown, for every kind of file in one form.
+//! The records that a visitor receives, in one form for every kind of file.
 
 use std::fmt;
 
-/// One thing that a file holds: a name and named fields.
+/// A part of a file: a name and named fields.
 ///
-/// `Display` writes one line, indented below the record that it is part of. With the feature `serde`
+/// `Display` writes one line, indented below the record that contains it. With the feature `serde`
 /// a record serialises as a map of its fields, with its name under `record`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record<'a> {
@@ -35,7 +35,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The same record as a part of a record that is `depth` - 1 deep itself.
+    /// The same record at depth `depth`, inside a record of depth `depth` - 1.
     pub(super) fn at_depth(mut self, depth: usize) -> Self {
         self.depth = depth;
         self
@@ -56,17 +56,17 @@ impl<'a> Record<'a> {
         self
     }
 
-    /// What it is: `batch`, `block`, `entry`.
+    /// The name of the record: `batch`, `block`, `entry`.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// How deep it is within other records; 0 at the top.
+    /// The depth of the record inside other records; 0 at the top.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Its fields by name, in the order of the file.
+    /// The fields by name, in the order of the file.
     pub fn fields(&self) -> &[(&'static str, Field<'a>)] {
         &self.fields
     }

@@ -74,7 +74,7 @@ pub(super) fn entry(
             .bytes("key", key)
             .number("value_bytes", value_bytes as u64),
         Kind::TransientPointer => Record::new("transient_pointer").bytes("key", key),
-        Kind::ValueLogPointer => Record::new("log_pointer").bytes("key", key),
+        Kind::ValueLogPointer => Record::new("value_log_pointer").bytes("key", key),
     };
     record.number("sequence", sequence)
 }

@@ -1,7 +1,7 @@
 //! A value file, record by record.
 //!
-//! Without the tables that point to it, a record is shown for what its form says. Where it holds no key
-//! its checksum, which is seeded with the key, cannot be verified, and that is said.
+//! Without the tables that point to it, a record shows only what its form says. The key seeds the checksum,
+//! so a record without a key is shown as not verified.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::value::{
 };
 use crate::vfs::{self, read_exact_at};
 
-/// How much is read at a time, unless a record is longer.
+/// The bytes of one read, except for a longer record.
 const READ_BYTES: usize = 1 << 20;
 
 /// Shows a value file.
@@ -56,7 +56,7 @@ pub(super) fn values(file: &File<'_>, number: FileNumber, report: &mut Report<'_
             continue;
         }
         let found = find_record(bytes, (number, offset));
-        // Where a record has no form, nobody knows where the next one begins.
+        // Behind a malformed record, the offset of the next record is unknown.
         let found = found.map_err(|error| error.in_file(file.name, offset));
         let Some(found) = report.sound(found)? else {
             break;
@@ -72,7 +72,7 @@ pub(super) fn values(file: &File<'_>, number: FileNumber, report: &mut Report<'_
     Ok(())
 }
 
-/// Shows a list of garbage values.
+/// Shows a discard list.
 pub(super) fn discard_list(
     file: &File<'_>,
     number: FileNumber,
@@ -83,7 +83,7 @@ pub(super) fn discard_list(
         .length()
         .map_err(|error| Error::io("read the length of", file.path, error))?;
     report.show(
-        &Record::new("dead")
+        &Record::new("discard_list")
             .number("file", number.0)
             .number("length", length),
     )?;
@@ -114,19 +114,19 @@ fn record_of<'a>(found: &Found<'a>, offset: u64) -> Record<'a> {
         .text("checksum", checksum)
 }
 
-/// A part of the file: what is looked at, and somewhat more.
+/// A buffered part of the file.
 struct ReadBuffer<'a> {
     source: &'a dyn vfs::File,
     length: u64,
-    /// Where the bytes begin in the file.
+    /// The offset of the bytes in the file.
     offset: u64,
     bytes: Vec<u8>,
-    /// How many of the bytes were seen.
+    /// The number of consumed bytes.
     passed: usize,
 }
 
 impl ReadBuffer<'_> {
-    /// Where in the file the next record begins.
+    /// The offset of the next record in the file.
     fn position(&self) -> u64 {
         self.offset + self.passed as u64
     }

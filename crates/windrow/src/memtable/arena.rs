@@ -4,7 +4,7 @@
 //!
 //! Invariants:
 //! - I1: pieces handed out never overlap, are aligned to [`ALIGNMENT`] and never move.
-//! - I2: a sealed chunk hands out nothing more, so `used_before` of its successor is final.
+//! - I2: a sealed chunk hands out nothing more, so `used_before` of the next chunk is final.
 //! - I3: `used_bytes` is the sum of all pieces handed out so far, rounded up to the alignment; it
 //!   never falls.
 //!
@@ -31,7 +31,7 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-/// What every piece is aligned to.
+/// The alignment of every piece.
 pub(super) const ALIGNMENT: usize = 8;
 
 /// The first chunk is small, so that an idle keyspace costs little; each further one doubles.
@@ -43,20 +43,20 @@ const CHUNK_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Set in [`Chunk::used`] once the chunk is full.
 const SEALED: usize = 1 << (usize::BITS - 1);
 
-/// One stretch of memory, filled from the front.
+/// A piece of memory, filled from the front.
 #[derive(Debug)]
 struct Chunk {
     /// The first byte.
     start: NonNull<u8>,
-    /// How many bytes there are.
+    /// The number of bytes.
     capacity: usize,
-    /// How many of them are handed out, and [`SEALED`].
+    /// The number of bytes handed out, and [`SEALED`].
     used: AtomicUsize,
     /// The bytes handed out of all chunks before this one.
     used_before: usize,
     /// The bytes of all chunks before this one.
     allocated_before: usize,
-    /// The chunk before, or null.
+    /// The previous chunk, or null.
     previous: *mut Chunk,
 }
 
@@ -120,7 +120,7 @@ pub(super) struct Arena {
     current: AtomicPtr<Chunk>,
     /// Held while a chunk is added.
     growth: Mutex<()>,
-    /// Where the memory of all chunks is counted.
+    /// The tracker of the memory of all chunks.
     tracker: Arc<MemoryTracker>,
 }
 
@@ -152,7 +152,7 @@ impl Arena {
         chunk.used_before + (chunk.used.load(Ordering::Relaxed) & !SEALED)
     }
 
-    /// The bytes of all chunks: what the arena takes from the system, but for bookkeeping.
+    /// The bytes of all chunks: what the arena takes from the system, except its own bookkeeping.
     pub(super) fn allocated_bytes(&self) -> usize {
         let chunk = self.current();
         chunk.allocated_before + chunk.capacity
@@ -198,7 +198,7 @@ impl Drop for Arena {
             // SAFETY: `next` came out of `Box::into_raw`, and this is the only walk that takes
             // chunks back.
             let chunk = unsafe { Box::from_raw(next) };
-            // SAFETY: allocated with the same layout; nobody borrows the arena any more.
+            // SAFETY: allocated with the same layout; the arena is no longer borrowed.
             unsafe { dealloc(chunk.start.as_ptr(), Chunk::layout(chunk.capacity)) };
             self.tracker.remove(chunk.capacity as u64);
             next = chunk.previous;

@@ -1,16 +1,15 @@
-//! Layer 2: the newest entries of a keyspace, sorted in memory.
+//! Layer 2: the memtable, a sorted map of the newest entries of a keyspace in memory.
 //!
-//! Owns the entries between their commit and their flush to a table. A memtable only grows: an
-//! overwritten key gains a version, and a deleted one a tombstone.
+//! Owns the entries between their commit and their flush. A memtable only grows: an overwrite adds a
+//! version, and a deletion adds a tombstone.
 //!
 //! Invariants:
-//! - I1: (key, sequence number) is unique; a repetition is a bug of the caller and panics.
+//! - I1: (key, sequence number) is unique. A repetition is a bug of the caller and panics.
 //! - I2: `memory_bytes` is exact: the bytes of all nodes, padding included.
 //! - I3: a lookup and a cursor's move allocate nothing.
 //!
-//! Concurrency: everything may be called by any number of threads at once. Readers see every entry
-//! whose insertion has returned; which of the others they may use is the business of sequence
-//! numbers.
+//! Concurrency: any number of threads may call everything at once. Readers see every entry whose
+//! insertion has returned. They ignore the others by sequence number.
 
 mod arena;
 #[cfg(all(test, loom))]
@@ -34,7 +33,7 @@ pub(crate) struct Memtable {
 }
 
 impl Memtable {
-    /// An empty memtable, whose memory is counted in `account` for as long as anybody holds it.
+    /// An empty memtable, whose memory `tracker` counts until it is dropped.
     pub(crate) fn new(tracker: &Arc<MemoryTracker>) -> Self {
         Self {
             list: Arc::new(SkipList::new(tracker)),
@@ -45,7 +44,7 @@ impl Memtable {
     /// Adds an entry.
     ///
     /// # Panics
-    /// If there is an entry of this key with this sequence number already.
+    /// If the memtable has an entry of this key and sequence number.
     pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
         self.list.insert(key, trailer, value);
         self.entries.fetch_add(1, Ordering::Relaxed);
@@ -70,17 +69,17 @@ impl Memtable {
         self.list.used_bytes()
     }
 
-    /// The bytes of memory taken from the system, those that are not in use yet included.
+    /// The bytes of memory taken from the system, including unused bytes.
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.list.allocated_bytes()
     }
 
-    /// How many entries there are, tombstones included.
+    /// The number of entries, including tombstones.
     pub(crate) fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
     }
 
-    /// Whether there is no entry. Insertions whose commit the caller sees are counted.
+    /// Whether the memtable is empty. The count includes insertions whose commit the caller sees.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries() == 0
     }
@@ -95,8 +94,7 @@ impl fmt::Debug for Memtable {
     }
 }
 
-/// A cursor over a memtable, whose entries it keeps in memory. It meets entries inserted behind its
-/// back or not.
+/// A cursor over a memtable, which it keeps in memory. It may or may not see concurrent insertions.
 pub(crate) struct MemtableCursor {
     position: Position,
 }
@@ -118,7 +116,7 @@ impl MemtableCursor {
     fn record(&self) -> Record<'_> {
         match self.position.record() {
             Some(record) => record,
-            None => unreachable!("a cursor is asked for an entry only while it is valid"),
+            None => unreachable!("only a valid cursor has an entry"),
         }
     }
 }

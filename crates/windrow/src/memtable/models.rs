@@ -19,7 +19,7 @@ fn insert(memtable: &Memtable, key: &[u8], sequence: u64) {
     memtable.insert(key, Trailer::new(sequence, Kind::Value), key);
 }
 
-/// The keys that a walk over the memtable meets; each stands beside itself as value.
+/// The keys of a walk over the memtable; each key is its own value.
 fn keys(memtable: &Memtable) -> Vec<Vec<u8>> {
     let mut cursor = MemtableCursor::new(memtable);
     let mut keys = Vec::new();
@@ -38,7 +38,7 @@ fn keys(memtable: &Memtable) -> Vec<Vec<u8>> {
 fn pieces_do_not_overlap() {
     loom::model(|| {
         let arena = Arc::new(Arena::new(&Arc::default()));
-        // Leaves room for one of the two pieces.
+        // Leaves space for one of the two pieces.
         arena.allocate(CHUNK_BYTES_MIN - 24);
         let before = arena.used_bytes();
         let other = {
@@ -63,8 +63,8 @@ fn full() -> Arc<Memtable> {
     memtable
 }
 
-/// Model 2a: a split under way, whose freed slot is used again, while another thread reads: what
-/// was there before is found, whichever half it went to.
+/// Model 2a: a split and the reuse of a freed slot, while another thread reads: the reader finds the
+/// earlier entries in either half.
 #[test]
 fn a_split_hides_nothing() {
     loom::model(|| {
@@ -181,7 +181,7 @@ fn a_lane_takes_nodes_from_two_writers() {
 }
 
 /// Model 2e: a writer adds versions of one key, which split its leaf, while another thread looks the
-/// key up: what it finds only gets newer.
+/// key up: the found versions only get newer.
 #[test]
 fn versions_of_one_key_only_get_newer() {
     loom::model(|| {

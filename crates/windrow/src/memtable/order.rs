@@ -1,9 +1,9 @@
 //! The order of a leaf's slots, in one word, so that one store publishes it.
 //!
-//! From the lowest bits up: four bits with the number of used slots, then four bits for each
-//! position with the slot that stands there. Positions from the number on name the free slots.
+//! From the lowest bits up: four bits with the number of used slots, then four bits per position with
+//! the slot at that position. The positions from that number on hold the free slots.
 
-/// How many slots a leaf has.
+/// The number of slots of a leaf.
 pub(super) const SLOTS: usize = if cfg!(loom) { 3 } else { 15 };
 
 /// Which slots of a leaf are used, and in what order.
@@ -11,7 +11,7 @@ pub(super) const SLOTS: usize = if cfg!(loom) { 3 } else { 15 };
 pub(super) struct Order(pub(super) u64);
 
 impl Order {
-    /// All slots free: slot `i` stands at position `i`.
+    /// All slots are free: slot `i` is at position `i`.
     pub(super) const EMPTY: Self = Self(0xedcb_a987_6543_2100);
 
     /// The first `count` slots used, in their own order.
@@ -19,7 +19,7 @@ impl Order {
         Self(Self::EMPTY.0 | count as u64)
     }
 
-    /// How many slots are used.
+    /// The number of used slots.
     #[inline]
     pub(super) fn count(self) -> usize {
         (self.0 & 0xf) as usize
@@ -37,7 +37,7 @@ impl Order {
         (0..self.count()).map(move |position| self.slot(position))
     }
 
-    /// The slot that [`insert`](Self::insert) will use; there must be a free one.
+    /// The slot that [`insert`](Self::insert) will use. A free slot must exist.
     #[inline]
     pub(super) fn free_slot(self) -> usize {
         debug_assert!(self.count() < SLOTS);

@@ -1,10 +1,10 @@
 //! The skip list: a sorted linked list of leaves with express lanes above it, into which any number
 //! of threads insert while others read.
 //!
-//! A list of single entries would cost a cache miss at each of some thirty steps of a search. Here
-//! the lanes lead to a *leaf* of up to fifteen entries, so they are a tenth as long and stay in the
-//! cache, and within a leaf four bytes of each key stand side by side. A search meets a handful of
-//! misses; a cursor knows the addresses of the next entries before it needs them.
+//! In a list of single entries, each of about thirty steps of a search would cost a cache miss. Here the
+//! lanes lead to a *leaf* of up to fifteen entries, so they have a tenth of the length and stay in the
+//! cache. A leaf stores four bytes of each key side by side. A search has a handful of cache misses, and a
+//! cursor knows the addresses of the next entries before it needs them.
 //!
 //! Owns, in three [`Arena`]s and never freed before them:
 //! - *records* (`record.rs`): an entry's trailer, key and value;
@@ -13,10 +13,10 @@
 //!   first entry.
 //!
 //! A leaf holds the entries from its node's anchor up to the anchor of the next node in lane 0; the
-//! first node, the head, has none and stands before all.
+//! first node, the head, has no anchor and precedes all others.
 //!
-//! Keys of one list mostly begin alike, so each node also has its anchor's *head*: the eight bytes behind
-//! what the first keys had in common, as a word. It decides all but the last comparisons of a search.
+//! Most keys of a list share a prefix, so each node also has its anchor's *head*: the eight bytes behind
+//! the common prefix of the first keys, as a word. It decides all comparisons of a search except the last.
 //!
 //! Invariants:
 //! - I1: in each lane anchors ascend strictly, and entries do within and across leaves.
@@ -25,7 +25,7 @@
 //! - I4: anchors never move: a split takes a leaf's upper half away, never its first entry.
 //! - I5: a slot's content changes only while it is free, and a slot that a split has freed only
 //!   after `splits` was counted up.
-//! - I6: heads order like keys, but for ties: all are taken behind the same bytes, which are settled
+//! - I6: heads order like keys, except for ties: all begin behind the same prefix length, which is fixed
 //!   before the first node is linked.
 //! - I7: a node's height depends on its anchor only, so one history builds one list.
 //!
@@ -77,25 +77,25 @@ use std::sync::Arc;
 /// The most lanes; enough for 65,000 leaves.
 const HEIGHT_MAX: usize = if cfg!(loom) { 2 } else { 16 };
 
-/// How many locks the leaves share.
+/// The number of locks that the leaves share.
 const LOCKS: usize = if cfg!(loom) { 2 } else { 32 };
 
-/// How many of the bytes that the first keys share others may not.
+/// The number of bytes of the common prefix of the first keys that later keys may not share.
 const COMMON_SPARED: usize = 4;
 
-/// How many entries of a full leaf stay when it is split.
+/// The entries of a full leaf that stay at a split.
 const KEPT: usize = SLOTS.div_ceil(2);
 
 /// A concurrent sorted list of entries; see the module.
 pub(super) struct SkipList {
-    /// Where nodes, leaves and records live: apart, so that a search for a leaf stays within few
+    /// The memory of nodes, leaves and records. It is separate, so that a search for a leaf touches few
     /// pages.
     nodes: Arena,
     leaves: Arena,
     records: Arena,
-    /// The node before all others, of full height.
+    /// The first node, of full height.
     head: NonNull<NodeHeader>,
-    /// At least one lane; when this was read, no node was higher.
+    /// The height of the highest node, at least one lane.
     height: AtomicUsize,
     /// An entry whose key begins as most keys are expected to, by [`Self::common_length`] bytes; set
     /// when the first node is built, and then no more.
@@ -111,7 +111,7 @@ unsafe impl Send for SkipList {}
 unsafe impl Sync for SkipList {}
 
 impl SkipList {
-    /// An empty list, whose memory is counted in `account`.
+    /// An empty list, whose memory `tracker` counts.
     pub(super) fn new(tracker: &Arc<MemoryTracker>) -> Self {
         let (nodes, leaves) = (Arena::new(tracker), Arena::new(tracker));
         let head = build_node(&nodes, &leaves, HEIGHT_MAX, 0, None, 0);
@@ -137,7 +137,7 @@ impl SkipList {
         }
     }
 
-    /// What most keys are expected to begin with; there is nothing yet while there are no nodes.
+    /// The expected prefix of most keys; empty while the list has no nodes.
     #[inline]
     fn common(&self) -> Option<&[u8]> {
         let example = NonNull::new(self.example.load(Ordering::Acquire))?;
@@ -168,7 +168,7 @@ impl SkipList {
     /// Adds an entry.
     ///
     /// # Panics
-    /// If there is an entry of this key with this sequence number already.
+    /// If the list has an entry of this key and sequence number.
     pub(super) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) {
         let record = Record::build(self, key, trailer, value);
         let target = self.target(key, trailer.sequence());
@@ -258,7 +258,7 @@ impl SkipList {
         position: usize,
         record: Record<'list>,
     ) -> (Node<'list>, usize) {
-        // Entries that come in ascending order leave full leaves behind them.
+        // Ascending insertions leave full leaves.
         let kept = if position == SLOTS { SLOTS } else { KEPT };
         let moved = (kept..SLOTS).map(|position| node.record(order.slot(position)));
         let anchor = moved.clone().next().unwrap_or(record);
@@ -312,7 +312,7 @@ impl SkipList {
         for (lane, gap) in gaps.iter_mut().enumerate().take(height).skip(1) {
             // SAFETY: `node` is higher than `lane`, and so is the start of a gap in it.
             while !unsafe { node.link_into(lane, *gap) } {
-                // Another thread was faster: look again from where this one stood.
+                // Another thread was faster: search again from the same node.
                 // SAFETY: as above.
                 *gap = unsafe { narrow(&target, lane, (gap.0, None)) };
             }
@@ -339,7 +339,7 @@ pub(super) fn random_of(key: &[u8], sequence: SequenceNumber) -> u64 {
     key_hash(key) ^ sequence.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// In how many lanes a node stands: half of those of each lane stand in the next, too.
+/// The height of a node in lanes: half of the nodes of each lane are in the next one too.
 pub(super) fn height_of(random: u64) -> usize {
     (1 + random.leading_zeros() as usize).min(HEIGHT_MAX)
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-/// Where an entry stands in the order.
+/// The place of an entry in the order.
 type Place = (Vec<u8>, Reverse<SequenceNumber>);
 
 type Model = BTreeMap<Place, (Kind, Vec<u8>)>;
@@ -54,7 +54,7 @@ fn modelled(entry: (&Place, &(Kind, Vec<u8>))) -> Seen {
 }
 
 #[test]
-fn an_empty_memtable_has_nothing() {
+fn an_empty_memtable_has_no_entry() {
     let memtable = Memtable::new(&Arc::default());
     assert!(memtable.is_empty());
     assert_eq!(memtable.get(b"key", SEQUENCE_MAX), None);
@@ -97,7 +97,7 @@ fn a_repeated_key_and_sequence_panics() {
 }
 
 #[test]
-fn large_values_and_long_keys_come_back() {
+fn large_values_and_long_keys_are_found() {
     let memtable = Memtable::new(&Arc::default());
     let mut model = Model::new();
     for (sequence, length) in [1, 7, 100, 16_384, 70_000, 1_000_000, 3_000_000, 5]
@@ -224,7 +224,7 @@ proptest! {
     }
 }
 
-/// A key that the threads of the stress tests spread over the whole order.
+/// A key; the keys of the threads spread over the whole order.
 fn scattered(number: u64) -> [u8; 16] {
     let mut key = [b'k'; 16];
     key[..8].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
@@ -276,7 +276,7 @@ fn threads_insert_and_read_at_once() {
     assert_eq!(walk(&memtable, false), WRITERS * each);
 }
 
-/// Walks the whole memtable, checks order and content, and returns the number of entries met.
+/// Walks the whole memtable, checks order and content, and returns the number of entries.
 fn walk(memtable: &Memtable, forward: bool) -> u64 {
     type Move = fn(&mut MemtableCursor) -> Result<()>;
     let (start, step): (Move, Move) = if forward {

@@ -14,15 +14,15 @@ use crate::base::{Cursor, Error, ErrorKind, Kind, Result, SequenceNumber, Step, 
 
 type Entry = (Vec<u8>, Trailer, Vec<u8>);
 
-/// A cursor over a sorted list that can fail once, at a given move.
+/// A cursor over a sorted list, which can fail once at a given move.
 #[derive(Debug, Clone, Default)]
 struct ListCursor {
     entries: Vec<Entry>,
     position: Option<usize>,
     moves_until_error: Option<usize>,
-    /// A position where another key is read than the one by which entries are sought.
+    /// A position whose key differs from the key of the list.
     damaged: Option<(usize, Vec<u8>)>,
-    /// What somebody else writes right after the next seek.
+    /// The entry that another thread writes right after the next seek.
     written: Option<Entry>,
 }
 
@@ -114,12 +114,12 @@ impl Cursor for ListCursor {
     }
 }
 
-/// Writes in commit order: (key, whether it is a deletion, child that holds it).
+/// Writes in commit order: (key, is a deletion, child that holds it).
 fn writes() -> impl Strategy<Value = Vec<(u8, bool, usize)>> {
     proptest::collection::vec((0..12u8, prop::bool::weighted(0.3), 0..4usize), 0..60)
 }
 
-/// Keys in the order of their numbers, many of which begin other keys.
+/// Keys in the order of their numbers. Many are prefixes of others.
 fn key(number: u8) -> Vec<u8> {
     vec![number / 4; 1 + usize::from(number % 4)]
 }
@@ -260,7 +260,7 @@ fn list(keys: std::ops::Range<u8>, sequence: SequenceNumber) -> ListCursor {
 }
 
 #[test]
-fn what_is_newer_than_the_reader_is_not_walked_through_behind_a_bound() {
+fn a_scan_stops_at_its_bound_before_newer_entries() {
     let mut behind = list(10..200, 9);
     behind.moves_until_error = Some(8);
     let range = KeyRange {
@@ -285,9 +285,9 @@ fn what_is_newer_than_the_reader_is_not_walked_through_behind_a_bound() {
     assert!(!cursor.prev().unwrap());
 }
 
-/// A memtable is written to between the two steps by which a cursor that turns finds its place in it.
+/// A write to a memtable between the two steps of a cursor that changes its direction.
 #[test]
-fn a_cursor_turns_beside_writes() {
+fn a_cursor_changes_direction_during_writes() {
     for (range, before) in [(1..2, Some([1])), (8..9, None)] {
         let children = vec![list(5..6, 1), list(range, 2)];
         let mut merged = MergingCursor::new(children);
@@ -303,7 +303,7 @@ fn a_cursor_turns_beside_writes() {
 }
 
 #[test]
-fn keys_that_change_under_a_cursor_are_damage() {
+fn keys_that_change_under_a_cursor_are_corruption() {
     let mut cursor = MergingCursor::new(vec![list(1..9, 1), list(1..9, 2)]);
     cursor.seek(&[5], SequenceNumber::MAX).unwrap();
     // As a mapping shows whose file was damaged after it had been verified.

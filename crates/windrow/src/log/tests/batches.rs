@@ -41,7 +41,7 @@ fn encode(entries: &[Owned]) -> Vec<u8> {
     payload
 }
 
-/// The entries of a batch as they are written, and their sequence numbers.
+/// The entries of a batch and their sequence numbers.
 fn decode_from(base: u64, payload: &[u8]) -> Result<Vec<(u64, Kind, Owned)>, DecodeError> {
     let mut buffer = vec![1; 3];
     let mut reader = BatchReader::new(payload, base, &mut buffer)?;
@@ -100,14 +100,14 @@ proptest! {
     }
 }
 
-/// `entries`, whose values can be compressed, as they are logged in a keyspace that is compressed.
+/// The compressed payload of `entries`.
 fn packed(entries: &[Owned]) -> Vec<u8> {
-    let mut buffer = b"what stands before".to_vec();
+    let mut buffer = b"earlier bytes".to_vec();
     let start = buffer.len();
     buffer.extend(encode(entries));
     let mut compressor = Compressor::new(Compression::Lz4);
     pack(&mut buffer, start, &mut compressor, &mut Vec::new());
-    assert!(buffer.starts_with(b"what stands before"));
+    assert!(buffer.starts_with(b"earlier bytes"));
     buffer.split_off(start)
 }
 
@@ -118,7 +118,7 @@ fn repetitive(count: usize) -> Vec<Owned> {
 
 // I1
 #[test]
-fn what_is_compressed_is_as_it_was() {
+fn compressed_entries_round_trip() {
     let entries = repetitive(20);
     let plain = encode(&entries);
     let packed = packed(&entries);
@@ -128,7 +128,7 @@ fn what_is_compressed_is_as_it_was() {
 }
 
 #[test]
-fn what_does_not_pay_is_not_compressed() {
+fn entries_that_do_not_shrink_are_not_compressed() {
     let short = repetitive(2);
     assert_eq!(packed(&short), encode(&short));
     let noise: Vec<u8> = (0..60_u64)
@@ -143,7 +143,7 @@ fn mixed(word: u64) -> u64 {
 }
 
 #[test]
-fn damage_to_what_is_compressed_is_an_error_or_other_entries() {
+fn damage_of_compressed_entries_is_an_error_or_other_entries() {
     let packed = packed(&repetitive(20));
     for bit in 0..8 * packed.len() {
         let mut damaged = packed.clone();
@@ -174,7 +174,7 @@ fn kinds_are_checked() {
 }
 
 #[test]
-fn pointers_are_no_longer_than_they_can_be() {
+fn pointers_have_a_largest_length() {
     for (length, is_sound) in [
         (1, true),
         (POINTER_BYTES_MAX, true),

@@ -1,4 +1,4 @@
-//! The two forms of chunks, and what long ones tell of syncs.
+//! The two forms of chunks, and the synced offsets of long chunks.
 
 use super::super::chunk::{Header, PAYLOAD_BYTES_MAX, SHORT_PAYLOAD_BYTES_MAX, complete};
 use super::*;
@@ -60,14 +60,14 @@ fn headers_take_5_or_6_or_20_bytes() {
 
 // Chunk I2.
 #[test]
-fn no_chunk_speaks_of_a_sync_behind_itself() {
+fn the_synced_offset_of_a_chunk_is_never_beyond_the_chunk() {
     assert!(sound(&chunk(9, Some(1000), 1000), 1000).is_some());
     assert!(sound(&chunk(9, Some(1001), 1000), 1000).is_none());
 }
 
 // Chunk I3.
 #[test]
-fn damage_to_any_bit_of_a_chunk_is_noticed() {
+fn damage_of_any_bit_of_a_chunk_is_detected() {
     for (length, synced_up_to) in [
         (1, None),
         (63, None),
@@ -89,7 +89,7 @@ fn damage_to_any_bit_of_a_chunk_is_noticed() {
     }
 }
 
-/// A short chunk at the front of the log, whose head is `head`, with a checksum that fits.
+/// A short chunk at the start of the log with the head `head` and a valid checksum.
 fn forged(head: &[u8], payload: &[u8]) -> Vec<u8> {
     let covered = [head, payload].concat();
     let sum = checksum(seed(NUMBER.0, 0, 0), &covered);
@@ -122,7 +122,7 @@ fn a_short_chunk_has_one_form_and_is_neither_empty_nor_large() {
 }
 
 #[test]
-fn a_forged_length_beyond_the_file_is_not_believed() {
+fn a_forged_length_beyond_the_file_is_invalid() {
     let mut buffer = [0; HEADER_BYTES];
     complete(&mut buffer, PAYLOAD_BYTES_MAX, Some(0), (NUMBER, 0));
     let header = Header::decode(&buffer, NUMBER, 0).unwrap();
@@ -134,7 +134,7 @@ fn a_forged_length_beyond_the_file_is_not_believed() {
     assert_eq!((end.offset, end.file_length), (0, HEADER_BYTES as u64));
 }
 
-/// A chunk that was written, and what was durable then.
+/// A written chunk, and the durable length at its write.
 #[derive(Debug, Clone, Copy)]
 struct Written {
     offset: u64,
@@ -143,7 +143,7 @@ struct Written {
     is_long: bool,
 }
 
-/// A log, and how each of its chunks was written.
+/// A log and its written chunks.
 struct Log {
     vfs: MemoryVfs,
     writer: LogWriter,
@@ -189,7 +189,7 @@ impl Log {
         self.vfs.read(&path())
     }
 
-    /// How the log ends with a byte in each of these chunks changed.
+    /// The end of the log after damage of one byte in each of these chunks.
     fn end_with_damage(&self, damaged: &[Written]) -> End {
         let mut bytes = self.bytes();
         for chunk in damaged {
@@ -220,7 +220,7 @@ impl Log {
 // syncs.
 proptest! {
     #[test]
-    fn long_chunks_tell_all_that_all_chunks_could(
+    fn long_chunks_prove_the_same_syncs_as_all_chunks_would(
         steps in proptest::collection::vec((0..4u8, 1..400usize), 1..60),
     ) {
         let mut log = Log::new();
@@ -272,7 +272,7 @@ fn the_first_chunk_and_the_first_behind_a_sync_or_a_marker_are_long() {
 }
 
 #[test]
-fn long_chunks_come_again_sooner_behind_a_sync_and_at_least_each_4_kib() {
+fn long_chunks_repeat_soon_behind_a_sync_and_at_least_each_4_kib() {
     let mut log = Log::new();
     for _ in 0..2 {
         let from = log.long().len();
@@ -288,7 +288,7 @@ fn long_chunks_come_again_sooner_behind_a_sync_and_at_least_each_4_kib() {
     }
 }
 
-/// Durable records, and behind them records that are not; the last durable one, and the long chunks
+/// Writes durable records and then unsynced records. Returns the last durable one and the long chunks
 /// behind it.
 fn unsynced_tail(log: &mut Log, bytes: u64) -> (Written, Vec<Written>) {
     for _ in 0..5 {
@@ -305,7 +305,7 @@ fn unsynced_tail(log: &mut Log, bytes: u64) -> (Written, Vec<Written>) {
 }
 
 #[test]
-fn damage_to_what_tells_of_a_sync_first_leaves_what_tells_of_it_again() {
+fn damage_of_the_first_chunk_with_a_synced_offset_leaves_its_repetitions() {
     let mut log = Log::new();
     let (durable, long) = unsynced_tail(&mut log, 2000);
     assert_eq!(long.len(), 3);
@@ -332,9 +332,9 @@ fn damage_to_what_tells_of_a_sync_first_leaves_what_tells_of_it_again() {
     }
 }
 
-/// Damage to a sector, where durable bytes and what was written behind them share it.
+/// Damage of a sector that holds durable and unsynced bytes.
 #[test]
-fn a_lost_sector_is_noticed_when_a_sector_was_written_behind_it() {
+fn a_lost_sector_is_detected_if_a_later_sector_was_written() {
     let mut log = Log::new();
     let (durable, _) = unsynced_tail(&mut log, 1200);
     let mut bytes = log.bytes();

@@ -1,4 +1,4 @@
-//! Tests of writer, reader and sync together, over a file system with faults.
+//! Tests of the writer, the reader and the sync together, on a file system with faults.
 
 mod batches;
 mod chunks;
@@ -15,7 +15,7 @@ use super::*;
 use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Kind, Result};
 
 const NUMBER: FileNumber = FileNumber(12);
-/// Where each record ends, and what it holds.
+/// The end and the content of each record.
 type Records = Vec<(u64, Vec<u8>)>;
 
 const NAME: &str = "000012.wal";
@@ -35,7 +35,7 @@ fn create(vfs: &MemoryVfs) -> LogWriter {
     LogWriter::create(vfs, directory(), NAME, NUMBER, None).unwrap()
 }
 
-/// Reads all records, and how the log ends.
+/// Reads all records and the end of the log.
 fn read(vfs: &MemoryVfs, recorded: Option<u64>) -> Result<(Records, End)> {
     let mut reader = LogReader::open(vfs, directory(), NAME, NUMBER, recorded)?;
     let mut records = Vec::new();
@@ -58,7 +58,7 @@ fn kind<T>(outcome: Result<T>) -> ErrorKind {
     outcome.err().as_ref().map(Error::kind).expect("an error")
 }
 
-/// A log of several records, synced after some; the file, the records and the marker's offset.
+/// A log of several records, with a sync between them: the file, the records and the offset of the marker.
 fn sample(vfs: &MemoryVfs) -> (Vec<u8>, Records, u64) {
     let mut writer = create(vfs);
     let mut records = Vec::new();
@@ -106,7 +106,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_are_no_log(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn arbitrary_bytes_are_not_a_log(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
         let vfs = MemoryVfs::default();
         vfs.write(&directory().join(NAME), &bytes);
         let (records, end) = read(&vfs, None).unwrap();
@@ -158,7 +158,7 @@ fn a_log_cut_anywhere_yields_the_records_before_the_cut() {
 
 // Reader I1, I3.
 #[test]
-fn every_flipped_bit_ends_the_log_and_synced_loss_is_evident() {
+fn every_flipped_bit_ends_the_log_and_lost_synced_bytes_are_detected() {
     let vfs = MemoryVfs::default();
     let (bytes, records, marker) = sample(&vfs);
     for bit in 0..bytes.len() * 8 {
@@ -182,7 +182,7 @@ fn every_flipped_bit_ends_the_log_and_synced_loss_is_evident() {
 }
 
 #[test]
-fn a_torn_tail_is_no_damage() {
+fn a_torn_tail_is_not_damage() {
     let vfs = MemoryVfs::default();
     let mut writer = create(&vfs);
     writer.append(b"synced").unwrap();
@@ -237,7 +237,7 @@ fn a_recorded_length_ends_a_log_before_later_chunks() {
 
 // Reader I2.
 #[test]
-fn a_read_error_is_an_error_and_the_next_try_goes_on() {
+fn the_next_call_after_a_read_error_continues() {
     let vfs = MemoryVfs::default();
     let mut writer = create(&vfs);
     let payload = vec![7; 150_000];
@@ -282,7 +282,7 @@ fn a_missing_log_is_corruption_and_an_unreadable_one_is_not() {
 
 // Writer I3.
 #[test]
-fn a_full_disk_is_met_before_anything_changes() {
+fn a_full_disk_is_reported_before_anything_changes() {
     let vfs = MemoryVfs::default();
     let mut writer = create(&vfs);
     vfs.set_quota(1000);
@@ -303,7 +303,7 @@ fn a_full_disk_is_met_before_anything_changes() {
 }
 
 #[test]
-fn a_file_system_that_cannot_reserve_is_written_without() {
+fn a_log_works_on_a_file_system_that_cannot_reserve() {
     let vfs = MemoryVfs::default();
     vfs.fail_once(Operation::Reserve, 0, io::ErrorKind::Unsupported);
     let mut writer = create(&vfs);
@@ -319,7 +319,7 @@ fn a_file_system_that_cannot_reserve_is_written_without() {
 }
 
 #[test]
-fn a_failed_write_breaks_the_log_for_good() {
+fn a_failed_write_breaks_the_log_permanently() {
     let vfs = MemoryVfs::default();
     let mut writer = create(&vfs);
     writer.append(b"one").unwrap();
@@ -336,7 +336,7 @@ fn a_failed_write_breaks_the_log_for_good() {
 
 // Sync I3.
 #[test]
-fn a_failed_sync_is_never_tried_again() {
+fn a_failed_sync_is_never_repeated() {
     let vfs = MemoryVfs::default();
     let mut writer = create(&vfs);
     writer.append(b"one").unwrap();
@@ -357,7 +357,7 @@ fn a_failed_sync_is_never_tried_again() {
 
 // Sync I2.
 #[test]
-fn one_sync_serves_all_that_was_written_before_it() {
+fn one_sync_covers_all_earlier_writes() {
     let vfs = MemoryVfs::default();
     let mut writer = create(&vfs);
     writer.append(b"one").unwrap();
@@ -375,7 +375,7 @@ fn one_sync_serves_all_that_was_written_before_it() {
 }
 
 #[test]
-fn markers_are_written_only_where_they_say_something_new() {
+fn markers_are_written_only_after_a_new_sync() {
     let vfs = MemoryVfs::default();
     let mut writer = create(&vfs);
     writer.append_marker().unwrap();
@@ -395,7 +395,7 @@ fn markers_are_written_only_where_they_say_something_new() {
 
 // Sync I4.
 #[test]
-fn a_log_is_durable_only_together_with_the_one_before() {
+fn a_sync_of_a_log_syncs_the_previous_log() {
     let vfs = MemoryVfs::default();
     let create_next = |before: &LogWriter, number: u64| {
         let name = format!("{number:06}.wal");
@@ -423,7 +423,7 @@ fn a_log_is_durable_only_together_with_the_one_before() {
 
 // Sync I3, I4.
 #[test]
-fn a_log_whose_predecessor_cannot_be_synced_is_broken() {
+fn a_failed_sync_of_the_previous_log_breaks_the_log() {
     let vfs = MemoryVfs::default();
     let mut first = create(&vfs);
     first.append(b"one").unwrap();

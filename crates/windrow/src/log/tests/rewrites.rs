@@ -1,4 +1,4 @@
-//! Writing a log again so that a sync of it means something.
+//! Rewrites of logs before their sync.
 
 use super::*;
 use crate::log::memory::Fault;
@@ -10,7 +10,7 @@ fn rewrite_sample(vfs: &MemoryVfs, durable: u64, end: u64) -> Result<()> {
 }
 
 #[test]
-fn all_that_is_not_known_to_be_durable_is_written_again() {
+fn all_bytes_that_may_not_be_durable_are_rewritten() {
     // I2
     let vfs = MemoryVfs::default();
     let (bytes, records, marker) = sample(&vfs);
@@ -52,7 +52,7 @@ fn a_long_log_is_written_in_parts() {
 }
 
 #[test]
-fn nothing_changes_whatever_fails() {
+fn a_failure_changes_no_byte() {
     // I1
     let path = directory().join(NAME);
     for lasting in [false, true] {
@@ -79,7 +79,7 @@ fn nothing_changes_whatever_fails() {
 }
 
 #[test]
-fn bytes_that_are_gone_are_not_made_up() {
+fn lost_bytes_are_an_error() {
     let vfs = MemoryVfs::default();
     let (bytes, records, _) = sample(&vfs);
     let path = directory().join(NAME);

@@ -1,4 +1,4 @@
-//! Nodes and leaves: the lanes with the anchors they lead to, and the slots of fifteen entries.
+//! Nodes and leaves: the lanes with their anchors, and the slots of fifteen entries.
 //!
 //! The safety argument is that of the [list](super).
 
@@ -16,20 +16,20 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
 
-/// The slots of one leaf, and what is fixed about it. All its keys begin with the same `skip` bytes.
+/// The slots of one leaf, and its constant fields. All its keys share the first `skip` bytes.
 #[repr(C)]
 pub(super) struct Leaf {
     /// An [`Order`].
     pub(super) order: AtomicU64,
-    /// How often the leaf was split.
+    /// The number of splits of the leaf.
     pub(super) splits: AtomicU32,
     skip: u32,
     /// Per slot, the four bytes of its key after the first `skip`, as a word.
     heads: [AtomicU32; SLOTS],
-    /// Which lock guards the leaf.
+    /// The index of the lock of the leaf.
     pub(super) lock: usize,
     pub(super) records: [AtomicPtr<RecordHeader>; SLOTS],
-    /// The first entry, which never leaves; nothing in the head.
+    /// The first entry, which never moves; null in the head.
     anchor: Option<NonNull<RecordHeader>>,
 }
 
@@ -152,7 +152,7 @@ impl<'list> Node<'list> {
         own.store(after, Ordering::Relaxed);
         // SAFETY: the caller's promise.
         let link = unsafe { before.link(lane) };
-        // Release: whoever meets this node through the link sees all that was written to it.
+        // Release: a thread that follows the link sees all writes to this node.
         let own = self.header.as_ptr();
         link.compare_exchange(after, own, Ordering::Release, Ordering::Relaxed)
             .is_ok()
@@ -175,8 +175,7 @@ impl<'list> Node<'list> {
         (head(&key[self.leaf().skip as usize..]) >> 32) as u32
     }
 
-    /// How many of the entries in `order` stand before `target`, which lies in the leaf's range or
-    /// at its end.
+    /// The number of entries in `order` before `target`, which is in the leaf's range or at its end.
     #[inline]
     pub(super) fn position(self, order: Order, target: &Target<'_>) -> usize {
         let wanted = self.head_of(target.key);
@@ -202,7 +201,7 @@ impl<'list> Node<'list> {
         before
     }
 
-    /// What `read` makes of the leaf's order and the next node, undisturbed by splits: see the
+    /// The result of `read` for the leaf's order and the next node, without a split meanwhile: see the
     /// module.
     #[inline]
     pub(super) fn read<T>(self, mut read: impl FnMut(Order, Option<Node<'list>>) -> T) -> T {
@@ -223,7 +222,7 @@ impl<'list> Node<'list> {
     pub(super) fn put(self, order: Order, position: usize, record: Record<'list>) {
         let leaf = self.leaf();
         let slot = order.free_slot();
-        // Release: whoever sees a reused slot sees that splits were counted (I5).
+        // Release: a thread that sees a reused slot sees the counted split (I5).
         leaf.heads[slot].store(self.head_of(record.key()), Ordering::Release);
         leaf.records[slot].store(record.header.as_ptr(), Ordering::Release);
         leaf.order
@@ -250,7 +249,7 @@ impl Target<'_> {
 
 /// The neighbours of `target` in `lane`, searched from the start of `gap` on: the last node whose
 /// anchor is not after it, and the next. The end of `gap` is known to be after it, mostly from the
-/// lane above, and not compared again.
+/// lane above, so it is not compared again.
 ///
 /// # Safety
 /// The start of `gap` is higher than `lane`.
@@ -290,7 +289,7 @@ pub(super) fn build_node(
         records: array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
         anchor: anchor.map(|(anchor, _)| anchor.header),
     };
-    // SAFETY: aligned, large enough and still known to nobody else.
+    // SAFETY: aligned, large enough and not shared yet.
     unsafe { leaf.write(empty) };
 
     let (key, head) = anchor.map_or((&[][..], 0), |(anchor, head)| (anchor.key(), head));
@@ -306,7 +305,7 @@ pub(super) fn build_node(
         handover: Handover::new(),
     };
     fixed.handover.give();
-    // SAFETY: aligned, since the piece and `links_bytes` are; still known to nobody else.
+    // SAFETY: aligned, since the piece and `links_bytes` are; not shared yet.
     unsafe { header.write(fixed) };
     for lane in 1..height {
         // SAFETY: `height - 1` links fit before the header.

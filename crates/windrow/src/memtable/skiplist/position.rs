@@ -1,7 +1,7 @@
-//! Positions: what a cursor remembers of a list.
+//! The position of a cursor in a list.
 //!
-//! A position takes in the entries of a whole leaf at once. So most moves touch nothing shared, and
-//! the addresses of the next entries are known before they are needed.
+//! A position copies the order of a whole leaf at once. So most moves touch no shared memory, and the
+//! addresses of the next entries are known before they are needed.
 //!
 //! The safety argument is that of the [list](super).
 
@@ -20,15 +20,15 @@ pub(in crate::memtable) struct Position {
     stand: Stand,
 }
 
-/// An entry among those that its leaf held when the position came there.
+/// An entry of a leaf, among the entries that the leaf had when the position entered it.
 struct Stand {
     /// The leaf's node.
     node: NonNull<NodeHeader>,
     /// The leaf's entries in order.
     records: [*mut RecordHeader; SLOTS],
-    /// How many there are.
+    /// The number of entries.
     count: usize,
-    /// Which of them it is; `count` if none.
+    /// The index of the entry; `count` if none.
     index: usize,
 }
 
@@ -54,7 +54,7 @@ impl Position {
         Self::new(Arc::clone(&self.list))
     }
 
-    /// The entry it stands on.
+    /// The present entry.
     #[inline]
     pub(in crate::memtable) fn record(&self) -> Option<Record<'_>> {
         let header = *self.stand.records[..self.stand.count].get(self.stand.index)?;
@@ -85,7 +85,7 @@ impl Position {
         }
     }
 
-    /// Moves to the entry after and tells whether it has the same key; from no entry, stays there.
+    /// Moves to the next entry; returns whether it has the same key. Without an entry it does not move.
     #[inline]
     pub(in crate::memtable) fn next(&mut self) -> bool {
         let Some(left) = self.record() else {
@@ -104,7 +104,7 @@ impl Position {
             .is_some_and(|record| record.key() == left.key())
     }
 
-    /// Moves to the entry before; from no entry, stays there.
+    /// Moves to the previous entry. Without an entry it does not move.
     #[inline]
     pub(in crate::memtable) fn prev(&mut self) {
         if (1..self.stand.count).contains(&self.stand.index) {
@@ -129,7 +129,7 @@ impl Position {
             .enter(self.list.find(&before), |node, order, next| {
                 let here = !before.reaches(next);
                 here.then(|| match node.position(order, &target) {
-                    // Only in the head: the entry was the first of all.
+                    // Only in the head: the entry was the first of the list.
                     0 => order.count(),
                     position => position - 1,
                 })
@@ -153,8 +153,8 @@ impl Position {
 }
 
 impl Stand {
-    /// Takes in the entries of `node` and stands where `place` says, or tries the next node, which
-    /// must exist, if it says nothing.
+    /// Copies the entries of `node` and moves to the index that `place` returns. If it returns none, tries
+    /// the next node, which must exist.
     #[inline]
     fn enter<'list>(
         &mut self,

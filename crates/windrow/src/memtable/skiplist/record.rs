@@ -53,7 +53,7 @@ impl<'list> Record<'list> {
             handover: Handover::new(),
         };
         fixed.handover.give();
-        // SAFETY: the piece is aligned, large enough and still known to nobody else.
+        // SAFETY: the piece is aligned, large enough and not shared yet.
         unsafe { header.write(fixed) };
         // SAFETY: the key begins where the header ends.
         let start = unsafe { header.add(1) }.cast();
@@ -98,7 +98,7 @@ impl<'list> Record<'list> {
     }
 }
 
-/// What a search looks for: a place in the order of entries.
+/// The target of a search: a place in the order of entries.
 #[derive(Clone, Copy)]
 pub(in crate::memtable) struct Target<'key> {
     pub(super) key: &'key [u8],
@@ -108,7 +108,7 @@ pub(in crate::memtable) struct Target<'key> {
 }
 
 impl Target<'_> {
-    /// How an entry stands to this place.
+    /// The order of an entry relative to this place.
     #[inline]
     pub(super) fn order_of(&self, record: Record<'_>) -> cmp::Ordering {
         let sequence = record.trailer().sequence();

@@ -1,4 +1,4 @@
-//! Cursors over levels whose files have several segments, which stay ahead of those they need not open.
+//! Cursors over levels whose files have several segments. They open only the segments that they need.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,18 +61,17 @@ impl Fixture {
         }
     }
 
-    /// Cursors over the layers of all levels, as reads have them.
-    fn layers(&self) -> Vec<RunCursor<TableCursor>> {
+    /// Cursors over the segment runs of all levels, as for reads.
+    fn runs(&self) -> Vec<RunCursor<TableCursor>> {
         let levels = self.version.levels()[1..].iter();
-        let layers = levels.flat_map(|level| {
-            (0..level.segment_runs().len()).map(|layer| Run::OfLevel(Shared::clone(level), layer))
+        let runs = levels.flat_map(|level| {
+            (0..level.segment_runs().len()).map(|run| Run::OfLevel(Shared::clone(level), run))
         });
-        layers
-            .map(|run| RunCursor::new(Arc::clone(&self.tables), run))
+        runs.map(|run| RunCursor::new(Arc::clone(&self.tables), run))
             .collect()
     }
 
-    /// Cursors over the files of all levels, as merges have them.
+    /// Cursors over the files of all levels, as for compactions.
     fn files<C: OpenCursor>(&self) -> Vec<RunCursor<C>> {
         let levels = self.version.levels()[1..].iter();
         let runs = levels.flat_map(|level| Run::of_files(level.files()));
@@ -107,12 +106,12 @@ fn write(vfs: &MemoryVfs, number: u64, segments: &[Vec<Entry>]) -> Shared<FileHa
     FileHandle::new(meta.unwrap(), &Arc::default())
 }
 
-/// How many keys there are, a file for each so many, and how many segments a file has at most.
+/// The number of keys, the keys per file, and the most segments of a file.
 const KEYS: u8 = 40;
 const FILE_KEYS: u8 = 10;
 const AGES: usize = 4;
 
-/// In commit order: a key, and whether it is deleted.
+/// Writes in commit order: (key, is a deletion).
 fn writes() -> impl Strategy<Value = Vec<(u8, bool)>> {
     proptest::collection::vec((0..KEYS, prop::bool::weighted(0.3)), 0..150)
 }
@@ -166,7 +165,7 @@ enum Move {
     Seek(u8, u64),
     Next,
     Prev,
-    /// Go to what is ahead.
+    /// Read the entry that is ahead.
     Arrive,
 }
 
@@ -195,8 +194,8 @@ fn go(cursor: &mut dyn Cursor, step: Move) -> Option<crate::base::Step> {
     None
 }
 
-/// Walks `cursor` beside a list of the same entries; what is ahead has the right key at least, and its
-/// trailer stands on the side from which the cursor came.
+/// Moves `cursor` together with a list of the same entries. A cursor that is ahead has the right key, and
+/// its trailer is at the side from which the cursor came.
 fn walk(cursor: &mut dyn Cursor, entries: Vec<Entry>, moves: &[Move]) {
     let mut list = ListCursor::new(entries);
     for step in moves {
@@ -228,7 +227,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn a_layer_is_one_list(writes in writes(), moves in moves()) {
+    fn a_segment_run_is_one_list(writes in writes(), moves in moves()) {
         let levels = levels(&writes);
         let fixture = Fixture::new(&levels);
         let layer = |files: &Files, layer: usize| -> Vec<Entry> {
@@ -239,7 +238,7 @@ proptest! {
             let most = files.iter().map(Vec::len).max().unwrap_or(0);
             lists.extend((0..most).map(|number| layer(files, number)));
         }
-        let cursors = fixture.layers();
+        let cursors = fixture.runs();
         prop_assert_eq!(cursors.len(), lists.len());
         for (mut cursor, list) in cursors.into_iter().zip(&lists) {
             walk(&mut cursor, list.clone(), &moves);
@@ -251,16 +250,16 @@ proptest! {
     }
 
     #[test]
-    fn merged_layers_are_one_list(writes in writes(), moves in moves()) {
+    fn merged_segment_runs_are_one_list(writes in writes(), moves in moves()) {
         let levels = levels(&writes);
         let fixture = Fixture::new(&levels);
         let all: Vec<Entry> = levels.iter().flatten().flatten().flatten().cloned().collect();
-        walk(&mut MergingCursor::new(fixture.layers()), all.clone(), &moves);
+        walk(&mut MergingCursor::new(fixture.runs()), all.clone(), &moves);
         walk(&mut MergingCursor::new(fixture.files::<SequentialCursor>()), all, &moves);
     }
 
     #[test]
-    fn a_reader_of_layers_sees_the_state_at_its_sequence(
+    fn a_reader_of_segment_runs_sees_the_state_at_its_sequence(
         writes in writes(),
         sequence in 0..150_usize,
         lower in (0..3u8, 0..KEYS),
@@ -279,7 +278,7 @@ proptest! {
         }
         state.retain(|key, _| range.is_above_lower(&[*key]) && range.is_below_upper(&[*key]));
         let keys: Vec<u8> = state.keys().copied().collect();
-        let merged = MergingCursor::new(fixture.layers());
+        let merged = MergingCursor::new(fixture.runs());
         let mut cursor = VisibleCursor::new(merged, sequence as u64, range);
         let mut position: Option<usize> = None;
         for step in moves {
@@ -302,9 +301,9 @@ proptest! {
         }
     }
 
-    /// The error comes up where a cursor arrives, at the latest, and stays.
+    /// The cursor reports the error at the latest when it arrives, and again after that.
     #[test]
-    fn an_error_met_ahead_stays_an_error(
+    fn an_error_at_the_arrival_stays_an_error(
         writes in writes(), failing in 0..100_usize, backward: bool,
     ) {
         let fixture = Fixture::new(&levels(&writes));
@@ -313,7 +312,7 @@ proptest! {
         let file = files[failing % files.len()];
         let path = file_name(file.meta.number);
         *fixture.vfs.file(Path::new(&path)).fails_from.lock() = Some(0);
-        let mut merged = MergingCursor::new(fixture.layers());
+        let mut merged = MergingCursor::new(fixture.runs());
         let mut outcome = if backward { merged.seek_to_last() } else { merged.seek_to_first() };
         while outcome.is_ok() && merged.is_valid() {
             outcome = if backward { merged.prev() } else { merged.next().map(drop) };
@@ -332,7 +331,7 @@ proptest! {
     }
 }
 
-/// A segment of these keys, written at `sequence`, in which two entries take a block.
+/// A segment of these keys, written at `sequence`, with two entries per block.
 fn segment(keys: &[u8], sequence: u64) -> Vec<Entry> {
     let trailer = Trailer::new(sequence, Kind::Value);
     keys.iter()
@@ -345,7 +344,7 @@ fn a_seek_reads_only_segments_with_keys_on_both_sides() {
     let whole: Vec<u8> = (0..100).collect();
     let fixture = Fixture::new(&[
         vec![
-            // Three layers, of which the second begins behind 10 and the third ends before it.
+            // Three runs, of which the second begins behind 10 and the third ends before it.
             vec![
                 segment(&whole[..50], 5),
                 segment(&[20, 21], 6),
@@ -357,7 +356,7 @@ fn a_seek_reads_only_segments_with_keys_on_both_sides() {
         vec![vec![segment(&[8, 9], 3)], vec![segment(&[90], 3)]],
         vec![vec![segment(&[9, 11], 2)]],
     ]);
-    let mut merged = MergingCursor::new(fixture.layers());
+    let mut merged = MergingCursor::new(fixture.runs());
     let mut read = |work: &dyn Fn(&mut MergingCursor<RunCursor<TableCursor>>)| {
         work(&mut merged);
         let mut counters = ReadCounters::default();
