@@ -249,7 +249,7 @@ mod tests {
     use crate::vfs::OsVfs;
 
     #[test]
-    fn an_edit_that_says_nothing_is_not_written() {
+    fn an_empty_edit_is_not_written() {
         let folder = tempfile::tempdir().unwrap();
         let catalog = Catalog::start(
             Arc::new(OsVfs),

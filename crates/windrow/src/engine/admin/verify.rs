@@ -117,7 +117,7 @@ impl Engine {
             if !is_recorded || live.entries + garbage != log.file.entries {
                 let what = format!(
                     "it holds {} values, of which {} of {} bytes are referred to ({} of {} recorded) and \
-                     {garbage} dead",
+                     {garbage} are garbage",
                     log.file.entries, live.entries, live.bytes, log.live.entries, log.live.bytes,
                 );
                 let name = FileName::Values(number).to_string();

@@ -187,7 +187,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn files_rest_longer_each_time_they_fail() {
+    fn files_pause_longer_after_each_failure() {
         let (one, other) = (FileNumber(1), FileNumber(2));
         let mut backoffs = Backoffs::default();
         let mut now = Duration::from_secs(5);

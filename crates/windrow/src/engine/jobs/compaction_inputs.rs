@@ -129,7 +129,7 @@ mod tests {
     /// All tables together have all references. A compaction meets the references of its own inputs,
     /// those of the lower level included.
     #[test]
-    fn what_inputs_meet_of_runs_is_what_they_refer_to() {
+    fn inputs_list_the_transient_values_they_refer_to() {
         let directory = tempfile::tempdir().unwrap();
         let mut options = Options::default();
         options.keyspace.memtable_bytes = 32 << 10;

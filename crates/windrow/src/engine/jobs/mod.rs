@@ -106,14 +106,6 @@ enum Job {
     Subcompact(Subcompaction),
 }
 
-/// Ignores the failure of a job in a keyspace that was dropped meanwhile.
-fn unless_dropped(keyspace: &KeyspaceCore, outcome: Result<()>) -> Result<()> {
-    outcome.or_else(|error| {
-        let is_needless = error.kind() != ErrorKind::Poisoned && keyspace.is_dropped();
-        if is_needless { Ok(()) } else { Err(error) }
-    })
-}
-
 impl Engine {
     /// Claims the most urgent job that is due.
     fn next_job(&self) -> Option<Job> {
@@ -241,8 +233,8 @@ impl Engine {
         let mut line: Vec<_> = behind.iter().chain(before).collect();
         line.retain(|keyspace| !keyspace.failure.is_paused(now));
         line.sort_by(|left, right| {
-            let pressed = |keyspace: &KeyspaceCore| keyspace.throttle_by_disk().fraction;
-            pressed(right).total_cmp(&pressed(left))
+            let throttled = |keyspace: &KeyspaceCore| keyspace.throttle_by_disk().fraction;
+            throttled(right).total_cmp(&throttled(left))
         });
         let claim = |keyspace: &Arc<KeyspaceCore>| {
             CompactionJob::claim(keyspace, now)
@@ -319,9 +311,7 @@ impl Engine {
                 keyspace.work.lock().is_flushing = false;
                 keyspace.refresh_throttle();
                 self.refresh_shared_throttle();
-                let outcome = unless_dropped(&keyspace, outcome);
-                self.note_space(SpaceUser::Jobs, &outcome);
-                outcome
+                self.end_in(&keyspace, outcome)
             }
             Job::PrepareLog => self.pause_log_if_full(self.prepare_log()),
             Job::MarkLog => self.pause_log_if_full(self.mark_log()),
@@ -335,46 +325,50 @@ impl Engine {
             Job::SealValues(keyspace) => {
                 let outcome = self.with_reserve(|| self.seal_values(&keyspace));
                 keyspace.work.lock().is_flushing = false;
-                let outcome = unless_dropped(&keyspace, outcome);
-                self.note_space(SpaceUser::Jobs, &outcome);
-                outcome
+                self.end_in(&keyspace, outcome)
             }
             Job::TakeReserve => {
                 self.reserve.take();
                 self.note_reserve();
                 Ok(())
             }
-            Job::Compact(keyspace, merge) => {
-                let outcome = self.compact(&keyspace, &merge);
-                merge.release(&keyspace, &outcome, self.options.runtime.now());
-                self.background
-                    .compactions_running
-                    .fetch_sub(1, Ordering::AcqRel);
+            Job::Compact(keyspace, compaction) => {
+                let outcome = self.compact(&keyspace, &compaction);
+                compaction.release(&keyspace, &outcome, self.options.runtime.now());
+                self.end_compaction();
                 keyspace.refresh_throttle();
-                let outcome = unless_dropped(&keyspace, outcome);
-                self.note_space(SpaceUser::Jobs, &outcome);
-                outcome
+                self.end_in(&keyspace, outcome)
             }
             Job::CollectGarbage(keyspace, gc) => {
                 let outcome = self.collect(&keyspace, &gc);
                 gc.release(&keyspace, &outcome, self.options.runtime.now());
-                self.background
-                    .compactions_running
-                    .fetch_sub(1, Ordering::AcqRel);
+                self.end_compaction();
                 keyspace.refresh_throttle();
-                let outcome = unless_dropped(&keyspace, outcome);
-                self.note_space(SpaceUser::Jobs, &outcome);
-                outcome
+                self.end_in(&keyspace, outcome)
             }
             Job::Subcompact(part) => {
                 // The leader of the compaction gets the outcome.
                 self.run_subcompaction(part);
-                self.background
-                    .compactions_running
-                    .fetch_sub(1, Ordering::AcqRel);
+                self.end_compaction();
                 Ok(())
             }
         }
+    }
+
+    /// Ends a job in `keyspace`. Its failure does not count if the keyspace was dropped meanwhile.
+    fn end_in(&self, keyspace: &KeyspaceCore, outcome: Result<()>) -> Result<()> {
+        let outcome = outcome.or_else(|error| {
+            let is_moot = error.kind() != ErrorKind::Poisoned && keyspace.is_dropped();
+            if is_moot { Ok(()) } else { Err(error) }
+        });
+        self.note_space(SpaceUser::Jobs, &outcome);
+        outcome
+    }
+
+    fn end_compaction(&self) {
+        self.background
+            .compactions_running
+            .fetch_sub(1, Ordering::AcqRel);
     }
 
     /// Runs `work`, which claims a job and runs it. A panic poisons the database: the claims are never

@@ -1,4 +1,4 @@
-//! Loom models of what readers of a keyspace hold, over the real types.
+//! Loom models of the state that readers of a keyspace hold, over the real types.
 //! Run with `--cfg loom`.
 
 use loom::thread;
@@ -15,12 +15,12 @@ use crate::options::KeyspaceOptions;
 use crate::read::state::ReadState;
 use crate::table::{FileMeta, References, SegmentMeta};
 
-/// The files of the model: a merge turns the first into the second.
+/// The files of the model: a compaction turns the first into the second.
 const INPUT: FileNumber = FileNumber(0);
 const OUTPUT: FileNumber = FileNumber(1);
 
-/// A disk on which loom reports every read that is not ordered after the writing of its file and
-/// before its removal.
+/// A disk on which loom reports every read that is not ordered after the write of its file and before
+/// its removal.
 struct Disk(Vec<StoredFile>);
 
 struct StoredFile {
@@ -57,11 +57,11 @@ impl Disk {
         }
     }
 
-    /// Removes what nobody needs any more, as the job of that name.
+    /// Removes obsolete files, as the job does.
     fn remove(&self, obsolete: &Obsolete) {
         for number in obsolete.take().into_iter().filter_map(FileName::number) {
             let removed = self.file(number).removed.swap(true, Ordering::Relaxed);
-            assert!(!removed, "a file is removed once");
+            assert!(!removed, "a file is removed twice");
             self.file(number).bytes.give();
         }
     }
@@ -120,7 +120,7 @@ impl Model {
         })
     }
 
-    /// Merges the input into the output, as `Engine::merge_files`, and lets go of it.
+    /// Compacts the input into the output, as `Engine::compact_files` does, and releases it.
     fn merge(&self) {
         let version = Shared::clone(&self.keyspace.state().version);
         let input = Shared::clone(&version.levels()[0].files()[0]);
@@ -132,7 +132,7 @@ impl Model {
         input.mark_obsolete();
     }
 
-    /// The files of the present version, by level.
+    /// The files of the current version, by level.
     fn files(&self) -> Vec<(usize, FileNumber)> {
         let state = self.keyspace.state();
         let levels = state.version.levels().iter().enumerate();
@@ -143,10 +143,10 @@ impl Model {
     }
 }
 
-/// Model 6: a file is removed once nobody holds it and not before, and readers find what they hold;
-/// one reader borrows the state as a get, the other holds it as a cursor.
+/// Model 6: a file is removed after its last reader has released it, and readers find their files. One
+/// reader borrows the state as a get does, the other holds it as a cursor does.
 #[test]
-fn a_file_is_removed_when_its_last_reader_lets_go() {
+fn a_file_is_removed_after_its_last_reader_releases_it() {
     loom::model(|| {
         let model = Model::new();
         let job = {
@@ -173,7 +173,7 @@ fn a_file_is_removed_when_its_last_reader_lets_go() {
     });
 }
 
-/// Model 6: a rotation and a merge that replace the state at once both count.
+/// Model 6: a concurrent rotation and compaction both take effect.
 #[test]
 fn no_change_of_the_state_is_lost() {
     loom::model(|| {

@@ -1,4 +1,4 @@
-//! Readers beside writers, and what they make of keys that are all deleted.
+//! Reads with concurrent writers, and the tombstone spans that they record.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -11,7 +11,7 @@ use crate::base::Kind;
 use crate::options::{Durability, Options};
 use crate::read::tombstone_span::ReadPoint;
 
-/// A queue of which twenty entries were taken and keys 30 and 99 are left.
+/// A queue after twenty entries were taken; keys 30 and 99 are left.
 struct Queue {
     handle: Handle,
     keyspace: Arc<KeyspaceCore>,
@@ -55,8 +55,8 @@ impl Queue {
             .unwrap()
     }
 
-    /// What a reader sees who was held between taking the state and taking its sequence number,
-    /// while memtables rotated and `write` was done.
+    /// The view of a reader that is held between taking the state and taking its sequence number, while
+    /// memtables rotate and `write` runs.
     fn view_held_during(&self, write: impl FnOnce()) -> StateView {
         let before = self.view();
         let engine = self.handle.engine();
@@ -67,7 +67,7 @@ impl Queue {
     }
 }
 
-/// The first key, sought twice.
+/// The first key, after two seeks.
 fn first(view: &StateView) -> u8 {
     let mut cursor = view.cursor(KeyRange::ALL);
     assert!(cursor.moving().seek_to_first().unwrap());
@@ -76,7 +76,7 @@ fn first(view: &StateView) -> u8 {
 }
 
 #[test]
-fn a_reader_whose_state_is_older_declares_nothing_dead() {
+fn a_reader_with_an_older_state_records_no_tombstone_span() {
     let queue = Queue::new();
     let held = queue.view_held_during(|| queue.write(5, Kind::Value));
     assert_eq!(first(&held), 30);
@@ -84,19 +84,19 @@ fn a_reader_whose_state_is_older_declares_nothing_dead() {
 }
 
 #[test]
-fn a_reader_whose_state_is_older_is_not_sent_past_what_it_holds() {
+fn a_reader_with_an_older_state_skips_none_of_its_keys() {
     let queue = Queue::new();
     let held = queue.view_held_during(|| {
         queue.write(40, Kind::Value);
         queue.write(30, Kind::Tombstone);
         assert_eq!(first(&queue.view()), 40);
     });
-    // Key 40 is not in what it holds: it must see key 30, as before both writes.
+    // Its state does not contain key 40. It must see key 30, as before both writes.
     assert_eq!(first(&held), 30);
 }
 
 #[test]
-fn an_empty_queue_is_not_gone_through_again_and_again() {
+fn an_empty_queue_is_passed_only_once() {
     let queue = Queue::new();
     queue.write(30, Kind::Tombstone);
     queue.write(99, Kind::Tombstone);
@@ -119,15 +119,15 @@ fn an_empty_queue_is_not_gone_through_again_and_again() {
             .skip(&from, read_point, <[u8]>::to_vec);
         assert_eq!(begins, Some(vec![99]));
     }
-    // Behind the stretch, where it ends, and in it.
+    // After the tombstone span, at its end, and inside it.
     for key in [100, 99, 5] {
         queue.write(key, Kind::Value);
         assert_eq!(first(&queue.view()), key);
     }
 }
 
-/// Whatever is written, deleted and frozen between them, cursors of now and of snapshots show
-/// what a sorted map does.
+/// Cursors of the newest state and of snapshots agree with a sorted map, whatever is written, deleted
+/// and frozen between them.
 #[test]
 fn seeks_agree_with_a_sorted_map() {
     let queue = Queue::new();
@@ -149,7 +149,7 @@ fn seeks_agree_with_a_sorted_map() {
                 now.insert(key);
             }
             4..7 => {
-                // As a queue deletes: from the front, or from anywhere.
+                // Deletes as a queue does, from the front, or from anywhere.
                 for key in key.min(70)..key.min(70) + 25 {
                     queue.write(key, Kind::Tombstone);
                     now.remove(&key);

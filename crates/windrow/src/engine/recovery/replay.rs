@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn sequence_numbers_go_on_from_the_base_of_the_first_log() {
+    fn sequence_numbers_continue_from_the_base_of_the_first_log() {
         for base in [1, 1000] {
             let applied = replay_with_bases(base, base + 3).unwrap();
             assert_eq!(applied.0, [base, base + 1, base + 2, base + 3]);
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_goes_on_with_another_sequence_number_is_damage() {
+    fn a_log_with_another_sequence_number_is_corruption() {
         for second in [1, 2, 3, 5, 1000] {
             let error = replay_with_bases(1, second).err().unwrap();
             assert_eq!(error.kind(), ErrorKind::Corruption);

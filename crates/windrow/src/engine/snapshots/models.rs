@@ -9,7 +9,7 @@ use crate::base::sync::atomic::{AtomicU64, Ordering};
 use crate::base::{Kind, SequenceNumber, Trailer};
 use crate::policy::{ReadPoints, Verdict, keep};
 
-/// The versions of the one key, newest first; a merge finds all of them.
+/// The versions of the one key, newest first; a compaction reads all of them.
 const VERSIONS: [SequenceNumber; 4] = [4, 3, 2, 1];
 
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Model {
         self.visible.store(sequence, Ordering::Release);
     }
 
-    /// The versions that a merge leaves, newest first.
+    /// The versions that a compaction keeps, newest first.
     fn merge(&self) -> Vec<SequenceNumber> {
         let readers: ReadPoints = self.snapshots.read_points(&self.visible);
         let mut newer = None;
@@ -51,16 +51,16 @@ impl Model {
     }
 }
 
-/// What a reader at `snapshot` sees of `versions`, newest first.
+/// The version that a reader at `snapshot` sees in `versions`, newest first.
 fn seen(versions: &[SequenceNumber], snapshot: SequenceNumber) -> Option<SequenceNumber> {
     let mut versions = versions.iter().copied();
     versions.find(|version| *version <= snapshot)
 }
 
-/// Model 7: whatever becomes visible meanwhile, a merge keeps what a snapshot sees, whether the
-/// snapshot is taken before, during or after the merge looks where readers stand.
+/// Model 7: a compaction keeps what a snapshot sees, whatever becomes visible meanwhile, and whether
+/// the snapshot is taken before, during or after the compaction lists the read points.
 #[test]
-fn a_merge_keeps_what_a_snapshot_sees() {
+fn a_compaction_keeps_what_a_snapshot_sees() {
     loom::model(|| {
         let model = Model::new();
         let writer = {
@@ -81,7 +81,7 @@ fn a_merge_keeps_what_a_snapshot_sees() {
     });
 }
 
-/// Model 7: a release gives back one hold and no other, and in the end nothing is held.
+/// Model 7: a release ends one hold and no other. At the end nothing is held.
 #[test]
 fn a_release_leaves_the_holds_of_others() {
     loom::model(|| {

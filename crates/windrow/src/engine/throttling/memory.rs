@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_add_up_to_the_budget() {
+    fn the_parts_add_up_to_the_budget() {
         for budget in [8 << 20, 128 << 20, 512 << 20, 100_000_000] {
             let memory = memory(budget);
             let tables = &memory.tables;

@@ -91,7 +91,7 @@ mod tests {
     const RATE: f64 = 1000.0;
 
     #[test]
-    fn who_waits_and_how_long() {
+    fn each_class_waits_for_its_own_limit() {
         let budget = RateLimiter::default();
         let at = |millis| Duration::from_millis(millis);
         // The bucket holds a quarter of a second, however long it was left to fill.

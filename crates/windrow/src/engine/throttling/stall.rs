@@ -274,7 +274,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn a_pressure_is_read_as_it_was_stored() {
+    fn a_throttle_is_read_as_stored() {
         let atomic = AtomicThrottle::default();
         assert!(atomic.load().fraction == 0.0);
         for cause in StallCause::ALL {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_paid_for_one_behind_the_other() {
+    fn delays_of_writers_add_up() {
         let paid = DelayClock::default();
         let millis = Duration::from_millis;
         let now = Duration::from_secs(5);

@@ -1,4 +1,4 @@
-//! What a collection reads and writes, seen through a file system that takes notes.
+//! The reads and writes of a garbage collection, counted by a file system that records them.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -19,7 +19,7 @@ use crate::read::visible::KeyRange;
 use crate::runtime::Runtime;
 use crate::vfs::{Advice, File, LockGuard, OpenMode, Region, Vfs};
 
-/// What was done to files of one kind, by the end of their names.
+/// The operations on files of one kind, by the extension of their names.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct Done {
     created: usize,
@@ -36,7 +36,7 @@ fn note(notes: &Notes, path: &Path, change: impl FnOnce(&mut Done)) {
     change(notes.lock().entry(end).or_default());
 }
 
-/// The file system of the machine, with notes of what is done to files.
+/// The file system of the machine; it records the operations on files.
 #[derive(Debug)]
 struct RecordingVfs {
     inner: Arc<dyn Vfs>,
@@ -132,7 +132,7 @@ impl Vfs for RecordingVfs {
     }
 }
 
-/// A keyspace in which nothing is collected until the test does it.
+/// A keyspace without garbage collections, except those of the test.
 struct Store {
     handle: Handle,
     keyspace: Arc<KeyspaceCore>,
@@ -194,7 +194,7 @@ impl Store {
         self.engine().commit(&write, Durability::Buffered).unwrap();
     }
 
-    /// Every log is full, and everything flushed and merged; the collection that is due then.
+    /// Fills every log, flushes and compacts everything, and claims the garbage collection that is due.
     fn claim(&self) -> GcJob {
         self.keyspace.value_log.lock().retire();
         let everything = KeyRange::ALL;
@@ -213,7 +213,7 @@ impl Store {
     }
 }
 
-/// What reads and merges of tables count.
+/// The counters of reads and compactions of tables.
 fn of_tables(stats: &Stats) -> [u64; 11] {
     [
         stats.gets,
@@ -231,7 +231,7 @@ fn of_tables(stats: &Stats) -> [u64; 11] {
 }
 
 #[test]
-fn a_collection_looks_nothing_up_and_writes_no_table() {
+fn a_garbage_collection_looks_up_no_key_and_writes_no_table() {
     let store = Store::new(4 << 10);
     for round in 0..4_u8 {
         for key in 0..64 {
@@ -249,7 +249,7 @@ fn a_collection_looks_nothing_up_and_writes_no_table() {
     let after = store.engine().stats();
     assert_eq!(of_tables(&before), of_tables(&after));
     assert_eq!(after.garbage_collections, before.garbage_collections + 1);
-    // Logs were not read for their relocation tables, since they have none.
+    // The logs have no relocation tables to read.
     assert_eq!(after.gc_bytes_read, records + listed);
 
     let ends: Vec<&str> = notes.keys().map(String::as_str).collect();
@@ -270,7 +270,7 @@ fn a_collection_looks_nothing_up_and_writes_no_table() {
     assert!(store.engine().verify().unwrap().is_sound());
 }
 
-/// How often `job` looks whether it is wanted, and the most that it holds in memory when it does.
+/// How often `job` checks whether it is still needed, and the most memory that it holds at a check.
 fn looks(store: &Store, job: &GcJob) -> (u64, u64) {
     let (looks, most) = (Cell::new(0), Cell::new(0));
     let held = || store.engine().memory.tables.jobs.bytes();
@@ -285,9 +285,9 @@ fn looks(store: &Store, job: &GcJob) -> (u64, u64) {
     (looks.get(), most.get())
 }
 
-/// Closing waits for little, whether much is left behind or one value is long.
+/// A close waits only briefly, with much garbage or with one long value.
 #[test]
-fn a_collection_looks_often_whether_it_is_wanted() {
+fn a_garbage_collection_checks_often_whether_it_is_needed() {
     let store = Store::new(4 << 20);
     for key in 0..120 {
         for round in 0..2 {
@@ -305,9 +305,9 @@ fn a_collection_looks_often_whether_it_is_wanted() {
     assert!(looks(&store, &job).0 >= 8 * 4);
 }
 
-/// I2 of `compact/collect.rs`: what is dead in an origin is counted while it is held, too.
+/// I2 of `compact/garbage_collection.rs`: the memory for the garbage of an origin is counted, too.
 #[test]
-fn what_a_collection_knows_of_origins_is_counted() {
+fn the_memory_for_origins_is_counted() {
     const VALUES: u64 = 100_000;
     let store = Store::new(64 << 20);
     for number in 0..VALUES {
@@ -324,13 +324,13 @@ fn what_a_collection_knows_of_origins_is_counted() {
     }
     let job = store.claim();
     assert_eq!(job.victims[0].tables.len(), 1);
-    // More than what is dead by the offsets in the successor, a MiB, and buffers.
+    // More than the garbage by its offsets in the GC output, a MiB, and buffers.
     let (_, most) = looks(&store, &job);
     assert!(most > (1 << 20) + 2 * (256 << 10), "{most}");
 }
 
 #[test]
-fn verify_counts_live_bytes_anew() {
+fn verify_counts_live_bytes_itself() {
     let store = Store::new(4 << 10);
     for round in 0..2_u8 {
         for key in 0..64 {

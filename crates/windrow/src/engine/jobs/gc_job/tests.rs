@@ -1,4 +1,4 @@
-//! Collections and merges of one keyspace that overlap in any way, stepped by hand.
+//! Garbage collections and compactions of one keyspace that overlap in any way, stepped by hand.
 
 #![cfg(not(any(loom, shuttle)))]
 
@@ -20,19 +20,19 @@ use crate::read::visible::KeyRange;
 use crate::runtime::{Runtime, Work, Workers};
 use crate::vfs::{OpenMode, OsVfs, Vfs, read_exact_at, write_all_at};
 
-/// No threads: jobs run where the test runs them, and where jobs look at the clock, which they do when
-/// they have written.
+/// A runtime without threads. Jobs run where the test runs them, and where other jobs read the clock,
+/// which they do after writes.
 #[derive(Debug, Default)]
 pub(super) struct ManualRuntime {
     clock: AtomicU64,
-    /// How many looks at the clock run a job.
+    /// The number of clock reads that run a job.
     interludes: AtomicU64,
     work: OnceLock<Weak<dyn Work>>,
 }
 
 impl ManualRuntime {
     fn interrupt(&self) {
-        // None of them is interrupted itself.
+        // A job that interrupts another is not interrupted itself.
         let left = self.interludes.swap(0, Ordering::Relaxed);
         if left > 0 {
             if let Some(work) = self.work.get().and_then(Weak::upgrade) {
@@ -69,12 +69,12 @@ impl Runtime for ManualRuntime {
     }
 
     fn step_instead_of_waiting(&self, work: &dyn Work) -> bool {
-        assert!(work.run_one(), "nothing would end this wait");
+        assert!(work.run_one(), "no job would end this wait");
         true
     }
 }
 
-/// One keyspace of large values, next to what it must hold.
+/// One keyspace of large values, and its expected contents.
 struct Store {
     handle: Handle,
     keyspace: Arc<KeyspaceCore>,
@@ -132,13 +132,13 @@ impl Store {
         self.handle.engine()
     }
 
-    /// Lets `count` jobs run in the midst of others from here on.
+    /// Runs the next `count` jobs in the middle of others.
     fn interrupt(&self, count: u8) {
         let count = u64::from(count);
         self.runtime.interludes.store(count, Ordering::Relaxed);
     }
 
-    /// Writes `count` values from `key` on, or removes them.
+    /// Writes or removes `count` keys from `key` on.
     fn write(&mut self, key: u8, count: u8, kind: Kind) {
         for key in (0..count).map(|step| key.wrapping_add(step) % 64) {
             self.written += 1;
@@ -187,7 +187,7 @@ impl Store {
     }
 }
 
-/// What a history holds back: jobs that are claimed and not carried out.
+/// The claimed jobs that a history has not run yet.
 #[derive(Default)]
 struct Held {
     gc: Option<GcJob>,
@@ -212,7 +212,7 @@ impl Held {
     }
 
     fn step(&mut self, store: &mut Store, [verb, first, second]: [u8; 3]) {
-        // Writers who are stopped wait for what is held back.
+        // Stopped writers wait for these jobs.
         if verb % 10 < 5 && store.keyspace.throttle_by_disk().fraction > 0.0 {
             self.end(store);
             store.run(4);
@@ -250,9 +250,9 @@ impl Held {
     }
 }
 
-/// The manifest on disk may name what follows the end of a file that is known here.
+/// The manifest on disk may name bytes after the known end of a file.
 #[test]
-fn a_merge_that_is_claimed_as_the_database_is_poisoned_touches_nothing() {
+fn a_compaction_claimed_before_a_poison_changes_nothing() {
     let mut store = Store::new(KeyspaceOptions {
         large_from: u64::MAX,
         medium_from: u64::MAX,
@@ -303,7 +303,7 @@ proptest! {
 
     // I1, I2
     #[test]
-    fn what_overlaps_a_collection_changes_no_answer(
+    fn jobs_that_overlap_a_garbage_collection_change_no_answer(
         steps in proptest::collection::vec(any::<[u8; 3]>(), 1..120),
     ) {
         let mut store = Store::new(small());

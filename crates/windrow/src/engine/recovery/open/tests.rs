@@ -1,4 +1,4 @@
-//! Openings of databases whose numbers are nearly used up.
+//! Opens of databases whose numbers are nearly used up.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn open_with(directory: &Path, records: Vec<Record>) -> Result<Handle> {
 }
 
 #[test]
-fn the_last_keyspace_has_no_successor() {
+fn no_keyspace_follows_the_last_number() {
     let directory = tempfile::tempdir().unwrap();
     let last = Record::CreateKeyspace {
         id: KeyspaceId(u32::MAX),
@@ -34,7 +34,7 @@ fn the_last_keyspace_has_no_successor() {
 }
 
 #[test]
-fn numbers_that_no_database_reaches_are_damage() {
+fn impossible_numbers_are_corruption() {
     for (next, is_sound) in [
         (1 << 40, true),
         (FILE_NUMBER_MAX / 2 - 2, true),
@@ -89,12 +89,12 @@ fn options_of_another_version_are_unsupported_and_unknown_names_are_kept() {
 
 /// No manifest names a value file yet.
 #[test]
-fn value_files_are_data_that_a_manifest_must_name() {
+fn a_value_file_needs_a_manifest() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("000099.values");
     let create = || drop(OsVfs.create(&path).unwrap());
     let open = || Handle::open(directory.path(), Options::default(), Access::ReadWrite);
-    // Where there is a value file, there was a database.
+    // A value file shows that there was a database.
     create();
     let error = open().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
@@ -114,9 +114,9 @@ fn value_files_are_data_that_a_manifest_must_name() {
     assert!(numbers.into_iter().all(|number| number > FileNumber(99)));
 }
 
-/// What is written next would leave numbers out that no log explains.
+/// Later writes would leave a gap in the sequence numbers that no log explains.
 #[test]
-fn numbers_beyond_the_logs_that_stay_are_damage() {
+fn numbers_beyond_the_kept_logs_are_corruption() {
     for (beyond, is_sound) in [(0, true), (1, false)] {
         let directory = tempfile::tempdir().unwrap();
         let open = || Handle::open(directory.path(), Options::default(), Access::ReadWrite);
