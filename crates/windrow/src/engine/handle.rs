@@ -9,11 +9,10 @@ use std::sync::Arc;
 use super::commit::Commits;
 use super::counters::Counters;
 use super::errors::full_disk::FullDisk;
-use super::errors::poison::Poison;
 use super::errors::reserve::{self, Reserve};
 use super::jobs::signal::Signal;
 use super::jobs::{Background, filter_state};
-use super::recovery::open;
+use super::recovery::open::{self, Parts};
 use super::snapshots::Snapshots;
 use super::throttling::memory::Memory;
 use super::{Access, Engine};
@@ -21,7 +20,6 @@ use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::sync::{ArcSwap, Mutex};
 use crate::base::{Error, ErrorKind, Result};
 use crate::cache::BlockCache;
-use crate::manifest::Obsolete;
 use crate::options::Options;
 use crate::runtime::Workers;
 use crate::table::{OpenTables, ScrubClock, TableContext};
@@ -61,15 +59,25 @@ impl Handle {
     }
 
     fn open_once(directory: &Path, options: Options, access: Access) -> Result<Self> {
-        let counters = Arc::new(Counters::new());
-        let poison = Arc::new(Poison::default());
-        let obsolete = Arc::new(Obsolete::default());
-        let memory = Arc::new(Memory::new(&options));
-        let open = match access {
-            Access::ReadWrite => open::open,
-            Access::ReadOnly => open::open_read_only,
+        let parts = Parts {
+            directory,
+            options: &options,
+            memory: Arc::new(Memory::new(&options)),
+            obsolete: Arc::default(),
+            counters: Arc::new(Counters::new()),
+            poison: Arc::default(),
         };
-        let opened = open(directory, &options, &memory, &obsolete, &counters, &poison)?;
+        let opened = match access {
+            Access::ReadWrite => open::open(&parts)?,
+            Access::ReadOnly => open::open_read_only(&parts)?,
+        };
+        let Parts {
+            memory,
+            obsolete,
+            counters,
+            poison,
+            ..
+        } = parts;
         let context = TableContext {
             source: options.block_source,
             cache: Arc::new(BlockCache::new(options.cache_bytes)),

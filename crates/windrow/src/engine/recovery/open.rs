@@ -64,15 +64,22 @@ pub(crate) struct Opened {
     pub(crate) last_log: Option<ReplayedLog>,
 }
 
-/// Opens the database in `directory`.
-pub(crate) fn open(
-    directory: &Path,
-    options: &Options,
-    memory: &Arc<Memory>,
-    obsolete: &Arc<Obsolete>,
-    counters: &Arc<Counters>,
-    poison: &Arc<Poison>,
-) -> Result<Opened> {
+/// The parts of an engine that exist before the open.
+#[derive(Debug)]
+pub(crate) struct Parts<'a> {
+    pub(crate) directory: &'a Path,
+    pub(crate) options: &'a Options,
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) obsolete: Arc<Obsolete>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) poison: Arc<Poison>,
+}
+
+/// Opens the database of `parts`.
+pub(crate) fn open(parts: &Parts<'_>) -> Result<Opened> {
+    let Parts {
+        directory, options, ..
+    } = *parts;
     let vfs = &options.vfs;
     let lock = prepare_directory(&**vfs, directory, options)?;
     let files = list(&**vfs, directory)?;
@@ -92,7 +99,7 @@ pub(crate) fn open(
     };
     check_files(&state, &files)?;
 
-    let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
+    let keyspaces = build_keyspaces(&state, parts)?;
     let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
     // Before the logs, which refer to the values.
     recovery.make_durable(&**vfs, directory)?;
@@ -101,10 +108,10 @@ pub(crate) fn open(
     apply(&mut state, &seals)?;
     for keyspace in &keyspaces {
         if let Some(state) = state.keyspaces.get(&keyspace.id()) {
-            keyspace.set_value_files(state, obsolete);
+            keyspace.set_value_files(state, &parts.obsolete);
         }
     }
-    let replayed_last = replayed.last().map_or(0, |log| log.last_sequence);
+    let replayed_last = last_sequence_of(&replayed);
     let last_sequence = state.last_sequence().max(replayed_last);
     // Logs that are dropped may hold entries of dropped keyspaces, which are in no table.
     state.used_sequence = last_sequence;
@@ -124,39 +131,31 @@ pub(crate) fn open(
             last_log.map(|log| (log.number, log.end)),
         )
         .map_err(|contradiction| Error::new(ErrorKind::Corruption, contradiction.to_string()))?;
-    let chain = WalChain::default();
-    for log in needed {
-        chain.push_replayed(log.number, log.end, log.last_sequence);
-    }
     let catalog = Catalog::start(
         Arc::clone(vfs),
         directory,
         unused_number(&state, &files)?,
         state,
-        Arc::clone(counters),
-        Arc::clone(poison),
+        Arc::clone(&parts.counters),
+        Arc::clone(&parts.poison),
     )?;
     remove_unnamed_files(&**vfs, directory, &files, &catalog);
     Ok(Opened {
         lock: Some(lock),
         catalog,
-        chain,
+        chain: chain_of(needed),
         keyspaces,
         last_sequence,
         last_log,
     })
 }
 
-/// Opens the database in `directory` for reading: like `open`, but it changes nothing on disk and
+/// Opens the database of `parts` for reading: like `open`, but it changes nothing on disk and
 /// does not make replayed entries durable.
-pub(crate) fn open_read_only(
-    directory: &Path,
-    options: &Options,
-    memory: &Arc<Memory>,
-    obsolete: &Arc<Obsolete>,
-    counters: &Arc<Counters>,
-    poison: &Arc<Poison>,
-) -> Result<Opened> {
+pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
+    let Parts {
+        directory, options, ..
+    } = *parts;
     let vfs = &options.vfs;
     let path = directory.join(LOCK);
     let lock = match vfs.lock_shared(&path) {
@@ -171,30 +170,37 @@ pub(crate) fn open_read_only(
     let files = list(&**vfs, directory)?;
     check_unnamed_logs(&**vfs, directory, manifest, &state, &files)?;
     check_files(&state, &files)?;
-    let keyspaces = build_keyspaces(&state, options, memory, obsolete)?;
+    let keyspaces = build_keyspaces(&state, parts)?;
     let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
     // The seals tell the lengths of value logs. Nothing is sealed on disk.
     let seals = recovery.into_seals();
     apply(&mut state, &seals)?;
-    let chain = WalChain::default();
-    for log in &replayed {
-        chain.push_replayed(log.number, log.end, log.last_sequence);
-    }
-    let replayed_last = replayed.last().map_or(0, |log| log.last_sequence);
     Ok(Opened {
         lock,
-        chain,
+        chain: chain_of(&replayed),
         keyspaces,
-        last_sequence: state.last_sequence().max(replayed_last),
+        last_sequence: state.last_sequence().max(last_sequence_of(&replayed)),
         last_log: None,
         catalog: Catalog::read_only(
             Arc::clone(vfs),
             state,
             manifest_length(&**vfs, directory, manifest)?,
-            Arc::clone(counters),
-            Arc::clone(poison),
+            Arc::clone(&parts.counters),
+            Arc::clone(&parts.poison),
         ),
     })
+}
+
+fn last_sequence_of(logs: &[ReplayedLog]) -> SequenceNumber {
+    logs.last().map_or(0, |log| log.last_sequence)
+}
+
+fn chain_of(logs: &[ReplayedLog]) -> WalChain {
+    let chain = WalChain::default();
+    for log in logs {
+        chain.push_replayed(log.number, log.end, log.last_sequence);
+    }
+    chain
 }
 
 fn apply(state: &mut ManifestState, edit: &Edit) -> Result<()> {
@@ -387,14 +393,9 @@ fn check_unnamed_logs(
     Ok(())
 }
 
-fn build_keyspaces(
-    state: &ManifestState,
-    options: &Options,
-    memory: &Arc<Memory>,
-    obsolete: &Arc<Obsolete>,
-) -> Result<Vec<Arc<KeyspaceCore>>> {
+fn build_keyspaces(state: &ManifestState, parts: &Parts<'_>) -> Result<Vec<Arc<KeyspaceCore>>> {
     let build = |(id, keyspace): (&KeyspaceId, &KeyspaceState)| {
-        let version = Version::from_state(keyspace, obsolete).map_err(|contradiction| {
+        let version = Version::from_state(keyspace, &parts.obsolete).map_err(|contradiction| {
             Error::new(
                 ErrorKind::Corruption,
                 format!("the manifest contradicts itself: {contradiction}"),
@@ -403,10 +404,10 @@ fn build_keyspaces(
         Ok(Arc::new(KeyspaceCore::new(
             *id,
             keyspace.name.clone(),
-            recorded_options(keyspace, options)?,
+            recorded_options(keyspace, parts.options)?,
             version,
             usize::from(keyspace.level_count),
-            memory,
+            &parts.memory,
         )))
     };
     state.keyspaces.iter().map(build).collect()
