@@ -1,10 +1,10 @@
 //! Instructions per operation, counted exactly by valgrind's callgrind.
 //!
-//! `cargo run --release -p windrow-bench --example cost` prepares a database of one run and prints a
-//! table; it needs `valgrind`. Names of operations pick some of them. Each is counted twice, with and
-//! without the operation itself, and the difference is divided: opening the database, verifying its
-//! blocks for the first time and making keys are left out. Background work that an operation causes
-//! is counted.
+//! `cargo run --release -p windrow-bench --example cost` prepares a database of one run and prints a table; it
+//! needs `valgrind`. Names of operations pick some of them. The example counts each operation twice, with and
+//! without the operation itself, and divides the difference. The result therefore does not include the open of the
+//! database, the first verification of its blocks, and the making of keys. It includes the background work of an
+//! operation.
 
 #![expect(clippy::print_stdout, reason = "prints its table")]
 
@@ -21,21 +21,21 @@ use windrow_bench::{DataSet, ValueSizes};
 const KEY_BYTES: usize = 16;
 const VALUE_BYTES: usize = 100;
 
-/// The folder of the database that is read.
+/// The folder of the database for reads.
 const PREPARED: &str = "prepared";
 
 /// Counts the instructions of single operations.
 #[derive(Debug, Parser)]
 struct Args {
-    /// What to count; everything by default.
+    /// The operations to count; all by default.
     operations: Vec<Operation>,
     /// Entries in the database.
     #[arg(long, default_value_t = 1_000_000)]
     entries: u64,
-    /// How often an operation is done.
+    /// The number of repetitions.
     #[arg(long, default_value_t = 100_000)]
     repeat: u64,
-    /// Does the one operation in this folder; what runs under callgrind.
+    /// Runs the one operation in this folder; this is the process under callgrind.
     #[arg(long, hide = true)]
     folder: Option<PathBuf>,
     /// Leaves the operation itself out.
@@ -50,22 +50,22 @@ struct Args {
 enum Operation {
     /// Insertion of random keys, flushes included.
     Put,
-    /// A lookup of a key that is there.
+    /// A lookup of an existing key.
     Get,
-    /// A lookup of a key that is not there.
+    /// A lookup of an absent key.
     GetAbsent,
-    /// A lookup of a key that a full memtable holds.
+    /// A lookup of a key in a full memtable.
     GetMemtable,
     /// A seek to a random key.
     Seek,
     /// A step forward.
     Next,
-    /// A step forward, key and value looked at.
+    /// A step forward, with reads of key and value.
     NextValue,
 }
 
 impl Operation {
-    /// Does the operation `repeat` times, or with `is_idle` everything but the operation.
+    /// Runs the operation `repeat` times, or with `is_idle` everything except for the operation.
     fn run(
         self,
         folder: &Path,
@@ -73,7 +73,7 @@ impl Operation {
         repeat: u64,
         is_idle: bool,
     ) -> Result<(), Box<dyn Error>> {
-        // Those that write have a database of their own.
+        // Operations that write have their own database.
         let scratch = tempfile::tempdir_in(folder)?;
         let prepared = folder.join(PREPARED);
         let folder = match self {
@@ -92,7 +92,7 @@ impl Operation {
                 keyspace.insert(&key, &value)?;
             }
         } else {
-            // Every block is verified before anything is counted.
+            // The setup verifies every block before the count.
             let mut is_valid = cursor.seek_to_first()?;
             while is_valid {
                 is_valid = cursor.next()?;
@@ -184,7 +184,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     keyspace.compact_range::<&[u8]>(..)?;
     db.close()?;
-    // The first opening reads back the logs that were left; none that is counted does.
+    // The first open replays the remaining logs, so no counted open does.
     Db::open(folder.path().join(PREPARED), Options::default())?.close()?;
     println!("{:<14} {:>12}", "operation", "instructions");
     let all = Operation::value_variants();

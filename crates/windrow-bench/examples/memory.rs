@@ -1,13 +1,13 @@
-//! Loads much more than the memory budget, reads it, and reports what memory that took.
+//! Loads much more data than the memory budget, reads it, and reports the memory use.
 //!
 //! ```text
 //! cargo build --release -p windrow-bench --example memory
 //! prlimit --data=268435456 target/release/examples/memory DIR 4096 128 [VALUE_BYTES]
 //! ```
 //!
-//! writes 4096 MiB to a new database in DIR, in random order under a budget of 128 MiB, gets as many
-//! keys as a minute allows, scans for a few seconds, and prints the highest values of the engine's own
-//! account and of the process's anonymous memory. The limit makes the process die where it takes more.
+//! writes 4096 MiB to a new database in DIR, in random order under a budget of 128 MiB, gets keys for a minute,
+//! scans for a few seconds, and prints the peaks of the engine's memory tracker and of the anonymous memory of the
+//! process. The limit kills a process that takes more.
 
 #![expect(
     clippy::print_stdout,
@@ -28,10 +28,10 @@ use windrow::{Db, Error, Keyspace, Options, Result};
 
 const DEFAULT_VALUE_BYTES: u64 = 100;
 
-/// How long is read.
+/// The time of the reads.
 const READ_FOR: Duration = Duration::from_secs(60);
 
-/// Bytes of the process that no file stands behind; 0 where the system does not tell.
+/// Anonymous memory of the process in bytes; 0 if the system does not report it.
 fn anonymous_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("RssAnon"));
@@ -39,7 +39,7 @@ fn anonymous_bytes() -> u64 {
     kilobytes.unwrap_or_default() << 10
 }
 
-/// The highest values that were seen.
+/// The peaks.
 #[derive(Debug, Default)]
 struct Peaks {
     anonymous: AtomicU64,
@@ -72,7 +72,7 @@ fn key(number: u64) -> [u8; 16] {
     (u128::from(mixed) << 64 | u128::from(number)).to_be_bytes()
 }
 
-/// Half of it can be compressed away.
+/// The value compresses to half of its size.
 fn fill_value(number: u64, value: &mut [u8]) {
     let half = value.len() / 2;
     for (position, piece) in value[..half].chunks_mut(16).enumerate() {

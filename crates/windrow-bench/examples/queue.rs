@@ -1,5 +1,5 @@
-//! A queue: insert at the end, find the first, delete it. Shows what a step costs as tombstones
-//! gather at the front.
+//! A queue: insert at the end, find the first entry, delete it. Shows the cost of a step as tombstones accumulate
+//! at the front.
 //!
 //!     cargo run --release -p windrow-bench --example queue [length] [steps]
 
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             return Err("the queue is empty".into());
         };
         if key != step.to_be_bytes() {
-            return Err("the queue gave something else than its first".into());
+            return Err("the queue returned another entry than its first".into());
         }
         queue.remove(key)?;
         worst = worst.max(start.elapsed().as_micros());

@@ -1,11 +1,11 @@
-//! Times scans over values that stand apart from their keys: from random places forward, values read,
-//! once with nothing of the database in the page cache and once with everything.
+//! Times scans over separated values: forward from random keys, with values, once with a cold page cache and once
+//! with a warm one.
 //!
 //!     cargo run --release -p windrow-bench --example scans -- DIR --records 2000000 --value-bytes 1004
 //!
-//! DIR gets a database, loaded in no order of the keys, unless it holds one; a second run, with
-//! `--buffered` or of another build, reads the same one. The page cache is emptied of its files before
-//! each cold scan. Under callgrind, `--hot-only` counts instructions:
+//! The example loads a database into DIR in random order of keys, unless DIR holds one. A second run, with
+//! `--buffered` or another build, reads the same database. Each cold scan first drops its files from the page
+//! cache. Under callgrind, `--hot-only` counts instructions:
 //!
 //!     valgrind --tool=callgrind --toggle-collect='*scan_once*' target/release/examples/scans DIR --hot-only
 
@@ -23,7 +23,7 @@ use clap::Parser;
 use windrow::vfs::{Advice, OpenMode, OsVfs, Vfs};
 use windrow::{BlockSource, Db, Keyspace, MediumInPlace, Options};
 
-/// Times scans over values apart from their keys.
+/// Times scans over separated values.
 #[derive(Debug, Parser)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -35,7 +35,7 @@ struct Args {
     /// Entries in it.
     #[arg(long, default_value_t = 2_000_000)]
     records: u64,
-    /// Bytes of a value, beside a key of 24.
+    /// Bytes of a value; keys have 24.
     #[arg(long, default_value_t = 1004)]
     value_bytes: usize,
     /// Never puts medium values in place when loading.
@@ -44,7 +44,7 @@ struct Args {
     /// Puts all values in place when loading.
     #[arg(long, conflicts_with = "mediums_apart")]
     all_in_place: bool,
-    /// Reads by `pread`, not through mappings.
+    /// Reads by `pread` instead of mappings.
     #[arg(long)]
     buffered: bool,
     /// Entries in a scan.
@@ -58,7 +58,7 @@ struct Args {
     hot_only: bool,
 }
 
-/// The key of a number, in no order that the numbers have.
+/// The key of a number; keys are in another order than numbers.
 fn key(number: u64) -> [u8; 24] {
     let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut key = [b'k'; 24];
@@ -66,7 +66,7 @@ fn key(number: u64) -> [u8; 24] {
     key
 }
 
-/// Fills `value` by what follows from `number` and no codec shortens.
+/// Fills `value` with incompressible bytes that follow from `number`.
 fn fill(value: &mut [u8], number: u64) {
     let mut state = number;
     for word in value.chunks_mut(8) {
@@ -94,7 +94,7 @@ fn load(args: &Args, options: &Options) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Takes all files of `folder` out of the page cache; nobody may have them mapped.
+/// Drops all files of `folder` from the page cache. No process may map them.
 fn forget(folder: &Path) -> Result<(), Box<dyn Error>> {
     for name in OsVfs.list(folder)? {
         let file = OsVfs.open(&folder.join(name), OpenMode::Read)?;
@@ -104,7 +104,7 @@ fn forget(folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reads `entries` entries from `from` on; returns how many bytes their values have.
+/// Reads `entries` entries from `from`. Returns the bytes of their values.
 #[inline(never)]
 fn scan_once(keyspace: &Keyspace, from: &[u8], entries: u64) -> windrow::Result<u64> {
     let mut cursor = keyspace.cursor()?;
@@ -120,8 +120,7 @@ fn scan_once(keyspace: &Keyspace, from: &[u8], entries: u64) -> windrow::Result<
     Ok(bytes)
 }
 
-/// Scans from place after place, each of which `prepare`d gives the keyspace for; prints how long a scan
-/// took.
+/// Scans from one random key after another, each with a keyspace of `keyspace`. Prints the times.
 fn scans(
     name: &str,
     args: &Args,
@@ -176,7 +175,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !args.hot_only {
         scans("cold", &args, || {
             forget(&args.folder)?;
-            // What an opening reads, and the upper part of what a seek does, is not to be timed.
+            // The time does not include the reads of the open and of the upper index.
             let (db, keyspace) = open()?;
             keyspace.get(b"k")?;
             Ok((Some(db), keyspace))

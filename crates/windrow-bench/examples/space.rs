@@ -1,5 +1,5 @@
-//! Samples the room that uniform overwrites of a fixed set of keys take: once a second the bytes of all
-//! files over the live bytes. Says how long writers were held up at most, and what was written for what.
+//! Samples the disk space under uniform overwrites of a fixed set of keys: once per second, the bytes of all files
+//! over the live bytes. Prints the longest stall and the I/O by purpose.
 //!
 //!     cargo run --release -p windrow-bench --example space [keys] [updates per key] [value bytes]
 //!         [max_space_amp] [large_from]
@@ -18,13 +18,13 @@ use std::time::{Duration, Instant};
 
 use windrow::{Db, Options, Stats};
 
-/// What may be on disk beyond `max_space_amp`: logs, what memtables hold, and what merges and
-/// collections have not yet replaced.
+/// The allowance beyond `max_space_amp`: logs, the data of memtables, and files that compactions and garbage
+/// collection have not replaced yet.
 const SLACK_BYTES: u64 = 512 << 20;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// The key of a number, in no order that the numbers have.
+/// The key of a number; keys are in another order than numbers.
 fn key(number: u64) -> [u8; 16] {
     let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     u128::from(mixed ^ (mixed >> 32)).to_be_bytes()
@@ -42,7 +42,7 @@ impl Random {
     }
 }
 
-/// The lengths of all files in `folder`; one that goes meanwhile counts nothing.
+/// The bytes of all files in `folder`; a file that disappears counts as 0.
 fn bytes_of(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let lengths = entries.filter_map(|entry| entry.metadata().ok());
@@ -81,35 +81,35 @@ fn sample(folder: &Path, live: u64, written: &AtomicU64, done: &AtomicBool) -> S
     samples
 }
 
-fn tell(before: &Stats, after: &Stats) {
+fn print_io(before: &Stats, after: &Stats) {
     let part = |name: &str, of: fn(&Stats) -> u64| {
         println!(
             "{name:>16} {:10.0} MiB",
             (of(after) - of(before)) as f64 / MIB
         );
     };
-    part("given", |stats| stats.user_bytes);
+    part("user bytes", |stats| stats.user_bytes);
     part("write-ahead log", |stats| stats.wal_bytes);
     part("value logs", |stats| stats.value_log_bytes);
     part("flushes", |stats| {
         stats.flush_bytes + stats.transient_log_bytes_written
     });
-    part("merges", |stats| stats.compaction_bytes_written);
-    part("collections", |stats| stats.gc_bytes_written);
-    part("  read by these", |stats| stats.gc_bytes_read);
+    part("compactions", |stats| stats.compaction_bytes_written);
+    part("garbage collection", |stats| stats.gc_bytes_written);
+    part("  read by it", |stats| stats.gc_bytes_read);
     let written = after.written_bytes() - before.written_bytes();
     let given = after.user_bytes - before.user_bytes;
     println!(
-        "written per byte given: {:.2}",
+        "written per user byte: {:.2}",
         written as f64 / given as f64
     );
     println!(
-        "collections: {}",
+        "garbage collections: {}",
         after.garbage_collections - before.garbage_collections
     );
     for stall in after.stalls.iter().filter(|stall| stall.micros > 0) {
         println!(
-            "waited for {}: {} times, {} ms, at most {} ms",
+            "stalls by {}: {} times, {} ms, at most {} ms",
             stall.cause.name(),
             stall.delays + stall.stops,
             stall.micros / 1000,
@@ -175,7 +175,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         (updates * keys) as f64 / seconds,
         samples.hole
     );
-    tell(&before, &db.stats());
+    print_io(&before, &db.stats());
     if samples.worst as f64 > allowed {
         return Err("more than allowed was on disk".into());
     }

@@ -1,14 +1,14 @@
-//! Loads that measure Windrow, and other engines beside it, in the manner of `db_bench` and of YCSB.
+//! Loads that measure Windrow and other engines, with the names and meaning of `db_bench` and YCSB.
 //!
-//! One [`Engine`] trait, one set of [`Load`]s, one [`Report`] per load. The keys of a load follow
-//! from the seed alone, every value says which key and load wrote it, every read checks what it
-//! read, and a checksum over everything read lets two runs, or two engines, be compared.
+//! The bench has one [`Engine`] trait, one set of [`Load`]s, and one [`Report`] per load. The keys of a load follow
+//! from the seed only. Every value identifies its key and its write, and every read checks its value. A checksum
+//! over all reads makes two runs or two engines comparable.
 //!
-//! The loops around the engine allocate nothing per operation.
+//! The loops around the engine allocate no memory per operation.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "a bench measures real time on the real file system, and keeps what it finds in files"
+    reason = "a bench measures real time on the real file system, and writes its results to files"
 )]
 
 mod args;

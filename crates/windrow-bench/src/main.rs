@@ -1,7 +1,7 @@
-//! The bench as a program of its own: loads, campaigns of them, the papers' experiments, and reports.
+//! The program `windrow-bench`: loads, campaigns, the papers' experiments, and reports.
 //!
-//! Exit codes: 0 done, 1 a wrong request, or a shape that differs from its paper's without a known
-//! reason, 2 the environment failed, 3 what was read is not what was written.
+//! Exit codes: 0 success, 1 invalid arguments, or a shape that differs from its paper's for an unknown reason, 2 an
+//! error of the environment, 3 a read with wrong data.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ struct Arguments {
     #[command(subcommand)]
     command: Command,
 
-    /// Print JSON, one object a line, instead of text
+    /// Print JSON, one object per line, instead of text
     #[arg(long, global = true)]
     json: bool,
 }
@@ -35,7 +35,7 @@ struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run loads, one after the other, and report each
-    // Of a setting that is given twice the last holds, in a campaign's runs, too.
+    // The last of repeated settings wins, also in the runs of a campaign.
     #[command(
         args_override_self = true,
         after_help = "\
@@ -44,26 +44,26 @@ Examples:
   windrow-bench run ycsb-load,ycsb-a,ycsb-b --mix SD --records 1000000 --ops 500000 --json"
     )]
     Run(Box<BenchArgs>),
-    /// Run the same loads several times, and keep what comes of them in a file
+    /// Run the same loads several times, and keep the reports in a file
     #[command(after_help = "\
 Examples:
   windrow-bench campaign evening.jsonl fillrandom,readrandom,seek10 --num 1000000
   windrow-bench report evening.jsonl --output evening.html
 
-Each round is a process of its own, with a new folder. The same command goes on where it stopped.")]
+Each round is a separate process with a new folder. The same command resumes a campaign that stopped.")]
     Campaign(RoundsArgs),
-    /// Repeat experiments of the papers, and judge the shape of what comes of them
+    /// Repeat experiments of the papers, and judge the shape of their figures
     #[command(after_help = "\
 Examples:
   windrow-bench paper AU-E4
   windrow-bench paper LS --scale 2
   windrow-bench paper all --campaign papers.jsonl --output papers.html
 
-A campaign that is begun again goes on where it stopped.
+The same command resumes a campaign that stopped.
 
-Exit code 1 where a shape differs and nobody knows why.")]
+The exit code is 1 if a shape differs for an unknown reason.")]
     Paper(PaperArgs),
-    /// Write the page of a campaign, in one file, and its plots
+    /// Write the HTML page of a campaign, and its plots
     Report(ReportArgs),
 }
 
@@ -162,7 +162,7 @@ fn write_report(args: &ReportArgs, json: bool) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Tells who waits what runs.
+/// Prints progress to standard error.
 struct Reported;
 
 impl CampaignProgress for Reported {

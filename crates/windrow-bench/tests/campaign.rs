@@ -1,5 +1,4 @@
-//! The program `windrow-bench`: campaigns go on where they stopped, tell what failed, and say what is
-//! wrong with their files.
+//! The program `windrow-bench`: campaigns resume, record failures, and name faults of their files.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(clippy::disallowed_methods, reason = "the test looks at files")]
@@ -19,7 +18,7 @@ fn bench(arguments: &[&str]) -> Output {
 /// LS-E4, two short runs, with the campaign in the file that follows.
 const REPEAT: [&str; 6] = ["paper", "LS-E4", "--scale", "0.004", "--json", "--campaign"];
 
-/// Repeats LS-E4 with the campaign in `file`.
+/// Runs LS-E4 with the campaign in `file`.
 fn repeat(file: &Path) -> Output {
     bench(&[&REPEAT[..], &[file.to_str().unwrap()]].concat())
 }
@@ -30,7 +29,7 @@ fn judged(output: &Output) -> serde_json::Value {
 }
 
 #[test]
-fn a_campaign_goes_on_where_it_stopped() {
+fn a_campaign_resumes() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("campaign");
     let first = judged(&repeat(&file));
@@ -38,11 +37,11 @@ fn a_campaign_goes_on_where_it_stopped() {
     let whole = fs::read_to_string(&file).unwrap();
     assert_eq!(whole.lines().count(), 3);
 
-    // Nothing is run again, and the same is found.
+    // No run is repeated, and the findings are the same.
     assert_eq!(judged(&repeat(&file)), first);
     assert_eq!(fs::read_to_string(&file).unwrap(), whole);
 
-    // What was being written when it was broken off is run again, and nothing else.
+    // Only the run of the incomplete line is repeated.
     let second_line = whole.find('\n').unwrap() + 1;
     let last_line = second_line + whole[second_line..].find('\n').unwrap() + 1;
     for cut in [last_line, last_line + 20, whole.len() - 1] {
@@ -58,7 +57,7 @@ fn a_campaign_goes_on_where_it_stopped() {
 }
 
 #[test]
-fn a_file_that_is_no_campaign_stays_as_it_is() {
+fn other_files_stay_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("campaign");
     judged(&repeat(&file));
@@ -77,7 +76,7 @@ fn a_file_that_is_no_campaign_stays_as_it_is() {
         (
             header.replace("LS-E4", "LS-E1"),
             1,
-            "of another command: windrow-bench paper LS-E1",
+            "with another command: windrow-bench paper LS-E1",
         ),
         (header.replace(program, "0"), 1, "another build"),
         (
@@ -86,7 +85,7 @@ fn a_file_that_is_no_campaign_stays_as_it_is() {
             "began on another machine",
         ),
         (header.replace(place, "/elsewhere"), 1, "were in /elsewhere"),
-        (format!("{header}{{}}\n"), 3, "cannot be read"),
+        (format!("{header}{{}}\n"), 3, "is invalid"),
     ] {
         fs::write(&file, &text).unwrap();
         let output = repeat(&file);
@@ -98,14 +97,14 @@ fn a_file_that_is_no_campaign_stays_as_it_is() {
 }
 
 #[test]
-fn a_campaign_goes_on_in_its_folder_alone() {
+fn a_campaign_resumes_only_in_its_folder() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("campaign");
     let first = judged(&repeat(&file));
     let databases = folder.path().to_str().unwrap();
     let elsewhere = [file.to_str().unwrap(), "--folder", databases];
     let repeat_elsewhere = || bench(&[&REPEAT[..], &elsewhere].concat());
-    // A whole campaign is judged wherever it ran.
+    // A complete campaign is judged for any folder.
     assert_eq!(judged(&repeat_elsewhere()), first);
     let whole = fs::read_to_string(&file).unwrap();
     let last_line = whole.trim_end().rfind('\n').unwrap() + 1;
@@ -113,12 +112,12 @@ fn a_campaign_goes_on_in_its_folder_alone() {
     let output = repeat_elsewhere();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("and not in"), "{said}");
+    assert!(said.contains(", not in"), "{said}");
     assert_eq!(fs::read_to_string(&file).unwrap(), whole[..last_line]);
 }
 
 #[test]
-fn a_campaign_goes_on_with_the_same_inputs_alone() {
+fn a_campaign_resumes_only_with_the_same_inputs() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (campaign, options) = (path("campaign"), path("tree.options"));
@@ -142,13 +141,13 @@ fn a_campaign_goes_on_with_the_same_inputs_alone() {
     let output = repeat();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("has changed since it began"), "{said}");
+    assert!(said.contains("has changed since its start"), "{said}");
     assert_eq!(fs::read_to_string(&campaign).unwrap(), whole[..last_line]);
     fs::write(&options, "size_ratio = 4\n").unwrap();
     assert!(repeat().status.success());
 }
 
-/// [`repeat`] where no file can grow beyond so many units of 512 bytes, which is met as an error.
+/// [`repeat`] with a limit on the size of files, in units of 512 bytes.
 #[cfg(unix)]
 fn repeat_within(units: u32, file: &Path) -> Output {
     let script = format!("trap '' XFSZ; ulimit -f {units}; exec \"$0\" \"$@\"");
@@ -162,7 +161,7 @@ fn repeat_within(units: u32, file: &Path) -> Output {
 
 #[cfg(unix)]
 #[test]
-fn what_failed_is_told_and_tried_again() {
+fn failures_are_recorded_and_retried() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("campaign");
     let lines = || -> Vec<serde_json::Value> {
@@ -172,7 +171,7 @@ fn what_failed_is_told_and_tried_again() {
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     };
-    // Enough for the campaign's file, and not for a log.
+    // Enough for the file of the campaign, but not for a log.
     for tries in 1..=2 {
         let output = repeat_within(32, &file);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
@@ -191,7 +190,7 @@ fn what_failed_is_told_and_tried_again() {
         .collect();
     assert_eq!(failed, [false, true, true, false, false]);
     assert_eq!(lines[3]["label"], lines[1]["label"]);
-    // A file with failures is read again, and is a page.
+    // A file with failures stays readable and has a page.
     judged(&repeat(&file));
     let page = folder.path().join("page.html");
     let words = [
@@ -225,11 +224,11 @@ fn a_campaign_of_experiments_is_judged_for_its_page() {
     assert_eq!(fs::read_to_string(&again).unwrap(), page);
     assert!(page.contains("experiment-ls-e4"));
 
-    // Ids are the same however they are typed.
+    // Ids do not depend on case.
     let typed = ["paper", "ls-e4", "--scale", "0.004", "--json", "--campaign"];
     judged(&bench(&[&typed[..], &[&file]].concat()));
 
-    // What lacks runs is not judged yet.
+    // An experiment without all runs is not judged.
     let whole = fs::read_to_string(&file).unwrap();
     let last_line = whole.trim_end().rfind('\n').unwrap() + 1;
     fs::write(&file, &whole[..last_line]).unwrap();
@@ -240,7 +239,7 @@ fn a_campaign_of_experiments_is_judged_for_its_page() {
 }
 
 #[test]
-fn chosen_loads_make_a_campaign_and_a_page() {
+fn loads_make_a_campaign_and_a_page() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("campaign");
     let file = file.to_str().unwrap();
@@ -263,7 +262,7 @@ fn chosen_loads_make_a_campaign_and_a_page() {
     assert_eq!(loads, ["fillrandom", "readrandom"]);
     assert_eq!(lines[1]["engines"][0]["rounds"], 2);
 
-    // Nothing is run again, and the same is found.
+    // No run is repeated, and the findings are the same.
     let whole = fs::read_to_string(file).unwrap();
     assert_eq!(whole.lines().count(), 3);
     let again = run(&["--json"], &[]);
@@ -279,7 +278,7 @@ fn chosen_loads_make_a_campaign_and_a_page() {
 }
 
 #[test]
-fn no_page_takes_the_place_of_a_campaign() {
+fn a_page_never_overwrites_its_campaign() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("campaign");
     let page = folder.path().join(".").join("campaign");
@@ -301,14 +300,14 @@ fn no_page_takes_the_place_of_a_campaign() {
 
 #[cfg(unix)]
 #[test]
-fn a_line_that_does_not_fit_is_not_there_in_part() {
+fn a_failed_append_leaves_no_partial_line() {
     const UNITS: u32 = 128 << 10;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("campaign");
     judged(&repeat(&file));
     let whole = fs::read_to_string(&file).unwrap();
     let header = whole.lines().next().unwrap();
-    // So long that part of the next line fits, and that all other files do.
+    // The padding leaves space for a part of the next line and for all other files.
     let padding = " ".repeat(UNITS as usize * 512 - 101 - header.len());
     let long = format!("{header}{padding}\n");
     fs::write(&file, &long).unwrap();
@@ -323,7 +322,7 @@ fn a_line_that_does_not_fit_is_not_there_in_part() {
 
 #[test]
 fn a_run_ends_with_its_campaign() {
-    // Nothing but the end of its input ends this.
+    // Only the end of its input ends this run.
     let mut run = Command::new(env!("CARGO_BIN_EXE_windrow-bench"));
     let words = ["run", "xxh3", "--ops", "1000000000000000"];
     run.args(words).env("WINDROW_CAMPAIGN", "1");
@@ -333,7 +332,7 @@ fn a_run_ends_with_its_campaign() {
 }
 
 #[test]
-fn a_campaign_that_is_killed_leaves_nothing() {
+fn a_killed_campaign_leaves_no_run_and_no_folder() {
     let folder = tempfile::tempdir().unwrap();
     let databases = folder.path().join("databases");
     fs::create_dir(&databases).unwrap();
@@ -357,7 +356,7 @@ fn a_campaign_that_is_killed_leaves_nothing() {
     }
     campaign.kill().unwrap();
     campaign.wait().unwrap();
-    // The run has the same standard error, which ends with the last of them.
+    // The run has the same standard error, which closes when the last process ends.
     let mut said = String::new();
     let mut stderr = campaign.stderr.take().unwrap();
     stderr.read_to_string(&mut said).unwrap();
@@ -370,9 +369,9 @@ fn a_campaign_that_is_killed_leaves_nothing() {
 }
 
 #[test]
-fn a_wrong_request_is_refused_before_anything_runs() {
+fn invalid_arguments_are_refused_before_anything_runs() {
     for (arguments, message) in [
-        (&["paper", "AU-E99"][..], "there is no experiment AU-E99"),
+        (&["paper", "AU-E99"][..], "no experiment AU-E99 exists"),
         (&["paper", "all", "--scale", "0"], "scale"),
         (&["paper", "all", "--scale", "NaN"], "scale"),
         (&["paper"], "required"),
@@ -387,7 +386,7 @@ fn a_wrong_request_is_refused_before_anything_runs() {
     assert_eq!(bench(&["--help"]).status.code(), Some(0));
 }
 
-/// The shapes do not hold at this scale; but each is judged, from figures that are there.
+/// The shapes do not hold at this scale, but each is judged from existing figures.
 #[test]
 fn every_experiment_is_judged() {
     let folder = tempfile::tempdir().unwrap();
@@ -412,7 +411,7 @@ fn every_experiment_is_judged() {
             "{id}"
         );
         for check in experiment["checks"].as_array().unwrap() {
-            // A figure that could not be computed is told as none.
+            // The text of a missing figure is none.
             let measured = check["measured"].as_str().unwrap();
             assert!(
                 !measured.is_empty() && !measured.contains("none"),

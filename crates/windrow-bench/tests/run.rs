@@ -1,4 +1,4 @@
-//! The program `windrow-bench`: a run prints what its arguments ask for, on the output where it belongs.
+//! The program `windrow-bench`: the output of a run on standard output and standard error.
 
 #![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
 #![expect(
@@ -9,7 +9,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 
-/// The program, which runs `loads`.
+/// The program with `loads`.
 fn program(loads: &str) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_windrow-bench"));
     program.args(["run", loads]);
@@ -33,7 +33,7 @@ fn text(bytes: Vec<u8>) -> String {
 }
 
 #[test]
-fn a_run_is_a_table_and_nothing_beside_it() {
+fn a_run_prints_only_a_table() {
     let output = run(&[]);
     let table = text(output.stdout);
     let names: Vec<&str> = table
@@ -43,7 +43,7 @@ fn a_run_is_a_table_and_nothing_beside_it() {
         .collect();
     assert_eq!(names, ["fillseq", "readseq"], "{table}");
     assert!(!table.contains('%'), "{table}");
-    // Standard error is no terminal here.
+    // Standard error is not a terminal in this test.
     assert_eq!(text(output.stderr), "");
 }
 
@@ -69,7 +69,7 @@ fn lines_at_an_interval_go_to_standard_error() {
 
 #[test]
 #[cfg(unix)]
-fn the_store_of_a_run_that_was_killed_goes_with_the_next() {
+fn the_next_run_removes_the_store_of_a_killed_one() {
     let folder = tempfile::tempdir().unwrap();
     let left = || std::fs::read_dir(folder.path()).unwrap().count();
     // The second load takes hours.
@@ -91,7 +91,7 @@ fn the_store_of_a_run_that_was_killed_goes_with_the_next() {
 }
 
 #[test]
-fn who_has_read_enough_ends_a_run_that_has_not_failed() {
+fn a_closed_output_ends_a_run_without_failure() {
     for json in [&[][..], &["--json"]] {
         let mut program = program("fillseq,overwrite");
         let mut run = program

@@ -1,11 +1,10 @@
-//! The study of `docs/simulation.md`: what segment limits, T and c cost over sizes from 1 GB to 1 PB, by the
-//! simulation of loads. Prints its tables as Markdown, and draws its plots.
+//! The study of `docs/simulation.md`: the cost of segment limits, T and c for sizes from 1 GB to 1 PB, by simulated
+//! loads. Prints its tables as Markdown, and draws its plots.
 //!
 //!     cargo run --release -p windrow-bench --example study
 //!
-//! All of it takes about ten minutes on two cores; `sizes`, `frontier` and `choices` are its parts. `default`
-//! computes only the row of the default options, to be compared with what it is with other constants in
-//! the policy.
+//! The whole study takes about ten minutes on two cores; `sizes`, `frontier` and `choices` are its parts. `default`
+//! computes only the row of the default options, for comparisons with other constants in the policy.
 
 #![expect(
     clippy::disallowed_methods,
@@ -26,7 +25,7 @@ use windrow::{KeyspaceOptions, Preset, SegmentLimit};
 
 use plots::{Chart, Dots, Line};
 
-/// The sizes of data of the first part, and what they are called.
+/// The sizes of data of the first part, and their names.
 const SIZES: [(u64, &str); 7] = [
     (1, "1 GB"),
     (10, "10 GB"),
@@ -40,22 +39,22 @@ const SIZES: [(u64, &str); 7] = [
 /// The size of the frontier, in gigabytes.
 const FRONTIER_GIGABYTES: u64 = 100;
 
-/// The sizes over which choices are compared, in two groups: the mean of several counts less how full the
-/// last level happens to be.
+/// The sizes for the comparison of choices, in two groups. A mean over several sizes depends less on the fullness
+/// of the last level.
 const CHOICE_GIGABYTES: [[u64; 4]; 2] = [[20, 40, 80, 160], [1_250, 2_500, 5_000, 10_000]];
 
-/// Computes what segment limits, T and c cost, prints tables, and draws plots.
+/// Computes the cost of segment limits, T and c, prints tables, and draws plots.
 #[derive(Debug, Parser)]
 struct Args {
     /// The parts to compute; sizes, frontier and choices by default.
     parts: Vec<Part>,
-    /// The folder that plots are written to.
+    /// The folder for plots.
     #[arg(long, default_value = "docs/plots")]
     plots: PathBuf,
-    /// How many loads are simulated at a time.
+    /// The number of parallel simulations.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// About how many files a simulated tree has at most: more are slower and more exact.
+    /// The approximate limit on files of a simulated tree: more files are slower and more exact.
     #[arg(long, default_value_t = 1024)]
     files_max: u64,
 }
@@ -66,13 +65,13 @@ enum Part {
     Sizes,
     /// Many settings at 100 GB.
     Frontier,
-    /// What becomes of the default when one choice is another.
+    /// The default with one choice changed.
     Choices,
-    /// The default alone, as a row of choices.
+    /// The default only, as a row of choices.
     Default,
 }
 
-/// A load to be simulated.
+/// A load to simulate.
 #[derive(Debug, Clone)]
 struct Case {
     gigabytes: u64,
@@ -80,23 +79,23 @@ struct Case {
     files_max: u64,
 }
 
-/// What it costs.
+/// The cost of a load.
 #[derive(Debug, Clone, Copy)]
 struct Cost {
-    /// Bytes written for each byte given.
+    /// Bytes written per user byte.
     written: f64,
     /// Segments that a seek visits.
     runs: f64,
-    /// Those of them in the deepest level.
+    /// Segments of these in the deepest level.
     runs_last: f64,
-    /// Levels that were written to, level 0 left out.
+    /// Levels with data, without level 0.
     levels: usize,
-    /// Bytes of tables over those that they would have without anything superseded, at most.
+    /// The maximum of the bytes of tables over those of live entries.
     space: f64,
 }
 
 impl Case {
-    /// Everything is inserted in random order, and then as much is written over it.
+    /// All data is inserted in random order, then overwritten once.
     fn cost(&self) -> windrow::Result<Cost> {
         let load = Load::inserts(self.gigabytes * 1_000_000_000, self.options.clone());
         let mut load = load.overwritten(1.0);
@@ -114,7 +113,7 @@ impl Case {
 }
 
 impl Args {
-    /// What each of the cases costs.
+    /// The costs of the cases.
     fn costs(&self, cases: &[Case]) -> Result<Vec<Cost>, Box<dyn Error>> {
         let next = AtomicUsize::new(0);
         let work = || -> windrow::Result<Vec<(usize, Cost)>> {
@@ -159,11 +158,11 @@ fn with(base: Preset, change: impl FnOnce(&mut KeyspaceOptions)) -> KeyspaceOpti
 
 const OTHER_SCALING: &str = "autumn, c = 0.4";
 
-/// One line of the first part: at each size the setting that writes least.
+/// One line of the first part: the setting with the fewest written bytes at each size.
 struct Contestant {
     name: &'static str,
     color: usize,
-    /// In pixels, where lines lie upon each other.
+    /// The offset in pixels, for lines that would overlap.
     width: u32,
     settings: Vec<KeyspaceOptions>,
 }
@@ -199,7 +198,7 @@ fn contestants() -> Vec<Contestant> {
     ]
 }
 
-/// A contestant at each of the sizes: the cost of the setting that writes least, and its T.
+/// A contestant at each of the sizes: the cost of the setting with the fewest written bytes, and its T.
 struct Standing {
     contestant: Contestant,
     best: Vec<(Cost, f64)>,
@@ -226,7 +225,7 @@ impl Standing {
         Ok(Self { contestant, best })
     }
 
-    /// What a plot shows of it.
+    /// The value for a plot.
     fn line(&self, width: u32, of: fn(&Cost) -> f64) -> Line<'_> {
         Line {
             name: self.contestant.name,
@@ -259,7 +258,7 @@ fn sizes(args: &Args) -> Result<(), Box<dyn Error>> {
         println!();
     }
     println!();
-    // Of autumn with another c only levels are of interest: what it writes is far more than all others.
+    // Autumn with another c appears only in the plot of levels, because it writes far more than all others.
     let presets = || {
         let presets = standings.iter();
         presets.filter(|standing| standing.contestant.name != OTHER_SCALING)
@@ -275,15 +274,15 @@ fn sizes(args: &Args) -> Result<(), Box<dyn Error>> {
         Ok(())
     };
     let written = presets().map(|standing| standing.line(3, |cost| cost.written));
-    let title = "What is written, by size of data";
+    let title = "Written bytes by size of data";
     draw(
         "written.svg",
         title,
-        "bytes written per byte given",
+        "bytes written per user byte",
         written.collect(),
     )?;
     let runs = presets().map(|standing| standing.line(3, |cost| cost.runs));
-    let title = "What a seek visits, by size of data";
+    let title = "Runs per seek by size of data";
     draw("runs.svg", title, "runs per seek", runs.collect())?;
     let levels = standings
         .iter()
@@ -302,7 +301,7 @@ const LIMITS: [SegmentLimit; 6] = [
     SegmentLimit::Scaled,
 ];
 
-/// Whether these are the default in what the study varies.
+/// Whether the options are the default in everything that the study varies.
 fn is_default(options: &KeyspaceOptions) -> bool {
     let default = KeyspaceOptions::default();
     options.segment_limit == default.segment_limit
@@ -379,14 +378,14 @@ fn frontier(args: &Args) -> Result<(), Box<dyn Error>> {
     let chart = Chart {
         title: "Settings at 100 GB: T from 4 to 10, c from 0.4 to 1",
         x: "runs per seek",
-        y: "bytes written per byte given",
+        y: "bytes written per user byte",
     };
     let svg = chart.dots(&dots, &edge, point(&default.1))?;
     fs::write(args.plots.join("frontier.svg"), svg)?;
     Ok(())
 }
 
-/// The default, and what it is with one choice made otherwise.
+/// The default, and the default with one choice changed.
 fn alternatives() -> Vec<(String, KeyspaceOptions)> {
     let mut rows = vec![("default".to_owned(), preset(Preset::Balanced))];
     let mut add = |name: String, change: &dyn Fn(&mut KeyspaceOptions)| {
@@ -410,7 +409,7 @@ fn alternatives() -> Vec<(String, KeyspaceOptions)> {
     rows
 }
 
-/// One choice after the other, as means over each group of sizes.
+/// A row for each choice, with means over each group of sizes.
 fn choices(args: &Args, rows: &[(String, KeyspaceOptions)]) -> Result<(), Box<dyn Error>> {
     let sizes = CHOICE_GIGABYTES.as_flattened();
     let case = |options: &KeyspaceOptions, gigabytes: u64| Case {

@@ -12,7 +12,7 @@ const FONT: &str = "sans-serif";
 const TITLE_PIXELS: i32 = 24;
 const TEXT_PIXELS: i32 = 18;
 
-/// Colors that also those tell apart who see red and green alike.
+/// Colors that are distinct for readers with red-green blindness.
 const COLORS: [RGBColor; 6] = [
     RGBColor(80, 80, 80),
     RGBColor(0, 114, 178),
@@ -22,7 +22,7 @@ const COLORS: [RGBColor; 6] = [
     RGBColor(0, 158, 115),
 ];
 
-/// What is written around a plot.
+/// The title and labels of a plot.
 pub(crate) struct Chart<'a> {
     pub(crate) title: &'a str,
     pub(crate) x: &'a str,
@@ -46,7 +46,7 @@ pub(crate) struct Dots {
 type Plane<'a> = ChartContext<'a, SVGBackend<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 impl Chart<'_> {
-    /// Lines over sizes of these names, a tenfold apart.
+    /// Lines over sizes with these names, each ten times the previous one.
     pub(crate) fn lines(
         &self,
         sizes: &[&str],
@@ -78,8 +78,7 @@ impl Chart<'_> {
         Ok(svg)
     }
 
-    /// Settings, those along whose `edge` no other is better in both, and one that is marked. Axes are
-    /// logarithmic.
+    /// Settings, the Pareto frontier `edge`, and one marked setting. Axes are logarithmic.
     pub(crate) fn dots(
         &self,
         dots: &[Dots],
@@ -152,20 +151,20 @@ impl Chart<'_> {
     }
 }
 
-/// From the least to the most of the logarithms, and a little on each side.
+/// The range of the logarithms, with a small margin.
 fn around(logarithms: impl Iterator<Item = f64> + Clone) -> Range<f64> {
     let least = logarithms.clone().fold(f64::INFINITY, f64::min);
     let most = logarithms.fold(f64::NEG_INFINITY, f64::max);
     least - 0.1..most + 0.1
 }
 
-/// The number whose logarithm this is.
+/// The number with this logarithm.
 fn power_of_two(logarithm: f64) -> String {
     let number = (logarithm.exp2() * 10.0).round() / 10.0;
     number.to_string()
 }
 
-/// A white area that is drawn to `svg`.
+/// A white drawing area for `svg`.
 fn area(svg: &mut String) -> Result<DrawingArea<SVGBackend<'_>, Shift>, Box<dyn Error>> {
     let area = SVGBackend::with_string(svg, PIXELS).into_drawing_area();
     area.fill(&WHITE)?;
@@ -185,7 +184,7 @@ fn legend(plane: &mut Plane<'_>, position: SeriesLabelPosition) -> Result<(), Bo
     Ok(())
 }
 
-/// The name of the size at `x`, where there is one.
+/// The name of the size at `x`, if any.
 fn name_at(sizes: &[&str], x: f64) -> String {
     let named = (0..).map(f64::from).zip(sizes);
     let mut near = named.filter(|(at, _)| (at - x).abs() < 0.01);

@@ -1,4 +1,4 @@
-//! What is refused before anything is opened, made or removed.
+//! The checks of arguments before anything is opened, created or removed.
 
 use std::fs;
 
@@ -11,10 +11,10 @@ use crate::load::kinds::Work;
 use crate::{DataSet, Load, Mixture};
 
 impl BenchArgs {
-    /// Checks what can be known of a run on `data` before it begins.
+    /// Checks a run on `data` before it begins.
     ///
     /// # Errors
-    /// `InvalidArgument` that says what is missing or contradictory; what reading the trace meets.
+    /// `InvalidArgument` names the missing or contradictory argument; an error of reading the trace.
     pub fn check(&self, data: &DataSet) -> Result<()> {
         for &load in self.loads() {
             self.check_load(load, data)?;
@@ -23,12 +23,12 @@ impl BenchArgs {
         self.windrow_options().map(drop)
     }
 
-    /// Checks what `load` needs for itself.
+    /// Checks the needs of `load` alone.
     fn check_load(&self, load: Load, data: &DataSet) -> Result<()> {
         let name = load.name();
         if load.is_ycsb() && !data.tells_generations() {
             return refuse(format!(
-                "{name} needs values of at least 8 bytes, which say which write they are of"
+                "{name} needs values of at least 8 bytes, which identify their write"
             ));
         }
         if load.is_fill() && self.use_existing_db {
@@ -40,7 +40,7 @@ impl BenchArgs {
         );
         if is_mixed && load.changes() && self.write_limit(1).is_some() {
             return refuse(format!(
-                "--benchmark-write-rate-limit bounds what only writes, and {name} reads, too: give --rate"
+                "--benchmark-write-rate-limit bounds loads that only write, but {name} also reads; use --rate"
             ));
         }
         match load {
@@ -53,7 +53,7 @@ impl BenchArgs {
         }
     }
 
-    /// Checks that there is a trace that can be read from its beginning as often as need be.
+    /// Checks that the trace exists and that it can be read more than once.
     fn check_trace(&self) -> Result<()> {
         let Some(path) = &self.trace else {
             return refuse("replay needs --trace FILE");
@@ -61,7 +61,7 @@ impl BenchArgs {
         let file = fs::metadata(path).map_err(|error| Error::io("open", path, error))?;
         if !file.is_file() {
             return refuse(format!(
-                "{} is no regular file, and replay begins to read more than once",
+                "{} is not a regular file, but replay reads the trace more than once",
                 path.display()
             ));
         }
@@ -72,18 +72,18 @@ impl BenchArgs {
         Mixture::new(&self.mixgraph, self.num, self.seed)?;
         match self.mixgraph.wave() {
             Some(_) if self.rate.is_some() => {
-                refuse("mixgraph has the rate of --sine-mix-rate, and cannot have that of --rate")
+                refuse("--rate and --sine-mix-rate exclude each other")
             }
             Some(wave) if !wave.is_rate() => {
-                refuse("--sine-a to --sine-d must be numbers that make a rate above 0")
+                refuse("--sine-a to --sine-d must be numbers that give a rate above 0")
             }
             _ => Ok(()),
         }
     }
 
-    /// Checks that YCSB's loads find records, and that the keys are long enough for those that they insert.
+    /// Checks that YCSB's loads find records, and that the keys are long enough for the records that they insert.
     fn check_records(&self, data: &DataSet) -> Result<()> {
-        // At least so many are there, where the run writes them.
+        // The least number of records in the store, if this run writes them.
         let mut present = None;
         let mut other = None;
         for &load in self.loads() {
@@ -97,7 +97,7 @@ impl BenchArgs {
             };
             if let Some(other) = other {
                 return refuse(format!(
-                    "{} needs a store of records alone, and {} writes other entries: put ycsb-load between them",
+                    "{} needs a store of records only, but {} writes other entries; put ycsb-load between them",
                     load.name(),
                     other.name()
                 ));

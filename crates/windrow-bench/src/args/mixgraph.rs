@@ -8,27 +8,27 @@ use clap::{Args, ValueEnum};
 use super::values::parse_bytes;
 use crate::measure::rate_limiter::Wave;
 
-/// Gets, puts and scans, and how keys, sizes and lengths are distributed.
+/// Fractions of gets, puts and scans, and the distributions of keys, sizes and lengths.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Parameters of mixgraph")]
 pub struct MixgraphArgs {
-    /// Named set of parameters for the keys to start from
+    /// Named set of default parameters for the keys
     #[arg(long, value_enum, default_value_t)]
     pub mix_model: MixModel,
 
-    /// Share of gets [default: 0.83]
-    #[arg(long, alias = "mix_get_ratio", value_name = "SHARE")]
+    /// Fraction of gets [default: 0.83]
+    #[arg(long, alias = "mix_get_ratio", value_name = "FRACTION")]
     pub mix_get_ratio: Option<f64>,
 
-    /// Share of puts [default: 0.14]
-    #[arg(long, alias = "mix_put_ratio", value_name = "SHARE")]
+    /// Fraction of puts [default: 0.14]
+    #[arg(long, alias = "mix_put_ratio", value_name = "FRACTION")]
     pub mix_put_ratio: Option<f64>,
 
-    /// Share of seeks, each with a scan [default: 0.03]
-    #[arg(long, alias = "mix_seek_ratio", value_name = "SHARE")]
+    /// Fraction of seeks, each with a scan [default: 0.03]
+    #[arg(long, alias = "mix_seek_ratio", value_name = "FRACTION")]
     pub mix_seek_ratio: Option<f64>,
 
-    /// Heat of the range x: a of a e^(bx) + c e^(dx) [default: 14.18]
+    /// Access frequency of the key range x: a of a e^(bx) + c e^(dx) [default: 14.18]
     #[arg(long, alias = "keyrange_dist_a", allow_hyphen_values = true)]
     pub keyrange_dist_a: Option<f64>,
 
@@ -49,7 +49,7 @@ pub struct MixgraphArgs {
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub keyrange_num: Option<u64>,
 
-    /// Share of the x hottest keys of a range: a of a x^b [default: 0.002312]
+    /// Fraction of the x hottest keys of a range: a of a x^b [default: 0.002312]
     #[arg(long, alias = "key_dist_a")]
     pub key_dist_a: Option<f64>,
 
@@ -57,7 +57,7 @@ pub struct MixgraphArgs {
     #[arg(long, alias = "key_dist_b")]
     pub key_dist_b: Option<f64>,
 
-    /// Sizes of values: theta of a generalised Pareto distribution [default: 0]
+    /// Sizes of values: theta of a generalized Pareto distribution [default: 0]
     #[arg(long, alias = "value_theta")]
     pub value_theta: Option<f64>,
 
@@ -69,7 +69,7 @@ pub struct MixgraphArgs {
     #[arg(long, alias = "value_sigma")]
     pub value_sigma: Option<f64>,
 
-    /// Lengths of scans: theta of a generalised Pareto distribution [default: 0]
+    /// Lengths of scans: theta of a generalized Pareto distribution [default: 0]
     #[arg(long, alias = "iter_theta")]
     pub iter_theta: Option<f64>,
 
@@ -81,24 +81,24 @@ pub struct MixgraphArgs {
     #[arg(long, alias = "iter_sigma")]
     pub iter_sigma: Option<f64>,
 
-    /// Longest scan; longer draws begin anew from nothing [default: 10000]
+    /// Longest scan; a longer draw is taken modulo this length [default: 10000]
     #[arg(long, alias = "mix_max_scan_len", value_name = "N",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub mix_max_scan_len: Option<u64>,
 
-    /// Largest value; larger draws begin anew from nothing [default: 1024]
+    /// Largest value; a larger draw is taken modulo this size [default: 1024]
     #[arg(long, alias = "mix_max_value_size", value_name = "BYTES",
           value_parser = parse_bytes)]
     pub mix_max_value_size: Option<u64>,
 
-    /// Let the rate rise and fall: a sin(b t + c) + d operations a second at the second t
+    /// Vary the rate: a sin(b t + c) + d operations per second at the second t
     #[arg(long, alias = "sine_mix_rate", num_args = 0..=1, require_equals = true,
           default_value_t = false, default_missing_value = "true", value_name = "BOOL",
           hide_default_value = true, hide_possible_values = true,
           value_parser = BoolishValueParser::new(), action = clap::ArgAction::Set)]
     pub sine_mix_rate: bool,
 
-    /// How long a rate of the sine holds [default: 10000]
+    /// Time between changes of the rate [default: 10000]
     #[arg(long, alias = "sine_mix_rate_interval_milliseconds", value_name = "MILLISECONDS",
           value_parser = clap::value_parser!(u64).range(1..))]
     pub sine_mix_rate_interval_milliseconds: Option<u64>,
@@ -121,7 +121,7 @@ pub struct MixgraphArgs {
 }
 
 impl MixgraphArgs {
-    /// The rate, where it rises and falls.
+    /// The rate, if it varies.
     pub(crate) fn wave(&self) -> Option<Wave> {
         let interval = self.sine_mix_rate_interval_milliseconds.unwrap_or(10_000);
         self.sine_mix_rate.then(|| Wave {
@@ -137,9 +137,9 @@ impl MixgraphArgs {
 /// The models of Facebook's paper, from the coarsest to the finest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
 pub enum MixModel {
-    /// All keys alike
+    /// All keys with the same frequency
     AllRandom,
-    /// Hot keys, anywhere
+    /// Hot keys anywhere
     AllDist,
     /// Hot ranges of keys
     PrefixRandom,

@@ -24,24 +24,24 @@ use crate::load::work::LARGE_VALUE_BYTES;
 use crate::measure::rate_limiter::Rate;
 use crate::{DataSet, Load, Mix, ValueSizes};
 
-/// Defaults of the arguments that always have a value.
+/// Defaults of arguments that always have a value.
 const NUM: u64 = 1_000_000;
-/// Beyond this is a mistake.
+/// A larger number is a mistake.
 const NUM_MAX: u64 = 1_000_000_000_000;
 const THREADS: u64 = 1;
 const WRITE_RATE: u64 = 20_000;
 const READ_WRITE_PERCENT: u64 = 90;
 pub(crate) const SEED: u64 = 1;
 
-/// What to run, on how much data, with which settings.
+/// The loads to run, their data, and the settings.
 #[derive(Debug, Clone, Args)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a switch of its own on the command line"
 )]
 pub struct BenchArgs {
-    /// Loads to run, in this order, with commas between them. The fills start from an empty
-    /// store; every other load uses what the loads before it left
+    /// Loads to run, in this order, separated by commas. Fills start from an empty store; every other load uses the
+    /// store that the loads before it left
     #[arg(
         value_enum,
         value_delimiter = ',',
@@ -50,7 +50,7 @@ pub struct BenchArgs {
     )]
     pub loads: Vec<Load>,
 
-    /// The same, as `db_bench` has it
+    /// The same, under db_bench's name
     #[arg(
         long,
         value_enum,
@@ -71,30 +71,29 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub ops: Option<u64>,
 
-    /// Operations of each load that reads, or reads and writes; goes before --ops
+    /// Operations of each load that reads, or reads and writes; overrides --ops
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub reads: Option<u64>,
 
-    /// Operations of each load that writes, fills among them; goes before --ops
+    /// Operations of each load that writes, fills included; overrides --ops
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub writes: Option<u64>,
 
-    /// Operations of each load that deletes; goes before --ops
+    /// Operations of each load that deletes; overrides --ops
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub deletes: Option<u64>,
 
-    /// Seconds of each load of random operations, in place of a number of operations; with both,
-    /// whichever is over first. Fills of each key, walks and deleteseq go to their end; 0 for no end by the
-    /// clock
+    /// Seconds of each load of random operations, instead of a number of operations; with both, the first bound
+    /// ends the load. Fills of each key, walks and deleteseq run to their end; 0 for no limit
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub duration: Option<f64>,
 
-    /// The same for loads whose own threads only read; goes before --duration
+    /// The same for loads whose own threads only read; overrides --duration
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     pub read_duration: Option<f64>,
 
-    /// What each load that only reads, with no writer beside it, does beforehand and does not count: a number
-    /// of operations, or of seconds with an s behind it
+    /// Unmeasured operations before each load that only reads, without a companion that writes: a number of
+    /// operations, or of seconds with the suffix s
     #[arg(long, alias = "warm_up", value_name = "OPS|SECONDS", value_parser = parse_warm_up)]
     pub warm_up: Option<WarmUp>,
 
@@ -113,28 +112,28 @@ pub struct BenchArgs {
     )]
     pub value_size: Option<usize>,
 
-    /// Sizes of values, in place of one: small ones of 9, medium ones of 104 and large ones of 1004
-    /// bytes. Each write draws its size anew
+    /// Mix of value sizes instead of one size: small values of 9, medium ones of 104 and large ones of 1004 bytes.
+    /// Each write draws its size at random
     #[arg(long, value_enum, ignore_case = true)]
     pub mix: Option<Mix>,
 
-    /// The part of each value that is left when it is compressed
-    #[arg(long, alias = "compression_ratio", value_name = "SHARE", default_value_t = COMPRESSION_RATIO)]
+    /// Compressed size of each value as a fraction of its size
+    #[arg(long, alias = "compression_ratio", value_name = "FRACTION", default_value_t = COMPRESSION_RATIO)]
     pub compression_ratio: f64,
 
     /// The shape of the tree
     #[command(flatten)]
     pub policy: PolicyArgs,
 
-    /// Cache for blocks
+    /// Size of the block cache
     #[arg(long, aliases = ["cache-size", "cache_size"], value_name = "BYTES", value_parser = parse_bytes)]
     pub cache_bytes: Option<u64>,
 
-    /// Memory that everything may take together; 0 for no limit
+    /// Limit on all memory together; 0 for no limit
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub memory_budget: Option<u64>,
 
-    /// Windrow's threads for flushes and merges
+    /// Windrow's threads for flushes and compactions
     #[arg(long, aliases = ["max-background-jobs", "max_background_jobs"], value_name = "N")]
     pub background_threads: Option<usize>,
 
@@ -146,7 +145,7 @@ pub struct BenchArgs {
     #[arg(long, aliases = ["block-size", "block_size"], value_name = "BYTES", value_parser = parse_size)]
     pub block_bytes: Option<usize>,
 
-    /// Where reads take blocks from
+    /// Source of blocks for reads
     #[arg(long, value_enum)]
     pub block_source: Option<BlockSourceArg>,
 
@@ -157,25 +156,24 @@ pub struct BenchArgs {
           action = clap::ArgAction::Set)]
     pub sync: bool,
 
-    /// Entries that the loads of single writes and multireadrandom put into a batch; fillbatch always
-    /// takes 1000
+    /// Entries per batch in loads of single writes and in multireadrandom; fillbatch always has 1000
     #[arg(long, alias = "batch_size", value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub batch_size: u64,
 
-    /// Steps behind each seek [default: 0, or 10 in fwdrange and revrange]
+    /// Steps after each seek [default: 0, or 10 in fwdrange and revrange]
     #[arg(long, alias = "seek_nexts", value_name = "N")]
     pub seek_nexts: Option<u32>,
 
-    /// Take the steps behind a seek backwards
+    /// Step backward after a seek
     #[arg(long, alias = "reverse_iterator", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", value_name = "BOOL", hide_default_value = true,
           hide_possible_values = true, value_parser = BoolishValueParser::new(),
           action = clap::ArgAction::Set)]
     pub reverse_iterator: bool,
 
-    /// Let each thread do all its seeks with one scan, in place of a new one for each seek. Beside a
-    /// writer each seek has a new one all the same
+    /// Use one iterator for all seeks of a thread instead of a new one for each seek. With a companion that writes,
+    /// each seek has a new one in any case
     #[arg(long, alias = "keep_cursor", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", value_name = "BOOL", hide_default_value = true,
           hide_possible_values = true, value_parser = BoolishValueParser::new(),
@@ -187,8 +185,7 @@ pub struct BenchArgs {
           default_value_t = READ_WRITE_PERCENT, value_parser = clap::value_parser!(u64).range(0..=100))]
     pub read_write_percent: u64,
 
-    /// The trace that replay plays: an operation a line, `KEY OPERATION SIZE`, plain or compressed
-    /// (gzip, zstd, LZ4)
+    /// Trace for replay: one operation per line, `KEY OPERATION SIZE`, plain or compressed (gzip, zstd, LZ4)
     #[arg(long, aliases = ["trace-file", "trace_file"], value_name = "FILE")]
     pub trace: Option<PathBuf>,
 
@@ -197,33 +194,32 @@ pub struct BenchArgs {
           value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
 
-    /// Operations per second of each load, all threads together, without the writer beside them
-    /// [default: as many as can be done]
+    /// Operations per second of each load, all threads together, without the companion [default: no limit]
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u64).range(1..))]
     pub rate: Option<u64>,
 
-    /// Writes per second of the one writer beside the readers of the loads while writing
+    /// Writes per second of the companion in the loads while writing
     #[arg(long, value_name = "R", default_value_t = WRITE_RATE,
           value_parser = clap::value_parser!(u64).range(1..))]
     pub write_rate: u64,
 
-    /// Bytes of keys and values that loads write in a second, the writer beside readers too
+    /// Bytes of keys and values that loads write per second; also bounds the companion
     #[arg(long, alias = "benchmark_write_rate_limit", value_name = "BYTES", value_parser = parse_bytes)]
     pub benchmark_write_rate_limit: Option<u64>,
 
-    /// Print how latencies are distributed below each line of the table
+    /// Print the distribution of latencies below each line of the table
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", value_name = "BOOL", hide_default_value = true,
           hide_possible_values = true, value_parser = BoolishValueParser::new(),
           action = clap::ArgAction::Set)]
     pub histogram: bool,
 
-    /// Print a line to standard error every so many seconds; 0 for none
+    /// Print a line to standard error at this interval in seconds; 0 for none
     #[arg(long, alias = "stats_interval_seconds", value_name = "SECONDS", value_parser = parse_seconds)]
     pub stats_interval_seconds: Option<f64>,
 
-    /// Begin each load while the background work of the one before goes on; what that moves counts for
-    /// the load beside which it moves
+    /// Begin each load without a wait for the background work of the load before; its bytes then count for the load
+    /// during which they move
     #[arg(long)]
     pub unsettled: bool,
 
@@ -231,13 +227,13 @@ pub struct BenchArgs {
     #[arg(long, value_name = "S", default_value_t = SEED)]
     pub seed: u64,
 
-    /// Folder in which the store is kept after the run, in a subfolder named after the engine. A
-    /// fill removes the store that is in this subfolder, and refuses a subfolder that holds
-    /// anything but a store [default: a temporary folder, removed at the end]
+    /// Folder that keeps the store after the run, in a subfolder named after the engine. A fill removes the store
+    /// in this subfolder, and refuses a subfolder that holds anything else [default: a temporary folder, removed at
+    /// the end]
     #[arg(long, value_name = "DIR")]
     pub db: Option<PathBuf>,
 
-    /// Refuse fills, so that the store of --db stays what it is
+    /// Refuse fills, which would remove the store of --db
     #[arg(long, alias = "use_existing_db", requires = "db", num_args = 0..=1, require_equals = true, default_value_t = false,
           default_missing_value = "true", value_name = "BOOL", hide_default_value = true,
           hide_possible_values = true, value_parser = BoolishValueParser::new(),
@@ -250,7 +246,7 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// The arguments of a command line that names `loads` and nothing else.
+    /// The arguments of a command line with `loads` only.
     pub fn new(loads: Vec<Load>) -> Self {
         Self {
             loads,
@@ -295,7 +291,7 @@ impl BenchArgs {
         }
     }
 
-    /// The loads to run, however they were named.
+    /// The loads to run.
     pub(crate) fn loads(&self) -> &[Load] {
         if self.benchmarks.is_empty() {
             &self.loads
@@ -304,14 +300,14 @@ impl BenchArgs {
         }
     }
 
-    /// Operations per second of `load`, at most.
+    /// The limit on operations per second of `load`.
     pub(crate) fn rate_of(&self, load: Load, data: &DataSet) -> Rate {
         if let Some(wave) = self.mixgraph.wave().filter(|_| load == Load::MixGraph) {
             return Rate::Wave(wave);
         }
         let rate = self.rate.map(|rate| rate as f64);
         let entry_bytes = match load {
-            // Beside which a key is nothing.
+            // The key is negligible.
             Load::Fill100K => LARGE_VALUE_BYTES as u64,
             _ => data.entry_bytes(),
         };
@@ -323,18 +319,18 @@ impl BenchArgs {
         }
     }
 
-    /// Writes per second of the writer beside readers.
+    /// Writes per second of the companion.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a rate of writes is no huge number"
+        reason = "a rate of writes is far below 2^53"
     )]
     pub(crate) fn companion_rate(&self, data: &DataSet) -> u64 {
         self.write_limit(data.entry_bytes())
             .map_or(self.write_rate, |rate| rate.ceil() as u64)
     }
 
-    /// Entries of `entry_bytes` per second that are as many bytes as may be written.
+    /// The limit on bytes per second, in entries of `entry_bytes`.
     fn write_limit(&self, entry_bytes: u64) -> Option<f64> {
         let bytes = self.benchmark_write_rate_limit.filter(|&bytes| bytes > 0)?;
         Some(bytes as f64 / entry_bytes.max(1) as f64)
@@ -343,7 +339,7 @@ impl BenchArgs {
     /// The keys and values for these arguments.
     ///
     /// # Errors
-    /// `InvalidArgument` where sizes are beyond the limits.
+    /// `InvalidArgument` for sizes beyond the limits.
     pub fn data_set(&self) -> Result<DataSet> {
         let is_ycsb = self.mix.is_some() || self.loads().iter().any(|load| load.is_ycsb());
         let key_size = self.key_size.unwrap_or(if is_ycsb { 24 } else { 16 });
@@ -355,7 +351,7 @@ impl BenchArgs {
             .with_compression_ratio(self.compression_ratio)
     }
 
-    /// The files that loads with these arguments read: options, and a trace.
+    /// The input files of these arguments: options, and a trace.
     pub fn inputs(&self) -> impl Iterator<Item = &Path> {
         let inputs = [&self.policy.options_file, &self.trace];
         inputs.into_iter().flatten().map(PathBuf::as_path)
@@ -377,7 +373,7 @@ impl BenchArgs {
             &mut options.block_source,
             self.block_source.map(BlockSource::from),
         );
-        // A memtable takes at most an eighth.
+        // A memtable may take an eighth of the budget.
         set(&mut options.background_threads, self.background_threads);
         options.memory_budget = self.memory_budget.unwrap_or_else(|| {
             let wanted = (options.keyspace.memtable_bytes as u64).saturating_mul(8);
@@ -386,7 +382,7 @@ impl BenchArgs {
         if self.sync {
             options.durability = Durability::Sync;
         }
-        // The log must be able to hold what several memtables hold.
+        // The log has capacity for several memtables.
         let memtable_bytes = options.keyspace.memtable_bytes as u64;
         options.max_wal_bytes = options.max_wal_bytes.max(memtable_bytes.saturating_mul(4));
         options.validate()?;

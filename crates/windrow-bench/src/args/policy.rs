@@ -14,17 +14,15 @@ use super::values::{
     FilterAllocationArg, MediumInPlaceArg, MediumOrderArg, PresetArg, parse_bytes, parse_threshold,
 };
 
-const PRESET: PresetArg = PresetArg::Balanced;
-
-/// How the tree grows, what merges do, and where values go.
-#[derive(Debug, Clone, Args)]
+/// The shape of the tree, its compactions, and the placement of values.
+#[derive(Debug, Clone, Default, Args)]
 pub struct PolicyArgs {
-    /// Named set of options to start from
-    #[arg(long, value_enum, default_value_t = PRESET)]
+    /// Named set of default options
+    #[arg(long, value_enum, default_value_t)]
     pub preset: PresetArg,
 
-    /// File of options to start from, in place of a preset: lines such as `size_ratio = 4`, as `windrow
-    /// advise` writes them
+    /// File of default options instead of a preset: lines such as `size_ratio = 4`, in the form that `windrow
+    /// advise` writes
     #[arg(long = "options", value_name = "FILE", conflicts_with = "preset")]
     pub options_file: Option<PathBuf>,
 
@@ -32,11 +30,11 @@ pub struct PolicyArgs {
     #[arg(long, aliases = ["max-bytes-for-level-multiplier", "max_bytes_for_level_multiplier"], value_name = "T")]
     pub size_ratio: Option<f64>,
 
-    /// How ratios grow towards the shallow levels: c, above 0 and at most 1
+    /// Scaling c of the size ratios, above 0 and at most 1: ratios grow by 1/c towards the shallow levels
     #[arg(long, value_name = "C")]
     pub scaling: Option<f64>,
 
-    /// How many segments a table file may have: scaled, or a number from 1 to 12
+    /// Limit on the segments of a table file: scaled, or a number from 1 to 12
     #[arg(long, value_name = "LIMIT")]
     pub segment_limit: Option<SegmentLimit>,
 
@@ -44,27 +42,27 @@ pub struct PolicyArgs {
     #[arg(long, aliases = ["bloom-bits", "bloom_bits"], value_name = "BITS")]
     pub bits_per_key: Option<f64>,
 
-    /// How these bits are shared out among the files
+    /// Allocation of these bits to the files
     #[arg(long, value_enum)]
     pub filter_allocation: Option<FilterAllocationArg>,
 
-    /// Bytes of tables over live bytes that merging aims to stay below; inf for no bound
+    /// Target of compactions and garbage collection for bytes on disk over live bytes; inf for no bound
     #[arg(long, value_name = "RATIO")]
     pub max_space_amp: Option<f64>,
 
-    /// Bytes of key and value from which on a value is medium, or `never`
+    /// Least total size of key and value of a medium value, or `never`
     #[arg(long, value_name = "BYTES", value_parser = parse_threshold)]
     pub medium_from: Option<u64>,
 
-    /// Bytes of key and value from which on a value is large, or `never`; nothing is medium from there on
+    /// Least total size of key and value of a large value, or `never`
     #[arg(long, value_name = "BYTES", value_parser = parse_threshold)]
     pub large_from: Option<u64>,
 
-    /// Level from which on merges write values of medium size in place
+    /// First level in which compactions put medium values in place
     #[arg(long, value_enum)]
     pub medium_in_place: Option<MediumInPlaceArg>,
 
-    /// How flushes order values of medium size; for measurements
+    /// Order of medium values in transient logs; for measurements
     #[arg(long, value_enum)]
     pub medium_order: Option<MediumOrderArg>,
 
@@ -80,40 +78,17 @@ pub struct PolicyArgs {
     #[arg(long, aliases = ["max-bytes-for-level-base", "max_bytes_for_level_base"], value_name = "BYTES", value_parser = parse_bytes)]
     pub base_bytes: Option<u64>,
 
-    /// Flushed runs that level 0 gathers before they are merged
+    /// Runs in level 0 that start a compaction
     #[arg(long, aliases = ["level0-file-num-compaction-trigger", "level0_file_num_compaction_trigger"], value_name = "N")]
     pub level0_runs: Option<usize>,
 }
 
-impl Default for PolicyArgs {
-    fn default() -> Self {
-        Self {
-            preset: PRESET,
-            options_file: None,
-            size_ratio: None,
-            scaling: None,
-            segment_limit: None,
-            bits_per_key: None,
-            filter_allocation: None,
-            max_space_amp: None,
-            medium_from: None,
-            large_from: None,
-            medium_in_place: None,
-            medium_order: None,
-            memtable_bytes: None,
-            file_bytes: None,
-            base_bytes: None,
-            level0_runs: None,
-        }
-    }
-}
-
 impl PolicyArgs {
-    /// The options of the preset or of the file, with what these arguments change in them, not yet validated.
+    /// The options of the preset or of the file, changed by these arguments. They are not validated.
     ///
     /// # Errors
-    /// `InvalidArgument` for a memtable that this machine cannot address, or for a file of options that is
-    /// wrong; what reading that file meets.
+    /// `InvalidArgument` for a memtable that this machine cannot address, or for an invalid file of options; an
+    /// error of reading that file.
     pub fn options(&self) -> Result<Options> {
         let mut options = Options::preset(Preset::from(self.preset));
         if let Some(path) = &self.options_file {
@@ -126,7 +101,7 @@ impl PolicyArgs {
         Ok(options)
     }
 
-    /// Sets in `keyspace` what these arguments name one by one, whatever the preset or the file has.
+    /// Sets the options of `keyspace` that these arguments name. Does not use the preset or the file.
     ///
     /// # Errors
     /// `InvalidArgument` for a memtable that this machine cannot address.
@@ -141,7 +116,7 @@ impl PolicyArgs {
         );
         set(&mut keyspace.max_space_amp, self.max_space_amp);
         set(&mut keyspace.large_from, self.large_from);
-        // Nobody has to say twice from where on nothing is medium.
+        // A lower bound of large values lowers that of medium values, too.
         let medium_from = keyspace.medium_from.min(keyspace.large_from);
         keyspace.medium_from = self.medium_from.unwrap_or(medium_from);
         set(
@@ -164,7 +139,7 @@ impl PolicyArgs {
     }
 }
 
-/// Takes `choice` for `field` where there is one.
+/// Sets `field` to `choice`, if any.
 pub(crate) fn set<T>(field: &mut T, choice: Option<T>) {
     if let Some(choice) = choice {
         *field = choice;

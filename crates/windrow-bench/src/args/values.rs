@@ -3,141 +3,94 @@
 use clap::ValueEnum;
 use windrow::{BlockSource, Compression, FilterAllocation, MediumInPlace, MediumOrder, Preset};
 
-/// [`Preset`] on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PresetArg {
-    /// What most loads want
-    Balanced,
-    /// Garnering levels alone
-    Autumn,
-    /// Leveled merging with one constant size ratio
-    Leveling,
-    /// Placement by size alone
-    Parallax,
-    /// Append merges alone
-    Lsma,
-}
-
-/// [`FilterAllocation`] on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FilterAllocationArg {
-    /// Most where they save most reads
-    Monkey,
-    /// The same for every file
-    Uniform,
-}
-
-/// [`MediumInPlace`] on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MediumInPlaceArg {
-    /// The last that holds data
-    Last,
-    /// The one before it
-    BeforeLast,
-    /// None
-    Never,
-}
-
-/// [`MediumOrder`] on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MediumOrderArg {
-    /// By their keys
-    Sorted,
-    /// As they were written
-    Written,
-}
-
-/// [`Compression`] on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CompressionArg {
-    /// Not at all
-    None,
-    /// LZ4
-    Lz4,
-    /// Zstandard, in builds with the feature `zstd`
-    Zstd,
-}
-
-/// [`BlockSource`] on the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum BlockSourceArg {
-    /// Read-only mappings of the table files
-    Mapped,
-    /// `pread` into the block cache
-    Buffered,
-}
-
-impl From<PresetArg> for Preset {
-    fn from(argument: PresetArg) -> Self {
-        match argument {
-            PresetArg::Balanced => Self::Balanced,
-            PresetArg::Autumn => Self::Autumn,
-            PresetArg::Leveling => Self::Leveling,
-            PresetArg::Parallax => Self::Parallax,
-            PresetArg::Lsma => Self::Lsma,
+/// Defines the command-line form of one of Windrow's enumerations, and the conversion from it.
+macro_rules! arguments {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident for $target:ident {
+            $($(#[$help:meta])* $argument:ident => $choice:ident,)+
         }
+    )+) => {$(
+        #[doc = concat!("[`", stringify!($target), "`] on the command line.")]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+        $(#[$meta])*
+        pub enum $name {
+            $($(#[$help])* $argument,)+
+        }
+
+        impl From<$name> for $target {
+            fn from(argument: $name) -> Self {
+                match argument {
+                    $($name::$argument => Self::$choice,)+
+                }
+            }
+        }
+    )+};
+}
+
+arguments! {
+    #[derive(Default)]
+    PresetArg for Preset {
+        /// The default for most loads
+        #[default]
+        Balanced => Balanced,
+        /// Garnering levels only
+        Autumn => Autumn,
+        /// Leveled compaction with one constant size ratio
+        Leveling => Leveling,
+        /// Placement of values by size only
+        Parallax => Parallax,
+        /// Append merges only
+        Lsma => Lsma,
+    }
+    FilterAllocationArg for FilterAllocation {
+        /// More bits for the files in which they save more reads
+        Monkey => Monkey,
+        /// The same for every file
+        Uniform => Uniform,
+    }
+    MediumInPlaceArg for MediumInPlace {
+        /// The last level that holds data
+        Last => LastLevel,
+        /// The level before the last one
+        BeforeLast => LevelBeforeLast,
+        /// No level
+        Never => Never,
+    }
+    MediumOrderArg for MediumOrder {
+        /// By key
+        Sorted => Sorted,
+        /// In the order of writes
+        Written => Written,
+    }
+    CompressionArg for Compression {
+        /// No compression
+        None => None,
+        /// LZ4
+        Lz4 => Lz4,
+        /// Zstandard, in builds with the feature `zstd`
+        Zstd => Zstd,
+    }
+    BlockSourceArg for BlockSource {
+        /// Read-only mappings of the table files
+        Mapped => Mapped,
+        /// `pread` into the block cache
+        Buffered => Buffered,
     }
 }
 
-impl From<FilterAllocationArg> for FilterAllocation {
-    fn from(argument: FilterAllocationArg) -> Self {
-        match argument {
-            FilterAllocationArg::Monkey => Self::Monkey,
-            FilterAllocationArg::Uniform => Self::Uniform,
-        }
-    }
-}
-
-impl From<MediumInPlaceArg> for MediumInPlace {
-    fn from(argument: MediumInPlaceArg) -> Self {
-        match argument {
-            MediumInPlaceArg::Last => Self::LastLevel,
-            MediumInPlaceArg::BeforeLast => Self::LevelBeforeLast,
-            MediumInPlaceArg::Never => Self::Never,
-        }
-    }
-}
-
-impl From<MediumOrderArg> for MediumOrder {
-    fn from(argument: MediumOrderArg) -> Self {
-        match argument {
-            MediumOrderArg::Sorted => Self::Sorted,
-            MediumOrderArg::Written => Self::Written,
-        }
-    }
-}
-
-impl From<CompressionArg> for Compression {
-    fn from(argument: CompressionArg) -> Self {
-        match argument {
-            CompressionArg::None => Self::None,
-            CompressionArg::Lz4 => Self::Lz4,
-            CompressionArg::Zstd => Self::Zstd,
-        }
-    }
-}
-
-impl From<BlockSourceArg> for BlockSource {
-    fn from(argument: BlockSourceArg) -> Self {
-        match argument {
-            BlockSourceArg::Mapped => Self::Mapped,
-            BlockSourceArg::Buffered => Self::Buffered,
-        }
-    }
-}
-
-/// What is done before a load and not counted.
+/// The unmeasured operations before a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum WarmUp {
-    /// So many operations.
+    /// A number of operations.
     Ops(u64),
-    /// So many seconds.
+    /// A number of seconds.
     Seconds(f64),
 }
 
-/// Reads a number of seconds; 0 turns off what it is for.
+/// Parses a number of seconds.
 pub(crate) fn parse_seconds(text: &str) -> Result<f64, String> {
-    // More than a century is a mistake.
+    // A time above a century is a mistake.
     const SECONDS_MAX: f64 = 4e9;
     let digits = text.strip_suffix('s').unwrap_or(text);
     match digits.parse() {
@@ -146,7 +99,7 @@ pub(crate) fn parse_seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Reads a number of operations, or of seconds with an s behind it.
+/// Parses a number of operations, or of seconds with the suffix s.
 pub(crate) fn parse_warm_up(text: &str) -> Result<WarmUp, String> {
     if text.ends_with('s') {
         return parse_seconds(text).map(WarmUp::Seconds);
@@ -182,11 +135,11 @@ const UNITS: [(&str, u64); 19] = [
     ("EB", 1_000_000_000_000_000_000),
 ];
 
-/// Reads a number of bytes: digits, perhaps with a point, and a unit. K, M, G, T, P and KiB to EiB are
-/// powers of 1024, KB to EB of 1000.
+/// Parses a number of bytes: digits, an optional point, and a unit. K, M, G, T, P and KiB to EiB are powers of
+/// 1024, KB to EB of 1000.
 ///
 /// # Errors
-/// A sentence for the person who typed it.
+/// A sentence for the user.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let wrong =
         || "expected a number of bytes such as 65536, 64K, 1.5TB or 1GiB, below 2^64".to_owned();
@@ -212,7 +165,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Reads a number of bytes as [`parse_bytes`] that are to be in memory.
+/// Parses a number of bytes in memory, as [`parse_bytes`] does.
 pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
     let bytes = parse_bytes(text)?;
     usize::try_from(bytes).map_err(|_| "more than this machine can address".to_owned())
@@ -227,7 +180,7 @@ fn rounded(bytes: f64) -> u64 {
     bytes as u64
 }
 
-/// Reads a number of bytes as [`parse_bytes`], or `never`.
+/// Parses a number of bytes, as [`parse_bytes`] does, or `never`.
 pub fn parse_threshold(text: &str) -> Result<u64, String> {
     match text {
         "never" => Ok(u64::MAX),

@@ -1,9 +1,9 @@
-//! The process of a run: this program with `run`, in a folder of its own.
+//! The child process of a run: this program with the command `run`, in its own folder.
 //!
-//! 1. The process is over when [`reports_of`] returns, whatever the outcome.
-//! 2. It does not outlive the campaign, even one that is killed: its standard input is a pipe whose other
-//!    end the campaign holds, and [`end_with_parent`] ends it when that end is closed.
-//! 3. Its folder goes with it, and is owned by the campaign.
+//! 1. The process has ended when [`reports_of`] returns, for every outcome.
+//! 2. The process does not outlive the campaign, even a killed one. Its standard input is a pipe of the campaign,
+//!    and [`end_with_parent`] ends the process when the other end closes.
+//! 3. The campaign owns the folder of the process and removes it after the run.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write as _};
@@ -17,23 +17,23 @@ use super::{Failure, Order};
 use crate::engine::owned_folder::OwnedFolder;
 use crate::{Report, exit_code};
 
-/// What the names of folders begin with.
+/// The prefix of folder names.
 const FOLDER_PREFIX: &str = "windrow-campaign-";
-/// Is there for the children of a campaign.
+/// The environment variable that marks the children of a campaign.
 const VARIABLE: &str = "WINDROW_CAMPAIGN";
 
-/// What has come of a run.
+/// The outcome of a run.
 pub(super) type Outcome = std::result::Result<Vec<Report>, (Failure, Error)>;
 
-/// The file of this program.
+/// The executable of this program.
 pub(super) fn program() -> Result<PathBuf> {
     std::env::current_exe().map_err(|error| Error::io("find", Path::new("this program"), error))
 }
 
-/// Runs the loads of `order` in a process of its own and in a new folder below `parent`.
+/// Runs the loads of `order` in a child process and in a new folder below `parent`.
 ///
 /// # Errors
-/// What keeps the process from beginning. What goes wrong in it is an outcome.
+/// An error of the start of the process. A failure in the process is an outcome.
 pub(super) fn run(order: &Order, parent: &Path, mut each: impl FnMut(&Report)) -> Result<Outcome> {
     let folder = OwnedFolder::new(FOLDER_PREFIX, parent)?; // 3
     let mut arguments: Vec<OsString> = vec!["run".into(), "--json".into(), "--db".into()];
@@ -42,10 +42,10 @@ pub(super) fn run(order: &Order, parent: &Path, mut each: impl FnMut(&Report)) -
     reports_of(Command::new(program()?).args(arguments), order, &mut each)
 }
 
-/// Lets this process, where a campaign has started it, end with that campaign. // 2
+/// Ends this process together with the campaign that started it, if any. // 2
 ///
 /// # Errors
-/// `Io` where no thread can be had.
+/// `Io` if no thread can start.
 #[expect(
     clippy::exit,
     reason = "what the process measures is for nobody, and no other thread is to go on"
@@ -55,12 +55,12 @@ pub fn end_with_parent() -> Result<()> {
         return Ok(());
     }
     let watch = || {
-        // Nothing is ever sent: this ends when the other end is closed.
+        // The campaign sends nothing, so this returns when the other end closes.
         let mut sent = [0];
         while io::stdin().read(&mut sent).is_ok_and(|length| length > 0) {}
         drop(writeln!(
             io::stderr(),
-            "the campaign of this run has ended, and so does the run"
+            "the campaign of this run has ended, so the run ends, too"
         ));
         std::process::exit(i32::from(exit_code(ErrorKind::Io)));
     };
@@ -77,18 +77,18 @@ pub fn end_with_parent() -> Result<()> {
     watcher.map(drop).map_err(failed)
 }
 
-/// A process that is over when this is dropped.
+/// A process that ends at the latest when this value drops.
 struct Ended(Child);
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // Where it has ended by itself, neither does anything.
+        // Both calls do nothing if the process has ended.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
-/// Runs `command`, which writes a report a line. // 1
+/// Runs `command`, which writes one report per line. // 1
 fn reports_of(
     command: &mut Command,
     order: &Order,
@@ -100,7 +100,7 @@ fn reports_of(
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     let mut child = Ended(command.spawn().map_err(failed)?);
-    // Kept to the end: waiting would close it.
+    // Stays open to the end: `wait` would close it.
     let _input = child.0.stdin.take();
     let mut reports: Vec<Report> = Vec::new();
     if let Some(stdout) = child.0.stdout.take() {
@@ -116,7 +116,7 @@ fn reports_of(
                     let what = "it reports on another engine";
                     (what, io::Error::other(format!("{what}, {}", report.engine)))
                 }
-                Err(error) => ("its report cannot be read", error.into()),
+                Err(error) => ("its report is invalid", error.into()),
             };
             let failure = order.failure(what, reports.last(), None);
             return Ok(Err((failure, failed(error))));
@@ -130,14 +130,14 @@ fn reports_of(
     Ok(Err((failure, error_of(status, &order.label))))
 }
 
-/// What a process says by its exit code; in words it has said it itself.
+/// The error of an exit code. The process has printed its message itself.
 fn error_of(status: ExitStatus, label: &str) -> Error {
     let is = |kind| status.code() == Some(i32::from(exit_code(kind)));
     if is(ErrorKind::Corruption) {
-        return Error::corruption(label, 0, "what was read is not what was written");
+        return Error::corruption(label, 0, "a read returned other data than was written");
     }
     if is(ErrorKind::InvalidArgument) {
-        return Error::invalid_argument(format!("the run {label} was refused as a wrong request"));
+        return Error::invalid_argument(format!("the run {label} refused its arguments"));
     }
     let error = io::Error::other(status.to_string());
     Error::io("run", Path::new(label), error)
@@ -174,7 +174,7 @@ mod tests_of_processes {
         let (failure, _) = outcome.unwrap_err();
         assert_eq!(
             failure.failed,
-            "its report cannot be read, before the first load ended"
+            "its report is invalid, before the first load ended"
         );
         let process = fs::read_to_string(&note).unwrap();
         let entry = Path::new("/proc").join(process.trim());

@@ -1,7 +1,7 @@
-//! What the rounds of several engines say of one load: medians, spreads and ratios.
+//! The comparison of several engines on one load: medians, spreads and ratios over the rounds.
 //!
-//! Bytes are compared as the kernel counts them for the processes, which is the same for all engines;
-//! what an engine counts itself is another figure, and missing for those that do not.
+//! Comparisons use the kernel's count of bytes of each process, which is the same for all engines. An engine's own
+//! count is another figure, which engines without counters lack.
 
 use serde_json::{Map, Value, json};
 use windrow::{Error, Result};
@@ -10,10 +10,10 @@ use super::Run;
 use crate::Report;
 use crate::report::figures::Spread;
 
-/// A figure of a report; none where the engine or the system does not tell.
+/// A figure of a report; `None` if the engine or the system does not report it.
 type Figure = fn(&Report) -> Option<f64>;
 
-/// The figures that are compared, by their names in reports.
+/// The compared figures, by their names in reports.
 const FIGURES: [(&str, Figure); 22] = [
     (UNSETTLED, |report| Some(report.ops_per_second)),
     (SETTLED, |report| Some(report.settled_ops_per_second)),
@@ -59,7 +59,7 @@ const FIGURES: [(&str, Figure); 22] = [
 
 const UNSETTLED: &str = "ops_per_second";
 const SETTLED: &str = "settled_ops_per_second";
-/// The one of the two by which engines are compared ([`Report::rate`]).
+/// The rate of the two that comparisons use ([`Report::rate`]).
 const RATE: &str = "rate";
 const CPU: &str = "cpu_us_per_op";
 const P99: &str = "p99_us";
@@ -69,8 +69,8 @@ const SPACE: &str = "space_amplification";
 const COMPANION: &str = "companion_per_second";
 const MEMORY: &str = "peak_memory_bytes";
 
-/// What stands in a report of an engine that counts itself, which tells what its bytes moved for. In the
-/// reports of others the same fields hold what the kernel counted for the process.
+/// The figure of an engine with its own counters, which it reports by purpose. In reports of other engines the same
+/// fields hold the kernel's count of the process.
 fn own(report: &Report, figure: f64) -> Option<f64> {
     (!report.io_stats.is_empty()).then_some(figure)
 }
@@ -126,13 +126,13 @@ impl<'a> Comparison<'a> {
         loads.collect()
     }
 
-    /// How many times the first engine's median is that of `rounds`.
+    /// The median of the first engine over that of `rounds`.
     fn ratio(&self, rounds: &Rounds<'_>, figure: &str) -> Option<f64> {
         let first = self.engines.first()?.spread(figure)?;
         first.times(&rounds.spread(figure)?)
     }
 
-    /// All figures, for programs.
+    /// All figures as JSON.
     pub fn object(&self, group: &str) -> Value {
         let engines = self.engines.iter().map(|rounds| {
             let mut object = Map::new();
@@ -154,9 +154,9 @@ impl<'a> Comparison<'a> {
         json!({ "group": group, "load": self.load, "engines": engines.collect::<Vec<_>>() })
     }
 
-    /// The most important figures, a line for each engine, for people. Range and ratio are those of the
-    /// rate with the settling, or without it where the load only reads; what a writer beside the load did
-    /// stands last, as reads are cheaper beside fewer writes.
+    /// The most important figures as text, one line per engine. Range and ratio are those of the rate with
+    /// settling, or without it if the load only reads. The last column is the rate of the companion: fewer writes
+    /// make reads cheaper.
     pub fn lines(&self) -> String {
         let lines = self.engines.iter().enumerate().map(|(place, rounds)| {
             let load = if place == 0 { self.load } else { "" };
@@ -194,7 +194,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The heading over [`Comparison::lines`].
+/// The heading of [`Comparison::lines`].
 pub fn heading() -> String {
     format!(
         "{:<22} {:<16} {:>10} {:>10} {:>21} {:>7} {:>9} {:>8} {:>8} {:>6} {:>9} {:>9} {:>9}",
@@ -222,13 +222,13 @@ fn kilo(number: f64) -> String {
     format!("{:.1}", number / 1e3)
 }
 
-/// The settings that `engine` got in `runs`.
+/// The settings of `engine` in `runs`.
 fn settings<'a>(engine: &str, runs: &[&'a Run]) -> Option<&'a Report> {
     let run = runs.iter().find(|run| run.engine == engine)?;
     run.reports.first()
 }
 
-/// The settings of every engine, for programs.
+/// The settings of every engine as JSON.
 pub fn settings_object(group: &str, engines: &[&str], runs: &[&Run]) -> Value {
     let by_engine = engines.iter().map(|&engine| {
         let settings = settings(engine, runs).map(|report| &report.settings);
@@ -237,7 +237,7 @@ pub fn settings_object(group: &str, engines: &[&str], runs: &[&Run]) -> Value {
     json!({ "group": group, "settings": by_engine.collect::<Map<_, _>>() })
 }
 
-/// The settings of every engine, a line each, for people.
+/// The settings of every engine as text, one line each.
 pub fn settings_lines(engines: &[&str], runs: &[&Run]) -> String {
     let lines = engines.iter().filter_map(|&engine| {
         let report = settings(engine, runs)?;
@@ -246,22 +246,22 @@ pub fn settings_lines(engines: &[&str], runs: &[&Run]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The settings that the engine of `report` got.
+/// The settings of the engine of `report`.
 pub fn settings_text(report: &Report) -> String {
     let settings = report.settings.iter();
     let settings = settings.map(|(name, value)| format!("{name}={value}"));
     settings.collect::<Vec<_>>().join(", ")
 }
 
-/// With one seed, every engine must have read the same where what is read follows from the seed.
+/// Checks that all engines read the same data under one seed, if the data follows from the seed.
 ///
 /// # Errors
-/// `Corruption` for the first load where one has not.
+/// `Corruption` for the first load with different data.
 pub fn check_checksums(runs: &[&Run]) -> Result<()> {
     for (place, load) in runs.iter().flat_map(|run| run.reports.iter().enumerate()) {
         let others = runs.iter().filter_map(|run| run.reports.get(place));
         for other in others {
-            // Loads that last a time do not all get equally far.
+            // Loads with a duration do different numbers of operations.
             let comparable = load.repeatable && other.repeatable && load.ops == other.ops;
             if comparable && load.checksum != other.checksum {
                 let message = format!(

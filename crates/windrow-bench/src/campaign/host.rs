@@ -1,4 +1,4 @@
-//! What a reader of figures wants to know of the machine that they are from.
+//! The machine of a campaign.
 
 use std::fmt::{self, Display};
 use std::fs;
@@ -6,12 +6,12 @@ use std::thread;
 
 use serde::{Deserialize, Serialize};
 
-/// A machine, as far as it tells of itself.
+/// A machine: processor, memory and operating system.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Host {
-    /// Its processor's model.
+    /// The model of the processor.
     pub processor: String,
-    /// Threads that can run at once.
+    /// The number of hardware threads.
     pub cores: usize,
     /// Bytes of memory.
     pub memory_bytes: u64,
@@ -20,7 +20,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// The machine that this program runs on.
+    /// The machine of this program.
     pub fn here() -> Self {
         let unknown = || "unknown".to_owned();
         let kibibytes = field("/proc/meminfo", "MemTotal")
@@ -37,8 +37,8 @@ impl Host {
         }
     }
 
-    /// Whether what is measured on both can be compared: a reboot may bring another release of the system, and
-    /// leave a little more or less of the memory.
+    /// Whether figures of both machines are comparable. A reboot may change the release of the system and, by a
+    /// little, the size of the memory.
     pub fn is_like(&self, other: &Self) -> bool {
         self.processor == other.processor
             && self.cores == other.cores
@@ -67,7 +67,7 @@ impl Display for Host {
     }
 }
 
-/// What stands behind the first `name:` in a file of such lines.
+/// The value of the first line `name: value` in a file.
 fn field(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| {

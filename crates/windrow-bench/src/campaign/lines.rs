@@ -1,12 +1,10 @@
-//! The file of a campaign: lines of JSON, each whole or not there.
+//! The file of a campaign: lines of JSON. Each line is whole or missing.
 //!
-//! 1. What follows the last whole line is what a killed campaign was writing, or what a full disk cut
-//!    off. Nothing is ever written behind it: it is cut off before each line, and again where a write
-//!    fails.
-//! 2. A file that does not begin as a campaign's does is left as it is.
+//! 1. Bytes after the last whole line are from a killed campaign or a full disk. An append truncates them first, and
+//!    truncates its own bytes if it fails.
+//! 2. A file that does not begin with the header of a campaign is never changed.
 //!
-//! Concurrency: whoever writes has locked the file, so that no other process writes to it. Reading needs
-//! no lock.
+//! Concurrency: a writer holds the lock of the file, so no other process writes to it. A reader needs no lock.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
@@ -23,20 +21,20 @@ struct FirstLine {
     campaign: Header,
 }
 
-/// A file to which lines are added.
+/// A file open for appends.
 #[derive(Debug)]
 pub(super) struct Lines {
     path: PathBuf,
     file: File,
-    /// Bytes of the lines that are whole.
+    /// Bytes of the whole lines.
     whole: u64,
 }
 
 impl Lines {
-    /// Opens or creates the file, for this process alone, and tells what it has.
+    /// Opens or creates the file, locks it, and returns its contents.
     ///
     /// # Errors
-    /// `Locked` where another process has it; as [`Contents::of`]; what the file system reports.
+    /// `Locked` if another process has the lock; errors of [`Contents::of`] and of the file system.
     pub(super) fn open(path: &Path) -> Result<(Self, Contents)> {
         let failed = |error| Error::io("open", path, error);
         let options = OpenOptions::new()
@@ -49,10 +47,7 @@ impl Lines {
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let message = format!(
-                    "another process goes on with the campaign in {}",
-                    path.display()
-                );
+                let message = format!("another process runs the campaign in {}", path.display());
                 return Err(Error::new(ErrorKind::Locked, message));
             }
             Err(TryLockError::Error(error)) => return Err(Error::io("lock", path, error)),
@@ -75,7 +70,7 @@ impl Lines {
     /// Adds a line.
     ///
     /// # Errors
-    /// What the file system reports; the file ends with the line before then. // 1
+    /// An error of the file system. The file then ends with the previous line. // 1
     pub(super) fn add(&mut self, line: &impl Serialize) -> Result<()> {
         let failed = |error| Error::io("write to", &self.path, error);
         let mut text = serde_json::to_string(line).map_err(|error| failed(error.into()))?;
@@ -85,7 +80,7 @@ impl Lines {
             .and_then(|()| file.write_all(text.as_bytes()))
             .and_then(|()| file.sync_data());
         if let Err(error) = written {
-            // Where not even this can be done, the next one who opens the file does it.
+            // If this fails, too, the next open repairs the file.
             drop(cut(file, whole));
             return Err(failed(error));
         }
@@ -94,14 +89,14 @@ impl Lines {
     }
 }
 
-/// Leaves the first `whole` bytes, and goes behind them.
+/// Truncates the file to `whole` bytes and seeks to its end.
 fn cut(file: &mut File, whole: u64) -> io::Result<()> {
     file.set_len(whole)?;
     file.seek(SeekFrom::Start(whole))?;
     Ok(())
 }
 
-/// What a file has.
+/// The contents of a file.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     pub(super) header: Option<Header>,
@@ -111,10 +106,10 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// Reads the file as it is, also while another process adds to it.
+    /// Reads the file, also while another process appends to it.
     ///
     /// # Errors
-    /// As [`of`](Self::of); what the file system reports.
+    /// As [`of`](Self::of); an error of the file system.
     pub(super) fn read(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(|error| Error::io("open", path, error))?;
         Self::of(path, &file)
@@ -123,7 +118,7 @@ impl Contents {
     /// Reads all whole lines.
     ///
     /// # Errors
-    /// `InvalidArgument` for a file that is no campaign, `Corruption` for a line that cannot be read.
+    /// `InvalidArgument` for a file that is not a campaign, `Corruption` for an invalid line.
     fn of(path: &Path, file: &File) -> Result<Self> {
         let mut contents = Self::default();
         let mut reader = BufReader::new(file);
@@ -133,7 +128,7 @@ impl Contents {
             let length = reader.read_until(b'\n', &mut line);
             let length = length.map_err(|error| Error::io("read", path, error))?;
             if !line.ends_with(b"\n") {
-                // Only what begins as a campaign does may be cut. // 2
+                // Only a file that begins with the header of a campaign may be truncated. // 2
                 if contents.whole == 0 && length > 0 && !line.starts_with(b"{\"campaign\"") {
                     return Err(no_campaign(path));
                 }
@@ -145,7 +140,7 @@ impl Contents {
             } else {
                 let whole = contents.whole;
                 contents.further(&line).map_err(|error| {
-                    let message = format!("a run of the campaign cannot be read: {error}");
+                    let message = format!("a run of the campaign is invalid: {error}");
                     Error::corruption(&path.display().to_string(), whole, message)
                 })?;
             }
@@ -153,9 +148,9 @@ impl Contents {
         }
     }
 
-    /// Takes in a line behind the first.
+    /// Adds a line after the first.
     fn further(&mut self, line: &[u8]) -> serde_json::Result<()> {
-        // Only a failure says what failed.
+        // Only a failure has the field `failed`.
         match serde_json::from_slice(line) {
             Ok(failure) => self.failures.push(failure),
             Err(_) => self.runs.push(serde_json::from_slice(line)?),
@@ -181,7 +176,7 @@ mod tests {
         let path = folder.path().join("campaign");
         let (mut lines, _) = Lines::open(&path).unwrap();
         lines.add(&"first").unwrap();
-        // What a write leaves that fails half way.
+        // The rest of a failed write.
         lines.file.write_all(b"\"hal").unwrap();
         lines.add(&"second").unwrap();
         assert_eq!(

@@ -1,14 +1,14 @@
-//! A campaign: runs in child processes, each written down when it has ended, so that a campaign that
-//! was broken off goes on where it stopped.
+//! A campaign: runs in child processes. The campaign records each run at its end, so the same command resumes a
+//! campaign that stopped.
 //!
-//! The file is JSON lines: first a [`Header`], then a [`Run`] or a [`Failure`] a line. A run is known by
-//! its label; a campaign that is begun again leaves out the runs that its file has, and tries again what
-//! failed. A last line that is not whole is what a killed campaign was writing, and is written anew.
+//! The file has JSON lines: a [`Header`], then a [`Run`] or a [`Failure`] per line. A label identifies a run. A
+//! resumed campaign skips the runs in its file and retries failed ones. It repeats the run of an incomplete last
+//! line.
 //!
-//! 1. All runs of a campaign are of one command and the files that it names, one build, one machine and one place. What is whole, any build
-//!    may look at.
-//! 2. What fails leaves a line, whatever a later try finds.
-//! 3. One process at a time goes on with a campaign.
+//! 1. All runs of a campaign have one command, the same input files, one build, one machine and one parent folder.
+//!    Any build may read a complete campaign.
+//! 2. Each failure leaves a line, also if a later try passes.
+//! 3. One process at a time runs a campaign.
 
 pub mod host;
 
@@ -39,30 +39,30 @@ use crate::campaign::host::Host;
 /// The first line of the file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
-    /// What was asked for, as on the command line.
+    /// The command.
     pub command: String,
-    /// A digest of the program that ran it, as another build may do other things.
+    /// A digest of the program. Another build may behave differently.
     pub program: String,
-    /// The version that the program says it is.
+    /// The version of the program.
     #[serde(default)]
     pub version: String,
-    /// A digest of the files that its runs read, as they may change between two of them.
+    /// A digest of the input files of its runs.
     #[serde(default)]
     pub inputs: String,
-    /// Where it ran.
+    /// The machine.
     pub machine: Host,
-    /// The folder that the runs have theirs in; empty before the first.
+    /// The parent of the folders of its runs; empty before the first run.
     #[serde(default)]
     pub folder: String,
-    /// When it began, in the form of RFC 3339.
+    /// The time of its start (RFC 3339).
     pub began: String,
 }
 
 impl Header {
-    /// The header of a campaign that this program begins here and now, whose runs read the files `inputs`.
+    /// The header of a new campaign of this program, with the input files `inputs`.
     ///
     /// # Errors
-    /// `Io` where the program or an input cannot be read.
+    /// `Io` if a read of the program or of an input fails.
     pub fn now<'a>(command: String, inputs: impl IntoIterator<Item = &'a Path>) -> Result<Self> {
         let inputs = inputs.into_iter().map(digest_of);
         let inputs: Vec<String> = inputs.collect::<Result<_>>()?;
@@ -77,28 +77,28 @@ impl Header {
         })
     }
 
-    /// That runs of `now` may be added to a campaign with this header. // 1
+    /// Checks that a campaign with this header may take runs of `now`. // 1
     fn check(&self, now: &Self) -> Result<()> {
         let refused = |what: String| {
             Err(Error::invalid_argument(format!(
-                "the campaign cannot go on: {what}, and what the two measure cannot be compared"
+                "the campaign cannot resume: {what}, so the figures are not comparable"
             )))
         };
         if self.program != now.program {
             return refused("another build of this program began it".to_owned());
         }
         if self.inputs != now.inputs {
-            return refused("a file that its runs read has changed since it began".to_owned());
+            return refused("an input file of its runs has changed since its start".to_owned());
         }
         if !self.machine.is_like(&now.machine) {
             return refused(format!(
-                "it began on another machine: that was {}, and this is {}",
+                "it began on another machine: {}, not {}",
                 self.machine, now.machine
             ));
         }
         if self.folder != now.folder {
             return refused(format!(
-                "its runs were in {}, and not in {}",
+                "its runs were in {}, not in {}",
                 self.folder, now.folder
             ));
         }
@@ -119,69 +119,69 @@ fn digest_of(path: &Path) -> Result<String> {
     }
 }
 
-/// What is told while a campaign runs.
+/// The listener of a campaign.
 pub trait CampaignProgress {
     /// Run `number` of `all` begins.
     fn begins(&mut self, number: usize, all: usize, command: &str);
-    /// A load of it has ended.
+    /// A load of the run ends.
     fn reports(&mut self, report: &Report);
 }
 
-/// A run that has ended.
+/// A completed run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Run {
-    /// Its name in the campaign.
+    /// Its label in the campaign.
     pub label: String,
     /// The engine.
     pub engine: String,
-    /// Which repetition it was, from 0.
+    /// Its round, from 0.
     pub round: u32,
-    /// Runs of the same settings belong together.
+    /// The group of runs with the same settings.
     pub group: String,
-    /// The command line that does the same.
+    /// The command line of the run.
     pub command: String,
-    /// A report of each load.
+    /// The reports of its loads.
     pub reports: Vec<Report>,
 }
 
-/// A run that failed. It may be there several times, and have passed later.
+/// A failed run. The file has one line for each failure, also if a later try passes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// Its name in the campaign.
+    /// Its label in the campaign.
     pub label: String,
     /// The engine.
     pub engine: String,
-    /// Which repetition it was, from 0.
+    /// Its round, from 0.
     pub round: u32,
-    /// Runs of the same settings belong together.
+    /// The group of runs with the same settings.
     pub group: String,
-    /// The command line that does the same.
+    /// The command line of the run.
     pub command: String,
-    /// What happened, and behind which load.
+    /// The failure, and the load before it.
     pub failed: String,
-    /// The exit code of the process, where it had one.
+    /// The exit code of the process, if any.
     pub exit_code: Option<i32>,
 }
 
-/// A run that is wanted.
+/// A requested run.
 #[derive(Debug, Clone)]
 pub struct Order {
-    /// Its name in the campaign.
+    /// Its label in the campaign.
     pub label: String,
     /// The engine.
     pub engine: String,
-    /// Which repetition it is, from 0.
+    /// Its round, from 0.
     pub round: u32,
-    /// Runs of the same settings belong together.
+    /// The group of runs with the same settings.
     pub group: String,
-    /// The program's name, for the command line in the record.
+    /// The name of the program, for the recorded command line.
     pub program: String,
-    /// What the program gets behind `run`: loads and settings.
+    /// The arguments after `run`: loads and settings.
     pub arguments: Vec<String>,
 }
 
 impl Order {
-    /// The command line that does the same.
+    /// The command line of the run.
     pub fn command(&self) -> String {
         let arguments = self.arguments.iter().map(String::as_str);
         format!("{} run {}", self.program, shell_words(arguments))
@@ -198,7 +198,7 @@ impl Order {
         }
     }
 
-    /// That `what` happened, behind the load of the report `last`.
+    /// The failure `what`, after the load of the report `last`.
     fn failure(&self, what: &str, last: Option<&Report>, exit_code: Option<i32>) -> Failure {
         let place = match last {
             Some(report) => format!("after {}", report.name),
@@ -216,7 +216,7 @@ impl Order {
     }
 }
 
-/// `words` as a line that a shell takes apart into the same words.
+/// `words` as a shell command.
 pub fn shell_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_+=.,:/@%".contains(c);
     let quoted = words.map(|word| {
@@ -229,20 +229,20 @@ pub fn shell_words<'a>(words: impl Iterator<Item = &'a str>) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// What has come of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 pub enum Outcome<'a> {
-    /// It is whole.
+    /// The run passed.
     Done(&'a Run),
-    /// It failed, as the campaign says from now on; others may go on.
+    /// The run failed, and the campaign has recorded it. Other runs can continue.
     Failed(Error),
 }
 
-/// A campaign under way.
+/// A campaign that runs.
 #[derive(Debug)]
 pub struct Campaign {
     header: Header,
-    /// What further runs would be of.
+    /// The header of further runs.
     now: Header,
     runs: Vec<Run>,
     failures: Vec<Failure>,
@@ -250,12 +250,12 @@ pub struct Campaign {
 }
 
 impl Campaign {
-    /// Goes on with the campaign in `file`, or begins it there with its first run; without a file it is
-    /// nowhere but here.
+    /// Resumes the campaign in `file`, or begins it there with its first run. Without a file, the campaign is in
+    /// memory only.
     ///
     /// # Errors
-    /// `InvalidArgument` for a file that is no campaign, or that of another command; `Locked` where another
-    /// process goes on with it; `Corruption` for a line that cannot be read; what the file system reports.
+    /// `InvalidArgument` for a file that is not a campaign or has another command; `Locked` if another process runs
+    /// it; `Corruption` for an invalid line; an error of the file system.
     pub fn open(file: Option<&Path>, header: Header) -> Result<Self> {
         let mut campaign = Self {
             now: header.clone(),
@@ -269,7 +269,7 @@ impl Campaign {
             if let Some(header) = contents.header {
                 if header.command != campaign.now.command {
                     return Err(Error::invalid_argument(format!(
-                        "{} has the campaign of another command: {}",
+                        "{} has a campaign with another command: {}",
                         path.display(),
                         header.command
                     )));
@@ -283,11 +283,11 @@ impl Campaign {
         Ok(campaign)
     }
 
-    /// The campaign in `file` as it is, to be looked at: another process may go on with it meanwhile.
+    /// Reads the campaign in `file`. Another process may run it at the same time.
     ///
     /// # Errors
-    /// `InvalidArgument` for a file that is no campaign, or has not begun to be one; `Corruption` for a line that
-    /// cannot be read; what the file system reports.
+    /// `InvalidArgument` for a file that is not a campaign or has no header yet; `Corruption` for an invalid line;
+    /// an error of the file system.
     pub fn read(file: &Path) -> Result<Self> {
         let contents = Contents::read(file)?;
         let header = contents.header.ok_or_else(|| no_campaign(file))?;
@@ -300,31 +300,31 @@ impl Campaign {
         })
     }
 
-    /// What it is.
+    /// The header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The runs that are whole.
+    /// The runs that passed.
     pub fn runs(&self) -> &[Run] {
         &self.runs
     }
 
-    /// The runs that failed, each time that they did, also those that passed later.
+    /// All failures, also of runs that passed later.
     pub fn failures(&self) -> &[Failure] {
         &self.failures
     }
 
-    /// Whether the run of this label has been done.
+    /// Whether the run with this label has passed.
     pub fn has(&self, label: &str) -> bool {
         self.runs.iter().any(|run| run.label == label)
     }
 
-    /// Does the run that `order` asks for, in a new folder below `parent` or where temporary files are,
-    /// unless it has been done; `each` gets every report as soon as it is there.
+    /// Runs `order` in a new folder below `parent`, or in the folder for temporary files, unless the campaign has
+    /// the run. Calls `each` with every report as soon as it exists.
     ///
     /// # Errors
-    /// As [`attempt`](Self::attempt); what has failed in the run.
+    /// As [`attempt`](Self::attempt); the failure of the run.
     pub fn run(
         &mut self,
         order: &Order,
@@ -337,12 +337,11 @@ impl Campaign {
         }
     }
 
-    /// As [`run`](Self::run), but that the run fails is no error: a campaign can go on with others.
+    /// As [`run`](Self::run), but a failed run is no error: the campaign can continue with other runs.
     ///
     /// # Errors
-    /// What no other run would pass, either. `InvalidArgument` where the campaign's runs were of another build of
-    /// this program, on another machine or in another folder, or that of this label had other settings; what the
-    /// file system reports.
+    /// A failure that affects all runs. `InvalidArgument` if the runs of the campaign were of another build,
+    /// machine or folder, or if the run of this label had other settings; an error of the file system.
     pub fn attempt(
         &mut self,
         order: &Order,
@@ -377,7 +376,7 @@ impl Campaign {
         }
     }
 
-    /// Gets ready for a run below `parent`: the first one settles what all are of. // 1
+    /// Prepares a run below `parent`. The first run fixes build, machine and folder of all runs. // 1
     fn go_on_in(&mut self, parent: &Path) -> Result<()> {
         let whole = std::fs::canonicalize(parent);
         let whole = whole.map_err(|error| Error::io("find the folder", parent, error))?;
@@ -392,7 +391,7 @@ impl Campaign {
         Ok(())
     }
 
-    /// Adds a line to the file.
+    /// Appends a line to the file.
     fn write(&mut self, line: &impl Serialize) -> Result<()> {
         match &mut self.lines {
             Some(lines) => lines.add(line),

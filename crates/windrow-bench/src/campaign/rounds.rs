@@ -1,4 +1,4 @@
-//! A campaign of Windrow alone: the same loads several times, each in a process and a folder of its own.
+//! A campaign of Windrow only: several rounds of the same loads, each in its own process and folder.
 
 use std::path::PathBuf;
 
@@ -8,22 +8,22 @@ use windrow::{Error, Result};
 use super::{Campaign, CampaignProgress, Header, Order, shell_words};
 use crate::{BenchArgs, Engine as _, WindrowEngine, check_loads};
 
-/// What to run, how often, and where what comes of it is kept.
+/// The loads of a campaign, its rounds, and its file.
 #[derive(Debug, Clone, Args)]
 pub struct RoundsArgs {
-    /// File that keeps every run that has ended; the same command goes on where it stopped
+    /// File for completed runs; the same command resumes it
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
-    /// Times that the loads run
+    /// Rounds of the loads
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub rounds: u32,
 
-    /// Folder for the databases [default: that for temporary files]
+    /// Folder for the databases [default: the folder for temporary files]
     #[arg(long, value_name = "DIR")]
     pub folder: Option<PathBuf>,
 
-    /// Loads and settings, as for run
+    /// Loads and settings, as for `run`
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -33,21 +33,21 @@ pub struct RoundsArgs {
     pub bench: Vec<String>,
 }
 
-/// The command line of a run, to find what is wrong with it before anything runs.
+/// The command line of a run, to find its errors before anything runs.
 #[derive(Debug, Parser)]
 #[command(name = "run", disable_help_flag = true, args_override_self = true)]
 struct RunLine {
     #[command(flatten)]
     bench: BenchArgs,
-    /// A run gets it from its campaign.
+    /// The campaign passes it to a run.
     #[arg(long)]
     json: bool,
 }
 
-/// The command line of a run, of which `arguments` stand behind `run`.
+/// Parses the `arguments` after `run`.
 ///
 /// # Errors
-/// `InvalidArgument` with the first line of what is wrong with it.
+/// `InvalidArgument` with the first line of the error.
 pub fn parsed_run<L: Parser>(arguments: &[String]) -> Result<L> {
     let words = std::iter::once("run").chain(arguments.iter().map(String::as_str));
     L::try_parse_from(words).map_err(|error| {
@@ -58,18 +58,18 @@ pub fn parsed_run<L: Parser>(arguments: &[String]) -> Result<L> {
 }
 
 impl RoundsArgs {
-    /// What a run will read from its command line.
+    /// The arguments of each run.
     ///
     /// # Errors
-    /// `InvalidArgument` for what it would refuse.
+    /// `InvalidArgument` if a run would refuse them.
     fn checked(&self) -> Result<BenchArgs> {
         let line: RunLine = parsed_run(&self.bench)?;
         if line.json {
-            return Err(Error::invalid_argument("--json goes before the loads"));
+            return Err(Error::invalid_argument("--json must be before the loads"));
         }
         if line.bench.db.is_some() {
             return Err(Error::invalid_argument(
-                "each run has a folder of its own: give --folder before the loads, and no --db",
+                "each run has its own folder: use --folder before the loads instead of --db",
             ));
         }
         check_loads::<WindrowEngine>(&line.bench)?;
@@ -88,17 +88,17 @@ impl RoundsArgs {
         }
     }
 
-    /// The command line that asks for the same runs.
+    /// The command line of the campaign.
     fn command(&self) -> String {
         let settings = shell_words(self.bench.iter().map(String::as_str));
         format!("windrow-bench campaign --rounds {} {settings}", self.rounds)
     }
 }
 
-/// Does the runs that `args` asks for and that its file does not have; returns the campaign with all of them.
+/// Runs all rounds of `args` that the file lacks. Returns the campaign with all runs.
 ///
 /// # Errors
-/// `InvalidArgument` before anything runs for what a run would refuse; as [`Campaign::open`] and
+/// `InvalidArgument`, before anything runs, for arguments that a run would refuse; as [`Campaign::open`] and
 /// [`Campaign::run`].
 pub fn run_rounds(args: &RoundsArgs, progress: &mut impl CampaignProgress) -> Result<Campaign> {
     let bench = args.checked()?;

@@ -1,13 +1,12 @@
-//! The keys and values of a run, made from a seed, and the check on what is read back.
+//! The keys and values of a run, which follow from a seed, and the check of values that reads return.
 //!
-//! A key is the zero-padded decimal number of its index, as in `db_bench`; a record of the YCSB loads
-//! has the key of a scrambled index, so that records in the order of their numbers are in no order
-//! of their keys. A value begins with a tag (48 bits of the key's hash, 16 bits of the generation,
-//! which says which write it was); the tag picks the size, so that each write of a key draws it anew, and
-//! tag and size pick the rest from a fixed pool of bytes. So a value can be checked knowing only its key,
-//! and the tag stands for the whole value once the check has passed. Loads whose values have other sizes
-//! than the data set's say the size themselves; one that was cut short is noticed all the same, for the
-//! rest of its bytes would have come from elsewhere in the pool.
+//! A key is the zero-padded decimal number of its index, as in `db_bench`. A record of the YCSB loads has the key
+//! of a scrambled index, so the order of records is not the order of keys. A value begins with a tag: 48 bits of
+//! the hash of the key, and 16 bits of the generation, which identifies the write. The tag determines the size, so
+//! each write of a key draws a size. Tag and size determine the rest, a part of a fixed pool of bytes. The check of
+//! a value therefore needs only its key, and after the check the tag stands for the whole value. Loads with other
+//! sizes than those of the data set pass the size. The check still finds a truncated value, because another size
+//! selects another part of the pool.
 
 use windrow::{Error, Result, limits};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -16,28 +15,28 @@ use crate::ValueSizes;
 use crate::data::permutation::Permutation;
 use crate::data::random::{GOLDEN, Rng, mix, scaled};
 
-/// Digits of the number in a key, where the key is long enough.
+/// Digits of the number in a key that is long enough.
 const KEY_DIGITS: usize = 16;
-/// The numbers in the keys of YCSB's records are below this: almost as many as there are digits for,
-/// and a power of two, which the scrambling maps in one turn.
+/// The bound of the numbers in the keys of YCSB's records: almost the largest number of these digits, and a power
+/// of two, which the permutation maps in one round.
 const SCRAMBLED_MAX: u64 = 1 << 53;
-/// Where fillers start in the pool; a power of two.
+/// The range of the starts of fillers in the pool; a power of two.
 const POOL_BYTES: usize = 1 << 20;
-/// The part of a value that is left when it is compressed, where nobody says otherwise.
+/// The default compressed size of a value as a fraction of its size.
 pub(crate) const COMPRESSION_RATIO: f64 = 0.5;
-/// Bytes of the tag that a value begins with, where it is long enough.
+/// Bytes of the tag at the start of a value.
 const TAG_BYTES: usize = 8;
-/// Bytes of the tag, from its start, that hold the generation.
+/// Bytes of the generation at the start of the tag.
 const GENERATION_BYTES: usize = 2;
 
-/// What the check of a value found out.
+/// The result of the check of a value.
 #[derive(Debug, Clone, Copy)]
 pub struct Checked {
-    /// Stands for key and value.
+    /// A hash of key and value.
     pub fingerprint: u64,
-    /// Which write it was; 0 where the value is too short to tell.
+    /// The generation of the write; 0 if the value is too short for one.
     pub generation: u16,
-    /// What the value begins with.
+    /// The tag of the value.
     tag: u64,
 }
 
@@ -50,7 +49,7 @@ pub struct DataSet {
     value_sizes: ValueSizes,
     seed: u64,
     pool: Vec<u8>,
-    /// From a record's number to the number in its key.
+    /// Maps the number of a record to the number in its key.
     scramble: Permutation,
 }
 
@@ -93,10 +92,10 @@ impl DataSet {
         })
     }
 
-    /// The same keys with values of which compression leaves the part `ratio`.
+    /// The same keys with values that compress to the fraction `ratio`.
     ///
     /// # Errors
-    /// `InvalidArgument` where that is no part.
+    /// `InvalidArgument` if it is not from 0 to 1.
     pub fn with_compression_ratio(self, ratio: f64) -> Result<Self> {
         if !(0.0..=1.0).contains(&ratio) {
             let message = format!("the compression ratio must be from 0 to 1, not {ratio}");
@@ -111,7 +110,7 @@ impl DataSet {
         self.num
     }
 
-    /// What all keys and values follow from.
+    /// The seed of all keys and values.
     pub(crate) fn seed(&self) -> u64 {
         self.seed
     }
@@ -157,7 +156,7 @@ impl DataSet {
         self.key(self.record_number(record), key);
     }
 
-    /// The record whose key is `key`; `None` where it is no key of this data set.
+    /// The record whose key is `key`; `None` if it is not a key of this data set.
     #[inline]
     pub(crate) fn record_of(&self, key: &[u8]) -> Option<u64> {
         let number = self.number_of(key)?;
@@ -170,7 +169,7 @@ impl DataSet {
         self.scramble.forward(record)
     }
 
-    /// The number in `key`; `None` where it is no key of this data set.
+    /// The number in `key`; `None` if it is not a key of this data set.
     #[inline]
     pub(crate) fn number_of(&self, key: &[u8]) -> Option<u64> {
         if key.len() != self.key_size {
@@ -185,7 +184,7 @@ impl DataSet {
         rest.iter().all(|&byte| byte == b'0').then_some(number)
     }
 
-    /// How many different records the keys allow.
+    /// The maximal number of records with these keys.
     pub(crate) fn records_max(&self) -> u64 {
         self.scramble.size()
     }
@@ -200,12 +199,12 @@ impl DataSet {
         Ok(())
     }
 
-    /// Whether the size of a value is known without knowing which write of its key it is of.
+    /// Whether all values have one size.
     pub(crate) fn has_one_size(&self) -> bool {
         self.value_sizes.smallest() == self.value_sizes.largest()
     }
 
-    /// Whether values are long enough to say which write they are of.
+    /// Whether values are long enough to hold their generation.
     pub(crate) fn tells_generations(&self) -> bool {
         self.value_sizes.smallest() >= TAG_BYTES
     }
@@ -215,7 +214,7 @@ impl DataSet {
         self.key_size + 1
     }
 
-    /// Writes a key that no load ever writes, right behind the key of `index`.
+    /// Writes a key that no load writes, the direct successor of the key of `index`.
     #[inline]
     pub fn missing_key(&self, index: u64, key: &mut Vec<u8>) {
         self.key(index, key);
@@ -296,12 +295,12 @@ impl DataSet {
         Err(wrong_value(key))
     }
 
-    /// A block of bytes of the kind that values are made of.
+    /// A block of bytes from the pool of values.
     pub(crate) fn block(&self, bytes: usize) -> &[u8] {
         &self.pool[..bytes.min(self.pool.len())]
     }
 
-    /// What key and value take on average.
+    /// The average bytes of a key and its value.
     pub(crate) fn entry_bytes(&self) -> u64 {
         (self.key_size + self.value_sizes.average()) as u64
     }
@@ -311,7 +310,7 @@ impl DataSet {
         xxh3_64_with_seed(key, self.seed) & !0xffff
     }
 
-    /// What follows the tag in a value of `size` bytes, over and over where that is more.
+    /// The bytes after the tag in a value of `size` bytes. A longer value repeats them.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -330,14 +329,13 @@ pub(crate) fn wrong_value(key: &[u8]) -> Error {
         "the store",
         0,
         format!(
-            "the value read for key {} is not one that was written",
+            "the value of key {} is not a value that was written",
             key.escape_ascii()
         ),
     )
 }
 
-/// Bytes of which compression leaves the part `ratio`: pieces of 100 that begin with random bytes and
-/// repeat these.
+/// Bytes that compress to the fraction `ratio`: pieces of 100 bytes that begin with random bytes and repeat them.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

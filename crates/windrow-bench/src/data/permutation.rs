@@ -1,9 +1,8 @@
-//! Scrambling: a one-to-one map of the numbers below a bound onto themselves.
+//! A permutation of the numbers below a bound.
 //!
-//! Some rounds of steps that each can be undone (multiplication by an odd number, and a shift by at
-//! least half the bits) map the numbers of as many bits as the bound needs; what lands at or above
-//! the bound is mapped again, which keeps the map one-to-one and takes less than two turns on
-//! average.
+//! Rounds of invertible steps (a multiplication by an odd number, and a shift by at least half of the bits) permute
+//! all numbers with the bits of the bound. A result at or above the bound is mapped again (cycle walking), which
+//! keeps the map a permutation and takes less than two turns on average.
 
 use crate::data::random::mix;
 
@@ -57,7 +56,7 @@ impl Permutation {
         self.size
     }
 
-    /// Where `number`, which is below the size, goes.
+    /// The image of `number`, which is below the size.
     #[inline]
     pub(crate) fn forward(&self, number: u64) -> u64 {
         let mut number = number;
@@ -73,7 +72,7 @@ impl Permutation {
         }
     }
 
-    /// What goes to `number`, which is below the size.
+    /// The preimage of `number`, which is below the size.
     #[inline]
     pub(crate) fn backward(&self, number: u64) -> u64 {
         let mut number = number;
@@ -90,8 +89,8 @@ impl Permutation {
     }
 }
 
-/// The inverse of an odd number modulo 2^64: each step of Newton's method doubles the right bits,
-/// and the number itself has three.
+/// The inverse of an odd number modulo 2^64. Each step of Newton's method doubles the correct bits; the number
+/// itself has three.
 fn inverse(odd: u64) -> u64 {
     (0..5).fold(odd, |inverse, _| {
         inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse)))

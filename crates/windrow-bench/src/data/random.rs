@@ -3,7 +3,7 @@
 /// 2^64 over the golden ratio: the step of splitmix64.
 pub(crate) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A bijection that spreads its input over all bits (the finaliser of splitmix64).
+/// A bijection that spreads its input over all bits (the finalizer of splitmix64).
 #[inline]
 pub(crate) fn mix(input: u64) -> u64 {
     let mut mixed = input.wrapping_add(GOLDEN);
@@ -12,7 +12,7 @@ pub(crate) fn mix(input: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Random numbers, all of which follow from a seed (splitmix64).
+/// A generator of random numbers (splitmix64).
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 
@@ -40,7 +40,7 @@ impl Rng {
     }
 }
 
-/// `random`, which is any word, brought below `bound`.
+/// Scales the word `random` to a number below `bound`.
 #[inline]
 pub(crate) fn scaled(random: u64, bound: u64) -> u64 {
     ((u128::from(random) * u128::from(bound)) >> 64) as u64

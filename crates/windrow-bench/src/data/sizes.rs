@@ -24,7 +24,7 @@ pub enum Mix {
 }
 
 impl Mix {
-    /// Sizes in bytes, each with its share in percent.
+    /// Sizes in bytes, each with its percentage.
     pub fn fractions(self) -> [(usize, usize); 3] {
         let [small, medium, large] = match self {
             Self::S => [100, 0, 0],
@@ -38,7 +38,7 @@ impl Mix {
     }
 }
 
-/// The sizes of values: each write draws one of a hundred.
+/// The sizes of values: each write draws one of a hundred sizes.
 #[derive(Debug, Clone)]
 pub struct ValueSizes([usize; 100]);
 
@@ -73,7 +73,7 @@ impl ValueSizes {
     pub(crate) fn smallest(&self) -> usize {
         self.0.iter().copied().min().unwrap_or(0)
     }
-    /// What a value takes on average.
+    /// The average size of a value.
     pub(crate) fn average(&self) -> usize {
         self.0.iter().sum::<usize>() / self.0.len()
     }

@@ -1,35 +1,35 @@
-//! The workloads of YCSB: what each of their steps asks for.
+//! The workloads of YCSB: the operation of each step.
 //!
-//! As in YCSB, records have numbers in the order of their insertion, and keys that are scrambled
-//! numbers. Zipfian requests pick one of 10^10 items, and hash it to a record, so that what is hot is
-//! neither old nor close together; several items fall on a record, and the hottest has the share
-//! 1 / zeta(10^10, 0.99), 3.8 %, however few records there are. What is hot follows from the seed of the
-//! data and is the same in every workload, so that one reads what another has made hot. "Latest" requests
-//! pick a rank and count it backwards from the newest record. Three things differ: items go to the records
-//! of the load phase, and ranks over those that were there when the load began (YCSB makes room for those to
-//! come); every item and rank has its exact probability; and the hash is another one.
+//! As in YCSB, records have numbers in the order of their insertion, and their keys are scrambled numbers. A
+//! zipfian request picks one of 10^10 items and hashes it to a record, so hot records are neither old nor adjacent.
+//! Several items fall on a record. The hottest has the fraction 1 / zeta(10^10, 0.99), 3.8 %, for every number of
+//! records. The seed of the data determines the hot records, and they are the same in every workload, so one
+//! workload reads the records that another has made hot. A "latest" request picks a rank and counts it back from
+//! the newest record. Three things differ from YCSB. Items go to the records of the load phase, and ranks to the
+//! records at the start of the load (YCSB includes those to come). Every item and rank has its exact probability.
+//! The hash is another one.
 
 use crate::DataSet;
 use crate::data::random::{Rng, mix};
 use crate::data::zipf::{EXPONENT, Zipf};
 use crate::measure::tally::Operation;
 
-/// Scrambled requests pick among so many items, as in YCSB.
+/// The items of scrambled requests, as in YCSB.
 const ITEMS: u64 = 10_000_000_000;
-/// Tells the scrambling of requests from the other uses of the seed.
+/// Separates the scrambling of requests from other uses of the seed.
 const SCRAMBLE: u64 = 0x7963_7362;
 
 /// The longest scan.
 const SCAN_MAX: u64 = 100;
 
-/// What a workload does, in percent of its operations.
+/// The operations of a workload, in percent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Workload {
     reads: u64,
     updates: u64,
     inserts: u64,
     scans: u64,
-    /// Requests favour what was inserted last.
+    /// Requests favor the latest inserts.
     latest: bool,
 }
 
@@ -67,7 +67,7 @@ impl Workload {
         inserts: 5,
         ..Self::NOTHING
     };
-    /// The rest of the operations reads and writes.
+    /// The other operations read and write.
     pub(crate) const F: Self = Self {
         reads: 50,
         ..Self::NOTHING
@@ -83,7 +83,7 @@ impl Workload {
         self.inserts > 0
     }
 
-    /// How many of `total` steps insert a record at most: chance makes them more by far less than six roots.
+    /// The maximal number of inserts among `total` steps: the mean and six roots of it, far more than chance adds.
     pub(crate) fn insertions_most(self, total: u64) -> u64 {
         if self.inserts == 0 {
             return 0;
@@ -117,11 +117,10 @@ pub(crate) struct Requests<'a> {
     workload: Workload,
     stream: u64,
     zipf: Zipf,
-    /// The records of the load phase, among which scrambled requests pick.
+    /// The records of the load phase, which scrambled requests pick.
     scrambled: u64,
     scramble: u64,
-    /// The numbers in the keys of the records that were there when the load began, in order, where the
-    /// workload scans.
+    /// The numbers in the keys of the records at the start of the load, in order, if the workload scans.
     numbers: Vec<u64>,
 }
 
@@ -139,27 +138,27 @@ impl<'a> Requests<'a> {
             workload,
             stream,
             zipf: Zipf::new(ranks, EXPONENT),
-            // What other loads have inserted leaves what is hot as it is.
+            // Inserts of other loads do not change the hot records.
             scrambled: present.min(data.num()),
             scramble: mix(data.seed() ^ SCRAMBLE),
             numbers,
         }
     }
 
-    /// What step `step` does, and the numbers that remain for its details.
+    /// The operation of step `step`, and the generator for its details.
     #[inline]
     pub(crate) fn step(&self, step: u64) -> (Operation, Rng) {
         let mut rng = self.data.rng(self.stream, step);
         (self.workload.pick(&mut rng), rng)
     }
 
-    /// The entries that a scan looks at: 1 to 100, all alike.
+    /// The entries of a scan: uniform from 1 to 100.
     #[inline]
     pub(crate) fn length(rng: &mut Rng) -> u64 {
         1 + rng.below(SCAN_MAX)
     }
 
-    /// The record that a step asks for while `present` records are there.
+    /// The record of a step while `present` records exist.
     #[inline]
     pub(crate) fn record(&self, rng: &mut Rng, present: u64) -> u64 {
         let rank = self.zipf.sample(rng);
@@ -170,7 +169,7 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// What a scan from `key` on must meet, beside what the load inserts.
+    /// The numbers that a scan from `key` must meet, in addition to inserts of the load.
     #[inline]
     pub(crate) fn from(&self, key: &[u8]) -> &[u64] {
         let number = self.data.number_of(key).unwrap_or(0);
@@ -178,7 +177,7 @@ impl<'a> Requests<'a> {
         &self.numbers[place..]
     }
 
-    /// The record that `item` falls on.
+    /// The record of `item`.
     #[inline]
     fn scrambled(&self, item: u64) -> u64 {
         Rng::new(self.scramble ^ item).below(self.scrambled)
@@ -194,16 +193,16 @@ mod tests {
 
     const RECORDS: u64 = 10_000;
     const SAMPLES: u64 = 200_000;
-    /// The sum of the weights of all items, which YCSB holds as a constant, too.
+    /// The sum of the weights of all items. YCSB has this constant, too.
     const ZETA: f64 = 26.469_028_201_783_02;
 
     fn data() -> DataSet {
         DataSet::new(RECORDS, 24, ValueSizes::same(100), 1).unwrap()
     }
 
-    // Room is made for so many.
+    // The bench reserves capacity for this number.
     #[test]
-    fn insertions_are_no_more_than_told() {
+    fn inserts_stay_below_their_bound() {
         let data = data();
         for workload in [Workload::C, Workload::D, Workload::E] {
             for total in [1, 10, 1000, 100_000] {
@@ -216,12 +215,12 @@ mod tests {
         }
     }
 
-    /// How often each record is asked for while `present` are there.
+    /// The requests of each record while `present` records exist.
     fn counts(workload: Workload, present: u64) -> Vec<u64> {
         counts_of(workload, 5, RECORDS, present)
     }
 
-    /// How often each record is asked for by a load of its own stream that began with `before` of them.
+    /// The requests of each record by a load with its own stream that began with `before` records.
     fn counts_of(workload: Workload, stream: u64, before: u64, present: u64) -> Vec<u64> {
         let data = data();
         let requests = Requests::new(&data, workload, stream, before);
@@ -263,8 +262,8 @@ mod tests {
         }
     }
 
-    /// The share of each of `RECORDS` records: exact for the first million items, and all alike for the
-    /// rest, none of which has a millionth.
+    /// The fraction of each of `RECORDS` records: exact for the first million items, and uniform for the others,
+    /// which have less than a millionth each.
     fn fractions(requests: &Requests<'_>) -> Vec<f64> {
         let mut fractions = vec![0.0; usize::try_from(RECORDS).unwrap()];
         for item in 0..1_000_000_u64 {
@@ -296,7 +295,7 @@ mod tests {
                 "{ranks}: {fraction} of {expected}"
             );
         }
-        // Of the hundred hottest, each tenth of the records has about ten.
+        // Each tenth of the records has about ten of the hundred hottest.
         for tenth in 0..10 {
             let part = tenth * 1000..(tenth + 1) * 1000_usize;
             let hot = by_heat[..100]
@@ -318,7 +317,7 @@ mod tests {
                 requests.record(&mut rng, 1_000_000) == record
             });
             let fraction = asked.count() as f64 / SAMPLES as f64;
-            // Five standard deviations, and what other items may bring.
+            // Five standard deviations, and the fraction of other items.
             assert!(
                 (fraction - expected).abs() < 0.0025,
                 "{fraction} of {expected}"
@@ -338,7 +337,7 @@ mod tests {
         let expected = hottest(Workload::A, 1, RECORDS);
         assert_eq!(hottest(Workload::C, 2, RECORDS), expected);
         assert_eq!(hottest(Workload::E, 3, RECORDS), expected);
-        // Behind a load that has inserted some, too.
+        // Also after a load with inserts.
         assert_eq!(hottest(Workload::F, 4, RECORDS + 700), expected);
     }
 
@@ -359,7 +358,7 @@ mod tests {
 
     #[test]
     fn latest_favours_the_newest() {
-        // 500 more than there were at the start.
+        // 500 more than at the start.
         let counts = counts(Workload::D, RECORDS + 500);
         let newest_first: Vec<u64> = counts.into_iter().rev().collect();
         let sum = |range: Range<usize>| newest_first[range].iter().sum::<u64>();
@@ -373,7 +372,7 @@ mod tests {
         }
         let fraction = newest_first[0] as f64 / SAMPLES as f64;
         assert!((0.08..0.12).contains(&fraction), "{fraction}");
-        // Ranks go over what was there at the start.
+        // Ranks cover the records at the start.
         assert_eq!(sum(10_000..10_500), 0);
     }
 }

@@ -1,10 +1,9 @@
-//! The zipfian distribution, exactly: rank r of n has the probability r^-s over the sum of all.
+//! The exact zipfian distribution: rank r of n has the probability r^-s over the sum of all weights.
 //!
-//! Sampled by inverting the integral of x^-s and rejecting the little that its steps stand above it
-//! (Hoermann and Derflinger, "Rejection-inversion to generate variates from monotone discrete
-//! distributions", 1996). That takes the same time for every n, needs no sum over the ranks, and is
-//! right for every rank, where the formula that YCSB uses is right for the first two only. No sum is
-//! approximated; rounding changes a share by less than a thousandth of it, also the last of 10^10.
+//! The sampling inverts the integral of x^-s and rejects the small excess (Hoermann and Derflinger,
+//! "Rejection-inversion to generate variates from monotone discrete distributions", 1996). Its time does not depend
+//! on n, it needs no sum over the ranks, and it is exact for every rank; the formula of YCSB is exact for the first
+//! two only. Rounding changes a probability by less than a thousandth of it, also for the last of 10^10 ranks.
 
 use crate::data::random::Rng;
 
@@ -18,9 +17,9 @@ pub(crate) struct Zipf {
     exponent: f64,
     /// The integral from 1 to 1.5, less the whole step of rank 1.
     first: f64,
-    /// The integral to half a step behind the last rank.
+    /// The integral to half a step after the last rank.
     last: f64,
-    /// A point this close to its rank is under the rank's step for sure.
+    /// A point this close to its rank is always under the rank's step.
     close: f64,
 }
 
@@ -78,7 +77,7 @@ impl Zipf {
 mod tests {
     use super::*;
 
-    /// The sum of the probabilities' weights of the ranks `from..to`, counted from 0.
+    /// The sum of the weights of the ranks `from..to`, from 0.
     fn weight(from: u64, to: u64) -> f64 {
         (from..to)
             .map(|rank| ((rank + 1) as f64).powf(-EXPONENT))

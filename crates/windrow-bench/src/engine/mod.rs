@@ -1,7 +1,7 @@
-//! What a load needs of an engine.
+//! The interface between loads and engines.
 //!
-//! Loads know an engine by this trait alone, so that they do the same to each. What an engine cannot tell is
-//! absent in its [`Counters`], never 0.
+//! Loads use an engine through this trait only, so they do the same on each. A counter that an engine does not have
+//! is `None` in its [`Counters`], never 0.
 
 pub(crate) mod owned_folder;
 pub(crate) mod windrow_engine;
@@ -16,17 +16,17 @@ use crate::measure::process::ProcessIo;
 
 /// An ordered key-value store under measurement. Every call may come from several threads.
 pub trait Engine: Sync + Sized {
-    /// Name in reports, and of the folder below the bench's own.
+    /// The name in reports, and of the subfolder of the store.
     const NAME: &'static str;
 
-    /// Whether settling ends once the process has [written nothing](crate::wait_until_quiet) for a while. What
-    /// is shown is written, too, so nothing is shown meanwhile.
+    /// Whether settling ends when the process has [written nothing](crate::wait_until_quiet) for a while. Progress
+    /// is a write, too, so the bench shows none during this wait.
     const SETTLES_BY_QUIET: bool = false;
     /// Whether the adapter has [`compact`](Self::compact).
     const COMPACTS: bool = false;
-    /// Bytes of the longest key that it takes.
+    /// Bytes of the longest key that it accepts.
     const KEY_BYTES_MAX: usize = windrow::limits::KEY_BYTES_MAX;
-    /// A file that the folder of each of its stores holds.
+    /// A file in the folder of every store of this engine.
     const MARKER: &'static str = "CURRENT";
 
     /// A position in the key order.
@@ -36,14 +36,14 @@ pub trait Engine: Sync + Sized {
 
     /// Sets `key` to `value`.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()>;
-    /// Sets `key` to `value`, which survives a loss of power once this returns.
+    /// Sets `key` to `value`, which survives a power failure after the return.
     ///
     /// # Errors
-    /// `Unsupported` where the adapter has no such call.
+    /// `Unsupported` if the adapter has no such call.
     fn put_synced(&self, _key: &[u8], _value: &[u8]) -> Result<()> {
-        Err(unsupported(Self::NAME, "writes that are synced each"))
+        Err(unsupported(Self::NAME, "synced writes"))
     }
-    /// Sets the keys of `entries`, at once where the engine has batches.
+    /// Sets the keys of `entries`, in one batch if the engine has batches.
     fn put_batch(&self, entries: &[Entry]) -> Result<()> {
         entries
             .iter()
@@ -51,41 +51,40 @@ pub trait Engine: Sync + Sized {
     }
     /// Removes `key`, whether it exists or not.
     fn delete(&self, key: &[u8]) -> Result<()>;
-    /// Copies the value of `key` into `value`; `false` where there is none.
+    /// Copies the value of `key` into `value`; `false` if the key does not exist.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool>;
-    /// Gets all of `keys`, at once where the engine can; `answers` are as many.
+    /// Gets all of `keys`, at once if the engine can. `keys` and `answers` have the same length.
     fn multi_get(&self, keys: &[Vec<u8>], answers: &mut [Answer]) -> Result<()> {
         for (key, answer) in keys.iter().zip(answers) {
             answer.is_found = self.get(key, &mut answer.value)?;
         }
         Ok(())
     }
-    /// A scan over the store as it is now.
+    /// A scan over the current state of the store.
     fn scan(&self) -> Result<Self::Scan<'_>>;
-    /// Writes what is in memory to tables and waits until background work has nothing left to do, so
-    /// that the next load pays for nothing of this one.
+    /// Flushes memtables and waits until the background work is done, so the next load pays for none of it.
     fn settle(&self) -> Result<()>;
-    /// How much of the last settling went by when nothing was left to do: what it took to find that out
-    /// where the engine does not tell. It does not count.
+    /// The idle time at the end of the last settling. An engine that does not report the end of its work needs this
+    /// time to detect it. The time does not count.
     fn idled(&self) -> Duration {
         Duration::ZERO
     }
-    /// Writes what is in memory to tables.
+    /// Flushes memtables.
     fn flush(&self) -> Result<()> {
         self.settle()
     }
-    /// Merges everything down to the last level.
+    /// Compacts everything to the last level.
     ///
     /// # Errors
-    /// `Unsupported` where the adapter has no such call.
+    /// `Unsupported` if the adapter has no such call.
     fn compact(&self) -> Result<()> {
         Err(unsupported(Self::NAME, "compaction of everything"))
     }
-    /// Totals since the store was opened.
+    /// Totals since the open.
     fn counters(&self) -> Result<Counters>;
-    /// The shape of the tree, shallow levels first; empty where the engine does not tell.
+    /// The shape of the tree, shallow levels first; empty if the engine does not report it.
     fn levels(&self) -> Result<Vec<LevelShape>>;
-    /// What made writes wait since the store was opened; empty where the engine does not tell.
+    /// The stalls since the open; empty if the engine does not report them.
     fn stalls(&self) -> Vec<StallShape> {
         Vec::new()
     }
@@ -93,13 +92,11 @@ pub trait Engine: Sync + Sized {
     fn compactions(&self) -> Option<CompactionShape> {
         None
     }
-    /// What was written and read since the store was opened, by purpose; empty where the engine does
-    /// not tell.
+    /// The bytes written and read since the open, by purpose; empty if the engine does not report them.
     fn io_stats(&self) -> Vec<IoShape> {
         Vec::new()
     }
-    /// The settings that the store was opened with, under the engine's names for them; those that it
-    /// does not name are the engine's defaults.
+    /// The settings of the store under the engine's names. Settings without a name here are the engine's defaults.
     fn settings(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
@@ -107,26 +104,25 @@ pub trait Engine: Sync + Sized {
     fn close(self) -> Result<()>;
 }
 
-/// A lending scan: `key` and `value` may be called while the last move returned `true`, and live
-/// until the next move.
+/// A lending scan. `key` and `value` are valid if the last move returned `true`, and live until the next move.
 pub trait Scan {
     /// Moves to the first entry whose key is not before `key`.
     fn seek(&mut self, key: &[u8]) -> Result<bool>;
     /// Moves to the next entry.
     fn next(&mut self) -> Result<bool>;
-    /// Moves to the entry before.
+    /// Moves to the previous entry.
     ///
     /// # Errors
-    /// `Unsupported` where the adapter cannot.
+    /// `Unsupported` if the adapter cannot.
     fn prev(&mut self) -> Result<bool> {
-        Err(unsupported("the engine", "scans backwards"))
+        Err(unsupported("the engine", "backward scans"))
     }
     /// Moves to the last entry.
     ///
     /// # Errors
-    /// `Unsupported` where the adapter cannot.
+    /// `Unsupported` if the adapter cannot.
     fn seek_to_last(&mut self) -> Result<bool> {
-        Err(unsupported("the engine", "scans backwards"))
+        Err(unsupported("the engine", "backward scans"))
     }
     /// The key of the entry.
     fn key(&self) -> &[u8];
@@ -143,7 +139,7 @@ pub struct Entry {
     pub value: Vec<u8>,
 }
 
-/// What a get among several found.
+/// The answer to one key of a multi-get.
 #[derive(Debug, Clone, Default)]
 pub struct Answer {
     /// Whether the key has a value.
@@ -156,23 +152,23 @@ pub struct Answer {
 fn unsupported(engine: &str, what: &str) -> Error {
     Error::new(
         ErrorKind::Unsupported,
-        format!("the bench has no {what} for {engine}"),
+        format!("the bench does not support {what} on {engine}"),
     )
 }
 
-/// Values apart from their keys that gets and scans have read; none where the engine does not tell.
+/// Separated values that gets and scans have read; 0 if the engine does not report them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeparatedReads {
     /// From transient logs.
     pub transient_log_reads: u64,
     /// From value logs.
     pub value_log_reads: u64,
-    /// Those that scans asked the system for before they read them.
+    /// Values that scans prefetched.
     pub prefetched: u64,
 }
 
 impl SeparatedReads {
-    /// What was read since `before`.
+    /// The reads since `before`.
     pub(crate) fn since(self, before: Self) -> Self {
         Self {
             transient_log_reads: self.transient_log_reads - before.transient_log_reads,
@@ -182,36 +178,36 @@ impl SeparatedReads {
     }
 }
 
-/// Totals of an engine since it was opened.
+/// Totals of an engine since its open.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Counters {
-    /// Bytes written to files: log, flushes, merges and metadata together.
+    /// Bytes written to files: log, flushes, compactions and metadata.
     pub written_bytes: u64,
-    /// Bytes read from files, for gets and scans and by background work.
+    /// Bytes read from files by gets, scans and background work.
     pub read_bytes: u64,
-    /// Blocks that gets and scans consulted, where the engine tells.
+    /// Blocks that gets and scans consulted, if the engine reports them.
     pub block_reads: Option<u64>,
-    /// Values apart from their keys that gets and scans have read.
+    /// Separated values that gets and scans have read.
     pub separated_reads: SeparatedReads,
-    /// Filters that gets asked, where the engine tells.
+    /// Filters that gets probed, if the engine reports them.
     pub filter_probes: Option<u64>,
-    /// Filters that said yes where the key was absent, where the engine tells.
+    /// Filters that passed an absent key, if the engine reports them.
     pub filter_false_positives: Option<u64>,
-    /// Seeks of scans, where the engine tells.
+    /// Seeks of scans, if the engine reports them.
     pub seeks: Option<u64>,
-    /// Sorted runs, segments among them, that these visited, where the engine tells.
+    /// Sorted runs, segments included, that these seeks visited, if the engine reports them.
     pub runs_visited: Option<u64>,
-    /// Times that a write was delayed, where the engine tells.
+    /// Stalls of writes, if the engine reports them.
     pub stalls: Option<u64>,
-    /// Seconds of these delays.
+    /// Seconds of these stalls.
     pub stall_seconds: f64,
 }
 
 impl Counters {
-    /// What the system has counted for this process, for engines that do not tell.
+    /// The kernel's counters of this process, for engines without their own.
     ///
     /// # Errors
-    /// `Io` where the system does not tell.
+    /// `Io` if the system does not report it.
     pub fn of_process() -> Result<Self> {
         let io = ProcessIo::now()?;
         Ok(Self {
@@ -222,25 +218,25 @@ impl Counters {
     }
 }
 
-/// Writes that had to wait for one cause.
+/// The stalls of one cause.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StallShape {
-    /// What they waited for.
+    /// The cause.
     pub cause: String,
-    /// Writes that were slowed down.
+    /// Delayed writes.
     pub delays: u64,
-    /// Writes that were stopped.
+    /// Stopped writes.
     pub stops: u64,
-    /// Seconds of both.
+    /// Seconds of delays and stops.
     pub seconds: f64,
-    /// The longest single wait since the store was opened, in milliseconds.
+    /// The longest stall since the open, in milliseconds.
     pub longest_ms: f64,
 }
 
 /// Compactions, consolidations included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompactionShape {
-    /// How many there were.
+    /// Their number.
     pub count: u64,
     /// The sum of their seconds, also of those in parallel.
     pub seconds: f64,
@@ -250,10 +246,10 @@ pub struct CompactionShape {
     pub longest_ms: f64,
 }
 
-/// Bytes that moved to and from files for one purpose.
+/// The I/O of one purpose.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct IoShape {
-    /// What they moved for.
+    /// The purpose.
     pub purpose: String,
     /// Bytes written.
     pub written_bytes: u64,
@@ -264,7 +260,7 @@ pub struct IoShape {
 /// One level of the tree.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct LevelShape {
-    /// Its number; level 0 holds what was flushed.
+    /// Its number; level 0 holds the flushed tables.
     pub level: u64,
     /// Its files.
     pub files: u64,
@@ -272,32 +268,32 @@ pub struct LevelShape {
     pub segments: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Bytes at which it is full.
+    /// Its capacity in bytes.
     pub capacity: u64,
     /// Its entries, tombstones included.
     pub entries: u64,
-    /// Bytes of tables that flushes have written into it since the store was opened. This and what
-    /// follows is 0 where the engine does not tell.
+    /// Bytes of tables that flushes have written since the open. This and the following counters are 0 if the
+    /// engine does not report them.
     pub flushed_bytes: u64,
-    /// Bytes of segments that merges have appended.
+    /// Bytes of segments that compactions have appended.
     pub appended_bytes: u64,
-    /// Bytes of new tables that merges have written.
+    /// Bytes of new tables that compactions have written.
     pub rewritten_bytes: u64,
     /// Bytes of tables that consolidations have written.
     pub consolidated_bytes: u64,
-    /// Bytes of tables written to lead pointers where collections have moved values.
+    /// Bytes of tables that pointer rewrites have written.
     pub pointer_rewrite_bytes: u64,
-    /// Bytes of values that flushes and merges have written to transient logs.
+    /// Bytes of values that flushes and compactions have written to transient logs.
     pub transient_log_bytes: u64,
-    /// Bytes of tables that merges have read.
+    /// Bytes of tables that compactions have read.
     pub read_bytes: u64,
     /// Bytes of tables that consolidations have read.
     pub consolidation_read_bytes: u64,
-    /// Bytes of tables read to lead pointers.
+    /// Bytes of tables that pointer rewrites have read.
     pub pointer_rewrite_read_bytes: u64,
-    /// Bytes of transient logs that merges have read.
+    /// Bytes of transient logs that compactions have read.
     pub transient_log_read_bytes: u64,
-    /// Gets that it has answered, with a value or a tombstone.
+    /// Gets that the level answered, with a value or a tombstone.
     #[serde(default)]
     pub gets_answered: u64,
 }

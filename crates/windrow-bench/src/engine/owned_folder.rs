@@ -1,7 +1,7 @@
-//! Folders of runs that go with their program: at its end, or, where that was killed, when the next one makes
-//! a folder in the same place.
+//! Folders that a program owns. The program removes its folder at its end. The next program that creates a folder
+//! in the same place removes the folder of a killed one.
 //!
-//! A file in each folder is locked as long as its program lives, and no longer.
+//! A program holds the lock of a file in its folder while it lives.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,23 +10,23 @@ use std::path::Path;
 use tempfile::TempDir;
 use windrow::{Error, Result};
 
-/// The file in each that its program has locked.
+/// The locked file in each folder.
 const OWNER: &str = "owner";
 
-/// A folder that is removed when this is dropped.
+/// A folder that the drop of this value removes.
 #[derive(Debug)]
 pub(crate) struct OwnedFolder {
     folder: TempDir,
-    /// Behind the folder, so that it is locked until that is gone.
+    /// Drops after the folder, so the lock outlives the folder.
     _owner: File,
 }
 
 impl OwnedFolder {
-    /// A new folder below `parent`, whose name begins with `prefix`. Those that such a program has left there
-    /// go.
+    /// Creates a folder below `parent` with a name that begins with `prefix`. Removes the folders of killed
+    /// programs there.
     ///
     /// # Errors
-    /// `Io` where there can be none.
+    /// `Io` if the creation fails.
     pub(crate) fn new(prefix: &str, parent: &Path) -> Result<Self> {
         remove_abandoned(prefix, parent);
         create(prefix, parent).map_err(|error| Error::io("create a folder in", parent, error))
@@ -39,10 +39,10 @@ impl OwnedFolder {
 
 fn create(prefix: &str, parent: &Path) -> io::Result<OwnedFolder> {
     let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent)?;
-    // Under the name that others look at, it is locked from the start.
+    // The file is locked before it gets the name that other programs look for.
     let early = folder.path().join("new");
     let owner = File::create(&early)?;
-    // Where files cannot be locked, a folder that is left stays.
+    // On a file system without locks, the folder of a killed program stays.
     match owner.lock() {
         Ok(()) => fs::rename(&early, folder.path().join(OWNER))?,
         Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
@@ -54,7 +54,7 @@ fn create(prefix: &str, parent: &Path) -> io::Result<OwnedFolder> {
     })
 }
 
-/// Removes the folders below `parent` whose programs are no more; what cannot be removed stays.
+/// Removes the folders below `parent` of ended programs, as far as the file system allows.
 fn remove_abandoned(prefix: &str, parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else {
         return;
@@ -76,7 +76,7 @@ fn remove_abandoned(prefix: &str, parent: &Path) {
     }
 }
 
-/// Removes what is in `folder` but the file by which it is known, so that what stays here is tried again.
+/// Removes the contents of `folder` except for the locked file, so the next program retries a partial removal.
 fn empty(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

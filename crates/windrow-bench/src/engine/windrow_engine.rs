@@ -17,7 +17,7 @@ use crate::{
 pub struct WindrowEngine {
     db: Db,
     keyspace: Keyspace,
-    /// Those since they were last asked for.
+    /// The times since the last call of `compactions`.
     compactions: Arc<CompactionTimes>,
     settings: BTreeMap<String, String>,
 }
@@ -53,7 +53,7 @@ impl WindrowEngine {
     }
 }
 
-/// The options that decide what a comparison compares, by their names.
+/// The options that matter for comparisons, by name.
 fn settings(options: &Options) -> BTreeMap<String, String> {
     let keyspace = &options.keyspace;
     let settings = [
@@ -258,12 +258,12 @@ impl Engine for WindrowEngine {
     }
 }
 
-/// How long compactions took, in nanoseconds.
+/// The times of compactions, in nanoseconds.
 #[derive(Debug, Default)]
 struct CompactionTimes {
     count: AtomicU64,
     sum: AtomicU64,
-    /// What the shortest is below the longest time there is.
+    /// `u64::MAX` minus the shortest time.
     shortest: AtomicU64,
     longest: AtomicU64,
 }
@@ -274,11 +274,11 @@ impl CompactionTimes {
         self.sum.fetch_add(nanos, Ordering::Relaxed);
         self.shortest.fetch_max(u64::MAX - nanos, Ordering::Relaxed);
         self.longest.fetch_max(nanos, Ordering::Relaxed);
-        // Last, so that whoever takes it finds its times.
+        // Last, so `take` finds the times of every compaction that it counts.
         self.count.fetch_add(1, Ordering::Release);
     }
 
-    /// Those until now; begins anew.
+    /// Takes the times and resets them.
     fn take(&self) -> CompactionShape {
         let take = |counter: &AtomicU64| counter.swap(0, Ordering::Relaxed);
         let count = self.count.swap(0, Ordering::Acquire);

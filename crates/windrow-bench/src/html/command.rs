@@ -19,23 +19,22 @@ pub struct ReportArgs {
     #[arg(value_name = "CAMPAIGN")]
     pub campaign: PathBuf,
 
-    /// The page to write; one that is there is replaced
+    /// The page to write; it replaces an existing file
     #[arg(short, long, value_name = "HTML")]
     pub output: PathBuf,
 
-    /// Folder for the plots as SVG files; made where it is not there
+    /// Folder for the plots as SVG files; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
 }
 
-/// Writes the page of a campaign, and its plots where they are asked for; one of the papers' experiments is
-/// judged for that, as far as it has gone. Returns the files that it wrote, the page first.
+/// Writes the page of a campaign, and its plots if the arguments request them. Judges the complete experiments of a
+/// campaign of the papers first. Returns the written files, the page first.
 ///
 /// # Errors
 ///
-/// [`windrow::ErrorKind::InvalidArgument`] for what is no campaign, or a page in its place;
-/// [`windrow::ErrorKind::Corruption`], with the file and its line, where the campaign cannot be read.
-/// Nothing is written then.
+/// [`windrow::ErrorKind::InvalidArgument`] for a file that is not a campaign, or a page that would overwrite it;
+/// [`windrow::ErrorKind::Corruption`], with the file and the line, for an invalid campaign. It then writes nothing.
 pub fn report(args: &ReportArgs) -> Result<Vec<PathBuf>> {
     let failed = |operation: &'static str, path: &Path| {
         let path = path.to_owned();

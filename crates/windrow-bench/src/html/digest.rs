@@ -1,6 +1,5 @@
-//! The runs of a campaign set beside each other: groups of settings, in these loads, in these
-//! engines, in these rounds. Engines are in the order that the campaign's command names them in; all
-//! else is in the order in which the file has it first.
+//! The runs of a campaign by group of settings, load, engine and round. Engines have the order of the command of
+//! the campaign. Everything else has the order of its first appearance in the file.
 
 use super::record::{CampaignRecord, LoadReport, OperationLatency, Run};
 use crate::report::figures::{Spread, throughput};
@@ -8,15 +7,15 @@ use crate::report::figures::{Spread, throughput};
 /// Runs with the same settings.
 #[derive(Debug)]
 pub(super) struct Group<'a> {
-    /// The settings, as the campaign names them.
+    /// The name of the settings in the campaign.
     pub(super) name: &'a str,
-    /// What was done with them.
+    /// The loads.
     pub(super) loads: Vec<Load<'a>>,
-    /// The runs that failed, each time that they did.
+    /// All failures of runs.
     pub(super) failures: Vec<Failed<'a>>,
 }
 
-/// A run that failed.
+/// A failed run.
 #[derive(Debug)]
 pub(super) struct Failed<'a> {
     pub(super) run: &'a Run,
@@ -24,12 +23,12 @@ pub(super) struct Failed<'a> {
     pub(super) is_mended: bool,
 }
 
-/// One load, on each engine.
+/// One load on all engines.
 #[derive(Debug)]
 pub(super) struct Load<'a> {
-    /// Its name, with a number where a run does it again.
+    /// Its name, with a number if a run repeats it.
     pub(super) name: String,
-    /// The engines that did it.
+    /// Its engines.
     pub(super) engines: Vec<EngineRounds<'a>>,
 }
 
@@ -38,20 +37,20 @@ pub(super) struct Load<'a> {
 pub(super) struct EngineRounds<'a> {
     /// The engine.
     pub(super) name: &'a str,
-    /// Its number in the campaign, by which it looks the same everywhere.
+    /// Its number in the campaign, which determines its look in all plots.
     pub(super) series: usize,
     /// The rounds.
     pub(super) rounds: Vec<Round<'a>>,
 }
 
-/// One load on one engine, once.
+/// One round of one load on one engine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Round<'a> {
     pub(super) run: &'a Run,
     pub(super) report: &'a LoadReport,
 }
 
-/// Sets the runs of `campaign` beside each other; where they neither report nor failed, there is no group.
+/// Groups the runs of `campaign`. Runs with neither reports nor a failure make no group.
 pub(super) fn digest(campaign: &CampaignRecord) -> Vec<Group<'_>> {
     let engines = engines(campaign);
     let mut groups: Vec<Group<'_>> = Vec::new();
@@ -106,11 +105,10 @@ pub(super) fn digest(campaign: &CampaignRecord) -> Vec<Group<'_>> {
     groups
 }
 
-/// The engines of a campaign; ratios are those of the first to each other one, whatever has failed.
+/// The engines of a campaign. Ratios are those of the first engine to each other one, also if the first has failed.
 ///
-/// They are in the order in which the command names them, as in what the command itself prints. Others
-/// follow as the first round had them, also those whose run failed there: later rounds may begin with
-/// another engine.
+/// They have the order of the command, which its own output uses, too. Others follow in the order of the first
+/// round, failed runs included: later rounds may begin with another engine.
 pub(super) fn engines(campaign: &CampaignRecord) -> Vec<&str> {
     let mut words = campaign.command.split_whitespace();
     let named = words.find(|&word| word == "--engines").and(words.next());
@@ -127,8 +125,7 @@ pub(super) fn engines(campaign: &CampaignRecord) -> Vec<&str> {
     engines
 }
 
-/// The name of the report at `position`; those of the same name before it make it the second, and so
-/// on.
+/// The name of the report at `position`, with a number if earlier reports have the same name.
 fn load_name(run: &Run, position: usize) -> String {
     let name = |report: &LoadReport| report.name.clone().unwrap_or_else(|| "load".to_owned());
     let mut before = run.reports.iter().take(position + 1).map(name).rev();
@@ -139,7 +136,7 @@ fn load_name(run: &Run, position: usize) -> String {
     }
 }
 
-/// What `is` finds among `all`, or else what `new` makes.
+/// The element of `all` that `is` finds, or a `new` one.
 fn entry<T>(all: &mut Vec<T>, is: impl Fn(&T) -> bool, new: impl FnOnce() -> T) -> &mut T {
     let position = all.iter().position(is).unwrap_or_else(|| {
         all.push(new());
@@ -149,7 +146,7 @@ fn entry<T>(all: &mut Vec<T>, is: impl Fn(&T) -> bool, new: impl FnOnce() -> T) 
 }
 
 impl<'a> EngineRounds<'a> {
-    /// A figure over the rounds that tell it.
+    /// A figure over the rounds that have it.
     pub(super) fn spread(&self, figure: impl Fn(&LoadReport) -> Option<f64>) -> Option<Spread> {
         Spread::of(self.rounds.iter().filter_map(|round| figure(round.report)))
     }
@@ -159,17 +156,16 @@ impl<'a> EngineRounds<'a> {
         self.spread(figure).map(|spread| spread.median)
     }
 
-    /// The round whose throughput is in the middle (the slower of two): what cannot have a median is
-    /// that of this round.
+    /// The round with the median throughput (the slower of two). Figures without a median are those of this round.
     pub(super) fn middle(&self) -> Round<'a> {
         let mut rounds = self.rounds.clone();
         let rate = |round: &Round<'_>| round.report.rate().unwrap_or_default();
         rounds.sort_by(|a, b| rate(a).total_cmp(&rate(b)));
-        // An engine is here because it has a round.
+        // Every engine here has a round.
         rounds[(rounds.len() - 1) / 2]
     }
 
-    /// The kinds of operation of the round in the middle.
+    /// The kinds of operation of the median round.
     pub(super) fn kinds(&self) -> &'a [OperationLatency] {
         self.middle()
             .report
@@ -180,8 +176,8 @@ impl<'a> EngineRounds<'a> {
 }
 
 impl LoadReport {
-    /// Operations per second by which engines are compared: until background work had settled, or without that
-    /// where the load only reads, or the file has no more.
+    /// Operations per second for comparisons: with settling, or without it if the load only reads or the file lacks
+    /// it.
     pub(super) fn rate(&self) -> Option<f64> {
         let settled = self.settled_ops_per_second.or(self.ops_per_second)?;
         let name = self.name.as_deref().unwrap_or_default();
@@ -189,12 +185,12 @@ impl LoadReport {
         Some(throughput(name, alone, settled))
     }
 
-    /// Bytes that the process wrote per byte given; only where something was given.
+    /// Bytes that the process wrote per user byte, if the load has a write amplification.
     pub(super) fn write_ratio(&self) -> Option<f64> {
         self.per_user_byte(self.process_written_bytes?)
     }
 
-    /// Bytes that the process read by system calls per byte given; only where something was given.
+    /// Bytes that the process read by system calls per user byte, if the load has a write amplification.
     pub(super) fn read_ratio(&self) -> Option<f64> {
         self.per_user_byte(self.process_read_bytes?)
     }
@@ -204,28 +200,28 @@ impl LoadReport {
         self.per_op(self.process_read_bytes?)
     }
 
-    /// Bytes written per byte given as the engine counts them, where it does.
+    /// Bytes written per user byte by the engine's own count.
     pub(super) fn own_write_ratio(&self) -> Option<f64> {
         self.per_user_byte(self.own()?.written_bytes?)
     }
 
-    /// Bytes read per byte given as the engine counts them, gets and background work together.
+    /// Bytes read per user byte by the engine's own count, gets and background work together.
     pub(super) fn own_read_ratio(&self) -> Option<f64> {
         self.per_user_byte(self.own()?.read_bytes?)
     }
 
-    /// Bytes read per operation as the engine counts them.
+    /// Bytes read per operation by the engine's own count.
     pub(super) fn own_read_bytes_per_op(&self) -> Option<f64> {
         self.per_op(self.own()?.read_bytes?)
     }
 
-    /// Whether the load gave the engine something to write.
+    /// Whether the load wrote anything.
     pub(super) fn writes(&self) -> bool {
         self.user_bytes.is_some_and(|bytes| bytes > 0.0)
     }
 
-    /// The report, of an engine that counts itself: it tells what the bytes moved for. What the kernel
-    /// counted stands in place of its own count in the reports of the others.
+    /// The report of an engine with its own counters, which it reports by purpose. Reports of other engines have
+    /// the kernel's count instead.
     fn own(&self) -> Option<&Self> {
         let io_stats = self.io_stats.as_ref()?;
         (!io_stats.is_empty()).then_some(self)

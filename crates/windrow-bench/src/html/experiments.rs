@@ -1,12 +1,11 @@
-//! The sections of experiments of papers: the verdict, what was published beside what was measured,
-//! and the figures.
+//! The sections of experiments of papers: the verdict, the published and the measured figures, and the table.
 
 use super::draw::markup::{Attributes, Markup};
 use super::plots::{Figure, Table, write_command};
 use crate::paper::experiment::{Experiment, Verdict};
 
 impl Verdict {
-    /// The verdict, with a sign of its own.
+    /// The verdict with its sign.
     fn text(self) -> &'static str {
         match self {
             Self::Confirmed => "\u{2713} confirmed",
@@ -24,7 +23,7 @@ impl Verdict {
     }
 }
 
-/// The commands that repeat the experiment, those of the campaign where it names none.
+/// The commands of the experiment, or that of the campaign if it has none.
 pub(super) fn commands(experiment: &Experiment, campaign_command: &str) -> Vec<String> {
     if experiment.commands.is_empty() && !campaign_command.is_empty() {
         return vec![campaign_command.to_owned()];
@@ -32,7 +31,7 @@ pub(super) fn commands(experiment: &Experiment, campaign_command: &str) -> Vec<S
     experiment.commands.clone()
 }
 
-/// Writes the section of an experiment, under an identifier of its own.
+/// Writes the section of an experiment with a unique identifier.
 pub(super) fn write_experiment(
     page: &mut Markup,
     experiment: &Experiment,
@@ -60,7 +59,7 @@ pub(super) fn write_experiment(
     page.end_line();
 }
 
-/// Writes what was run, each check with what was published beside what was measured, and the figures.
+/// Writes the setting, each check with published and measured figures, and the table.
 fn write_words(words: &mut Markup, experiment: &Experiment) {
     if !experiment.setting.is_empty() {
         words.leaf("p", &[], &experiment.setting);
@@ -91,7 +90,7 @@ fn write_words(words: &mut Markup, experiment: &Experiment) {
     }
 }
 
-/// Writes the verdict as a word in a frame.
+/// Writes the verdict as a framed word.
 pub(super) fn write_verdict(markup: &mut Markup, verdict: Verdict) {
     markup.leaf("span", &[("class", &verdict.class())], verdict.text());
 }

@@ -1,22 +1,20 @@
-//! Reports of benchmark campaigns: one page that needs nothing else, and its plots as SVG files.
+//! Reports of benchmark campaigns: one self-contained page, and its plots as SVG files.
 //!
-//! A campaign file ([`CampaignRecord`]) goes through three steps, a folder's part each: `digest`
-//! sets the runs beside each other (group, load, engine, round), the plots and tables make figures
-//! of that, and `page` writes them down. What the file does not tell leaves out its plot and
-//! nothing else.
+//! A campaign file ([`CampaignRecord`]) goes through three steps. `digest` groups the runs (group, load, engine,
+//! round). `plots` and `summary` make figures and tables of the groups. `page` writes them. Missing data leaves out
+//! its plot and nothing else.
 //!
-//! The plots are written by `canvas` and not by a library for plots: the page follows the color
-//! scheme of its reader and of paper, and has a title, a description and hatches in each plot, so
-//! colors must be variables of a style sheet. Those libraries that draw SVG write fixed colors and
-//! sizes, and say nothing to a screen reader.
+//! `canvas` writes the plots instead of a plotting library. The page follows the color scheme of its reader and of
+//! paper, so colors must be variables of a style sheet, and each plot has a title, a description and hatches.
+//! Libraries for SVG write fixed colors and sizes, and no text for screen readers.
 //!
 //! 1. All text from the file goes through `markup`, which escapes it.
 //! 2. Page and plots are well-formed XML, and hold no script and no reference to another file.
-//! 3. Nothing is told by color alone: names stand at lines and bars, series have marks, and bars
-//!    beside each other have hatches.
-//! 4. Numbers that are not finite are as good as missing.
+//! 3. No information is in color only: lines and bars have names, series have marks, and neighboring bars have
+//!    hatches.
+//! 4. Numbers that are not finite count as missing.
 //!
-//! Pure functions, but for [`report`], which reads and writes files.
+//! All functions are pure, except for [`report`], which reads and writes files.
 
 mod command;
 mod digest;

@@ -19,20 +19,19 @@ use super::summary::{TERMS, write_summary};
 
 use crate::paper::experiment::Experiment;
 
-/// What the page looks like, beside the plots.
+/// The style sheet of the page without its plots.
 const PAGE_STYLE: &str = include_str!("page.css");
 
 /// A plot of a campaign as a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlotFile {
-    /// Its name, of small letters, digits and hyphens, with the ending; each of a campaign has
-    /// another.
+    /// Its unique file name, of lowercase letters, digits and hyphens.
     pub name: String,
-    /// Its text.
+    /// Its contents.
     pub svg: String,
 }
 
-/// A page that shows `campaign`, whole in itself.
+/// The self-contained page of `campaign`.
 pub fn page(campaign: &CampaignRecord) -> String {
     let groups = digest(campaign);
     let outline = Outline::of(campaign, &groups);
@@ -71,7 +70,7 @@ pub fn page(campaign: &CampaignRecord) -> String {
     page.finish()
 }
 
-/// The plots of `campaign` as files that stand for themselves.
+/// The plots of `campaign` as self-contained files.
 pub fn plots(campaign: &CampaignRecord) -> Vec<PlotFile> {
     let groups = digest(campaign);
     let outline = Outline::of(campaign, &groups);
@@ -102,7 +101,7 @@ pub fn plots(campaign: &CampaignRecord) -> Vec<PlotFile> {
         .collect()
 }
 
-/// What the page holds, with identifiers that are names of files, too.
+/// The contents of the page. Identifiers are also file names.
 struct Outline<'a> {
     experiments: Vec<ShownExperiment<'a>>,
     groups: Vec<ShownGroup<'a>>,
@@ -125,7 +124,7 @@ struct ShownGroup<'a> {
 struct ShownLoad<'a> {
     id: String,
     name: &'a str,
-    /// Beside each other where there is room: what the load was like, and the same by level, time and kind.
+    /// Two columns, if the screen is wide enough: the figures of the load, and those by level, time and kind.
     columns: [Vec<Figure>; 2],
 }
 
@@ -343,7 +342,7 @@ fn write_header(header: &mut Markup, campaign: &CampaignRecord) {
     }
 }
 
-/// What failed in the group, also where a later try passed.
+/// Writes the failures of the group, also if a later try passed.
 fn write_failures(section: &mut Markup, group: &Group<'_>) {
     if group.failures.is_empty() {
         return;
@@ -369,7 +368,7 @@ fn write_failures(section: &mut Markup, group: &Group<'_>) {
     section.end_line();
 }
 
-/// What each engine was opened with, as its first report in the group tells.
+/// Writes the settings of each engine, from its first report in the group.
 fn write_settings(section: &mut Markup, group: &Group<'_>, engines: &[&str]) {
     let settings = engines.iter().filter_map(|&name| {
         let loads = group.loads.iter().flat_map(|load| &load.engines);
@@ -395,7 +394,7 @@ fn write_settings(section: &mut Markup, group: &Group<'_>, engines: &[&str]) {
     section.end_line();
 }
 
-/// Names, and what each of them is.
+/// Writes names and their meanings.
 fn write_list<'t>(parent: &mut Markup, pairs: impl Iterator<Item = (&'t str, &'t str)>) {
     parent.element("dl", &[("class", &"terms")], |list| {
         for (name, text) in pairs {
@@ -415,7 +414,7 @@ fn write_terms(main: &mut Markup) {
     main.end_line();
 }
 
-/// Identifiers that were given away; those of the page's own sections are taken from the start.
+/// The used identifiers, including those of the page's own sections.
 struct Ids(BTreeSet<String>);
 
 impl Default for Ids {
@@ -425,7 +424,7 @@ impl Default for Ids {
 }
 
 impl Ids {
-    /// An identifier like `name` that nothing else has.
+    /// A unique identifier similar to `name`.
     fn take(&mut self, name: &str) -> String {
         let mut id = String::new();
         for character in name.chars() {

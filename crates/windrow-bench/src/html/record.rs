@@ -1,8 +1,8 @@
-//! What a campaign file holds, as far as a page shows it.
+//! The parts of a campaign file that a page shows.
 //!
-//! The reader's own view, so that files of older and newer benches can be read: every field may be
-//! missing or null, and fields that are not known here are passed over. A line that is no object, or
-//! a field of another type, is an error that names the line.
+//! This is a separate, tolerant view for files of older and newer benches: every field may be missing or null, and
+//! unknown fields are ignored. A line that is not an object, or a field of another type, is an error with the
+//! number of the line.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use windrow::{Error, Result};
 use crate::campaign::Campaign;
 use crate::paper::experiment::Experiment;
 
-/// A campaign: what was done, where, and what came of it.
+/// A campaign: its command, machine, experiments and runs.
 #[derive(Debug, Clone, Default)]
 pub struct CampaignRecord {
-    /// The command that ran it.
+    /// Its command.
     pub command: String,
-    /// When it began, as the file says.
+    /// The time of its start, as text.
     pub began: String,
     /// The version of the program.
     pub version: String,
-    /// Where it ran.
+    /// Its machine.
     pub machine: Machine,
-    /// Experiments of papers that were repeated.
+    /// Its experiments of papers.
     pub experiments: Vec<Experiment>,
-    /// Every child, in the order of the file, those that failed among them.
+    /// All runs in the order of the file, failed ones included.
     pub runs: Vec<Run>,
 }
 
@@ -44,27 +44,27 @@ pub struct Machine {
     pub system: Option<String>,
 }
 
-/// One child: an engine, once through its loads.
+/// One run: an engine and its loads.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Run {
-    /// Its name in the campaign.
+    /// Its label in the campaign.
     pub label: Option<String>,
     /// The engine.
     pub engine: Option<String>,
-    /// Which repetition it is.
+    /// Its round.
     pub round: Option<u64>,
-    /// The settings that it shares with others.
+    /// The group of runs with the same settings.
     pub group: Option<String>,
-    /// The command that ran it.
+    /// Its command.
     pub command: Option<String>,
-    /// What happened, if it failed; it has no reports then.
+    /// The failure, if the run failed. It then has no reports.
     pub failed: Option<String>,
-    /// What each load found out.
+    /// The reports of its loads.
     pub(super) reports: Vec<LoadReport>,
 }
 
-/// One load of a child.
+/// One load of a run.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct LoadReport {
@@ -89,7 +89,7 @@ pub(super) struct LoadReport {
     pub(super) written_bytes: Option<f64>,
     pub(super) process_read_bytes: Option<f64>,
     pub(super) process_written_bytes: Option<f64>,
-    /// Of engines that count themselves.
+    /// Not empty for engines with their own counters.
     pub(super) io_stats: Option<Vec<IgnoredAny>>,
     pub(super) companion: Option<Companion>,
     pub(super) stall_seconds: Option<f64>,
@@ -173,7 +173,7 @@ struct HeaderRecord {
 }
 
 impl CampaignRecord {
-    /// A campaign of which its experiments are shown, and of each run only that it passed, or how it failed.
+    /// A campaign with its experiments. Its runs have no reports, only their failures.
     pub fn of_experiments(campaign: &Campaign, experiments: Vec<Experiment>) -> Self {
         let header = campaign.header();
         let machine = &header.machine;
@@ -202,9 +202,8 @@ impl CampaignRecord {
     ///
     /// # Errors
     ///
-    /// [`windrow::ErrorKind::InvalidArgument`] for a file that does not begin as a campaign's does;
-    /// [`windrow::ErrorKind::Corruption`], with the number of the line, where a further line is not what it
-    /// should be.
+    /// [`windrow::ErrorKind::InvalidArgument`] for a file that does not begin with the header of a campaign;
+    /// [`windrow::ErrorKind::Corruption`], with the number of the line, for an invalid line.
     pub fn parse(name: &str, text: &[u8]) -> Result<Self> {
         let mut record = None;
         let mut offset = 0;
@@ -221,17 +220,17 @@ impl CampaignRecord {
                 Some(_) if line.trim_ascii().is_empty() => {}
                 Some(record) => match object(line) {
                     Ok(run) => record.runs.push(run),
-                    // What a campaign that goes on, or was killed, is writing.
+                    // The incomplete line of a running or killed campaign.
                     Err(_) if !line.ends_with(b"\n") => {}
                     Err(error) => return Err(broken(error)),
                 },
             }
             offset += line.len() as u64;
         }
-        record.ok_or_else(|| no_campaign(name, "it is empty, as before the first run"))
+        record.ok_or_else(|| no_campaign(name, "it is empty, as before its first run"))
     }
 
-    /// A campaign without runs, of the first line of its file.
+    /// A campaign without runs, from the first line of its file.
     fn begin(line: &[u8]) -> serde_json::Result<Self> {
         let FirstLine { campaign } = object(line)?;
         Ok(Self {
@@ -246,7 +245,7 @@ impl CampaignRecord {
 }
 
 impl Run {
-    /// What is known of a run beside its reports.
+    /// A run without reports.
     fn reported(label: &str, engine: &str, round: u32, group: &str, failed: Option<&str>) -> Self {
         Self {
             label: Some(label.to_owned()),
@@ -258,7 +257,7 @@ impl Run {
         }
     }
 
-    /// The engine's name, of the run or else of its first report.
+    /// The name of the engine, from the run or its first report.
     pub(super) fn engine_name(&self) -> &str {
         let reported = || {
             self.reports
@@ -270,7 +269,7 @@ impl Run {
     }
 }
 
-/// The object of a line; an array would do for a struct, too, and is refused.
+/// The object of a line. Refuses an array, which serde accepts for a struct.
 fn object<T: DeserializeOwned>(line: &[u8]) -> serde_json::Result<T> {
     if !line.trim_ascii_start().starts_with(b"{") {
         return Err(serde_json::Error::custom("expected an object"));

@@ -1,4 +1,4 @@
-//! The table of a group: what each engine did in each load, in one line.
+//! The table of a group: one line per load and engine.
 
 use super::digest::{EngineRounds, Group, Load};
 use super::draw::markup::{Attributes, Markup};
@@ -77,7 +77,7 @@ const COLUMNS: [Column; 12] = [
     },
 ];
 
-/// What the headings of the table mean.
+/// The meanings of the headings.
 pub(super) const TERMS: [(&str, &str); 12] = [
     (
         "rate",
@@ -89,7 +89,7 @@ pub(super) const TERMS: [(&str, &str); 12] = [
         "ratio",
         "the first engine's rate divided by this one's: above 1\u{d7}, the first is faster",
     ),
-    ("ops/s", "without the time of settling in any load"),
+    ("ops/s", "without settling, for all loads"),
     (
         "written, read",
         "bytes that the process wrote and read by system calls for each byte that the engine was \
@@ -109,14 +109,11 @@ pub(super) const TERMS: [(&str, &str); 12] = [
          verifies it, which is at its first read and not at each, and values apart from their keys \
          that gets and scans read it does not count at all",
     ),
-    (
-        "space",
-        "bytes of all files for each byte that a reader can find, after settling",
-    ),
-    ("p99", "99 of 100 operations took at most this long"),
+    ("space", "bytes of all files per live byte, after settling"),
+    ("p99", "the 99th percentile of latencies"),
     (
         "CPU/op",
-        "time of all processors for each operation, background work included",
+        "processor time per operation, background work included",
     ),
     (
         "memory",
@@ -130,7 +127,7 @@ pub(super) const TERMS: [(&str, &str); 12] = [
     ),
 ];
 
-/// Writes the table of `group`; figures that nobody tells have no column.
+/// Writes the table of `group`. Figures that no report has get no column.
 pub(super) fn write_summary(page: &mut Markup, group: &Group<'_>, first: &str) {
     let engines = || group.loads.iter().flat_map(|load| &load.engines);
     let is_reported =
@@ -182,12 +179,12 @@ pub(super) fn write_summary(page: &mut Markup, group: &Group<'_>, first: &str) {
     page.end_line();
 }
 
-/// What is bold, under the table.
+/// The note on bold engines below the table.
 const BOLD: &str = "Bold: the slowest round was faster than the fastest of every other engine. Where \
                     these overlap, or an engine has one round only, no engine is.";
 
-/// The engine that was faster in each of its rounds than every other in any, settling included. One
-/// round tells no range, so that it neither makes nor leaves a fastest.
+/// The engine with every round faster than all rounds of all others. One round has no range, so a load with a
+/// single round has no fastest engine.
 fn fastest(load: &Load<'_>) -> Option<usize> {
     let spread = |engine: &EngineRounds<'_>| engine.spread(LoadReport::rate);
     let spreads: Vec<Spread> = load.engines.iter().map(spread).collect::<Option<_>>()?;
@@ -206,7 +203,7 @@ fn fastest(load: &Load<'_>) -> Option<usize> {
     (0..spreads.len()).find(|&own| is_fastest(own))
 }
 
-/// Writes the names and the throughput of one engine.
+/// Writes the name and the throughput of one engine.
 fn write_engine(
     row: &mut Markup,
     load: &Load<'_>,

@@ -1,5 +1,5 @@
-//! What the store must hold, as far as the run wrote it: so that reads can be checked against it,
-//! and space counted against what is live.
+//! The contents that the store must have after the writes of the run: the reference for reads, and the live bytes
+//! for space amplification.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,26 +10,26 @@ use crate::load::record_work::RecordWorker;
 use crate::load::records::{Records, resize};
 use crate::{DataSet, Engine, Load};
 
-/// What the store holds, as far as the run knows.
+/// The known contents of the store.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     /// The keys of the loads of `db_bench`.
     pub(crate) live: Option<LiveSet>,
     /// The records of the loads of YCSB.
     pub(crate) records: Option<Records>,
-    /// Bytes of what is there.
+    /// Live bytes.
     pub(crate) live_bytes: Option<u64>,
     /// All values have sizes of the data set.
     pub(crate) sizes_are_known: bool,
-    /// Chance has decided about some of it.
+    /// Whether the contents depend on chance.
     pub(crate) is_by_chance: bool,
 }
 
 impl Contents {
-    /// Those of a new store that `fill` will write.
+    /// The contents of a new store for `fill`.
     ///
     /// # Errors
-    /// `InvalidArgument` where what is there could not be remembered.
+    /// `InvalidArgument` if the memory for the contents is missing.
     pub(crate) fn nothing(fill: Load, data: &DataSet) -> Result<Self> {
         let mut nothing = Self {
             live_bytes: Some(0),
@@ -47,7 +47,7 @@ impl Contents {
         Ok(nothing)
     }
 
-    /// Gets ready for `load`.
+    /// Prepares for `load`.
     pub(crate) fn prepare<E: Engine>(
         &mut self,
         load: Load,
@@ -60,7 +60,7 @@ impl Contents {
             self.live_bytes = Some(live_bytes);
         }
         if load.writes_indexes() && self.records.take().is_some() {
-            // Entries among the records that are none of them.
+            // The store gets entries that are not records.
             self.live_bytes = None;
         }
         if load.writes_other_sizes() {
@@ -70,19 +70,19 @@ impl Contents {
             }
         }
         if load == Load::Replay {
-            // The trace has keys of its own.
+            // The trace has other keys.
             self.live = None;
         }
         Ok(())
     }
 }
 
-/// Which keys of a data set are in the store. Threads may share it.
+/// The set of live keys of a data set. Threads may share it.
 #[derive(Debug)]
 pub(crate) struct LiveSet(Vec<AtomicU64>);
 
 impl LiveSet {
-    /// None of `num` keys.
+    /// An empty set of `num` possible keys.
     ///
     /// # Errors
     /// As [`resize`].
@@ -92,28 +92,28 @@ impl LiveSet {
         Ok(Self(words))
     }
 
-    /// Notes that the key of `index` was written, once it is; whether it is new.
+    /// Adds the key of `index` after its write. Returns whether the key is new.
     #[inline]
     pub(crate) fn insert(&self, index: u64) -> bool {
         let (word, bit) = self.place(index);
         word.fetch_or(bit, Ordering::AcqRel) & bit == 0
     }
 
-    /// Notes that the key of `index` was deleted; whether it was there.
+    /// Removes the key of `index` before its delete. Returns whether the key was live.
     #[inline]
     pub(crate) fn remove(&self, index: u64) -> bool {
         let (word, bit) = self.place(index);
         word.fetch_and(!bit, Ordering::Relaxed) & bit != 0
     }
 
-    /// Whether the key of `index` is there. What its writer did before it noted that is done.
+    /// Whether the key of `index` is live. Acquires the writes of the thread that added it.
     #[inline]
     pub(crate) fn contains(&self, index: u64) -> bool {
         let (word, bit) = self.place(index);
         word.load(Ordering::Acquire) & bit != 0
     }
 
-    /// How many of the keys of the indexes `range` are there. Looks at no others.
+    /// The number of live keys with indexes in `range`. Reads no other words.
     pub(crate) fn count(&self, range: Range<u64>) -> u64 {
         let word = |index: u64| usize::try_from(index / 64).unwrap_or(usize::MAX);
         let end = word(range.end.saturating_add(63)).min(self.0.len());

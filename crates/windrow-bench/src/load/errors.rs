@@ -1,4 +1,4 @@
-//! The errors of reads that return what they must not.
+//! The errors of reads that return wrong data.
 
 use windrow::Error;
 
@@ -16,14 +16,14 @@ pub(crate) fn lost(key: &[u8]) -> Error {
 
 #[cold]
 pub(crate) fn passed(number: u64) -> Error {
-    let message = format!("a scan passed the record with number {number} in its key");
+    let message = format!("a scan skipped the record with number {number} in its key");
     Error::corruption("the store", 0, message)
 }
 
 #[cold]
 pub(crate) fn foreign(key: &[u8]) -> Error {
     Error::invalid_argument(format!(
-        "the key {} is not one of a ycsb-load with these settings",
+        "the key {} is not a key of ycsb-load with these settings",
         key.escape_ascii()
     ))
 }

@@ -1,11 +1,11 @@
-//! One load on an open engine: its threads, and what is measured around them.
+//! One load on an open engine: its threads, and the measurements around them.
 //!
-//! Owns the order of things: warm-up, totals before, the load, the settling, totals after. What the warm-up
-//! does is in no figure.
+//! Owns the order: warm-up, totals before, the load, the settling, totals after. No figure includes the warm-up.
 //!
-//! Concurrency: each thread has its share of the steps and a [`Tally`] of its own, which are added up once
-//! all have ended, so nothing is locked while an operation is timed. A thread beside them watches gauges that
-//! they set, and a companion, where the load has one, is told to stop. All end before `run` returns.
+//! Concurrency: each thread has its part of the steps and its own [`Tally`]. The job sums the tallies after all
+//! threads have ended, so an operation under measurement takes no lock. A watcher thread reads the gauges of the
+//! others. A companion, if the load has one, runs until the job sets its stop flag. All threads end before `run`
+//! returns.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,13 +42,12 @@ pub(crate) struct Job<'a, E> {
     pub(crate) generation: u16,
 }
 
-/// Steps of a load that only the clock ends.
+/// Steps of a load with a duration only.
 const STEPS_MAX: u64 = 1 << 48;
-/// Operations of a load that inserts one record in twenty, for each record that is there, where the clock
-/// may end it.
+/// Maximal operations per record of a load with a duration that inserts one record in twenty operations.
 const INSERTING_OPS_PER_RECORD: u64 = 20;
 
-/// Where a load ends: at whichever is first.
+/// The bounds of a load. The first one ends it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bound {
     pub(crate) total: Option<u64>,
@@ -57,7 +56,7 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// That of `load` under `args`.
+    /// The bounds of `load` under `args`.
     pub(crate) fn of(load: Load, args: &BenchArgs) -> Self {
         let of_reads = args.read_duration.filter(|_| load.only_reads());
         let duration = of_reads
@@ -66,9 +65,9 @@ impl Bound {
         let is_bounded = duration.is_none() || load.is_bounded(args);
         let mut total = load.operations(args).filter(|_| is_bounded);
         if duration.is_some() && load.workload().is_some_and(Workload::inserts) {
-            // There is room for twice the records.
-            let buffers = args.num.saturating_mul(INSERTING_OPS_PER_RECORD);
-            total = Some(total.map_or(buffers, |total| total.min(buffers)));
+            // The bench has capacity for twice the records.
+            let most = args.num.saturating_mul(INSERTING_OPS_PER_RECORD);
+            total = Some(total.map_or(most, |total| total.min(most)));
         }
         Self { total, duration }
     }
@@ -79,7 +78,7 @@ impl Bound {
     }
 }
 
-/// What a load needs to know.
+/// The inputs of a load.
 #[derive(Clone, Copy)]
 struct Task<'a> {
     contents: &'a Contents,
@@ -112,7 +111,7 @@ impl<E: Engine> Job<'_, E> {
         let before = Totals::now(self.engine, self.folder)?;
         let done = self.measure(&task, &bound)?;
         let after = Totals::now(self.engine, self.folder)?;
-        // Whether the clock has ended it: it had no other bound, or did not reach it.
+        // Whether the clock has ended the load: it has no other bound, or did not reach it.
         let is_cut = bound.is_timed() && bound.total != Some(done.tally.ops);
         self.note(contents, &done.tally, is_cut);
         Outcome {
@@ -128,12 +127,12 @@ impl<E: Engine> Job<'_, E> {
         .report()
     }
 
-    /// Notes what the load has done to the store; the clock has ended it or not.
+    /// Updates the contents after the load. `is_cut` tells whether the clock has ended it.
     fn note(&self, contents: &mut Contents, tally: &Tally, is_cut: bool) {
         let changes = self.load.changes();
         let is_shared = self.threads() > 1;
-        // What it writes, or which of several writes is the last, depends on the clock or on the order
-        // of threads. The other loads write the same whatever the order.
+        // Its writes, or the last of several writes, depend on the clock or on the order of threads. The writes of
+        // other loads do not depend on the order.
         let is_ordered = match self.load.work() {
             Work::Records(_) | Work::Append | Work::MixGraph => is_shared,
             _ => false,
@@ -145,12 +144,12 @@ impl<E: Engine> Job<'_, E> {
             .and_then(|bytes| (bytes + tally.added_bytes).checked_sub(tally.garbage_bytes));
         let has_one_size = self.data.has_one_size() && contents.sizes_are_known;
         if self.load.overwrites_indexes() && !has_one_size {
-            // What was overwritten or deleted may have had any size.
+            // The sizes of overwritten and deleted values are unknown.
             contents.live_bytes = None;
         }
     }
 
-    /// Whether what the load read follows from the seed. The clock has ended it or not.
+    /// Whether the reads of the load follow from the seed. `is_cut` tells whether the clock has ended it.
     fn is_repeatable(&self, contents: &Contents, is_cut: bool) -> bool {
         let is_shared = self.threads() > 1;
         let beside_writes = self.load.reads_beside_writes() && is_shared;
@@ -166,7 +165,7 @@ impl<E: Engine> Job<'_, E> {
         }
     }
 
-    /// Does some of the load beforehand, where that is asked for and changes nothing.
+    /// Runs the warm-up, if the arguments have one and the load changes nothing.
     fn warm_up(&self, task: &Task<'_>) -> Result<()> {
         let changes_nothing = self.load.only_reads() && !self.load.writes_indexes();
         let Some(warm_up) = self.args.warm_up.filter(|_| changes_nothing) else {
@@ -186,7 +185,7 @@ impl<E: Engine> Job<'_, E> {
             stream: mix(self.stream),
             ..*self
         };
-        // Of other records than those that are measured.
+        // The warm-up requests other records than the load.
         let records = self.load.workload().zip(task.contents.records.as_ref());
         let requests = records.map(|(workload, records)| {
             Requests::new(self.data, workload, job.stream, records.present())
@@ -199,7 +198,7 @@ impl<E: Engine> Job<'_, E> {
             .map(drop)
     }
 
-    /// Does the load while a thread beside it watches.
+    /// Runs the load and its watcher.
     fn measure(&self, task: &Task<'_>, bound: &Bound) -> Result<Done> {
         let gauges = Gauge::of(self.threads());
         let watched = Watched {
@@ -235,7 +234,7 @@ impl<E: Engine> Job<'_, E> {
         })
     }
 
-    /// The requests of a load on records, for whose inserts there is room then.
+    /// The requests of a load on records. Reserves capacity for its inserts.
     fn requests(&self, contents: &mut Contents, bound: &Bound) -> Result<Option<Requests<'_>>> {
         let Some(records) = &mut contents.records else {
             return Ok(None);
@@ -261,8 +260,7 @@ impl<E: Engine> Job<'_, E> {
         Ok(requests)
     }
 
-    /// Does the steps of the load, and what is done beside it. Tells what its own threads and what others
-    /// have done.
+    /// Runs the steps of the load and its companion. Returns the tallies of its own threads and of the companion.
     fn work(
         &self,
         task: &Task<'_>,
@@ -330,7 +328,7 @@ impl<E: Engine> Job<'_, E> {
         Ok((alone?, None))
     }
 
-    /// Does what is done once.
+    /// Runs a maintenance operation.
     fn maintenance(&self, maintenance: Maintenance, lane: &Lane<'_>) -> Result<Tally> {
         let kind = match maintenance {
             Maintenance::Compact => Operation::Compact,
@@ -345,7 +343,7 @@ impl<E: Engine> Job<'_, E> {
         })
     }
 
-    /// Shares the steps of the load out to the threads, each with its gauge.
+    /// Divides the steps of the load among the threads, each with its gauge.
     fn on_threads(
         &self,
         bound: &Bound,
@@ -375,7 +373,7 @@ impl<E: Engine> Job<'_, E> {
         })
     }
 
-    /// Does `work` while `companion` goes on beside it.
+    /// Runs `work` and `companion` concurrently.
     fn with_companion(
         &self,
         companion: Companion,

@@ -2,7 +2,7 @@
 
 use crate::data::ycsb::Workload;
 
-/// What the threads of a load do.
+/// The work of the threads of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     Write(Keys),
@@ -14,7 +14,7 @@ pub(crate) enum Work {
     ReadOrWrite,
     Walk(Direction),
     Open,
-    /// Steps and their way, where the load and not the arguments say them.
+    /// Steps and their direction, if the load and not the arguments determines them.
     Seek(Option<u32>, Option<Direction>),
     MixGraph,
     Replay,
@@ -24,27 +24,27 @@ pub(crate) enum Work {
     Machine(Machine),
 }
 
-/// Which keys a load picks.
+/// The keys that a load picks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keys {
     InOrder,
     Random,
-    /// Each once, in random order.
+    /// Each key once, in random order.
     Shuffled,
-    /// At random among the first hundredth.
+    /// Random keys of the first hundredth.
     Hot,
-    /// At random, and right behind keys that may exist.
+    /// Random keys that do not exist, each directly after one that may.
     Missing,
 }
 
-/// The way of a walk.
+/// The direction of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Forward,
     Backward,
 }
 
-/// What is done once, to the whole store.
+/// An operation on the whole store, once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maintenance {
     Compact,
@@ -53,7 +53,7 @@ pub(crate) enum Maintenance {
     Show,
 }
 
-/// What measures the machine and not the store.
+/// A measurement of the machine, not of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Machine {
     Hash32,
@@ -63,7 +63,7 @@ pub(crate) enum Machine {
     Decompress,
 }
 
-/// Who works beside the threads of a load.
+/// The companion thread of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Companion {
     Writer,

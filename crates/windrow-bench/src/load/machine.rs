@@ -1,5 +1,4 @@
-//! The loads of `db_bench` that measure the machine and not the store: hashes and compression of
-//! blocks.
+//! The loads of `db_bench` that measure the machine instead of the store: hashes and compression of blocks.
 
 use std::hint::black_box;
 
@@ -17,7 +16,7 @@ use crate::measure::tally::{Operation, Tally};
 /// Bytes of a block.
 const BLOCK_BYTES: usize = 4 << 10;
 
-/// Does the part `lane` of a load on blocks.
+/// Runs the part `lane` of a load on blocks.
 pub(crate) fn run(machine: Machine, data: &DataSet, lane: &Lane<'_>) -> Result<Tally> {
     let block = data.block(BLOCK_BYTES);
     match machine {
@@ -39,9 +38,7 @@ pub(crate) fn run(machine: Machine, data: &DataSet, lane: &Lane<'_>) -> Result<T
             lane.each(Operation::Decompress, |_, tally| {
                 decompress_into(black_box(&compressed[..bytes]), &mut restored).map_err(refused)?;
                 if restored != block {
-                    return Err(refused(
-                        "a block is not what it was before it was compressed",
-                    ));
+                    return Err(refused("a decompressed block differs from its original"));
                 }
                 tally.found += 1;
                 Ok(())

@@ -1,7 +1,7 @@
-//! The loads: their names, and what sets them apart.
+//! The loads: their names and properties.
 //!
-//! A [`Load`] holds no state. Whatever differs between loads is a question that it answers, so a new one is
-//! a name here and a line in each answer; the loops that do the work are in `work` and `record_work`.
+//! A [`Load`] holds no state. A new load is a variant and a row here; the loops of its work are in `work`,
+//! `read_work` and `record_work`.
 
 pub(crate) mod contents;
 pub(crate) mod errors;
@@ -31,7 +31,7 @@ pub enum Load {
     FillSeq,
     /// As fillseq, in batches of 1000.
     FillBatch,
-    /// Writes as many keys as there are, each picked at random, into a new store.
+    /// Writes N random keys into a new store.
     FillRandom,
     /// Writes every key once, in random order, into a new store.
     FillUniqueRandom,
@@ -40,11 +40,11 @@ pub enum Load {
     /// Writes a thousandth of them, with values of 100,000 bytes, into a new store.
     #[value(name = "fill100K", alias = "fill100k")]
     Fill100K,
-    /// Writes random keys into the store as it is.
+    /// Writes random keys into the existing store.
     Overwrite,
     /// Gets random keys, and writes each.
     UpdateRandom,
-    /// Gets random keys, and writes each with a value that is longer by one.
+    /// Gets random keys, and appends to the value of each.
     AppendRandom,
     /// Deletes the keys in order.
     DeleteSeq,
@@ -60,7 +60,7 @@ pub enum Load {
     ReadRandom,
     /// A thousandth of readrandom.
     ReadRandomSmall,
-    /// Gets keys that do not exist but sort between those that may.
+    /// Gets keys that do not exist, between keys that may exist.
     ReadMissing,
     /// Gets random keys of the first hundredth.
     ReadHot,
@@ -68,44 +68,44 @@ pub enum Load {
     MultiReadRandom,
     /// Opens scans, and closes them.
     NewIterator,
-    /// Seeks random keys, each followed by the steps that are asked for.
+    /// Seeks random keys, with `--seek-nexts` steps after each.
     SeekRandom,
-    /// Seeks random keys, each followed by 10 steps.
+    /// Seeks random keys, with 10 steps after each.
     Seek10,
-    /// Seeks random keys, each followed by 100 steps.
+    /// Seeks random keys, with 100 steps after each.
     Seek100,
-    /// Seeks random keys, each followed by 10 steps or those that are asked for.
+    /// Seeks random keys, with 10 or `--seek-nexts` steps after each.
     FwdRange,
-    /// The same backwards.
+    /// The same backward.
     RevRange,
-    /// Gets random keys beside one writer at a steady rate.
+    /// Gets random keys, with a companion that writes at a steady rate.
     ReadWhileWriting,
-    /// Gets random keys beside one thread that walks the store over and over.
+    /// Gets random keys, with a companion that scans the store repeatedly.
     ReadWhileScanning,
-    /// multireadrandom beside one writer.
+    /// multireadrandom with a companion that writes.
     MultiReadWhileWriting,
-    /// newiterator beside one writer.
+    /// newiterator with a companion that writes.
     NewIteratorWhileWriting,
-    /// seekrandom beside one writer.
+    /// seekrandom with a companion that writes.
     SeekRandomWhileWriting,
-    /// fwdrange beside one writer.
+    /// fwdrange with a companion that writes.
     FwdRangeWhileWriting,
-    /// revrange beside one writer.
+    /// revrange with a companion that writes.
     RevRangeWhileWriting,
     /// Gets and writes random keys, in each thread.
     ReadRandomWriteRandom,
-    /// Gets, writes and scans, distributed as in Facebook's stores.
+    /// Gets, writes and scans with the distributions of Facebook's stores.
     MixGraph,
-    /// What a trace file says.
+    /// Runs the operations of a trace file.
     Replay,
-    /// Merges everything down to the last level.
+    /// Compacts everything to the last level.
     #[value(alias = "compactall")]
     Compact,
-    /// Writes what is in memory to tables.
+    /// Flushes memtables.
     Flush,
-    /// Waits until background work is done.
+    /// Waits for background work.
     WaitForCompaction,
-    /// Shows what the engine has counted.
+    /// Shows the counters of the engine.
     Stats,
     /// Shows the levels.
     LevelStats,
@@ -137,29 +137,29 @@ pub enum Load {
     /// YCSB E: 95 % scans of 1 to 100 entries from a zipfian start, 5 % inserts.
     #[value(name = "ycsb-e")]
     YcsbE,
-    /// YCSB F: 50 % reads, 50 % reads that are followed by a write, zipfian.
+    /// YCSB F: 50 % reads, 50 % read-modify-writes, zipfian.
     #[value(name = "ycsb-f")]
     YcsbF,
 }
 
-/// How many operations a load has.
+/// The number of operations of a load.
 #[derive(Debug, Clone, Copy)]
 enum Amount {
-    /// A fill's: one for each of so many keys.
+    /// A fill: one operation per this number of keys.
     Fill { keys_per_entry: u64 },
-    /// Writes: one for each key.
+    /// Writes: one operation per key.
     Writes,
-    /// Deletions: one for each key.
+    /// Deletes: one operation per key.
     Deletes,
-    /// Reads, and reads among writes: one for each of so many keys.
+    /// Reads, also with writes: one operation per this number of keys.
     Reads { keys_per_op: u64 },
-    /// Neither keys nor arguments but `ops` decide.
+    /// A fixed number, which only `ops` changes.
     Fixed(u64),
-    /// So many, whatever the arguments say.
+    /// A fixed number.
     Always(u64),
-    /// One for each key, whatever else the arguments say.
+    /// One operation per key, which no argument changes.
     Whole,
-    /// As many as there are lines.
+    /// One operation per line.
     Unknown,
 }
 
@@ -169,7 +169,7 @@ impl Load {
         self.row().0
     }
 
-    /// What its threads do.
+    /// The work of its threads.
     pub(crate) fn work(self) -> Work {
         self.row().1
     }
@@ -184,7 +184,7 @@ impl Load {
         const GETS: Amount = Reads { keys_per_op: 10 };
         const SEEKS: Amount = Reads { keys_per_op: 50 };
         const STEPS: Amount = Reads { keys_per_op: 1 };
-        // As much as in db_bench: 5 GB and 1 GB.
+        // The amounts of db_bench: 5 GB and 1 GB.
         const HASHES: Amount = Fixed(1_280_000);
         const BLOCKS: Amount = Fixed(262_144);
         match self {
@@ -262,7 +262,7 @@ impl Load {
         matches!(self.row().2, Amount::Fill { .. }) || self == Self::YcsbLoad
     }
 
-    /// What the load does, if it works on YCSB's records.
+    /// The workload of a load on YCSB's records.
     pub(crate) fn workload(self) -> Option<Workload> {
         match self.work() {
             Work::Records(workload) => Some(workload),
@@ -275,7 +275,7 @@ impl Load {
         self == Self::YcsbLoad || self.workload().is_some()
     }
 
-    /// Who works beside its threads.
+    /// Its companion thread.
     pub(crate) fn companion(self) -> Option<Companion> {
         match self {
             Self::ReadWhileWriting
@@ -305,8 +305,7 @@ impl Load {
         }
     }
 
-    /// Whether the load writes while it reads, so that what its reads find may depend on the order of
-    /// threads.
+    /// Whether the load reads and writes, so its reads may depend on the order of threads.
     pub(crate) fn reads_beside_writes(self) -> bool {
         let mixes = !matches!(
             self.work(),
@@ -320,29 +319,29 @@ impl Load {
         !self.changes() && !matches!(self.work(), Work::Store(_) | Work::Machine(_))
     }
 
-    /// Whether the load writes the keys of indexes, which are none of YCSB's records.
+    /// Whether the load writes keys of indexes, which are not YCSB's records.
     pub(crate) fn writes_indexes(self) -> bool {
         self.changes() && !self.is_ycsb() || self.companion() == Some(Companion::Writer)
     }
 
-    /// Whether these keys may be there already, from another load.
+    /// Whether these keys may exist from another load.
     pub(crate) fn overwrites_indexes(self) -> bool {
         self.writes_indexes() && !self.is_fill()
     }
 
-    /// Whether entries that are none of YCSB's records are there for sure once it has run.
+    /// Whether the load always leaves entries that are not YCSB's records.
     pub(crate) fn puts_indexes(self) -> bool {
         matches!(self.work(), Work::Write(_) | Work::Update | Work::Append)
             || self.companion() == Some(Companion::Writer)
     }
 
-    /// Whether values of other sizes than the data set's are written.
+    /// Whether the load writes values of other sizes than the data set's.
     pub(crate) fn writes_other_sizes(self) -> bool {
         matches!(self.work(), Work::Append | Work::MixGraph | Work::Replay)
             || self == Self::Fill100K
     }
 
-    /// Whether the load makes sense only on a store that holds something.
+    /// Whether the load needs a store with data.
     pub fn needs_data(self) -> bool {
         let takes_anything = matches!(
             self.work(),
@@ -355,12 +354,12 @@ impl Load {
         !self.is_fill() && !takes_anything && !starts_empty
     }
 
-    /// Whether one thread does all of it.
+    /// Whether one thread runs the whole load.
     pub(crate) fn is_alone(self) -> bool {
         self == Self::ReadToCache || matches!(self.work(), Work::Replay | Work::Store(_))
     }
 
-    /// Whether a duration bounds the load: it can go on for ever, as those of random operations.
+    /// Whether a duration bounds the load: it is a load of random operations.
     pub(crate) fn ends_by_clock(self) -> bool {
         !matches!(
             self.work(),
@@ -372,8 +371,7 @@ impl Load {
         )
     }
 
-    /// How many operations the load does, with `args` that say nothing of a duration; `None` where
-    /// that is not known before.
+    /// The number of operations of the load without a duration; `None` if it is unknown before the run.
     pub(crate) fn operations(self, args: &BenchArgs) -> Option<u64> {
         let num = args.num;
         Some(match self.row().2 {
@@ -401,8 +399,8 @@ impl Load {
         })
     }
 
-    /// Whether `args` bound the operations of the load, beside a duration. One beside a writer lasts as long
-    /// as is asked for, so that all engines read beside the same writes.
+    /// Whether `args` bound the operations of the load in addition to a duration. A load with a companion that
+    /// writes lasts its whole duration, so all engines read during the same number of writes.
     pub(crate) fn is_bounded(self, args: &BenchArgs) -> bool {
         if self.companion() == Some(Companion::Writer) {
             return false;
@@ -417,7 +415,7 @@ impl Load {
         own.or(args.ops).is_some()
     }
 
-    /// Among how many of the first indexes the load picks its keys.
+    /// The number of first indexes from which the load picks its keys.
     pub(crate) fn indexes(self, num: u64) -> u64 {
         match (self.row().2, self.work()) {
             (Amount::Fill { keys_per_entry }, _) => num.div_ceil(keys_per_entry),

@@ -1,8 +1,8 @@
-//! The inner loops of the loads of `db_bench` that read. Nothing here allocates per operation but what
-//! the engine does.
+//! The inner loops of the loads of `db_bench` that read. They allocate no memory per operation, except for the
+//! engine.
 //!
-//! Every value is checked, every key that a read must find or must not find, the order of every step,
-//! and where nobody writes beside, that no step passes over a key.
+//! The loops check every value, the presence or absence of every key, and the order of every step. Without
+//! concurrent writes, they also check that no step skips a key.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,24 +16,24 @@ use crate::measure::stopwatch::{Lane, Stopwatch};
 use crate::measure::tally::{Operation, Tally};
 use crate::{Answer, DataSet, Engine, Scan};
 
-/// Steps of a walk that share one reading of the clock: a step takes about as long as that.
+/// Steps of a walk per reading of the clock: a reading takes about the time of a step.
 const WALK_STEPS: u64 = 64;
-/// Steps behind a seek of the ranges of `db_bench`'s scripts.
+/// Steps after a seek in the ranges of `db_bench`'s scripts.
 const RANGE_STEPS: u32 = 10;
 
-/// Sees that the keys of a walk come in order.
+/// Checks the order of the keys of a walk.
 #[derive(Debug, Default)]
 pub(crate) struct InOrder(Vec<u8>);
 
 impl InOrder {
-    /// Notes that the walk stands on `key`.
+    /// Sets the position of the walk to `key`.
     #[inline]
     pub(crate) fn begin(&mut self, key: &[u8]) {
         self.0.clear();
         self.0.extend_from_slice(key);
     }
 
-    /// Checks that the walk went on to `key`.
+    /// Checks that the walk advanced to `key`.
     #[inline]
     pub(crate) fn step(&mut self, key: &[u8], direction: Direction) -> Result<()> {
         let is_in_order = match direction {
@@ -49,7 +49,7 @@ impl InOrder {
     }
 }
 
-/// Takes a step.
+/// Moves one step.
 #[inline]
 fn step(scan: &mut impl Scan, direction: Direction) -> Result<bool> {
     match direction {
@@ -65,7 +65,7 @@ impl<E: Engine> Worker<'_, E> {
             return lane.each(Operation::Read, |step, _| {
                 self.data.missing_key(self.random(step), &mut buffers.key);
                 if self.engine.get(&buffers.key, &mut buffers.value)? {
-                    return Err(wrong(&buffers.key, "is found, and was never written"));
+                    return Err(wrong(&buffers.key, "is found but was never written"));
                 }
                 Ok(())
             });
@@ -83,7 +83,7 @@ impl<E: Engine> Worker<'_, E> {
         let mut answers = vec![Answer::default(); places];
         let mut steps = lane.steps.clone();
         let mut watch = Stopwatch::new(lane);
-        while watch.goes_on(batch) {
+        while watch.continues(batch) {
             let mut filled = 0;
             for ((key, was), step) in keys.iter_mut().zip(&mut known).zip(steps.by_ref()) {
                 let index = self.random(step);
@@ -99,7 +99,7 @@ impl<E: Engine> Worker<'_, E> {
             for ((key, was), answer) in keys.iter().zip(&known).zip(answers) {
                 self.check_found(key, *was, answer.is_found)?;
                 if answer.is_found {
-                    self.tracker(key, &answer.value, &mut watch.tally)?;
+                    self.check_value(key, &answer.value, &mut watch.tally)?;
                     watch.tally.found += 1;
                 }
             }
@@ -108,7 +108,7 @@ impl<E: Engine> Worker<'_, E> {
         Ok(watch.tally)
     }
 
-    /// Opens scans. Most engines do nothing for one before it is moved.
+    /// Opens scans. Most engines do no work for a scan before its first move.
     pub(crate) fn open(&self, lane: &Lane<'_>) -> Result<Tally> {
         lane.each(Operation::Open, |_, _| self.engine.scan().map(drop))
     }
@@ -127,18 +127,18 @@ impl<E: Engine> Worker<'_, E> {
             Direction::Forward
         });
         let (mut key, mut order) = (Vec::new(), InOrder::default());
-        // Beside a writer, a scan that stays open would not see what is written.
+        // An open scan would not see concurrent writes.
         let is_kept = self.args.keep_cursor && !self.load.reads_beside_writes();
         let mut kept = None;
         lane.each(Operation::Seek, |step, tally| {
             let index = self.random(step);
             self.data.key(index, &mut key);
-            // What is there before the scan is opened must be in it.
+            // The scan must contain the keys that are live before its open.
             let was = self.is_there(index);
             let scan = match &mut kept {
                 Some(scan) if is_kept => scan,
                 kept => {
-                    // No two at once.
+                    // Only one scan is open at a time.
                     *kept = None;
                     kept.insert(self.engine.scan()?)
                 }
@@ -164,7 +164,7 @@ impl<E: Engine> Worker<'_, E> {
         self.range(&mut scan, sought, (nexts, Direction::Forward), order, tally)
     }
 
-    /// Seeks the key of `index`, which was there or not, and takes some steps from there.
+    /// Seeks the key of `index`, which exists or not, and takes some steps from there.
     fn range(
         &self,
         scan: &mut E::Scan<'_>,
@@ -181,7 +181,7 @@ impl<E: Engine> Worker<'_, E> {
         }
         if valid {
             if scan.key() < key {
-                return Err(wrong(scan.key(), "is before what was sought"));
+                return Err(wrong(scan.key(), "is before the sought key"));
             }
             order.begin(scan.key());
         }
@@ -195,7 +195,7 @@ impl<E: Engine> Worker<'_, E> {
             if !valid {
                 break;
             }
-            self.tracker(scan.key(), scan.value()?, tally)?;
+            self.check_value(scan.key(), scan.value()?, tally)?;
             valid = step(scan, direction)?;
             if valid {
                 order.step(scan.key(), direction)?;
@@ -203,7 +203,7 @@ impl<E: Engine> Worker<'_, E> {
             }
         }
         if valid {
-            self.tracker(scan.key(), scan.value()?, tally)?;
+            self.check_value(scan.key(), scan.value()?, tally)?;
         }
         let reached = if valid {
             self.number(scan.key())?
@@ -212,7 +212,7 @@ impl<E: Engine> Worker<'_, E> {
         };
         let first_to_last = match (direction, landed) {
             (Direction::Backward, Some(landed)) => {
-                // Nothing may be left out before the scan turns, either.
+                // The scan must skip no key before it turns.
                 self.check_range(index..landed + 1, 1)?;
                 reached.unwrap_or(0)..landed + 1
             }
@@ -221,7 +221,7 @@ impl<E: Engine> Worker<'_, E> {
         self.check_range(first_to_last, met)
     }
 
-    /// The number in a key that a scan met, where it is known which must be there.
+    /// The number in a key of a scan, if the live keys are known.
     #[inline]
     fn number(&self, key: &[u8]) -> Result<Option<u64>> {
         if !self.knows_ranges() {
@@ -233,13 +233,13 @@ impl<E: Engine> Worker<'_, E> {
         }
     }
 
-    /// Whether it is known what a scan must meet. Beside writes, that may change meanwhile.
+    /// Whether the keys that a scan must meet are known. Concurrent writes may change them.
     #[inline]
     fn knows_ranges(&self) -> bool {
         self.live.is_some() && !self.load.reads_beside_writes()
     }
 
-    /// Checks that a scan over the indexes `range` met all of them that are there.
+    /// Checks that a scan over the indexes `range` met all live ones.
     #[inline]
     fn check_range(&self, range: Range<u64>, met: u64) -> Result<()> {
         if self.knows_ranges() {
@@ -249,8 +249,8 @@ impl<E: Engine> Worker<'_, E> {
         }
     }
 
-    /// Walks over at most the steps of `lane`. Each thread has its own part of the key space, found by
-    /// the place of its steps among the `total`; the outermost ones go on to the end.
+    /// Walks over at most the steps of `lane`. The position of its steps in the `total` determines the part of the
+    /// key space of a thread; the outermost threads walk to the end.
     pub(crate) fn walk(&self, lane: &Lane<'_>, total: u64, direction: Direction) -> Result<Tally> {
         let steps = &lane.steps;
         let boundary = |step: u64| {
@@ -271,7 +271,7 @@ impl<E: Engine> Worker<'_, E> {
         let mut scan = self.engine.scan()?;
         let mut valid = match direction {
             Direction::Forward => scan.seek(&first)?,
-            // The entry before the first of the next part, or the last of all.
+            // The last entry of the part.
             Direction::Backward if !is_last && scan.seek(&last)? => scan.prev()?,
             Direction::Backward => scan.seek_to_last()?,
         };
@@ -286,11 +286,11 @@ impl<E: Engine> Worker<'_, E> {
             if !is_inside {
                 break;
             }
-            if untimed == 0 && !watch.goes_on(WALK_STEPS) {
+            if untimed == 0 && !watch.continues(WALK_STEPS) {
                 is_cut = true;
                 break;
             }
-            self.tracker(scan.key(), scan.value()?, &mut watch.tally)?;
+            self.check_value(scan.key(), scan.value()?, &mut watch.tally)?;
             watch.tally.found += 1;
             untimed += 1;
             if untimed == WALK_STEPS {
@@ -311,8 +311,7 @@ impl<E: Engine> Worker<'_, E> {
         Ok(watch.tally)
     }
 
-    /// Checks that a walk over the indexes `part` met all of them that are there, or as many as were
-    /// `wanted`.
+    /// Checks that a walk over the indexes `part` met all live ones, or the `wanted` number.
     fn check_count(&self, part: Range<u64>, wanted: u64, found: u64) -> Result<()> {
         let Some(live) = self.live else {
             return Ok(());
@@ -326,7 +325,7 @@ impl<E: Engine> Worker<'_, E> {
         }
     }
 
-    /// Walks the store over and over until `stop`.
+    /// Walks the store repeatedly until `stop`.
     pub(crate) fn scan_on(&self, stop: &AtomicBool) -> Result<Tally> {
         let mut tally = Tally::default();
         let mut order = InOrder::default();
@@ -340,7 +339,7 @@ impl<E: Engine> Worker<'_, E> {
                 order.begin(scan.key());
             }
             while valid && !stop.load(Ordering::Relaxed) {
-                self.tracker(scan.key(), scan.value()?, &mut tally)?;
+                self.check_value(scan.key(), scan.value()?, &mut tally)?;
                 met += 1;
                 valid = scan.next()?;
                 if valid {

@@ -1,7 +1,7 @@
-//! The inner loops of the loads of YCSB: what one thread does.
+//! The inner loops of the loads of YCSB for one thread.
 //!
-//! Every read must find its record, in a generation that [`Records`] allows. Scans must come in order,
-//! meet every record that was there when the load began, and end behind the last of them only.
+//! Every read must find its record, in a generation that [`Records`] allows. Scans must be in order, meet every
+//! record from before the load, and end only after the last of them.
 
 use windrow::Result;
 
@@ -21,12 +21,12 @@ pub(crate) struct RecordWorker<'a, E> {
 }
 
 impl<E: Engine> RecordWorker<'_, E> {
-    /// Inserts the records that have the numbers of the steps.
+    /// Inserts the records with the numbers of the steps.
     pub(crate) fn load(&self, lane: &Lane<'_>) -> Result<Tally> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut watch = Stopwatch::new(lane);
         for record in lane.steps.clone() {
-            if !watch.goes_on(1) {
+            if !watch.continues(1) {
                 break;
             }
             self.insert(record, &mut key, &mut value, &mut watch.tally)?;
@@ -35,12 +35,12 @@ impl<E: Engine> RecordWorker<'_, E> {
         Ok(watch.tally)
     }
 
-    /// Does the part `lane` of `requests`.
+    /// Runs the part `lane` of `requests`.
     pub(crate) fn run(&self, requests: &Requests<'_>, lane: &Lane<'_>) -> Result<Tally> {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         let mut watch = Stopwatch::new(lane);
         for step in lane.steps.clone() {
-            if !watch.goes_on(1) {
+            if !watch.continues(1) {
                 break;
             }
             let tally = &mut watch.tally;
@@ -85,8 +85,7 @@ impl<E: Engine> RecordWorker<'_, E> {
         Ok(())
     }
 
-    /// Writes a record that is there. Of several writes that overlap, the last to begin counts as the
-    /// one that stays.
+    /// Writes an existing record. Of several concurrent writes, the last one to begin counts as the final one.
     fn update(
         &self,
         record: u64,
@@ -101,7 +100,7 @@ impl<E: Engine> RecordWorker<'_, E> {
         Ok(())
     }
 
-    /// Writes a record, and returns its generation.
+    /// Writes a record and returns its generation.
     fn write(
         &self,
         record: u64,
@@ -129,9 +128,9 @@ impl<E: Engine> RecordWorker<'_, E> {
         Ok(())
     }
 
-    /// Looks at `length` entries from `key` on. No workload updates records beside its scans, so
-    /// what is known of a record now held when the scan was opened, too. `ahead` are the numbers of
-    /// the records from `key` on that were there when the load began: none may be left out.
+    /// Scans `length` entries from `key`. No workload updates records concurrently with its scans, so the current
+    /// state of a record is also that at the open of the scan. `ahead` has the numbers of the records from `key`
+    /// that existed before the load; the scan must skip none of them.
     fn scan(&self, key: &[u8], length: u64, ahead: &[u64], tally: &mut Tally) -> Result<()> {
         let mut ahead = ahead.iter().copied();
         let mut awaited = ahead.next();
@@ -151,7 +150,7 @@ impl<E: Engine> RecordWorker<'_, E> {
             match awaited {
                 Some(next) if number > next => return Err(passed(next)),
                 Some(next) if number == next => awaited = ahead.next(),
-                // One that the load has inserted.
+                // An insert of the load.
                 _ => {}
             }
             let record = self.data.record_of(scan.key());
@@ -165,7 +164,7 @@ impl<E: Engine> RecordWorker<'_, E> {
                 valid = scan.next()?;
             }
             if !valid {
-                // Only behind the last record.
+                // A scan ends only after the last record.
                 if let Some(next) = awaited {
                     return Err(passed(next));
                 }
@@ -176,7 +175,7 @@ impl<E: Engine> RecordWorker<'_, E> {
         Ok(())
     }
 
-    /// Finds the records of a store that another run left.
+    /// Finds the records in the store of another run.
     pub(crate) fn find(engine: &E, data: &DataSet) -> Result<(Records, u64)> {
         let mut found = Vec::new();
         let mut live_bytes = 0;

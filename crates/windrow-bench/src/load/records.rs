@@ -1,33 +1,31 @@
-//! The records of the YCSB loads, and which writes of each a read may see.
+//! The records of the YCSB loads, and the writes of each that a read may see.
 //!
-//! A record's generations count its writes, modulo 2^16. Writers of one record may overlap, and then
-//! any of them may be the last; a reader can only say that it must not see less than what was
-//! complete before it began, nor more than what had begun when it ended. For that the writes of a
-//! record are divided into bursts: a burst begins when no other write of the record is under way.
+//! The generation of a record counts its writes, modulo 2^16. Any of several concurrent writes may be the last. A
+//! read must see all writes that were complete before it began, and none that began after it ended. To check this,
+//! the writes of a record are divided into bursts: a burst begins when no other write of the record runs.
 //!
-//! Concurrency: a word per record, changed by comparing and exchanging. The table grows only between
-//! loads.
+//! Concurrency: one word per record, which changes by compare-and-exchange. The table grows only between loads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use windrow::{Error, Result};
 
-/// The records of the YCSB loads: which are in the store, and which generation of each.
+/// The records in the store, and the generation of each.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     states: Vec<AtomicU64>,
-    /// The number that the next new record gets.
+    /// The number of the next new record.
     next: AtomicU64,
-    /// All records below are in the store.
+    /// All records below this number are in the store.
     present: AtomicU64,
 }
 
-/// What is known of one record; packed into a word. All zero before its first write.
+/// The state of one record, packed into a word. Zero before its first write.
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
-    /// The generation that was begun last.
+    /// The generation of the last write to begin.
     begun: u16,
-    /// Writes under way.
+    /// Running writes.
     pending: u16,
     /// The first generation of the last burst.
     burst: u16,
@@ -54,7 +52,7 @@ impl State {
             | u64::from(self.burst_before) << 48
     }
 
-    /// With one write more under way.
+    /// The state with one more running write.
     fn begin(self) -> Self {
         let begun = self.begun.wrapping_add(1);
         let (burst, burst_before) = match self.pending {
@@ -69,7 +67,7 @@ impl State {
         }
     }
 
-    /// With one write less under way.
+    /// The state with one less running write.
     fn end(self) -> Self {
         Self {
             pending: self.pending - 1,
@@ -92,10 +90,10 @@ impl State {
 }
 
 impl Records {
-    /// Records that were found in a store, with their generations.
+    /// The records of an existing store, with their generations.
     ///
     /// # Errors
-    /// `InvalidArgument` where numbers are missing.
+    /// `InvalidArgument` if numbers are missing.
     pub(crate) fn found(found: &[(u64, u16)]) -> Result<Self> {
         let mut records = Self::default();
         let count = found.len() as u64;
@@ -123,48 +121,48 @@ impl Records {
         Ok(records)
     }
 
-    /// Makes room for `more` records.
+    /// Reserves capacity for `more` records.
     ///
     /// # Errors
-    /// `InvalidArgument` where there is no memory for them.
+    /// `InvalidArgument` if memory is missing.
     pub(crate) fn make_space(&mut self, more: u64) -> Result<()> {
         resize(&mut self.states, *self.next.get_mut() + more)
     }
 
-    /// Gives out the numbers of all records that there is room for.
+    /// Takes the numbers of all records with capacity.
     pub(crate) fn take_all(&mut self) {
         *self.next.get_mut() = self.states.len() as u64;
     }
 
-    /// Gives out the number of a new record, for which there is room.
+    /// Takes the number of a new record, which has capacity.
     #[inline]
     pub(crate) fn take_next(&self) -> u64 {
         self.next.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// Whether the number of `record` was given out.
+    /// Whether the number of `record` was taken.
     #[inline]
     pub(crate) fn is_taken(&self, record: u64) -> bool {
         record < self.next.load(Ordering::SeqCst)
     }
 
-    /// How many records are in the store, counted without gaps.
+    /// The number of records in the store before the first gap.
     #[inline]
     pub(crate) fn present(&self) -> u64 {
         self.present.load(Ordering::SeqCst)
     }
 
-    /// Notes that a write of `record` begins. Returns its generation.
+    /// Begins a write of `record`. Returns its generation.
     #[inline]
     pub(crate) fn begin(&self, record: u64) -> u16 {
         self.change(record, State::begin).begun
     }
 
-    /// Notes that a write of `record` is complete.
+    /// Ends a write of `record`.
     #[inline]
     pub(crate) fn end(&self, record: u64) {
         self.change(record, State::end);
-        // Whoever completes the lowest gap counts what others completed behind it.
+        // The thread that closes the lowest gap counts the complete records after it.
         loop {
             let present = self.present();
             let is_written = self
@@ -174,7 +172,7 @@ impl Records {
             if !is_written {
                 return;
             }
-            // Where this fails, another thread has counted it.
+            // If this fails, another thread has counted the record.
             let _outcome = self.present.compare_exchange(
                 present,
                 present + 1,
@@ -184,13 +182,13 @@ impl Records {
         }
     }
 
-    /// The oldest generation of `record` that a read which begins now may see.
+    /// The oldest generation of `record` that a read from now on may see.
     #[inline]
     pub(crate) fn oldest(&self, record: u64) -> u16 {
         self.state(record).oldest()
     }
 
-    /// Checks the generation that a read of `record` saw, which began when the oldest was `oldest`.
+    /// Checks the generation `seen` of a read of `record`. `oldest` was the oldest generation at its start.
     #[inline]
     pub(crate) fn check(&self, record: u64, oldest: u16, seen: u16) -> Result<()> {
         let newest = self.state(record).begun;
@@ -201,8 +199,8 @@ impl Records {
                 "the store",
                 0,
                 format!(
-                    "generation {seen} of record {record} was read, where only {oldest} to \
-                     {newest} can be"
+                    "a read returned generation {seen} of record {record}, but only {oldest} to \
+                     {newest} are possible"
                 ),
             ))
         }
@@ -240,15 +238,15 @@ impl Records {
     }
 }
 
-/// Makes `words` so many; new ones are 0.
+/// Resizes `words` to `count`; new words are 0.
 ///
 /// # Errors
-/// `InvalidArgument` where there is no memory for so many.
+/// `InvalidArgument` if memory is missing.
 pub(crate) fn resize(words: &mut Vec<AtomicU64>, count: u64) -> Result<()> {
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let reserved = words.try_reserve_exact(count.saturating_sub(words.len()));
     reserved.map_err(|error| {
-        let message = format!("what so many keys hold cannot be remembered: {error}");
+        let message = format!("memory for the state of the keys is missing: {error}");
         Error::invalid_argument(message)
     })?;
     words.resize_with(count, AtomicU64::default);
@@ -285,7 +283,7 @@ mod tests {
     fn a_read_sees_no_less_than_was_complete_and_no_more_than_was_begun() {
         let mut records = Records::default();
         records.make_space(1).unwrap();
-        // Enough for the generations to begin anew.
+        // Enough rounds for a wrap of the generations.
         for round in 0..40_000_u32 {
             let first = records.begin(0);
             records.end(0);
@@ -302,7 +300,7 @@ mod tests {
             assert!(records.check(0, beside, first.wrapping_sub(1)).is_err());
             records.end(0);
             records.end(0);
-            // Either may be the last of two that overlapped, but nothing older.
+            // Either of two concurrent writes may be the last, but no older one.
             let after = records.oldest(0);
             for seen in [second, third] {
                 records.check(0, after, seen).unwrap();

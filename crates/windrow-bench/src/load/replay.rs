@@ -1,7 +1,7 @@
 //! replay: the operations of a trace file, one after the other.
 //!
-//! A value is made from its key and its size. Every value that is read is checked, and what was
-//! written or deleted last under some million keys is remembered: a get of these must find just that.
+//! A value follows from its key and its size. The replay checks every value that it reads. It remembers the last
+//! write or delete of some million keys, and a get of such a key must return this state.
 
 use windrow::Result;
 use xxhash_rust::xxh3::xxh3_64;
@@ -14,19 +14,19 @@ use crate::measure::stopwatch::{Lane, Stopwatch};
 use crate::measure::tally::{Operation, Tally};
 use crate::{DataSet, Engine, Scan};
 
-/// Keys that are remembered; a power of two.
+/// The number of remembered keys; a power of two.
 const REMEMBERED: usize = 1 << 20;
-/// Values of fewer bytes do not hold the whole generation.
+/// Values with fewer bytes do not hold the whole generation.
 const TELLING_BYTES: usize = 2;
 
-/// What was done last to a key.
+/// The last write of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
     Written { size: usize, generation: u16 },
     Deleted,
 }
 
-/// What was done last to some keys, by their hashes; a key may drive out another.
+/// The last writes of some keys, by hash. A key may replace another.
 #[derive(Debug)]
 struct Memory(Vec<Option<(u64, Last)>>);
 
@@ -49,7 +49,7 @@ impl Memory {
         *slot = Some((hash, last));
     }
 
-    /// What was done last to `key`, if that is remembered.
+    /// The last write of `key`, if it is remembered.
     fn last(&mut self, key: &[u8]) -> Option<Last> {
         match self.slot(key) {
             (hash, Some((of, last))) if *of == hash => Some(*last),
@@ -58,7 +58,7 @@ impl Memory {
     }
 }
 
-/// Plays `trace` on `engine`, as many operations as `lane` has steps.
+/// Replays `trace` on `engine`, one operation for each step of `lane`.
 pub(crate) fn run(
     engine: &impl Engine,
     data: &DataSet,
@@ -75,7 +75,7 @@ pub(crate) fn run(
             break;
         };
         watch.begin_anew();
-        if !watch.goes_on(1) {
+        if !watch.continues(1) {
             break;
         }
         let tally = &mut watch.tally;
@@ -115,7 +115,7 @@ pub(crate) fn run(
     Ok(watch.tally)
 }
 
-/// Checks what a get found against what was done last to its key.
+/// Checks the result of a get against the last write of its key.
 fn check(
     data: &DataSet,
     key: &[u8],
@@ -134,13 +134,13 @@ fn check(
     tally.found += 1;
     match last {
         None => Ok(()),
-        Some(Last::Deleted) => Err(wrong(key, "is found, and was deleted")),
+        Some(Last::Deleted) => Err(wrong(key, "is found but was deleted")),
         Some(Last::Written { size, generation }) => {
             let is_last = size < TELLING_BYTES || checked.generation == generation;
             if value.len() == size && is_last {
                 Ok(())
             } else {
-                Err(wrong(key, "has not the value that was written last"))
+                Err(wrong(key, "does not have its last written value"))
             }
         }
     }
@@ -158,7 +158,7 @@ fn scan(
     let mut valid = scan.seek(key)?;
     if valid {
         if scan.key() < key {
-            return Err(wrong(scan.key(), "is before what was sought"));
+            return Err(wrong(scan.key(), "is before the sought key"));
         }
         order.begin(scan.key());
         tally.found += 1;

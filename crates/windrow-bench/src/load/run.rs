@@ -11,33 +11,32 @@ use crate::load::contents::Contents;
 use crate::load::job::Job;
 use crate::{BenchArgs, Engine, Load, Progress, Report, Scan};
 
-/// Refuses, before anything runs, what [`run_loads`] would refuse.
+/// Checks the arguments before anything runs.
 ///
 /// # Errors
-/// `InvalidArgument` for arguments that contradict each other, and loads that the engine does not have.
+/// `InvalidArgument` for contradictory arguments, and for loads that the engine does not support.
 pub fn check_loads<E: Engine>(args: &BenchArgs) -> Result<()> {
     let data = args.data_set()?;
     args.check(&data)?;
     if data.key_bytes_max() > E::KEY_BYTES_MAX {
         return Err(Error::invalid_argument(format!(
-            "{} takes keys of {} bytes at most, of which one is for keys that are missing",
+            "{} takes keys of {} bytes at most, including one byte for missing keys",
             E::NAME,
             E::KEY_BYTES_MAX
         )));
     }
     if args.loads().contains(&Load::Compact) && !E::COMPACTS {
-        let message = format!("{} has no compaction of everything", E::NAME);
+        let message = format!("{} has no full compaction", E::NAME);
         return Err(Error::invalid_argument(message));
     }
     Ok(())
 }
 
-/// Runs the loads of `args` on engine `E`, whose store `open` opens or creates in a folder; `each`
-/// gets every report as soon as it is there, and `progress` hears how far each load is.
+/// Runs the loads of `args` on engine `E`. `open` opens or creates its store in a folder. Calls `each` with every
+/// report as soon as it exists, and `progress` during each load.
 ///
 /// # Errors
-/// What the engine reports; `InvalidArgument` for arguments that contradict each other;
-/// `Corruption` for a read that returned what it must not.
+/// An error of the engine; `InvalidArgument` for contradictory arguments; `Corruption` for a read with wrong data.
 pub fn run_loads<E: Engine>(
     args: &BenchArgs,
     open: impl Fn(&Path) -> Result<E>,
@@ -68,7 +67,7 @@ pub fn run_loads<E: Engine>(
         }
         let open = match engine.take() {
             Some(engine) => engine,
-            // Nothing is created for a load that cannot run.
+            // A load that cannot run creates no store.
             None if load.needs_data() && !is_store::<E>(&folder) => return Err(no_data(load)),
             None => {
                 let is_old = is_store::<E>(&folder);
@@ -99,7 +98,7 @@ pub fn run_loads<E: Engine>(
     engine.map_or(Ok(()), Engine::close)
 }
 
-/// Names the random stream of `load`: another one each time that a run repeats a load.
+/// The random stream of `load`. Each repetition of a load in a run has another stream.
 pub(crate) fn stream(before: &[Load], load: Load) -> u64 {
     let repetition = before.iter().filter(|&&other| other == load).count() as u64;
     load.name()
@@ -121,7 +120,7 @@ fn is_store<E: Engine>(folder: &Path) -> bool {
     folder.join(E::MARKER).is_file()
 }
 
-/// Makes `folder` an empty one. A store that is there goes; anything else stays, and is an error.
+/// Empties `folder`. Removes a store; anything else is an error and stays.
 fn empty<E: Engine>(folder: &Path) -> Result<()> {
     if is_store::<E>(folder) {
         fs::remove_dir_all(folder).map_err(|error| Error::io("remove", folder, error))?;
@@ -130,7 +129,7 @@ fn empty<E: Engine>(folder: &Path) -> Result<()> {
     let mut left = fs::read_dir(folder).map_err(|error| Error::io("list", folder, error))?;
     if left.next().is_some() {
         return Err(Error::invalid_argument(format!(
-            "{} is not empty and holds no store: a fill would remove what is in it",
+            "{} is not empty and holds no store; a fill would remove its contents",
             folder.display()
         )));
     }

@@ -1,8 +1,8 @@
-//! The inner loops of the loads of `db_bench` that write: what one thread does, and what all of them
-//! share with those that read. Nothing here allocates per operation.
+//! The inner loops of the loads of `db_bench` that write, for one thread, and the parts that they share with the
+//! loops that read. They allocate no memory per operation.
 //!
-//! A key is noted as there once its write is done, and as gone before its removal begins. So a read
-//! that finds it noted beforehand must find the key, whoever writes meanwhile.
+//! The live set gains a key after its write and loses it before its delete. A read of a key that was in the set
+//! before the read must find it, also with concurrent writes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -21,7 +21,7 @@ use crate::{BenchArgs, DataSet, Engine, Entry, Load, Mixture};
 
 /// Bytes of the values of fill100K.
 pub(crate) const LARGE_VALUE_BYTES: usize = 100_000;
-/// Values that loads append to grow to about this.
+/// The size up to which appends grow a value.
 const APPENDED_BYTES_MAX: usize = 1 << 20;
 /// Entries in a batch of fillbatch.
 const FILL_BATCH: u64 = 1000;
@@ -33,23 +33,23 @@ pub(crate) struct Worker<'a, E> {
     pub(crate) data: &'a DataSet,
     pub(crate) args: &'a BenchArgs,
     pub(crate) load: Load,
-    /// The keys that are there, where the run knows them.
+    /// The live keys, if the run knows them.
     pub(crate) live: Option<&'a LiveSet>,
-    /// Names the random stream of this load.
+    /// The random stream of this load.
     pub(crate) stream: u64,
-    /// Marks what this load writes.
+    /// The generation of the writes of this load.
     pub(crate) generation: u16,
-    /// The load picks its keys at random among so many of the first indexes.
+    /// The number of first indexes from which the load picks random keys.
     pub(crate) indexes: u64,
-    /// The numbers in the keys of the store are below this.
+    /// The bound of the numbers in the keys of the store.
     pub(crate) numbers: u64,
     /// All values have sizes of the data set.
     pub(crate) sizes_are_known: bool,
-    /// What mixgraph does, where that is the load.
+    /// The mixture of mixgraph, if that is the load.
     pub(crate) mixture: Option<&'a Mixture>,
 }
 
-/// Room for a key and a value.
+/// Buffers for a key and a value.
 #[derive(Debug, Default)]
 pub(crate) struct EntryBuffers {
     pub(crate) key: Vec<u8>,
@@ -57,7 +57,7 @@ pub(crate) struct EntryBuffers {
 }
 
 impl<E: Engine> Worker<'_, E> {
-    /// Does the part `lane` of the `total` steps of the load.
+    /// Runs the part `lane` of the `total` steps of the load.
     pub(crate) fn run(&self, lane: &Lane<'_>, total: u64) -> Result<Tally> {
         match self.load.work() {
             Work::Write(keys) => self.write(lane, keys),
@@ -74,32 +74,32 @@ impl<E: Engine> Worker<'_, E> {
                 Some(mixture) => self.mix(lane, mixture),
                 None => Ok(Tally::default()),
             },
-            // These are done elsewhere.
+            // Other files have these loops.
             Work::Replay | Work::Insert | Work::Records(_) | Work::Store(_) | Work::Machine(_) => {
                 Ok(Tally::default())
             }
         }
     }
 
-    /// The index that a step picks at random.
+    /// The random index of a step.
     #[inline]
     pub(crate) fn random(&self, step: u64) -> u64 {
         self.data.random_below(self.stream, step, self.indexes)
     }
 
-    /// Whether the key of `index` must be found; absent where that is not known.
+    /// Whether a read must find the key of `index`; `None` if that is unknown.
     #[inline]
     pub(crate) fn is_there(&self, index: u64) -> Option<bool> {
         self.live.map(|live| live.contains(index))
     }
 
-    /// Checks that a key was found as it must be that was there, or not, when the read began.
+    /// Checks that a read found a key that `was` live before the read, and no other.
     #[inline]
     pub(crate) fn check_found(&self, key: &[u8], was: Option<bool>, is_found: bool) -> Result<()> {
         match was {
             Some(true) if !is_found => Err(wrong(key, "is not found")),
             Some(false) if is_found && !self.load.reads_beside_writes() => {
-                Err(wrong(key, "is found, and was never written or was deleted"))
+                Err(wrong(key, "is found but was never written or was deleted"))
             }
             _ => Ok(()),
         }
@@ -107,7 +107,7 @@ impl<E: Engine> Worker<'_, E> {
 
     /// Checks a value and adds it to the checksum.
     #[inline]
-    pub(crate) fn tracker(&self, key: &[u8], value: &[u8], tally: &mut Tally) -> Result<()> {
+    pub(crate) fn check_value(&self, key: &[u8], value: &[u8], tally: &mut Tally) -> Result<()> {
         let checked = if self.sizes_are_known {
             self.data.check(key, value)?
         } else {
@@ -130,7 +130,7 @@ impl<E: Engine> Worker<'_, E> {
         let is_found = self.engine.get(&buffers.key, &mut buffers.value)?;
         self.check_found(&buffers.key, was, is_found)?;
         if is_found {
-            self.tracker(&buffers.key, &buffers.value, tally)?;
+            self.check_value(&buffers.key, &buffers.value, tally)?;
             tally.found += 1;
         }
         Ok(is_found)
@@ -156,7 +156,7 @@ impl<E: Engine> Worker<'_, E> {
         Ok(())
     }
 
-    /// Makes the key of `index`, and the value that this load gives to it.
+    /// Makes the key of `index` and its value in this load.
     #[inline]
     fn make(&self, index: u64, size: Option<usize>, key: &mut Vec<u8>, value: &mut Vec<u8>) {
         self.data.key(index, key);
@@ -167,7 +167,7 @@ impl<E: Engine> Worker<'_, E> {
         }
     }
 
-    /// Notes that the key of `index` is written.
+    /// Records the write of the key of `index`.
     #[inline]
     fn note(&self, index: u64, bytes: usize, tally: &mut Tally) {
         tally.user_bytes += bytes as u64;
@@ -206,7 +206,7 @@ impl<E: Engine> Worker<'_, E> {
         let mut entries: Vec<Entry> = (0..batch).map(|_| Entry::default()).collect();
         let mut steps = lane.steps.clone();
         let mut watch = Stopwatch::new(lane);
-        while watch.goes_on(batch) {
+        while watch.continues(batch) {
             let first = steps.start;
             let mut filled = 0;
             for (entry, step) in entries.iter_mut().zip(steps.by_ref()) {
@@ -269,12 +269,12 @@ impl<E: Engine> Worker<'_, E> {
         })
     }
 
-    /// Reads a key, or writes it, by the share that is asked for.
+    /// Reads or writes a key, by the requested percentage.
     fn read_or_write(&self, lane: &Lane<'_>) -> Result<Tally> {
         let mut buffers = EntryBuffers::default();
         let mut watch = Stopwatch::new(lane);
         for step in lane.steps.clone() {
-            if !watch.goes_on(1) {
+            if !watch.continues(1) {
                 break;
             }
             let mut rng = self.data.rng(self.stream, step);
@@ -293,12 +293,12 @@ impl<E: Engine> Worker<'_, E> {
 
     /// Writes random keys at `rate` per second until `stop`.
     pub(crate) fn write_steadily(&self, rate: u64, stop: &AtomicBool) -> Result<Tally> {
-        // So long may the end of the load wait for this thread.
+        // The longest time that the end of the load waits for this thread.
         const NAP_MAX: Duration = Duration::from_micros(500);
         let mut buffers = EntryBuffers::default();
         let mut tally = Tally::default();
         let mut rate_limiter = RateLimiter::new(Rate::Steady(rate as f64));
-        // Not the picks of the readers.
+        // Another stream than that of the readers.
         let stream = !self.stream;
         while !stop.load(Ordering::Relaxed) {
             match rate_limiter.turn(1) {

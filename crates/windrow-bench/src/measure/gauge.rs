@@ -1,26 +1,26 @@
-//! What one thread of a load has done so far, for others to look at while it goes on.
+//! Counters of one thread of a load, which other threads can read while the load runs.
 //!
-//! Concurrency: one thread writes a gauge, any may read it. Each counter is right by itself; together
-//! they may be an operation apart.
+//! Concurrency: one thread writes a gauge, and any thread may read it. Each counter is exact; two counters may
+//! differ by one operation.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Latencies between two powers of two are counted in so many buckets.
+/// The number of buckets between two powers of two.
 const STEPS: u32 = 16;
 /// Enough for an hour in nanoseconds, and more.
 pub(crate) const BUCKETS: usize = 39 * 16;
 
-/// Counters of one thread, on cache lines of their own.
+/// Counters of one thread, on their own cache lines.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Gauge {
     ops: AtomicU64,
-    /// Operations by their latency. They may begin anew from zero.
+    /// Operations by latency. The counters may wrap.
     latencies: [AtomicU32; BUCKETS],
 }
 
 impl Gauge {
-    /// One for each of `threads`.
+    /// One gauge for each of `threads`.
     pub(crate) fn of(threads: u64) -> Vec<Self> {
         let gauge = |_| Self {
             ops: AtomicU64::new(0),
@@ -29,7 +29,7 @@ impl Gauge {
         (0..threads).map(gauge).collect()
     }
 
-    /// Counts `operations` that took `nanos` each. One thread alone may call this.
+    /// Counts `operations` of `nanos` each. Only one thread may call this.
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
@@ -60,7 +60,7 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Adds what `gauge` has counted since `before`, and sets that to now.
+    /// Adds the counts of `gauge` since `before`, and sets `before` to the current counts.
     pub(crate) fn add_since(&mut self, before: &mut Self, gauge: &Gauge) {
         for ((sum, before), now) in self.0.iter_mut().zip(&mut before.0).zip(&gauge.latencies) {
             let now = now.load(Ordering::Relaxed);
@@ -69,7 +69,7 @@ impl Latencies {
         }
     }
 
-    /// Adds those of `other`.
+    /// Adds the counts of `other`.
     pub(crate) fn add(&mut self, other: &Self) {
         for (sum, more) in self.0.iter_mut().zip(&other.0) {
             *sum = sum.saturating_add(*more);

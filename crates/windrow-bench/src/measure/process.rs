@@ -1,5 +1,5 @@
-//! What the system has counted for this process: the measures that are the same for every engine.
-//! Where the system does not tell, they are absent.
+//! The kernel's counters of this process: measures that are the same for every engine. They are `None` if the
+//! system does not report them.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use windrow::{Error, ErrorKind, Result};
 
-/// Bytes that went through read and write calls of this process, page cache or not.
+/// Bytes of read and write calls of this process, page cache or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProcessIo {
-    /// Bytes read. Pages of mapped files are not among them.
+    /// Bytes read, without pages of mapped files.
     pub(crate) read_bytes: u64,
     /// Bytes written.
     pub(crate) written_bytes: u64,
@@ -21,7 +21,7 @@ impl ProcessIo {
     /// The counts so far.
     ///
     /// # Errors
-    /// `Io` where the system does not tell.
+    /// `Io` if the system does not report it.
     pub(crate) fn now() -> Result<Self> {
         let path = Path::new("/proc/self/io");
         let text = fs::read_to_string(path).map_err(|error| Error::io("read", path, error))?;
@@ -36,18 +36,17 @@ impl ProcessIo {
     }
 }
 
-/// Engines that do not tell when their background work is done count as done when they wrote nothing
-/// for this long.
+/// The background work of an engine that does not report its end counts as done after this time without a write.
 const QUIET: Duration = Duration::from_secs(1);
 
-/// How often to look.
+/// The interval of the checks.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Waits until the process has written nothing for a while and `is_idle` holds; returns how long both
-/// have been so, which is what finding it out took.
+/// Waits until the process has written nothing for a while and `is_idle` holds. Returns the idle time at the end of
+/// the wait.
 ///
 /// # Errors
-/// `Io` where the system does not tell.
+/// `Io` if the system does not report it.
 pub fn wait_until_quiet(is_idle: impl Fn() -> bool) -> Result<Duration> {
     let mut before = ProcessIo::now()?.written_bytes;
     let mut quiet_since = Instant::now();
@@ -68,9 +67,9 @@ pub fn wait_until_quiet(is_idle: impl Fn() -> bool) -> Result<Duration> {
 /// Memory of this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct ProcessMemory {
-    /// Bytes that are resident.
+    /// Resident bytes.
     pub(crate) now_bytes: Option<u64>,
-    /// The most that were since the process began, or since the mark was last lowered.
+    /// The peak since the start of the process, or since the last reset.
     pub(crate) peak_bytes: Option<u64>,
 }
 
@@ -84,27 +83,27 @@ impl ProcessMemory {
         }
     }
 
-    /// Lowers the mark of the most to what is resident now, where the system lets it.
+    /// Resets the peak to the current resident bytes, if the system allows it.
     pub(crate) fn lower_peak() {
-        // Where it refuses, the mark is that of the whole process.
+        // Without the reset, the peak is that of the whole process.
         drop(fs::write("/proc/self/clear_refs", "5"));
     }
 }
 
-/// Seconds of processor time that this process has taken, for itself and within the system.
+/// Processor time of this process in seconds, user and system.
 #[cfg(unix)]
 pub(crate) fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// No time, since the system does not tell.
+/// 0, because the system does not report it.
 #[cfg(not(unix))]
 pub(crate) fn cpu_seconds() -> f64 {
     0.0
 }
 
-/// The number behind `name` in a text of a field a line.
+/// The number after `name` in a text with one field per line.
 fn field(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()

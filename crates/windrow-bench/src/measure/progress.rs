@@ -1,4 +1,4 @@
-//! Who waits for a load hears how far it is.
+//! Progress of a load for the user.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,40 +7,40 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::BenchArgs;
 
-/// Hears a few times a second how far a load is, from a thread that does nothing else.
+/// A listener for the progress of a load. The watcher thread calls it a few times per second.
 pub trait Progress: Sync {
-    /// A load is at this moment.
+    /// The current progress of a load.
     fn show(&self, moment: &Moment<'_>);
 
-    /// The load that was shown last has ended.
+    /// The last load has ended.
     fn end(&self) {}
 
-    /// Whether anybody looks.
+    /// Whether the listener shows anything.
     fn is_shown(&self) -> bool {
         true
     }
 }
 
-/// How far a load is.
+/// The progress of a load.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
     /// The load.
     pub load: &'a str,
-    /// Operations that are done.
+    /// Completed operations.
     pub ops: u64,
-    /// Operations that it will do at most, where it has such a bound.
+    /// The bound of its operations, if any.
     pub total: Option<u64>,
-    /// Seconds since it began.
+    /// Seconds since its start.
     pub seconds: f64,
-    /// Seconds after which it ends, where it ends by the clock.
+    /// Its duration in seconds, if any.
     pub duration: Option<f64>,
-    /// Its operations are done, and it waits for background work.
+    /// Whether its operations are done and it waits for background work.
     pub settling: bool,
 }
 
 impl BenchArgs {
-    /// Who hears of the loads: standard error gets lines where they are asked for, and otherwise a bar
-    /// where it is a terminal.
+    /// The listener of the loads: lines on standard error if the arguments request them, otherwise a bar on a
+    /// terminal.
     pub fn progress(&self) -> Box<dyn Progress> {
         let interval = self.stats_interval_seconds.filter(|&seconds| seconds > 0.0);
         match interval {
@@ -51,7 +51,7 @@ impl BenchArgs {
     }
 }
 
-/// Nobody looks.
+/// A listener that shows nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Unseen;
 
@@ -67,14 +67,14 @@ impl Progress for Unseen {
 #[derive(Debug)]
 struct IntervalLines {
     seconds: f64,
-    /// Of the line before: microseconds since the load began.
+    /// Microseconds from the start of the load to the previous line.
     micros: AtomicU64,
-    /// Operations by then.
+    /// Operations up to the previous line.
     ops: AtomicU64,
 }
 
 impl IntervalLines {
-    /// A line about every so many seconds.
+    /// A line about every `seconds`.
     fn new(seconds: f64) -> Self {
         Self {
             seconds,
@@ -83,7 +83,7 @@ impl IntervalLines {
         }
     }
 
-    /// The line at `moment`, if one is due.
+    /// The line for `moment`, if one is due.
     fn line(&self, moment: &Moment<'_>) -> Option<String> {
         let before = self.micros.load(Ordering::Relaxed) as f64 / 1e6;
         let span = moment.seconds - before;
@@ -113,7 +113,7 @@ impl IntervalLines {
 impl Progress for IntervalLines {
     fn show(&self, moment: &Moment<'_>) {
         if let Some(line) = self.line(moment) {
-            // There is nowhere to report that this failed.
+            // This error has no place to be reported.
             drop(writeln!(io::stderr(), "{line}"));
         }
     }
@@ -124,15 +124,15 @@ impl Progress for IntervalLines {
     }
 }
 
-/// One line on a terminal for the load that goes on: its share of operations or of time.
+/// A progress bar on a terminal: the fraction of operations or of time.
 #[derive(Debug)]
 struct LoadBar(ProgressBar);
 
 impl LoadBar {
-    /// Parts of the whole that the bar tells apart.
+    /// The resolution of the bar.
     const PARTS: u64 = 1000;
 
-    /// Shown as soon as a load begins.
+    /// The bar appears at the start of a load.
     fn new() -> Self {
         let template = "{prefix:>22} [{bar:40}] {msg}";
         let style = ProgressStyle::with_template(template);
@@ -155,7 +155,7 @@ impl Progress for LoadBar {
     }
 
     fn end(&self) {
-        // The table's line comes next.
+        // The line of the table follows.
         self.0.finish_and_clear();
         self.0.reset();
     }
@@ -165,7 +165,7 @@ impl Progress for LoadBar {
     }
 }
 
-/// How much of a load is done, and what is said beside the bar.
+/// The completed fraction of a load, and the text next to the bar.
 fn reported(moment: &Moment<'_>) -> (f64, String) {
     let by_count = moment
         .total

@@ -1,21 +1,22 @@
-//! Operations at a rate: steady, or one that rises and falls.
+//! A rate limiter for operations: a steady rate or a wave.
 //!
-//! What is due is due by the clock, not by the end of what went before: an engine that stalls does not put the
-//! next operations off, and how late they begin counts as theirs. A [`RateLimiter`] belongs to one thread.
+//! The clock and not the previous operation determines when an operation is due. A stall of the engine does not
+//! postpone the next operations, and their delay counts in their latencies. A [`RateLimiter`] belongs to one
+//! thread.
 
 use std::time::{Duration, Instant};
 
-/// Operations in a second, at most.
+/// The limit on operations per second.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) enum Rate {
-    /// As many as can be done.
+    /// No limit.
     #[default]
     Free,
     Steady(f64),
     Wave(Wave),
 }
 
-/// A rate of a sin(b t + c) + d at the second t, taken anew at intervals.
+/// A rate of a sin(b t + c) + d at the second t, which changes at intervals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wave {
     pub(crate) a: f64,
@@ -26,7 +27,7 @@ pub(crate) struct Wave {
 }
 
 impl Wave {
-    /// Whether it is a number at any second, and above 0 at some.
+    /// Whether the rate is a number at every second, and above 0 at some.
     pub(crate) fn is_rate(&self) -> bool {
         [self.a, self.b, self.c, self.d]
             .iter()
@@ -34,15 +35,15 @@ impl Wave {
             && self.a.abs() + self.d > 0.0
     }
 
-    /// The rate in the interval of this number.
+    /// The rate in an interval.
     fn within(&self, interval: f64) -> f64 {
-        // Where the wave is below nothing, hardly anything.
+        // A wave at or below 0 gives almost no operations.
         const RATE_MIN: f64 = 1e-3;
         let phase = self.b * interval * self.interval.as_secs_f64() + self.c;
         (self.a * phase.sin() + self.d).max(RATE_MIN)
     }
 
-    /// The second at which `operations` more are due after one that was due at the second `due`.
+    /// The second at which `operations` more are due after an operation that was due at the second `due`.
     fn after(&self, due: f64, operations: f64) -> f64 {
         let length = self.interval.as_secs_f64();
         let mut number = (due / length).floor();
@@ -62,7 +63,7 @@ impl Wave {
 }
 
 impl Rate {
-    /// The share of one of `threads`.
+    /// The rate of one of `threads`.
     pub(crate) fn shared(self, threads: u64) -> Self {
         let threads = threads as f64;
         match self {
@@ -77,28 +78,28 @@ impl Rate {
     }
 }
 
-/// When the next operation of one thread is due. What could not begin in time stays due.
+/// The time at which the next operation of a thread is due. A late operation stays due.
 #[derive(Debug)]
 pub(crate) struct RateLimiter {
     began: Instant,
     rate: Rate,
-    /// When the next operation is due, in seconds from the beginning.
+    /// The time at which the next operation is due, in seconds from the start.
     due: f64,
-    /// When the last sleep ended, from the beginning: the sleeper, and no operation, was late until then.
+    /// The end of the last sleep, from the start. Delays before it are those of the sleep, not of an operation.
     woke: Duration,
 }
 
-/// Whose turn it is.
+/// The next action of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// The next operations may begin. Those before them took so long that they are so late: a time that is
-    /// theirs, as it is for whoever waits for an answer.
+    /// The next operations may begin. `late` is their delay by earlier operations, which counts in their latencies,
+    /// as a client would measure it.
     Begin { late: Duration },
-    /// Nobody's for so long.
+    /// The thread sleeps for this time.
     Sleep(Duration),
 }
 
-/// Who is ahead by less goes on: threads do not sleep for shorter.
+/// A thread that is ahead by less does not sleep: sleeps are not shorter.
 const AHEAD_MAX: Duration = Duration::from_micros(100);
 
 impl RateLimiter {
@@ -111,17 +112,17 @@ impl RateLimiter {
         }
     }
 
-    /// Whether operations are due at all.
+    /// Whether the rate has a limit.
     pub(crate) fn is_free(&self) -> bool {
         matches!(self.rate, Rate::Free)
     }
 
-    /// Whether the next `operations` may begin now.
+    /// The next action before `operations`.
     pub(crate) fn turn(&mut self, operations: u64) -> Turn {
         self.turn_at(self.began.elapsed(), operations)
     }
 
-    /// Notes that a sleep is over.
+    /// Records the end of a sleep.
     pub(crate) fn wake(&mut self) {
         self.woke = self.began.elapsed();
     }
@@ -161,7 +162,7 @@ mod tests {
         assert_eq!(rate_limiter.turn_at(zero, 1), begin(zero));
         assert_eq!(rate_limiter.turn_at(zero, 1), Turn::Sleep(step));
         assert_eq!(rate_limiter.turn_at(step, 1), begin(zero));
-        // Who is hardly early goes on.
+        // A thread that is early by little does not sleep.
         assert_eq!(
             rate_limiter.turn_at((2 * step).saturating_sub(AHEAD_MAX), 1),
             begin(zero)
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(rate_limiter.turn_at(35 * MILLI, 1), begin(15 * MILLI));
         assert_eq!(rate_limiter.turn_at(35 * MILLI, 1), begin(5 * MILLI));
         assert_eq!(rate_limiter.turn_at(35 * MILLI, 1), Turn::Sleep(5 * MILLI));
-        // The sleeper was late itself; no operation was.
+        // The sleep was late; no operation was.
         rate_limiter.woke = 43 * MILLI;
         assert_eq!(rate_limiter.turn_at(44 * MILLI, 1), begin(MILLI));
     }
@@ -214,7 +215,7 @@ mod tests {
         assert_eq!(at(0.0, 175.0).to_string(), "1500000");
         assert_eq!(at(0.5, 50.0 + 150.0 + 100.0 + 25.0).to_string(), "3500000");
 
-        // What a stall of three seconds has held up stays due: 350 of them, 50 a second by then.
+        // The operations that a stall of three seconds delays stay due: 350, at 50 per second by then.
         let mut rate_limiter = RateLimiter::new(Rate::Wave(wave));
         let mut late = Vec::new();
         while let Turn::Begin { late: one } = rate_limiter.turn_at(3000 * MILLI, 1) {

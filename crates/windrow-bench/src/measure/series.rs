@@ -1,10 +1,8 @@
-//! How a load goes from second to second: a thread beside it that looks at its gauges, and takes an
-//! interval after the other.
+//! The time series of a load. A watcher thread reads the gauges of the load at intervals.
 //!
-//! After [`INTERVALS_MAX`] intervals neighbours are joined, and each further one is twice as long.
+//! After [`INTERVALS_MAX`] intervals, the watcher joins neighbors and doubles the interval.
 //!
-//! Concurrency: the thread only reads what others count. The load tells it by a [`Phase`] how far it
-//! is, and wakes it.
+//! Concurrency: the watcher only reads counters of other threads. The load sets a [`Phase`] and wakes the watcher.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
@@ -20,30 +18,30 @@ use crate::{Engine, Moment, Progress};
 /// One interval of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SeriesPoint {
-    /// Seconds since the load began, at the end of the interval.
+    /// Seconds from the start of the load to the end of the interval.
     pub seconds: f64,
     /// Operations per second.
     pub ops_per_second: f64,
-    /// 99 of 100 operations took at most this many microseconds, within 3 %; 0 where there were none.
+    /// The 99th percentile in microseconds, within 3 %; 0 without operations.
     pub p99_us: f64,
-    /// Seconds that writes were delayed, those of several threads added up, where the engine tells.
+    /// Seconds of stalls, summed over threads, if the engine reports them.
     pub stall_seconds: f64,
     /// Bytes that the engine wrote to files.
     pub written_bytes: u64,
-    /// Resident memory of the process at the end of the interval, where the system tells.
+    /// Resident memory of the process at the end of the interval, if the system reports it.
     pub memory_bytes: Option<u64>,
-    /// The operations were done, and background work went on.
+    /// Whether the operations were done and background work continued.
     pub settling: bool,
 }
 
-/// As many points a load has at most.
+/// The maximal number of points of a load.
 const INTERVALS_MAX: usize = 600;
 /// The length of an interval, at first.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Who looks is told so often.
+/// The interval of progress.
 const SHOWN_EVERY: Duration = Duration::from_millis(200);
 
-/// How far a load is, for the thread that watches it.
+/// The phase of a load, for its watcher.
 #[derive(Debug, Default)]
 pub(crate) struct Phase(AtomicU8);
 
@@ -57,14 +55,14 @@ impl Phase {
         watcher.unpark();
     }
 
-    /// All is done.
+    /// The load has ended.
     pub(crate) fn end(&self, watcher: &thread::Thread) {
         self.0.store(Self::ENDED, Ordering::Release);
         watcher.unpark();
     }
 }
 
-/// What a load is, for those who look.
+/// The name and bounds of a load, for progress.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Watched<'a> {
     pub(crate) load: &'a str,
@@ -72,7 +70,7 @@ pub(crate) struct Watched<'a> {
     pub(crate) duration: Option<f64>,
 }
 
-/// One interval, with what it takes to join it with the next.
+/// One interval, with the counts to join it with the next.
 #[derive(Debug)]
 struct Interval {
     /// Seconds since the load began.
@@ -87,7 +85,7 @@ struct Interval {
 }
 
 impl Interval {
-    /// This one and the `next` as one.
+    /// Joins this interval and the `next`.
     fn join(&mut self, next: &Self) {
         self.end = next.end;
         self.span += next.span;
@@ -111,7 +109,7 @@ impl Interval {
     }
 }
 
-/// Joins neighbours; those of different phases stay apart.
+/// Joins neighbors of the same phase.
 fn halve(intervals: Vec<Interval>) -> Vec<Interval> {
     let mut joined: Vec<Interval> = Vec::new();
     let mut is_single = false;
@@ -130,14 +128,14 @@ fn halve(intervals: Vec<Interval>) -> Vec<Interval> {
     joined
 }
 
-/// The thread that watches a load.
+/// The watcher of a load.
 pub(crate) struct Watcher<'a, E> {
     engine: &'a E,
     gauges: &'a [Gauge],
     watched: Watched<'a>,
     progress: &'a dyn Progress,
     began: Instant,
-    /// What was counted by the end of the last interval.
+    /// The counts at the end of the last interval.
     seen: Vec<Latencies>,
     seen_ops: u64,
     seen_stall_seconds: f64,
@@ -148,7 +146,7 @@ pub(crate) struct Watcher<'a, E> {
 }
 
 impl<'a, E: Engine> Watcher<'a, E> {
-    /// Begins now.
+    /// A watcher that starts now.
     pub(crate) fn new(
         engine: &'a E,
         gauges: &'a [Gauge],
@@ -197,7 +195,7 @@ impl<'a, E: Engine> Watcher<'a, E> {
             if self.progress.is_shown() && !(settling && E::SETTLES_BY_QUIET) {
                 self.show(settling);
             }
-            // What is left of a settling that took no time says nothing.
+            // A settling without duration has no point.
             let is_worth = !settling || 10 * self.since_interval() >= INTERVAL;
             if self.since_interval() >= self.length || now != before && is_worth {
                 self.take(settling)?;
@@ -229,7 +227,7 @@ impl<'a, E: Engine> Watcher<'a, E> {
         });
     }
 
-    /// Ends the interval that goes on.
+    /// Ends the current interval.
     fn take(&mut self, settling: bool) -> Result<()> {
         if self.intervals.len() == INTERVALS_MAX {
             self.intervals = halve(std::mem::take(&mut self.intervals));

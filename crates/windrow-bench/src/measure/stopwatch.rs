@@ -1,4 +1,4 @@
-//! What every inner loop of a load shares: its steps, its pace, its end, and its record.
+//! The common part of all inner loops: steps, rate, end, and latencies.
 
 use std::ops::Range;
 use std::thread;
@@ -10,20 +10,20 @@ use crate::measure::gauge::Gauge;
 use crate::measure::rate_limiter::{Rate, RateLimiter, Turn};
 use crate::measure::tally::{Operation, Tally};
 
-/// The part of a load that one thread does.
+/// The part of one thread in a load.
 #[derive(Debug, Clone)]
 pub(crate) struct Lane<'a> {
     /// The steps of this thread.
     pub(crate) steps: Range<u64>,
-    /// No step begins later.
+    /// No step begins after this time.
     pub(crate) deadline: Option<Instant>,
     pub(crate) rate: Rate,
-    /// Where others see how far it is.
+    /// The gauge for other threads.
     pub(crate) gauge: &'a Gauge,
 }
 
 impl Lane<'_> {
-    /// Runs `operation`, which is of kind `kind`, for each step and records how long each took.
+    /// Runs `operation` of kind `kind` for each step and records each latency.
     #[inline]
     pub(crate) fn each(
         &self,
@@ -32,7 +32,7 @@ impl Lane<'_> {
     ) -> Result<Tally> {
         let mut watch = Stopwatch::new(self);
         for step in self.steps.clone() {
-            if !watch.goes_on(1) {
+            if !watch.continues(1) {
                 break;
             }
             operation(step, &mut watch.tally)?;
@@ -42,8 +42,8 @@ impl Lane<'_> {
     }
 }
 
-/// Measures the operations of one thread, one after the other, with one look at the clock for each where
-/// they have no rate.
+/// Measures the consecutive operations of one thread. Without a rate, each operation takes one reading of the
+/// clock.
 #[derive(Debug)]
 pub(crate) struct Stopwatch<'a> {
     pub(crate) tally: Tally,
@@ -51,7 +51,7 @@ pub(crate) struct Stopwatch<'a> {
     deadline: Option<Instant>,
     rate_limiter: RateLimiter,
     start: Instant,
-    /// How late those before them have made the operations that are being measured.
+    /// The delay of the current operations by earlier ones.
     late: Duration,
 }
 
@@ -67,14 +67,14 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// What was done since the last operation is no part of the next.
+    /// Time between operations does not count for the next one.
     pub(crate) fn begin_anew(&mut self) {
         self.start = Instant::now();
     }
 
-    /// Waits until the next `operations` are due; whether there is time for them.
+    /// Waits until the next `operations` are due. Returns whether the load continues.
     #[inline]
-    pub(crate) fn goes_on(&mut self, operations: u64) -> bool {
+    pub(crate) fn continues(&mut self, operations: u64) -> bool {
         let ends = |at| self.deadline.is_some_and(|deadline| at >= deadline);
         if ends(self.start) {
             return false;
@@ -100,7 +100,7 @@ impl<'a> Stopwatch<'a> {
         }
     }
 
-    /// Counts `operations` of kind `kind` that are done by now.
+    /// Counts `operations` of kind `kind` that end now.
     #[inline]
     pub(crate) fn done(&mut self, kind: Operation, operations: u64) -> Result<()> {
         let nanos = self

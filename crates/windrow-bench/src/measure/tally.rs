@@ -1,7 +1,7 @@
-//! What the threads of a load count, and how long each kind of operation took.
+//! The counts of the threads of a load, and the latencies of each kind of operation.
 //!
-//! A [`Tally`] belongs to one thread. Sums do not depend on the order in which tallies are added, so a load of
-//! several threads has the same checksum each time.
+//! A [`Tally`] belongs to one thread. Sums do not depend on the order of the tallies, so a load of several threads
+//! has the same checksum each time.
 
 use std::time::{Duration, Instant};
 
@@ -12,35 +12,35 @@ use windrow::{Error, Result};
 /// Nanoseconds in an hour; longer latencies count as this long.
 const LATENCY_MAX: u64 = 3_600_000_000_000;
 
-/// A kind of operation, with latencies of its own.
+/// A kind of operation, with its own latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {
     /// A get.
     Read,
-    /// A write of a key that may be there or not.
+    /// A write of a key that may exist.
     Write,
-    /// A removal.
+    /// A delete.
     Delete,
     /// A seek, with the steps that follow it.
     Seek,
     /// One step of a walk.
     Step,
-    /// A write of a record that is there.
+    /// A write of an existing record.
     Update,
     /// A write of a new record.
     Insert,
-    /// A scan: opened, moved to its start, walked along, closed.
+    /// A scan: open, seek, steps, close.
     Scan,
     /// A get and a write of the same record.
     ReadModifyWrite,
-    /// A get among several; the latency is its share.
+    /// A get of a multi-get, with its part of the latency.
     MultiRead,
-    /// A write among several; the latency is its share.
+    /// A write of a batch, with its part of the latency.
     BatchWrite,
-    /// The opening and closing of a scan.
+    /// The open and close of a scan.
     Open,
-    /// A compaction of everything.
+    /// A full compaction.
     Compact,
     /// A flush.
     Flush,
@@ -105,27 +105,27 @@ impl Operation {
 /// Latencies in microseconds.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Percentiles {
-    /// Half of the operations took at most this long.
+    /// The median.
     pub p50_us: f64,
-    /// 95 of 100 took at most this long.
+    /// The 95th percentile.
     pub p95_us: f64,
-    /// 99 of 100 took at most this long.
+    /// The 99th percentile.
     pub p99_us: f64,
-    /// 999 of 1000 took at most this long.
+    /// The 99.9th percentile.
     pub p999_us: f64,
-    /// The slowest took this long.
+    /// The maximum.
     pub max_us: f64,
 }
 
-/// What a thread beside a load's own did.
+/// The operations of the companion thread of a load.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CompanionReport {
-    /// The operations, and how long they took. One that could not begin when it was due is measured from then.
+    /// The operations and their latencies. The latency of a late operation begins when it was due.
     #[serde(flatten)]
     pub done: OperationReport,
     /// Operations per second of the load.
     pub per_second: f64,
-    /// How many there should be.
+    /// The target rate.
     pub target_per_second: f64,
 }
 
@@ -134,9 +134,9 @@ pub struct CompanionReport {
 pub struct OperationReport {
     /// The kind.
     pub operation: Operation,
-    /// How many were done.
+    /// Their number.
     pub ops: u64,
-    /// How long they took.
+    /// Their latencies.
     #[serde(flatten)]
     pub latency: Percentiles,
     /// The same as a curve, denser towards the slowest.
@@ -147,26 +147,26 @@ pub struct OperationReport {
 /// One point of the distribution of latencies.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
-    /// The share of operations, from 0 to 1.
+    /// The quantile, from 0 to 1.
     pub quantile: f64,
-    /// That share took at most so many microseconds.
+    /// Its latency in microseconds.
     pub us: f64,
 }
 
-/// What a thread counted.
+/// The counts of a thread.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) ops: u64,
     pub(crate) found: u64,
-    /// A wrapping sum, so that the order of threads does not matter.
+    /// A wrapping sum, which does not depend on the order of threads.
     pub(crate) checksum: u64,
-    /// Bytes of keys and values given to the engine.
+    /// Bytes of keys and values that the thread wrote.
     pub(crate) user_bytes: u64,
     /// Bytes of keys and values that became live.
     pub(crate) added_bytes: u64,
-    /// Bytes of keys and values that were live and are no more.
+    /// Bytes of keys and values that became garbage.
     pub(crate) garbage_bytes: u64,
-    /// Nanoseconds, by the kind's number.
+    /// Nanoseconds by kind.
     latencies: [Option<Histogram<u64>>; Operation::ALL.len()],
 }
 
@@ -188,8 +188,8 @@ impl Tally {
         Ok(())
     }
 
-    /// Counts `operations` of kind `kind` since `start`, each of which was so late then, and starts anew.
-    /// Returns the nanoseconds that each took: its share of the time since, and all by which it was late.
+    /// Counts `operations` of kind `kind` since `start`, which were `late` at that time, and sets `start` to now.
+    /// Returns the latency of each in nanoseconds: its part of the time since `start`, and the whole delay.
     #[inline]
     pub(crate) fn record(
         &mut self,
@@ -207,7 +207,7 @@ impl Tally {
             Some(latencies) => latencies,
             none @ None => none.insert(histogram()?),
         };
-        // Within the bounds by construction, so the histogram cannot refuse it.
+        // The value is within the bounds, so the histogram accepts it.
         let recorded = latencies.record_n(each, operations);
         debug_assert!(recorded.is_ok());
         self.ops += operations;
@@ -245,8 +245,8 @@ fn percentiles(latencies: &Histogram<u64>) -> Percentiles {
     }
 }
 
-/// The curve from the fastest operation to the slowest: ten points for each nine that a quantile
-/// begins with, as far as there are operations behind them.
+/// The curve from the fastest operation to the slowest: ten points for each leading nine of a quantile, while
+/// operations exceed it.
 fn curve(latencies: &Histogram<u64>) -> Vec<CurvePoint> {
     const POINTS_PER_NINE: i32 = 10;
     const NINES_MAX: i32 = 6;
@@ -289,7 +289,7 @@ mod tests {
         assert!(points.is_sorted_by(|a, b| a.quantile < b.quantile && a.us <= b.us));
         let last = points.last().unwrap();
         assert!((last.quantile - 1.0).abs() < 1e-12 && (last.us / 1000.0 - 1.0).abs() < 0.001);
-        // The quantile 0.9 is ten points from the beginning.
+        // The quantile 0.9 is the tenth point.
         assert!((points[10].us / 900.0 - 1.0).abs() < 0.002);
         latencies.record_n(1000, 100_000_000).unwrap();
         assert!(curve(&latencies).len() <= 64);

@@ -1,25 +1,28 @@
-//! Files that a command writes when its work is done: what is wrong with them is said before it begins.
+//! The check of output files before the work of a command begins.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use windrow::{Error, Result};
 
-/// Makes sure that `path` can be written and is none of `sources`, which the command reads or adds to. Nothing
-/// changes: a file that was not there is not there afterwards.
+/// Checks that a write of `path` is possible and that it is none of the `sources`, which the command reads or
+/// appends to. The check changes nothing: it does not leave a new file.
 ///
 /// # Errors
-/// `InvalidArgument` for one of `sources`; what the file system reports.
+/// `InvalidArgument` for one of `sources`; an error of the file system.
 pub fn check_destination<'a>(
     path: &Path,
     sources: impl IntoIterator<Item = &'a PathBuf>,
 ) -> Result<()> {
     let own = resolved(path);
     if sources.into_iter().any(|source| resolved(source) == own) {
-        let message = format!("{} would be overwritten: it is read, too", path.display());
+        let message = format!(
+            "{} is also an input and would be overwritten",
+            path.display()
+        );
         return Err(Error::invalid_argument(message));
     }
-    // Behind a link that leads nowhere yet, too.
+    // Also at the end of a dangling link.
     let is_new = fs::metadata(path).is_err();
     let opened = OpenOptions::new().create(true).append(true).open(path);
     drop(opened.map_err(|error| Error::io("write", path, error))?);
@@ -29,7 +32,7 @@ pub fn check_destination<'a>(
     Ok(())
 }
 
-/// The path without links, also of a file that is not there yet.
+/// The path without links, also of a missing file.
 fn resolved(path: &Path) -> PathBuf {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,

@@ -1,7 +1,6 @@
-//! What sets engines beside each other, in text and on a page: medians with their range, how many times
-//! one figure is another, and bytes for each byte given.
+//! The comparison of engines in text and on pages: medians with their range, and ratios.
 //!
-//! Numbers that are not finite are as good as missing. Pure functions.
+//! Numbers that are not finite count as missing. Pure functions.
 
 use clap::ValueEnum;
 
@@ -10,18 +9,18 @@ use crate::Load;
 /// A figure over the rounds of an engine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
-    /// The least.
+    /// The minimum.
     pub(crate) least: f64,
-    /// The one in the middle, or what lies between the two there.
+    /// The median.
     pub(crate) median: f64,
-    /// The most.
+    /// The maximum.
     pub(crate) most: f64,
-    /// In how many rounds it was told.
+    /// The number of rounds with this figure.
     pub(crate) rounds: usize,
 }
 
 impl Spread {
-    /// That of `numbers`; `None` of none.
+    /// The spread of `numbers`; `None` without numbers.
     pub(crate) fn of(numbers: impl IntoIterator<Item = f64>) -> Option<Self> {
         let numbers = numbers.into_iter();
         let mut numbers: Vec<f64> = numbers.filter(|number| number.is_finite()).collect();
@@ -40,20 +39,20 @@ impl Spread {
         })
     }
 
-    /// How many times its median is that of `other`, if that is above 0.
+    /// Its median over that of `other`, if the latter is above 0.
     pub(crate) fn times(&self, other: &Self) -> Option<f64> {
         let times = self.median / other.median;
         (other.median > 0.0 && times.is_finite()).then_some(times)
     }
 }
 
-/// Of the two rates of the load called `load`, without the work that is left behind and with it, the one by
-/// which engines are compared: without it where the load's own threads only read.
+/// The rate of the load `load` for comparisons: `alone`, without the background work after the load, if its own
+/// threads only read, otherwise `settled`.
 pub(crate) fn throughput(load: &str, alone: f64, settled: f64) -> f64 {
     if only_reads(load) { alone } else { settled }
 }
 
-/// Whether the own threads of the load called `load` only read.
+/// Whether the own threads of the load `load` only read.
 pub(crate) fn only_reads(load: &str) -> bool {
     Load::from_str(load, false).is_ok_and(Load::only_reads)
 }
@@ -83,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_leave_behind_does_not_count() {
+    fn loads_that_only_read_compare_without_settling() {
         for (load, rate) in [
             ("readrandom", 2.0),
             ("readwhilewriting", 2.0),

@@ -1,7 +1,7 @@
-//! What a load found out, for programs and for people.
+//! The report of a load, as JSON and as text.
 //!
-//! Field names are the format of JSON lines and of campaigns: a file of today is read tomorrow, so a new field
-//! has a default.
+//! Field names are the format of JSON lines and of campaign files. A new field has a default, so older files stay
+//! readable.
 
 pub(crate) mod destination;
 pub(crate) mod figures;
@@ -25,40 +25,39 @@ pub struct Report {
     pub name: String,
     /// The engine.
     pub engine: String,
-    /// The settings that its store was opened with, under its names for them.
+    /// The settings of its store, under the engine's names.
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
-    /// Operations done: writes, gets, seeks, or entries walked over.
+    /// Completed operations: writes, gets, seeks, or entries of a walk.
     pub ops: u64,
-    /// Seconds that they took.
+    /// Seconds of these operations.
     pub seconds: f64,
-    /// Seconds until background work had settled, too, if that was waited for.
+    /// Seconds until the end of background work, if the run waits for it.
     pub settled_seconds: f64,
     /// Operations per second, without the settling.
     pub ops_per_second: f64,
     /// Operations per second, with the settling.
     pub settled_ops_per_second: f64,
-    /// Seconds of processor time that the process took, for itself and within the system, settling
-    /// included.
+    /// Processor time of the process in seconds, user and system, settling included.
     pub cpu_seconds: f64,
     /// The same per operation, in microseconds.
     pub cpu_us_per_op: f64,
-    /// How long they took.
+    /// The latencies.
     #[serde(flatten)]
     pub latency: Percentiles,
-    /// The same as a curve, denser towards the slowest; empty where nothing was done.
+    /// The latencies as a curve, denser towards the slowest; empty without operations.
     pub latency_curve: Vec<CurvePoint>,
-    /// The same for each kind of operation in the load.
+    /// The latencies of each kind of operation in the load.
     pub operations: Vec<OperationReport>,
     /// The operations of the companion thread, if it counts any.
     pub companion: Option<CompanionReport>,
-    /// Gets that found a value, seeks that met their key, entries walked over.
+    /// Gets that found a value, seeks that met their key, entries of a walk.
     pub found: u64,
-    /// Over every key and value read, in hexadecimal; equal for equal seeds and loads where
-    /// `repeatable` says so.
+    /// A checksum of every key and value that the load read, in hexadecimal; equal for equal seeds and loads if
+    /// `repeatable` is true.
     pub checksum: String,
-    /// Whether what is read follows from the seed: not beside or after writers whose order chance
-    /// decides, until the next fill.
+    /// Whether the reads follow from the seed. They do not during or after concurrent writes in a random order,
+    /// until the next fill.
     pub repeatable: bool,
     /// Bytes of the keys and values that the load wrote.
     pub user_bytes: u64,
@@ -67,64 +66,61 @@ pub struct Report {
     pub write_amplification: Option<f64>,
     /// The same for bytes written and read together.
     pub io_amplification: Option<f64>,
-    /// Blocks consulted by gets and scans, where the engine tells.
+    /// Blocks that gets and scans read, if the engine reports them.
     pub block_reads: Option<u64>,
     /// The same per operation.
     pub block_reads_per_op: Option<f64>,
-    /// Sorted runs that a seek visits, segments among them, where the engine tells and there were seeks.
+    /// Sorted runs that a seek visits, segments included, if the engine reports them and the load has seeks.
     pub runs_per_seek: Option<f64>,
-    /// Values apart from their keys that gets and scans have read.
+    /// Separated values that gets and scans have read.
     pub separated_reads: SeparatedReads,
-    /// Filters that gets asked, where the engine tells.
+    /// Filters that gets probed, if the engine reports them.
     pub filter_probes: Option<u64>,
-    /// Filters that said yes where the key was absent, where the engine tells.
+    /// Filters that passed an absent key, if the engine reports them.
     pub filter_false_positives: Option<u64>,
-    /// Bytes read from files, by gets and scans and by background work, settling included; of Windrow
-    /// without values apart from their keys that gets and scans read.
+    /// Bytes that gets, scans and background work read from files, settling included. Windrow's do not include
+    /// separated values that gets and scans read.
     pub read_bytes: u64,
     /// Bytes written to files, settling included.
     pub written_bytes: u64,
-    /// Bytes that the process read by system calls, whatever for, where the system tells; pages of
-    /// mapped files are not among them.
+    /// Bytes that the process read by system calls, if the system reports it, without pages of mapped files.
     pub process_read_bytes: Option<u64>,
-    /// Bytes that the process wrote by system calls, where the system tells.
+    /// Bytes that the process wrote by system calls, if the system reports it.
     pub process_written_bytes: Option<u64>,
-    /// The most memory of the process that was resident at a time, where the system tells: since the
-    /// load began, or where the system does not lower the mark, since the process began.
+    /// Peak of the resident memory of the process, if the system reports it: since the start of the load, or since
+    /// the start of the process if the system does not reset the peak.
     pub peak_memory_bytes: Option<u64>,
-    /// What the engine wrote and read by purpose, where it tells.
+    /// The I/O of the engine by purpose, if it reports it.
     pub io_stats: Vec<IoShape>,
     /// Compactions during the load and the settling, if the engine reports them.
     pub compactions: Option<CompactionShape>,
-    /// Delayed writes, where the engine tells.
+    /// Stalls of writes, if the engine reports them.
     pub stalls: Option<u64>,
-    /// Seconds of delay.
+    /// Seconds of stalls.
     pub stall_seconds: f64,
-    /// What writes waited for during the load and the settling, where the engine tells.
+    /// The stalls during the load and the settling by cause, if the engine reports them.
     pub stalls_by_cause: Vec<StallShape>,
     /// Bytes of all files of the store after settling.
     pub disk_bytes: u64,
-    /// Bytes of the keys and values that a reader can find; unknown where the store is older than
-    /// the run.
+    /// Bytes of live keys and values; unknown if the store is older than the run.
     pub live_bytes: Option<u64>,
     /// Bytes on disk per live byte.
     pub space_amplification: Option<f64>,
     /// The tree after settling.
     pub levels: Vec<LevelShape>,
-    /// From second to second; longer intervals in long loads.
+    /// The time series: one point per second, fewer in long loads.
     pub series: Vec<SeriesPoint>,
 }
 
 impl Report {
-    /// The operations per second by which engines are compared: with the work that is left behind where the
-    /// load's own threads write, and without it where they only read, since what little they leave was not
-    /// asked for and would weigh the more the shorter the load.
+    /// The operations per second for comparisons: with settling if the own threads of the load write, and without
+    /// it if they only read. The little background work after reads would weigh more in shorter loads.
     pub fn rate(&self) -> f64 {
         throughput(&self.name, self.ops_per_second, self.settled_ops_per_second)
     }
 }
 
-/// The heading over the [`lines`] of reports.
+/// The heading of the [`lines`] of reports.
 pub fn header() -> String {
     format!(
         "{:<22} {:>11} {:>11} {:>11} {:>8} {} {:>11} {:>8} {:>6} {:>9} {:>7} {:>9}  {}",
@@ -144,8 +140,8 @@ pub fn header() -> String {
     )
 }
 
-/// The lines of the table for people: one for the load, and one for each kind of operation where
-/// there are several.
+/// The lines of a report in the table: one for the load, one for each kind of operation if the load has several,
+/// and one for each further group of figures.
 pub(crate) fn row(report: &Report) -> String {
     let levels: Vec<String> = report
         .levels
@@ -244,7 +240,7 @@ pub(crate) fn row(report: &Report) -> String {
     lines.join("\n")
 }
 
-/// The report for people, as `args` ask for it: its row, and how its latencies are distributed.
+/// The report as text: its row, and the distribution of latencies if `args` request it.
 pub fn lines(report: &Report, args: &BenchArgs) -> String {
     if args.histogram {
         format!("{}\n{}", row(report), histogram(report))
@@ -253,8 +249,8 @@ pub fn lines(report: &Report, args: &BenchArgs) -> String {
     }
 }
 
-/// The distribution of the latencies for people, a line for each point of the curve: that of the load, then
-/// those of each kind of operation, where there are several, and of what was done beside it.
+/// The distribution of the latencies as text, one line for each point of the curve: of the load, then of each kind
+/// of operation if the load has several, and of the companion.
 pub(crate) fn histogram(report: &Report) -> String {
     let line =
         |point: &CurvePoint| format!("  {:>11.5} % {:>12.3} us", point.quantile * 100.0, point.us);

@@ -1,6 +1,5 @@
-//! Lines on standard output, each there as soon as it is printed, so that who reads along sees a load
-//! that has ended and a run that is broken off leaves what it found; and the exit codes of programs that
-//! run loads.
+//! Standard output and exit codes of programs that run loads. Each line is flushed, so a reader sees a load at its
+//! end, and an aborted run leaves its reports.
 
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -8,10 +7,10 @@ use std::path::Path;
 use serde::Serialize;
 use windrow::{Error, ErrorKind, Result};
 
-/// Prints a line at once.
+/// Prints a line and flushes it.
 ///
 /// # Errors
-/// `Io` where standard output takes nothing.
+/// `Io` if the write fails.
 pub fn print(line: &str) -> Result<()> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")
@@ -19,7 +18,7 @@ pub fn print(line: &str) -> Result<()> {
         .map_err(failed)
 }
 
-/// Prints an object as JSON, on a line of its own.
+/// Prints an object as a line of JSON.
 ///
 /// # Errors
 /// As [`print`](print()).
@@ -28,8 +27,8 @@ pub fn print_object(object: &impl Serialize) -> Result<()> {
     print(&text.map_err(|error| failed(error.into()))?)
 }
 
-/// The exit code of a program that an error of `kind` has ended: 1 for a wrong request, 3 where what was
-/// read is not what was written, 2 where the environment failed.
+/// The exit code of a program for an error of `kind`: 1 for invalid arguments, 3 for a read with wrong data, 2 for
+/// an error of the environment.
 pub fn exit_code(kind: ErrorKind) -> u8 {
     match kind {
         ErrorKind::InvalidArgument | ErrorKind::NotFound | ErrorKind::AlreadyExists => 1,
@@ -38,8 +37,7 @@ pub fn exit_code(kind: ErrorKind) -> u8 {
     }
 }
 
-/// Whether `error` is that nobody reads standard output any more, as `head` does when it has enough: a
-/// program then ends, and has not failed.
+/// Whether `error` is a closed standard output, such as a pipe to `head`. The program then ends without a failure.
 pub fn reader_is_gone(error: &Error) -> bool {
     let source = std::error::Error::source(error);
     let source = source.and_then(|source| source.downcast_ref::<io::Error>());

@@ -1,4 +1,4 @@
-//! An engine in memory that gives wrong answers, to see that a run notices.
+//! An engine in memory with faults, which a run must find.
 #![expect(
     clippy::disallowed_types,
     reason = "an engine of a few lines needs a plain lock"
@@ -16,43 +16,43 @@ use super::args;
 use crate::measure::progress::Unseen;
 use crate::{Counters, Engine, LevelShape, Scan, run_loads};
 
-/// What a [`Liar`] does wrong.
+/// The fault of a [`FaultyEngine`].
 #[derive(Clone, Copy, PartialEq)]
-enum Lie {
+enum Fault {
     None,
     LosesAnUpdate,
     LosesARecord,
     MixesUpValues,
-    KeepsWhatIsDeleted,
+    KeepsDeletedKeys,
     CutsValues,
-    TurnsScansAround,
-    SkipsEverySecond,
-    EndsEarly,
+    ReversesScans,
+    SkipsEverySecondEntry,
+    EndsScansEarly,
 }
 
-/// An engine in memory that lies.
-struct Liar {
+/// An engine in memory with one fault.
+struct FaultyEngine {
     entries: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
-    lie: Lie,
+    fault: Fault,
 }
 
-impl Liar {
-    /// Runs `line` on it.
-    fn run(lie: Lie, line: &str) -> Result<()> {
+impl FaultyEngine {
+    /// Runs `line` on an engine with `fault`.
+    fn run(fault: Fault, line: &str) -> Result<()> {
         let open = |folder: &Path| {
             fs::create_dir_all(folder).unwrap();
             fs::write(folder.join(Self::MARKER), "").unwrap();
             let entries = Mutex::default();
-            Ok(Self { entries, lie })
+            Ok(Self { entries, fault })
         };
         run_loads::<Self>(&args(line), open, &Unseen, |_| Ok(()))
     }
 }
 
-struct LiarScan<'a>(&'a Liar, Vec<u8>, Vec<u8>);
+struct FaultyScan<'a>(&'a FaultyEngine, Vec<u8>, Vec<u8>);
 
-impl LiarScan<'_> {
-    /// Whether this is one key of about seven, behind which the scan ends.
+impl FaultyScan<'_> {
+    /// Whether the scan ends after this key, as it does for one key of about seven.
     fn is_early(&self) -> bool {
         let sum: u64 = self.1.iter().map(|&byte| u64::from(byte)).sum();
         sum.is_multiple_of(7)
@@ -69,7 +69,7 @@ impl LiarScan<'_> {
     }
 }
 
-impl LiarScan<'_> {
+impl FaultyScan<'_> {
     fn move_back(&mut self, to: Bound<&[u8]>) -> bool {
         let entries = self.0.entries.lock().unwrap();
         let last = entries.range::<[u8], _>((Bound::Unbounded, to)).next_back();
@@ -81,20 +81,20 @@ impl LiarScan<'_> {
     }
 }
 
-impl Scan for LiarScan<'_> {
+impl Scan for FaultyScan<'_> {
     fn seek(&mut self, key: &[u8]) -> Result<bool> {
         Ok(self.move_to(Bound::Included(key)))
     }
 
     fn next(&mut self) -> Result<bool> {
         let key = self.1.clone();
-        match self.0.lie {
-            Lie::TurnsScansAround => return Ok(self.move_back(Bound::Excluded(&key))),
-            Lie::EndsEarly if self.is_early() => return Ok(false),
+        match self.0.fault {
+            Fault::ReversesScans => return Ok(self.move_back(Bound::Excluded(&key))),
+            Fault::EndsScansEarly if self.is_early() => return Ok(false),
             _ => {}
         }
         let is_moved = self.move_to(Bound::Excluded(&key));
-        if is_moved && self.0.lie == Lie::SkipsEverySecond {
+        if is_moved && self.0.fault == Fault::SkipsEverySecondEntry {
             let passed = self.1.clone();
             return Ok(self.move_to(Bound::Excluded(&passed)));
         }
@@ -103,10 +103,10 @@ impl Scan for LiarScan<'_> {
 
     fn prev(&mut self) -> Result<bool> {
         let key = self.1.clone();
-        if self.0.lie == Lie::EndsEarly && self.is_early() {
+        if self.0.fault == Fault::EndsScansEarly && self.is_early() {
             return Ok(false);
         }
-        if self.0.lie == Lie::SkipsEverySecond && self.move_back(Bound::Excluded(&key)) {
+        if self.0.fault == Fault::SkipsEverySecondEntry && self.move_back(Bound::Excluded(&key)) {
             let passed = self.1.clone();
             return Ok(self.move_back(Bound::Excluded(&passed)));
         }
@@ -126,22 +126,22 @@ impl Scan for LiarScan<'_> {
     }
 }
 
-impl Engine for Liar {
+impl Engine for FaultyEngine {
     const NAME: &'static str = "liar";
     const MARKER: &'static str = "liar";
-    type Scan<'a> = LiarScan<'a>;
+    type Scan<'a> = FaultyScan<'a>;
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         let mut entries = self.entries.lock().unwrap();
-        if self.lie == Lie::LosesAnUpdate && entries.contains_key(key) {
+        if self.fault == Fault::LosesAnUpdate && entries.contains_key(key) {
             return Ok(());
         }
-        if self.lie == Lie::LosesARecord && entries.len() == 50 {
+        if self.fault == Fault::LosesARecord && entries.len() == 50 {
             entries.pop_first();
         }
         let value = match entries.last_entry() {
-            Some(other) if self.lie == Lie::MixesUpValues => other.get().clone(),
-            _ if self.lie == Lie::CutsValues => value[..value.len() / 2].to_vec(),
+            Some(other) if self.fault == Fault::MixesUpValues => other.get().clone(),
+            _ if self.fault == Fault::CutsValues => value[..value.len() / 2].to_vec(),
             _ => value.to_vec(),
         };
         entries.insert(key.to_vec(), value);
@@ -149,7 +149,7 @@ impl Engine for Liar {
     }
 
     fn delete(&self, key: &[u8]) -> Result<()> {
-        if self.lie != Lie::KeepsWhatIsDeleted {
+        if self.fault != Fault::KeepsDeletedKeys {
             self.entries.lock().unwrap().remove(key);
         }
         Ok(())
@@ -162,8 +162,8 @@ impl Engine for Liar {
         Ok(entries.contains_key(key))
     }
 
-    fn scan(&self) -> Result<LiarScan<'_>> {
-        Ok(LiarScan(self, Vec::new(), Vec::new()))
+    fn scan(&self) -> Result<FaultyScan<'_>> {
+        Ok(FaultyScan(self, Vec::new(), Vec::new()))
     }
 
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -192,19 +192,19 @@ impl Engine for Liar {
 }
 
 #[test]
-fn a_wrong_answer_fails_the_run() {
+fn a_fault_fails_the_run() {
     let line = |load: &str| format!("ycsb-load,{load} --records 100 --ops 1000");
     for load in ["ycsb-a", "ycsb-b", "ycsb-d", "ycsb-e", "ycsb-f"] {
-        Liar::run(Lie::None, &line(load)).unwrap();
+        FaultyEngine::run(Fault::None, &line(load)).unwrap();
         for (lie, is_seen) in [
-            (Lie::LosesAnUpdate, !matches!(load, "ycsb-d" | "ycsb-e")),
-            (Lie::LosesARecord, true),
-            (Lie::MixesUpValues, true),
-            (Lie::TurnsScansAround, load == "ycsb-e"),
-            (Lie::SkipsEverySecond, load == "ycsb-e"),
-            (Lie::EndsEarly, load == "ycsb-e"),
+            (Fault::LosesAnUpdate, !matches!(load, "ycsb-d" | "ycsb-e")),
+            (Fault::LosesARecord, true),
+            (Fault::MixesUpValues, true),
+            (Fault::ReversesScans, load == "ycsb-e"),
+            (Fault::SkipsEverySecondEntry, load == "ycsb-e"),
+            (Fault::EndsScansEarly, load == "ycsb-e"),
         ] {
-            let outcome = Liar::run(lie, &line(load));
+            let outcome = FaultyEngine::run(lie, &line(load));
             assert_eq!(outcome.is_err(), is_seen, "{load}");
             if let Err(error) = outcome {
                 assert_eq!(error.kind(), ErrorKind::Corruption, "{load}: {error}");
@@ -214,16 +214,16 @@ fn a_wrong_answer_fails_the_run() {
 }
 
 #[test]
-fn what_an_engine_has_not_is_refused_before_the_first_load() {
-    let open = |_: &Path| -> Result<Liar> { unreachable!("nothing is opened") };
+fn unsupported_loads_are_refused_before_the_first_load() {
+    let open = |_: &Path| -> Result<FaultyEngine> { unreachable!("nothing is opened") };
     let args = args("fillseq,compact --num 10");
-    let error = run_loads::<Liar>(&args, open, &Unseen, |_| Ok(())).unwrap_err();
+    let error = run_loads::<FaultyEngine>(&args, open, &Unseen, |_| Ok(())).unwrap_err();
     assert!(error.to_string().contains("compaction"), "{error}");
 }
 
 #[test]
 fn every_read_of_indexes_is_checked() {
-    // Each key is written before, so that none may be missing.
+    // Each key exists before the load, so none may be missing.
     let read = |load: &str| {
         format!(
             "fillseq,deleteseq,{load} --num 100 --deletes 20 --reads 300 --writes 100 --batch-size 3"
@@ -238,7 +238,7 @@ fn every_read_of_indexes_is_checked() {
         "fwdrangewhilewriting",
         "readwhilescanning",
     ];
-    // Nobody writes beside these.
+    // These loads have no concurrent writes.
     let complete = [
         "seek10",
         "seek100",
@@ -275,30 +275,30 @@ fn every_read_of_indexes_is_checked() {
             "readhot --num 1000" => {
                 "fillseq,deleteseq,readhot --num 1000 --deletes 5 --reads 300".to_owned()
             }
-            // So long that the thread which scans comes to its second step.
+            // Enough reads for the second step of the companion.
             "readwhilescanning" => read(load).replace("--reads 300", "--reads 30000"),
             _ => read(load),
         };
-        Liar::run(Lie::None, &line).unwrap();
-        for lie in [Lie::LosesARecord, Lie::MixesUpValues, Lie::CutsValues] {
-            let error = Liar::run(lie, &line).expect_err(load);
+        FaultyEngine::run(Fault::None, &line).unwrap();
+        for fault in [Fault::LosesARecord, Fault::MixesUpValues, Fault::CutsValues] {
+            let error = FaultyEngine::run(fault, &line).expect_err(load);
             assert_eq!(error.kind(), ErrorKind::Corruption, "{load}: {error}");
         }
-        // Beside a writer, what is found may have been written anew.
+        // With a companion that writes, a found key may be a new write.
         let is_shared = load.contains("writ") && !load.contains("scan") || load == mix;
         let writes = matches!(load, "updaterandom" | "appendrandom");
         if !is_shared && !writes {
-            let error = Liar::run(Lie::KeepsWhatIsDeleted, &line).expect_err(load);
+            let error = FaultyEngine::run(Fault::KeepsDeletedKeys, &line).expect_err(load);
             assert_eq!(error.kind(), ErrorKind::Corruption, "{load}: {error}");
         }
         if complete.contains(&load) {
-            for lie in [Lie::SkipsEverySecond, Lie::EndsEarly] {
-                let error = Liar::run(lie, &line).expect_err(load);
+            for fault in [Fault::SkipsEverySecondEntry, Fault::EndsScansEarly] {
+                let error = FaultyEngine::run(fault, &line).expect_err(load);
                 assert_eq!(error.kind(), ErrorKind::Corruption, "{load}: {error}");
             }
         }
         if scans.contains(&load) || load == mix {
-            let error = Liar::run(Lie::TurnsScansAround, &line).expect_err(load);
+            let error = FaultyEngine::run(Fault::ReversesScans, &line).expect_err(load);
             assert_eq!(error.kind(), ErrorKind::Corruption, "{load}: {error}");
         }
     }
@@ -314,21 +314,21 @@ fn a_replay_checks_what_it_reads() {
     for (lines, lies) in [
         (
             "a put 50\na put 50\na get\n",
-            vec![Lie::LosesAnUpdate, Lie::CutsValues],
+            vec![Fault::LosesAnUpdate, Fault::CutsValues],
         ),
-        ("a put 50\nb put 50\nb get\n", vec![Lie::CutsValues]),
-        ("b put 50\na put 50\na get\n", vec![Lie::MixesUpValues]),
-        ("a put 50\na delete\na get\n", vec![Lie::KeepsWhatIsDeleted]),
+        ("a put 50\nb put 50\nb get\n", vec![Fault::CutsValues]),
+        ("b put 50\na put 50\na get\n", vec![Fault::MixesUpValues]),
+        ("a put 50\na delete\na get\n", vec![Fault::KeepsDeletedKeys]),
         (
             "a put 50\nb put 50\nc put 50\nb scan 9\n",
-            vec![Lie::TurnsScansAround],
+            vec![Fault::ReversesScans],
         ),
-        (lost.as_str(), vec![Lie::LosesARecord]),
+        (lost.as_str(), vec![Fault::LosesARecord]),
     ] {
         fs::write(&trace, lines).unwrap();
-        Liar::run(Lie::None, &line).unwrap();
-        for lie in lies {
-            let error = Liar::run(lie, &line).expect_err(lines);
+        FaultyEngine::run(Fault::None, &line).unwrap();
+        for fault in lies {
+            let error = FaultyEngine::run(fault, &line).expect_err(lines);
             assert_eq!(error.kind(), ErrorKind::Corruption, "{lines}: {error}");
         }
     }

@@ -1,4 +1,4 @@
-//! Every load on a small store: what it does, what it finds, and what its report holds.
+//! Every load on a small store: its operations, results and report.
 
 use clap::ValueEnum;
 use windrow::ErrorKind;
@@ -31,7 +31,7 @@ fn every_load_runs_and_counts() {
             _ if name.starts_with("fill") || name == "ycsb-load" => 2000,
             _ => 300,
         };
-        // What deleteseq and deleterandom have left of the walks' entries.
+        // The walks meet the entries that deleteseq and deleterandom have left.
         if !matches!(name, "readseq" | "readreverse" | "readtocache") {
             assert_eq!(report.ops, expected, "{name}");
         }
@@ -39,7 +39,7 @@ fn every_load_runs_and_counts() {
         assert!(latency.max_us >= latency.p999_us && latency.p95_us >= latency.p50_us);
         let sum: u64 = report.operations.iter().map(|kind| kind.ops).sum();
         assert_eq!(sum, report.ops, "{name}");
-        // Beside a walk nobody knows whose the blocks are.
+        // The blocks of a companion that scans belong to no operation.
         let is_reported = report.block_reads_per_op.is_some();
         assert_eq!(is_reported, name != "readwhilescanning", "{name}");
         assert!(report.disk_bytes > 0);
@@ -54,7 +54,7 @@ fn every_load_runs_and_counts() {
     assert_eq!(of("readmissing").runs_per_seek, None);
     assert_eq!(of("replay").found, 3);
     assert!(row(of("levelstats")).contains("level 0"));
-    // The log and the table that it becomes, though all fits into one memtable.
+    // The log and the table of its flush, although all data fits into one memtable.
     assert!(of("fillrandom").write_amplification.unwrap() >= 1.5);
     assert!(
         of("fillrandom")
@@ -64,7 +64,7 @@ fn every_load_runs_and_counts() {
     );
 }
 
-/// What every report holds, whatever the load.
+/// The fields that every report has.
 fn check_measures(report: &Report) {
     let curve = &report.latency_curve;
     assert!(curve.len() >= 2 && curve.len() <= 64, "{}", report.name);
@@ -92,7 +92,7 @@ fn check_measures(report: &Report) {
         assert!(report.process_read_bytes.is_some() && report.peak_memory_bytes > Some(1 << 20));
         assert!(points.iter().all(|point| point.memory_bytes.is_some()));
     }
-    // Programs that read it get all of it back.
+    // The JSON has all fields.
     let text = serde_json::to_string(report).unwrap();
     let read: Report = serde_json::from_str(&text).unwrap();
     assert_eq!((read.name, read.ops), (report.name.clone(), report.ops));
@@ -124,7 +124,7 @@ fn reads_find_what_the_fills_wrote() {
             assert_eq!(report.found, expected, "{fill} {}", report.name);
             assert!(report.repeatable);
         }
-        // All is in one table, and a scan begins with a seek.
+        // All data is in one table, and a scan begins with a seek.
         assert_eq!(named(&reports, "seek10").runs_per_seek, Some(1.0));
     }
     let reports = reports(&format!("fillrandom,{reads} --num 2000 --reads 200"));
@@ -132,7 +132,7 @@ fn reads_find_what_the_fills_wrote() {
 }
 
 #[test]
-fn walks_of_either_way_meet_the_same_entries() {
+fn walks_in_both_directions_meet_the_same_entries() {
     for threads in [1, 3] {
         let line = format!("fillrandom,readseq,readreverse --num 3000 --threads {threads}");
         let reports = reports(&line);
@@ -158,7 +158,7 @@ fn batches_write_what_single_writes_write() {
 #[test]
 fn values_grow_by_appending() {
     let reports = reports("fillseq,appendrandom,readseq --num 20 --ops 400 --value-size 50");
-    // Each of them has had its 50 bytes twenty times.
+    // Each value has had twenty appends of 50 bytes.
     let (written, first) = (reports[1].written_bytes, reports[0].written_bytes);
     assert!(written > 5 * first, "{written} {first}");
     assert_eq!(reports[2].found, 20);
@@ -173,8 +173,8 @@ fn large_values_are_read_back() {
 }
 
 #[test]
-fn what_is_left_of_several_sizes_is_not_known() {
-    // Each key has a value of another size than a delete takes it for.
+fn live_bytes_of_several_sizes_are_unknown_after_deletes() {
+    // Each key has a value of another size than the delete assumes.
     for seed in 0..4 {
         let line = format!("fillseq,deleteseq --mix SD --num 10 --seed {seed}");
         assert_eq!(reports(&line)[1].live_bytes, None);
@@ -188,37 +188,37 @@ fn loads_end_by_the_clock() {
     for report in &reports {
         assert!(report.ops > 0, "{}", report.name);
         let is_timed = report.name != "ycsb-load";
-        // ycsb-d may have come to its own end.
+        // ycsb-d may have reached its own bound.
         let is_whole = report.ops == 20 * 500 && report.name == "ycsb-d";
         assert_eq!(report.repeatable, !is_timed || is_whole, "{}", report.name);
         assert!(!is_timed || report.ops != 500);
     }
-    // An insertion needs room: that of as many records again.
+    // Inserts are bounded by the capacity: twice the records.
     assert!(reports[3].ops <= 20 * 500);
-    // So does one that was asked for more.
+    // The same bound applies to larger requests.
     let asked = "--num 500 --ops 1000000000000 --duration 3600";
     assert_eq!(
         self::reports(&format!("ycsb-load,ycsb-d {asked}"))[1].ops,
         10_000
     );
-    // Whichever is over first.
+    // The first bound ends the load.
     let bounded = self::reports("fillseq,readrandom --num 500 --duration 3600 --reads 70");
     assert_eq!((bounded[0].ops, bounded[1].ops), (500, 70));
 }
 
 #[test]
-fn readers_beside_a_writer_go_on_as_long_as_is_asked() {
+fn readers_with_a_writer_last_their_whole_duration() {
     let line = "fillseq,readwhilewriting --num 500 --reads 10";
     let timed = &reports(&format!("{line} --duration 0.2"))[1];
     assert!(timed.ops > 10 && timed.companion.is_some());
     assert!(timed.seconds >= 0.2);
-    // A warm-up would write, and there is none.
+    // The load has no warm-up, which would write.
     let cold = reports(&format!("{line} --warm-up 86400s"));
     assert_eq!(cold[1].ops, 10);
 }
 
 #[test]
-fn what_is_done_before_the_deadline_is_repeatable() {
+fn loads_that_end_before_the_deadline_are_repeatable() {
     let loads =
         "fillseq,readrandom,overwrite,seek10,multireadrandom --num 500 --ops 70 --batch-size 7";
     for threads in [1, 2] {
@@ -229,7 +229,7 @@ fn what_is_done_before_the_deadline_is_repeatable() {
             assert_eq!(timed.checksum, free.checksum, "{}", timed.name);
         }
     }
-    // What the clock ends is not, nor what follows where it wrote.
+    // A load that the clock ends is not repeatable, nor are the loads after one that wrote.
     let cut = reports("fillseq,overwrite,readrandom --num 500 --duration 0.05 --reads 70");
     let repeatable: Vec<bool> = cut.iter().map(|report| report.repeatable).collect();
     assert_eq!(repeatable, [true, false, false]);
@@ -239,7 +239,7 @@ fn what_is_done_before_the_deadline_is_repeatable() {
 fn a_warm_up_is_not_counted() {
     let line = "fillseq,readrandom,readseq,overwrite --num 500 --ops 100";
     let cold = reports(line);
-    // The last one cuts each walk.
+    // The last warm-up cuts each walk short.
     for warm_up in ["--warm-up 400", "--warm_up 0.01s", "--warm-up 0.000001s"] {
         let warm = reports(&format!("{line} {warm_up}"));
         for (warm, cold) in warm.iter().zip(&cold) {
@@ -257,7 +257,7 @@ fn contradictions_are_refused() {
         ("uncompress --compression zstd", "LZ4"),
         (
             "ycsb-load,ycsb-b --benchmark-write-rate-limit 1M",
-            "give --rate",
+            "use --rate",
         ),
     ] {
         let error = try_reports(&args(line)).unwrap_err();
@@ -268,7 +268,7 @@ fn contradictions_are_refused() {
 }
 
 #[test]
-fn what_is_refused_leaves_the_store_as_it_is() {
+fn refused_arguments_do_not_change_the_store() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().display();
     let trace = folder.path().join("trace");
@@ -276,7 +276,7 @@ fn what_is_refused_leaves_the_store_as_it_is() {
     reports(&format!("fillseq --num 70 --db {path}"));
     for (line, says) in [
         ("mixgraph --num 10", "ranges"),
-        ("mixgraph --mix-get-ratio nan", "shares"),
+        ("mixgraph --mix-get-ratio nan", "fractions"),
         ("mixgraph --mix-max-value-size 9", "10 bytes"),
         ("mixgraph --mix-max-value-size 100GB", "limit"),
         ("mixgraph --sine-mix-rate --sine-a nan", "numbers"),
@@ -302,7 +302,7 @@ fn what_is_refused_leaves_the_store_as_it_is() {
         assert!(error.to_string().contains(says), "{line}: {error}");
     }
     for fill in [Load::FillSeq, Load::YcsbLoad] {
-        // More than any memory.
+        // More keys than any memory holds.
         let huge = BenchArgs {
             num: 1 << 53,
             db: Some(folder.path().to_owned()),
@@ -316,13 +316,13 @@ fn what_is_refused_leaves_the_store_as_it_is() {
         trace.display()
     ));
     assert_eq!(left[1].found, 70);
-    // What may be done is done.
+    // Valid arguments run.
     let line = "ycsb-load,deleteseq,readrandom,ycsb-d,ycsb-d,compact --num 900 --ops 400";
     assert!(reports(line)[4].operations[1].ops > 0);
 }
 
 #[test]
-fn a_bad_line_ends_a_replay() {
+fn an_invalid_line_ends_a_replay() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("trace.txt");
     std::fs::write(&trace, "a put 10\na get\na frobnicate 1\n").unwrap();
@@ -332,7 +332,7 @@ fn a_bad_line_ends_a_replay() {
 }
 
 #[test]
-fn mixgraph_does_its_share_of_each() {
+fn mixgraph_keeps_its_fractions() {
     let reports = reports("fillrandom,mixgraph,mixgraph,readseq --num 3000 --ops 3000");
     let kinds: Vec<_> = reports[1]
         .operations
@@ -343,7 +343,7 @@ fn mixgraph_does_its_share_of_each() {
     let reads = reports[1].operations[0].ops;
     assert!((2400..2600).contains(&reads), "{reads}");
     assert!(reports.iter().all(|report| report.repeatable));
-    // What is hot stays hot, and is found once it was written.
+    // The same keys stay hot, so later reads find earlier writes.
     assert!(reports[2].found > reports[1].found);
 }
 
@@ -356,7 +356,7 @@ fn histograms_have_a_line_for_each_point() {
 }
 
 #[test]
-fn each_kind_of_operation_has_a_curve_of_its_own() {
+fn each_kind_of_operation_has_a_curve() {
     let reports = reports("ycsb-load,ycsb-a --num 2000");
     let mixed = &reports[1];
     assert_eq!(mixed.operations.len(), 2);

@@ -1,5 +1,5 @@
-//! An engine that holds every key and allocates nothing, to see that the loops around an engine
-//! allocate nothing either.
+//! A no-op engine, which holds every key and allocates no memory. With it, the tests see that the loops around an
+//! engine allocate none, either.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,18 +17,18 @@ use crate::{
 
 const NUM: u64 = 10_000;
 
-/// An engine that makes the values that are asked for, and counts its scans.
-struct Echo(DataSet, AtomicU64);
+/// An engine that makes the requested values and counts its scans.
+struct NoOp(DataSet, AtomicU64);
 
-/// A position, and room for what is there.
-struct EchoScan<'a> {
+/// A position, with buffers for its key and value.
+struct NoOpScan<'a> {
     data: &'a DataSet,
     index: u64,
     key: Vec<u8>,
     value: Vec<u8>,
 }
 
-impl EchoScan<'_> {
+impl NoOpScan<'_> {
     fn land(&mut self) -> bool {
         self.data.key(self.index, &mut self.key);
         self.data.value(&self.key, 0, &mut self.value);
@@ -36,7 +36,7 @@ impl EchoScan<'_> {
     }
 }
 
-impl Scan for EchoScan<'_> {
+impl Scan for NoOpScan<'_> {
     fn seek(&mut self, key: &[u8]) -> Result<bool> {
         let digits = key.iter().take_while(|byte| byte.is_ascii_digit());
         self.index = digits.fold(0, |sum, digit| sum * 10 + u64::from(digit - b'0'));
@@ -67,9 +67,9 @@ impl Scan for EchoScan<'_> {
     }
 }
 
-impl Engine for Echo {
+impl Engine for NoOp {
     const NAME: &'static str = "echo";
-    type Scan<'a> = EchoScan<'a>;
+    type Scan<'a> = NoOpScan<'a>;
 
     fn put(&self, _key: &[u8], _value: &[u8]) -> Result<()> {
         Ok(())
@@ -99,9 +99,9 @@ impl Engine for Echo {
         Ok(())
     }
 
-    fn scan(&self) -> Result<EchoScan<'_>> {
+    fn scan(&self) -> Result<NoOpScan<'_>> {
         self.1.fetch_add(1, Ordering::Relaxed);
-        Ok(EchoScan {
+        Ok(NoOpScan {
             data: &self.0,
             index: 0,
             key: Vec::new(),
@@ -126,14 +126,14 @@ impl Engine for Echo {
     }
 }
 
-/// What does `load`, of which nothing is known that is there.
+/// A worker of `load` without known contents.
 fn worker<'a>(
-    engine: &'a Echo,
+    engine: &'a NoOp,
     data: &'a DataSet,
     args: &'a BenchArgs,
     load: Load,
     mixture: Option<&'a Mixture>,
-) -> Worker<'a, Echo> {
+) -> Worker<'a, NoOp> {
     Worker {
         engine,
         data,
@@ -152,7 +152,7 @@ fn worker<'a>(
 #[test]
 fn each_seek_opens_a_scan_unless_one_is_kept() {
     let data = || DataSet::new(NUM, 16, ValueSizes::same(100), 1).unwrap();
-    let engine = Echo(data(), AtomicU64::new(0));
+    let engine = NoOp(data(), AtomicU64::new(0));
     let data = data();
     let gauges = Gauge::of(1);
     for load in [
@@ -188,10 +188,10 @@ fn each_seek_opens_a_scan_unless_one_is_kept() {
 #[test]
 fn loops_allocate_nothing_per_operation() {
     let data = || DataSet::new(NUM, 16, ValueSizes::same(100), 1).unwrap();
-    let engine = Echo(data(), AtomicU64::new(0));
+    let engine = NoOp(data(), AtomicU64::new(0));
     let data = data();
     let gauges = Gauge::of(1);
-    // Its scans allocate, so it does without them here.
+    // Its scans allocate, so the test leaves them out.
     let mixture = MixgraphArgs {
         mix_seek_ratio: Some(0.0),
         ..MixgraphArgs::default()
@@ -222,7 +222,7 @@ fn loops_allocate_nothing_per_operation() {
     ] {
         let args = BenchArgs {
             batch_size: 7,
-            // Nor with a scan for each seek.
+            // A scan for each seek allocates nothing, either.
             keep_cursor: true,
             ..BenchArgs::new(vec![load])
         };

@@ -1,8 +1,7 @@
-//! Frames of zstd and LZ4, one after the other, as one stream of what they hold.
+//! Consecutive frames of zstd and LZ4 as one stream of their contents.
 //!
-//! 1. Frames that decoders are to skip are skipped, in front, too; what stands behind a frame and is none
-//!    is an error.
-//! 2. The stream ends where a frame would begin. An end anywhere else is an error.
+//! 1. Skippable frames are skipped, also before the first frame. Bytes after a frame that are no frame are an error.
+//! 2. The stream ends at the end of a frame. An end anywhere else is an error.
 
 use std::io::{self, BufRead, Cursor, ErrorKind, Read};
 use std::mem;
@@ -10,7 +9,7 @@ use std::mem;
 use lz4_flex::frame::FrameDecoder as Lz4Decoder;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder as ZstdDecoder};
 
-/// What a frame is, by the number that it begins with.
+/// The kind of a frame, by its magic number.
 #[derive(Debug, Clone, Copy)]
 enum Frame {
     Zstd,
@@ -29,24 +28,24 @@ impl Frame {
     }
 }
 
-/// Whether a file of frames begins so.
+/// Whether a file of frames begins with these bytes.
 pub(super) fn are_frames(start: &[u8]) -> bool {
     start
         .first_chunk()
         .is_some_and(|magic| Frame::of(*magic).is_some())
 }
 
-/// What frames hold.
+/// The contents of frames.
 pub(super) struct Frames {
-    /// The one that is being read.
+    /// The current frame.
     frame: Option<Frame>,
     zstd: ZstdDecoder,
-    /// One for each frame; it owns what all frames are read from.
+    /// The decoder of the current frame. It owns the input of all frames.
     lz4: Lz4Decoder<Source>,
 }
 
 impl Frames {
-    /// Those that `reader` has.
+    /// The frames that `reader` has.
     pub(super) fn new(reader: impl BufRead + Send + 'static) -> Self {
         Self {
             frame: None,
@@ -55,7 +54,7 @@ impl Frames {
         }
     }
 
-    /// Begins the next frame; whether there is one.
+    /// Begins the next frame; `false` at the end.
     fn begin(&mut self) -> io::Result<bool> {
         self.frame = None;
         let source = self.lz4.get_mut();
@@ -70,12 +69,12 @@ impl Frames {
             Some(Frame::Zstd) => self.zstd.reset(source).map_err(io::Error::other)?,
             Some(Frame::Lz4) => self.lz4 = Lz4Decoder::new(mem::take(source)),
             Some(Frame::Skipped) => source.skip()?,
-            None => return Err(damaged("what stands behind a frame is none")),
+            None => return Err(damaged("the bytes after a frame are no frame")),
         }
         Ok(true)
     }
 
-    /// More of a frame of zstd; nothing at its end.
+    /// More bytes of a zstd frame; none at its end.
     fn read_zstd(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.zstd.can_collect() == 0 && !self.zstd.is_finished() {
             let one = BlockDecodingStrategy::UptoBlocks(1);
@@ -85,15 +84,15 @@ impl Frames {
         let read = self.zstd.read(into)?;
         let reported = self.zstd.get_checksum_from_data().filter(|_| read == 0);
         if reported.is_some() && reported != self.zstd.get_calculated_checksum() {
-            return Err(damaged("a frame has another checksum than it says"));
+            return Err(damaged("a frame has a wrong checksum"));
         }
         Ok(read)
     }
 
-    /// More of a frame of LZ4; nothing at its end.
+    /// More bytes of an LZ4 frame; none at its end.
     fn read_lz4(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.lz4.read(into)?;
-        // The decoder takes the end of what it reads for the end of a frame. // 2
+        // The decoder takes the end of its input for the end of the frame. // 2
         if read == 0 && self.lz4.get_ref().has_ended {
             return Err(ErrorKind::UnexpectedEof.into());
         }
@@ -119,11 +118,11 @@ impl Read for Frames {
     }
 }
 
-/// What frames are read from. Decoders begin with the magic number, which was read before.
+/// The input of frames. Decoders begin with the magic number, which was read before.
 struct Source {
     magic: Cursor<[u8; 4]>,
     reader: Box<dyn BufRead + Send>,
-    /// The last who read found nothing left.
+    /// The last read found the end.
     has_ended: bool,
 }
 
@@ -136,7 +135,7 @@ impl Source {
         }
     }
 
-    /// Passes over a frame that is to be skipped.
+    /// Skips a skippable frame.
     fn skip(&mut self) -> io::Result<()> {
         let mut bytes = [0; 4];
         self.reader.read_exact(&mut bytes)?;

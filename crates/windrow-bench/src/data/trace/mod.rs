@@ -1,12 +1,11 @@
-//! Trace files: an operation a line, `KEY OPERATION SIZE`, in this order, with spaces, tabs or commas
-//! between them.
+//! Trace files: one operation per line, `KEY OPERATION SIZE`, in this order, separated by spaces, tabs or commas.
 //!
-//! A key is any bytes but these and the end of a line. Operations are `get`, `put`, `delete`, `scan`
-//! and `seek`, in any case. The size is that of a put's value in bytes, or the steps of a scan; gets
-//! and deletions need none. Empty lines and those that begin with # are passed over.
+//! A key has any bytes except for these and the end of a line. Operations are `get`, `put`, `delete`, `scan` and
+//! `seek`, in upper or lower case. The size is that of a put's value in bytes, or the number of steps of a scan;
+//! gets and deletes need none. The reader skips empty lines and lines that begin with #.
 //!
-//! A file may be compressed by gzip, zstd or LZ4, in one part or several; how, its first bytes tell. It is
-//! read as it is played, a line at a time, and never held in memory. One that was cut is an error.
+//! A file may be compressed by gzip, zstd or LZ4, in one part or several; its first bytes determine the format. The
+//! reader streams the file line by line and never holds it in memory. A truncated file is an error.
 
 mod frames;
 
@@ -20,24 +19,24 @@ use windrow::{Error, Result, limits};
 
 use self::frames::{Frames, are_frames};
 
-/// Bytes of the longest line: the longest key, and room for the rest.
+/// Bytes of the longest line: the longest key, and the other fields.
 const LINE_BYTES_MAX: u64 = limits::KEY_BYTES_MAX as u64 + 64;
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// What a line asks for.
+/// The operation of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceOp {
     /// A get.
     Get,
-    /// A value of so many bytes.
+    /// A put with the bytes of its value.
     Put(usize),
-    /// A deletion.
+    /// A delete.
     Delete,
-    /// So many steps.
+    /// A scan with its number of steps.
     Scan(u64),
 }
 
-/// A trace file that is being read.
+/// An open trace file.
 pub struct Trace {
     path: PathBuf,
     lines: Box<dyn BufRead + Send>,
@@ -49,7 +48,7 @@ impl Trace {
     /// Opens the file at `path`.
     ///
     /// # Errors
-    /// `Io` where it cannot be read.
+    /// `Io` if the read fails.
     #[expect(clippy::disallowed_types, reason = "a trace is no file of a store")]
     pub fn open(path: &Path) -> Result<Self> {
         let file = fs::File::open(path).map_err(|error| Error::io("open", path, error))?;
@@ -57,7 +56,7 @@ impl Trace {
         Self::of(path, reader).map_err(|error| Error::io("read", path, error))
     }
 
-    /// A trace out of `reader`; the path is for messages.
+    /// A trace of `reader`; messages name the path.
     fn of(path: &Path, mut reader: impl BufRead + Send + 'static) -> io::Result<Self> {
         let start = reader.fill_buf()?;
         let lines: Box<dyn BufRead + Send> = if start.starts_with(&[0x1f, 0x8b]) {
@@ -78,7 +77,7 @@ impl Trace {
     /// The next operation and its key; `None` at the end.
     ///
     /// # Errors
-    /// `InvalidArgument` that names the line for one that is no operation; `Io`.
+    /// `InvalidArgument` with the number of an invalid line; `Io`.
     #[expect(
         clippy::should_implement_trait,
         reason = "what is returned borrows from the trace"
@@ -128,12 +127,12 @@ fn buffered(reader: impl Read + Send + 'static) -> Box<dyn BufRead + Send> {
     Box::new(BufReader::with_capacity(BUFFER_BYTES, reader))
 }
 
-/// Whether a byte stands between the parts of a line.
+/// Whether a byte separates the fields of a line.
 fn is_between(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b',' | b'\r' | b'\n')
 }
 
-/// The operation of a line, and where in it the key is.
+/// The operation of a line, and the range of its key.
 fn parse(line: &[u8]) -> std::result::Result<(TraceOp, std::ops::Range<usize>), String> {
     let mut parts = line
         .split(|&byte| is_between(byte))
@@ -149,7 +148,7 @@ fn parse(line: &[u8]) -> std::result::Result<(TraceOp, std::ops::Range<usize>), 
     let size = parts.next().map(|(_, size)| number(size)).transpose()?;
     if let Some((_, more)) = parts.next() {
         return Err(format!(
-            "does not end behind the size, but has {}",
+            "does not end after the size, but has {}",
             more.escape_ascii()
         ));
     }

@@ -1,4 +1,4 @@
-//! Trace files: what is read from them, and what is said of bad ones.
+//! Trace files: their operations, and the errors of invalid ones.
 
 use std::io::{Cursor, Write as _};
 
@@ -60,7 +60,7 @@ fn zstd(content: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(content, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
-/// A frame that decoders are to skip, as pzstd writes them before others.
+/// A skippable frame; pzstd writes these before others.
 fn skipped(content: &[u8]) -> Vec<u8> {
     let length = u32::try_from(content.len()).unwrap();
     [
@@ -72,7 +72,7 @@ fn skipped(content: &[u8]) -> Vec<u8> {
 }
 
 type Compress = fn(&[u8]) -> Vec<u8>;
-/// The formats, and whether others than their own frames may stand between these.
+/// The formats, and whether other frames may stand between theirs.
 const FORMATS: [(Compress, bool); 3] = [(gzip, false), (zstd, true), (lz4, true)];
 
 #[test]
@@ -88,7 +88,7 @@ fn compressed_files_are_read_by_their_first_bytes() {
 
 #[test]
 fn frames_of_all_kinds_may_follow_each_other() {
-    // A line, too, may begin in one frame and end in the next.
+    // A line may begin in one frame and end in the next.
     let (start, end) = LINES.as_bytes().split_at(30);
     let parts = [
         skipped(b"a"),
@@ -103,7 +103,7 @@ fn frames_of_all_kinds_may_follow_each_other() {
     let mut more = expected();
     more.push((TraceOp::Get, b"k".to_vec()));
     assert_eq!(read_all(trace(parts.concat())).unwrap(), more);
-    // However little the file gives at once.
+    // For any size of a read from the file.
     let slow = BufReader::with_capacity(3, Cursor::new(parts.concat()));
     let slow = buffered(Frames::new(slow));
     let bytes: Vec<u8> = slow.bytes().map(|byte| byte.unwrap()).collect();
@@ -112,7 +112,7 @@ fn frames_of_all_kinds_may_follow_each_other() {
 
 #[test]
 fn files_that_were_cut_are_errors_wherever_that_was() {
-    // As many lines as make several blocks in a part.
+    // Enough lines for several blocks in a part.
     let lines = |range: std::ops::Range<u32>| -> Vec<u8> {
         let lines = range.map(|number| format!("{:x} put {number}\n", number * 7919));
         lines.collect::<String>().into_bytes()
@@ -136,7 +136,7 @@ fn files_that_were_cut_are_errors_wherever_that_was() {
             assert_eq!(read.is_ok(), ends.contains(&cut), "{cut} of {ends:?}");
         }
         assert_eq!(read_all(trace(whole.clone())).unwrap().len(), 555);
-        // What is no part must not stand behind them.
+        // Other bytes after the parts are an error.
         assert!(read_all(trace([&whole, &b"k get\n"[..]].concat())).is_err());
     }
     // Between two blocks of a frame, too.

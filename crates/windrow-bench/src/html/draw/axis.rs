@@ -1,8 +1,8 @@
-//! Axes: where a value lies between the two ends, and which values have a tick.
+//! Axes: the position of a value between the ends, and the ticks.
 //!
-//! 1. An axis has a length: its ends differ, whatever values it was made of.
-//! 2. Ticks are round: 1, 2 or 5 times a power of ten (of two for bytes), or whole powers where an
-//!    axis is logarithmic.
+//! 1. An axis has a length: its ends differ for any values.
+//! 2. Ticks are round: 1, 2 or 5 times a power of ten (of two for bytes), or whole powers on a
+//!    logarithmic axis.
 
 use crate::html::draw::number::{self, Format, short};
 
@@ -20,15 +20,15 @@ pub(crate) struct Axis {
 enum Scale {
     Linear,
     Logarithmic,
-    /// Quantiles; the largest of all lies at this many nines.
+    /// Quantiles; the last one has this number of nines.
     Quantiles(f64),
 }
 
-/// Logarithmic axes of more decades than this have a label only at some.
+/// Logarithmic axes with more decades have labels at some of them only.
 const LABELED_DECADES_MAX: i32 = 7;
 
 impl Axis {
-    /// From 0, or from the least value where that is less, to a tick beyond the last value.
+    /// From 0, or from a smaller least value, to a tick beyond the last value.
     pub(crate) fn linear(values: impl Iterator<Item = f64>, ticks: u32, format: Format) -> Self {
         let (least, most) = ends(values, |_| true).unwrap_or((0.0, 1.0));
         Self::rounded(least.min(0.0), most.max(0.0), ticks, 10.0, format)
@@ -63,7 +63,7 @@ impl Axis {
         }
     }
 
-    /// Over the powers of a number around all values above 0.
+    /// From power to power of a number, around all values above 0.
     pub(crate) fn logarithmic(
         values: impl Iterator<Item = f64>,
         powers_of: u8,
@@ -72,14 +72,14 @@ impl Axis {
         let base = f64::from(powers_of);
         let (least, most) = ends(values, |value| value > 0.0).unwrap_or((1.0, base));
         let power = |value: f64| value.ln() / base.ln();
-        // A value that is a power itself must not lie beyond it by a rounding.
+        // A rounding must not move a power beyond itself.
         let first = (power(least) + 1e-9).floor();
         let last = (power(most) - 1e-9).ceil().max(first + 1.0);
         let step = ((last - first) / f64::from(LABELED_DECADES_MAX)).ceil();
         let powers = (0..=i16::MAX)
             .map(|n| first + f64::from(n) * step)
             .take_while(|&power| power <= last);
-        // Few powers leave room for ticks between them.
+        // Few powers leave space for ticks between them.
         let between: &[f64] = match powers_of {
             10 if last - first <= 2.0 => &[1.0, 2.0, 5.0],
             16 if last - first <= 2.0 => &[1.0, 4.0],
@@ -97,8 +97,8 @@ impl Axis {
         }
     }
 
-    /// Quantiles, logarithmic towards 1: as much room for each further nine. 1 itself lies a little
-    /// beyond the last quantile below it.
+    /// Quantiles, logarithmic towards 1: each nine has the same length. 1 itself lies a little beyond the last
+    /// quantile below it.
     pub(crate) fn quantiles(values: impl Iterator<Item = f64> + Clone) -> Self {
         let (_, below) = ends(values.clone(), |value| value < 1.0).unwrap_or((0.0, 0.99));
         let last = nines(below).max(1.0);
@@ -126,7 +126,7 @@ impl Axis {
         }
     }
 
-    /// Where `value` lies: 0 at the least end, 1 at the other; values beyond an end lie there.
+    /// The position of `value`: 0 at the lower end, 1 at the other. Values beyond an end lie at that end.
     pub(crate) fn place(&self, value: f64) -> f64 {
         let place = match self.scale {
             Scale::Linear => (value - self.least) / (self.most - self.least),
@@ -140,18 +140,18 @@ impl Axis {
         }
     }
 
-    /// Whether `value` has a place.
+    /// Whether `value` has a position.
     pub(crate) fn holds(&self, value: f64) -> bool {
         value.is_finite() && (self.scale != Scale::Logarithmic || value > 0.0)
     }
 }
 
-/// How many nines a quantile has: 1 for 0.9, 2 for 0.99.
+/// The number of nines of a quantile: 1 for 0.9, 2 for 0.99.
 fn nines(quantile: f64) -> f64 {
     0.0 - (1.0 - quantile.clamp(0.0, 1.0)).log10()
 }
 
-/// The least and the most of the finite values that `counts`.
+/// The minimum and maximum of the finite values that `counts` accepts.
 fn ends(values: impl Iterator<Item = f64>, counts: impl Fn(f64) -> bool) -> Option<(f64, f64)> {
     values
         .filter(|&value| value.is_finite() && counts(value))
@@ -161,7 +161,7 @@ fn ends(values: impl Iterator<Item = f64>, counts: impl Fn(f64) -> bool) -> Opti
         })
 }
 
-/// The least round number that is not below `step`.
+/// The smallest round number that is not below `step`.
 fn round_step(step: f64, base: f64) -> f64 {
     let step = step.clamp(f64::MIN_POSITIVE * 1e3, f64::MAX / 1e3);
     let whole = base.powf((step.ln() / base.ln()).floor());
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn each_nine_has_as_much_room() {
+    fn each_nine_has_the_same_length() {
         let axis = Axis::quantiles([0.9999].into_iter());
         let place = |quantile| (axis.place(quantile) * 4.0 * 1e6).round() / 1e6;
         let places = [0.0, 0.9, 0.99, 0.999, 0.9999].map(place);

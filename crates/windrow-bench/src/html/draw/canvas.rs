@@ -1,8 +1,8 @@
-//! What plots are made of: text, lines, bars, marks and bands, written as SVG.
+//! The shapes of plots: text, lines, bars, marks and bands, as SVG.
 //!
-//! Shapes have classes, and `plot.css` says what these look like, in light, in the dark and on
-//! paper. A series has a number; its color, mark, dashes and hatch follow from that
-//! ([`STYLES`] of them, then they begin anew). Whoever sees no colors tells series by mark and hatch. x grows to the right, y downwards.
+//! Shapes have classes, and `plot.css` defines their look on a light screen, on a dark one, and on paper. The
+//! number of a series determines its color, mark, dashes and hatch, which repeat after [`STYLES`] series. Marks and
+//! hatches distinguish series without colors. x grows to the right, y downward.
 
 use std::fmt::Write as _;
 
@@ -10,16 +10,16 @@ use crate::html::draw::axis::Axis;
 use crate::html::draw::markup::{Attributes, Markup};
 use crate::html::draw::picture::{HATCHES, LINE, Picture, Px, STYLES, WIDTH};
 
-/// Dashes that lines have.
+/// The number of dash patterns.
 const DASHES: usize = 6;
 
 /// The width of a mark in a legend.
 const MARK_WIDTH: f64 = 8.0;
 
-/// Names are cut off beyond this, and whole in the tables.
+/// The longest name in a plot. Tables have the whole names.
 const NAME_CHARS_MAX: usize = 24;
 
-/// Marks, by number: paths from their middle.
+/// Marks by number: paths from their center.
 const MARKS: [&str; STYLES] = [
     "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0z",
     "m-3.6-3.6h7.2v7.2h-7.2z",
@@ -41,7 +41,7 @@ pub(crate) fn line_class(kind: &str, series: usize) -> String {
     format!("{kind} s{style} dash{}", style % DASHES)
 }
 
-/// Where a text stands beside its position.
+/// The alignment of a text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Anchor {
     Start,
@@ -58,7 +58,7 @@ pub(crate) struct Area {
     pub(crate) height: f64,
 }
 
-/// A picture that is being drawn.
+/// A picture under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Canvas {
     body: Markup,
@@ -73,12 +73,12 @@ impl Area {
         self.top + self.height
     }
 
-    /// Where a value of the axis below lies.
+    /// The position of a value of the horizontal axis.
     pub(crate) fn x(self, axis: &Axis, value: f64) -> f64 {
         self.left + self.width * axis.place(value)
     }
 
-    /// Where a value of the axis at the side lies.
+    /// The position of a value of the vertical axis.
     pub(crate) fn y(self, axis: &Axis, value: f64) -> f64 {
         self.bottom() - self.height * axis.place(value)
     }
@@ -96,12 +96,12 @@ impl Canvas {
         self.body.leaf("text", attributes, text);
     }
 
-    /// The name of a series or a row, cut off where it is long.
+    /// The name of a series or a row, shortened if necessary.
     pub(crate) fn name(&mut self, at: (f64, f64), anchor: Anchor, name: &str) {
         self.text(at, anchor, "name", &cut(name));
     }
 
-    /// A text that runs upwards, in the middle of a side.
+    /// A vertical text at the middle of a side.
     pub(crate) fn text_upwards(&mut self, (x, y): (f64, f64), text: &str) {
         let turn = format!("translate({} {}) rotate(-90)", Px(x), Px(y));
         self.body.leaf(
@@ -120,7 +120,7 @@ impl Canvas {
         self.body.empty("path", &[("class", &class), ("d", &path)]);
     }
 
-    /// A line through points, as steps of tenths from one to the next, which is short.
+    /// A line through points, as relative steps in tenths, which is short.
     pub(crate) fn polyline(&mut self, class: &str, points: impl Iterator<Item = (f64, f64)>) {
         let mut path = String::new();
         let mut last: Option<(f64, f64)> = None;
@@ -172,8 +172,7 @@ impl Canvas {
         self.path(&format!("mark s{style}"), &path);
     }
 
-    /// The marks of several series, and their names, beside each other, over as many lines as
-    /// they need; returns the height of these.
+    /// A legend: marks and names of several series, over the necessary number of lines. Returns its height.
     pub(crate) fn legend(&mut self, (left, top): (f64, f64), names: &[(usize, &str)]) -> f64 {
         let (mut x, mut y) = (left, top + LINE * 0.7);
         for (series, name) in names {
@@ -208,7 +207,7 @@ impl Canvas {
     }
 
     /// Grid lines and labels of the axis to the left of `area`.
-    pub(crate) fn axis_beside(&mut self, area: Area, axis: &Axis, unit: &str) {
+    pub(crate) fn axis_left(&mut self, area: Area, axis: &Axis, unit: &str) {
         let mut free_below = f64::INFINITY;
         let mut widest: f64 = 0.0;
         for (value, label) in &axis.ticks {
@@ -226,13 +225,13 @@ impl Canvas {
         }
     }
 
-    /// The picture, `height` high.
+    /// The picture with this `height`.
     pub(crate) fn finish(self, title: &str, description: &str, height: f64) -> Picture {
         Picture::new(title, description, height.ceil(), self.body.finish())
     }
 }
 
-/// A name that fits, with three dots where it was cut off.
+/// A name that fits; three dots mark a shortened one.
 pub(crate) fn cut(name: &str) -> String {
     if name.chars().count() <= NAME_CHARS_MAX {
         return name.to_owned();
@@ -241,12 +240,12 @@ pub(crate) fn cut(name: &str) -> String {
     format!("{kept}\u{2026}")
 }
 
-/// About as wide is a text; a little too wide rather than too narrow.
+/// An upper estimate of the width of a text.
 pub(crate) fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * 7.2
 }
 
-/// The room that the longest of the names needs.
+/// The width of the longest name.
 pub(crate) fn names_width<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
     names.map(|name| text_width(&cut(name))).fold(0.0, f64::max)
 }

@@ -1,24 +1,23 @@
-//! A writer of HTML and SVG that are XML, too.
+//! A writer of HTML and SVG that are well-formed XML.
 //!
-//! 1. What is opened is closed, by construction.
-//! 2. Text and attributes are escaped; only [`Markup::append`] takes finished markup, and that from
-//!    another writer or a style sheet of ours.
-//! 3. Only [`Markup::empty`] writes a tag that closes itself: for elements that HTML knows as empty,
-//!    and for SVG.
+//! 1. Every element is closed, by construction.
+//! 2. Text and attributes are escaped. Only [`Markup::append`] takes finished markup, from another writer or one of
+//!    our style sheets.
+//! 3. Only [`Markup::empty`] writes a self-closing tag: for the empty elements of HTML, and for SVG.
 
 use std::fmt::{self, Display, Write};
 
 /// Attributes by name; each value is escaped.
 pub(crate) type Attributes<'a> = &'a [(&'static str, &'a dyn Display)];
 
-/// Markup that is being written.
+/// Markup under construction.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Markup {
     text: String,
 }
 
 impl Markup {
-    /// An element with what `inside` writes.
+    /// An element with the contents that `inside` writes.
     pub(crate) fn element(
         &mut self,
         name: &str,
@@ -37,7 +36,7 @@ impl Markup {
         self.element(name, attributes, |inside| inside.text(text));
     }
 
-    /// An element with nothing in it.
+    /// An empty element.
     pub(crate) fn empty(&mut self, name: &str, attributes: Attributes<'_>) {
         self.tag(name, attributes, "/>");
     }
@@ -47,17 +46,17 @@ impl Markup {
         self.escaped(&text);
     }
 
-    /// A line's end, so that the file can be read.
+    /// A line break, for readers of the file.
     pub(crate) fn end_line(&mut self) {
         self.text.push('\n');
     }
 
-    /// Markup that is finished.
+    /// Appends finished markup.
     pub(crate) fn append(&mut self, markup: &str) {
         self.text.push_str(markup);
     }
 
-    /// All that was written.
+    /// The whole markup.
     pub(crate) fn finish(self) -> String {
         self.text
     }
@@ -76,13 +75,13 @@ impl Markup {
     }
 
     fn escaped(&mut self, value: &dyn Display) {
-        // Writing to a string fails only where the value's own `Display` does.
+        // A write to a string fails only if the `Display` of the value does.
         let written = write!(Escaped(&mut self.text), "{value}");
         debug_assert!(written.is_ok());
     }
 }
 
-/// Writes text so that it is only text, in elements and in quotes.
+/// Escapes text for elements and quotes.
 struct Escaped<'a>(&'a mut String);
 
 impl Write for Escaped<'_> {
@@ -95,7 +94,7 @@ impl Write for Escaped<'_> {
                 '"' => self.0.push_str("&quot;"),
                 '\'' => self.0.push_str("&#39;"),
                 '\t' | '\n' => self.0.push(character),
-                // XML has no way to write these.
+                // XML cannot represent these.
                 control if control.is_control() => self.0.push(char::REPLACEMENT_CHARACTER),
                 '\u{fffe}' | '\u{ffff}' => self.0.push(char::REPLACEMENT_CHARACTER),
                 other => self.0.push(other),

@@ -1,19 +1,19 @@
-//! Numbers for people: three digits, and a unit that fits the size.
+//! Numbers as text: three digits, and a unit that fits the size.
 
-/// Stands where there is no number.
+/// The text of a missing number.
 pub(crate) const NOTHING: &str = "\u{2013}";
 
-/// Keeps a number and its unit on one line.
+/// A space that does not break the line between a number and its unit.
 const SPACE: char = '\u{a0}';
 
 /// Steps of a thousand.
 const THOUSANDS: [&str; 6] = ["", "k", "M", "G", "T", "P"];
 /// Steps of 1024.
 const BYTES: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-/// Microseconds and what lies around them.
+/// Units of time, in microseconds.
 const TIMES: [(f64, &str); 4] = [(1e-3, "ns"), (1.0, "\u{b5}s"), (1e3, "ms"), (1e6, "s")];
 
-/// How a figure is written.
+/// The format of a figure.
 pub(crate) type Format = fn(f64) -> String;
 
 /// A quantity without a unit: `412 k`.
@@ -72,7 +72,7 @@ pub(crate) fn count(value: f64) -> String {
     text
 }
 
-/// A number as a table of any kind has it: three digits at least, all those before the point.
+/// A plain number: at least three digits, and all digits before the point.
 pub(crate) fn plain(value: f64) -> String {
     if value.is_finite() && value.abs() >= 1e3 {
         count(value)
@@ -81,20 +81,20 @@ pub(crate) fn plain(value: f64) -> String {
     }
 }
 
-/// A share of all, with as many digits as it needs: `99.9 %`.
+/// A quantile in percent, with the necessary digits: `99.9 %`.
 pub(crate) fn quantile(value: f64) -> String {
     let text = format!("{:.5}", value * 100.0);
     format!("{}{SPACE}%", trimmed(&text))
 }
 
-/// The first form of `format` that says as much in less: `2 k` for `2.00 k`.
+/// The shortest equal form of `format`: `2 k` for `2.00 k`.
 pub(crate) fn short(text: &str) -> String {
     let end = text.find(|c: char| !c.is_ascii_digit() && !".-".contains(c));
     let (digits, unit) = text.split_at(end.unwrap_or(text.len()));
     format!("{}{unit}", trimmed(digits))
 }
 
-/// What is there, as `format` says; else [`NOTHING`].
+/// The number in `format`, or [`NOTHING`].
 pub(crate) fn or_nothing(value: Option<f64>, format: Format) -> String {
     value.map_or_else(|| NOTHING.to_owned(), format)
 }
@@ -106,7 +106,7 @@ fn stepped(value: f64, step: f64, units: &[&str]) -> String {
     let mut value = value;
     let mut units = units.iter();
     let mut unit = units.next();
-    // 999.7 would be written with four digits.
+    // 999.7 would have four digits.
     while value.abs() >= step.min(999.5) {
         let Some(next) = units.next() else { break };
         value /= step;

@@ -1,10 +1,10 @@
-//! A finished picture, as a part of a page or as a file, and the hatches and styles that it needs.
+//! A finished picture as a part of a page or as a file, with its hatches and styles.
 
 use std::fmt::{self, Display};
 
 use crate::html::draw::markup::{Attributes, Markup};
 
-/// Series that look different.
+/// The number of series with different looks.
 pub(crate) const STYLES: usize = 12;
 
 /// The width of every picture.
@@ -13,7 +13,7 @@ pub(crate) const WIDTH: f64 = 640.0;
 /// The height of a line of text.
 pub(crate) const LINE: f64 = 15.0;
 
-/// Hatches, by number; the solid ones have none.
+/// Hatches by number; solid ones have none.
 pub(crate) const HATCHES: [Option<&str>; STYLES] = [
     None,
     Some("M-1 9L9 -1M-3 3L3 -3M5 11L11 5"),
@@ -29,13 +29,13 @@ pub(crate) const HATCHES: [Option<&str>; STYLES] = [
     Some("M1 0V8M3.4 0V8"),
 ];
 
-/// What the shapes' classes look like.
+/// The style sheet of the classes of shapes.
 pub(crate) const STYLE: &str = include_str!("plot.css");
 
-/// Around a picture that is a file.
+/// The margin of a picture in a file.
 const MARGIN: f64 = 16.0;
 
-/// A coordinate, to a tenth.
+/// A coordinate, rounded to a tenth.
 pub(crate) struct Px(pub(crate) f64);
 
 impl Display for Px {
@@ -46,19 +46,19 @@ impl Display for Px {
     }
 }
 
-/// A picture that is finished.
+/// A finished picture.
 #[derive(Debug, Clone)]
 pub(crate) struct Picture {
-    /// Its name, for those who hear it.
+    /// Its title, also for screen readers.
     pub(crate) title: String,
-    /// What it shows and how to read it, for those who hear it.
+    /// Its contents and how to read it, for screen readers.
     description: String,
     height: f64,
     body: String,
 }
 
 impl Picture {
-    /// The picture that `body` draws, [`WIDTH`] wide.
+    /// The picture of `body`, [`WIDTH`] wide.
     pub(crate) fn new(title: &str, description: &str, height: f64, body: String) -> Self {
         Self {
             title: title.to_owned(),
@@ -68,7 +68,7 @@ impl Picture {
         }
     }
 
-    /// The picture as a part of a page that has [`hatches`]. `id` is of its own there.
+    /// Writes the picture into a page with [`hatches`]. `id` is unique there.
     pub(crate) fn draw(&self, page: &mut Markup, id: &str) {
         let view = format!("0 0 {} {}", Px(WIDTH), Px(self.height));
         self.svg(page, id, &[("class", &"plot"), ("viewBox", &view)], |_| {});
@@ -124,7 +124,7 @@ impl Picture {
     }
 }
 
-/// The hatches that bars refer to, once in a page or a file.
+/// Writes the hatches of bars, once per page or file.
 pub(crate) fn hatches(markup: &mut Markup) {
     let pattern = |markup: &mut Markup, id: &str, class: &str, path: &str| {
         let attributes: Attributes<'_> = &[

@@ -9,19 +9,19 @@ use crate::html::plots::figure::{Figure, Table, commands, rounds};
 use crate::html::record::LoadReport;
 use crate::report::figures::{Spread, only_reads};
 
-/// The height of an engine's row, and of the bar in it.
+/// The heights of a row and of its bar.
 const ROW: f64 = 24.0;
 const BAR: f64 = 14.0;
 
-/// Room for the number at the end of a bar.
+/// The width of the number at the end of a bar.
 const NUMBER: f64 = 62.0;
 
-/// Settled operations per second: bars to the median, lines from the slowest to the fastest round.
+/// Throughput: bars to the median, lines from the slowest to the fastest round.
 pub(crate) fn throughput(load: &Load<'_>) -> Option<Figure> {
     let engines: Vec<&EngineRounds<'_>> = load.engines.iter().collect();
     let rate = |engine: &EngineRounds<'_>| engine.spread(LoadReport::rate);
     let spreads: Vec<_> = engines.iter().map(|engine| rate(engine)).collect();
-    // Loads that only look at the tree do no operations.
+    // Loads that only show the tree have no operations.
     if spreads.iter().flatten().all(|spread| spread.most <= 0.0) {
         return None;
     }
@@ -51,9 +51,9 @@ pub(crate) fn throughput(load: &Load<'_>) -> Option<Figure> {
     let reports = load.engines.iter().flat_map(|engine| &engine.rounds);
     let mut names = reports.filter_map(|round| round.report.name.as_deref());
     let counted = if names.next().is_some_and(only_reads) {
-        "without what the engine does behind the load"
+        "without background work after the load"
     } else {
-        "until background work has settled"
+        "including the settling of background work"
     };
     let caption = if rounds == "one round" {
         format!("Operations per second in one round, {counted}; longer is faster.")
@@ -99,7 +99,7 @@ fn throughput_table(load: &Load<'_>, spreads: &[Option<Spread>]) -> Table {
     }
 }
 
-/// Every round by itself.
+/// A row for each round.
 fn rounds_table(load: &Load<'_>) -> Table {
     let columns = [
         "engine",
@@ -131,13 +131,13 @@ fn rounds_table(load: &Load<'_>) -> Table {
     }
 }
 
-/// What a report tells, or does not.
+/// An optional figure of a report.
 type Reported = fn(&LoadReport) -> Option<f64>;
 
-/// A figure that an engine has, as a panel of bars.
+/// A figure of the engines, as a panel of bars.
 struct Panel {
     title: &'static str,
-    /// What the title stands for, as a part of a sentence.
+    /// The meaning of the title, as a part of a sentence.
     meaning: &'static str,
     format: Format,
     figure: Reported,
@@ -146,19 +146,19 @@ struct Panel {
 const PANELS: [Panel; 4] = [
     Panel {
         title: "written per byte",
-        meaning: "bytes that the process wrote for each byte that the engine was given",
+        meaning: "bytes that the process wrote per byte that the load wrote",
         format: number::ratio,
         figure: LoadReport::write_ratio,
     },
     Panel {
         title: "read per byte",
-        meaning: "bytes that it read by system calls for each such byte",
+        meaning: "bytes that it read by system calls per such byte",
         format: number::ratio,
         figure: LoadReport::read_ratio,
     },
     Panel {
         title: "read per operation",
-        meaning: "bytes that the process read by system calls for each operation",
+        meaning: "bytes that the process read by system calls per operation",
         format: number::bytes,
         figure: |report| {
             if report.writes() {
@@ -170,13 +170,13 @@ const PANELS: [Panel; 4] = [
     },
     Panel {
         title: "disk per live byte",
-        meaning: "bytes of files for each byte that a reader can find",
+        meaning: "bytes of files per live byte",
         format: number::ratio,
         figure: |report| report.space_amplification,
     },
 ];
 
-/// What engines count themselves: columns of the table beside the figure.
+/// The engines' own counts: further columns of the table.
 const OWN: [(&str, Format, Reported); 3] = [
     (
         "own written per byte",
@@ -197,7 +197,7 @@ const OWN: [(&str, Format, Reported); 3] = [
     }),
 ];
 
-/// What the engines write and read for what they are given, and the room that they take.
+/// Bytes written and read per user byte, and disk space per live byte.
 pub(crate) fn amplification(load: &Load<'_>) -> Option<Figure> {
     let engines: Vec<&EngineRounds<'_>> = load.engines.iter().collect();
     let panels = PANELS.iter().map(|panel| {
@@ -239,7 +239,7 @@ pub(crate) fn amplification(load: &Load<'_>) -> Option<Figure> {
     let caption = format!(
         "From left to right: {}. Background work is included; shorter is better. The kernel counts bytes \
          written and read for all engines alike; reads through mappings, as LMDB's and those of mapped \
-         tables of LevelDB and Windrow, are not among them. What an engine counts itself stands in the table. \
+         tables of LevelDB and Windrow, do not count. The table has the own counts of engines. \
          Thin lines show the rounds' range.",
         meanings.join("; ")
     );
@@ -285,7 +285,7 @@ fn write_names(canvas: &mut Canvas, area: Area, engines: &[&EngineRounds<'_>]) {
     }
 }
 
-/// A bar to each median, with its number; a line over the rounds where they differ.
+/// A bar to each median, with its number; a line over the rounds if they differ.
 fn write_bars(
     canvas: &mut Canvas,
     area: Area,
@@ -298,7 +298,7 @@ fn write_bars(
         let middle = area.top + ROW * (row as f64 + 0.5);
         let Some(spread) = spread else {
             let at = (area.left + 6.0, middle + 4.0);
-            canvas.text(at, Anchor::Start, "tick", "not told");
+            canvas.text(at, Anchor::Start, "tick", "not reported");
             continue;
         };
         let end = area.x(axis, spread.median);
@@ -313,7 +313,7 @@ fn write_bars(
         if spread.most > spread.least {
             let (least, most) = (area.x(axis, spread.least), area.x(axis, spread.most));
             let half = BAR / 2.0 + 2.0;
-            // The halo lets the line stand out from the bar.
+            // The halo separates the line from the bar.
             canvas.line("halo", (least - 1.0, middle), (most + 1.0, middle));
             canvas.line("median", (end, middle - half), (end, middle + half));
             canvas.line("spread", (least, middle), (most, middle));

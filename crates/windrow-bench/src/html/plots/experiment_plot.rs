@@ -11,7 +11,7 @@ use crate::paper::experiment::{Experiment, Plot};
 
 const HEIGHT: f64 = 250.0;
 
-/// The plot of an experiment; its numbers are in the experiment's own table, and again as points.
+/// The plot of an experiment. Its table has the points.
 pub(crate) fn experiment_plot(experiment: &Experiment, campaign_command: &str) -> Option<Figure> {
     let plot = experiment.plot.as_ref()?;
     if plot.series.iter().all(|series| series.points.is_empty()) {
@@ -46,7 +46,7 @@ fn lines(plot: &Plot, title: &str) -> (Picture, String) {
     };
     let mut canvas = Canvas::default();
     canvas.axis_below(area, &x, &plot.x_label);
-    canvas.axis_beside(area, &y, &plot.y_label);
+    canvas.axis_left(area, &y, &plot.y_label);
     let mut ends = Vec::new();
     for (number, series) in plot.series.iter().enumerate() {
         let with_place = |point: &&[f64; 2]| x.holds(point[0]) && y.holds(point[1]);
@@ -56,7 +56,7 @@ fn lines(plot: &Plot, title: &str) -> (Picture, String) {
         for point in &points {
             canvas.mark(number, *point);
         }
-        // Names stand to the right, whichever point comes last.
+        // Names stand at the right end.
         if let Some(end) = points.iter().max_by(|a, b| a.0.total_cmp(&b.0)) {
             ends.push((*end, number, series.name.as_str()));
         }
@@ -70,7 +70,7 @@ fn lines(plot: &Plot, title: &str) -> (Picture, String) {
     )
 }
 
-/// The points, a row for each x.
+/// The points, one row for each x.
 fn points_table(plot: &Plot, title: &str) -> Table {
     let xs = distinct(
         plot.series

@@ -1,34 +1,34 @@
-//! A figure of the page: a picture, how to read it, what made it, and its numbers as tables.
+//! A figure of the page: a picture, its caption, its commands, and its numbers as tables.
 
 use crate::html::digest::EngineRounds;
 use crate::html::draw::markup::{Attributes, Markup};
 use crate::html::draw::picture::Picture;
 
-/// A picture with all that belongs to it.
+/// A picture with its caption, commands and tables.
 #[derive(Debug)]
 pub(crate) struct Figure {
-    /// What tells it from the other figures of its section.
+    /// Its kind, unique in its section.
     pub(crate) kind: String,
     pub(crate) picture: Picture,
-    /// How to read it.
+    /// Its caption.
     pub(crate) caption: String,
-    /// What made it.
+    /// Its commands.
     pub(crate) commands: Vec<String>,
-    /// The numbers behind it.
+    /// Its numbers.
     pub(crate) tables: Vec<Table>,
 }
 
-/// Rows under headings; the first cell of each row names it.
+/// Rows with headings; the first cell is the name of the row.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    /// What the table holds.
+    /// Its caption.
     pub(crate) caption: String,
     pub(crate) columns: Vec<String>,
     pub(crate) rows: Vec<Vec<String>>,
 }
 
 impl Figure {
-    /// Writes the figure; `id` is of its own in the page.
+    /// Writes the figure; `id` is unique in the page.
     pub(crate) fn write(&self, page: &mut Markup, id: &str) {
         page.element("figure", &[("id", &id)], |figure| {
             self.picture.draw(figure, &format!("{id}-plot"));
@@ -102,10 +102,10 @@ pub(crate) fn write_command(markup: &mut Markup, label: &str, command: &str) {
     markup.leaf("pre", attributes, command);
 }
 
-/// The commands that made a figure of these engines, each of the round in the middle. Those that
-/// differ in the engine's name alone become one loop of the shell.
+/// The commands of a figure of these engines, from the median rounds. Commands that differ in the name of the
+/// engine only become one shell loop.
 pub(crate) fn commands(engines: &[&EngineRounds<'_>]) -> Vec<String> {
-    // Each command with its engine's name left open, and the engines that have it.
+    // Each command with a placeholder for the engine, and its engines.
     let mut open: Vec<(String, Vec<(&str, &str)>)> = Vec::new();
     for engine in engines {
         let Some(command) = engine.middle().run.command.as_deref() else {
@@ -124,7 +124,7 @@ pub(crate) fn commands(engines: &[&EngineRounds<'_>]) -> Vec<String> {
     let folded = open.into_iter().flat_map(|(template, those)| {
         let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         let names: Vec<&str> = those.iter().map(|(name, _)| *name).collect();
-        // Within quotes the shell would not put the name in.
+        // The shell expands no name within quotes.
         let loops = names.len() > 1 && template.contains("$engine") && !template.contains('\'');
         if loops && names.iter().all(|name| is_plain(name)) {
             let names = names.join(" ");
@@ -137,7 +137,7 @@ pub(crate) fn commands(engines: &[&EngineRounds<'_>]) -> Vec<String> {
     folded.collect()
 }
 
-/// What a caption says of the rounds: "3 rounds".
+/// The number of rounds in a caption: "3 rounds".
 pub(crate) fn rounds(engines: &[&EngineRounds<'_>]) -> String {
     let most = engines.iter().map(|engine| engine.rounds.len()).max();
     match most.unwrap_or_default() {

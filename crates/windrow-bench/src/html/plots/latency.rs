@@ -1,4 +1,4 @@
-//! The figures of latencies: how long the fastest share of the operations took at most, of all and of each kind.
+//! The figures of latencies: latency over quantile, for all operations and for each kind.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use crate::html::record::{Latency, LoadReport};
 
 const HEIGHT: f64 = 250.0;
 
-/// Quantiles at which a curve shows its engine's mark.
+/// Quantiles with a mark on each curve.
 const MARKED: [f64; 5] = [0.5, 0.9, 0.99, 0.999, 0.9999];
 
-/// Labels at the ends of lines keep this distance.
+/// The least distance between labels at the ends of lines.
 const LABEL_GAP: f64 = 14.0;
 
 /// The figure of all operations.
@@ -23,7 +23,7 @@ pub(crate) fn latency(load: &Load<'_>) -> Option<Figure> {
     latency_of(load, None)
 }
 
-/// A figure of each kind of operation, where there are several.
+/// A figure of each kind of operation, if the load has several.
 pub(crate) fn latency_by_kind(load: &Load<'_>) -> Vec<Figure> {
     let kinds = load.engines.iter().flat_map(EngineRounds::kinds);
     let kinds: BTreeSet<&str> = kinds.filter_map(|kind| kind.operation.as_deref()).collect();
@@ -32,8 +32,8 @@ pub(crate) fn latency_by_kind(load: &Load<'_>) -> Vec<Figure> {
         .collect()
 }
 
-/// Latencies over quantiles, both logarithmic, of each engine's round in the middle: of the operations of one
-/// kind, or of all.
+/// Latency over quantile, both logarithmic, in the median round of each engine: of one kind of operation, or of
+/// all.
 fn latency_of(load: &Load<'_>, kind: Option<&str>) -> Option<Figure> {
     let engines: Vec<&EngineRounds<'_>> = load.engines.iter().collect();
     let with_curves = engines.iter().map(|engine| (*engine, points(engine, kind)));
@@ -54,8 +54,8 @@ fn latency_of(load: &Load<'_>, kind: Option<&str>) -> Option<Figure> {
         height: HEIGHT,
     };
     let mut canvas = Canvas::default();
-    canvas.axis_below(area, &x, "share of the operations");
-    canvas.axis_beside(area, &y, "took at most");
+    canvas.axis_below(area, &x, "fraction of operations");
+    canvas.axis_left(area, &y, "latency");
     let mut ends = Vec::new();
     for (engine, points) in &curves {
         let place = |&(quantile, us): &(f64, f64)| (area.x(&x, quantile), area.y(&y, us));
@@ -94,7 +94,7 @@ fn latency_of(load: &Load<'_>, kind: Option<&str>) -> Option<Figure> {
     })
 }
 
-/// Names beside the ends of lines, moved apart where they would lie on each other.
+/// Names at the ends of lines, moved apart if they would overlap.
 pub(crate) fn label_ends(
     canvas: &mut Canvas,
     area: Area,
@@ -108,7 +108,7 @@ pub(crate) fn label_ends(
         free_from = place + LABEL_GAP;
         places.push(place);
     }
-    // What was pushed out below pushes the others up.
+    // Names below the lower end push the others up.
     let mut free_to = area.bottom() + LABEL_GAP / 2.0;
     for place in places.iter_mut().rev() {
         *place = place.min(free_to);
@@ -122,7 +122,7 @@ pub(crate) fn label_ends(
     }
 }
 
-/// The curve of the round in the middle: quantile and microseconds, as far as they have a place.
+/// The curve of the median round: quantiles and microseconds within the axes.
 fn points(engine: &EngineRounds<'_>, kind: Option<&str>) -> Vec<(f64, f64)> {
     let mut kinds = engine.kinds().iter();
     let curve = if kind.is_none() {
@@ -151,7 +151,7 @@ const PERCENTILES: [Percentile; 5] = [
     ("slowest", |latency| latency.max),
 ];
 
-/// Percentiles of each engine, and of its kinds of operation where there are several.
+/// Percentiles of each engine, and of its kinds of operation if it has several.
 fn percentile_table(load: &Load<'_>) -> Table {
     let mut rows = Vec::new();
     for engine in &load.engines {
@@ -184,7 +184,7 @@ fn percentile_table(load: &Load<'_>) -> Table {
     }
 }
 
-/// The points of the curves, a row for each quantile that any of them has.
+/// The points of the curves, one row for each quantile.
 fn curve_table(name: &str, curves: &[(&EngineRounds<'_>, Vec<(f64, f64)>)]) -> Table {
     let all = curves.iter().flat_map(|(_, points)| points.iter());
     let mut quantiles: Vec<f64> = all.map(|(quantile, _)| *quantile).collect();

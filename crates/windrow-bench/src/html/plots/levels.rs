@@ -1,4 +1,4 @@
-//! The figure of the trees' shapes: the bytes in each level, and those at which it is full.
+//! The figure of the trees: the bytes of each level, and its capacity.
 
 use crate::html::digest::{EngineRounds, Load};
 use crate::html::draw::axis::Axis;
@@ -10,13 +10,13 @@ use crate::html::record::Level;
 
 const ROW: f64 = 17.0;
 const BAR: f64 = 10.0;
-/// Between two engines.
+/// The gap between two engines.
 const GAP: f64 = 10.0;
 
-/// From here on, a capacity says that there is none.
+/// A capacity from this value means no limit.
 const CAPACITY_MAX: f64 = 1e18;
 
-/// Levels after settling, in each engine's round in the middle, over a logarithmic axis.
+/// Levels after settling in the median round of each engine, on a logarithmic axis.
 pub(crate) fn levels(load: &Load<'_>) -> Option<Figure> {
     let reported = load
         .engines
@@ -30,7 +30,7 @@ pub(crate) fn levels(load: &Load<'_>) -> Option<Figure> {
     let sizes = all
         .flat_map(|level| [level.bytes, capacity(level)])
         .flatten();
-    // A little more room, so that the least has a bar.
+    // A lower start, so the smallest level has a bar.
     let sizes = sizes.flat_map(|bytes| [bytes * 0.7, bytes]);
     let axis = Axis::logarithmic(sizes, 16, number::bytes);
     let texts = reported
@@ -66,7 +66,7 @@ pub(crate) fn levels(load: &Load<'_>) -> Option<Figure> {
     }
     canvas.line("base", (area.left, area.top), (area.left, area.bottom()));
     let title = format!("Levels after {}", load.name);
-    let caption = "Bytes of each level after settling (bar) and those at which it is full (dashed \
+    let caption = "Bytes of each level after settling (bar) and its capacity (dashed \
                    frame that ends at a line), in the round with the median throughput. The axis is \
                    logarithmic: compare ends, not lengths."
         .to_owned();
@@ -103,7 +103,7 @@ fn write_level(
     }
     if let Some(capacity) = capacity(level) {
         let space = extent(capacity);
-        canvas.rect("room", space);
+        canvas.rect("space", space);
         let half = BAR / 2.0 + 2.0;
         let (above, below) = (middle - half, middle + half);
         canvas.line("capacity", (space.right(), above), (space.right(), below));
@@ -117,13 +117,13 @@ fn write_level(
     );
 }
 
-/// The bytes at which a level is full, where it ever is.
+/// The capacity of a level, if it has one.
 fn capacity(level: &Level) -> Option<f64> {
     let bounded = level.capacity.filter(|&capacity| capacity < CAPACITY_MAX);
     bounded.filter(|&capacity| capacity > 0.0)
 }
 
-/// The numbers beside a level: its bytes, and its capacity where it has one.
+/// The label of a level: its bytes, and its capacity if it has one.
 fn text_of(level: &Level) -> String {
     let bytes = or_nothing(level.bytes, number::bytes);
     match capacity(level) {
@@ -132,7 +132,7 @@ fn text_of(level: &Level) -> String {
     }
 }
 
-/// The levels of the round in the middle, down to the deepest that holds anything.
+/// The levels of the median round, down to the deepest one with data.
 fn of_engine<'a>(engine: &EngineRounds<'a>) -> Vec<&'a Level> {
     let levels = engine.middle().report.levels.as_deref().unwrap_or_default();
     let holds = |level: &Level| level.bytes.is_some_and(|bytes| bytes > 0.0);

@@ -1,4 +1,4 @@
-//! The figure that shows a whole group: how many times as fast as each other engine the first is.
+//! The figure of a whole group: throughput of the first engine over that of each other engine.
 
 use crate::html::digest::{EngineRounds, Group, Load};
 use crate::html::draw::axis::Axis;
@@ -10,7 +10,7 @@ use crate::html::record::LoadReport;
 
 const ROW: f64 = 20.0;
 
-/// The throughput of the `first` engine by that of each other one, for each load of `group`.
+/// The throughput of the `first` engine over that of each other one, for each load of `group`.
 pub(crate) fn overview(group: &Group<'_>, first: &str, command: &str) -> Option<Figure> {
     let ratios: Vec<(&Load<'_>, Vec<(&EngineRounds<'_>, f64)>)> = group
         .loads
@@ -51,11 +51,7 @@ pub(crate) fn overview(group: &Group<'_>, first: &str, command: &str) -> Option<
         _ => 10,
     };
     let axis = Axis::logarithmic(values.into_iter(), base, number::ratio);
-    canvas.axis_below(
-        area,
-        &axis,
-        &format!("{} is this many times as fast", cut(first)),
-    );
+    canvas.axis_below(area, &axis, &format!("speed of {} over others", cut(first)));
     let one = area.x(&axis, 1.0);
     canvas.line("one", (one, area.top), (one, area.bottom()));
     for (row, (load, ratios)) in ratios.iter().enumerate() {
@@ -66,7 +62,7 @@ pub(crate) fn overview(group: &Group<'_>, first: &str, command: &str) -> Option<
             canvas.mark(engine.series, (area.x(&axis, *ratio), middle));
         }
     }
-    let title = format!("Throughput of {first} beside the others");
+    let title = format!("Throughput of {first} over the others");
     let caption = format!(
         "Median operations per second of {first}, with the settling where a load writes, divided by those of each other \
          engine, over a logarithmic axis. To the right of 1\u{d7}, {first} is faster."
@@ -95,7 +91,7 @@ fn ratios<'a, 'b>(load: &'b Load<'a>, first: &str) -> Vec<(&'b EngineRounds<'a>,
     others.into_iter().filter_map(ratio).collect()
 }
 
-/// The median settled throughput of `first` by that of `other`, where both have one above 0.
+/// The median throughput of `first` over that of `other`, if both are above 0.
 pub(crate) fn ratio(first: &EngineRounds<'_>, other: &EngineRounds<'_>) -> Option<f64> {
     let rate = |engine: &EngineRounds<'_>| engine.spread(LoadReport::rate);
     let ratio = rate(first)?.times(&rate(other)?);
@@ -116,7 +112,7 @@ fn table(
     };
     let names = others.iter().map(|(_, name)| (*name).to_owned());
     Table {
-        caption: format!("{first}: its throughput by that of"),
+        caption: format!("{first}: its throughput over that of"),
         columns: std::iter::once("load".to_owned()).chain(names).collect(),
         rows: ratios.iter().map(row).collect(),
     }

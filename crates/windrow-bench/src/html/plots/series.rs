@@ -1,8 +1,8 @@
-//! The figure of the course of a load: operations per second over time, a strip for each engine.
+//! The time series of a load: operations per second over time, one strip per engine.
 //!
-//! Strips share both axes, so that they can be compared. Intervals with stalls are shaded, and the
-//! time in which the engine settles stands apart. Both end where the report says that
-//! they did: what passes until a settling is known to be over is in the series, but in no rate.
+//! All strips have the same axes. Intervals with stalls are shaded, and the settling is marked. Load and settling
+//! end at the times of the report: the idle time that detects the end of a settling is in the series, but in no
+//! rate.
 
 use crate::html::digest::{EngineRounds, Load};
 use crate::html::draw::axis::Axis;
@@ -16,19 +16,19 @@ const GAP: f64 = 26.0;
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 22.0;
 
-/// A strip has at most this many points; more would only blacken it.
+/// The maximal number of points of a strip.
 const POINTS_MAX: usize = 220;
 
 /// Rows of the table.
 const INTERVALS_MAX: u32 = 24;
 
-/// Stalls for less than this share of an interval are not shown.
+/// The plot shows no stalls below this fraction of an interval.
 const STALLED_FRACTION: f64 = 0.01;
 
-/// Bands nearer than this are one.
+/// Bands with a smaller gap are joined.
 const BAND_GAP: f64 = 2.0;
 
-/// What happened between two times.
+/// One interval of the series.
 #[derive(Debug, Clone, Copy)]
 struct Interval {
     begin: f64,
@@ -45,14 +45,14 @@ impl Interval {
     }
 }
 
-/// Operations per second over time, in each engine's round in the middle.
+/// Operations per second over time, in the median round of each engine.
 pub(crate) fn series(load: &Load<'_>) -> Option<Figure> {
     let reported = load
         .engines
         .iter()
         .map(|engine| (engine, intervals(engine)));
     let reported: Vec<_> = reported.filter(|(_, all)| !all.is_empty()).collect();
-    // Loads that only look at the tree do no operations.
+    // Loads that only show the tree have no operations.
     let mut rates = reported
         .iter()
         .flat_map(|(_, all)| all.iter().map(|one| one.rate));
@@ -95,7 +95,7 @@ pub(crate) fn series(load: &Load<'_>) -> Option<Figure> {
         area.top += STRIP + GAP;
     }
     area.top -= STRIP + GAP;
-    canvas.axis_below(area, &time, "time since the load began");
+    canvas.axis_below(area, &time, "time since the start of the load");
     let title = format!("Course of {}", load.name);
     let caption =
         "Operations per second over time, in the round with the median throughput. Hatched \
@@ -112,7 +112,7 @@ pub(crate) fn series(load: &Load<'_>) -> Option<Figure> {
     })
 }
 
-/// Writes one engine's course; above it, text has room from `free_from` on.
+/// Writes the strip of one engine; text above it starts at `free_from`.
 fn write_strip(
     canvas: &mut Canvas,
     area: Area,
@@ -137,7 +137,7 @@ fn write_strip(
             },
         );
     }
-    canvas.axis_beside(area, rate, "");
+    canvas.axis_left(area, rate, "");
     let stalled = all.iter().filter(|interval| interval.is_stalled());
     let extents =
         stalled.map(|interval| (area.x(time, interval.begin), area.x(time, interval.end)));
@@ -174,7 +174,7 @@ fn write_strip(
     );
 }
 
-/// The outline of bands over the height of `area`, each from one x to another; near ones are one.
+/// The outline of bands over the height of `area`, each from one x to another. Joins near bands.
 fn bands(extents: impl Iterator<Item = (f64, f64)>, area: Area) -> String {
     let mut joined: Vec<(f64, f64)> = Vec::new();
     for (left, right) in extents {
@@ -190,7 +190,7 @@ fn bands(extents: impl Iterator<Item = (f64, f64)>, area: Area) -> String {
     joined.into_iter().map(outline).collect()
 }
 
-/// The intervals of the round in the middle.
+/// The intervals of the median round.
 fn intervals(engine: &EngineRounds<'_>) -> Vec<Interval> {
     let report = engine.middle().report;
     let points = report.series.as_deref().unwrap_or_default();
@@ -222,7 +222,7 @@ fn intervals(engine: &EngineRounds<'_>) -> Vec<Interval> {
     intervals
 }
 
-/// Intervals joined, as many to one as leave few enough; none joins the load with the settling.
+/// Joins neighboring intervals until few remain. Does not join the load with the settling.
 fn thin(intervals: &[Interval]) -> Vec<Interval> {
     let size = intervals.len().div_ceil(POINTS_MAX).max(1);
     let parts = intervals.chunk_by(|a, b| a.settles == b.settles);
@@ -232,7 +232,7 @@ fn thin(intervals: &[Interval]) -> Vec<Interval> {
         .collect()
 }
 
-/// One interval for several in a row.
+/// Joins consecutive intervals.
 fn join(intervals: &[Interval]) -> Option<Interval> {
     let (first, last) = (intervals.first()?, intervals.last()?);
     let operations = intervals.iter().map(|one| one.rate * (one.end - one.begin));

@@ -1,4 +1,4 @@
-//! What a page says of engines beside each other: which is the first, which the fastest, which failed.
+//! The comparison of engines on a page: the first, the fastest, and failed runs.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use super::made_up::{child, header, parse, whole_report};
 use super::{NOTHING, all, check_form, document, page, plots, rows, text};
 use crate::html::draw::canvas;
 
-/// The engine whose throughput is bold, if there is one, in a load of windrow and rocksdb with these.
+/// The engine with bold throughput, if any, in a load of windrow and rocksdb with these rates.
 fn bold(windrow: &[f64], rocksdb: &[f64]) -> Option<String> {
     let mut lines = vec![header()];
     for (engine, rates) in [("windrow", windrow), ("rocksdb", rocksdb)] {
@@ -31,20 +31,20 @@ fn bold(windrow: &[f64], rocksdb: &[f64]) -> Option<String> {
 }
 
 #[test]
-fn the_fastest_is_bold_where_ranges_are_apart() {
+fn the_fastest_engine_is_bold_if_ranges_do_not_overlap() {
     let windrow = Some("windrow".to_owned());
     let rocksdb = Some("rocksdb".to_owned());
     assert_eq!(bold(&[90e3, 100e3, 110e3], &[50e3, 60e3]), windrow);
     assert_eq!(bold(&[50e3, 60e3], &[70e3, 80e3]), rocksdb);
     assert_eq!(bold(&[90e3, 100e3, 110e3], &[50e3, 60e3, 90e3]), None);
-    // One round tells no range.
+    // One round has no range.
     assert_eq!(bold(&[90e3], &[50e3]), None);
     assert_eq!(bold(&[90e3, 100e3], &[50e3]), None);
     assert_eq!(bold(&[0.0, 0.0], &[0.0, 0.0]), None);
 }
 
 #[test]
-fn a_settling_is_as_long_as_in_the_table() {
+fn plot_and_table_have_the_same_settling_time() {
     let settled_for = |settled_seconds: f64| {
         let mut report = whole_report("fillrandom", "windrow", 1e5);
         report["seconds"] = json!(2.0);
@@ -62,14 +62,14 @@ fn a_settling_is_as_long_as_in_the_table() {
         let mut reported = texts.filter(|text| text.starts_with("settled for"));
         reported.next().map(|text| text.replace('\u{a0}', " "))
     };
-    // The last second went by when nothing was left to do.
+    // The last second is idle time.
     assert_eq!(settled_for(4.5).as_deref(), Some("settled for 2.5 s"));
     assert_eq!(settled_for(2.5).as_deref(), Some("settled for 500 ms"));
     assert_eq!(settled_for(2.0), None);
 }
 
 #[test]
-fn a_short_course_leaves_its_engine_its_name() {
+fn a_short_series_has_the_name_of_its_engine() {
     let name = "an-engine-of-many-letters";
     let mut short = whole_report("fillrandom", name, 1e5);
     short["series"] = json!([
@@ -97,7 +97,7 @@ fn a_short_course_leaves_its_engine_its_name() {
     assert!(place("settled for") > name_ends);
 }
 
-/// The line of a child that failed.
+/// The line of a failed run.
 fn failed(engine: &str, round: u32, group: &str) -> Value {
     let mut line = child(engine, round, group, &[]);
     let fields = line.as_object_mut().unwrap();
@@ -118,7 +118,7 @@ fn ratios(lines: &[Value]) -> Vec<[String; 2]> {
         .position(|heading| heading == "ratio")
         .unwrap();
     let rows = rows.iter().skip(1).enumerate();
-    // The first row has the name of the load, too.
+    // The first row also has the name of the load.
     let rows = rows.map(|(row, cells)| {
         let less = usize::from(row > 0);
         [1, ratio].map(|place| cells[place - less].clone())
@@ -127,7 +127,7 @@ fn ratios(lines: &[Value]) -> Vec<[String; 2]> {
 }
 
 #[test]
-fn ratios_are_of_the_engine_that_was_named_first() {
+fn ratios_are_those_of_the_first_named_engine() {
     let run = |engine: &str, round: u32| {
         let rate = if engine == "windrow" { 100e3 } else { 50e3 };
         child(
@@ -139,7 +139,7 @@ fn ratios_are_of_the_engine_that_was_named_first() {
     };
     let expected =
         [["windrow", NOTHING], ["rocksdb", "2.00\u{d7}"]].map(|row| row.map(str::to_owned));
-    // Its first run failed, and was done again; later rounds begin with another.
+    // Its first run failed and was retried; later rounds begin with another engine.
     let without = header();
     let first = failed("windrow", 0, "g");
     let lines = [
@@ -157,7 +157,7 @@ fn ratios_are_of_the_engine_that_was_named_first() {
         run("rocksdb", 0),
     ];
     assert_eq!(ratios(&lines), expected);
-    // A file that does not tell of failures has the command.
+    // A file without failures has the command.
     let mut named = header();
     named["campaign"]["command"] =
         json!("windrow-peers compare --engines windrow,rocksdb fillrandom");
@@ -168,13 +168,13 @@ fn ratios_are_of_the_engine_that_was_named_first() {
         run("windrow", 1),
     ];
     assert_eq!(ratios(&lines), expected);
-    // Nobody takes the place of the first.
+    // No engine replaces the first one.
     let lines = [named, run("rocksdb", 0)];
     assert_eq!(ratios(&lines), [["rocksdb", NOTHING].map(str::to_owned)]);
 }
 
 #[test]
-fn what_failed_is_told_beside_what_passed() {
+fn failures_stand_with_passed_runs() {
     let report = |engine: &str| [whole_report("fillrandom", engine, 1e5)];
     let lines = [
         header(),

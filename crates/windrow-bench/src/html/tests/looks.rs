@@ -1,4 +1,4 @@
-//! What series look like: told apart by everybody, in light and in the dark.
+//! The looks of series: distinct for all readers, in the light and the dark scheme.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn colors(dark: bool) -> Vec<(String, [f64; 3])> {
 }
 
 #[test]
-fn colors_stand_out_from_what_they_are_on() {
+fn colors_have_contrast_to_their_background() {
     for dark in [false, true] {
         let colors = colors(dark);
         let luminance = |name: &str| {
@@ -81,7 +81,7 @@ fn no_two_of_twelve_engines_look_alike() {
             width: 8.0,
             height: 8.0,
         };
-        // Without their colors, which not everybody sees.
+        // Without colors, which not all readers see.
         let colorless = |draw: &dyn Fn(&mut canvas::Canvas)| {
             let mut canvas = canvas::Canvas::default();
             draw(&mut canvas);

@@ -1,4 +1,4 @@
-//! Lines of campaign files as a bench could write them, and experiments.
+//! Made-up lines of campaign files, and experiments.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ pub(super) fn header() -> Value {
     })
 }
 
-/// The line of a child.
+/// The line of a run.
 pub(super) fn child(engine: &str, round: u32, group: &str, reports: &[Value]) -> Value {
     json!({
         "label": format!("{group} {engine} {round}"),
@@ -46,7 +46,7 @@ pub(super) fn child(engine: &str, round: u32, group: &str, reports: &[Value]) ->
     })
 }
 
-/// A report with all that a page shows.
+/// A report with all fields that a page shows.
 pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
     let percentiles =
         json!({ "p50_us": 10.0, "p95_us": 30.0, "p99_us": 70, "p999_us": 200.5, "max_us": 9e3 });
@@ -103,7 +103,7 @@ pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
     report
 }
 
-/// One experiment of each verdict: with a plot, without, and with nothing but a name.
+/// One experiment of each verdict: with a plot, without one, and with a name only.
 pub(super) fn experiments() -> Vec<Experiment> {
     let text = str::to_owned;
     let experiment = |id: &str, title: &str, verdict| Experiment {
@@ -124,8 +124,8 @@ pub(super) fn experiments() -> Vec<Experiment> {
     reads.setting = text("T = 2");
     reads.checks = vec![Check::new(
         "Smaller c, faster reads",
-        "1.7 times as fast",
-        text("1.9 times as fast"),
+        "1.7 times faster",
+        text("1.9 times faster"),
         true,
     )];
     reads.table = Table::new(&["c", "ops/s"]);

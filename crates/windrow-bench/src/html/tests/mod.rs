@@ -1,6 +1,7 @@
-//! Pages and plots of made-up campaigns: their form, what they tell, and what they leave out.
+//! Pages and plots of made-up campaigns: their form and contents.
 
 mod compared;
+mod input;
 mod looks;
 mod made_up;
 
@@ -14,7 +15,7 @@ use self::made_up::{child, experiments, header, parse, whole_report};
 use super::*;
 use crate::html::draw::number::NOTHING;
 
-/// Parses a page or a plot; what cannot be parsed fails the test.
+/// Parses a page or a plot, or fails the test.
 fn document(text: &str) -> Document<'_> {
     let options = ParsingOptions {
         allow_dtd: true,
@@ -83,7 +84,7 @@ fn with_experiments(lines: &[Value]) -> CampaignRecord {
     }
 }
 
-/// What every page and every plot keeps to.
+/// Checks the form of the page and of all plots.
 fn check_form(campaign: &CampaignRecord) {
     let page = page(campaign);
     check_document(&page);
@@ -103,7 +104,7 @@ fn check_form(campaign: &CampaignRecord) {
     }
 }
 
-/// Well-formed, whole in itself, and readable without its pictures. // I2
+/// Checks that the markup is well-formed, self-contained, and readable without its pictures. // I2
 fn check_document(markup: &str) {
     let document = document(markup);
     assert_eq!(all(&document, "script").count(), 0);
@@ -117,7 +118,7 @@ fn check_document(markup: &str) {
                 "{attribute:?}"
             );
             match attribute.name() {
-                "id" => assert!(ids.insert(value), "{value} is there twice"),
+                "id" => assert!(ids.insert(value), "{value} exists twice"),
                 "src" => panic!("{value} is another file"),
                 _ => {}
             }
@@ -129,7 +130,7 @@ fn check_document(markup: &str) {
             .and_then(|link| link.strip_prefix('#'));
         assert!(ids.contains(target.unwrap()), "{target:?}");
     }
-    // What the style sheets refer to is there.
+    // The targets of the style sheets exist.
     for style in all(&document, "style") {
         let style = text(style);
         assert!(!style.contains("@import"));
@@ -190,7 +191,7 @@ fn a_whole_campaign_has_all_its_figures() {
     let text = text(document.root_element());
     assert!(text.contains("windrow-bench run fillrandom") && text.contains("Test processor"));
     assert!(text.contains("Version0.1.2"));
-    // Where the databases were is for nobody else.
+    // The page does not show the folder of the databases.
     assert!(!page.contains("/databases"));
     assert!(text.contains("cache=64 of leveldb, version=1.2.3"));
 }
@@ -264,7 +265,7 @@ fn the_summary_compares_medians() {
     ];
     assert_eq!(rows[1], expected);
     assert_eq!(rows[2][..4], ["rocksdb", "50.0 k", NOTHING, "2.00\u{d7}"]);
-    // The same count for all, and nothing in the columns of an engine's own.
+    // The kernel's count is the same for all, and the columns of own counts are empty.
     assert_eq!(rows[2][5], rows[1][6]);
     assert_eq!(rows[2][8..11], [NOTHING; 3]);
 }
@@ -287,7 +288,7 @@ fn one_round_has_no_range() {
     assert!(!rows[0].contains(&"range".to_owned()) && !rows[0].contains(&"ratio".to_owned()));
     assert!(!page.contains("class=\"spread\""));
     assert!(page.contains("in one round"));
-    // Nothing to compare with.
+    // A single engine has no comparison.
     assert!(
         !plots(&campaign)
             .iter()
@@ -295,191 +296,8 @@ fn one_round_has_no_range() {
     );
 }
 
-// I1
 #[test]
-fn text_of_the_file_is_only_text() {
-    let name = "<script>alert(\"1\")</script>";
-    let group = "a & b ]]> 'c'";
-    let mut report = whole_report("load <b>", name, 1e5);
-    let curve = json!([{ "quantile": 0.5, "us": 3.0 }]);
-    report["operations"] = json!([
-        { "operation": "<i>", "ops": 1, "latency_curve": curve },
-        { "operation": "<I>", "ops": 1, "latency_curve": curve },
-        { "operation": "\u{1}\u{7f}\u{fffe}", "ops": 1, "latency_curve": curve },
-    ]);
-    let mut header = header();
-    header["campaign"]["command"] = json!("run <x> && \"y\"");
-    header["campaign"]["machine"]["processor"] = json!("</dd><img src=x>");
-    let mut campaign = with_experiments(&[header, child(name, 0, group, &[report])]);
-    campaign.experiments[0].title = "</style><script>".to_owned();
-    check_form(&campaign);
-    let page = page(&campaign);
-    assert!(!page.contains("<script") && !page.contains("<img"));
-    let document = document(&page);
-    let whole = text(document.root_element());
-    for shown in [
-        name,
-        group,
-        "load <b>",
-        "run <x> && \"y\"",
-        "</dd><img src=x>",
-        "<i>",
-    ] {
-        assert!(whole.contains(shown), "{shown}");
-    }
-}
-
-#[test]
-fn what_is_missing_leaves_out_its_figure() {
-    let curve = json!([{ "quantile": 0.5, "us": 3.0 }, { "quantile": 1.0, "us": null }]);
-    let levels = json!([{ "level": 0, "bytes": 0, "capacity": 5 }]);
-    let cases: [(Value, &[&str]); 11] = [
-        (json!({}), &[]),
-        (json!({ "name": "x" }), &[]),
-        (
-            json!({ "name": "x", "ops_per_second": null, "levels": null, "series": null }),
-            &[],
-        ),
-        (json!({ "name": "x", "ops_per_second": 0 }), &[]),
-        (
-            json!({ "name": "x", "series": [{ "seconds": 1, "ops_per_second": 0 }] }),
-            &[],
-        ),
-        (json!({ "name": "x", "ops_per_second": 5 }), &["throughput"]),
-        (json!({ "name": "x", "latency_curve": curve }), &["latency"]),
-        (
-            json!({ "name": "x", "space_amplification": 1.5 }),
-            &["amplification"],
-        ),
-        (json!({ "name": "x", "levels": levels }), &[]),
-        (
-            json!({ "name": "x", "levels": [{ "level": 0, "bytes": 5 }] }),
-            &["levels"],
-        ),
-        (
-            json!({ "name": "x", "series": [{ "seconds": 1, "ops_per_second": 2 }] }),
-            &["course"],
-        ),
-    ];
-    for (report, expected) in cases {
-        let campaign = parse(&[json!({ "campaign": {} }), json!({ "reports": [report] })]);
-        check_form(&campaign);
-        assert_eq!(kinds(&page(&campaign)), expected, "{report}");
-    }
-    // A run without anything, and an unknown field.
-    let campaign = parse(&[json!({ "campaign": {}, "more": 1 }), json!({ "more": 1 })]);
-    check_form(&campaign);
-}
-
-#[test]
-fn an_empty_campaign_has_a_page() {
-    for campaign in [CampaignRecord::default(), parse(&[header()])] {
-        check_form(&campaign);
-        assert!(page(&campaign).contains("This campaign has nothing to show yet."));
-        assert_eq!(plots(&campaign), []);
-    }
-}
-
-#[test]
-fn a_broken_line_is_named() {
-    let first = r#"{"campaign": {}}"#;
-    let parse = |file: &[u8]| CampaignRecord::parse("evening.jsonl", file);
-    let cases = [
-        (
-            format!("{first}\n{{\"reports\": []}}\n{{\"reports\": [{{\"na\n"),
-            "line 3",
-        ),
-        (format!("{first}\n\n[]\n"), "line 3"),
-        (
-            format!("{first}\n{{\"reports\": [{{\"ops_per_second\": \"many\"}}]}}\n"),
-            "line 2",
-        ),
-        (
-            format!("{first}\n{{\"reports\": [{{\"seconds\": 1e999}}]}}\n"),
-            "line 2",
-        ),
-    ];
-    for (file, line) in cases {
-        let error = parse(file.as_bytes()).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Corruption);
-        let message = error.to_string();
-        assert!(
-            message.contains(line) && message.contains("evening.jsonl"),
-            "{message}"
-        );
-    }
-    for ends in [
-        &b"\n\n"[..],
-        b"\n{\"reports\": [{\"na",
-        b"\n{\"label\": \"\xe2",
-    ] {
-        let record = parse(&[first.as_bytes(), ends].concat()).unwrap();
-        assert!(record.runs.is_empty());
-    }
-    // What does not begin as a campaign's file is another one, and not a damaged one.
-    for file in [
-        &b""[..],
-        b"not JSON",
-        b"# Notes\n",
-        b"\xff\xfe",
-        br#"{"label": "a run comes first"}"#,
-    ] {
-        let error = parse(file).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        let message = error.to_string();
-        assert!(
-            message.contains("evening.jsonl is not the file of a campaign"),
-            "{message}"
-        );
-    }
-}
-
-// I4
-#[test]
-fn any_number_can_be_drawn() {
-    for value in [
-        0.0,
-        -1.0,
-        1e-300,
-        1e300,
-        f64::MAX,
-        18_446_744_073_709_551_615.0,
-    ] {
-        let mut report = whole_report("fillrandom", "windrow", value);
-        for field in [
-            "ops",
-            "seconds",
-            "write_amplification",
-            "space_amplification",
-            "read_bytes",
-            "process_read_bytes",
-        ] {
-            report[field] = json!(value);
-        }
-        report["user_bytes"] = json!(f64::MIN_POSITIVE);
-        report["latency_curve"] =
-            json!([{ "quantile": 0.0, "us": 1 }, { "quantile": value, "us": value }]);
-        report["levels"] = json!([{ "level": 0, "bytes": value, "capacity": value }]);
-        report["series"] = json!([
-            { "seconds": 1, "ops_per_second": value, "stall_seconds": value },
-            { "seconds": value, "ops_per_second": 1, "settling": true },
-        ]);
-        let other = whole_report("fillrandom", "rocksdb", 1e5);
-        let mut campaign = with_experiments(&[
-            header(),
-            child("windrow", 0, "g", &[report.clone(), report]),
-            child("rocksdb", 0, "g", &[other]),
-        ]);
-        for value in [value, f64::NAN, f64::INFINITY] {
-            let plot = campaign.experiments[0].plot.as_mut().unwrap();
-            plot.series[0].points = vec![[value, value], [1.0, -value], [f64::NAN, 2.0]];
-            check_form(&campaign);
-        }
-    }
-}
-
-#[test]
-fn a_load_that_is_repeated_is_told_apart() {
+fn repeated_loads_have_numbers() {
     let report = || whole_report("readrandom", "windrow", 1e5);
     let lines = [
         header(),
@@ -516,7 +334,7 @@ fn commands_with_quotes_stay_apart() {
 }
 
 #[test]
-fn experiments_are_told_with_what_was_published() {
+fn experiments_have_published_and_measured_figures() {
     let campaign = with_experiments(&[header()]);
     check_form(&campaign);
     let page = page(&campaign);
@@ -526,8 +344,8 @@ fn experiments_are_told_with_what_was_published() {
     assert_eq!(rows[2], ["PX-E3", "Mixes", "\u{2248} explained"]);
     assert_eq!(rows[3], ["LS-E2", "Segments", "\u{2717} differs"]);
     for shown in [
-        "1.7 times as fast",
-        "1.9 times as fast",
+        "1.7 times faster",
+        "1.9 times faster",
         "T = 2",
         "Large values gain most",
         "Old version",
@@ -583,7 +401,7 @@ fn report_writes_the_page_and_the_plots() {
     for file in written {
         check_document(&std::fs::read_to_string(file).unwrap());
     }
-    // The campaign is not overwritten, by whichever name.
+    // The command does not overwrite the campaign, by any name.
     let before = std::fs::read(path("c.jsonl")).unwrap();
     for output in [path("c.jsonl"), path("plots").join("../c.jsonl")] {
         let error = report(&ReportArgs {

@@ -1,14 +1,12 @@
-//! mixgraph: what Facebook's stores are asked for, by the model of Cao, Dong, Vemuri and Du,
-//! "Characterizing, Modeling, and Benchmarking RocksDB Key-Value Workloads" (FAST 2020), with the
-//! parameters of `db_bench`.
+//! mixgraph: the requests of Facebook's stores, by the model of Cao, Dong, Vemuri and Du, "Characterizing,
+//! Modeling, and Benchmarking RocksDB Key-Value Workloads" (FAST 2020), with the parameters of `db_bench`.
 //!
-//! Gets, puts and seeks have fixed shares. The keys are cut into ranges of equal size; how hot the
-//! range x is, is a e^(bx) + c e^(dx), and the ranges are shuffled. Within a range, the x hottest keys
-//! have the share a x^b of its operations; which keys these are, a hash decides. Sizes of values and
-//! lengths of scans follow a generalised Pareto distribution; draws above the bound are taken modulo
-//! the bound, as there. Three things differ from `db_bench`: each draw is independent of the others
-//! (there, one number decides about key, operation and size), hot ranges work without hot keys, and
-//! the hottest key is another one in each range.
+//! Gets, puts and seeks have fixed fractions. The keys are divided into ranges of equal size. The access frequency
+//! of the range x is a e^(bx) + c e^(dx), and the ranges are shuffled. Within a range, the x hottest keys have the
+//! fraction a x^b of its operations; a hash picks these keys. Sizes of values and lengths of scans follow a
+//! generalized Pareto distribution; draws above the bound are taken modulo the bound, as in `db_bench`. Three
+//! things differ from `db_bench`: each draw is independent of the others (there, one number determines key,
+//! operation and size), hot ranges work without hot keys, and the hottest key differs in each range.
 
 use windrow::{Error, Result, limits};
 
@@ -22,10 +20,10 @@ use crate::{Engine, MixModel, MixgraphArgs};
 
 /// The smallest value.
 const VALUE_BYTES_MIN: u64 = 10;
-/// A range that is less hot is never picked.
+/// A range with a lower frequency is never picked.
 const HEAT_MIN: f64 = 1e-16;
 
-/// A generalised Pareto distribution.
+/// A generalized Pareto distribution.
 #[derive(Debug, Clone, Copy)]
 struct Pareto {
     theta: f64,
@@ -34,7 +32,7 @@ struct Pareto {
 }
 
 impl Pareto {
-    /// The number that the share `above` of all draws exceeds, rounded up.
+    /// The number that the fraction `above` of all draws exceeds, rounded up.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -50,16 +48,16 @@ impl Pareto {
     }
 }
 
-/// What each step of mixgraph asks for.
+/// The distributions of mixgraph.
 #[derive(Debug, Clone)]
 pub(crate) struct Mixture {
     num: u64,
-    /// The shares of gets, and of gets and puts together.
+    /// The fractions of gets, and of gets and puts together.
     gets: f64,
     gets_and_puts: f64,
-    /// Up to which part of all operations each range reaches.
+    /// The cumulative fraction of operations up to each range.
     ranges: Vec<f64>,
-    /// a and b of the hottest keys of a range, where there are hot ones.
+    /// a and b of the hottest keys of a range, if keys are hot.
     hot_keys: Option<(f64, f64)>,
     value_sizes: Pareto,
     value_bytes_max: u64,
@@ -69,10 +67,10 @@ pub(crate) struct Mixture {
 }
 
 impl Mixture {
-    /// The mixture of `args` over `num` keys. Which ranges and keys are hot, `seed` decides.
+    /// The mixture of `args` over `num` keys. `seed` determines the hot ranges and keys.
     ///
     /// # Errors
-    /// `InvalidArgument` for parameters that make no distribution.
+    /// `InvalidArgument` for parameters without a distribution.
     pub(crate) fn new(args: &MixgraphArgs, num: u64, seed: u64) -> Result<Self> {
         let refuse = |message: &str| Err(Error::invalid_argument(format!("mixgraph: {message}")));
         let has_ranges = matches!(
@@ -93,7 +91,9 @@ impl Mixture {
             .any(|fraction| !(0.0..=1e9).contains(fraction))
             || sum <= 0.0
         {
-            return refuse("the shares of gets, puts and seeks must be 0 or more, and not all 0");
+            return refuse(
+                "the fractions of gets, puts and seeks must be 0 or more, and not all 0",
+            );
         }
         let count = if has_ranges {
             args.keyrange_num.unwrap_or(30)
@@ -101,7 +101,7 @@ impl Mixture {
             1
         };
         if count > num {
-            return refuse("there are more ranges than keys");
+            return refuse("the number of ranges exceeds the number of keys");
         }
         let steep = (
             args.keyrange_dist_a.unwrap_or(14.18),
@@ -130,7 +130,7 @@ impl Mixture {
             ranges.push(reach);
         }
         if !reach.is_finite() || reach <= 0.0 {
-            return refuse("with these parameters no range of keys is ever picked");
+            return refuse("these parameters never pick a range of keys");
         }
         for part in &mut ranges {
             *part /= reach;
@@ -171,7 +171,7 @@ impl Mixture {
             gets: fractions[0] / sum,
             gets_and_puts: (fractions[0] + fractions[1]) / sum,
             ranges,
-            // As in db_bench, a 0 turns them off.
+            // As in db_bench, 0 turns them off.
             hot_keys: (has_hot_keys && hot_keys.0 > 0.0 && hot_keys.1 > 0.0).then_some(hot_keys),
             value_sizes,
             value_bytes_max,
@@ -233,13 +233,13 @@ impl Mixture {
 }
 
 impl<E: Engine> Worker<'_, E> {
-    /// Does what `mixture` asks for.
+    /// Runs the operations of `mixture`.
     pub(crate) fn mix(&self, lane: &Lane<'_>, mixture: &Mixture) -> Result<Tally> {
         let mut buffers = EntryBuffers::default();
         let mut order = InOrder::default();
         let mut watch = Stopwatch::new(lane);
         for step in lane.steps.clone() {
-            if !watch.goes_on(1) {
+            if !watch.continues(1) {
                 break;
             }
             let mut rng = self.data.rng(self.stream, step);

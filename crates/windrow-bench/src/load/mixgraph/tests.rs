@@ -53,7 +53,7 @@ fn ranges_are_as_hot_as_the_formula_says() {
         counts[usize::try_from(index / 1000).unwrap()] += 1;
     }
     let mut fractions: Vec<f64> = counts.iter().map(|&n| n as f64 / SAMPLES as f64).collect();
-    // Shuffled: the hottest is not the first by the formula alone.
+    // The ranges are shuffled: the hottest is not the first one of the formula.
     assert!(!fractions.is_sorted_by(|a, b| a >= b));
     fractions.sort_by(|a, b| b.total_cmp(a));
     let heat = |x: u32| {
@@ -72,7 +72,7 @@ fn ranges_are_as_hot_as_the_formula_says() {
 
 #[test]
 fn hot_keys_follow_the_power_law() {
-    // So few ranks that none shares its key with another often.
+    // With few ranks, two of them seldom share a key.
     let mixture = mixture(&MixgraphArgs {
         key_dist_a: Some(0.2),
         key_dist_b: Some(0.5),
@@ -102,7 +102,7 @@ fn all_random_is_flat_and_models_get_hotter() {
             counts[usize::try_from(index).unwrap()] += 1;
         }
         counts.sort_unstable_by(|a, b| b.cmp(a));
-        // The hundredth of the keys that is hottest.
+        // The hottest hundredth of the keys.
         f64::from(counts[..300].iter().sum::<u32>()) / SAMPLES as f64
     };
     let random = hottest(MixModel::AllRandom);
@@ -125,14 +125,14 @@ fn sizes_and_lengths_have_the_moments_of_their_distribution() {
         let difference = fraction(above.into()) - expected(above.into());
         assert!(difference.abs() < 0.006, "{above}: {difference}");
     }
-    // Its mean is sigma / (1 - k); the bounds, and whole numbers, move it a little.
+    // Its mean is sigma / (1 - k); the bounds and the rounding change it a little.
     let mean = sizes.iter().sum::<usize>() as f64 / SAMPLES as f64;
     assert!((34.0..38.5).contains(&mean), "{mean}");
 
     let lengths = samples(|rng| mixture.scan_length(rng));
     assert!(lengths.iter().all(|&length| length < 10_000));
     let beyond = |above: f64| (1.0 + 2.517 * above / 14.236).powf(-1.0 / 2.517);
-    // What is above the bound begins anew, evenly enough to be counted as spread.
+    // Draws above the bound are taken modulo the bound, almost uniformly.
     let above = |bound: u64| lengths.iter().filter(|&&length| length > bound).count();
     let fraction = above(27) as f64 / SAMPLES as f64;
     assert!((fraction - beyond(27.0)).abs() < 0.02, "{fraction}");

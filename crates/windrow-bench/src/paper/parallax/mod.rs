@@ -248,7 +248,10 @@ fn moved(report: &Report) -> f64 {
     let work = report.io_stats.iter();
     let work = work.filter(|moved| moved.purpose != "gets and scans");
     let bytes: u64 = work.map(|it| it.written_bytes + it.read_bytes).sum();
-    bytes as f64 / report.user_bytes as f64
+    match report.user_bytes {
+        0 => 0.0,
+        user => bytes as f64 / user as f64,
+    }
 }
 
 /// Bytes that garbage collection wrote.
