@@ -41,7 +41,7 @@ struct Args {
     /// Leaves the operation itself out.
     #[arg(long, hide = true)]
     idle: bool,
-    /// Keeps callgrind's output in this file, to see where the instructions are.
+    /// Keeps callgrind's output in this file, for the instructions of each function.
     #[arg(long)]
     keep: Option<PathBuf>,
 }

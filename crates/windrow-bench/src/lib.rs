@@ -38,7 +38,7 @@ pub use load::Load;
 pub(crate) use load::mixgraph::Mixture;
 pub use load::run::{check_loads, run_loads};
 pub use measure::process::wait_until_quiet;
-pub use measure::progress::{Moment, Progress};
+pub use measure::progress::{Progress, ProgressPoint};
 pub use measure::series::SeriesPoint;
 pub use measure::tally::{CompanionReport, CurvePoint, Operation, OperationReport, Percentiles};
 pub use report::destination::check_destination;

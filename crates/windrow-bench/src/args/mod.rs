@@ -7,8 +7,8 @@ mod values;
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use clap::builder::BoolishValueParser;
+use clap::{Args, Command, FromArgMatches as _};
 use windrow::{BlockSource, Compression, Durability, Options, Result};
 
 pub use self::mixgraph::{MixModel, MixgraphArgs};
@@ -246,49 +246,17 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// The arguments of a command line with `loads` only.
+    /// The arguments of a command line with `loads`, at least one, and nothing else.
+    #[expect(
+        clippy::expect_used,
+        reason = "the command line has the names of loads and defaults"
+    )]
     pub fn new(loads: Vec<Load>) -> Self {
-        Self {
-            loads,
-            benchmarks: Vec::new(),
-            num: NUM,
-            ops: None,
-            reads: None,
-            writes: None,
-            deletes: None,
-            duration: None,
-            read_duration: None,
-            warm_up: None,
-            key_size: None,
-            value_size: None,
-            mix: None,
-            compression_ratio: COMPRESSION_RATIO,
-            policy: PolicyArgs::default(),
-            cache_bytes: None,
-            memory_budget: None,
-            background_threads: None,
-            compression: None,
-            block_bytes: None,
-            block_source: None,
-            sync: false,
-            batch_size: 1,
-            seek_nexts: None,
-            reverse_iterator: false,
-            keep_cursor: false,
-            read_write_percent: READ_WRITE_PERCENT,
-            trace: None,
-            threads: THREADS,
-            rate: None,
-            write_rate: WRITE_RATE,
-            benchmark_write_rate_limit: None,
-            histogram: false,
-            stats_interval_seconds: None,
-            unsettled: false,
-            seed: SEED,
-            db: None,
-            use_existing_db: false,
-            mixgraph: MixgraphArgs::default(),
-        }
+        let names: Vec<&str> = loads.into_iter().map(Load::name).collect();
+        let command = Self::augment_args(Command::new("bench"));
+        let matches = command.try_get_matches_from(["bench", &names.join(",")]);
+        let args = matches.and_then(|matches| Self::from_arg_matches(&matches));
+        args.expect("names of loads are arguments")
     }
 
     /// The loads to run.

@@ -48,7 +48,7 @@ pub(super) fn run(order: &Order, parent: &Path, mut each: impl FnMut(&Report)) -
 /// `Io` if no thread can start.
 #[expect(
     clippy::exit,
-    reason = "what the process measures is for nobody, and no other thread is to go on"
+    reason = "the campaign has ended, so the whole process must end"
 )]
 pub fn end_with_parent() -> Result<()> {
     if std::env::var_os(VARIABLE).is_none() {

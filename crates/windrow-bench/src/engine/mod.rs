@@ -83,7 +83,9 @@ pub trait Engine: Sync + Sized {
     /// Totals since the open.
     fn counters(&self) -> Result<Counters>;
     /// The shape of the tree, shallow levels first; empty if the engine does not report it.
-    fn levels(&self) -> Result<Vec<LevelShape>>;
+    fn levels(&self) -> Result<Vec<LevelShape>> {
+        Ok(Vec::new())
+    }
     /// The stalls since the open; empty if the engine does not report them.
     fn stalls(&self) -> Vec<StallShape> {
         Vec::new()

@@ -75,7 +75,7 @@ fn write_words(words: &mut Markup, experiment: &Experiment) {
             ("Measured", Some(&check.measured)),
             ("Explanation", check.explanation.as_ref()),
         ];
-        words.element("dl", &[("class", &"beside")], |list| {
+        words.element("dl", &[("class", &"figures")], |list| {
             for (term, text) in texts {
                 let Some(text) = text else { continue };
                 list.element("div", &[], |pair| {

@@ -215,7 +215,7 @@ impl<'a> Outline<'a> {
                 table.leaf("caption", &[], "Published results that were repeated here");
                 table.element("thead", &[], |head| {
                     head.element("tr", &[], |row| {
-                        for heading in ["experiment", "what it shows", "verdict"] {
+                        for heading in ["experiment", "subject", "verdict"] {
                             row.leaf("th", &[("scope", &"col")], heading);
                         }
                     });

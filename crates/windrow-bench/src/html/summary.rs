@@ -81,33 +81,31 @@ const COLUMNS: [Column; 12] = [
 pub(super) const TERMS: [(&str, &str); 12] = [
     (
         "rate",
-        "median over the rounds of the operations per second, the time until background work had \
-         settled included where the load writes",
+        "median over the rounds of the operations per second, with the settling of background work if \
+         the load writes",
     ),
     ("range", "rate of the slowest and of the fastest round"),
     (
         "ratio",
-        "the first engine's rate divided by this one's: above 1\u{d7}, the first is faster",
+        "the rate of the first engine over that of this engine: above 1\u{d7}, the first is faster",
     ),
     ("ops/s", "without settling, for all loads"),
     (
         "written, read",
-        "bytes that the process wrote and read by system calls for each byte that the engine was \
-         given, settling included, as the kernel counts them for all engines alike; only for loads \
-         that write. Reads through mappings are not among them: LMDB's, LevelDB's of up to 1000 \
-         tables, and Windrow's of tables unless its block source is buffered",
+        "bytes that the process wrote and read by system calls per byte that the load wrote, settling \
+         included, by the kernel's count for all engines; only for loads that write a tenth of the \
+         store or more. They do not include reads through mappings: LMDB's, LevelDB's of up to 1000 \
+         tables, and Windrow's of tables, except with the buffered block source",
     ),
     (
         "read/op",
-        "bytes that the process read by system calls for each operation, those through mappings left \
-         out as well",
+        "bytes that the process read by system calls per operation, also without mappings",
     ),
     (
         "own written, own read, own read/op",
-        "the same as the engine counts them itself, where it does; to be compared between runs of \
-         one engine with one block source alone. Of a mapped table Windrow counts a block when it \
-         verifies it, which is at its first read and not at each, and values apart from their keys \
-         that gets and scans read it does not count at all",
+        "the same by the engine's own count, if it has one. Compare these only between runs of one \
+         engine with one block source. Windrow counts a block of a mapped table when it verifies the \
+         block, at its first read, and does not count separated values that gets and scans read",
     ),
     ("space", "bytes of all files per live byte, after settling"),
     ("p99", "the 99th percentile of latencies"),
@@ -117,9 +115,8 @@ pub(super) const TERMS: [(&str, &str); 12] = [
     ),
     (
         "memory",
-        "the most memory of the process that was resident at a time. Pages of mapped files count in \
-         it, as Windrow, LevelDB and LMDB have them; the system's page cache, through which the \
-         others read, does not",
+        "peak of the resident memory of the process. It includes pages of mapped files, which Windrow, \
+         LevelDB and LMDB have, but not the page cache of the system, through which the others read",
     ),
     (
         "companion",
@@ -180,8 +177,8 @@ pub(super) fn write_summary(page: &mut Markup, group: &Group<'_>, first: &str) {
 }
 
 /// The note on bold engines below the table.
-const BOLD: &str = "Bold: the slowest round was faster than the fastest of every other engine. Where \
-                    these overlap, or an engine has one round only, no engine is.";
+const BOLD: &str = "Bold: the slowest round was faster than the fastest of every other engine. If \
+                    ranges overlap, or an engine has one round only, no engine is bold.";
 
 /// The engine with every round faster than all rounds of all others. One round has no range, so a load with a
 /// single round has no fastest engine.

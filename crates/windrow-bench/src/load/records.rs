@@ -231,7 +231,7 @@ impl Records {
 
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "as many states are in memory"
+        reason = "memory holds a state for each record"
     )]
     fn index(record: u64) -> usize {
         record as usize

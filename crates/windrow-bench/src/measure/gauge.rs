@@ -33,7 +33,7 @@ impl Gauge {
     #[inline]
     #[expect(
         clippy::cast_possible_truncation,
-        reason = "whoever looks takes differences"
+        reason = "readers take differences, so a wrap is correct"
     )]
     pub(crate) fn record(&self, nanos: u64, operations: u64) {
         let bucket = &self.latencies[bucket(nanos)];

@@ -1,4 +1,4 @@
-//! The measures of a load: time, operations and latencies of each thread, and the course of all.
+//! The measures of a load: time, operations and latencies of each thread, and the time series.
 
 pub(crate) mod gauge;
 pub(crate) mod process;

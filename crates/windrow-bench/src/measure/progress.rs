@@ -10,7 +10,7 @@ use crate::BenchArgs;
 /// A listener for the progress of a load. The watcher thread calls it a few times per second.
 pub trait Progress: Sync {
     /// The current progress of a load.
-    fn show(&self, moment: &Moment<'_>);
+    fn show(&self, point: &ProgressPoint<'_>);
 
     /// The last load has ended.
     fn end(&self) {}
@@ -23,7 +23,7 @@ pub trait Progress: Sync {
 
 /// The progress of a load.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment<'a> {
+pub struct ProgressPoint<'a> {
     /// The load.
     pub load: &'a str,
     /// Completed operations.
@@ -56,7 +56,7 @@ impl BenchArgs {
 pub(crate) struct Unseen;
 
 impl Progress for Unseen {
-    fn show(&self, _moment: &Moment<'_>) {}
+    fn show(&self, _point: &ProgressPoint<'_>) {}
 
     fn is_shown(&self) -> bool {
         false
@@ -83,10 +83,10 @@ impl IntervalLines {
         }
     }
 
-    /// The line for `moment`, if one is due.
-    fn line(&self, moment: &Moment<'_>) -> Option<String> {
+    /// The line for `point`, if one is due.
+    fn line(&self, point: &ProgressPoint<'_>) -> Option<String> {
         let before = self.micros.load(Ordering::Relaxed) as f64 / 1e6;
-        let span = moment.seconds - before;
+        let span = point.seconds - before;
         if span < self.seconds {
             return None;
         }
@@ -96,23 +96,23 @@ impl IntervalLines {
             reason = "seconds of a load are few"
         )]
         self.micros
-            .store((moment.seconds * 1e6) as u64, Ordering::Relaxed);
-        let ops = moment.ops - self.ops.swap(moment.ops, Ordering::Relaxed).min(moment.ops);
-        let settling = if moment.settling { ", settling" } else { "" };
+            .store((point.seconds * 1e6) as u64, Ordering::Relaxed);
+        let ops = point.ops - self.ops.swap(point.ops, Ordering::Relaxed).min(point.ops);
+        let settling = if point.settling { ", settling" } else { "" };
         Some(format!(
             "{}: {:.0} s, {} operations, {:.0}/s now, {:.0}/s in all{settling}",
-            moment.load,
-            moment.seconds,
-            moment.ops,
+            point.load,
+            point.seconds,
+            point.ops,
             ops as f64 / span,
-            moment.ops as f64 / moment.seconds.max(1e-9)
+            point.ops as f64 / point.seconds.max(1e-9)
         ))
     }
 }
 
 impl Progress for IntervalLines {
-    fn show(&self, moment: &Moment<'_>) {
-        if let Some(line) = self.line(moment) {
+    fn show(&self, point: &ProgressPoint<'_>) {
+        if let Some(line) = self.line(point) {
             // This error has no place to be reported.
             drop(writeln!(io::stderr(), "{line}"));
         }
@@ -142,13 +142,13 @@ impl LoadBar {
 }
 
 impl Progress for LoadBar {
-    fn show(&self, moment: &Moment<'_>) {
-        let (fraction, message) = reported(moment);
-        self.0.set_prefix(moment.load.to_owned());
+    fn show(&self, point: &ProgressPoint<'_>) {
+        let (fraction, message) = reported(point);
+        self.0.set_prefix(point.load.to_owned());
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a share is between 0 and 1"
+            reason = "a fraction is between 0 and 1"
         )]
         self.0.set_position((fraction * Self::PARTS as f64) as u64);
         self.0.set_message(message);
@@ -166,18 +166,18 @@ impl Progress for LoadBar {
 }
 
 /// The completed fraction of a load, and the text next to the bar.
-fn reported(moment: &Moment<'_>) -> (f64, String) {
-    let by_count = moment
+fn reported(point: &ProgressPoint<'_>) -> (f64, String) {
+    let by_count = point
         .total
-        .map_or(0.0, |total| moment.ops as f64 / total.max(1) as f64);
-    let by_clock = moment
+        .map_or(0.0, |total| point.ops as f64 / total.max(1) as f64);
+    let by_clock = point
         .duration
-        .map_or(0.0, |duration| moment.seconds / duration);
-    let rate = moment.ops as f64 / moment.seconds.max(1e-9);
-    let message = if moment.settling {
-        format!("{} operations, settling for background work", moment.ops)
+        .map_or(0.0, |duration| point.seconds / duration);
+    let rate = point.ops as f64 / point.seconds.max(1e-9);
+    let message = if point.settling {
+        format!("{} operations, settling for background work", point.ops)
     } else {
-        format!("{} operations, {rate:.0}/s", moment.ops)
+        format!("{} operations, {rate:.0}/s", point.ops)
     };
     (by_count.max(by_clock).clamp(0.0, 1.0), message)
 }
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn lines_come_at_their_interval() {
         let lines = IntervalLines::new(2.0);
-        let moment = |seconds, ops| Moment {
+        let point = |seconds, ops| ProgressPoint {
             load: "readrandom",
             ops,
             total: None,
@@ -197,25 +197,25 @@ mod tests {
             duration: None,
             settling: false,
         };
-        assert_eq!(lines.line(&moment(1.5, 10)), None);
-        let line = lines.line(&moment(2.0, 100)).unwrap();
+        assert_eq!(lines.line(&point(1.5, 10)), None);
+        let line = lines.line(&point(2.0, 100)).unwrap();
         assert_eq!(
             line,
             "readrandom: 2 s, 100 operations, 50/s now, 50/s in all"
         );
-        assert_eq!(lines.line(&moment(3.5, 200)), None);
-        let line = lines.line(&moment(4.0, 500)).unwrap();
+        assert_eq!(lines.line(&point(3.5, 200)), None);
+        let line = lines.line(&point(4.0, 500)).unwrap();
         assert_eq!(
             line,
             "readrandom: 4 s, 500 operations, 200/s now, 125/s in all"
         );
         lines.end();
-        assert!(lines.line(&moment(2.0, 10)).is_some());
+        assert!(lines.line(&point(2.0, 10)).is_some());
     }
 
     #[test]
     fn a_load_is_as_far_as_its_nearer_end() {
-        let moment = |ops, total, seconds, duration| Moment {
+        let point = |ops, total, seconds, duration| ProgressPoint {
             load: "readrandom",
             ops,
             total,
@@ -223,12 +223,12 @@ mod tests {
             duration,
             settling: false,
         };
-        let fraction = |moment| reported(&moment).0;
-        assert!((fraction(moment(50, Some(200), 1.0, None)) - 0.25).abs() < 1e-9);
-        assert!((fraction(moment(50, None, 1.0, Some(2.0))) - 0.5).abs() < 1e-9);
-        assert!((fraction(moment(190, Some(200), 1.0, Some(2.0))) - 0.95).abs() < 1e-9);
-        assert!((fraction(moment(500, Some(200), 1.0, None)) - 1.0).abs() < 1e-9);
-        assert!(fraction(moment(5, None, 1.0, None)).abs() < 1e-9);
-        assert!(reported(&moment(50, None, 2.0, None)).1.contains("25/s"));
+        let fraction = |point| reported(&point).0;
+        assert!((fraction(point(50, Some(200), 1.0, None)) - 0.25).abs() < 1e-9);
+        assert!((fraction(point(50, None, 1.0, Some(2.0))) - 0.5).abs() < 1e-9);
+        assert!((fraction(point(190, Some(200), 1.0, Some(2.0))) - 0.95).abs() < 1e-9);
+        assert!((fraction(point(500, Some(200), 1.0, None)) - 1.0).abs() < 1e-9);
+        assert!(fraction(point(5, None, 1.0, None)).abs() < 1e-9);
+        assert!(reported(&point(50, None, 2.0, None)).1.contains("25/s"));
     }
 }

@@ -13,7 +13,7 @@ use windrow::Result;
 
 use crate::measure::gauge::{Gauge, Latencies};
 use crate::measure::process::ProcessMemory;
-use crate::{Engine, Moment, Progress};
+use crate::{Engine, Progress, ProgressPoint};
 
 /// One interval of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -217,7 +217,7 @@ impl<'a, E: Engine> Watcher<'a, E> {
     }
 
     fn show(&self, settling: bool) {
-        self.progress.show(&Moment {
+        self.progress.show(&ProgressPoint {
             load: self.watched.load,
             ops: self.ops(),
             total: self.watched.total,

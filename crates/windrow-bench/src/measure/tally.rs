@@ -12,94 +12,66 @@ use windrow::{Error, Result};
 /// Nanoseconds in an hour; longer latencies count as this long.
 const LATENCY_MAX: u64 = 3_600_000_000_000;
 
-/// A kind of operation, with its own latencies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Operation {
-    /// A get.
-    Read,
-    /// A write of a key that may exist.
-    Write,
-    /// A delete.
-    Delete,
-    /// A seek, with the steps that follow it.
-    Seek,
-    /// One step of a walk.
-    Step,
-    /// A write of an existing record.
-    Update,
-    /// A write of a new record.
-    Insert,
-    /// A scan: open, seek, steps, close.
-    Scan,
-    /// A get and a write of the same record.
-    ReadModifyWrite,
-    /// A get of a multi-get, with its part of the latency.
-    MultiRead,
-    /// A write of a batch, with its part of the latency.
-    BatchWrite,
-    /// The open and close of a scan.
-    Open,
-    /// A full compaction.
-    Compact,
-    /// A flush.
-    Flush,
-    /// A wait for background work.
-    Settle,
-    /// The hash of a block.
-    Hash,
-    /// The compression of a block.
-    Compress,
-    /// The decompression of a block.
-    Decompress,
+/// Defines the kinds of operations, with their names in reports.
+macro_rules! operations {
+    ($($(#[$help:meta])* $kind:ident = $name:literal,)+) => {
+        /// A kind of operation, with its own latencies.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+        pub enum Operation {
+            $($(#[$help])* #[serde(rename = $name)] $kind,)+
+        }
+
+        impl Operation {
+            /// Every kind, in the order of their numbers.
+            const ALL: [Self; [$($name),+].len()] = [$(Self::$kind),+];
+
+            /// The name in reports.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)+
+                }
+            }
+        }
+    };
 }
 
-impl Operation {
-    /// Every kind, in the order of their numbers.
-    const ALL: [Self; 18] = [
-        Self::Read,
-        Self::Write,
-        Self::Delete,
-        Self::Seek,
-        Self::Step,
-        Self::Update,
-        Self::Insert,
-        Self::Scan,
-        Self::ReadModifyWrite,
-        Self::MultiRead,
-        Self::BatchWrite,
-        Self::Open,
-        Self::Compact,
-        Self::Flush,
-        Self::Settle,
-        Self::Hash,
-        Self::Compress,
-        Self::Decompress,
-    ];
-
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Delete => "delete",
-            Self::Seek => "seek",
-            Self::Step => "step",
-            Self::Update => "update",
-            Self::Insert => "insert",
-            Self::Scan => "scan",
-            Self::ReadModifyWrite => "read-modify-write",
-            Self::MultiRead => "multi-read",
-            Self::BatchWrite => "batch-write",
-            Self::Open => "open",
-            Self::Compact => "compact",
-            Self::Flush => "flush",
-            Self::Settle => "settle",
-            Self::Hash => "hash",
-            Self::Compress => "compress",
-            Self::Decompress => "decompress",
-        }
-    }
+operations! {
+    /// A get.
+    Read = "read",
+    /// A write of a key that may exist.
+    Write = "write",
+    /// A delete.
+    Delete = "delete",
+    /// A seek, with the steps that follow it.
+    Seek = "seek",
+    /// One step of a walk.
+    Step = "step",
+    /// A write of an existing record.
+    Update = "update",
+    /// A write of a new record.
+    Insert = "insert",
+    /// A scan: open, seek, steps, close.
+    Scan = "scan",
+    /// A get and a write of the same record.
+    ReadModifyWrite = "read-modify-write",
+    /// A get of a multi-get, with its part of the latency.
+    MultiRead = "multi-read",
+    /// A write of a batch, with its part of the latency.
+    BatchWrite = "batch-write",
+    /// The open and close of a scan.
+    Open = "open",
+    /// A full compaction.
+    Compact = "compact",
+    /// A flush.
+    Flush = "flush",
+    /// A wait for background work.
+    Settle = "settle",
+    /// The hash of a block.
+    Hash = "hash",
+    /// The compression of a block.
+    Compress = "compress",
+    /// The decompression of a block.
+    Decompress = "decompress",
 }
 
 /// Latencies in microseconds.

@@ -10,7 +10,7 @@ use super::findings::Column;
 use crate::Report;
 use crate::campaign::{Order, Run};
 
-/// The size of the experiments: 1 is what `paper` does by default.
+/// The scale of the experiments; the default is 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scale(pub(crate) f64);
 

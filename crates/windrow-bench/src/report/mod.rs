@@ -148,7 +148,13 @@ pub(crate) fn row(report: &Report) -> String {
         .iter()
         .map(|level| format!("{:.0}", level.bytes as f64 / f64::from(1 << 20)))
         .collect();
-    let stalls = report.stalls.map(|stalls| stalls.to_string());
+    let ratio = |figure: Option<f64>| or_dash(figure.map(|ratio| format!("{ratio:.2}x")));
+    let blocks = report
+        .block_reads_per_op
+        .map(|blocks| format!("{blocks:.3}"));
+    let stall_seconds = report
+        .stalls
+        .map(|_| format!("{:.3}", report.stall_seconds));
     let mut lines = vec![format!(
         "{:<22} {:>11} {:>11.0} {:>11.0} {:>8.2} {} {:>11} {:>8} {:>6} {:>9} {:>7} {:>9}  {}",
         report.name,
@@ -158,27 +164,11 @@ pub(crate) fn row(report: &Report) -> String {
         report.cpu_us_per_op,
         latencies(&report.latency),
         report.found,
-        or_dash(
-            report
-                .write_amplification
-                .map(|ratio| format!("{ratio:.2}x"))
-        ),
-        or_dash(
-            report
-                .space_amplification
-                .map(|ratio| format!("{ratio:.2}x"))
-        ),
-        or_dash(
-            report
-                .block_reads_per_op
-                .map(|blocks| format!("{blocks:.3}"))
-        ),
-        or_dash(stalls),
-        or_dash(
-            report
-                .stalls
-                .map(|_| format!("{:.3}", report.stall_seconds))
-        ),
+        ratio(report.write_amplification),
+        ratio(report.space_amplification),
+        or_dash(blocks),
+        or_dash(report.stalls.map(|stalls| stalls.to_string())),
+        or_dash(stall_seconds),
         levels.join(" ")
     )];
     if report.operations.len() > 1 {

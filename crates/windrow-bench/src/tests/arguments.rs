@@ -5,7 +5,7 @@ use windrow::KeyspaceOptions;
 
 use super::{Command, args};
 use crate::measure::rate_limiter::Rate;
-use crate::{BenchArgs, Load, parse_bytes};
+use crate::{Load, parse_bytes};
 
 #[test]
 fn sizes_take_a_suffix() {
@@ -47,13 +47,6 @@ fn sizes_take_a_suffix() {
     ] {
         assert!(parse_bytes(wrong).is_err(), "{wrong}");
     }
-}
-
-#[test]
-fn arguments_have_the_defaults_of_the_command_line() {
-    let made = BenchArgs::new(vec![Load::FillSeq, Load::YcsbA]);
-    let parsed = args("fillseq,ycsb-a");
-    assert_eq!(format!("{made:?}"), format!("{parsed:?}"));
 }
 
 #[test]

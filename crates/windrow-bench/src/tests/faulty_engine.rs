@@ -14,7 +14,7 @@ use windrow::{ErrorKind, Result};
 
 use super::args;
 use crate::measure::progress::Unseen;
-use crate::{Counters, Engine, LevelShape, Scan, run_loads};
+use crate::{Counters, Engine, Scan, run_loads};
 
 /// The fault of a [`FaultyEngine`].
 #[derive(Clone, Copy, PartialEq)]
@@ -67,9 +67,7 @@ impl FaultyScan<'_> {
         (self.1, self.2) = (key.clone(), value.clone());
         true
     }
-}
 
-impl FaultyScan<'_> {
     fn move_back(&mut self, to: Bound<&[u8]>) -> bool {
         let entries = self.0.entries.lock().unwrap();
         let last = entries.range::<[u8], _>((Bound::Unbounded, to)).next_back();
@@ -127,8 +125,8 @@ impl Scan for FaultyScan<'_> {
 }
 
 impl Engine for FaultyEngine {
-    const NAME: &'static str = "liar";
-    const MARKER: &'static str = "liar";
+    const NAME: &'static str = "faulty";
+    const MARKER: &'static str = "faulty";
     type Scan<'a> = FaultyScan<'a>;
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -180,10 +178,6 @@ impl Engine for FaultyEngine {
 
     fn counters(&self) -> Result<Counters> {
         Ok(Counters::default())
-    }
-
-    fn levels(&self) -> Result<Vec<LevelShape>> {
-        Ok(Vec::new())
     }
 
     fn close(self) -> Result<()> {

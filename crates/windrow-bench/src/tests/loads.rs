@@ -309,7 +309,7 @@ fn refused_arguments_do_not_change_the_store() {
             ..BenchArgs::new(vec![fill])
         };
         let error = try_reports(&huge).unwrap_err();
-        assert!(error.to_string().contains("remembered"), "{error}");
+        assert!(error.to_string().contains("state of the keys"), "{error}");
     }
     let left = reports(&format!(
         "replay,readseq --num 1000 --trace {} --db {path}",

@@ -11,8 +11,7 @@ use crate::measure::gauge::Gauge;
 use crate::measure::rate_limiter::Rate;
 use crate::measure::stopwatch::Lane;
 use crate::{
-    Answer, BenchArgs, Counters, DataSet, Engine, Entry, LevelShape, Load, MixgraphArgs, Mixture,
-    Scan, ValueSizes,
+    BenchArgs, Counters, DataSet, Engine, Entry, Load, MixgraphArgs, Mixture, Scan, ValueSizes,
 };
 
 const NUM: u64 = 10_000;
@@ -68,7 +67,7 @@ impl Scan for NoOpScan<'_> {
 }
 
 impl Engine for NoOp {
-    const NAME: &'static str = "echo";
+    const NAME: &'static str = "no-op";
     type Scan<'a> = NoOpScan<'a>;
 
     fn put(&self, _key: &[u8], _value: &[u8]) -> Result<()> {
@@ -92,13 +91,6 @@ impl Engine for NoOp {
         Ok(key.last() != Some(&b'.'))
     }
 
-    fn multi_get(&self, keys: &[Vec<u8>], answers: &mut [Answer]) -> Result<()> {
-        for (key, answer) in keys.iter().zip(answers) {
-            answer.is_found = self.get(key, &mut answer.value)?;
-        }
-        Ok(())
-    }
-
     fn scan(&self) -> Result<NoOpScan<'_>> {
         self.1.fetch_add(1, Ordering::Relaxed);
         Ok(NoOpScan {
@@ -115,10 +107,6 @@ impl Engine for NoOp {
 
     fn counters(&self) -> Result<Counters> {
         Ok(Counters::default())
-    }
-
-    fn levels(&self) -> Result<Vec<LevelShape>> {
-        Ok(Vec::new())
     }
 
     fn close(self) -> Result<()> {

@@ -80,7 +80,7 @@ impl Trace {
     /// `InvalidArgument` with the number of an invalid line; `Io`.
     #[expect(
         clippy::should_implement_trait,
-        reason = "what is returned borrows from the trace"
+        reason = "the result borrows from the trace"
     )]
     pub fn next(&mut self) -> Result<Option<(TraceOp, &[u8])>> {
         loop {

@@ -80,8 +80,8 @@ fn latency_of(load: &Load<'_>, kind: Option<&str>) -> Option<Figure> {
     );
     let title = format!("Latency of {name}");
     let caption =
-        "How long the fastest share of the operations took at most, in the round with the \
-                   median throughput; lower is better. Each further nine has the same width."
+        "Latency at each quantile, in the round with the median throughput; lower is better. Each \
+                   further nine has the same width."
             .to_owned();
     let with_curves: Vec<_> = curves.iter().map(|(engine, _)| *engine).collect();
     let percentiles = kind.is_none().then(|| percentile_table(load)).into_iter();
@@ -204,7 +204,9 @@ fn curve_table(name: &str, curves: &[(&EngineRounds<'_>, Vec<(f64, f64)>)]) -> T
     let names = curves.iter().map(|(engine, _)| engine.name.to_owned());
     Table {
         caption: format!("{name}: points of the curves"),
-        columns: std::iter::once("share".to_owned()).chain(names).collect(),
+        columns: std::iter::once("quantile".to_owned())
+            .chain(names)
+            .collect(),
         rows: quantiles.into_iter().map(row).collect(),
     }
 }

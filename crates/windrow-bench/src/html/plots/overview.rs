@@ -64,8 +64,8 @@ pub(crate) fn overview(group: &Group<'_>, first: &str, command: &str) -> Option<
     }
     let title = format!("Throughput of {first} over the others");
     let caption = format!(
-        "Median operations per second of {first}, with the settling where a load writes, divided by those of each other \
-         engine, over a logarithmic axis. To the right of 1\u{d7}, {first} is faster."
+        "Median operations per second of {first} over those of each other engine, with settling if a load writes. The \
+         axis is logarithmic. To the right of 1\u{d7}, {first} is faster."
     );
     Some(Figure {
         kind: "overview".to_owned(),

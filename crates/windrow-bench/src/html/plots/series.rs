@@ -83,28 +83,28 @@ pub(crate) fn series(load: &Load<'_>) -> Option<Figure> {
         canvas.mark(engine.series, (area.left + 3.0, area.top - 12.0));
         canvas.name(name, Anchor::Start, engine.name);
         let free_from = name.0 + text_width(&cut(engine.name)) + 8.0;
-        let course = (all.as_slice(), thinned.as_slice());
+        let curves = (all.as_slice(), thinned.as_slice());
         write_strip(
             &mut canvas,
             area,
             (&time, &rate),
             engine.series,
-            course,
+            curves,
             free_from,
         );
         area.top += STRIP + GAP;
     }
     area.top -= STRIP + GAP;
     canvas.axis_below(area, &time, "time since the start of the load");
-    let title = format!("Course of {}", load.name);
+    let title = format!("Time series of {}", load.name);
     let caption =
         "Operations per second over time, in the round with the median throughput. Hatched \
-                   bands: writes were stalled for a hundredth of the time or more. Gray, behind a \
-                   dashed line: the load was over, and the engine settled."
+                   bands: stalls of a hundredth of the time or more. Gray, after a dashed line: the load \
+                   has ended, and the engine settles."
             .to_owned();
     let engines: Vec<_> = reported.iter().map(|(engine, _)| *engine).collect();
     Some(Figure {
-        kind: "course".to_owned(),
+        kind: "series".to_owned(),
         picture: canvas.finish(&title, &caption, area.bottom() + 2.5 * LINE),
         caption,
         commands: commands(&engines),
@@ -156,7 +156,7 @@ fn write_strip(
     canvas.polyline(&format!("trace s{}", series % STYLES), points);
     if let Some((begin, end)) = settled {
         let x = area.x(time, begin);
-        canvas.line("room", (x, area.top - 4.0), (x, area.bottom()));
+        canvas.line("space", (x, area.top - 4.0), (x, area.bottom()));
         let seconds = number::short(&number::seconds(end - begin));
         let text = format!("settled for {seconds}");
         let is_late = x + text_width(&text) > WIDTH;

@@ -86,8 +86,8 @@ fn a_short_series_has_the_name_of_its_engine() {
         child("rocksdb", 0, "g", &[long]),
     ];
     let plots = plots(&parse(&lines));
-    let course = plots.iter().find(|plot| plot.name.ends_with("course.svg"));
-    let document = document(&course.unwrap().svg);
+    let series = plots.iter().find(|plot| plot.name.ends_with("series.svg"));
+    let document = document(&series.unwrap().svg);
     let place = |begin: &str| -> f64 {
         let mut texts = all(&document, "text");
         let found = texts.find(|node| text(*node).starts_with(begin)).unwrap();

@@ -69,7 +69,7 @@ fn missing_data_leaves_out_its_figure() {
         ),
         (
             json!({ "name": "x", "series": [{ "seconds": 1, "ops_per_second": 2 }] }),
-            &["course"],
+            &["series"],
         ),
     ];
     for (report, expected) in cases {

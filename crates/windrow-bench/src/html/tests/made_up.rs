@@ -46,6 +46,16 @@ pub(super) fn child(engine: &str, round: u32, group: &str, reports: &[Value]) ->
     })
 }
 
+/// The line of a run of fillrandom at `rate`.
+pub(super) fn fill(engine: &str, round: u32, rate: f64) -> Value {
+    child(
+        engine,
+        round,
+        "g",
+        &[whole_report("fillrandom", engine, rate)],
+    )
+}
+
 /// A report with all fields that a page shows.
 pub(super) fn whole_report(load: &str, engine: &str, rate: f64) -> Value {
     let percentiles =

@@ -11,7 +11,7 @@ use roxmltree::{Document, Node, ParsingOptions};
 use serde_json::{Value, json};
 use windrow::ErrorKind;
 
-use self::made_up::{child, experiments, header, parse, whole_report};
+use self::made_up::{child, experiments, fill, header, parse, whole_report};
 use super::*;
 use crate::html::draw::number::NOTHING;
 
@@ -161,7 +161,7 @@ fn a_whole_campaign_has_all_its_figures() {
         "latency",
         "amplification",
         "levels",
-        "course",
+        "series",
         "read",
         "update",
     ];
@@ -200,30 +200,10 @@ fn a_whole_campaign_has_all_its_figures() {
 fn the_summary_compares_medians() {
     let lines = [
         header(),
-        child(
-            "windrow",
-            0,
-            "g",
-            &[whole_report("fillrandom", "windrow", 90e3)],
-        ),
-        child(
-            "rocksdb",
-            0,
-            "g",
-            &[whole_report("fillrandom", "rocksdb", 50e3)],
-        ),
-        child(
-            "windrow",
-            1,
-            "g",
-            &[whole_report("fillrandom", "windrow", 400e3)],
-        ),
-        child(
-            "windrow",
-            2,
-            "g",
-            &[whole_report("fillrandom", "windrow", 100e3)],
-        ),
+        fill("windrow", 0, 90e3),
+        fill("rocksdb", 0, 50e3),
+        fill("windrow", 1, 400e3),
+        fill("windrow", 2, 100e3),
     ];
     let rows = rows(&page(&parse(&lines)), "summary");
     let expected = [
@@ -272,15 +252,7 @@ fn the_summary_compares_medians() {
 
 #[test]
 fn one_round_has_no_range() {
-    let lines = [
-        header(),
-        child(
-            "windrow",
-            0,
-            "g",
-            &[whole_report("fillrandom", "windrow", 90e3)],
-        ),
-    ];
+    let lines = [header(), fill("windrow", 0, 90e3)];
     let campaign = parse(&lines);
     check_form(&campaign);
     let page = page(&campaign);

@@ -36,7 +36,7 @@ impl Pareto {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "what is below 0 or beyond all numbers becomes the nearest"
+        reason = "the cast saturates at 0 and at the largest number"
     )]
     fn at(&self, above: f64) -> u64 {
         let spread = if self.k.abs() < 1e-12 {
