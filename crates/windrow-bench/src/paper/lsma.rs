@@ -4,8 +4,9 @@
 
 use windrow::Result;
 
-use super::findings::{Column, Findings, KOPS, WRITTEN, all_below, list, short};
-use super::run_spec::{Figures as _, Results, RunSpec, Scale, Sizes};
+use super::figures::{Column, Figures as _, KOPS, WRITTEN, all_below, list, short};
+use super::findings::Findings;
+use super::run_spec::{Results, RunSpec, Scale, Sizes};
 use super::{COUNTED, Judge, Plan, TIMED};
 use crate::paper::experiment::{Check, Table};
 use crate::{CompactionShape, Report};

@@ -8,6 +8,7 @@
 pub mod experiment;
 
 mod autumn;
+mod figures;
 mod findings;
 mod lsma;
 mod parallax;

@@ -6,7 +6,7 @@ use serde_json::Value;
 use windrow::{Error, ErrorKind, Result};
 
 use super::experiment::Table;
-use super::findings::Column;
+use super::figures::Column;
 use crate::Report;
 use crate::campaign::{Order, Run};
 
@@ -206,62 +206,5 @@ fn medians(rounds: &[&Value]) -> Value {
             Value::Object(fields.iter().map(median).collect())
         }
         other => other.clone(),
-    }
-}
-
-/// Figures that the papers compare.
-pub(crate) trait Figures {
-    /// Thousands of operations per second.
-    fn kops(&self) -> f64;
-    /// Microseconds per operation, background work after the load included.
-    fn settled_micros(&self) -> f64;
-    /// Bytes written per user byte; NaN for a load without a write amplification.
-    fn written(&self) -> f64;
-    /// Blocks read per operation.
-    fn blocks(&self) -> f64;
-    /// The deepest level with files.
-    fn depth(&self) -> u64;
-    /// Gets that `level` answered since the open.
-    fn answered_by(&self, level: u64) -> u64;
-    /// Bytes on disk per live byte.
-    fn space(&self) -> f64;
-    /// Bytes written and read for one purpose.
-    fn moved_for(&self, purpose: &str) -> (u64, u64);
-}
-
-impl Figures for Report {
-    fn kops(&self) -> f64 {
-        self.ops_per_second / 1e3
-    }
-
-    fn settled_micros(&self) -> f64 {
-        self.settled_seconds * 1e6 / self.ops.max(1) as f64
-    }
-
-    fn written(&self) -> f64 {
-        self.write_amplification.unwrap_or(f64::NAN)
-    }
-
-    fn blocks(&self) -> f64 {
-        self.block_reads_per_op.unwrap_or_default()
-    }
-
-    fn depth(&self) -> u64 {
-        let filled = self.levels.iter().filter(|level| level.files > 0);
-        filled.map(|level| level.level).max().unwrap_or(0)
-    }
-
-    fn answered_by(&self, level: u64) -> u64 {
-        let levels = self.levels.iter().filter(|own| own.level == level);
-        levels.map(|own| own.gets_answered).sum()
-    }
-
-    fn space(&self) -> f64 {
-        self.space_amplification.unwrap_or_default()
-    }
-
-    fn moved_for(&self, purpose: &str) -> (u64, u64) {
-        let moved = self.io_stats.iter().find(|moved| moved.purpose == purpose);
-        moved.map_or((0, 0), |moved| (moved.written_bytes, moved.read_bytes))
     }
 }

@@ -5,7 +5,7 @@ use windrow::simulation::Load;
 use windrow::{KeyspaceOptions, Preset};
 
 use super::autumn::analysis::{is_first_level_costly, of_level_1};
-use super::run_spec::Figures as _;
+use super::figures::Figures as _;
 use super::*;
 use crate::Report;
 use crate::campaign::Run;

@@ -7,7 +7,8 @@ use windrow::{KeyspaceOptions, Preset, Result};
 
 use super::Scale;
 use crate::paper::experiment::{Check, Table};
-use crate::paper::findings::{Findings, all_below, list, short};
+use crate::paper::figures::{all_below, list, short};
+use crate::paper::findings::Findings;
 use crate::paper::run_spec::Results;
 
 /// The data of a tree of six levels at T = 2 and c = 0.8.

@@ -5,11 +5,12 @@ use windrow::Result;
 use super::{Column, RunSpec, Scale, Sizes, YOUNG_LEVEL, tree};
 use crate::Report;
 use crate::paper::experiment::{Check, Table};
-use crate::paper::findings::{
-    Findings, KOPS, LEVELS, SETTLED_MICROS, WRITTEN, all_below, falls, list, mean, pair_ratios,
+use crate::paper::figures::{
+    Figures, KOPS, LEVELS, SETTLED_MICROS, WRITTEN, all_below, falls, list, mean, pair_ratios,
     short,
 };
-use crate::paper::run_spec::{Figures, Results};
+use crate::paper::findings::Findings;
+use crate::paper::run_spec::Results;
 
 const VALUES: [u64; 3] = [50, 100, 200];
 const SWEEP: [f64; 4] = [1.0, 0.8, 0.6, 0.4];

@@ -6,7 +6,7 @@ pub(super) mod analysis;
 mod micro;
 mod ycsb;
 
-use super::findings::Column;
+use super::figures::Column;
 use super::run_spec::{RunSpec, Scale, Sizes};
 use super::{COUNTED, Plan, TIMED};
 

@@ -4,8 +4,9 @@ use windrow::Result;
 
 use super::{Column, RunSpec, Scale, Sizes, tree};
 use crate::paper::experiment::{Check, Table};
-use crate::paper::findings::{Findings, KOPS, WRITTEN, falls, list, short};
-use crate::paper::run_spec::{Figures, Results};
+use crate::paper::figures::{Figures, KOPS, WRITTEN, falls, list, short};
+use crate::paper::findings::Findings;
+use crate::paper::run_spec::Results;
 use crate::{Percentiles, Report};
 
 pub(super) const SCALINGS: [f64; 3] = [1.0, 0.8, 0.4];

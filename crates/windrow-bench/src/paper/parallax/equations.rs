@@ -5,7 +5,8 @@ use windrow::Result;
 
 use super::{Placement, RunSpec, Scale, moved, tiny, updated};
 use crate::paper::experiment::{Check, Table};
-use crate::paper::findings::{Findings, list, short};
+use crate::paper::figures::{list, short};
+use crate::paper::findings::Findings;
 use crate::paper::run_spec::Results;
 
 /// The I/O amplification of a tree of `levels` with the size ratio `ratio`, by equation 1.

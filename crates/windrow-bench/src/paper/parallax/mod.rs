@@ -11,8 +11,8 @@ mod variants;
 use windrow::Result;
 
 use super::experiment::Table;
-use super::findings::{CPU, Column, KOPS, SPACE, WRITTEN, short};
-use super::run_spec::{Figures as _, Results, RunSpec, Scale, Sizes};
+use super::figures::{CPU, Column, Figures as _, KOPS, SPACE, WRITTEN, short};
+use super::run_spec::{Results, RunSpec, Scale, Sizes};
 use super::{COUNTED, Judge, Plan, TIMED};
 use crate::Report;
 

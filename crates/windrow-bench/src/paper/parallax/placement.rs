@@ -8,8 +8,9 @@ use super::{
 };
 use crate::Report;
 use crate::paper::experiment::{Check, Table};
-use crate::paper::findings::{Column, Findings, list, mean, pair_ratios, short};
-use crate::paper::run_spec::{Figures, Results};
+use crate::paper::figures::{Column, Figures, list, mean, pair_ratios, short};
+use crate::paper::findings::Findings;
+use crate::paper::run_spec::Results;
 
 pub(super) const TINY: [Named; 3] = [
     ("in place", Placement::InPlace),

@@ -5,8 +5,9 @@ use windrow::Result;
 use super::{Named, Placement, Scale, compared, efficiency, moved, updated, variant_rows};
 use crate::Report;
 use crate::paper::experiment::Check;
-use crate::paper::findings::{Findings, all_below, list, pair_ratios};
-use crate::paper::run_spec::{Figures, Results};
+use crate::paper::figures::{Figures, all_below, list, pair_ratios};
+use crate::paper::findings::Findings;
+use crate::paper::run_spec::Results;
 
 pub(super) const CLASSES: [Named; 3] = [
     ("three classes", Placement::Hybrid),
