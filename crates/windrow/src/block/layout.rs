@@ -15,13 +15,12 @@
 //! and an entry is: length of the suffix (varint), suffix, length of the value (varint),
 //! `(sequence - smallest sequence) << 4 | kind` in the trailer's width, value.
 //!
-//! A block may begin anywhere in the given bytes, such as a mapped file. All offsets in this module's
-//! interface count from the front of those bytes.
+//! A block may begin anywhere in the given bytes, such as a mapped file. All offsets count from their front.
 //!
 //! Invariants:
 //! - I1. [`Layout::check`] accepts only payloads whose entries and slots fill them exactly.
-//! - I2. Every other function is total. On bytes that would not pass the check they return `None` and never
-//!   panic: a mapping has such bytes if the file is damaged after the check.
+//! - I2. No other function panics. They return `None` on bytes that would not pass the check, which a
+//!   mapping has if the file is damaged later.
 //!
 //! Concurrency: none; a layout is a copy of the header.
 
@@ -123,8 +122,7 @@ fn cut_piece<const N: usize>(rest: &[u8]) -> [u8; N] {
     piece
 }
 
-/// Selects the bytes of a head that belong to a string, by the string's length. Has an entry for every
-/// length of one byte, so a search does not compare lengths.
+/// Masks of the bytes of a head that belong to a string of each one-byte length.
 const HEAD_MASKS: [u64; 256] = {
     let mut masks = [u64::MAX; 256];
     let mut length = 0;
@@ -302,8 +300,8 @@ impl Layout {
         }
     }
 
-    /// The parts of the entry at `offset` and the piece that begins with its suffix; `None` if the suffix
-    /// or the value is long, or the entry is close to the end of the bytes: `long_entry` reads these.
+    /// The parts of the entry at `offset` and the piece that begins with its suffix; `None` for a long suffix
+    /// or value, or close to the end of the bytes: `long_entry` reads these.
     #[expect(
         clippy::inline_always,
         reason = "a step of a cursor is little more than this; measured"
@@ -450,8 +448,7 @@ impl Layout {
         Some(position)
     }
 
-    /// The head of the suffix of the entry at `offset`: its first eight bytes as a word in the same
-    /// order, except for ties.
+    /// The head of the suffix of the entry at `offset`: its first eight bytes as a big-endian word.
     #[inline]
     fn head_at(&self, bytes: &[u8], offset: usize) -> Option<u64> {
         let [first, bytes_of_head @ ..] = piece_at::<{ 1 + HEAD_BYTES }>(bytes, offset)?;

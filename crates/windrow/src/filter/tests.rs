@@ -66,7 +66,7 @@ fn present_keys_are_distinguished_from_false_positives() {
         (1000, 190, vec![0.1, 0.1], 0),
         (1000, 595, vec![0.1, 0.1], 500),
         (1000, 100, vec![0.1, 0.1], 0),
-        // Filters that tell nothing, or almost.
+        // Filters that reject no key, or almost none.
         (1000, 1000, vec![0.01, 1.0], 1000),
         (1000, 910, vec![0.91], 1000),
         (0, 0, vec![0.01], 0),

@@ -158,8 +158,8 @@ impl OpenTables {
         }
     }
 
-    /// Opens the file that `meta` describes with `units` of its filters, even if it is open already;
-    /// shares with `known` what both have in common.
+    /// Opens the file that `meta` describes with `units` of its filters, even if it is open already.
+    /// Segments that `known` has too are reused.
     pub(crate) fn open_anew(
         &self,
         meta: &FileMeta,

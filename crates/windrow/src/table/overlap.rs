@@ -12,7 +12,7 @@ use crate::filter::keys_present;
 /// The number of probes, which estimates the fraction to within two percent.
 const PROBES: usize = 1024;
 
-/// About how many of the keys with these hashes `older` has; all if its filters are too small to tell.
+/// About how many of the keys with these hashes `older` has; all if its filters are too small.
 pub(super) fn keys_in(older: &Table, hashes: &[u64]) -> u64 {
     let step = (hashes.len() / PROBES).max(1);
     let (mut probed, mut passed) = (0_u64, 0_u64);

@@ -6,13 +6,22 @@
 //! Concurrency: none; a plain value.
 
 use crate::base::FileNumber;
-use crate::base::limits::VALUE_BYTES_MAX;
+use crate::base::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::put_varint;
 
 use super::meta::ValueFileMeta;
-use super::record::{RECORD_BYTES_MAX, RECORD_BYTES_MIN};
+
+/// The checksum and the compression code of a record.
+const RECORD_HEADER_BYTES: usize = 5;
+
+/// The length of a record of an empty value without its key.
+pub(super) const RECORD_BYTES_MIN: usize = RECORD_HEADER_BYTES + 2;
+
+/// The length of the longest record. The lengths of its key and value take three and five bytes.
+pub(super) const RECORD_BYTES_MAX: usize =
+    RECORD_HEADER_BYTES + 3 + KEY_BYTES_MAX + 5 + VALUE_BYTES_MAX;
 
 /// The place of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

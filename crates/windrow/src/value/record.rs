@@ -17,19 +17,10 @@ use crate::codec::varint::{put_bytes, put_varint};
 use crate::codec::{Compression, Reader};
 use crate::vfs::WRITE_BYTES;
 
-use super::pointer::ValuePointer;
-
-/// The checksum and the compression code.
-const HEADER_BYTES: usize = 5;
+use super::pointer::{RECORD_BYTES_MIN, ValuePointer};
 
 /// The bytes of the checksum.
 const CHECKSUM_BYTES: usize = 4;
-
-/// The length of a record of an empty value without its key.
-pub(super) const RECORD_BYTES_MIN: usize = HEADER_BYTES + 2;
-
-/// The length of the longest record. The lengths of its key and value take three and five bytes.
-pub(super) const RECORD_BYTES_MAX: usize = HEADER_BYTES + 3 + KEY_BYTES_MAX + 5 + VALUE_BYTES_MAX;
 
 /// The seed of the checksum of a record of `key` (I1).
 fn seed_for(file: FileNumber, offset: u64, key: &[u8]) -> u64 {

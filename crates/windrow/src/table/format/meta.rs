@@ -26,7 +26,7 @@ pub(crate) struct SegmentMeta {
     pub(crate) sequence_max: SequenceNumber,
     pub(crate) logical_bytes: u64,
     /// About how many of its keys older segments of the file have too, estimated from their filters; all if
-    /// these are too small to tell, none in the first segment.
+    /// these are too small, none in the first segment.
     pub(crate) overwrites: u64,
     /// Bytes of each filter unit, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],

@@ -56,7 +56,7 @@ pub(crate) struct Table {
     pub(crate) file: Arc<dyn File>,
     /// The mapping, in mapped mode.
     pub(crate) region: Option<Arc<Region>>,
-    /// In file order (I2). A grown file shares the earlier segments with its earlier table.
+    /// In file order (I2). A grown file reuses the segments of its earlier table.
     pub(crate) segments: Box<[Arc<Segment>]>,
     pub(crate) context: TableContext,
 }

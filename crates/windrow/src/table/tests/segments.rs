@@ -379,7 +379,7 @@ fn a_grown_table_is_opened_without_reading_old_segments_again() {
     assert_eq!(get(&table, b"0007", 9).unwrap().unwrap().1, [2; 20]);
     assert_eq!(get(&known, b"0007", 9).unwrap().unwrap().1, [1; 20]);
 
-    // Of another grant only what differs is read.
+    // Another allocation reads only what differs.
     let mut units = next.filter_units();
     assert_eq!((units.of(0), units.of(1)), (4, 4));
     units = LoadedUnits::NONE;
@@ -390,7 +390,7 @@ fn a_grown_table_is_opened_without_reading_old_segments_again() {
     assert!(Arc::ptr_eq(&table.segments[0], &again.segments[0]));
     assert!(!Arc::ptr_eq(&table.segments[1], &again.segments[1]));
 
-    // What was granted stays as it is when the file grows again.
+    // The allocation stays when the file grows again.
     let longer = append(&vfs, &grown, 22, &alike(3), &small());
     let last = Arc::new(next.grown(grown.segments.len()));
     let allocated = last.filter_units();

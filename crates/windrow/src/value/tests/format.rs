@@ -1,4 +1,4 @@
-//! `docs/format.md` shows value files, a pointer, a successor and a discard list as they are written.
+//! `docs/format.md` shows the written bytes of value files, a pointer, a GC output and a discard list.
 
 use super::*;
 use crate::value::{DiscardListWriter, GcOutputWriter, RecordReader, discard_list_name};
@@ -12,7 +12,7 @@ fn hex(bytes: &[u8]) -> String {
     lines.collect::<Vec<_>>().join("\n    ")
 }
 
-/// The list that names the first of two values of a log, and the successor that holds the second.
+/// The list that names the first of two values of a log, and the GC output that holds the second.
 fn gc_result(entries: &[Owned; 2]) -> [(&'static str, Vec<u8>); 2] {
     let vfs = MemoryVfs::default();
     let (log, pointers) = write(&vfs, NUMBER, Keys::InRecords, entries);
@@ -33,7 +33,7 @@ fn gc_result(entries: &[Owned; 2]) -> [(&'static str, Vec<u8>); 2] {
     let list = vfs.file(Path::new(&discard_list_name(list)));
     let list = list.bytes.lock().clone();
     [
-        ("successor", bytes(&vfs, gc_output)),
+        ("GC output", bytes(&vfs, gc_output)),
         ("discard list", list),
     ]
 }

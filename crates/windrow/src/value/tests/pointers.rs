@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::record::{RECORD_BYTES_MAX, RECORD_BYTES_MIN};
+use super::super::pointer::{RECORD_BYTES_MAX, RECORD_BYTES_MIN};
 use super::*;
 use crate::base::limits::{POINTER_BYTES_MAX, VALUE_BYTES_MAX};
 
