@@ -1,11 +1,11 @@
-//! Amounts that commands reckon with: whole numbers, and the sizes of values.
+//! Amounts that several commands compute with: whole numbers, and the sizes of values.
 //!
 //! Concurrency: none; no state.
 
 use windrow::simulation::ValueSize;
 use windrow_bench::Mix;
 
-/// Bytes of a key under a [`Mix`], where nothing says otherwise: as in the Parallax paper.
+/// The default bytes of a key under a [`Mix`], as in the Parallax paper.
 pub(crate) const MIX_KEY_BYTES: u64 = 24;
 
 /// The whole part of a number that is not negative.
@@ -18,7 +18,7 @@ pub(crate) fn whole(number: f64) -> u64 {
     number as u64
 }
 
-/// The sizes of `mix`, without those that it has none of.
+/// The sizes of `mix` that have values.
 pub(crate) fn mix_sizes(mix: Mix) -> Vec<ValueSize> {
     let fractions = mix.fractions().into_iter();
     let present = fractions.filter(|(_, fraction)| *fraction > 0);
@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mixes_have_the_sizes_that_they_have_values_of() {
+    fn mixes_have_only_sizes_with_values() {
         assert_eq!(mix_sizes(Mix::M).len(), 1);
         let large = mix_sizes(Mix::LD);
         let sizes: Vec<_> = large
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_numbers_are_rounded_down_and_have_an_end() {
+    fn whole_numbers_are_rounded_down_and_saturate() {
         assert_eq!((whole(0.0), whole(2.9), whole(1e30)), (0, 2, u64::MAX));
     }
 }

@@ -1,8 +1,10 @@
-//! Progress bars on standard error, shown only where that is a terminal.
+//! Progress bars on standard error, shown only if it is a terminal.
+//!
+//! Concurrency: a bar may be moved by several threads.
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// A bar over `total` bytes, or a running count where the total is not known.
+/// A bar over `total` bytes, or a running count if the total is not known.
 pub(crate) fn bytes(total: Option<u64>, what: &'static str) -> ProgressBar {
     let template = match total {
         Some(_) => "{msg:>12} [{bar:40}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} to go",
@@ -17,12 +19,12 @@ pub(crate) fn count(total: u64, what: &'static str) -> ProgressBar {
     bar(Some(total), template, what)
 }
 
-/// A sign of life during work whose length is not known.
+/// The time so far, for work whose length is not known.
 pub(crate) fn spinner(what: &'static str) -> ProgressBar {
     alive("{msg:>12} {spinner} {elapsed}", what)
 }
 
-/// The same, with the number of things that are done.
+/// The same, with a number of things that are done.
 pub(crate) fn counter(what: &'static str) -> ProgressBar {
     alive("{msg:>12} {spinner} {human_pos} in {elapsed}", what)
 }

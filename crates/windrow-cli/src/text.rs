@@ -1,17 +1,19 @@
-//! Keys and values as text: reading what a person typed, showing what is stored.
+//! Keys and values as text: as a person types them, and as they are shown.
+//!
+//! Concurrency: none; no state.
 
 use clap::Args;
 use serde_json::{Map, Value};
 use windrow::{Error, Result};
 
-/// How keys and values on the command line are to be read.
+/// How keys and values on the command line are read.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub(crate) struct Notation {
     /// Keys and values are hexadecimal, with or without 0x before them
     #[arg(long)]
     hex: bool,
 
-    /// Keys and values are text even where they begin with 0x
+    /// Keys and values are text even if they begin with 0x
     #[arg(long, conflicts_with = "hex")]
     text: bool,
 }
@@ -53,7 +55,7 @@ fn to_hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// `bytes` as one line of text: control characters, backslashes and what is not UTF-8 escaped.
+/// `bytes` as one line of text. Control characters, backslashes and invalid UTF-8 are escaped.
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut escaped = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
@@ -77,7 +79,7 @@ pub(crate) fn escape(bytes: &[u8]) -> String {
     escaped
 }
 
-/// Puts `bytes` into `object` under `name`, or under `name_hex` where they are not UTF-8.
+/// Puts `bytes` into `object` under `name`, or under `name_hex` if they are not UTF-8.
 pub(crate) fn put_field(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
     match str::from_utf8(bytes) {
         Ok(text) => object.insert(name.to_owned(), text.into()),

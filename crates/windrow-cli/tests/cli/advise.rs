@@ -297,7 +297,7 @@ fn statistics_of_a_store_at_rest_tell_what_is_stored() {
     let output = run(&["stats", &format!("{db}/windrow"), "--json"]);
     let stats = path(&folder, "stats.json");
     fs::write(&stats, &output.stdout).unwrap();
-    refused(&["--stats", &stats], "does not tell how often");
+    refused(&["--stats", &stats], "does not say how often");
     let advice = object(&["advise", "--stats", &stats, "--updates", "1", "--gets", "1"]);
     let keys = number(&advice["demand"]["keys"]);
     assert!(keys > 2500.0 && keys < 8000.0, "{keys}");

@@ -1,7 +1,9 @@
-//! What a load asks of a store: how much it holds, what operations there are, and on what machine.
+//! The demand of a load: what is stored, which operations there are, and on what machine.
 //!
-//! A demand is put together from what a source knows (flags alone, the statistics of a store, a trace) and from
-//! flags, which go before the source. What neither says, and what cannot be guessed, is asked for.
+//! A demand comes from flags and from a source: the statistics of a store, a trace, or none. Flags have precedence.
+//! An error asks for what neither says and what has no default.
+//!
+//! Concurrency: none; no state.
 
 mod flags;
 mod known;
@@ -15,33 +17,33 @@ pub(super) use self::known::{EntryBytes, Fractions, Known};
 use super::device::Device;
 use crate::amounts::{MIX_KEY_BYTES, mix_sizes, whole};
 
-/// Bytes of a key where nothing says otherwise.
+/// The default bytes of a key.
 const KEY_BYTES: u64 = 16;
 
-/// So many draws for each key bring a tree into its balance, and are all that is simulated of them.
+/// This many draws for each key bring a tree into equilibrium; more are not simulated.
 const DRAWS_MAX: f64 = 2.0;
 
-/// How many keys a load must have for its tree to say anything.
+/// The fewest keys that make a tree.
 const KEYS_MIN: u64 = 2;
 
-/// What is known of the sizes of entries.
+/// The sizes of entries.
 #[derive(Debug, Clone, PartialEq)]
 struct Sizes {
     key_bytes: u64,
     values: Vec<ValueSize>,
     values_from: Vec<u64>,
-    /// Whether only the mean of keys and values together tells them.
+    /// Whether they follow from the mean of keys and values together.
     is_mean: bool,
 }
 
-/// What a load asks of a store.
+/// The demand of a load.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct Demand {
     pub(super) keys: u64,
     pub(super) key_bytes: u64,
     pub(super) shared_key_bytes: u64,
     pub(super) values: Vec<ValueSize>,
-    /// The least that values of each size have: thresholds that tell sizes apart lie there.
+    /// The smallest value of each size: thresholds between sizes lie there.
     #[serde(skip)]
     pub(super) values_from: Vec<u64>,
     pub(super) distribution: KeyDistribution,
@@ -49,29 +51,29 @@ pub(super) struct Demand {
     pub(super) fractions: Fractions,
     /// Entries of a scan.
     pub(super) scan_length: f64,
-    /// `None` for as much as everything takes.
+    /// `None` if all data is in memory.
     pub(super) memory: Option<u64>,
     pub(super) device: Device,
-    /// What is to be known of where all this comes from.
+    /// Notes for users about the source.
     pub(super) notes: Vec<String>,
 }
 
-/// How a store grows and changes: parts of all writes.
+/// How writes change a store, as fractions of all writes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Course {
-    /// Writes by which there are more keys than before.
+    /// Writes that add a key.
     growth: f64,
     /// Writes of keys that are drawn: updates, deletes, and inserts of what was deleted.
     draws: f64,
-    /// The part of the draws that are deletes, at most a half.
+    /// The fraction of deletes among the draws, at most a half.
     deletes: f64,
 }
 
 impl Demand {
-    /// The demand of `args`, with what `known` says where they are silent.
+    /// The demand of `args`; what they do not say comes from `known`.
     ///
     /// # Errors
-    /// `InvalidArgument` for what is missing, or cannot be.
+    /// `InvalidArgument` for what is missing or impossible.
     pub(super) fn new(args: &DemandArgs, known: &Known) -> Result<Self> {
         let (fractions, fractions_note) = fractions(args, known)?;
         let sizes = sizes(args, known)?;
@@ -95,7 +97,7 @@ impl Demand {
             device: args.device,
             notes: notes.collect(),
         };
-        // First what an entry is, by which bytes become keys; then all of them.
+        // The bytes of an entry come first: the number of keys follows from them.
         let options = KeyspaceOptions::default();
         demand.load(&options).validate()?;
         demand.keys = keys(args, known, demand.entry_bytes())?;
@@ -135,8 +137,8 @@ impl Demand {
 
     /// How the writes change the store.
     ///
-    /// Each delete is beside another write that puts a key there again: inserts first, which then add nothing to
-    /// what is stored, and updates where there are fewer inserts than deletes.
+    /// Each delete is paired with a write that inserts its key again. These writes are inserts, which then add no key,
+    /// or updates if there are fewer inserts than deletes.
     pub(super) fn course(&self) -> Course {
         let fractions = self.fractions;
         let all = fractions.writes();
@@ -163,9 +165,8 @@ impl Demand {
 
     /// How many draws of keys follow the inserts of all, and how many of the last writes count.
     ///
-    /// The second half of the inserts counts, with its part of draws: at about this size most of the tree's life
-    /// is spent. Where these would be more than so many draws for each key, so many are enough, with fewer inserts
-    /// before them.
+    /// The second half of the inserts counts, with its fraction of the draws: a tree has about this size for most of its
+    /// life. More than [`DRAWS_MAX`] draws for each key are not simulated, and then fewer inserts count.
     pub(super) fn writes(&self) -> (u64, u64) {
         let keys = self.keys as f64;
         let course = self.course();
@@ -179,8 +180,8 @@ impl Demand {
 
     /// The load that is simulated.
     ///
-    /// A part of the keys that are drawn is not there, since their last draw was a delete: it is as large as the part
-    /// of the deletes, so that as many are there from the first draw to the last as are inserted.
+    /// Some of the drawn keys are absent, since their last draw was a delete. Their fraction is that of the deletes, so
+    /// as many keys are present from the first draw to the last as are inserted.
     pub(super) fn load(&self, options: &KeyspaceOptions) -> Load {
         let fractions = self.fractions;
         let mut load = Load::inserts(1, options.clone());
@@ -200,10 +201,10 @@ impl Demand {
     }
 }
 
-/// How often operations of each kind are, and what is to be said of that.
+/// The fractions of operations, and a note for users.
 ///
-/// More deletes than inserts and updates together leave nothing of a store. Where somebody asks for that it is
-/// refused; what was done for a while may be so, and deletes count as far as they can go on.
+/// With more deletes than inserts and updates together, nothing stays stored. Flags that say so are refused. A source
+/// may say so of a limited time: then only as many deletes count.
 fn fractions(args: &DemandArgs, known: &Known) -> Result<(Fractions, Option<String>)> {
     let typed = args.weights();
     let is_typed = typed.sum() > 0.0;
@@ -213,7 +214,7 @@ fn fractions(args: &DemandArgs, known: &Known) -> Result<(Fractions, Option<Stri
     };
     let kept = weights.inserts + weights.updates;
     let mut note = None;
-    // A little more comes of rounding.
+    // Rounding may exceed it a little.
     if weights.deletes > kept * (1.0 + 1e-9) {
         if is_typed {
             return Err(Error::invalid_argument(
@@ -270,7 +271,7 @@ fn sizes(args: &DemandArgs, known: &Known) -> Result<Sizes> {
     }
     let value = entry - key as f64;
     Ok(Sizes {
-        // Values are on both sides of their mean.
+        // Values lie on both sides of their mean.
         values_from: vec![whole(value / std::f64::consts::SQRT_2)],
         is_mean: true,
         ..exact(key, ValueSize::same(whole(value)))
@@ -289,11 +290,11 @@ fn keys(args: &DemandArgs, known: &Known, entry_bytes: f64) -> Result<u64> {
     }
 }
 
-/// What is to be said where nothing tells `what`, which `flags` would.
+/// The error if nothing says `what`, and `flags` could.
 fn missing(known: &Known, what: &str, flags: &str) -> Error {
     let source = match known.source.as_str() {
         "" => "nothing says".to_owned(),
-        source => format!("{source} does not tell"),
+        source => format!("{source} does not say"),
     };
     Error::invalid_argument(format!("{source} {what}: give {flags}"))
 }

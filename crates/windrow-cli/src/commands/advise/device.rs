@@ -1,35 +1,37 @@
-//! What files are on, and what it takes to read and write there.
+//! The device of the files, and the time of its reads and writes.
+//!
+//! Concurrency: none; no state.
 
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// What files are on.
+/// The device of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Device {
-    /// All is in the page cache: only the processor counts
+    /// All data is in the page cache: only the processor counts
     #[default]
     Memory,
     /// A solid-state disk on PCI Express
     Nvme,
     /// A solid-state disk on SATA
     Ssd,
-    /// A disk that turns
+    /// A hard disk
     Disk,
 }
 
-/// What a device takes, in microseconds.
+/// The times of a device, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct DeviceCost {
-    /// One read of a block somewhere.
+    /// One random read of a block.
     pub(super) random_read: f64,
-    /// Each byte of a read of many blocks in a row.
+    /// Each byte of a sequential read.
     pub(super) byte_read: f64,
     pub(super) byte_written: f64,
 }
 
 impl Device {
-    /// Round figures of data sheets: what a device sustains, and one reader waits for.
+    /// Round figures of data sheets: sustained rates, and the latency for one reader.
     pub(super) fn cost(self) -> DeviceCost {
         let cost = |random_read, megabytes_read, megabytes_written| DeviceCost {
             random_read,

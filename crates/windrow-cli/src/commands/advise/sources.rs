@@ -1,4 +1,4 @@
-//! What is known of a load: from the statistics of a store, or from a trace.
+//! The sources of a load: the statistics of a store, or a trace.
 //!
 //! Concurrency: none.
 

@@ -1,13 +1,13 @@
-//! Which options are tried, which of them nothing beats, and which is recommended.
+//! Which options are tried, which of them are on the frontier, and which are recommended.
 //!
 //! A choice is a place on each of five ladders ([`ladders`]): T, c, segment limit, placement of values, filter bits.
-//! The search ([`search`]) begins with the default and with a few trees of other kinds, and goes down the ladders
-//! one after the other, to the choice whose average operation costs least, until none of them helps any more. A
-//! large store is searched for with a part of its entries; then the default, the best, and the frontier are
-//! simulated with all of them ([`trees`]), and decide ([`conclude`]).
+//! The search ([`search`]) begins with the default and with a few trees of other kinds. It tries one ladder after
+//! the other, and takes the choice whose average operation costs least, until no ladder improves it. For a large
+//! store, the search simulates a part of the entries. Then the default, the best, and the frontier are simulated
+//! with all entries ([`trees`]), and the advice follows from these ([`conclude`]).
 //!
-//! I1. The search is the same each time: neither clocks nor threads have a part in what is chosen.
-//! I2. What is recommended is the default, or on the frontier.
+//! I1. The search is deterministic: neither clocks nor threads influence the choice.
+//! I2. The recommendation is the default, or on the frontier.
 //!
 //! Concurrency: that of [`trees`].
 
@@ -30,51 +30,50 @@ use self::trees::Trees;
 use super::demand::Demand;
 use crate::amounts::whole;
 
-/// A tree of more bytes than this many memtables is searched for with so many, and only those that come into
-/// question are then simulated with all.
+/// The search simulates at most this many memtables of entries. Only the finalists are simulated with all.
 const SEARCHED_MEMTABLES: f64 = 200.0;
 
-/// What is asked.
+/// What the advice is for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) demand: &'a Demand,
     /// The default.
     pub(super) base: &'a KeyspaceOptions,
-    /// What the store has now, where it tells.
+    /// The present options of the store, if they are known.
     pub(super) now: Option<&'a KeyspaceOptions>,
     pub(super) free: Free,
     pub(super) bounds: Bounds,
-    /// Whether what is one step away from the recommendation is to be told, too, which takes simulations of its own.
+    /// Whether the settings one step away from the recommendation are wanted; they take further simulations.
     pub(super) wants_neighbours: bool,
 }
 
-/// What comes out.
+/// The advice.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Advice {
-    /// Whether the default is to be kept.
+    /// Whether the recommendation is to keep the default.
     pub(super) keep_default: bool,
-    /// The part of the default's cost that what is recommended saves, or the best where the default is kept.
+    /// The fraction of the default's cost that the recommendation saves, or the best one if the default is kept.
     pub(super) saving: f64,
     pub(super) recommended: Candidate,
     pub(super) default: Candidate,
-    /// What the store has now, where it tells.
+    /// The present options of the store, if they are known.
     pub(super) now: Option<Candidate>,
     /// Whether the default keeps to the bounds.
     pub(super) default_is_allowed: bool,
-    /// What nothing beats in writes, reads and space, the cheapest writes first.
+    /// The settings that no other beats in writes, reads and space, the cheapest writes first.
     pub(super) frontier: Vec<Candidate>,
     /// Settings that were compared, and how many of them broke a bound.
     pub(super) compared: usize,
     pub(super) left_out: usize,
-    /// One step away from what is recommended: the option, and its candidate. Empty unless they are wanted.
+    /// The settings one step away from the recommendation: the option, and its candidate. Empty unless wanted.
     #[serde(skip)]
     pub(super) neighbours: Vec<(&'static str, Candidate)>,
 }
 
-/// Searches what is best; `tick` is called for each tree that was simulated.
+/// Searches the best options. It calls `tick` after each simulated tree.
 ///
 /// # Errors
-/// `InvalidArgument` where nothing keeps to the bounds.
+/// `InvalidArgument` if no setting keeps the bounds.
 pub(super) fn advise(request: &Request<'_>, tick: &(dyn Fn() + Sync)) -> Result<Advice> {
     let Request { demand, base, .. } = *request;
     let ladders = Ladders::new(demand, base, request.free);

@@ -1,4 +1,4 @@
-//! Which keys are drawn, as it is said on the command line of `simulate` and of `advise`.
+//! Which keys are drawn, on the command line of `simulate` and of `advise`.
 //!
 //! Concurrency: none; no state.
 
@@ -6,13 +6,13 @@ use clap::{Args, ValueEnum};
 use windrow::simulation::KeyDistribution;
 use windrow::{Error, Result};
 
-/// Exponent of the zipfian distribution where none is given.
+/// The default exponent of the zipfian distribution.
 const EXPONENT: f64 = 0.99;
 
 /// Which keys are drawn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Args)]
 pub(in crate::commands) struct DistributionArgs {
-    /// Which keys are drawn [default: uniform; with a trace as the trace has it]
+    /// Which keys are drawn [default: uniform, or that of the trace]
     #[arg(long, value_enum)]
     pub(in crate::commands) distribution: Option<DistributionArg>,
 
@@ -24,16 +24,16 @@ pub(in crate::commands) struct DistributionArgs {
 /// [`KeyDistribution`] on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(in crate::commands) enum DistributionArg {
-    /// Each as likely as any other
+    /// All keys equally often
     Uniform,
-    /// A few far more often than the others
+    /// A few keys far more often than the others
     Zipfian,
     /// Inserts come in the order of the keys; updates and reads are uniform
     Sequential,
 }
 
 impl DistributionArgs {
-    /// What was said; `None` where nothing was.
+    /// The distribution that was given.
     ///
     /// # Errors
     /// `InvalidArgument` for an exponent without a distribution that has one.
@@ -43,7 +43,7 @@ impl DistributionArgs {
                 exponent: exponent.unwrap_or(EXPONENT),
             })),
             (_, Some(_)) => Err(Error::invalid_argument(
-                "--exponent goes with --distribution zipfian",
+                "--exponent needs --distribution zipfian",
             )),
             (Some(DistributionArg::Uniform), None) => Ok(Some(KeyDistribution::Uniform)),
             (Some(DistributionArg::Sequential), None) => Ok(Some(KeyDistribution::Sequential)),
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exponents_go_with_what_has_them() {
+    fn an_exponent_needs_the_zipfian_distribution() {
         let chosen = |distribution, exponent| {
             let args = DistributionArgs {
                 distribution,

@@ -1,4 +1,6 @@
-//! A picture of a simulated load: what changes as it grows.
+//! A plot of a simulated load: what changes with its size.
+//!
+//! Concurrency: none; no state.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +15,7 @@ const PIXELS: (u32, u32) = (800, 800);
 const FONT: &str = "sans-serif";
 const TEXT_PIXELS: i32 = 16;
 
-/// Colors that also those tell apart who see red and green alike.
+/// Colors that people with red-green blindness can distinguish.
 const COLORS: [RGBColor; 4] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -21,7 +23,7 @@ const COLORS: [RGBColor; 4] = [
     RGBColor(80, 80, 80),
 ];
 
-/// A line over the bytes given, as their logarithms.
+/// A line over the logarithm of the bytes given.
 struct Line {
     name: &'static str,
     color: RGBColor,
@@ -123,8 +125,8 @@ fn panel(
     Ok(())
 }
 
-/// The number of levels, not in whole ones, of which the last is just full with so many bytes: it grows with
-/// the logarithm of these where the ratios of all levels are alike, else with its square root.
+/// The fractional number of levels whose last one is just full with so many bytes. It grows with the logarithm of
+/// the bytes if all levels have one size ratio, else with the square root of the logarithm.
 fn levels_by_formula(options: &KeyspaceOptions, bytes: u64) -> f64 {
     let ratio = options.size_ratio.ln();
     let growth = -options.scaling.ln();

@@ -1,13 +1,15 @@
-//! Ratios and bytes as they are typed.
+//! Ratios and bytes on the command line.
+//!
+//! Concurrency: none; no state.
 
 use windrow_bench::parse_bytes;
 
 /// How much is updated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Updates {
-    /// So many times for each insert.
+    /// This many for each insert.
     PerInsert(f64),
-    /// Keys and values of so many bytes.
+    /// Keys and values of this many bytes.
     Bytes(u64),
 }
 
@@ -25,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn updates() {
+    fn a_plain_number_is_a_ratio_and_a_unit_means_bytes() {
         assert_eq!(parse_updates("0.5"), Ok(Updates::PerInsert(0.5)));
         assert_eq!(parse_updates("5GB"), Ok(Updates::Bytes(5_000_000_000)));
         for text in ["-1", "inf", "nan", "5 GB"] {

@@ -1,4 +1,6 @@
-//! What `simulate` tells, for programs and for people.
+//! The report of `simulate`, for programs and for people.
+//!
+//! Concurrency: none; no state.
 
 use std::fmt;
 
@@ -16,7 +18,7 @@ use crate::text::{human_bytes, human_count};
 /// The most rows of the table of samples.
 const SAMPLES_SHOWN: usize = 12;
 
-/// What a load comes to.
+/// The costs of a load.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     /// Bytes of keys and values that were written.
@@ -29,16 +31,16 @@ pub(super) struct Report {
     levels: usize,
     /// Bytes written for each byte given, over the whole load.
     write_amplification: f64,
-    /// The same, of what was written and read.
+    /// Bytes written and read for each byte given.
     io_amplification: f64,
-    /// Bytes of tables and value files over what the live entries take alone, at the end and at most.
+    /// Bytes of tables and value files over those that the live entries take alone, at the end and at most.
     space_amplification: f64,
-    space_amplification_most: f64,
+    space_amplification_max: f64,
     /// Runs that a seek visits, on average over keys and over the whole load, and at the end.
     runs_per_seek: f64,
     runs_per_seek_at_end: f64,
-    /// Blocks that a get of an absent key reads in vain, on average.
-    useless_reads_per_absent_key: f64,
+    /// Blocks that a get of an absent key reads on average.
+    false_positive_reads_per_absent_key: f64,
     /// Memory of all filters.
     filter_bytes: u64,
     space: Space,
@@ -46,14 +48,14 @@ pub(super) struct Report {
     io_stats: IoStats,
     /// Each level at the end, level 0 first.
     tree: Vec<Level>,
-    /// The tree on the way.
+    /// The tree while the load is written.
     pub(super) samples: Vec<Point>,
-    /// How many levels below level 0 were simulated apart from the others; 0 for one piece.
-    levels_apart: usize,
+    /// How many levels below level 0 were simulated separately from the others; 0 for one piece.
+    separate_levels: usize,
     pub(super) options: KeyspaceOptions,
 }
 
-/// Bytes on disk by what they are, at the end.
+/// Bytes on disk at the end, by kind.
 #[derive(Debug, Serialize)]
 struct Space {
     /// Keys and values that a reader can see.
@@ -75,7 +77,7 @@ struct Level {
     io_stats: LevelIoStats,
 }
 
-/// The tree at one moment.
+/// The tree after some of the writes.
 #[derive(Debug, Serialize)]
 pub(super) struct Point {
     pub(super) writes: u64,
@@ -112,10 +114,10 @@ impl Report {
             write_amplification: interval.write_amplification,
             io_amplification: moved as f64 / io_stats.user.max(1) as f64,
             space_amplification: last.space_amplification,
-            space_amplification_most: interval.space_amplification_max,
+            space_amplification_max: interval.space_amplification_max,
             runs_per_seek: interval.runs_per_seek(),
             runs_per_seek_at_end: last.runs_per_seek,
-            useless_reads_per_absent_key: if load.filters {
+            false_positive_reads_per_absent_key: if load.filters {
                 last.false_positive_reads
             } else {
                 last.runs_per_seek
@@ -128,7 +130,7 @@ impl Report {
             },
             tree: last.levels.iter().enumerate().map(level).collect(),
             samples: estimate.samples.iter().map(Point::of).collect(),
-            levels_apart: estimate.separate_levels,
+            separate_levels: estimate.separate_levels,
             options: load.options.clone(),
             io_stats,
         })
@@ -149,7 +151,7 @@ impl Report {
                 "disk / live entries alone",
                 format!("{:.2}", self.space_amplification),
             ),
-            ("  at most", format!("{:.2}", self.space_amplification_most)),
+            ("  at most", format!("{:.2}", self.space_amplification_max)),
             (
                 "runs that a seek visits",
                 format!("{:.2}", self.runs_per_seek),
@@ -157,7 +159,7 @@ impl Report {
             ("  at the end", format!("{:.2}", self.runs_per_seek_at_end)),
             (
                 "blocks read for an absent key",
-                format!("{:.4}", self.useless_reads_per_absent_key),
+                format!("{:.4}", self.false_positive_reads_per_absent_key),
             ),
             ("memory of filters", human_bytes(self.filter_bytes)),
             ("on disk: live entries", human_bytes(self.space.live_bytes)),
@@ -167,14 +169,14 @@ impl Report {
         if values.transient_log_bytes > 0 {
             rows.push(("  transient logs", human_bytes(values.transient_log_bytes)));
             rows.push((
-                "    dead in them",
+                "    garbage in them",
                 human_bytes(values.transient_log_garbage_bytes),
             ));
         }
         if values.log_bytes > 0 {
             rows.push(("  value logs", human_bytes(values.log_bytes)));
             rows.push((
-                "    dead in them",
+                "    garbage in them",
                 human_bytes(values.value_log_garbage_bytes),
             ));
         }
@@ -182,9 +184,9 @@ impl Report {
         if values.log_bytes > 0 {
             let collected = human_bytes(self.io_stats.gc_written);
             rows.push(("  to value logs", human_bytes(self.io_stats.value_logs)));
-            rows.push(("  by collections", collected));
+            rows.push(("  by garbage collections", collected));
             let read = human_bytes(self.io_stats.gc_read);
-            rows.push(("  read by collections", read));
+            rows.push(("  read by garbage collections", read));
         }
         let mut table = plain_table();
         for (name, amount) in rows {
@@ -206,9 +208,9 @@ impl Report {
             "appended",
             "rewritten",
             "consolidated",
-            "to runs",
+            "to transient logs",
             "read",
-            "of runs",
+            "of transient logs",
         ];
         table.set_header(columns.map(|name| right(&name)));
         for level in &self.tree {
@@ -236,13 +238,13 @@ impl Report {
         table
     }
 
-    /// The tree on the way, no more than a few rows of it.
+    /// The tree while the load is written, in a few rows.
     fn course(&self) -> Table {
         let mut table = plain_table();
         let columns = ["bytes given", "live", "levels", "written", "space", "runs"];
         table.set_header(columns.map(|name| right(&name)));
         let step = self.samples.len().div_ceil(SAMPLES_SHOWN).max(1);
-        // The last is among them.
+        // The last sample has a row.
         let first = (self.samples.len() - 1) % step;
         for point in self.samples.iter().skip(first).step_by(step) {
             table.add_row([
@@ -276,11 +278,11 @@ impl fmt::Display for Report {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (totals, tree, course) = (self.totals(), self.tree(), self.course());
         writeln!(formatter, "{totals}\n\n{tree}\n\n{course}\n")?;
-        if self.levels_apart > 0 {
-            let apart = self.levels_apart;
+        if self.separate_levels > 0 {
+            let separate = self.separate_levels;
             writeln!(
                 formatter,
-                "simulated in parts: the upper {apart} levels apart\n"
+                "simulated in parts: the upper {separate} levels separately\n"
             )?;
         }
         write!(formatter, "options: {}", picture::options(&self.options))

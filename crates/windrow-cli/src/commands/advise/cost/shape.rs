@@ -40,7 +40,7 @@ pub(in crate::commands::advise) struct Shape {
     pub(in crate::commands::advise) moved: Moved,
     pub(in crate::commands::advise) write_amplification: f64,
     pub(in crate::commands::advise) space_amplification: f64,
-    pub(in crate::commands::advise) space_amplification_most: f64,
+    pub(in crate::commands::advise) space_amplification_max: f64,
 }
 
 impl Shape {
@@ -108,7 +108,7 @@ impl Shape {
             moved,
             write_amplification: interval.write_amplification,
             space_amplification: mean(&|sample| whole_millionths(sample.space_amplification)) / 1e6,
-            space_amplification_most: interval.space_amplification_max,
+            space_amplification_max: interval.space_amplification_max,
         }
     }
 

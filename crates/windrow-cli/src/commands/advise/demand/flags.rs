@@ -10,7 +10,7 @@ use super::known::Fractions;
 use crate::commands::advise::device::Device;
 use crate::commands::simulate::distribution::DistributionArgs;
 
-/// What a weight may be beside 0, so that nothing that is reckoned from weights overflows.
+/// A weight is 0 or in this range, so that no result overflows.
 pub(super) const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-9..=1e12;
 
 /// The load, as flags describe it.
@@ -20,7 +20,7 @@ pub(in crate::commands::advise) struct DemandArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(in crate::commands::advise) bytes: Option<u64>,
 
-    /// Number of keys that are stored, in place of their bytes
+    /// Number of keys that are stored, instead of their bytes
     #[arg(long, value_name = "N", conflicts_with = "bytes")]
     pub(in crate::commands::advise) keys: Option<u64>,
 
@@ -45,7 +45,7 @@ pub(in crate::commands::advise) struct DemandArgs {
     #[arg(long, value_name = "WEIGHT", value_parser = parse_weight)]
     pub(in crate::commands::advise) inserts: Option<f64>,
 
-    /// Weight of writes of keys that are there
+    /// Weight of writes of keys that exist
     #[arg(long, value_name = "WEIGHT", value_parser = parse_weight)]
     pub(in crate::commands::advise) updates: Option<f64>,
 
@@ -57,7 +57,7 @@ pub(in crate::commands::advise) struct DemandArgs {
     #[arg(long, value_name = "WEIGHT", value_parser = parse_weight)]
     pub(in crate::commands::advise) gets: Option<f64>,
 
-    /// Weight of gets of keys that are not there
+    /// Weight of gets of keys that do not exist
     #[arg(long, value_name = "WEIGHT", value_parser = parse_weight)]
     pub(in crate::commands::advise) missing: Option<f64>,
 
@@ -72,12 +72,11 @@ pub(in crate::commands::advise) struct DemandArgs {
     #[command(flatten)]
     pub(in crate::commands::advise) distribution: DistributionArgs,
 
-    /// Memory for memtables, filters, indexes and the page cache of the store's files [default: for all of
-    /// them]
+    /// Memory for memtables, filters, indexes and the page cache of the files [default: enough for all data]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(in crate::commands::advise) memory: Option<u64>,
 
-    /// What files are on
+    /// Device of the files
     #[arg(long, value_enum, default_value_t = Device::Memory)]
     pub(in crate::commands::advise) device: Device,
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use windrow::KeyspaceOptions;
 use windrow::simulation::{KeyDistribution, ValueSize};
 
-/// How often operations of each kind are.
+/// How frequent operations of each kind are.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub(in crate::commands::advise) struct Fractions {
     pub(in crate::commands::advise) inserts: f64,
@@ -44,34 +44,34 @@ impl Fractions {
     }
 }
 
-/// What a source knows of a load.
+/// What a source says of a load.
 #[derive(Debug, Clone, Default)]
 pub(in crate::commands::advise) struct Known {
     /// Where it comes from, for messages.
     pub(in crate::commands::advise) source: String,
     pub(in crate::commands::advise) keys: Option<u64>,
     pub(in crate::commands::advise) key_bytes: Option<u64>,
-    /// Key and value together, where only that is known.
+    /// Key and value together, if only that is known.
     pub(in crate::commands::advise) entry_bytes: Option<EntryBytes>,
     pub(in crate::commands::advise) values: Vec<ValueSize>,
-    /// The least that values of each of these sizes have, where they are means.
+    /// The smallest value of each size, if the sizes are means.
     pub(in crate::commands::advise) values_from: Vec<u64>,
     pub(in crate::commands::advise) weights: Option<Fractions>,
     pub(in crate::commands::advise) scan_length: Option<f64>,
     pub(in crate::commands::advise) distribution: Option<KeyDistribution>,
     /// The options that the store has.
     pub(in crate::commands::advise) options: Option<KeyspaceOptions>,
-    /// What is to be said where the weights are taken from here, and where the sizes of entries are.
+    /// Notes for users if the weights come from here, and if the sizes of entries do.
     pub(in crate::commands::advise) weights_note: Option<String>,
     pub(in crate::commands::advise) entry_note: Option<String>,
 }
 
-/// Bytes of an entry where keys and values are not told apart.
+/// Bytes of an entry, key and value together.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::commands::advise) struct EntryBytes {
     /// The mean of all entries.
     pub(in crate::commands::advise) mean: f64,
-    /// The part of them that are deletes, which have no value.
+    /// The fraction of deletes, which have no value.
     pub(in crate::commands::advise) deletes: f64,
 }
 

@@ -1,11 +1,11 @@
-//! What the statistics of a store say of a load.
+//! The load of a store, from its statistics.
 //!
-//! They count operations since the store was opened, and tell what tables hold. How many of the writes were of new
-//! keys follows from where these have gone: the last level of a tree holds each key about once, and of the writes
-//! that are in no level above it any more, those of new keys are in it. With several lines that holds for the
-//! writes between the first and the last of them, with one line only for all writes ever.
+//! Statistics count operations since the store was opened, and entries of tables. The fraction of inserts among the
+//! writes follows from the last level: it holds each key about once, so of the writes that have left the levels above
+//! it, only inserts have made it grow. With several lines, this holds for the writes between the first and the last
+//! line; with one line, only for all writes ever.
 //!
-//! I1. A counter that is not there is refused, and stands for nothing.
+//! I1. A missing counter is an error, not a zero.
 //!
 //! Concurrency: none.
 
@@ -18,19 +18,19 @@ use windrow::{Compression, Error, KeyspaceOptions, Result};
 use crate::amounts::whole;
 use crate::commands::advise::demand::{EntryBytes, Fractions, Known};
 
-/// What an entry takes of a memtable beside key and value, about.
+/// About the bytes of a memtable that an entry takes beside key and value.
 const MEMTABLE_ENTRY_BYTES: f64 = 40.0;
 
-/// A part of the statistics that is not as it must be.
+/// What is wrong with the statistics.
 type Fault = String;
 
-/// What the statistics in `path` say: those that `Db::stats` returns, as JSON, once or a line each time.
+/// The load of the statistics in `path`: those of `Db::stats` as JSON, one object or one a line.
 ///
-/// Of what is stored only the keyspace of this name counts, all where it is `None`. Writes, gets and seeks are
-/// counted for all keyspaces together, so that shares of operations are always those of all.
+/// Only the entries of `keyspace` count, or those of all keyspaces. Writes, gets and seeks are counted for all
+/// keyspaces together, so the fractions of operations are always those of all.
 ///
 /// # Errors
-/// `InvalidArgument` for what are no statistics, or for a keyspace that they do not have.
+/// `InvalidArgument` if the file has no statistics, or not the keyspace.
 pub(in crate::commands::advise) fn statistics(
     path: &Path,
     keyspace: Option<&str>,
@@ -47,9 +47,9 @@ pub(in crate::commands::advise) fn statistics(
     let chosen = chosen(newest, keyspace)
         .map_err(|fault| Error::invalid_argument(format!("{} {fault}", path.display())))?;
     let asked = Asked::of(&chosen, chosen.len() == newest.len()).map_err(wrong)?;
-    let moments: std::result::Result<Vec<Moment>, Fault> = all.iter().map(Moment::of).collect();
+    let all_lines: std::result::Result<Vec<Line>, Fault> = all.iter().map(Line::of).collect();
     let reported = Reported {
-        moments: moments.map_err(wrong)?,
+        all_lines: all_lines.map_err(wrong)?,
         asked,
     };
     let mut known = reported.known();
@@ -75,18 +75,18 @@ fn lines(text: &str) -> std::result::Result<Vec<Value>, Fault> {
         .map_err(no_json)
 }
 
-/// What is asked for of the newest statistics.
+/// The keyspaces that count, in the newest statistics.
 #[derive(Debug)]
 struct Asked {
     stored: Stored,
-    /// Where it is one keyspace.
+    /// Those of the keyspace, if it is one.
     options: Option<KeyspaceOptions>,
     is_compressed: bool,
-    /// Whether it is everything.
+    /// Whether all keyspaces count.
     is_all: bool,
 }
 
-/// The keyspaces that are asked for: that of a name, or all.
+/// The keyspace of this name, or all.
 fn chosen<'a>(
     all: &'a [Value],
     keyspace: Option<&str>,
@@ -127,7 +127,7 @@ fn keyspaces(stats: &Value) -> std::result::Result<&[Value], Fault> {
     }
 }
 
-/// No counter comes to as much; sums of those below it are below 2^64.
+/// No counter is larger; sums of smaller ones are below 2^64.
 const COUNTER_MAX: u64 = 1 << 53;
 
 /// A whole number that a counter can be.
@@ -144,17 +144,17 @@ fn counter(of: &Value, name: &str) -> std::result::Result<u64, Fault> {
     })
 }
 
-/// What tables and memtables hold.
+/// The entries of tables and memtables.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Stored {
     entries: u64,
     tombstones: u64,
-    /// In the deepest level that holds anything but level 0. A tombstone there stands for an entry that is gone, too.
+    /// In the deepest level with data below level 0. A tombstone there also stands for the entry that it deletes.
     last_keys: u64,
     /// In the levels above it.
     upper_entries: u64,
     upper_tombstones: u64,
-    /// Of tables, and of what they refer to.
+    /// Of tables, and of the values that they refer to.
     bytes: u64,
     memtable_bytes: u64,
     gets_answered: u64,
@@ -197,13 +197,13 @@ impl Stored {
             self.upper_tombstones += of(level, "tombstones")?;
         }
         if last > 0 {
-            let gone = of(last, "tombstones")?.saturating_mul(2);
-            self.last_keys += of(last, "entries")?.saturating_sub(gone);
+            let deleted = of(last, "tombstones")?.saturating_mul(2);
+            self.last_keys += of(last, "entries")?.saturating_sub(deleted);
         }
         Ok(())
     }
 
-    /// The part of the writes that are deletes: of those that are not in the last level yet, where tombstones end.
+    /// The fraction of deletes among the writes above the last level, where tombstones are dropped.
     fn deleted(&self) -> f64 {
         if self.upper_entries > 0 {
             self.upper_tombstones as f64 / self.upper_entries as f64
@@ -212,16 +212,16 @@ impl Stored {
         }
     }
 
-    /// How many keys there are where this part of what is not in the last level is new.
+    /// The number of keys, if this fraction of the writes above the last level is new.
     fn keys(&self, growth: f64, in_memtables: f64) -> u64 {
         let others = self.upper_entries as f64 + in_memtables;
         self.last_keys + whole((others * growth.max(0.0)).round())
     }
 }
 
-/// What one line says.
+/// The statistics of one line.
 #[derive(Debug, Clone, Copy)]
-struct Moment {
+struct Line {
     sequence: u64,
     writes: u64,
     user_bytes: u64,
@@ -231,7 +231,7 @@ struct Moment {
     stored: Stored,
 }
 
-impl Moment {
+impl Line {
     fn of(stats: &Value) -> std::result::Result<Self, Fault> {
         Ok(Self {
             sequence: counter(stats, "sequence")?,
@@ -243,7 +243,7 @@ impl Moment {
         })
     }
 
-    /// Bytes of the average entry: as it was given where that was counted, else as it is stored.
+    /// Bytes of the average entry, as callers wrote it if that was counted, else as it is stored.
     fn mean_bytes(&self) -> Option<f64> {
         if self.writes > 0 {
             return Some(self.user_bytes as f64 / self.writes as f64);
@@ -252,19 +252,19 @@ impl Moment {
         (stored.entries > 0).then(|| stored.bytes as f64 / stored.entries as f64)
     }
 
-    /// How many entries memtables of so many bytes have, about; none of them is in tables.
+    /// About how many entries memtables of this many bytes have; no table has them.
     fn in_memtables(&self, bytes: u64) -> f64 {
         let each = self.mean_bytes().unwrap_or(0.0) + MEMTABLE_ENTRY_BYTES;
         let others = self.sequence.saturating_sub(self.stored.entries);
         (bytes as f64 / each).min(others as f64)
     }
 
-    /// Writes whose entries have come to tables.
+    /// Writes that are flushed.
     fn flushed(&self) -> f64 {
         self.sequence as f64 - self.in_memtables(self.stored.memtable_bytes)
     }
 
-    /// Operations between `earlier` and now; since the opening, where the store was opened in between.
+    /// Operations since `earlier`, or since the open if the store was opened in between.
     fn since(&self, earlier: &Self) -> Counted {
         let pairs = [
             (self.writes, earlier.writes),
@@ -285,7 +285,7 @@ impl Moment {
         }
     }
 
-    /// Operations since the opening.
+    /// Operations since the open.
     fn counted(&self) -> Counted {
         Counted {
             writes: self.writes,
@@ -296,7 +296,7 @@ impl Moment {
     }
 }
 
-/// Operations that were counted.
+/// Counted operations.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
     writes: u64,
@@ -314,9 +314,9 @@ impl std::ops::AddAssign for Counted {
     }
 }
 
-/// The part of some writes by which there are more keys: of those that have left the upper levels, and where none
-/// has, of all that tables hold.
-fn growth(of: &Moment) -> f64 {
+/// The fraction of the writes that added a key, among those that have left the upper levels; if none has, among all
+/// in tables.
+fn growth(of: &Line) -> f64 {
     let reached = of.flushed() - of.stored.upper_entries as f64;
     if of.stored.last_keys > 0 && reached >= 1.0 {
         return of.stored.last_keys as f64 / reached;
@@ -325,31 +325,31 @@ fn growth(of: &Moment) -> f64 {
     keys as f64 / of.flushed().max(1.0)
 }
 
-/// The same for the writes between two moments; `None` where none of them is known to have left the upper levels.
-fn growth_between(first: &Moment, last: &Moment) -> Option<f64> {
+/// The same for the writes between two lines; `None` if none of them is known to have left the upper levels.
+fn growth_between(first: &Line, last: &Line) -> Option<f64> {
     let difference = |now: u64, earlier: u64| now as f64 - earlier as f64;
     let upper = difference(last.stored.upper_entries, first.stored.upper_entries);
     let reached = last.flushed() - first.flushed() - upper;
     let more = difference(last.stored.last_keys, first.stored.last_keys);
-    // A level that has become the last in between says nothing of what was written.
+    // If another level has become the last one in between, it says nothing of these writes.
     let is_same = first.stored.last_keys > 0 && more.abs() <= reached * 1.01;
     (is_same && reached >= 1.0).then_some(more / reached)
 }
 
-/// What a file says.
+/// The statistics of a file.
 #[derive(Debug)]
 struct Reported {
     /// At least one.
-    moments: Vec<Moment>,
+    all_lines: Vec<Line>,
     asked: Asked,
 }
 
 impl Reported {
     fn known(self) -> Known {
-        let (Some(first), Some(last)) = (self.moments.first(), self.moments.last()) else {
+        let (Some(first), Some(last)) = (self.all_lines.first(), self.all_lines.last()) else {
             return Known::default();
         };
-        let (counted, between) = match self.moments.as_slice() {
+        let (counted, between) = match self.all_lines.as_slice() {
             [one] => (one.counted(), None),
             all => {
                 let mut counted = Counted::default();
@@ -361,7 +361,7 @@ impl Reported {
         };
         let ever = growth(last);
         let grown = between.unwrap_or(ever).clamp(-1.0, 1.0);
-        // As many keys are inserted again as are deleted.
+        // As many keys are assumed to be inserted again as are deleted.
         let deletes = last.stored.deleted().min((1.0 - grown) / 2.0);
         let inserts = (grown + deletes).max(0.0);
         let writes = counted.writes as f64;
@@ -400,14 +400,14 @@ impl Reported {
     }
 }
 
-const OF_ALL_TIME: &str = "the part of the inserts among the writes is that of all writes ever, also before the store was \
-    opened: where several lines of statistics are far enough apart, it is that between the first and the last";
+const OF_ALL_TIME: &str = "the fraction of the inserts among the writes is that of all writes ever, also before the store was \
+    opened: with several lines of statistics, far enough apart, it is that between the first and the last";
 
-const ON_DISK: &str = "the size of entries is that on disk, where they are compressed, so that larger values may be \
-    taken for smaller ones: --value-size says what they are";
+const ON_DISK: &str = "the size of entries is that on disk, where they are compressed, so larger values may be taken for \
+    smaller ones: give --value-size";
 
-/// Options as statistics name them, read as an options file, and valid. What they do not name has its default, as
-/// in statistics of an earlier version.
+/// The options of statistics, read as an options file, and valid. Options that are missing, as in statistics of an
+/// earlier version, have their default.
 fn recorded_options(options: &Value) -> Result<KeyspaceOptions> {
     if !options.is_object() {
         return Err(Error::invalid_argument("there are none"));

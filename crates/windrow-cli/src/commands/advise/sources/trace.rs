@@ -1,6 +1,6 @@
-//! What a trace says of a load.
+//! The load of a trace.
 //!
-//! I1. What is told of all keys is told by the keys that stand for all at the end, each with all of its operations.
+//! I1. Facts about all keys come from the sample of keys that is left at the end, each with all of its operations.
 //!
 //! Concurrency: none.
 
@@ -16,14 +16,14 @@ use crate::amounts::whole;
 use crate::commands::advise::demand::{Fractions, Known};
 use crate::progress;
 
-/// No more keys than this are told apart; where there are more, a half of them, chosen by their hashes, stands
-/// for all, then a quarter, and so on.
+/// The largest sample of keys. If a trace has more, half of them are kept, chosen by their hashes, then a quarter,
+/// and so on.
 const KEYS_MAX: usize = 1 << 20;
 
-/// Sizes of values are told apart by halves of powers of two.
+/// Two sizes of values are the same within half a power of two.
 const SIZE_STEPS: f64 = 2.0;
 
-/// The step of a value of so many bytes.
+/// The step of a value of this many bytes.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "the logarithm of a size is small"
@@ -32,20 +32,20 @@ fn size_step(bytes: usize) -> i32 {
     ((bytes as f64 + 1.0).log2() * SIZE_STEPS) as i32
 }
 
-/// The least that a value of a step has.
+/// The smallest value of a step.
 fn size_from(step: i32) -> u64 {
     let least = (f64::from(step) / SIZE_STEPS).exp2() - 1.0;
     whole(least.ceil())
 }
 
-/// A size counts that has this part of all values, or of their bytes; others are added to those beside them.
+/// A size counts if it has this fraction of all values, or of their bytes; others are added to their neighbours.
 const SIZE_FRACTION_MIN: f64 = 0.001;
 
-/// What the trace in `path` says. It begins with an empty store, unless `is_filled` says that what it reads and
-/// writes is there.
+/// The load of the trace in `path`. It begins with an empty store, unless `is_filled` says that all of its keys are
+/// stored.
 ///
 /// # Errors
-/// `InvalidArgument` that names the line for one that is no operation, or for a trace without any; `Io`.
+/// `InvalidArgument` for a line that is no operation, or for a trace without operations; `Io`.
 pub(in crate::commands::advise) fn trace(path: &Path, is_filled: bool) -> Result<Known> {
     let mut trace = Trace::open(path)?;
     let mut seen = Seen::default();
@@ -62,20 +62,20 @@ pub(in crate::commands::advise) fn trace(path: &Path, is_filled: bool) -> Result
     Ok(seen.known(path, is_filled))
 }
 
-/// What is known of a key.
+/// The operations on a key.
 #[derive(Debug, Clone, Copy, Default)]
 struct KeyUse {
     operations: u64,
     puts: u64,
-    /// Puts while it was not there.
+    /// Puts while it was absent.
     inserts: u64,
     gets: u64,
-    /// Gets while it was there.
+    /// Gets while it was present.
     found: u64,
-    is_there: bool,
+    is_present: bool,
 }
 
-/// How many values there are of about one size, and their bytes.
+/// The number of values of about one size, and their bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct SizeCount {
     values: u64,
@@ -90,14 +90,14 @@ impl SizeCount {
         }
     }
 
-    /// Whether that is enough of all values, or of their bytes, to be told apart.
+    /// Whether this is enough of all values, or of their bytes, to count as a size.
     fn is_much_of(self, all: Self) -> bool {
         let part = |own: u64, all: u64| own as f64 >= SIZE_FRACTION_MIN * all as f64;
         part(self.values, all.values) || part(self.bytes, all.bytes)
     }
 }
 
-/// A trace as far as it was read.
+/// The part of a trace that was read.
 #[derive(Debug, Default)]
 struct Seen {
     operations: u64,
@@ -109,11 +109,11 @@ struct Seen {
     gets: u64,
     scans: u64,
     steps: u64,
-    /// The keys whose hashes end with so many zeros.
+    /// The sample: keys whose hashes end with this many zeros.
     zeros: u32,
     keys: HashMap<u64, KeyUse>,
-    /// How many of these are there, and how many of all were there at the same time at most.
-    there: u64,
+    /// How many keys of the sample are present, and the most of all keys that were present at a time.
+    present: u64,
     most: u64,
 }
 
@@ -154,27 +154,27 @@ impl Seen {
         match asked {
             TraceOp::Put(_) => {
                 own.puts += 1;
-                own.inserts += u64::from(!own.is_there);
-                self.there += u64::from(!own.is_there);
-                own.is_there = true;
+                own.inserts += u64::from(!own.is_present);
+                self.present += u64::from(!own.is_present);
+                own.is_present = true;
             }
             TraceOp::Get => {
                 own.gets += 1;
-                own.found += u64::from(own.is_there);
+                own.found += u64::from(own.is_present);
             }
             TraceOp::Delete => {
-                self.there -= u64::from(own.is_there);
-                own.is_there = false;
+                self.present -= u64::from(own.is_present);
+                own.is_present = false;
             }
             TraceOp::Scan(_) => {}
         }
-        self.most = self.most.max(self.there << self.zeros);
+        self.most = self.most.max(self.present << self.zeros);
         if self.keys.len() > KEYS_MAX {
             self.zeros += 1;
             let zeros = self.zeros;
             self.keys.retain(|hash, _| hash.trailing_zeros() >= zeros);
-            let there = self.keys.values().filter(|key| key.is_there);
-            self.there = there.count() as u64;
+            let present = self.keys.values().filter(|key| key.is_present);
+            self.present = present.count() as u64;
         }
     }
 
@@ -214,8 +214,8 @@ impl Seen {
         }
     }
 
-    /// The sizes of values, few enough to be simulated; none of the values is lost, and none of their bytes. Beside
-    /// them the least that values of each have.
+    /// The sizes of values, few enough to be simulated, without loss of values or of their bytes; and the smallest value
+    /// of each size.
     fn values(&self) -> (Vec<ValueSize>, Vec<u64>) {
         let mut steps: Vec<_> = self.sizes.iter().collect();
         steps.sort_unstable();
@@ -233,7 +233,7 @@ impl Seen {
                 (from, few.and(*own))
             });
             if own.is_much_of(all) {
-                // The few go to the smaller ones beside them, so that they make no large ones small.
+                // The few are added to the next smaller size, so that large sizes do not shrink.
                 match (counted.last_mut(), few) {
                     (Some(smaller), Some((_, few))) => {
                         smaller.1 = smaller.1.and(few);
@@ -264,8 +264,8 @@ impl Seen {
         counted.into_iter().map(size).unzip()
     }
 
-    /// Whether few keys have most of the operations: the exponent under which the hottest hundredth of the keys
-    /// has the part of all operations that it has here.
+    /// The skew of the operations: the exponent with which the hottest hundredth of the keys has the fraction of all
+    /// operations that it has here.
     fn distribution(&self) -> KeyDistribution {
         let mut counts: Vec<u64> = self.keys.values().map(|it| it.operations).collect();
         counts.sort_unstable_by(|one, other| other.cmp(one));
@@ -300,10 +300,10 @@ impl Seen {
     }
 }
 
-/// A hundredth of fewer keys says nothing.
+/// A hundredth of fewer keys is too small a sample.
 const HOT_MIN: usize = 10;
 
-/// What chance makes of keys that are all alike looks like an exponent of less.
+/// Uniform keys look like a smaller exponent by chance.
 const EXPONENT_MIN: f64 = 0.3;
 const EXPONENT_MAX: f64 = 2.0;
 
@@ -342,7 +342,7 @@ mod tests {
         assert!((weights.sum() - 8.0).abs() < 1e-9);
         assert_eq!(known.scan_length, Some(20.0));
         assert_eq!(known.values.len(), 2);
-        // In a store that is filled, the same are updates, and find what they ask for.
+        // In a filled store, the puts are updates, and the gets find their keys.
         let weights = seen.known(Path::new("trace"), true).weights.unwrap();
         assert!(weights.inserts.abs() < 1e-9 && weights.missing.abs() < 1e-9);
     }
@@ -373,13 +373,13 @@ mod tests {
         let both = [(10_000, 100), (1, large as u64)];
         assert_eq!(sizes(&[(100, 10_000), (large, 1)]), both);
         assert_eq!(sizes(&[(large, 1), (100, 10_000)]), both);
-        // What has few of both goes to those below it, and makes the large one no smaller.
+        // A size with few of both is added to the next smaller one, so that the large one does not shrink.
         assert_eq!(
             sizes(&[(100, 10_000), (300, 3), (large, 1)]),
             [(10_003, 100), both[1]]
         );
         assert_eq!(sizes(&[(100, 10_000), (300, 3)]), [(10_003, 100)]);
-        // Or to those above it where it is the smallest, and together they may be enough.
+        // The smallest is added to the next larger one, and several together may be enough.
         assert_eq!(sizes(&[(8, 3), (100, 10_000)]), [(10_003, 99)]);
         assert_eq!(
             sizes(&[(8, 6), (30, 6), (100, 10_000)]),
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_deleted_makes_room() {
+    fn deleted_keys_do_not_count_as_stored() {
         // A queue of ten.
         let queue = (0..5000).flat_map(|place: u64| {
             let oldest = place.checked_sub(10);
@@ -454,7 +454,7 @@ mod tests {
         let weights = known.weights.unwrap();
         assert!((weights.inserts - 5000.0).abs() < 1e-9);
         assert!((weights.deletes - 4990.0).abs() < 1e-9);
-        // Deletes of what is not there change nothing, nor does a second one.
+        // Deletes of absent keys change nothing.
         let known = seen([
             (TraceOp::Delete, 1),
             (TraceOp::Put(10), 1),
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn skew_is_told() {
+    fn skew_is_found() {
         let uniform = seen((0..20_000).map(|place| (TraceOp::Get, place * 7919 % 5000)));
         assert_eq!(uniform.distribution(), KeyDistribution::Uniform);
         // The key of rank r is asked for in proportion to 1/r.

@@ -1,6 +1,6 @@
-//! Options with what they cost, which of them nothing beats, and what must hold for them.
+//! Options with their costs, the frontier among them, and their bounds.
 //!
-//! I1. On a frontier nothing is beaten, and no two cost the same in everything.
+//! I1. No candidate of a frontier is beaten, and no two cost the same in everything.
 //!
 //! Concurrency: none.
 
@@ -12,26 +12,26 @@ use crate::amounts::whole;
 use crate::commands::advise::cost::{Costs, Shape};
 use crate::commands::advise::demand::Demand;
 
-/// Something is beaten by what is no worse in all, and better in something by more than this: a simulation
-/// knows no more.
+/// A candidate beats another if it is worse in nothing, and better in something by more than this: simulations are
+/// no more exact.
 const TOLERANCE: f64 = 0.03;
 
-/// So many times what is asked for disk may take for a moment.
-pub(super) const MOMENT: f64 = 1.05;
+/// The peak of disk may exceed the bound by this factor.
+pub(super) const PEAK: f64 = 1.05;
 
-/// Options, and what they cost.
+/// Options and their costs.
 #[derive(Debug, Clone, Serialize)]
 pub(in crate::commands::advise) struct Candidate {
     pub(in crate::commands::advise) costs: Costs,
     pub(in crate::commands::advise) write_amplification: f64,
     pub(in crate::commands::advise) space_amplification: f64,
-    pub(in crate::commands::advise) space_amplification_most: f64,
+    pub(in crate::commands::advise) space_amplification_max: f64,
     /// Levels with data, level 0 included.
     pub(in crate::commands::advise) levels: usize,
     pub(in crate::commands::advise) options: KeyspaceOptions,
     #[serde(skip)]
     pub(super) choice: Choice,
-    /// What is better the smaller it is: the cost of writes and of reads, where there are any, and space.
+    /// Smaller is better: the cost of writes and of reads, if there are any, and space.
     #[serde(skip)]
     objectives: [f64; 3],
 }
@@ -54,20 +54,20 @@ impl Candidate {
             objectives: [write, costs.reads, shape.space_amplification],
             write_amplification: shape.write_amplification,
             space_amplification: shape.space_amplification,
-            space_amplification_most: shape.space_amplification_most,
+            space_amplification_max: shape.space_amplification_max,
             levels: shape.levels.len(),
             options,
             choice,
         }
     }
 
-    /// Whether both cost the same in everything, as far as a simulation knows.
+    /// Whether both cost the same in everything, within the tolerance.
     pub(in crate::commands::advise) fn is_same(&self, other: &Self) -> bool {
         let mut pairs = self.objectives.iter().zip(&other.objectives);
         pairs.all(|(own, other)| (own - other).abs() <= own * TOLERANCE)
     }
 
-    /// Whether `other` is as good in everything and better in something.
+    /// Whether `other` is worse in nothing and better in something.
     pub(in crate::commands::advise) fn is_beaten_by(&self, other: &Self) -> bool {
         let (own, others) = (self.objectives, other.objectives);
         let pairs = || own.iter().zip(&others);
@@ -76,33 +76,34 @@ impl Candidate {
     }
 }
 
-/// What was asked of every candidate.
+/// The bounds that the user set.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::commands::advise) struct Bounds {
     /// Bytes on disk over live ones, at most.
     pub(in crate::commands::advise) space_amplification: Option<f64>,
-    /// What memtables, filters and indexes may take.
+    /// Bytes for memtables, filters and indexes, at most.
     pub(in crate::commands::advise) memory: Option<u64>,
 }
 
 impl Bounds {
-    /// What candidates are held to that are simulated as this default was, or only to what was asked.
+    /// The limits of candidates that are simulated with as many entries as this default; without a default, the
+    /// bounds alone.
     ///
-    /// Where nobody has set a bound to disk, no more is taken than the options aim at, or the default takes.
+    /// If no bound of disk is set, a candidate may take what its options aim at, or what the default takes.
     pub(super) fn limits(&self, default: Option<&Candidate>) -> Limits {
         let own = |it: &Candidate| {
-            let aim = it.options.max_space_amp * MOMENT;
-            aim.max(it.space_amplification_most)
+            let aim = it.options.max_space_amp * PEAK;
+            aim.max(it.space_amplification_max)
         };
-        let asked = self.space_amplification.map(|bound| bound * MOMENT);
+        let asked = self.space_amplification.map(|bound| bound * PEAK);
         Limits {
             space_amplification: asked.or(default.map(own)).unwrap_or(f64::INFINITY),
             memory: self.memory.map_or(f64::INFINITY, |bytes| bytes as f64),
         }
     }
 
-    /// Those of `all` that keep to the bounds, the cheapest first. What nobody has asked for leaves something;
-    /// where none keeps to what was asked, none is left.
+    /// The candidates that keep the bounds, the cheapest first. It is empty only if none keeps the bounds that the
+    /// user set.
     pub(super) fn allowed(&self, all: &[Candidate], default: Option<&Candidate>) -> Vec<Candidate> {
         let kept = |limits: Limits| -> Vec<Candidate> {
             let kept = all.iter().filter(|it| limits.are_kept_by(it));
@@ -116,7 +117,7 @@ impl Bounds {
         allowed
     }
 
-    /// All of `all`, those first that are farthest from what was asked not to be passed.
+    /// All candidates, those first that stay farthest below the bounds.
     pub(super) fn safest(&self, all: &[Candidate]) -> Vec<Candidate> {
         let limits = self.limits(None);
         let mut safest = all.to_vec();
@@ -124,10 +125,10 @@ impl Bounds {
         safest
     }
 
-    /// Why nothing is left.
+    /// The error for bounds that no candidate keeps.
     pub(super) fn refused(&self, all: &[Candidate]) -> Error {
         let least = |of: fn(&Candidate) -> f64| all.iter().map(of).fold(f64::INFINITY, f64::min);
-        let space = least(|it| it.space_amplification_most);
+        let space = least(|it| it.space_amplification_max);
         let memory = least(|it| it.costs.memory_bytes);
         let mut wanted = Vec::new();
         if let Some(bound) = self.space_amplification {
@@ -147,7 +148,7 @@ impl Bounds {
     }
 }
 
-/// What a candidate may take.
+/// What a candidate may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Limits {
     /// Bytes on disk over live ones, at worst.
@@ -156,14 +157,14 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// The part of what it may take that a candidate takes, of disk or of memory, whichever is more.
+    /// The fraction of its disk or of its memory that a candidate uses, whichever is larger.
     fn taken_by(&self, candidate: &Candidate) -> f64 {
-        let space = candidate.space_amplification_most / self.space_amplification;
+        let space = candidate.space_amplification_max / self.space_amplification;
         space.max(candidate.costs.memory_bytes / self.memory.max(1.0))
     }
 
-    /// How far a candidate is beyond what it may take: 0 where it keeps to the limits.
-    pub(super) fn passed_by(&self, candidate: &Candidate) -> f64 {
+    /// By how much a candidate exceeds the limits; 0 if it keeps them.
+    pub(super) fn excess_of(&self, candidate: &Candidate) -> f64 {
         if self.are_kept_by(candidate) {
             return 0.0;
         }
@@ -171,17 +172,17 @@ impl Limits {
     }
 
     pub(super) fn are_kept_by(&self, candidate: &Candidate) -> bool {
-        candidate.space_amplification_most <= self.space_amplification
+        candidate.space_amplification_max <= self.space_amplification
             && candidate.costs.memory_bytes <= self.memory
     }
 }
 
-/// Those that no other beats.
+/// The candidates that no other beats.
 pub(super) fn frontier(all: &[Candidate]) -> Vec<Candidate> {
     let is_unbeaten = |it: &&Candidate| !all.iter().any(|other| it.is_beaten_by(other));
     let mut frontier: Vec<Candidate> = Vec::new();
     for candidate in all.iter().filter(is_unbeaten) {
-        // Of those that are the same in everything one is enough.
+        // One of several equal candidates is enough.
         if !frontier.iter().any(|it| it.is_same(candidate)) {
             frontier.push(candidate.clone());
         }

@@ -1,7 +1,7 @@
-//! What decides: the trees that come into question, with all entries.
+//! The conclusion: the finalists, simulated with all entries.
 //!
-//! I1. The default is among them, and so is what the search found best.
-//! I2. Nothing is refused for what a part of the entries takes: a small tree takes more of the disk and of memory
+//! I1. The default and the best choice of the search are finalists.
+//! I2. No request is refused because of a tree with a part of the entries: a small tree takes more disk and memory
 //!     for its size.
 //!
 //! Concurrency: that of [`Trees`].
@@ -13,22 +13,22 @@ use super::ladders::{Choice, Ladders, NAMES, with, without_bits};
 use super::trees::Trees;
 use super::{Advice, Request};
 
-/// What is saved below this is no reason to leave the default.
+/// A smaller saving is no reason to leave the default.
 pub(in crate::commands::advise) const WORTHWHILE: f64 = 0.05;
 
-/// One option goes back to its default where that costs no more than this.
+/// An option keeps its default if that costs no more than this.
 const NEGLIGIBLE: f64 = 0.01;
 
-/// How many trees are simulated with all bytes, the default included; and of trees that are so many times larger
-/// than the part, which take long.
+/// How many trees are simulated with all entries, the default included. Trees that are `LARGE_TIMES` larger than those
+/// of the search take long, so they are fewer.
 pub(super) const FINALISTS: usize = 10;
 const FINALISTS_OF_LARGE: usize = 3;
 const LARGE_TIMES: u64 = 30;
 
-/// So many times as many more trees are simulated where all of these break the bounds.
+/// If all finalists break the bounds, this many further groups of trees are simulated.
 const ROUNDS_MAX: usize = 3;
 
-/// What is to be concluded from.
+/// What the conclusion follows from.
 pub(super) struct Conclusion<'a> {
     pub(super) request: &'a Request<'a>,
     pub(super) ladders: &'a Ladders,
@@ -36,7 +36,7 @@ pub(super) struct Conclusion<'a> {
 }
 
 impl<'a> Conclusion<'a> {
-    /// The advice, where `searched` are the trees of the search.
+    /// The advice, from the trees of the search.
     pub(super) fn advice(&self, searched: Trees<'a>) -> Result<Advice> {
         let (bounds, start) = (self.request.bounds, self.ladders.start());
         let found = searched.candidates();
@@ -48,7 +48,7 @@ impl<'a> Conclusion<'a> {
         let (Some(default), Some(best)) = (default, allowed.first()) else {
             return Err(bounds.refused(&all));
         };
-        // Where the part says nothing of the bounds, the trees with all entries are what was compared.
+        // If no tree of the search keeps the bounds, the trees with all entries are those compared.
         let (compared, left_out) = if fitting.is_empty() {
             (all.len(), all.len() - allowed.len())
         } else {
@@ -69,7 +69,7 @@ impl<'a> Conclusion<'a> {
             None => None,
         };
         let mut frontier = frontier(&allowed);
-        // Of those that are the same in everything, the one that is recommended stands there.
+        // The recommendation replaces candidates that equal it in everything.
         if !keep_default && !frontier.iter().any(|it| it.choice == recommended.choice) {
             frontier.retain(|it| !it.is_same(&recommended));
             frontier.push(recommended.clone());
@@ -94,9 +94,9 @@ impl<'a> Conclusion<'a> {
         })
     }
 
-    /// The trees that come into question, with all entries; those of the search where these have them.
+    /// The finalists with all entries. They are the trees of the search if these have all entries.
     ///
-    /// Where none of them keeps to the bounds, others of the search are simulated, too, before that is said. I2
+    /// If none of them keeps the bounds, further trees are simulated before the request is refused. I2
     fn whole(
         &self,
         searched: Trees<'a>,
@@ -131,7 +131,7 @@ impl<'a> Conclusion<'a> {
         Ok(whole)
     }
 
-    /// What comes into question: the default, the best trees, and some of the frontier.
+    /// The finalists: the default, the best trees, and some of the frontier.
     fn finalists(&self, allowed: &[Candidate], most: usize) -> Vec<Choice> {
         let mut trees = vec![without_bits(&self.ladders.start())];
         let mut take = |candidate: &Candidate, most: usize| {
@@ -154,7 +154,7 @@ impl<'a> Conclusion<'a> {
         trees
     }
 
-    /// The same as `best`, with as many options as the default has wherever that makes no difference.
+    /// A candidate that costs about the same as `best`, with as many options as possible at their default.
     fn simplified(&self, best: &Candidate, allowed: &[Candidate]) -> Candidate {
         let start = self.ladders.start();
         let most = best.costs.operation * (1.0 + NEGLIGIBLE);
@@ -170,7 +170,7 @@ impl<'a> Conclusion<'a> {
             .clone()
     }
 
-    /// One step up and one down on each ladder, simulated as what is recommended was.
+    /// One step up and one down on each ladder, simulated with as many entries as the recommendation.
     fn neighbours(
         &self,
         of: &Candidate,
@@ -194,7 +194,7 @@ impl<'a> Conclusion<'a> {
     }
 }
 
-/// Trees that were not simulated with all entries yet: of the cheapest, and of those that are farthest from the bounds.
+/// Trees that are not simulated with all entries yet: the cheapest, and those that stay farthest below the bounds.
 fn further(
     whole: &Trees<'_>,
     fitting: &[Candidate],

@@ -1,12 +1,12 @@
-//! What can be chosen: a place on each of five ladders.
+//! The choices: a place on each of five ladders.
 //!
 //! Owns which settings are on each ladder, where a search begins, and the options that a choice stands for.
 //!
-//! I1. Options that were chosen already are on their ladders alone.
-//! I2. The default is a choice: each ladder has its place.
-//! I3. Steps of a ladder are in order: what is beside a choice is a little more or less of the same.
+//! I1. The ladder of an option that the user set has that setting alone.
+//! I2. The default is a choice: each ladder has its setting.
+//! I3. The steps of a ladder are in order: neighbours differ by a little.
 //!
-//! Concurrency: none; nothing changes once the ladders stand.
+//! Concurrency: none; ladders do not change.
 
 use windrow::simulation::ValueClass;
 use windrow::{KeyspaceOptions, MediumInPlace, SegmentLimit};
@@ -32,10 +32,10 @@ const BEGINNINGS: [(f64, f64, SegmentLimit); 4] = [
     (5.0, 0.8, SegmentLimit::Fixed(12)),
 ];
 
-/// How many sizes of values are told apart in the choice of thresholds.
+/// How many sizes of values the choice of thresholds distinguishes.
 const SIZES_MAX: usize = 4;
 
-/// Where values go.
+/// The placement of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Placement {
     medium_from: u64,
@@ -59,7 +59,7 @@ impl Placement {
     }
 }
 
-/// The options that nobody has chosen.
+/// The options that the user did not set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -86,7 +86,7 @@ impl Free {
 
 /// How many ladders there are.
 pub(super) const LADDERS: usize = 5;
-/// Their options, in the order in which they are gone down.
+/// Their options, in the order of the search.
 pub(super) const NAMES: [&str; LADDERS] = [
     "segment_limit",
     "size_ratio",
@@ -99,7 +99,7 @@ pub(super) const BITS_LADDER: usize = 4;
 /// A place on each ladder.
 pub(super) type Choice = [usize; LADDERS];
 
-/// What can be chosen.
+/// The choices.
 #[derive(Debug)]
 pub(super) struct Ladders {
     pub(super) base: KeyspaceOptions,
@@ -164,7 +164,7 @@ impl Ladders {
         self.nearest(&self.base)
     }
 
-    /// The place of `options`, or the next to it on ladders that do not have it.
+    /// The place of `options`, or the nearest one on ladders that do not have it.
     pub(super) fn nearest(&self, options: &KeyspaceOptions) -> Choice {
         let near = |all: &[f64], own: f64| {
             let far = |it: &f64| (it.ln_1p() - own.ln_1p()).abs();
@@ -233,9 +233,9 @@ impl Ladders {
     }
 }
 
-/// The placements that differ for these sizes of values, those with fewer bytes in place behind. Thresholds are
-/// those of `base` wherever these do the same, and lie where the values of a size begin, so that none of them is on
-/// the other side.
+/// The placements that differ for these sizes of values, those with fewer bytes in place last. A placement keeps the
+/// thresholds of `base` if these do the same. Other thresholds are the least sizes of values, so that no value of a
+/// size lies on the other side.
 pub(super) fn placements(demand: &Demand, base: &KeyspaceOptions) -> Vec<Placement> {
     let mut sizes: Vec<u64> = demand
         .values_from
@@ -270,7 +270,7 @@ pub(super) fn placements(demand: &Demand, base: &KeyspaceOptions) -> Vec<Placeme
         let classes: Vec<ValueClass> = sizes
             .map(|size| demand.class(size.bytes, &options))
             .collect();
-        // Where nothing is medium it does not matter where mediums come back.
+        // Without medium values, their way back into tables does not matter.
         let level = classes
             .contains(&ValueClass::Medium)
             .then_some(placement.in_place);
@@ -285,7 +285,7 @@ pub(super) fn placements(demand: &Demand, base: &KeyspaceOptions) -> Vec<Placeme
         }
         is_new
     });
-    let apart = |placement: &Placement| {
+    let separated = |placement: &Placement| {
         let (classes, level) = classes(placement);
         let bytes = classes.iter().zip(&demand.values).map(|(class, size)| {
             let bytes = size.fraction * size.bytes as f64;
@@ -298,7 +298,7 @@ pub(super) fn placements(demand: &Demand, base: &KeyspaceOptions) -> Vec<Placeme
         });
         bytes.sum::<f64>()
     };
-    found.sort_by(|one, other| apart(one).total_cmp(&apart(other)));
+    found.sort_by(|one, other| separated(one).total_cmp(&separated(other)));
     found
 }
 

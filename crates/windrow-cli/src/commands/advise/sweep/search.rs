@@ -1,6 +1,6 @@
-//! The search itself: down one ladder after the other.
+//! The search: it tries one ladder after the other.
 //!
-//! I1. A step is made only to what costs less, or is nearer to the limits where these are passed.
+//! I1. A step leads only to a choice that costs less, or that exceeds the limits by less.
 //!
 //! Concurrency: that of [`Trees`].
 
@@ -10,8 +10,8 @@ use super::candidate::Limits;
 use super::ladders::{Choice, LADDERS, Ladders, with};
 use super::trees::Trees;
 
-/// Goes of the search over all ladders, at most.
-const GOES_MAX: usize = 4;
+/// The search passes over all ladders at most this often.
+const PASSES_MAX: usize = 4;
 
 /// A search under way.
 pub(super) struct Search<'a, 'b> {
@@ -21,14 +21,14 @@ pub(super) struct Search<'a, 'b> {
 }
 
 impl Search<'_, '_> {
-    /// Simulates what is on the way down, from the default, and from the best of all beginnings.
+    /// Descends from the default, and from the best of all beginnings.
     pub(super) fn descend(&mut self) -> Result<()> {
         let beginnings = self.ladders.beginnings();
         self.trees.simulate(&beginnings)?;
         let starts = [Some(self.ladders.start()), self.cheapest(&beginnings)];
         for start in starts.into_iter().flatten() {
             let mut best = start;
-            for _ in 0..GOES_MAX {
+            for _ in 0..PASSES_MAX {
                 let before = best;
                 for ladder in 0..LADDERS {
                     best = self.step(best, ladder)?;
@@ -41,7 +41,7 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// The best place on a ladder, `from` unless another costs less.
+    /// The best place on a ladder; `from` unless another costs less.
     fn step(&mut self, from: Choice, ladder: usize) -> Result<Choice> {
         let places = 0..self.ladders.length(ladder);
         let choices: Vec<Choice> = places.map(|place| with(from, ladder, place)).collect();
@@ -55,16 +55,16 @@ impl Search<'_, '_> {
         })
     }
 
-    /// How far a choice is beyond the limits, which goes before all, and what it costs.
+    /// By how much a choice exceeds the limits, which counts first, and what it costs.
     fn cost(&self, choice: &Choice) -> (f64, f64) {
         let candidate = self.trees.candidate(choice);
         candidate.map_or((f64::INFINITY, f64::INFINITY), |candidate| {
-            let passed = self.limits.passed_by(&candidate);
+            let passed = self.limits.excess_of(&candidate);
             (passed, candidate.costs.operation)
         })
     }
 
-    /// The cheapest of `choices`, the first of those that cost the same.
+    /// The cheapest of `choices`; the first of equal ones.
     fn cheapest(&self, choices: &[Choice]) -> Option<Choice> {
         let cost = |choice: &&Choice| self.cost(choice);
         let order = |one: &(f64, f64), other: &(f64, f64)| {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use windrow::simulation::{KeyDistribution, ValueSize};
 
-use super::candidate::MOMENT;
+use super::candidate::PEAK;
 use super::conclude::FINALISTS;
 use super::ladders::{BITS, Choice, Placement, SCALINGS, placements, with, without_bits};
 use super::*;
@@ -235,7 +235,7 @@ fn what_is_one_step_away_is_simulated_with_all_entries() {
 fn bounds_hold_or_nothing_is_recommended() {
     let demand = demand(writes(0.9));
     let free = advice(&demand, &small(), Bounds::default()).unwrap();
-    let bound = free.default.space_amplification_most.min(1.3);
+    let bound = free.default.space_amplification_max.min(1.3);
     let bounds = Bounds {
         space_amplification: Some(bound),
         memory: None,
@@ -244,11 +244,11 @@ fn bounds_hold_or_nothing_is_recommended() {
     base.max_space_amp = bound;
     let bounded = advice(&demand, &base, bounds).unwrap();
     for candidate in &bounded.frontier {
-        assert!(candidate.space_amplification_most <= bound * MOMENT);
+        assert!(candidate.space_amplification_max <= bound * PEAK);
     }
     let refused = |bounds| advice(&demand, &small(), bounds).unwrap_err().to_string();
     let disk = refused(Bounds {
-        space_amplification: Some(1.001 / MOMENT),
+        space_amplification: Some(1.001 / PEAK),
         memory: None,
     });
     assert!(disk.contains("disk") && disk.contains("least"), "{disk}");
@@ -325,7 +325,7 @@ fn made_up(space: f64, bits_per_key: f64) -> Candidate {
             bytes: 1e8,
             runs: 1.0,
         }],
-        space_amplification_most: space,
+        space_amplification_max: space,
         ..Shape::default()
     };
     let choice = [0, 0, 0, 0, 0];
@@ -338,7 +338,7 @@ fn a_bound_that_nobody_has_set_leaves_something() {
     let spaces = |allowed: Vec<Candidate>| -> Vec<f64> {
         let mut spaces: Vec<f64> = allowed
             .iter()
-            .map(|it| it.space_amplification_most)
+            .map(|it| it.space_amplification_max)
             .collect();
         spaces.sort_by(f64::total_cmp);
         spaces
@@ -379,7 +379,7 @@ fn memory_holds_where_the_default_alone_keeps_to_its_disk() {
     let all = [default.clone(), lean];
     let allowed = bounds.allowed(&all, Some(&default));
     assert_eq!(allowed.len(), 1);
-    assert!((allowed[0].space_amplification_most - 2.9).abs() < 1e-9);
+    assert!((allowed[0].space_amplification_max - 2.9).abs() < 1e-9);
 }
 
 #[test]
@@ -406,11 +406,11 @@ fn what_decides_is_held_to_what_the_default_takes_with_all_entries() {
         .map(|place| with(start, 2, place))
         .collect();
     let most = |trees: &Trees<'_>, choice| -> f64 {
-        trees.candidate(choice).unwrap().space_amplification_most
+        trees.candidate(choice).unwrap().space_amplification_max
     };
     let mut whole = Trees::new(&demand, demand.keys, &ladders, &|| {});
     whole.simulate(&choices).unwrap();
-    let limit = most(&whole, &start).max(base.max_space_amp * MOMENT);
+    let limit = most(&whole, &start).max(base.max_space_amp * PEAK);
     // In a part of a few flushes, duplicates take more of the disk.
     let mut part = Trees::new(&demand, 200, &ladders, &|| {});
     part.simulate(&choices).unwrap();
@@ -424,7 +424,7 @@ fn what_decides_is_held_to_what_the_default_takes_with_all_entries() {
     let advice = conclusion.advice(part).unwrap();
     assert!(advice.default_is_allowed);
     for candidate in &advice.frontier {
-        assert!(candidate.space_amplification_most <= limit);
+        assert!(candidate.space_amplification_max <= limit);
     }
 }
 
@@ -448,14 +448,14 @@ fn only_trees_with_all_entries_are_refused_and_others_are_tried_first() {
     whole.simulate(&all).unwrap();
     let most = |trees: &Trees<'_>| -> Vec<f64> {
         let all = trees.candidates().into_iter();
-        let mut most: Vec<f64> = all.map(|it| it.space_amplification_most).collect();
+        let mut most: Vec<f64> = all.map(|it| it.space_amplification_max).collect();
         most.sort_by(f64::total_cmp);
         most.dedup();
         most
     };
     let least = most(&whole)[0];
     let bounds = Bounds {
-        space_amplification: Some(least / MOMENT * (1.0 + 1e-9)),
+        space_amplification: Some(least / PEAK * (1.0 + 1e-9)),
         memory: None,
     };
     let request = Request {
@@ -487,10 +487,10 @@ fn only_trees_with_all_entries_are_refused_and_others_are_tried_first() {
     let (advice, is_within, simulated) = conclude(400, bounds);
     let advice = advice.unwrap();
     assert!(!is_within && simulated > 3, "{is_within} {simulated}");
-    assert!(advice.recommended.space_amplification_most <= least * (1.0 + 1e-6));
+    assert!(advice.recommended.space_amplification_max <= least * (1.0 + 1e-6));
     // What nothing keeps to is refused in the end, after so many trees and no more.
     let none = Bounds {
-        space_amplification: Some(1.0 / MOMENT),
+        space_amplification: Some(1.0 / PEAK),
         memory: None,
     };
     let (advice, _, simulated) = conclude(400, none);

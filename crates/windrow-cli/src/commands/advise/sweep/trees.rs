@@ -1,9 +1,9 @@
-//! Trees that were simulated, each once.
+//! Simulated trees, each simulated once.
 //!
-//! I1. Filter bits take no simulation: choices that differ in nothing else share a tree.
-//! I2. What comes out hangs neither on the order in which threads finish nor on how many there are.
+//! I1. Choices that differ only in filter bits share a simulated tree.
+//! I2. The result depends neither on the order in which threads finish nor on their number.
 //!
-//! Concurrency: trees are simulated by two threads, which share nothing but the list of what is to be done.
+//! Concurrency: two threads simulate trees, and share only the list of trees to simulate.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -29,13 +29,13 @@ pub(super) struct Trees<'a> {
     /// How many of its keys are simulated.
     keys: u64,
     ladders: &'a Ladders,
-    /// With the first filter bits in place of others.
+    /// Keyed by the choice with the first filter bits.
     shapes: BTreeMap<Choice, Shape>,
     tick: &'a (dyn Fn() + Sync),
 }
 
 impl<'a> Trees<'a> {
-    /// None as yet. `tick` is called for each tree that was simulated.
+    /// No trees yet. `tick` is called after each simulated tree.
     pub(super) fn new(
         demand: &'a Demand,
         keys: u64,
@@ -66,7 +66,7 @@ impl<'a> Trees<'a> {
         self.shapes.contains_key(&without_bits(choice))
     }
 
-    /// Simulates what of `choices` is not yet known.
+    /// Simulates the trees of `choices` that are not known yet.
     pub(super) fn simulate(&mut self, choices: &[Choice]) -> Result<()> {
         let mut missing: Vec<Choice> = choices.iter().map(without_bits).collect();
         missing.sort_unstable();
@@ -77,14 +77,14 @@ impl<'a> Trees<'a> {
         Ok(())
     }
 
-    /// What was simulated under this choice.
+    /// The simulated candidate of this choice.
     pub(super) fn candidate(&self, choice: &Choice) -> Option<Candidate> {
         let shape = self.shapes.get(&without_bits(choice))?;
         let options = self.ladders.options(choice);
         Some(Candidate::new(shape, self.demand, options, *choice))
     }
 
-    /// All that was simulated, with all filter bits.
+    /// All simulated candidates, with all filter bits.
     pub(super) fn candidates(&self) -> Vec<Candidate> {
         let trees = self.shapes.keys();
         let choices = trees.flat_map(|tree| self.ladders.with_all_bits(*tree));

@@ -1,4 +1,4 @@
-//! Statistics that are made up: what is told of them, and what is refused.
+//! Made-up statistics: the load of each, and what is refused.
 
 use serde_json::json;
 
@@ -36,11 +36,11 @@ fn reported(lines: &[Value], keyspace: Option<&str>) -> std::result::Result<Know
     let newest = keyspaces(all.last().unwrap())?;
     let chosen = chosen(newest, keyspace)?;
     let asked = Asked::of(&chosen, chosen.len() == newest.len())?;
-    let moments = all
+    let all_lines = all
         .iter()
-        .map(Moment::of)
+        .map(Line::of)
         .collect::<std::result::Result<_, _>>()?;
-    Ok(Reported { moments, asked }.known())
+    Ok(Reported { all_lines, asked }.known())
 }
 
 /// Inserts, updates, deletes.
@@ -72,7 +72,7 @@ fn between_two_lines_counts_what_was_done_between_them() {
     assert_near(writes(&known), [0.0, 1.0, 0.0]);
     assert_eq!(known.weights_note, None);
     assert!((known.weights.unwrap().writes() - 1e6).abs() < 1e-3);
-    // One line alone cannot tell, and says so.
+    // One line is not enough, and a note says so.
     let known = reported(&[last], None).unwrap();
     assert!(writes(&known)[0] > 0.99);
     assert!(known.weights_note.unwrap().contains("all writes ever"));
@@ -150,7 +150,7 @@ fn deletes_are_told_by_what_is_above_the_last_level_and_have_no_value() {
 
 // I1
 #[test]
-fn counters_that_are_not_there_are_refused_by_name() {
+fn missing_counters_are_refused_by_name() {
     let whole = stats(1000, 1000, &[[0, 0, 0], [1000, 0, 0]]);
     reported(std::slice::from_ref(&whole), None).unwrap();
     for place in [
