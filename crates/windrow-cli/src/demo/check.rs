@@ -1,4 +1,4 @@
-//! Compares what the store answers with what it was given.
+//! Compares the answers of the store with what was written.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::progress;
 use crate::text::escape;
 
-/// Sentences about the first so many mismatches are kept.
+/// The report has sentences about this many mismatches at most.
 const PROBLEMS_MAX: usize = 10;
 
-/// What is remembered of a content: its length and a hash.
+/// The fingerprint of a content: its length and a hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Print {
     pub(super) bytes: u64,
@@ -27,7 +27,7 @@ impl Print {
     }
 }
 
-/// Every key that was ever written, with its last content, or `None` where it was deleted.
+/// Every key that was ever written, with its last content, or `None` if it was deleted.
 pub(super) type Expected = BTreeMap<Vec<u8>, Option<Print>>;
 
 /// The tally of all comparisons.
@@ -56,8 +56,8 @@ impl Checks {
     }
 }
 
-/// Gets every key in an order that has nothing to do with theirs, and next to each one a key that
-/// never existed. Returns the number of gets.
+/// Gets every key in a random order, and after each one a key that never existed. Returns the number of
+/// gets.
 pub(super) fn gets(keyspace: &Keyspace, expected: &Expected, checks: &mut Checks) -> Result<u64> {
     let mut shuffled: Vec<_> = expected.iter().collect();
     shuffled.sort_by_cached_key(|(key, _)| xxh3_128(key));
@@ -82,7 +82,7 @@ pub(super) fn gets(keyspace: &Keyspace, expected: &Expected, checks: &mut Checks
 }
 
 /// Scans forward, backward, and by the prefix of each top folder. Returns the number of entries
-/// met.
+/// scanned.
 pub(super) fn scans(keyspace: &Keyspace, expected: &Expected, checks: &mut Checks) -> Result<u64> {
     let live: Vec<(&[u8], &Print)> = expected
         .iter()
@@ -151,7 +151,7 @@ fn compare(
     });
 }
 
-/// A scan that ended must have met everything.
+/// A scan that ended must have returned every entry.
 fn finish(how: &str, left: Option<&(&[u8], &Print)>, checks: &mut Checks) {
     checks.check(left.is_none(), || {
         format!(

@@ -1,12 +1,12 @@
-//! The second load, killed in the middle, and what must be left of it.
+//! The second load: it is killed in the middle, and the database is checked.
 //!
 //! A child process of the same program loads the input again, in batches of several files whose
 //! contents all begin with the batch's tag. It prints the number of each batch when the store has
 //! acknowledged it. When half of them are acknowledged, the parent kills it, reopens the store,
 //! and checks:
-//! C1. every batch whose number was printed is there, with every file as it was;
-//! C2. of every other batch, all is there or nothing;
-//! C3. what is there is a prefix of the batches, in their order.
+//! C1. every batch whose number was printed is present, with the content of every file;
+//! C2. every other batch is present as a whole, or absent;
+//! C3. the batches that are present are a prefix of all, in their order.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -50,12 +50,12 @@ pub(crate) struct WriterArgs {
 /// A batch of the plan: keys, and the files that hold their contents.
 type Planned = Vec<(Vec<u8>, OsString)>;
 
-/// What goes before every content in batch `number`.
+/// The prefix of every content in batch `number`.
 fn tag(number: usize) -> String {
     format!("batch {number:08}\n")
 }
 
-/// The batches of the second load: the files of the input, as often as it takes, under keys that
+/// The batches of the second load: the files of the input, repeated until there are enough batches. Keys
 /// begin with the number of the repetition.
 fn plan(input: &Input) -> Vec<Planned> {
     let mut batches = Vec::new();
@@ -109,16 +109,16 @@ pub(super) fn survive(
         let name = format!("batch {number} of the second load");
         if number < acknowledged {
             checks.check(present == batch.len(), || {
-                format!("{name}: acknowledged, but only {present} entries are there") // C1
+                format!("{name}: acknowledged, but only {present} entries are present") // C1
             });
             report.recovered += u64::from(present == batch.len());
         } else {
             checks.check(present == 0 || present == batch.len(), || {
-                format!("{name}: {present} of {} entries are there", batch.len()) // C2
+                format!("{name}: {present} of {} entries are present", batch.len()) // C2
             });
         }
         checks.check(present == 0 || !gap, || {
-            format!("{name}: there, but an earlier one is not") // C3
+            format!("{name}: present, but an earlier one is not") // C3
         });
         gap |= present == 0;
         whole += usize::from(present == batch.len());
@@ -133,7 +133,7 @@ pub(super) fn survive(
     Ok(db)
 }
 
-/// How many entries of `batch` are there; each that is must have the content it was given.
+/// How many entries of `batch` are present. Each must have the content that was written.
 fn entries_present(
     keyspace: &Keyspace,
     number: usize,
@@ -162,13 +162,13 @@ struct Child(process::Child);
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // After its end both do nothing; where they fail there is nobody left to tell.
+        // Both do nothing after its end. If they fail, nothing is left to report to.
         drop(self.0.kill());
         drop(self.0.wait());
     }
 }
 
-/// Starts the child, kills it when half of the batches are acknowledged, and returns how many
+/// Starts the child, kills it when half of the batches are acknowledged, and returns how many batches
 /// were.
 fn load_and_kill(folder: &Path, input_bytes: u64, batches: &[Planned]) -> Result<usize> {
     let failed = |error| Error::io("run a second process of", Path::new("windrow"), error);
@@ -187,7 +187,7 @@ fn load_and_kill(folder: &Path, input_bytes: u64, batches: &[Planned]) -> Result
     let (Some(stdin), Some(stdout)) = (child.0.stdin.take(), child.0.stdout.take()) else {
         return Err(failed(io::Error::other("it has no standard streams")));
     };
-    // Where this fails, the child has ended, or ends because its input does.
+    // If this fails, the child has ended, or ends because its input does.
     let stdin = send(stdin, batches);
     let mut lines = BufReader::new(stdout);
     let mut line = Vec::new();
@@ -209,7 +209,7 @@ fn load_and_kill(folder: &Path, input_bytes: u64, batches: &[Planned]) -> Result
     drop((stdin, lines));
     let status = child.0.wait().map_err(failed)?;
     if !killed {
-        let message = format!("the second load ended by itself ({status})");
+        let message = format!("the second load ended before it was killed ({status})");
         return Err(failed(io::Error::other(message)));
     }
     Ok(acknowledged)
@@ -227,7 +227,7 @@ fn send(stdin: ChildStdin, batches: &[Planned]) -> io::Result<ChildStdin> {
 }
 
 /// The child: writes the batches that standard input names, prints the number of each when it is
-/// acknowledged, and then waits for its end.
+/// acknowledged, and then waits until it is killed.
 pub(crate) fn write_until_killed(args: &WriterArgs) -> Result<Outcome> {
     let failed = |error| Error::io("talk to", Path::new("the parent process"), error);
     let db = Db::open(&args.db, options(args.input_bytes))?;
@@ -249,7 +249,7 @@ pub(crate) fn write_until_killed(args: &WriterArgs) -> Result<Outcome> {
             .and_then(|()| stdout.flush())
             .map_err(failed)?;
     }
-    // The parent closes its end only after the kill, so this returns only if it is gone.
+    // The parent closes the pipe only after the kill, so this returns only if the parent has died.
     stdin.read_to_end(&mut Vec::new()).map_err(failed)?;
     Ok(Outcome::Failed)
 }

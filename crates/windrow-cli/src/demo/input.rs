@@ -7,7 +7,7 @@ use windrow::{Error, ErrorKind, Result};
 
 use crate::files::{self, Walk};
 
-/// Bounds of what is taken when no folder was named.
+/// The most that is loaded if no folder was named.
 const BYTES_MAX: u64 = 256 << 20;
 const FILES_MAX: usize = 60_000;
 

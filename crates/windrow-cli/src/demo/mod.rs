@@ -1,8 +1,8 @@
 //! `demo`: the whole store at work on real files, every answer checked.
 //!
-//! Loads files (path to content), overwrites a part with changed content, deletes a part, reads
-//! everything back through gets and scans, is killed in the middle of a second load, reopens, and
-//! checks that what was acknowledged is there and that nothing is half there.
+//! The demo loads files (path to content), overwrites a part with changed content, deletes a part, and reads
+//! everything back through gets and scans. It is killed in the middle of a second load, reopens the database,
+//! and checks that it has all acknowledged batches and no part of any other.
 
 mod check;
 mod crash;
@@ -34,7 +34,7 @@ pub(crate) use self::temporary::{CleanerArgs, remove_at_end};
 /// The keyspace of the first load.
 const KEYSPACE: &str = "files";
 
-/// Of the loaded files, every so many are overwritten, and every so many deleted.
+/// Every fourth of the loaded files is overwritten, and every seventh deleted.
 const OVERWRITE_EVERY: usize = 4;
 const DELETE_EVERY: usize = 7;
 

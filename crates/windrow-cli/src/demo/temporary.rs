@@ -1,8 +1,7 @@
-//! The temporary folder of a demo, which goes with it, however that ends.
+//! The temporary folder of a demo, which is removed when the demo ends, even if it is killed.
 //!
-//! A child process of the same program waits for the end of its input, which comes when the demo ends,
-//! killed or not, and removes the folder. It stands in a process group of its own, so that what
-//! interrupts the demo at a terminal does not reach it.
+//! A child process of the same program reads its input, which ends with the demo, and then removes the
+//! folder. It has its own process group, so that Ctrl-C at a terminal does not reach it.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read};
@@ -17,12 +16,12 @@ use windrow::{Error, Result};
 
 use crate::outcome::Outcome;
 
-/// How often, and how soon after the last time, the removal is tried: the writer of a killed demo may
-/// write on for a while.
+/// The attempts to remove the folder, and the time between two: the writer of a killed demo may write for a
+/// while.
 const ATTEMPTS: usize = 300;
 const TRY_AGAIN: Duration = Duration::from_millis(100);
 
-/// What the names of these folders begin with.
+/// The prefix of the names of these folders.
 const PREFIX: &str = "windrow-demo-";
 
 /// Arguments of the child process.
@@ -67,7 +66,7 @@ impl Temporary {
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        // This closes its input; where it fails there is nobody left to tell.
+        // This closes the input of the child. If it fails, nothing is left to report to.
         drop(self.cleaner.wait());
     }
 }
@@ -77,7 +76,7 @@ pub(crate) fn remove_at_end(args: &CleanerArgs) -> Result<Outcome> {
     let failed = |error| Error::io("remove", &args.folder, error);
     let name = args.folder.file_name().unwrap_or_default();
     if !name.as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
-        let refused = io::Error::new(ErrorKind::InvalidInput, "it is no folder of a demo");
+        let refused = io::Error::new(ErrorKind::InvalidInput, "it is not the folder of a demo");
         return Err(failed(refused));
     }
     io::stdin().read_to_end(&mut Vec::new()).map_err(failed)?;

@@ -1,5 +1,4 @@
-//! `windrow advise`: from each source of a load comes advice, `windrow bench` takes the files that it writes, and
-//! bad requests are refused with what is missing.
+//! `windrow advise`: advice from each source of a load, files of options that `windrow bench` takes, and refusals.
 use std::fs;
 
 use serde_json::Value;
@@ -42,7 +41,7 @@ fn path(folder: &TempDir, name: &str) -> String {
 }
 
 #[test]
-fn a_described_load_gets_a_frontier_and_files_that_bench_takes() {
+fn bench_takes_the_files_of_a_described_load() {
     let folder = TempDir::new().unwrap();
     let (file, steps) = (path(&folder, "best.options"), path(&folder, "steps"));
     let files = ["--output", &file, "--neighbours", &steps];
@@ -90,7 +89,7 @@ fn a_described_load_gets_a_frontier_and_files_that_bench_takes() {
 }
 
 #[test]
-fn bench_has_the_compression_of_a_file_of_options_unless_it_is_told_another() {
+fn flags_override_the_compression_of_an_options_file() {
     let folder = TempDir::new().unwrap();
     let file = path(&folder, "compressed.options");
     fs::write(&file, "compression = lz4\n").unwrap();
@@ -112,7 +111,7 @@ fn bench_has_the_compression_of_a_file_of_options_unless_it_is_told_another() {
 }
 
 #[test]
-fn people_are_told_what_to_do_and_what_it_costs() {
+fn people_see_the_recommendation_and_its_costs() {
     let output = run(&[&["advise"], &LOAD[..], &SMALL].concat());
     let text = str::from_utf8(&output.stdout).unwrap();
     assert!(output.status.success());
@@ -145,7 +144,7 @@ fn people_are_told_what_to_do_and_what_it_costs() {
 }
 
 #[test]
-fn statistics_of_a_store_at_work_are_a_load() {
+fn statistics_of_a_busy_store_are_a_load() {
     let folder = TempDir::new().unwrap();
     let stats = path(&folder, "stats.json");
     let level = |number: u64, entries: u64, answered: u64| {
@@ -230,7 +229,7 @@ fn statistics_of_a_store_at_work_are_a_load() {
 }
 
 #[test]
-fn one_keyspace_of_statistics_has_the_shares_of_all() {
+fn one_keyspace_of_statistics_has_the_fractions_of_all() {
     let folder = TempDir::new().unwrap();
     let stats = path(&folder, "stats.json");
     let level = |entries: u64, tombstones: u64, bytes: u64, answered: u64| {
@@ -282,7 +281,7 @@ fn one_keyspace_of_statistics_has_the_shares_of_all() {
 }
 
 #[test]
-fn statistics_of_a_store_at_rest_tell_what_is_stored() {
+fn statistics_of_an_idle_store_say_what_is_stored() {
     let folder = TempDir::new().unwrap();
     let db = path(&folder, "store");
     let arguments = [
@@ -339,7 +338,7 @@ fn a_trace_is_a_load_plain_and_compressed() {
 }
 
 #[test]
-fn what_cannot_be_advised_on_is_refused() {
+fn impossible_requests_are_refused() {
     let folder = TempDir::new().unwrap();
     refused(&[], "--inserts");
     refused(&["--updates", "1", "--value-size", "100"], "--bytes");
@@ -392,7 +391,7 @@ fn what_cannot_be_advised_on_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_written_is_found_before_anything_is_simulated() {
+fn unwritable_destinations_are_refused_before_the_simulation() {
     let folder = TempDir::new().unwrap();
     let file = path(&folder, "file");
     fs::write(&file, "size_ratio = 4\n").unwrap();

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use crate::common::{code, done, json, problem, text, windrow};
 
 #[test]
-fn a_fill_removes_nothing_but_a_store() {
+fn a_fill_removes_only_a_store() {
     let folder = TempDir::new().unwrap();
     let mine = folder.path().join("mine/windrow/thesis");
     fs::create_dir_all(mine.parent().unwrap()).unwrap();
@@ -19,7 +19,7 @@ fn a_fill_removes_nothing_but_a_store() {
     assert_eq!(fs::read(&mine).unwrap(), b"years");
     fs::remove_file(&mine).unwrap();
     done(&windrow(&folder, &fill));
-    // What the first fill left goes; it would be found with the second.
+    // The second fill removes the entries of the first.
     let again = [
         "bench",
         "fillseq,readseq",
@@ -33,7 +33,7 @@ fn a_fill_removes_nothing_but_a_store() {
 }
 
 #[test]
-fn a_bench_tells_how_far_it_is_and_how_latencies_lie_where_asked() {
+fn a_bench_shows_progress_and_latencies_on_request() {
     let folder = TempDir::new().unwrap();
     let plain = ["bench", "fillseq", "--num", "100"];
     let output = windrow(&folder, &plain);

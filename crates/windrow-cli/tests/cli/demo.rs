@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::common::{code, done, json, problem, windrow};
 
 #[test]
-fn the_demo_survives_its_own_death() {
+fn the_demo_recovers_after_its_kill() {
     let folder = TempDir::new().unwrap();
     fs::create_dir_all(folder.path().join("in/sub")).unwrap();
     for number in 0..300_usize {
@@ -43,7 +43,7 @@ fn the_demo_survives_its_own_death() {
     assert!(done(&fresh).ends_with("mismatches: 0\n"));
 }
 
-/// Wherever its child dies, the demo says so: a broken pipe to the child is no reader who has enough.
+/// The demo reports the death of its child: a broken pipe to the child is not a closed standard output.
 #[test]
 fn a_demo_whose_child_dies_early_fails() {
     let folder = TempDir::new().unwrap();
@@ -77,13 +77,13 @@ fn a_demo_whose_child_dies_early_fails() {
     assert_eq!(code(&output), 2, "{line}");
     let problem = problem(&output);
     assert!(
-        problem.contains("the second load ended by itself"),
+        problem.contains("the second load ended before it was killed"),
         "{problem}"
     );
 }
 
 #[test]
-fn a_demo_leaves_no_folder_behind_even_when_it_is_killed() {
+fn a_killed_demo_leaves_no_folder() {
     let folder = TempDir::new().unwrap();
     let (input, temporary) = (folder.path().join("in"), folder.path().join("tmp"));
     fs::create_dir(&input).unwrap();
@@ -112,7 +112,7 @@ fn a_demo_leaves_no_folder_behind_even_when_it_is_killed() {
 }
 
 #[test]
-fn the_demo_takes_files_whose_names_are_no_text() {
+fn the_demo_loads_files_whose_names_are_not_utf8() {
     let folder = TempDir::new().unwrap();
     let input = folder.path().join("in");
     fs::create_dir(&input).unwrap();

@@ -1,18 +1,18 @@
-//! `windrow simulate`: what it tells is what `windrow bench` measures under the same options, and bad
+//! `windrow simulate`: its predictions are what `windrow bench` measures under the same options, and bad
 //! requests are refused.
 //!
-//! The bench runs many short loads one after the other, each of less than a memtable, and settles behind
-//! each, with one thread for background work: so each is one flush, merges come one after the other, and what
-//! is measured does not hang on how fast threads are.
+//! The bench runs many short loads one after the other, each of less than a memtable. It waits for background
+//! work after each, with one thread. So each load is one flush, compactions run one after the other, and the
+//! measurement does not depend on the speed of threads.
 use serde_json::Value;
 
 use crate::common::{SMALL, objects, run};
 
-/// Everything beside its key.
+/// Every value stands beside its key.
 const IN_PLACE: [&str; 4] = ["--medium-from", "never", "--large-from", "never"];
 
-/// As [`SMALL`], for a load of which three memtables of pointers just fill four such files, so that a byte would
-/// decide whether they are appended or rewritten.
+/// Like [`SMALL`]. Three memtables of pointers would just fill four files of 16K, and one byte would decide between
+/// an append and a rewrite.
 const LONGER: [&str; 6] = [
     "--memtable-bytes",
     "64K",
@@ -26,14 +26,14 @@ const LONGER: [&str; 6] = [
 const SHARED: &str = "9";
 const SHARED_OF_24: &str = "13";
 
-/// What is this part of all that is written, or less, is little.
-const LITTLE: f64 = 0.04;
+/// A cause with at most this fraction of all written bytes is not compared.
+const NEGLIGIBLE: f64 = 0.04;
 
-/// So many files of a level come and go with one merge.
+/// One compaction changes this many files of a level.
 const FEW: u64 = 16;
 
-/// Nothing is collected, and no memtable is full for the values behind it, which would cut the loads of the
-/// bench elsewhere than the flushes of the simulation.
+/// Without this, garbage collections run, and large values fill memtables early. Then the loads of the bench would
+/// be cut elsewhere than the flushes of the simulation.
 const SPACIOUS: [&str; 2] = ["--max-space-amp", "inf"];
 
 /// A load of both commands.
@@ -81,8 +81,8 @@ impl Case<'_> {
         objects.remove(0)
     }
 
-    /// Both tell the same: as many levels, and of each cause, in each level, bytes that are within a quarter
-    /// of the larger. What is little by both is passed over.
+    /// Prediction and measurement agree: the levels are as many, and the bytes of each cause in each level are within
+    /// a quarter of the larger. Causes with few bytes in both are not compared.
     #[track_caller]
     fn check(&self) {
         let (measured, reported) = (self.measured(), self.reported());
@@ -109,8 +109,8 @@ impl Case<'_> {
             let apart = measured.abs_diff(reported) as f64;
             let larger = measured.max(reported) as f64;
             assert!(
-                apart <= 0.25 * larger || larger <= LITTLE * all as f64,
-                "{what}: {measured} bytes, and {reported} were told, of {all}"
+                apart <= 0.25 * larger || larger <= NEGLIGIBLE * all as f64,
+                "{what}: {measured} bytes, and {reported} predicted, of {all}"
             );
         };
         let io_stats = &reported["io_stats"];
@@ -123,7 +123,7 @@ impl Case<'_> {
             ("gc_written", "pointer_rewrite_bytes", "written_bytes"),
             ("gc_read", "pointer_rewrite_read_bytes", "read_bytes"),
         ] {
-            // What rewrites tables for them is told level by level.
+            // Pointer rewrites are reported level by level.
             let collected = purpose("garbage collection", side) - of_levels(pointers_rewritten);
             check(name, collected, number(&io_stats[name]));
         }
@@ -148,12 +148,12 @@ impl Case<'_> {
                 let other = other.map_or(0, |level| number(&level["io_stats"][reported]));
                 check(&format!("{reported} in level {level}"), own, other);
             }
-            // Cut to the same sizes, or merges read and write other bytes as soon as the tree grows.
+            // Files have the same sizes; otherwise compactions read and write other bytes as soon as the tree grows.
             let files = |level: Option<&Value>| level.map_or(0, |level| number(&level["files"]));
             let (own, other) = (files(levels.get(level)), files(tree.get(level)));
             assert!(
                 own.max(other) <= 2 * own.min(other) || own.max(other) <= FEW,
-                "level {level} has {own} files, and {other} were told"
+                "level {level} has {own} files, and {other} predicted"
             );
         }
     }
@@ -260,19 +260,19 @@ fn in_transient_logs(options: &[&str]) {
 }
 
 #[test]
-fn runs() {
+fn transient_logs() {
     in_transient_logs(&[]);
 }
 
 #[test]
-fn runs_to_the_level_before_the_last() {
+fn transient_logs_down_to_the_level_before_the_last() {
     in_transient_logs(&["--preset", "parallax", "--medium-in-place", "before-last"]);
 }
 
-/// Values of 1004 bytes, in value logs. With less room the bytes that may stand behind a memtable cut loads where
-/// the moment decides; `windrow-sim/tests/simulation/engine.rs` has such collections, step by step.
+/// Values of 1004 bytes, in value logs. With a bound on space, the bytes of values behind a memtable would cut loads by
+/// chance; `windrow-sim/tests/simulation/engine.rs` tests such garbage collections, step by step.
 #[test]
-fn logs() {
+fn value_logs() {
     Case {
         sizes: &["--key-size", "24", "--value-size", "1004"],
         entry_bytes: 1028.0,
@@ -317,7 +317,7 @@ fn mostly_large() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_refused() {
+fn impossible_loads_are_refused() {
     for (arguments, says) in [
         (&["--bytes", "many"][..], "expected a number of bytes"),
         (&["--bytes", "0"], "less than one entry"),
