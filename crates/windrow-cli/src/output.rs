@@ -109,11 +109,11 @@ pub(crate) fn show_error(error: &Error, json: bool) {
     if let Some(offset) = error.offset() {
         fields.insert("offset".into(), offset.into());
     }
-    show_error_object(fields);
+    show_error_object(&fields);
 }
 
 /// Writes an error to standard error as JSON: its kind, its message and other fields.
-pub(crate) fn show_error_object(fields: Map<String, Value>) {
+pub(crate) fn show_error_object(fields: &Map<String, Value>) {
     complain(json!({ "error": fields }));
 }
 

@@ -30,8 +30,11 @@ struct Split<T: 'static> {
     name: &'static str,
     help: &'static str,
     label: &'static str,
-    parts: &'static [(&'static str, fn(&T) -> f64)],
+    parts: &'static [Part<T>],
 }
+
+/// The value of a label, and its number.
+type Part<T> = (&'static str, fn(&T) -> f64);
 
 /// A table of metrics. A row is a kind, a name, a field (divided by a number, to have base units), and
 /// a help text.

@@ -1,4 +1,5 @@
 //! `windrow advise`: advice from each source of a load, files of options that `windrow bench` takes, and refusals.
+
 use std::fs;
 
 use serde_json::Value;

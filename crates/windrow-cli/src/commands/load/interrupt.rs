@@ -63,7 +63,7 @@ fn end(stored: &Stored, bar: &ProgressBar, json: bool) {
         fields.insert("kind".into(), "Interrupted".into());
         fields.insert("message".into(), message.into());
         fields.insert("entries".into(), (*entries).into());
-        show_error_object(fields);
+        show_error_object(&fields);
     } else {
         complain(format_args!("windrow: {message}"));
     }
