@@ -20,7 +20,7 @@
 
 use std::ops::Range;
 
-use super::values::ValueReader;
+use super::value_reader::ValueReader;
 use super::visible::VisibleCursor;
 use crate::base::{FileNumber, Held, Result, Sibling};
 

@@ -7,7 +7,7 @@
 //! Concurrency: takes no lock; the caller holds the state.
 
 use super::state::ReadState;
-use super::values::ValueReader;
+use super::value_reader::ValueReader;
 use crate::base::{Result, SequenceNumber};
 use crate::block::PinnedValue;
 use crate::codec::checksum::key_hash;

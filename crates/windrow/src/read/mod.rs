@@ -2,17 +2,19 @@
 //!
 //! A reader holds a [`state`]. [`get`] searches its sources from the newest to the oldest. For a scan,
 //! [`source`], [`run`] and [`merge`] merge the sources into one sorted stream, and [`visible`] selects
-//! the entries that the reader sees. [`values`] reads separated values; [`ahead`] prefetches them.
+//! the entries that the reader sees. An [`entry_cursor`] also reads their separated values with a
+//! [`value_reader`], and [`ahead`] prefetches them.
 //! [`tombstone_span`] lets iterators skip keys that earlier iterators found deleted.
 
 mod ahead;
+pub(crate) mod entry_cursor;
 pub(crate) mod get;
 pub(crate) mod merge;
 pub(crate) mod run;
 pub(crate) mod source;
 pub(crate) mod state;
 pub(crate) mod tombstone_span;
-pub(crate) mod values;
+mod value_reader;
 pub(crate) mod visible;
 
 #[cfg(test)]
