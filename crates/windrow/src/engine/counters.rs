@@ -39,68 +39,60 @@ impl StallCounters {
     }
 }
 
-/// All counters since the open.
-#[derive(Debug)]
-pub(crate) struct Counters {
-    reads: Striped<9>,
-    pub(crate) user_bytes: AtomicU64,
-    pub(crate) user_writes: AtomicU64,
-    pub(crate) wal_bytes: AtomicU64,
-    pub(crate) wal_syncs: AtomicU64,
-    pub(crate) manifest_bytes: AtomicU64,
-    pub(crate) flush_bytes: AtomicU64,
-    pub(crate) compaction_bytes_written: AtomicU64,
-    pub(crate) compaction_bytes_read: AtomicU64,
-    pub(crate) appends: AtomicU64,
-    pub(crate) append_bytes_written: AtomicU64,
-    pub(crate) consolidation_bytes_written: AtomicU64,
-    pub(crate) consolidation_bytes_read: AtomicU64,
-    pub(crate) transient_log_bytes_written: AtomicU64,
-    pub(crate) value_log_bytes: AtomicU64,
-    pub(crate) transient_log_bytes_read: AtomicU64,
-    pub(crate) garbage_collections: AtomicU64,
-    pub(crate) gc_bytes_read: AtomicU64,
-    pub(crate) gc_bytes_written: AtomicU64,
-    pub(crate) gc_values_dropped: AtomicU64,
-    pub(crate) flushes: AtomicU64,
-    pub(crate) compactions: AtomicU64,
-    pub(crate) subcompactions: AtomicU64,
-    pub(crate) trivial_moves: AtomicU64,
-    stalls: [StallCounters; StallCause::ALL.len()],
+/// Declares [`Counters`]: a counter for each field of [`Stats`] with the same name.
+macro_rules! counters {
+    ($($name:ident,)*) => {
+        /// All counters since the open.
+        #[derive(Debug)]
+        pub(crate) struct Counters {
+            reads: Striped<9>,
+            $(pub(crate) $name: AtomicU64,)*
+            stalls: [StallCounters; StallCause::ALL.len()],
+        }
+
+        impl Counters {
+            pub(crate) fn new() -> Self {
+                Self {
+                    reads: Striped::new(),
+                    $($name: AtomicU64::new(0),)*
+                    stalls: array::from_fn(|_| StallCounters::default()),
+                }
+            }
+
+            fn fill_counts(&self, stats: &mut Stats) {
+                $(stats.$name = self.$name.load(Ordering::Relaxed);)*
+            }
+        }
+    };
+}
+
+counters! {
+    user_bytes,
+    user_writes,
+    wal_bytes,
+    wal_syncs,
+    manifest_bytes,
+    flush_bytes,
+    compaction_bytes_written,
+    compaction_bytes_read,
+    appends,
+    append_bytes_written,
+    consolidation_bytes_written,
+    consolidation_bytes_read,
+    transient_log_bytes_written,
+    value_log_bytes,
+    transient_log_bytes_read,
+    garbage_collections,
+    gc_bytes_read,
+    gc_bytes_written,
+    gc_values_dropped,
+    flushes,
+    compactions,
+    subcompactions,
+    trivial_moves,
 }
 
 impl Counters {
-    pub(crate) fn new() -> Self {
-        let zero = || AtomicU64::new(0);
-        Self {
-            reads: Striped::new(),
-            user_bytes: zero(),
-            user_writes: zero(),
-            wal_bytes: zero(),
-            wal_syncs: zero(),
-            manifest_bytes: zero(),
-            flush_bytes: zero(),
-            compaction_bytes_written: zero(),
-            compaction_bytes_read: zero(),
-            appends: zero(),
-            append_bytes_written: zero(),
-            consolidation_bytes_written: zero(),
-            consolidation_bytes_read: zero(),
-            transient_log_bytes_written: zero(),
-            value_log_bytes: zero(),
-            transient_log_bytes_read: zero(),
-            garbage_collections: zero(),
-            gc_bytes_read: zero(),
-            gc_bytes_written: zero(),
-            gc_values_dropped: zero(),
-            flushes: zero(),
-            compactions: zero(),
-            subcompactions: zero(),
-            trivial_moves: zero(),
-            stalls: array::from_fn(|_| StallCounters::default()),
-        }
-    }
-
     /// Adds the counts of a read with `gets` point reads.
     #[inline]
     pub(crate) fn add_read(&self, gets: u64, read: &ReadCounters) {
@@ -134,51 +126,7 @@ impl Counters {
         for (index, field) in reads.into_iter().enumerate() {
             *field = self.reads.sum(index);
         }
-        for (counter, field) in [
-            (&self.user_bytes, &mut stats.user_bytes),
-            (&self.user_writes, &mut stats.user_writes),
-            (&self.wal_bytes, &mut stats.wal_bytes),
-            (&self.wal_syncs, &mut stats.wal_syncs),
-            (&self.manifest_bytes, &mut stats.manifest_bytes),
-            (&self.flush_bytes, &mut stats.flush_bytes),
-            (
-                &self.compaction_bytes_written,
-                &mut stats.compaction_bytes_written,
-            ),
-            (
-                &self.compaction_bytes_read,
-                &mut stats.compaction_bytes_read,
-            ),
-            (&self.appends, &mut stats.appends),
-            (&self.append_bytes_written, &mut stats.append_bytes_written),
-            (
-                &self.consolidation_bytes_written,
-                &mut stats.consolidation_bytes_written,
-            ),
-            (
-                &self.consolidation_bytes_read,
-                &mut stats.consolidation_bytes_read,
-            ),
-            (
-                &self.transient_log_bytes_written,
-                &mut stats.transient_log_bytes_written,
-            ),
-            (&self.value_log_bytes, &mut stats.value_log_bytes),
-            (
-                &self.transient_log_bytes_read,
-                &mut stats.transient_log_bytes_read,
-            ),
-            (&self.garbage_collections, &mut stats.garbage_collections),
-            (&self.gc_bytes_read, &mut stats.gc_bytes_read),
-            (&self.gc_bytes_written, &mut stats.gc_bytes_written),
-            (&self.gc_values_dropped, &mut stats.gc_values_dropped),
-            (&self.flushes, &mut stats.flushes),
-            (&self.compactions, &mut stats.compactions),
-            (&self.subcompactions, &mut stats.subcompactions),
-            (&self.trivial_moves, &mut stats.trivial_moves),
-        ] {
-            *field = counter.load(Ordering::Relaxed);
-        }
+        self.fill_counts(stats);
         stats.stalls = StallCause::ALL
             .iter()
             .zip(&self.stalls)
