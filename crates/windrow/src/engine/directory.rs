@@ -20,6 +20,21 @@ impl Engine {
             .inspect_err(|error| self.poison.set(error))
     }
 
+    /// Makes the name of a new `file` durable, then calls `commit` for the edit that adds the file. Removes
+    /// the file if either fails, unless the manifest on disk may name it.
+    pub(super) fn add_to_manifest(
+        &self,
+        file: FileName,
+        commit: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let added = self.sync_directory().and_then(|()| commit());
+        added.inspect_err(|_| {
+            if !self.poison.is_set() {
+                self.remove_file(file);
+            }
+        })
+    }
+
     /// Removes the files that no version names and no reader uses.
     pub(super) fn remove_obsolete(&self) {
         self.remove_files(&self.obsolete.take());

@@ -130,20 +130,15 @@ impl Engine {
     /// Creates an empty log and adds it to the manifest.
     fn create_log(&self) -> Result<LogWriter> {
         let number = FileNumber(self.catalog.allocate()?);
-        let vfs = &*self.options.vfs;
-        let name = FileName::Wal(number).to_string();
-        let writer = LogWriter::create(vfs, &self.directory, &name, number, self.chain.last_log())?;
-        let added = self.sync_directory().and_then(|()| {
+        let file = FileName::Wal(number);
+        let name = file.to_string();
+        let previous = self.chain.last_log();
+        let writer =
+            LogWriter::create(&*self.options.vfs, &self.directory, &name, number, previous)?;
+        self.add_to_manifest(file, || {
             self.catalog
                 .commit(|_| vec![Record::AddLog(number)], |_| ())
-        });
-        if let Err(error) = added {
-            if !self.poison.is_set() {
-                // If this fails, the next open removes the file.
-                drop(vfs.remove(&self.directory.join(name)));
-            }
-            return Err(error);
-        }
+        })?;
         Ok(writer)
     }
 

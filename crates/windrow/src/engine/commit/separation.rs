@@ -233,7 +233,7 @@ impl Engine {
             keyspace: keyspace.id(),
             number,
         };
-        let added = self.sync_directory().and_then(|()| {
+        let added = self.add_to_manifest(FileName::Values(number), || {
             self.catalog.commit_in(
                 keyspace,
                 |_| vec![record],
@@ -244,15 +244,8 @@ impl Engine {
         });
         match added {
             Ok(()) => Ok(Some(writer)),
-            Err(error) => {
-                if !self.poison.is_set() {
-                    self.remove_file(FileName::Values(number));
-                }
-                match error.kind() {
-                    ErrorKind::NotFound => Ok(None),
-                    _ => Err(error),
-                }
-            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
