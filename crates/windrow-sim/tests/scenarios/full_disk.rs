@@ -143,10 +143,14 @@ fn a_database_opens_on_a_disk_without_a_free_byte() {
         let disk = disk.end_process();
         leave(&disk, 0);
         let (db, keyspace) = open(&disk);
-        assert!(db.stats().is_disk_full && !has_reserve(&disk));
+        // A clean close has made the log short, and what the open removes is enough for the reserve.
+        assert_eq!(db.stats().is_disk_full, !clean);
+        assert_eq!(has_reserve(&disk), clean);
         assert_eq!(keyspace.iter().unwrap().count(), 300);
         keyspace.remove(key(7)).unwrap();
-        assert_eq!(kind(keyspace.insert("more", "")), ErrorKind::NoSpace);
+        if !clean {
+            assert_eq!(kind(keyspace.insert("more", "")), ErrorKind::NoSpace);
+        }
         db.close().unwrap();
         disk.set_quota(None);
         let (_db, keyspace) = open(&disk.end_process());

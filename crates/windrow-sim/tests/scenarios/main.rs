@@ -12,6 +12,7 @@
 
 mod appends;
 mod checkpoint;
+mod closing;
 mod common;
 mod damaged_files;
 mod dropping;

@@ -185,7 +185,7 @@ impl Handle {
         let closed = if self.engine.is_read_only() {
             Ok(())
         } else {
-            self.engine.close_log()
+            self.engine.end_writing()
         };
         self.engine.remove_obsolete();
         self.engine.catalog.close();

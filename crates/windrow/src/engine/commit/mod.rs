@@ -23,6 +23,7 @@
 //! Concurrency: only the leader locks `log`, so the lock is never contended.
 
 pub(super) mod active_log;
+mod closing;
 mod queue;
 mod separation;
 pub(super) mod value_log;
@@ -41,7 +42,6 @@ use crate::engine::errors::poison::Poison;
 use crate::engine::{Engine, KeyspaceCore};
 use crate::log::LogWriter;
 use crate::log::batch::{self, PACKED_FROM_BYTES};
-use crate::manifest::Record;
 use crate::options::Durability;
 use active_log::{ActiveLog, Idle};
 use queue::{CommitQueue, Leader, Turn};
@@ -345,26 +345,6 @@ impl Engine {
         let seen = look();
         drop(leadership);
         seen
-    }
-
-    /// Ends the log cleanly: everything durable, its end and the manifest's recorded, so that the next
-    /// opening can tell damage from a torn tail at every byte.
-    pub(super) fn close_log(&self) -> Result<()> {
-        let leadership = self.commits.queue.exclusive();
-        self.poison.check()?;
-        self.sync_logs()?;
-        let log = self.commits.log.lock();
-        if let Some(writer) = &log.writer {
-            let record = Record::LogEnd {
-                number: writer.number(),
-                offset: writer.end(),
-            };
-            self.with_reserve(|| self.catalog.commit(|_| vec![record.clone()], |_| ()))?;
-        }
-        self.with_reserve(|| self.catalog.vouch())?;
-        drop(log);
-        drop(leadership);
-        Ok(())
     }
 
     fn poison_unless_full<R>(&self, outcome: Result<R>) -> Result<R> {

@@ -31,7 +31,7 @@ use crate::value::ValueFileMeta;
 
 impl Engine {
     /// Writes `oldest`, the oldest frozen memtable of `keyspace`, to a table of level 0.
-    pub(super) fn flush(
+    pub(in crate::engine) fn flush(
         &self,
         keyspace: &Arc<KeyspaceCore>,
         oldest: &FrozenMemtable,
@@ -39,7 +39,8 @@ impl Engine {
         let start = self.options.runtime.now();
         let options = keyspace.options();
         let units = keyspace.flush_filter_units(&oldest.memtable)?;
-        let wanted = || self.check_needed(keyspace);
+        // A close needs the flush, too, so it does not cancel one.
+        let wanted = || keyspace.check_exists();
         let table_options = table_options(&options, units);
         let stay = mediums_stay(keyspace, oldest, &options)?;
         let values = Values::of_flush(Shared::clone(&options), stay);
@@ -134,7 +135,7 @@ impl Engine {
     }
 
     /// Drops logs that nothing pins, if no flush is due that would drop them.
-    pub(super) fn drop_logs(&self) -> Result<()> {
+    pub(in crate::engine) fn drop_logs(&self) -> Result<()> {
         let first_needed = self.catalog.commit(
             |state| {
                 // First: visible entries are in memtables, and later entries are newer.
