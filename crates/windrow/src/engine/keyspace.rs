@@ -210,10 +210,12 @@ impl KeyspaceCore {
     /// Inserts an entry of a commit into the active memtable. Returns whether that is full now.
     #[inline]
     pub(crate) fn insert(&self, key: &[u8], trailer: Trailer, value: &[u8]) -> bool {
-        if !trailer.is_tombstone() {
+        let state = self.state.load();
+        if trailer.is_tombstone() {
+            state.active.note_tombstone();
+        } else {
             self.tombstones.note_write(key, trailer.sequence());
         }
-        let state = self.state.load();
         state.active.insert(key, trailer, value);
         self.is_full(&state.active)
     }

@@ -30,6 +30,7 @@ use std::sync::Arc;
 pub(crate) struct Memtable {
     list: Arc<SkipList>,
     entries: AtomicU64,
+    tombstones: AtomicU64,
 }
 
 impl Memtable {
@@ -38,6 +39,7 @@ impl Memtable {
         Self {
             list: Arc::new(SkipList::new(tracker)),
             entries: AtomicU64::new(0),
+            tombstones: AtomicU64::new(0),
         }
     }
 
@@ -77,6 +79,16 @@ impl Memtable {
     /// The number of entries, including tombstones.
     pub(crate) fn entries(&self) -> u64 {
         self.entries.load(Ordering::Relaxed)
+    }
+
+    /// Counts an entry that is a tombstone, beside its insertion.
+    pub(crate) fn note_tombstone(&self) {
+        self.tombstones.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How many tombstones there are.
+    pub(crate) fn tombstones(&self) -> u64 {
+        self.tombstones.load(Ordering::Relaxed)
     }
 
     /// Whether the memtable is empty. The count includes insertions whose commit the caller sees.

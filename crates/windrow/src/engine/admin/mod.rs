@@ -340,14 +340,14 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
     };
     let (transient_logs, value_logs) = value_stats(manifest, &keyspace.value_log.lock());
     let garbage = manifest.map(|manifest| &manifest.values.discard_lists);
-    let memtable_bytes: usize = state
-        .memtables()
-        .map(|memtable| memtable.memory_bytes())
-        .sum();
+    let memtables = || state.memtables();
+    let memtable_bytes: usize = memtables().map(|memtable| memtable.memory_bytes()).sum();
     KeyspaceStats {
         name: keyspace.name().to_owned(),
         options: KeyspaceOptions::clone(&keyspace.options()),
         memtable_bytes: memtable_bytes as u64,
+        memtable_entries: memtables().map(|memtable| memtable.entries()).sum(),
+        memtable_tombstones: memtables().map(|memtable| memtable.tombstones()).sum(),
         memtables: 1 + state.frozen.len(),
         gets_answered_by_memtables: keyspace.answered.sum(ANSWERED_BY_MEMTABLES),
         levels: (0..capacities.len()).map(level_stats).collect(),

@@ -175,6 +175,10 @@ pub struct KeyspaceStats {
     pub options: KeyspaceOptions,
     /// Bytes in its memtables.
     pub memtable_bytes: u64,
+    /// Entries in its memtables, tombstones included. The log holds them, and no table does.
+    pub memtable_entries: u64,
+    /// Tombstones in its memtables.
+    pub memtable_tombstones: u64,
     /// The number of its memtables: the active one and the frozen ones.
     pub memtables: usize,
     /// Gets that a memtable answered.
@@ -202,9 +206,10 @@ pub struct ValueFileStats {
     pub bytes: u64,
     /// Bytes of values that tables refer to.
     pub live_bytes: u64,
-    /// Bytes of values that no table refers to any more. Bytes in neither count are not flushed yet, or
-    /// hold relocation tables.
+    /// Bytes of values that no table refers to any more.
     pub garbage_bytes: u64,
+    /// Bytes of values that only memtables refer to. Overwritten ones count until their flush.
+    pub unflushed_bytes: u64,
 }
 
 /// The current state of a level.
@@ -251,7 +256,9 @@ pub struct VerifyReport {
     pub blocks: u64,
     /// Entries in them.
     pub entries: u64,
-    /// Bytes in them.
+    /// Entries in memtables, which the log holds and no table does.
+    pub unflushed_entries: u64,
+    /// Bytes in the table files.
     pub bytes: u64,
     /// Values read from value files.
     pub values: u64,

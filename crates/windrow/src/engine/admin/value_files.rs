@@ -43,10 +43,12 @@ pub struct ValueFileReport {
     pub live_values: u64,
     /// Bytes of these.
     pub live_bytes: u64,
-    /// Values that no table refers to any more. Values in neither count are not flushed yet.
+    /// Values that no table refers to any more.
     pub garbage_values: u64,
     /// Bytes of these.
     pub garbage_bytes: u64,
+    /// Bytes of values that only memtables refer to. Overwritten ones count until their flush.
+    pub unflushed_bytes: u64,
     /// The levels whose tables refer to it, shallow ones first.
     pub references: Vec<ValueReferences>,
     /// The collected logs whose pointers it resolves, oldest first.
@@ -114,6 +116,7 @@ pub(super) fn value_stats(
         stats.bytes += report.bytes;
         stats.live_bytes += report.live_bytes;
         stats.garbage_bytes += report.garbage_bytes;
+        stats.unflushed_bytes += report.unflushed_bytes;
     }
     (transient_logs, logs)
 }
@@ -142,15 +145,24 @@ fn reports(manifest: &KeyspaceState, written: &ValueLog) -> BTreeMap<FileNumber,
                 0
             }
         };
+        let is_open = file.kind == ValueFileKind::OpenLog;
+        let bytes = written.length_of(number).unwrap_or(file.file.end);
+        // What the manifest says of an open log covers what flushed entries can refer to.
+        let unflushed_bytes = match is_flushed {
+            true if is_open => bytes.saturating_sub(file.file.length),
+            true => 0,
+            false => file.file.length.saturating_sub(live.bytes),
+        };
         let report = ValueFileReport {
             number: number.0,
             kind,
-            is_open: file.kind == ValueFileKind::OpenLog,
-            bytes: written.length_of(number).unwrap_or(file.file.end),
+            is_open,
+            bytes,
             live_values: live.entries,
             live_bytes: live.bytes,
             garbage_values: garbage(file.file.entries, live.entries),
             garbage_bytes: garbage(file.file.length, live.bytes),
+            unflushed_bytes,
             references: Vec::new(),
             relocations: Vec::new(),
         };

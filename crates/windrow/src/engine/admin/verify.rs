@@ -31,6 +31,8 @@ impl Engine {
             let recorded = manifest.keyspaces.get(&keyspace.id());
             (keyspace.state_full(), recorded.map(|it| it.values.clone()))
         });
+        let unflushed = state.memtables().map(|memtable| memtable.entries());
+        report.unflushed_entries += unflushed.sum::<u64>();
         if let Err(contradiction) = state.version.check() {
             report.damage.push(Error::new(
                 ErrorKind::Corruption,

@@ -199,6 +199,9 @@ impl Target for Recovery<'_> {
         let memtable = Arc::clone(&keyspace.state().active);
         let trailer = Trailer::new(entry.sequence, entry.kind);
         memtable.insert(entry.key, trailer, entry.value);
+        if trailer.is_tombstone() {
+            memtable.note_tombstone();
+        }
         if keyspace.is_memtable_full() {
             keyspace.rotate(entry.sequence);
         }
