@@ -50,13 +50,9 @@ pub(crate) fn verify(stored: &[u8], place: Place) -> Result<(Compression, &[u8])
     let Some((&code, body)) = covered.split_last() else {
         return Err(damaged("a block is shorter than its trailer"));
     };
-    match Compression::from_code(code) {
-        Some(codec) => Ok((codec, body)),
-        None => {
-            let what = "a block is compressed with an unknown codec";
-            Err(DecodeError::unsupported(0, what))
-        }
-    }
+    let what = "a block is compressed with an unknown codec";
+    let codec = Compression::from_code(code).ok_or(DecodeError::unsupported(0, what))?;
+    Ok((codec, body))
 }
 
 /// The payload of a compressed body.

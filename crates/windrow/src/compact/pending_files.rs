@@ -93,7 +93,7 @@ impl Drop for PendingFiles<'_> {
             match file {
                 PendingFile::New(file) => drop(vfs.remove(&directory.join(file.to_string()))),
                 PendingFile::Appended(number, end) => {
-                    drop(truncate_table(vfs, directory, *number, *end))
+                    drop(truncate_table(vfs, directory, *number, *end));
                 }
             }
         }

@@ -9,7 +9,7 @@ use crate::base::{Held, MemoryTracker};
 #[derive(Debug)]
 struct File {
     number: usize,
-    _held: Held,
+    held: Held,
 }
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl CachedFile for File {
     type Budget = Budget;
 
     fn memory_bytes(&self) -> u64 {
-        1
+        self.held.bytes()
     }
 
     fn exceeds(budget: &Budget, closed_bytes: u64) -> bool {
@@ -63,8 +63,8 @@ impl Fixture {
         if let Some(file) = slot.get() {
             return Ok(file);
         }
-        let _held = Held::new(&self.tracker, 1);
-        let file = || File { number, _held };
+        let held = Held::new(&self.tracker, 1);
+        let file = || File { number, held };
         self.opened.fetch_add(1, Ordering::Relaxed);
         let open = || self.cache.unless_closed(file).map(Arc::new);
         self.cache.open(slot, open)
@@ -181,8 +181,8 @@ fn a_replaced_file_stays_on_the_clock() {
     let fixture = fixture(2, 1);
     fixture.read(0);
     for number in [7, 8] {
-        let _held = Held::new(&fixture.tracker, 1);
-        let file = Arc::new(File { number, _held });
+        let held = Held::new(&fixture.tracker, 1);
+        let file = Arc::new(File { number, held });
         let lock = fixture.slots[0].lock();
         fixture.cache.replace(&fixture.slots[0], file);
         drop(lock);
@@ -204,8 +204,8 @@ fn slots_of_dropped_files_leave_the_clock() {
     let slot = fixture.slots.pop().unwrap();
     fixture.slots = vec![slot];
     fixture.opened = AtomicUsize::new(0);
-    let _held = Held::new(&fixture.tracker, 1);
-    let open = || Ok(Arc::new(File { number: 0, _held }));
+    let held = Held::new(&fixture.tracker, 1);
+    let open = || Ok(Arc::new(File { number: 0, held }));
     drop(fixture.cache.open(&fixture.slots[0], open).unwrap());
     assert!(fixture.is_open(0));
     assert_eq!(fixture.tracker.bytes(), 1);

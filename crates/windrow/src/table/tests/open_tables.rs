@@ -57,7 +57,7 @@ fn a_table_and_its_cursor_outlive_the_close() {
     let shared = Arc::clone(&open);
     slot.close();
     (1..40).for_each(|index| fixture.read(index));
-    assert!(!slot.peek().is_some());
+    assert!(slot.peek().is_none());
     assert!(get(&open, b"key", 9).unwrap().is_some());
     drop(open);
     assert!(scan(&mut shared.cursor(0)).unwrap() == entries(0));
