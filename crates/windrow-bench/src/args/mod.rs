@@ -50,7 +50,7 @@ pub struct BenchArgs {
     )]
     pub loads: Vec<Load>,
 
-    /// The same, under db_bench's name
+    /// The same, as in `db_bench`
     #[arg(
         long,
         value_enum,
@@ -247,6 +247,9 @@ pub struct BenchArgs {
 
 impl BenchArgs {
     /// The arguments of a command line with `loads`, at least one, and nothing else.
+    ///
+    /// # Panics
+    /// Without loads.
     #[expect(
         clippy::expect_used,
         reason = "the command line has the names of loads and defaults"

@@ -4,7 +4,7 @@
 
 use windrow::Result;
 
-use super::figures::{Column, Figures as _, KOPS, WRITTEN, all_below, list, short};
+use super::figures::{Column, Figures, KOPS, WRITTEN, all_below, list, short};
 use super::findings::Findings;
 use super::run_spec::{Results, RunSpec, Scale, Sizes};
 use super::{COUNTED, Judge, Plan, TIMED};
@@ -195,7 +195,7 @@ fn judge_sequence(scale: Scale, results: Results<'_>) -> Result<Findings> {
         )
     });
     let (table, reports) = results.table(&[""], &columns, rows)?;
-    let [leveling, lsma] = [&reports[0], &reports[1]].map(|report| report.written());
+    let [leveling, lsma] = [&reports[0], &reports[1]].map(Figures::written);
     let rewritten: u64 = reports.iter().map(|report| compactions(report).count).sum();
     let checks = vec![
         Check::new(
@@ -232,10 +232,10 @@ fn judge_writes(scale: Scale, results: Results<'_>, load: &str) -> Result<Findin
     let reports = both(scale, results, load)?;
     let mut table = Table::new(&["", "leveling", "lsma", "ratio"]);
     let mut row = |name, figure| ratio_row(&mut table, &[name], &reports, figure);
-    let speed = row("kops/s", |report| report.kops());
+    let speed = row("kops/s", Figures::kops);
     let settled = row("kops/s, settled", |report| 1e3 / report.settled_micros());
     row("CPU us per operation", |report| report.cpu_us_per_op);
-    row("written per byte", |report| report.written());
+    row("written per byte", Figures::written);
     row("seconds of stalls", |report| report.stall_seconds);
     row("p99.9, us", |report| report.latency.p999_us);
     row("longest, us", |report| report.latency.max_us);
@@ -268,12 +268,12 @@ fn judge_reads(scale: Scale, results: Results<'_>) -> Result<Findings> {
     for load in READS {
         let reports = both(scale, results, load)?;
         let mut row = |name, figure| ratio_row(&mut table, &[load, name], &reports, figure);
-        speeds.push(row("kops/s", |report| report.kops()));
+        speeds.push(row("kops/s", Figures::kops));
         if load != "readseq" {
             asked.push(row("filters probed", |report| {
                 report.filter_probes.unwrap_or_default() as f64 / report.ops.max(1) as f64
             }));
-            row("blocks", |report| report.blocks());
+            row("blocks", Figures::blocks);
         }
     }
     let checks = vec![
