@@ -47,7 +47,8 @@ pub mod vfs;
 pub use api::{Batch, Cursor, Db, Entry, Keyspace, Range, Snapshot, View};
 pub use base::limits;
 pub use base::{
-    Error, ErrorKind, FileNumber, KeyspaceId, Kind, LevelIoStats, Result, SegmentId, SequenceNumber,
+    Error, ErrorKind, FileNumber, KeyspaceId, Kind, LevelIoStats, LifetimeStats, Result, SegmentId,
+    SequenceNumber,
 };
 pub use block::PinnedValue;
 pub use codec::Compression;

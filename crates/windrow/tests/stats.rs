@@ -81,3 +81,53 @@ fn large_values_that_only_memtables_refer_to_are_counted() {
     db.flush().unwrap();
     check(only_keyspace(&db).value_logs, 20, 0);
 }
+
+#[test]
+fn lifetime_counters_outlive_a_close() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut rounds = Vec::new();
+    for round in 0..3_u8 {
+        let db = open(folder.path());
+        let keyspace = db.keyspace("main").unwrap();
+        let before = db.stats();
+        if let Some((lifetime, levels)) = rounds.last() {
+            let counted = &before.lifetime;
+            assert_eq!(counted.user_bytes, *lifetime);
+            assert_eq!(levels_io(&before), *levels);
+        }
+        keyspace.insert([round], [7; 99]).unwrap();
+        db.flush().unwrap();
+        keyspace.compact_range::<&[u8]>(..).unwrap();
+        let stats = db.stats();
+        assert_eq!(
+            (stats.user_bytes, stats.user_writes, stats.flushes),
+            (100, 1, 1)
+        );
+        let opens = u64::from(round) + 1;
+        let lifetime = stats.lifetime;
+        assert_eq!(
+            (lifetime.user_bytes, lifetime.user_writes),
+            (100 * opens, opens)
+        );
+        assert_eq!(lifetime.flushes, opens);
+        assert!(lifetime.manifest_bytes > before.lifetime.manifest_bytes);
+        assert!(lifetime.write_amplification() > 1.0);
+        rounds.push((lifetime.user_bytes, levels_io(&stats)));
+        drop(keyspace);
+        db.close().unwrap();
+    }
+    let reader = Db::open_read_only(folder.path(), Options::default()).unwrap();
+    let stats = reader.stats();
+    assert_eq!(stats.user_bytes, 0);
+    assert_eq!(stats.lifetime.user_bytes, 300);
+    assert_eq!(levels_io(&stats), rounds[2].1);
+    assert!(levels_io(&stats).iter().any(|written| *written > 0));
+}
+
+/// What was ever written to each level.
+fn levels_io(stats: &windrow::Stats) -> Vec<u64> {
+    let levels = stats.keyspaces[0].levels.iter();
+    levels
+        .map(|level| level.lifetime_io_stats.written())
+        .collect()
+}

@@ -19,6 +19,7 @@ mod dropping;
 mod full_disk;
 #[cfg(not(any(loom, shuttle)))]
 mod interleavings;
+mod lifetime;
 mod no_space;
 mod opens;
 mod options;

@@ -1,22 +1,26 @@
 //! I/O statistics: the bytes that background jobs move, by level and cause. The engine counts them, and the
 //! simulation predicts them.
 
+use super::lifetime::{self, Totals};
 use super::limits::LEVELS_MAX;
 
-/// Why bytes of a level are written or read.
+/// How many numbers of counters each level has in the manifest, for causes that are and that may come.
+const CAUSES_PER_LEVEL: u64 = 32;
+
+/// Why bytes of a level are written or read. The manifest has the numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    Flush,
-    Append,
-    Rewrite,
-    Consolidation,
-    PointerRewrite,
-    Move,
-    TransientLog,
-    Read,
-    ConsolidationRead,
-    PointerRewriteRead,
-    TransientLogRead,
+    Flush = 1,
+    Append = 2,
+    Rewrite = 3,
+    Consolidation = 4,
+    PointerRewrite = 5,
+    Move = 6,
+    TransientLog = 7,
+    Read = 8,
+    ConsolidationRead = 9,
+    PointerRewriteRead = 10,
+    TransientLogRead = 11,
 }
 
 /// Bytes that background jobs wrote into one level, and the bytes that they read for it.
@@ -93,7 +97,31 @@ impl LevelIoStats {
     }
 }
 
+impl LevelIoStats {
+    /// The statistics of `level` among the totals of a keyspace.
+    pub(crate) fn from_totals(level: usize, totals: &Totals) -> Self {
+        let mut stats = Self::default();
+        for cause in Cause::ALL {
+            let total = totals.get(&cause.number_in(level));
+            stats.add(cause, total.copied().unwrap_or_default());
+        }
+        stats
+    }
+
+    /// Adds these statistics of `level` to the totals of a keyspace.
+    pub(crate) fn add_to(mut self, level: usize, totals: &mut Totals) {
+        for cause in Cause::ALL {
+            lifetime::add(totals, cause.number_in(level), *self.of(cause));
+        }
+    }
+}
+
 impl Cause {
+    /// The number of the counter of this cause in `level`.
+    fn number_in(self, level: usize) -> u64 {
+        level as u64 * CAUSES_PER_LEVEL + self as u64
+    }
+
     const ALL: [Self; 11] = [
         Self::Flush,
         Self::Append,

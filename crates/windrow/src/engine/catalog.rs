@@ -15,7 +15,7 @@ use super::ids::Ids;
 use super::keyspace::KeyspaceCore;
 use crate::base::sync::Mutex;
 use crate::base::sync::atomic::{AtomicBool, Ordering};
-use crate::base::{Error, ErrorKind, FileNumber, Result};
+use crate::base::{Error, ErrorKind, FileNumber, LifetimeStats, Result, Totals};
 use crate::engine::counters::{self, Counters};
 use crate::engine::errors::poison::Poison;
 use crate::manifest::names::FileName;
@@ -53,6 +53,8 @@ pub(crate) struct Catalog {
     ids: Ids,
     store: Mutex<Description>,
     counters: Arc<Counters>,
+    /// What earlier opens have counted.
+    totals_before: Totals,
     poison: Arc<Poison>,
     /// Set under the lock of `store`. After that the manifest may belong to another process.
     is_closed: AtomicBool,
@@ -68,6 +70,7 @@ impl Catalog {
         counters: Arc<Counters>,
         poison: Arc<Poison>,
     ) -> Result<Self> {
+        let totals_before = state.totals.clone();
         let store = ManifestStore::start(Arc::clone(&vfs), directory, number, state)?;
         counters::add(&counters.manifest_bytes, store.length());
         let next = number.0 + 1;
@@ -76,6 +79,7 @@ impl Catalog {
             ids: Ids::new(next, next),
             store: Mutex::new(Description::Open(store)),
             counters,
+            totals_before,
             poison,
             is_closed: AtomicBool::new(false),
         })
@@ -92,6 +96,7 @@ impl Catalog {
         Self {
             vfs,
             ids: Ids::new(state.next_id, state.next_id),
+            totals_before: state.totals.clone(),
             store: Mutex::new(Description::Fixed(state, length)),
             counters,
             poison,
@@ -131,6 +136,18 @@ impl Catalog {
         self.try_commit(|state| Ok(build(state)), install)
     }
 
+    /// What this open and all before it have counted.
+    fn totals(&self) -> Totals {
+        let mut totals = self.totals_before.clone();
+        self.counters.totals.add_to(&mut totals);
+        totals
+    }
+
+    /// The same by name.
+    pub(crate) fn lifetime(&self) -> LifetimeStats {
+        LifetimeStats::from_totals(&self.totals())
+    }
+
     fn try_commit<R>(
         &self,
         build: impl FnOnce(&ManifestState) -> Result<Vec<Record>>,
@@ -152,6 +169,11 @@ impl Catalog {
         if records.is_empty() {
             // Another thread has raised the mark meanwhile.
             return Ok(install(store.state()));
+        }
+        // At no cost of its own: what is counted later is recorded with the next edit.
+        let totals = self.totals();
+        if totals != store.state().totals {
+            records.push(Record::Totals(totals));
         }
         let before = store.length();
         let committed = store.commit(&Edit { records });
@@ -184,7 +206,9 @@ impl Catalog {
     ) -> Result<R> {
         let build = |state: &ManifestState| {
             keyspace.check_exists()?;
-            Ok(build(state))
+            let mut records = build(state);
+            records.extend(keyspace.totals_record(state));
+            Ok(records)
         };
         self.try_commit(build, install)
     }

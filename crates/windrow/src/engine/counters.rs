@@ -3,10 +3,11 @@
 //! Concurrency: relaxed atomics. The counters that every read updates are striped by thread.
 
 use std::array;
+use std::ops::Deref;
 use std::time::Duration;
 
-use crate::base::Striped;
 use crate::base::sync::atomic::{AtomicU64, Ordering};
+use crate::base::{LifetimeCounters, Striped};
 use crate::engine::admin::stats::{StallStats, Stats};
 use crate::policy::StallCause;
 use crate::table::ReadCounters;
@@ -39,60 +40,32 @@ impl StallCounters {
     }
 }
 
-/// Declares [`Counters`]: a counter for each field of [`Stats`] with the same name.
-macro_rules! counters {
-    ($($name:ident,)*) => {
-        /// All counters since the open.
-        #[derive(Debug)]
-        pub(crate) struct Counters {
-            reads: Striped<9>,
-            $(pub(crate) $name: AtomicU64,)*
-            stalls: [StallCounters; StallCause::ALL.len()],
-        }
-
-        impl Counters {
-            pub(crate) fn new() -> Self {
-                Self {
-                    reads: Striped::new(),
-                    $($name: AtomicU64::new(0),)*
-                    stalls: array::from_fn(|_| StallCounters::default()),
-                }
-            }
-
-            fn fill_counts(&self, stats: &mut Stats) {
-                $(stats.$name = self.$name.load(Ordering::Relaxed);)*
-            }
-        }
-    };
+/// All counters since the open.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    reads: Striped<9>,
+    pub(crate) totals: LifetimeCounters,
+    stalls: [StallCounters; StallCause::ALL.len()],
 }
 
-counters! {
-    user_bytes,
-    user_writes,
-    wal_bytes,
-    wal_syncs,
-    manifest_bytes,
-    flush_bytes,
-    compaction_bytes_written,
-    compaction_bytes_read,
-    appends,
-    append_bytes_written,
-    consolidation_bytes_written,
-    consolidation_bytes_read,
-    transient_log_bytes_written,
-    value_log_bytes,
-    transient_log_bytes_read,
-    garbage_collections,
-    gc_bytes_read,
-    gc_bytes_written,
-    gc_values_dropped,
-    flushes,
-    compactions,
-    subcompactions,
-    trivial_moves,
+/// The counters that the manifest keeps the totals of.
+impl Deref for Counters {
+    type Target = LifetimeCounters;
+
+    fn deref(&self) -> &LifetimeCounters {
+        &self.totals
+    }
 }
 
 impl Counters {
+    pub(crate) fn new() -> Self {
+        Self {
+            reads: Striped::new(),
+            totals: LifetimeCounters::default(),
+            stalls: array::from_fn(|_| StallCounters::default()),
+        }
+    }
+
     /// Adds the counts of a read with `gets` point reads.
     #[inline]
     pub(crate) fn add_read(&self, gets: u64, read: &ReadCounters) {
@@ -126,7 +99,30 @@ impl Counters {
         for (index, field) in reads.into_iter().enumerate() {
             *field = self.reads.sum(index);
         }
-        self.fill_counts(stats);
+        let totals = self.totals.load();
+        stats.user_bytes = totals.user_bytes;
+        stats.user_writes = totals.user_writes;
+        stats.wal_bytes = totals.wal_bytes;
+        stats.wal_syncs = totals.wal_syncs;
+        stats.manifest_bytes = totals.manifest_bytes;
+        stats.flush_bytes = totals.flush_bytes;
+        stats.compaction_bytes_written = totals.compaction_bytes_written;
+        stats.compaction_bytes_read = totals.compaction_bytes_read;
+        stats.appends = totals.appends;
+        stats.append_bytes_written = totals.append_bytes_written;
+        stats.consolidation_bytes_written = totals.consolidation_bytes_written;
+        stats.consolidation_bytes_read = totals.consolidation_bytes_read;
+        stats.transient_log_bytes_written = totals.transient_log_bytes_written;
+        stats.value_log_bytes = totals.value_log_bytes;
+        stats.transient_log_bytes_read = totals.transient_log_bytes_read;
+        stats.garbage_collections = totals.garbage_collections;
+        stats.gc_bytes_read = totals.gc_bytes_read;
+        stats.gc_bytes_written = totals.gc_bytes_written;
+        stats.gc_values_dropped = totals.gc_values_dropped;
+        stats.flushes = totals.flushes;
+        stats.compactions = totals.compactions;
+        stats.subcompactions = totals.subcompactions;
+        stats.trivial_moves = totals.trivial_moves;
         stats.stalls = StallCause::ALL
             .iter()
             .zip(&self.stalls)

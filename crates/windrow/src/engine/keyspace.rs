@@ -24,14 +24,14 @@ use crate::base::limits::LEVELS_MAX;
 use crate::base::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::base::sync::{ArcSwap, Guard, Mutex, MutexGuard, Shared};
 use crate::base::{
-    Cause, Error, IoStatsByLevel, KeyspaceId, Result, SequenceNumber, Striped, Trailer,
+    Cause, Error, IoStatsByLevel, KeyspaceId, Result, SequenceNumber, Striped, Totals, Trailer,
 };
 use crate::engine::commit::value_log::ValueLog;
 use crate::engine::errors::failure::Failure;
 use crate::engine::jobs::filter_state::FilterState;
 use crate::engine::throttling::memory::Memory;
 use crate::engine::throttling::stall::AtomicThrottle;
-use crate::manifest::{KeyspaceState, Obsolete, Version};
+use crate::manifest::{KeyspaceState, ManifestState, Obsolete, Record, Version};
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;
 use crate::policy::{self, Throttle, memtable_throttle, memtables_may_slow};
@@ -79,6 +79,8 @@ pub(crate) struct KeyspaceCore {
     pub(crate) answered: Striped<{ LEVELS_MAX + 2 }>,
     /// What jobs have moved since the open. A job counts at its end.
     pub(crate) io_stats: Mutex<IoStatsByLevel>,
+    /// What jobs of earlier opens have moved.
+    totals_before: Totals,
 }
 
 impl KeyspaceCore {
@@ -120,8 +122,15 @@ impl KeyspaceCore {
             value_log: Mutex::default(),
             answered: Striped::new(),
             io_stats: Mutex::new(IoStatsByLevel::default()),
+            totals_before: Totals::new(),
             options: ArcSwap::from_pointee(options),
         }
+    }
+
+    /// Goes on from what earlier opens have counted.
+    pub(crate) fn with_totals(mut self, totals: Totals) -> Self {
+        self.totals_before = totals;
+        self
     }
 
     pub(crate) fn id(&self) -> KeyspaceId {
@@ -175,6 +184,25 @@ impl KeyspaceCore {
         for (cause, bytes) in moved {
             io_stats[level].add(cause, bytes);
         }
+    }
+
+    /// What jobs of this open and of all before it have moved.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = self.totals_before.clone();
+        for (level, io_stats) in self.io_stats.lock().iter().enumerate() {
+            io_stats.add_to(level, &mut totals);
+        }
+        totals
+    }
+
+    /// The record of these, if `manifest` has others.
+    pub(super) fn totals_record(&self, manifest: &ManifestState) -> Option<Record> {
+        let recorded = &manifest.keyspaces.get(&self.id)?.totals;
+        let totals = self.totals();
+        (totals != *recorded).then_some(Record::KeyspaceTotals {
+            keyspace: self.id,
+            totals,
+        })
     }
 
     /// Whether the active memtable has reached its size or its limit of value bytes.

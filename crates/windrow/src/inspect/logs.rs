@@ -161,6 +161,12 @@ fn edit(file: &File<'_>, chunk: &log::Record<'_>, report: &mut Report<'_>) -> Re
                     report.show(&option.text("name", name).text("value", text))?;
                 }
             }
+            Change::Totals(totals) | Change::KeyspaceTotals { totals, .. } => {
+                for (counter, total) in totals {
+                    let shown = Record::new("total").at_depth(2);
+                    report.show(&shown.number("counter", *counter).number("total", *total))?;
+                }
+            }
             _ => {}
         }
     }
@@ -256,6 +262,10 @@ fn change(record: &Change) -> Record<'_> {
             .number("up_to", *offset),
         Change::KeyspaceOptions { keyspace: id, .. } => {
             keyspace(Record::new("keyspace_options"), *id)
+        }
+        Change::Totals(_) => Record::new("totals"),
+        Change::KeyspaceTotals { keyspace: id, .. } => {
+            keyspace(Record::new("keyspace_totals"), *id)
         }
         Change::DropKeyspace(id) => keyspace(Record::new("drop_keyspace"), *id),
         Change::Used {

@@ -7,7 +7,7 @@
 //! I1. Each edit has one encoding: an edit that decodes encodes to the same bytes.
 
 use crate::base::key::SEQUENCE_MAX;
-use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
+use crate::base::{FileNumber, KeyspaceId, SequenceNumber, Totals};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
@@ -159,6 +159,12 @@ records! {
 
     /// All options of the keyspace. They replace the earlier ones.
     KEYSPACE_OPTIONS KeyspaceOptions { keyspace: KeyspaceId, options: RecordedOptions };
+
+    /// The lifetime counters of the database. They replace the earlier ones.
+    TOTALS Totals(totals: Totals);
+
+    /// The lifetime counters of a keyspace. They replace the earlier ones.
+    KEYSPACE_TOTALS KeyspaceTotals { keyspace: KeyspaceId, totals: Totals };
 }
 
 mod tag {
@@ -185,6 +191,8 @@ mod tag {
     pub(super) const ADD_DISCARD_LIST: u64 = 21;
     pub(super) const TAKE_DISCARD_LIST: u64 = 22;
     pub(super) const ADD_SEGMENT: u64 = 23;
+    pub(super) const TOTALS: u64 = 24;
+    pub(super) const KEYSPACE_TOTALS: u64 = 25;
 }
 
 impl Edit {

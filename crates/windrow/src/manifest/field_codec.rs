@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::base::key::SEQUENCE_MAX;
 use crate::base::limits::{KEY_BYTES_MAX, LEVELS_MAX, SEGMENTS_MAX};
-use crate::base::{FileNumber, KeyspaceId, SegmentId};
+use crate::base::{FileNumber, KeyspaceId, SegmentId, Totals};
 use crate::codec::Reader;
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::{put_bytes, put_varint};
@@ -139,6 +139,31 @@ impl Field for RecordedOptions {
             options.insert(name, text);
         }
         Ok(options)
+    }
+}
+
+/// Counters up to the end of the body.
+impl Field for Totals {
+    fn put(&self, body: &mut Vec<u8>) {
+        for (number, total) in self {
+            put_varint(body, *number);
+            put_varint(body, *total);
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let mut totals = Self::new();
+        while !reader.is_empty() {
+            let start = reader.clone();
+            let number = reader.varint("number of a counter")?;
+            let total = reader.varint("total of a counter")?;
+            let last = totals.last_key_value();
+            if total == 0 || last.is_some_and(|(last, _)| *last >= number) {
+                return Err(start.error("totals out of order, or of zero")); // I2
+            }
+            totals.insert(number, total);
+        }
+        Ok(totals)
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::slice;
 
 use crate::base::limits::{LEVELS_MAX, SEGMENTS_MAX};
-use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
+use crate::base::{FileNumber, KeyspaceId, SequenceNumber, Totals};
 use crate::options::RecordedOptions;
 use crate::table::{FileMeta, SegmentMeta};
 
@@ -28,6 +28,8 @@ pub(crate) struct KeyspaceState {
     /// Every entry up to this sequence number is in table files.
     pub(crate) flushed: SequenceNumber,
     pub(crate) values: ValueState,
+    /// The lifetime counters. Nothing depends on them.
+    pub(crate) totals: Totals,
 }
 
 impl KeyspaceState {
@@ -39,6 +41,7 @@ impl KeyspaceState {
             levels: vec![BTreeMap::new(); LEVELS_MAX + 1],
             flushed: 0,
             values: ValueState::default(),
+            totals: Totals::new(),
         }
     }
 
@@ -111,6 +114,12 @@ impl KeyspaceState {
             records.push(Record::KeyspaceOptions {
                 keyspace,
                 options: self.options.clone(),
+            });
+        }
+        if !self.totals.is_empty() {
+            records.push(Record::KeyspaceTotals {
+                keyspace,
+                totals: self.totals.clone(),
             });
         }
         records.push(Record::LevelCount {

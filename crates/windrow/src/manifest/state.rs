@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::base::limits::LEVELS_MAX;
-use crate::base::{FileNumber, KeyspaceId, SequenceNumber};
+use crate::base::{FileNumber, KeyspaceId, SequenceNumber, Totals};
 use crate::table::FileMeta;
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta};
 
@@ -36,6 +36,8 @@ pub(crate) struct ManifestState {
     pub(crate) log_ends: BTreeMap<FileNumber, u64>,
     /// The logs are durable up to here: a log and an offset in it.
     pub(crate) log_synced: Option<(FileNumber, u64)>,
+    /// The lifetime counters. Nothing depends on them.
+    pub(crate) totals: Totals,
     /// All table and value files of all keyspaces.
     files: BTreeSet<FileNumber>,
 }
@@ -50,6 +52,7 @@ impl Default for ManifestState {
             logs: BTreeSet::new(),
             log_ends: BTreeMap::new(),
             log_synced: None,
+            totals: Totals::new(),
             files: BTreeSet::new(),
         }
     }
@@ -106,6 +109,9 @@ impl ManifestState {
         }
         let synced = self.log_synced;
         records.extend(synced.map(|(number, offset)| Record::LogSynced { number, offset }));
+        if !self.totals.is_empty() {
+            records.push(Record::Totals(self.totals.clone()));
+        }
         Edit { records }
     }
 
@@ -244,6 +250,14 @@ impl ManifestState {
             Record::DropKeyspace(id) => self.drop_keyspace(*id),
             Record::KeyspaceOptions { keyspace, options } => {
                 self.keyspace(*keyspace)?.options.clone_from(options);
+                Ok(())
+            }
+            Record::Totals(totals) => {
+                self.totals.clone_from(totals);
+                Ok(())
+            }
+            Record::KeyspaceTotals { keyspace, totals } => {
+                self.keyspace(*keyspace)?.totals.clone_from(totals);
                 Ok(())
             }
             Record::Used { keyspace, sequence } => {

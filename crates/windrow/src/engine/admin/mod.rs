@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use crate::base::sync::Shared;
 use crate::base::sync::atomic::Ordering;
-use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, Result};
+use crate::base::{Error, ErrorKind, FileNumber, KeyspaceId, LevelIoStats, Result};
 use crate::engine::jobs::compaction_claim::{Claimed, CompactionJob};
 use crate::engine::jobs::filter_state;
 use crate::engine::jobs::filters;
@@ -282,6 +282,7 @@ impl Engine {
             values_prefetched: values.values_prefetched,
             sequence: self.visible.load(Ordering::Acquire),
             memory: self.memory(),
+            lifetime: self.catalog.lifetime(),
             reserve_bytes: self.reserve.held_bytes(),
             is_disk_full: self.reserve.is_full(),
             ..Stats::default()
@@ -321,6 +322,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
     let mut capacities = bounded_capacities(&tree, &keyspace.options());
     drop(work);
     let io_stats = *keyspace.io_stats.lock();
+    let totals = keyspace.totals();
     capacities.resize(capacities.len().max(levels.len()), u64::MAX);
     let level_stats = |level: usize| {
         let files = levels.get(level).map_or(&[][..], |level| level.files());
@@ -336,6 +338,7 @@ fn keyspace_stats(keyspace: &KeyspaceCore, manifest: Option<&KeyspaceState>) -> 
             filter_bytes: files.iter().map(|file| filters::loaded_bytes(file)).sum(),
             false_positive_reads: filters::false_positive_reads(files, level),
             io_stats: io_stats.get(level).copied().unwrap_or_default(),
+            lifetime_io_stats: LevelIoStats::from_totals(level, &totals),
         }
     };
     let (transient_logs, value_logs) = value_stats(manifest, &keyspace.value_log.lock());

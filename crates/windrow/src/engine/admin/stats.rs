@@ -2,7 +2,7 @@
 //!
 //! Concurrency: plain values, collected by [`Engine::stats`](crate::engine::Engine::stats).
 
-use crate::base::LevelIoStats;
+use crate::base::{LevelIoStats, LifetimeStats};
 use crate::engine::throttling::memory::MemoryUse;
 use crate::options::KeyspaceOptions;
 use crate::policy::StallCause;
@@ -91,6 +91,8 @@ pub struct Stats {
     pub stalls: Vec<StallStats>,
     /// The newest visible sequence number.
     pub sequence: u64,
+    /// What the database has done since it was created.
+    pub lifetime: LifetimeStats,
     /// Bytes of all files of the database, except the reserve.
     pub disk_bytes: u64,
     /// Bytes of disk that the reserve keeps back; 0 if the database is open for reading.
@@ -242,6 +244,8 @@ pub struct LevelStats {
     pub false_positive_reads: f64,
     /// Bytes that jobs have moved into it since the open.
     pub io_stats: LevelIoStats,
+    /// The same since the keyspace was created.
+    pub lifetime_io_stats: LevelIoStats,
 }
 
 /// The result of a full check.

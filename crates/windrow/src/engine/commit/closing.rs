@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::base::Result;
 use crate::engine::{Engine, KeyspaceCore};
-use crate::manifest::Record;
+use crate::manifest::{ManifestState, Record};
 
 /// A close keeps logs of at most this length, and of at most a quarter of a full log.
 const KEPT_LOG_BYTES_MAX: u64 = 1 << 20;
@@ -88,7 +88,12 @@ impl Engine {
                 number: writer.number(),
                 offset: writer.end(),
             };
-            self.with_reserve(|| self.catalog.commit(|_| vec![record.clone()], |_| ()))?;
+            let keyspaces = self.keyspaces.load();
+            let records = |manifest: &ManifestState| {
+                let totals = keyspaces.iter().filter_map(|it| it.totals_record(manifest));
+                totals.chain([record.clone()]).collect()
+            };
+            self.with_reserve(|| self.catalog.commit(records, |_| ()))?;
         }
         self.with_reserve(|| self.catalog.vouch())?;
         drop(log);

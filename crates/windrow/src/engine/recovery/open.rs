@@ -401,14 +401,15 @@ fn build_keyspaces(state: &ManifestState, parts: &Parts<'_>) -> Result<Vec<Arc<K
                 format!("the manifest contradicts itself: {contradiction}"),
             )
         })?;
-        Ok(Arc::new(KeyspaceCore::new(
+        let core = KeyspaceCore::new(
             *id,
             keyspace.name.clone(),
             recorded_options(keyspace, parts.options)?,
             version,
             usize::from(keyspace.level_count),
             &parts.memory,
-        )))
+        );
+        Ok(Arc::new(core.with_totals(keyspace.totals.clone())))
     };
     state.keyspaces.iter().map(build).collect()
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::edit::{Edit, Record};
 use super::{History, file, garbage, log, moved, options, refer, steps, transient_log};
-use crate::base::{FileNumber, KeyspaceId};
+use crate::base::{FileNumber, KeyspaceId, Totals};
 use crate::codec::reader::DecodeError;
 use crate::codec::varint::put_bytes;
 use crate::log::tests::hex;
@@ -84,6 +84,11 @@ fn one_of_each() -> Edit {
                 keyspace,
                 list: FileNumber(12),
                 files: vec![number, FileNumber(300)],
+            },
+            Record::Totals(Totals::from([(1, 300), (1 << 40, u64::MAX)])),
+            Record::KeyspaceTotals {
+                keyspace,
+                totals: Totals::from([(33, 1)]),
             },
             Record::LevelCount { keyspace, count: 3 },
             Record::Flushed {

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use super::contradiction::Contradiction;
 use super::*;
 use crate::base::limits::SEGMENTS_MAX;
-use crate::base::{FileNumber, KeyspaceId, Kind, SegmentId, SequenceNumber, Trailer};
+use crate::base::{FileNumber, KeyspaceId, Kind, SegmentId, SequenceNumber, Totals, Trailer};
 use crate::options::RecordedOptions;
 use crate::table::{FileMeta, References, SegmentMeta};
 use crate::value::{DiscardList, RelocationTable, ValueFileMeta, ValuePointer};
@@ -285,6 +285,12 @@ impl History {
                     keyspace,
                     options: options(&[("level", &level.to_string())]),
                 });
+                let totals = Totals::from([(u64::from(level), u64::from(second) + 1)]);
+                records.push(Record::KeyspaceTotals {
+                    keyspace,
+                    totals: totals.clone(),
+                });
+                records.push(Record::Totals(totals));
             }
             (5, Some(&keyspace)) => {
                 let sequence = state.log_synced.map_or(0, |synced| synced.1) + u64::from(second);
