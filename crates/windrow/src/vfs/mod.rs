@@ -86,7 +86,8 @@ pub trait Vfs: Send + Sync + Debug {
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
 
     /// Takes the exclusive lock on `path`, creating the file if need be; `WouldBlock` while
-    /// another process, or another handle in this one, holds it. Dropping the guard releases it.
+    /// another process, or another handle in this one, holds it. Dropping the guard releases it. The
+    /// text of the error, if it has one of its own, says who holds the lock: "process 12 (windrow)".
     fn lock(&self, path: &Path) -> io::Result<Box<dyn LockGuard>>;
 
     /// Takes the shared lock on `path`, which excludes only the exclusive one; `WouldBlock` while that is

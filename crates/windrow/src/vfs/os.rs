@@ -2,14 +2,12 @@
 //!
 //! Owns the only system calls of the engine: positioned reads and writes, `fdatasync` (on Apple
 //! systems the full flush that the standard library makes of it), preallocation, read advice,
-//! mappings and the lock. On a target without preallocation or advice, `reserve` returns
+//! mappings, and, in [`lock`], the lock. On a target without preallocation or advice, `reserve` returns
 //! `Unsupported` and advice does nothing; the traits allow both. Only Linux reports what is in the page
 //! cache.
 //!
 //! Invariants:
 //! - I1: a [`Mapping`] covers only bytes that the file had when it was mapped.
-//! - I2: one lock file has at most one exclusive [`OsLock`], or any number of shared ones, in this process
-//!   and, through the operating system's lock, on this machine.
 //!
 //! Concurrency: a file is shared by many threads; every call carries its own offset.
 //!
@@ -31,17 +29,19 @@
     reason = "this file wraps the operating system for the engine"
 )]
 
+mod lock;
+
 use super::{Advice, File, LockGuard, OpenMode, Region, Source, Vfs};
-use std::collections::BTreeMap;
+use lock::OsLock;
 use std::ffi::c_void;
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr;
 use std::slice;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The operating system's file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -294,113 +294,6 @@ impl Drop for Mapping {
         // SAFETY: exactly this range was mapped by `new`, and every borrow of it has ended.
         let unmapped = unsafe { rustix::mm::munmap(self.start.as_ptr(), self.length) };
         debug_assert!(unmapped.is_ok(), "a whole mapping can be removed");
-    }
-}
-
-/// The lock files held in this process, by device and inode. On some network file systems the
-/// operating system's lock belongs to the process and would let a second handle in.
-static HELD: Mutex<BTreeMap<Identity, Held>> = Mutex::new(BTreeMap::new());
-
-/// Device and inode.
-type Identity = (u64, u64);
-
-/// How this process holds a lock file. Closing the file releases the operating system's lock, so
-/// all holders of the shared lock use one handle.
-#[derive(Debug)]
-struct Held {
-    _file: fs::File,
-    /// The number of holders of the shared lock; `None` for the exclusive lock.
-    holders: Option<usize>,
-}
-
-/// An exclusive or shared lock on a file, held until dropped.
-#[derive(Debug)]
-struct OsLock(Identity);
-
-impl OsLock {
-    fn take(path: &Path) -> io::Result<Self> {
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        // Check before opening: if the lock belongs to the process, closing any handle of the
-        // file releases it.
-        match identity(fs::metadata(path)) {
-            Ok(identity) if held.contains_key(&identity) => {
-                return Err(io::ErrorKind::WouldBlock.into());
-            }
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-        let file = fs::File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)?;
-        file.try_lock().map_err(io::Error::from)?;
-        Self::hold(&mut held, file, None)
-    }
-
-    fn take_shared(path: &Path) -> io::Result<Self> {
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        let own = identity(fs::metadata(path))?;
-        match held.get_mut(&own) {
-            None => {}
-            Some(Held { holders: None, .. }) => return Err(io::ErrorKind::WouldBlock.into()),
-            Some(Held {
-                holders: Some(holders),
-                ..
-            }) => {
-                *holders += 1;
-                return Ok(Self(own));
-            }
-        }
-        let file = fs::File::open(path)?;
-        file.try_lock_shared().map_err(io::Error::from)?;
-        Self::hold(&mut held, file, Some(1))
-    }
-
-    fn hold(
-        held: &mut BTreeMap<Identity, Held>,
-        file: fs::File,
-        holders: Option<usize>,
-    ) -> io::Result<Self> {
-        let identity = identity(file.metadata())?;
-        let former = held.insert(
-            identity,
-            Held {
-                _file: file,
-                holders,
-            },
-        );
-        assert!(former.is_none(), "a lock file is held once");
-        Ok(Self(identity))
-    }
-}
-
-fn identity(metadata: io::Result<fs::Metadata>) -> io::Result<Identity> {
-    metadata.map(|metadata| (metadata.dev(), metadata.ino()))
-}
-
-impl LockGuard for OsLock {}
-
-impl Drop for OsLock {
-    fn drop(&mut self) {
-        // Removed and closed under one lock: in between, another thread would fail to lock the file or,
-        // by closing its own handle, release it.
-        let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_last = match held.get_mut(&self.0) {
-            Some(Held {
-                holders: Some(holders),
-                ..
-            }) => {
-                *holders -= 1;
-                *holders == 0
-            }
-            _ => true,
-        };
-        if is_last {
-            held.remove(&self.0);
-        }
     }
 }
 

@@ -312,7 +312,12 @@ fn prepare_directory(
 
 fn lock_failure(directory: &Path, error: io::Error) -> Error {
     if error.kind() == io::ErrorKind::WouldBlock {
-        let message = format!("the database in {} is open already", directory.display());
+        let holder = error.get_ref().map(|holder| format!(" in {holder}"));
+        let message = format!(
+            "the database in {} is open already{}",
+            directory.display(),
+            holder.unwrap_or_default()
+        );
         return Error::new(ErrorKind::Locked, message);
     }
     Error::io("lock", &directory.join(LOCK), error)

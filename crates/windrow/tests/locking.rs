@@ -1,0 +1,126 @@
+//! A database that is open elsewhere, and what the refusal says.
+
+#![expect(clippy::unwrap_used, reason = "a step that fails ends the test")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test starts itself as another process"
+)]
+
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{self, Child, Command, Stdio};
+
+use windrow::{Db, ErrorKind, Options, Result};
+
+const FOLDER: &str = "WINDROW_TEST_FOLDER";
+const READ_ONLY: &str = "WINDROW_TEST_READ_ONLY";
+
+fn open(folder: &Path, read_only: bool) -> Result<Db> {
+    match read_only {
+        true => Db::open_read_only(folder, Options::default()),
+        false => Db::open(folder, Options::default()),
+    }
+}
+
+/// Opens the database as `holder` does and ends with its input.
+#[test]
+#[ignore = "the other tests start it as a process of its own"]
+fn holder() {
+    let folder = env::var_os(FOLDER).unwrap();
+    let db = open(Path::new(&folder), env::var_os(READ_ONLY).is_some()).unwrap();
+    println!("open");
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).unwrap();
+    drop(db);
+}
+
+/// Another process that has the database open.
+fn start_holder(folder: &Path, read_only: bool) -> Child {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", "holder", "--ignored", "--nocapture"]);
+    command.env(FOLDER, folder).env_remove(READ_ONLY);
+    if read_only {
+        command.env(READ_ONLY, "1");
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let is_open = |line: std::io::Result<String>| line.unwrap().contains("open");
+    assert!({ lines }.any(is_open));
+    child
+}
+
+fn end(mut child: Child) {
+    child.stdin.take().unwrap().write_all(b"\n").unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+fn refusal(folder: &Path, read_only: bool) -> String {
+    let error = open(folder, read_only).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    error.to_string()
+}
+
+#[test]
+fn a_refusal_names_the_process_that_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let child = start_holder(folder.path(), false);
+    let named = format!("in process {} (locking", child.id());
+    for read_only in [false, true] {
+        let error = refusal(folder.path(), read_only);
+        assert!(error.contains(&named), "{error}");
+    }
+    end(child);
+    let lock = folder.path().join("LOCK");
+    assert_eq!(fs::read(&lock).unwrap(), b"");
+    let db = open(folder.path(), false).unwrap();
+    let text = fs::read_to_string(&lock).unwrap();
+    assert!(text.starts_with(&format!("{} locking", process::id())));
+    for read_only in [false, true] {
+        let error = refusal(folder.path(), read_only);
+        assert!(error.ends_with("in this process"), "{error}");
+    }
+    drop(db);
+}
+
+#[test]
+fn a_refusal_says_that_others_read() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(open(folder.path(), false).unwrap());
+    let child = start_holder(folder.path(), true);
+    let reader = open(folder.path(), true).unwrap();
+    let error = refusal(folder.path(), false);
+    assert!(
+        error.ends_with("in this process, for reading only"),
+        "{error}"
+    );
+    drop(reader);
+    let error = refusal(folder.path(), false);
+    assert!(
+        error.ends_with("in another process, for reading only"),
+        "{error}"
+    );
+    end(child);
+    drop(open(folder.path(), false).unwrap());
+}
+
+/// What a process leaves that was killed names nobody once the next one has the lock.
+#[test]
+fn a_text_that_was_left_behind_does_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = start_holder(folder.path(), false);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let lock = folder.path().join("LOCK");
+    assert!(!fs::read(&lock).unwrap().is_empty());
+    let reader = open(folder.path(), true).unwrap();
+    drop(reader);
+    fs::write(&lock, [b'1'; 1000]).unwrap();
+    let child = start_holder(folder.path(), false);
+    let named = format!("in process {} (locking", child.id());
+    let error = refusal(folder.path(), false);
+    assert!(error.contains(&named), "{error}");
+    end(child);
+}
