@@ -21,6 +21,9 @@
 //! db.close()
 //! # }
 //! ```
+//!
+//! Each call is atomic by itself, and so is a [`Batch`]. A read followed by a write is not: see
+//! [`Keyspace`].
 
 mod api;
 mod base;

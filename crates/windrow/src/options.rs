@@ -311,8 +311,9 @@ pub struct Options {
     /// block cache gives way to tables and cursors.
     pub memory_budget: u64,
     /// Bytes of disk kept back, so that on a full disk entries can still be removed, and the database
-    /// opened. Default 4 MiB; 0 for none. Once the disk was full, it counts as full until twice as
-    /// much is free.
+    /// opened. Default 4 MiB; 0 for none. A small database keeps back less: a sixteenth of its files,
+    /// and 64 KiB at least. Once the disk was full, it counts as full until twice as much is free as is
+    /// kept back.
     pub reserve_bytes: u64,
 
     // Tuning

@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use windrow::{Batch, Db, Durability, Keyspace, Options, Result};
+use windrow::{Batch, Db, Durability, ErrorKind, Keyspace, Options, Result};
 
 fn options() -> Options {
     let mut options = Options::default();
@@ -122,4 +122,26 @@ fn a_checkpoint_is_one_moment_of_a_database_that_goes_on() {
     assert_eq!(left.get("newest").unwrap(), newest);
     left.compact_range::<&[u8]>(..).unwrap();
     assert!(copy.verify().unwrap().is_sound());
+}
+
+#[test]
+fn a_checkpoint_within_the_folder_of_the_database_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("db");
+    let db = Db::open(&own, Options::default()).unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&own, &link).unwrap();
+    for target in [
+        own.clone(),
+        own.join("copy"),
+        own.join("deep/copy"),
+        link.join("copy"),
+        folder.path().join("db/../db/copy"),
+    ] {
+        let error = db.checkpoint(&target).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+        assert!(!own.join("copy").exists() && !own.join("deep").exists());
+    }
+    // Another folder whose name begins likewise.
+    db.checkpoint(folder.path().join("db-copy")).unwrap();
 }

@@ -46,9 +46,14 @@ fn start_holder(folder: &Path, read_only: bool) -> Child {
     }
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let is_open = |line: std::io::Result<String>| line.unwrap().contains("open");
-    assert!({ lines }.any(is_open));
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("open") {
+        line.clear();
+        assert!(output.read_line(&mut line).unwrap() > 0, "it does not open");
+    }
+    // Kept, so that the process can write the rest.
+    child.stdout = Some(output.into_inner());
     child
 }
 

@@ -339,3 +339,41 @@ fn removals_use_little_of_the_reserve() {
         assert!(taken <= 16 << 10, "{taken} bytes for one removal");
     }
 }
+
+#[test]
+fn the_reserve_grows_with_the_database() {
+    let disk = SimDisk::new();
+    let mut options = options(&disk, &SteppedRuntime::new(1));
+    options.reserve_bytes = 512 << 10;
+    options.keyspace.memtable_bytes = 256 << 10;
+    let db = Db::open(FOLDER, options.clone()).unwrap();
+    let keyspace = db.keyspace("k").unwrap();
+    let reserved = |db: &Db| {
+        let stats = db.stats();
+        assert!(stats.disk_bytes > stats.reserve_bytes);
+        stats.reserve_bytes
+    };
+    assert_eq!(reserved(&db), 64 << 10);
+    let mut seen = Vec::new();
+    for round in 0..12 {
+        for number in 0..1000_u32 {
+            let byte = |at: u32| (at ^ number << 10).wrapping_mul(0x9e37_79b9).to_be_bytes()[1];
+            let value: Vec<u8> = (0..1000).map(byte).collect();
+            keyspace.insert(format!("{round}/{number}"), value).unwrap();
+        }
+        db.flush().unwrap();
+        seen.push(reserved(&db));
+    }
+    assert!(seen.is_sorted(), "{seen:?}");
+    assert_eq!(seen.last(), Some(&(512 << 10)));
+    assert!(seen[0] < 512 << 10, "{seen:?}");
+    drop(keyspace);
+    db.close().unwrap();
+    let db = Db::open(FOLDER, options.clone()).unwrap();
+    assert_eq!(reserved(&db), 512 << 10);
+    // What is emptied keeps back less after the next open.
+    db.drop_keyspace("k").unwrap();
+    db.wait_idle().unwrap();
+    db.close().unwrap();
+    assert_eq!(reserved(&Db::open(FOLDER, options).unwrap()), 64 << 10);
+}

@@ -15,6 +15,27 @@ use crate::read::visible::KeyRange;
 /// Keys are 1 byte to 64 KiB, values up to 1 GiB; the order is bytewise. A keyspace dereferences
 /// to a [`View`] of its newest state, which has all the reading verbs. Cloning is cheap; any number
 /// of threads may read and write at once.
+///
+/// A read and a later write are two steps, and another thread may write between them. To compute a new
+/// value from the old one, let one thread write these keys, or hold a lock of your own over both steps.
+/// Transactions are not part of this version.
+///
+/// ```
+/// # fn main() -> windrow::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let db = windrow::Db::open(folder.path(), windrow::Options::default())?;
+/// # let keyspace = db.keyspace("counters")?;
+/// use std::sync::Mutex;
+///
+/// let counting = Mutex::new(()); // shared by all threads that count
+/// let guard = counting.lock().unwrap();
+/// let old = keyspace.get("visits")?.unwrap_or_default();
+/// let count = String::from_utf8_lossy(&old).parse().unwrap_or(0) + 1;
+/// keyspace.insert("visits", count.to_string())?;
+/// drop(guard);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Keyspace {
     latest: View,
@@ -41,7 +62,8 @@ impl Keyspace {
         KeyspaceOptions::clone(&self.core().options())
     }
 
-    /// Sets the value of `key`.
+    /// Sets the value of `key`, whatever it was. A [`get`](View::get) before it is a step of its own: see
+    /// [`Keyspace`].
     ///
     /// # Errors
     /// `InvalidArgument` for a key or value beyond the limits, `NoSpace` when the disk is full

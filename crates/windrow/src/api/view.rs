@@ -62,7 +62,8 @@ impl View {
         self.handle.engine().get(&self.core, key, at, found)
     }
 
-    /// The value of `key`, if there is one.
+    /// The value of `key`, if there is one. A later write is a step of its own: see
+    /// [`Keyspace`](super::Keyspace).
     ///
     /// # Errors
     /// `InvalidArgument` for a key beyond the limits; `Corruption` that names file and offset where
@@ -175,6 +176,22 @@ impl View {
     pub fn last_key_value(&self) -> Result<Option<Entry>> {
         let mut cursor = self.cursor()?;
         cursor.seek_to_last()?.then(|| cursor.entry()).transpose()
+    }
+
+    /// How many entries have keys in `range`. It reads every one of these keys, but no value that is
+    /// stored apart from its key, and copies nothing.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    pub fn count<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<u64> {
+        let mut cursor = self.range_cursor(range)?;
+        let mut count = 0;
+        let mut is_valid = cursor.seek_to_first()?;
+        while is_valid {
+            count += 1;
+            is_valid = cursor.next()?;
+        }
+        Ok(count)
     }
 
     /// Whether there is no entry.

@@ -124,7 +124,7 @@ impl Handle {
         if access == Access::ReadWrite {
             engine.begin_first_log(opened.last_log)?;
             engine.flush_long_chain()?;
-            engine.reserve.take();
+            engine.reserve.take_first(engine.stats().disk_bytes);
             engine.note_reserve();
         }
         for keyspace in engine.keyspaces.load().iter() {

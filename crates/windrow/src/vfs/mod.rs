@@ -26,7 +26,7 @@ mod os;
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) use file_writer::{FileWriter, WRITE_BYTES};
@@ -71,6 +71,12 @@ pub trait Vfs: Send + Sync + Debug {
 
     /// Renames `from` to `to` in one step, replacing `to`; both in the same directory.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// The path of an existing file or directory without links, `.` and `..`; `NotFound` if it does not
+    /// exist.
+    fn resolve(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
+    }
 
     /// Links the file `from` under the name `to`, perhaps in another directory. `AlreadyExists` if the name
     /// is taken; `Unsupported`, `CrossesDevices` or `PermissionDenied` if the file system cannot.

@@ -57,6 +57,7 @@ impl Engine {
             return Err(Error::closed());
         };
         let vfs = &*self.options.vfs;
+        check_outside(vfs, &self.directory, target)?;
         vfs.create_dir_all(target)
             .map_err(|error| Error::io("create", target, error))?;
         // A foreign folder gets nothing, not even a lock.
@@ -163,6 +164,29 @@ fn not_empty(target: &Path) -> Error {
         target.display()
     );
     Error::new(ErrorKind::AlreadyExists, message)
+}
+
+/// Refuses a target within the folder of the database, also through links.
+fn check_outside(vfs: &dyn Vfs, own: &Path, target: &Path) -> Result<()> {
+    let own = vfs
+        .resolve(own)
+        .map_err(|error| Error::io("resolve", own, error))?;
+    // The target may not exist yet. What does not exist is no link.
+    let existing = target.ancestors().find_map(|it| {
+        let it = if it.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            it
+        };
+        vfs.resolve(it).ok()
+    });
+    if existing.is_some_and(|existing| existing.starts_with(&own)) {
+        return Err(Error::invalid_argument(format!(
+            "{} is in the folder of the database: a checkpoint has a folder of its own",
+            target.display()
+        )));
+    }
+    Ok(())
 }
 
 /// Checks that `target` contains at most a lock.

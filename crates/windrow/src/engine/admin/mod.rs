@@ -304,7 +304,8 @@ impl Engine {
             tables + values + keyspace.discard_list_bytes
         };
         let files: u64 = stats.keyspaces.iter().map(files).sum();
-        stats.disk_bytes = files + self.chain.bytes() + self.catalog.manifest_bytes();
+        let logs = self.chain.bytes() + self.catalog.manifest_bytes();
+        stats.disk_bytes = files + logs + stats.reserve_bytes;
         stats
     }
 }

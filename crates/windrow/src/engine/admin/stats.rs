@@ -93,9 +93,9 @@ pub struct Stats {
     pub sequence: u64,
     /// What the database has done since it was created.
     pub lifetime: LifetimeStats,
-    /// Bytes of all files of the database, except the reserve.
+    /// Bytes of all files of the database, the reserve included.
     pub disk_bytes: u64,
-    /// Bytes of disk that the reserve keeps back; 0 if the database is open for reading.
+    /// Bytes of these that the reserve keeps back; 0 if the database is open for reading.
     pub reserve_bytes: u64,
     /// Whether the disk is full: removals work, but no write may add data.
     pub is_disk_full: bool,

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::base::sync::Mutex;
-use crate::base::sync::atomic::{AtomicBool, Ordering};
+use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{Error, ErrorKind, Result};
 use crate::engine::Engine;
 use crate::engine::Write;
@@ -26,6 +26,12 @@ use crate::engine::counters::Waited;
 use crate::manifest::names::FileName;
 use crate::policy::StallCause;
 use crate::vfs::{OpenMode, Vfs};
+
+/// A database without much data keeps back this much.
+const BYTES_MIN: u64 = 64 << 10;
+
+/// A database keeps back one byte for so many in its files, between [`BYTES_MIN`] and the option.
+const BYTES_PER_RESERVED: u64 = 16;
 
 /// The time between two tries of background work to create the reserve.
 const TRY_EVERY: Duration = Duration::from_secs(1);
@@ -35,8 +41,10 @@ const TRY_EVERY: Duration = Duration::from_secs(1);
 pub(in crate::engine) struct Reserve {
     vfs: Arc<dyn Vfs>,
     path: PathBuf,
-    /// 0 for no reserve.
-    bytes: u64,
+    /// The option; 0 for no reserve.
+    bytes_max: u64,
+    /// What is kept back now, or will be once there is space for it.
+    bytes: AtomicU64,
     /// Whether writes that add data are refused.
     is_full: AtomicBool,
     state: Mutex<State>,
@@ -54,7 +62,8 @@ impl Reserve {
         Self {
             vfs: Arc::clone(vfs),
             path: directory.join(FileName::Reserve.to_string()),
-            bytes,
+            bytes_max: bytes,
+            bytes: AtomicU64::new(bytes.min(BYTES_MIN)),
             is_full: AtomicBool::new(false),
             state: Mutex::default(),
         }
@@ -66,10 +75,44 @@ impl Reserve {
         self.is_full.load(Ordering::Acquire)
     }
 
+    /// What is kept back, or will be once there is space for it.
+    fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether the reserve is still smaller than the option allows.
+    pub(in crate::engine) fn may_grow(&self) -> bool {
+        self.bytes() < self.bytes_max
+    }
+
+    /// Makes the first reserve of an open, for a database whose files take `disk_bytes`. What an earlier
+    /// open has left may have another size, and goes.
+    pub(in crate::engine) fn take_first(&self, disk_bytes: u64) {
+        self.bytes.store(self.wanted(disk_bytes), Ordering::Relaxed);
+        drop(self.vfs.remove(&self.path));
+        self.take();
+    }
+
+    /// Makes the reserve larger if the database, whose files take `disk_bytes`, has grown enough. Without
+    /// space for that the disk counts as full, as when the reserve is made.
+    pub(in crate::engine) fn grow(&self, disk_bytes: u64) {
+        let (bytes, wanted) = (self.bytes(), self.wanted(disk_bytes));
+        if self.is_full() || wanted < (2 * bytes).min(self.bytes_max) {
+            return;
+        }
+        self.bytes.store(wanted, Ordering::Relaxed);
+        self.take();
+    }
+
+    fn wanted(&self, disk_bytes: u64) -> u64 {
+        let fraction = disk_bytes / BYTES_PER_RESERVED;
+        fraction.max(BYTES_MIN).min(self.bytes_max)
+    }
+
     /// The bytes that are kept back now.
     pub(in crate::engine) fn held_bytes(&self) -> u64 {
         if self.state.lock().is_held {
-            self.bytes
+            self.bytes()
         } else {
             0
         }
@@ -78,14 +121,14 @@ impl Reserve {
     /// Creates the reserve, or confirms it. Returns whether writers have space.
     pub(in crate::engine) fn take(&self) -> bool {
         let mut state = self.state.lock();
-        let outcome = match self.bytes {
+        let outcome = match self.bytes() {
             0 => Ok(()),
             bytes if self.is_full() => self.probe(2 * bytes).and_then(|()| self.make(bytes)),
             bytes => self.make(bytes),
         };
-        state.is_held = self.bytes > 0 && outcome.is_ok();
+        state.is_held = self.bytes_max > 0 && outcome.is_ok();
         let is_full = outcome.as_ref().is_err_and(is_no_space);
-        if outcome.is_err() || self.bytes == 0 {
+        if outcome.is_err() || self.bytes_max == 0 {
             // A part of it would only fill the disk further.
             drop(self.vfs.remove(&self.path));
         }
@@ -116,7 +159,7 @@ impl Reserve {
 
     /// Releases the space on a full disk. Returns whether that has freed any.
     pub(in crate::engine) fn release(&self) -> bool {
-        if self.bytes == 0 {
+        if self.bytes_max == 0 {
             return false;
         }
         let mut state = self.state.lock();
@@ -159,6 +202,15 @@ impl Engine {
         }
     }
 
+    /// Lets the reserve grow with the database.
+    pub(in crate::engine) fn grow_reserve(&self) {
+        if self.reserve.may_grow() {
+            let stats = self.stats();
+            self.reserve.grow(stats.disk_bytes - stats.reserve_bytes);
+            self.note_reserve();
+        }
+    }
+
     /// Refuses a write that adds data to a full disk, unless the disk has space by now.
     #[cold]
     pub(in crate::engine) fn admit_to_full_disk(&self, write: &Write<'_>) -> Result<()> {
@@ -177,7 +229,7 @@ impl Engine {
             format!(
                 "the disk is full: until {} bytes are free, twice the reserve, entries can be \
                  removed but not added",
-                2 * self.options.reserve_bytes
+                2 * self.reserve.bytes()
             ),
         ))
     }

@@ -311,6 +311,9 @@ impl Engine {
                 keyspace.work.lock().is_flushing = false;
                 keyspace.refresh_throttle();
                 self.refresh_shared_throttle();
+                if outcome.is_ok() {
+                    self.grow_reserve();
+                }
                 self.end_in(&keyspace, outcome)
             }
             Job::PrepareLog => self.pause_log_if_full(self.prepare_log()),
