@@ -1,7 +1,7 @@
 //! Windrow: an embedded, ordered, persistent key-value store.
 //!
 //! A [`Db`] is a folder of named [`Keyspace`]s; a [`Batch`] writes to several of them at once, a
-//! [`Snapshot`] and a [`Cursor`] see one moment.
+//! [`Snapshot`] and a [`Cursor`] see one state.
 //!
 //! ```
 //! # fn main() -> windrow::Result<()> {

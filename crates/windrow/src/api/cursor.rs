@@ -1,7 +1,7 @@
 //! Cursors that lend and iterators that own.
 //!
 //! Invariant: the database stays open for as long as a cursor lives, and the files that it reads stay, whatever
-//! merges and collections do meanwhile. So a cursor that is kept keeps disk space.
+//! compactions and garbage collections do meanwhile. So an open cursor keeps disk space in use.
 //!
 //! Concurrency: a cursor belongs to one thread at a time; what it sees does not change.
 

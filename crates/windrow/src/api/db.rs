@@ -1,7 +1,7 @@
-//! A database and its life.
+//! An open database.
 //!
-//! Owns nothing but a share of the open database, which [`Db`], keyspaces, snapshots and cursors keep alive
-//! together. Every call passes on to `engine`; options are checked there, keys and values here.
+//! Owns a reference to the open database. [`Db`], keyspaces, snapshots and cursors share it and keep it
+//! open. Every call goes to `engine`, which checks options; keys and values are checked here.
 //!
 //! Concurrency: a [`Db`] and its clones may be used from any thread at any time.
 
@@ -49,15 +49,15 @@ pub struct Db {
 }
 
 impl Db {
-    /// Opens the database in the folder `path`, creating it where
-    /// [`Options::create_if_missing`] allows.
+    /// Opens the database in the folder `path`, or creates it if
+    /// [`Options::create_if_missing`] allows that.
     ///
-    /// What an earlier process acknowledged is there again, up to the durability it asked for:
-    /// always a prefix of the commit order.
+    /// The database holds every write that an earlier process acknowledged, up to the durability that
+    /// the write had: always a prefix of the commit order.
     ///
     /// # Errors
     /// `InvalidArgument` for bad options and for a new database among other files, `Locked` while
-    /// the database is open elsewhere, `NotFound` or `AlreadyExists` as the options say,
+    /// another process has the database open (the message names it), `NotFound` or `AlreadyExists` as the options say,
     /// `Unsupported` for data of a newer version, `Corruption` that names the file and the offset
     /// of damage.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
@@ -65,27 +65,26 @@ impl Db {
         Ok(Self { handle })
     }
 
-    /// Opens the database in the folder `path` for reading only: nothing on disk changes, whatever
-    /// is called. What its logs hold is read into memory, so this works in a folder that cannot be
-    /// written and on a full disk. Calls that write get `ReadOnly`; options say how to read, and
-    /// those of keyspaces have no effect.
+    /// Opens the database in the folder `path` for reading only. No call changes anything on disk. The
+    /// entries of the logs are read into memory, so this works in a folder that cannot be written and
+    /// on a full disk. Calls that write return `ReadOnly`. Options of keyspaces have no effect.
     ///
-    /// Any number of readers, or one that writes: readers share the lock that a writer has alone.
-    /// Where the folder has no file `LOCK` nothing can be locked, and it is up to the caller that
-    /// nobody opens it for writing meanwhile.
+    /// A database has any number of readers, or one writer: readers share the lock, and a writer has it
+    /// alone. A folder without a file `LOCK` cannot be locked. Then the caller makes sure that nobody
+    /// opens it for writing meanwhile.
     ///
-    /// What is read may not be durable: after the end of a process, or a failed sync, a power failure
-    /// can still take the newest of it, until the database is opened for writing.
+    /// The newest entries may not be durable: if a process has ended or a sync has failed, a power
+    /// failure can still take them, until the database is opened for writing.
     ///
     /// # Errors
-    /// As [`open`](Self::open); `NotFound` where there is no database, whatever the options say.
+    /// As [`open`](Self::open); `NotFound` if the folder has no database, whatever the options say.
     pub fn open_read_only(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let handle = Arc::new(Handle::open(path.as_ref(), options, Access::ReadOnly)?);
         Ok(Self { handle })
     }
 
-    /// The keyspace `name` under the options that it had last; created with [`Options::keyspace`] if
-    /// it is missing.
+    /// The keyspace `name` under the options that it had last. A missing one is created with
+    /// [`Options::keyspace`].
     ///
     /// # Errors
     /// `InvalidArgument` for an empty name or one longer than 255 bytes.
@@ -97,9 +96,8 @@ impl Db {
         Ok(Keyspace::new(Arc::clone(&self.handle), core))
     }
 
-    /// The keyspace `name` under these options from now on, created if it is missing. They hold for
-    /// all its handles and for later openings, until others are chosen; files that are there stay
-    /// as they are.
+    /// The keyspace `name` under these options from now on; a missing one is created. The options hold
+    /// for all its handles and for later opens, until others are set. Existing files do not change.
     ///
     /// # Errors
     /// As [`keyspace`](Self::keyspace), and `InvalidArgument` for bad options.
@@ -111,18 +109,18 @@ impl Db {
         Ok(Keyspace::new(Arc::clone(&self.handle), core))
     }
 
-    /// Drops the keyspace `name` with everything in it. Its handles give `NotFound` from then on,
-    /// for batches too; what a snapshot shows of it, and cursors that are open, can be read on.
-    /// Memory and files go when the last handle, view and cursor of it is dropped. A keyspace that
-    /// is created under the same name later begins empty.
+    /// Drops the keyspace `name` with everything in it. Its handles return `NotFound` from then on,
+    /// for batches too. Views at a snapshot and open cursors still read it. Its memory and files are
+    /// freed when the last handle, view and cursor of it is dropped. A keyspace that is created under
+    /// the same name later is empty.
     ///
     /// # Errors
-    /// `NotFound` where there is none; `NoSpace`, where nothing has changed; `Poisoned`.
+    /// `NotFound` if the keyspace does not exist; `NoSpace`, and nothing has changed; `Poisoned`.
     ///
     /// # Durability
-    /// That it is gone is durable when this returns, with every write acknowledged before. Like the
-    /// creation of a keyspace it is not part of the commit order: of a write that runs at the same
-    /// time, the part in this keyspace goes with it.
+    /// The drop is durable when this returns, and so is every write acknowledged before. Like the
+    /// creation of a keyspace it is not part of the commit order: a write at the same time loses its
+    /// part in this keyspace.
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
         self.handle.engine().drop_keyspace(name)
     }
@@ -136,7 +134,7 @@ impl Db {
     ///
     /// # Errors
     /// `InvalidArgument` for a batch above 1 GiB or with a keyspace of another database,
-    /// `NoSpace` when the disk is full (nothing was written; try again when there is room),
+    /// `NoSpace` when the disk is full (nothing was written; try again when it has space),
     /// `Poisoned` after an earlier failure.
     ///
     /// # Durability
@@ -159,7 +157,7 @@ impl Db {
         Snapshot::new(Arc::clone(&self.handle))
     }
 
-    /// Makes every write that was acknowledged so far survive a power failure.
+    /// Makes every write that was acknowledged so far durable: it survives a power failure.
     ///
     /// # Errors
     /// That of the sync, after which the database is `Poisoned`.
@@ -175,19 +173,20 @@ impl Db {
         self.handle.engine().flush_all()
     }
 
-    /// Makes a copy of the database in the folder `path`, of this moment: everything that was
-    /// acknowledged, over all keyspaces, and nothing later. The folder must be empty or missing; it
-    /// gets a complete database or, after an error or a crash, nothing that opens as one.
+    /// Makes a copy of the database in the folder `path`: everything that was acknowledged, over all
+    /// keyspaces, and nothing later. The folder must be empty or missing, and outside the folder of the
+    /// database. It gets a complete database. After an error or a crash it holds nothing that opens as
+    /// one.
     ///
-    /// On one file system tables are linked, not copied: that costs little time and, until merges
-    /// replace them here, no room. Reading, writing and merging go on meanwhile, but writers wait
-    /// for a sync of the log. Afterwards neither database can change the other. Merges here may still
-    /// append to tables that are linked, which get longer in the copy, too: what is behind the end that it
-    /// knows means nothing to it.
+    /// On one file system tables are linked, not copied. That costs little time, and no space until
+    /// compactions replace the tables here. Reads, writes and compactions go on meanwhile, but writers
+    /// wait for a sync of the log. Afterwards neither database can change the other. Compactions here
+    /// may append to linked tables, which then are longer in the copy, too; the copy ignores what is
+    /// behind the end that it has recorded.
     ///
     /// # Errors
-    /// `AlreadyExists` for a folder that is not empty; `NoSpace`; `Io`. This database is not
-    /// affected, but for a failed sync of its log.
+    /// `AlreadyExists` for a folder that is not empty; `InvalidArgument` for one in the folder of the
+    /// database; `NoSpace`; `Io`. Only a failed sync of its log affects this database.
     ///
     /// # Durability
     /// The copy is durable when this returns, and so is everything acknowledged here before.
@@ -227,7 +226,8 @@ impl Db {
     }
 
     /// Ends background work, makes everything acknowledged durable and releases the folder's lock.
-    /// Other handles to this database get `Closed` from then on.
+    /// Other handles to this database return `Closed` from then on. Memtables are flushed if the log is
+    /// long (1 MiB), so that the next open reads little.
     ///
     /// # Errors
     /// That of the last sync.

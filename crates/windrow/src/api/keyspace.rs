@@ -91,7 +91,7 @@ impl Keyspace {
         self.write_one(Kind::Value, key, value, durability)
     }
 
-    /// Removes `key`; removing what is not there is no error.
+    /// Removes `key`. It is no error if the key does not exist.
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
@@ -126,11 +126,11 @@ impl Keyspace {
         Ok(View::new(handle, core, Some(snapshot.clone())))
     }
 
-    /// Merges everything in `range` down to the deepest level that holds data, in the calling
-    /// thread, dropping what no reader can see.
+    /// Compacts everything in `range` down to the deepest level that holds data, in the calling
+    /// thread, and drops what no reader can see.
     ///
     /// # Errors
-    /// That of the merge; nothing is lost.
+    /// That of the compaction; nothing is lost.
     pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
         let range = key_range(&range);
         self.latest

@@ -1,6 +1,7 @@
-//! Reading: point reads and cursors over one keyspace at one moment.
+//! Reading: point reads and cursors over one keyspace.
 //!
-//! A view of the newest state looks anew at each call; one at a snapshot sees that moment for ever.
+//! A view of the newest state takes the newest state at each call. A view at a snapshot always sees the
+//! state of the snapshot.
 //!
 //! Concurrency: readers take no lock and wait for nobody.
 
@@ -99,7 +100,7 @@ impl View {
         Ok(self.lookup(key.as_ref(), |_| Ok(()))?.is_some())
     }
 
-    /// The values of `keys`, in their order, all of one moment.
+    /// The values of `keys`, in their order, all of one state.
     ///
     /// # Errors
     /// As [`get`](Self::get).
