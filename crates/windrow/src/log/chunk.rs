@@ -3,7 +3,7 @@
 //!
 //! I1. The checksums are seeded with (log number, chunk offset), so a chunk is valid in one place only.
 //! I2. `synced_up_to` never exceeds the chunk's own offset.
-//! I3. In both forms a checksum covers the bit that tells them apart, so no bytes are sound in both forms.
+//! I3. In both forms a checksum covers the bit that separates them, so no bytes are sound in both forms.
 //!     A long header is sound on its own. The length in a short header is sound only together with the
 //!     payload.
 

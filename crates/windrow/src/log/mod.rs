@@ -3,7 +3,7 @@
 //! A log is a file of consecutive chunks from offset 0 ("Logs" in `docs/format.md`). One write writes a
 //! chunk, which is whole or absent: its checksums are seeded with the log's number and the chunk's
 //! offset, so damaged, torn, stale and misplaced bytes all fail. The first chunk behind each sync also
-//! records how far the log was synced, and later chunks repeat it. So a reader can tell the torn tail of
+//! records how far the log was synced, and later chunks repeat it. So a reader can separate the torn tail of
 //! a crash from the loss of durable bytes.
 //!
 //! - [`chunk`]: the two forms of headers, as bytes.

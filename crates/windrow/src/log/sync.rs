@@ -22,7 +22,7 @@ use crate::base::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::base::{Error, ErrorKind, Result};
 use crate::vfs::File;
 
-/// The part of a log that its writer shares with the threads that sync.
+/// The part of a log that its writer and the threads that sync have in common.
 #[derive(Debug)]
 pub(crate) struct LogSync {
     file: Arc<dyn File>,

@@ -132,7 +132,7 @@ impl ManifestState {
         Ok(())
     }
 
-    /// Seals every table file, because another database shares its bytes.
+    /// Seals every table file, because another database uses the same bytes.
     pub(crate) fn seal_files(&mut self) {
         let levels = self.keyspaces.values_mut().flat_map(|own| &mut own.levels);
         for file in levels.flat_map(BTreeMap::values_mut) {

@@ -1,6 +1,6 @@
 //! An immutable list of the files of a keyspace.
 //!
-//! A change makes a new version, which shares the unchanged levels with the old one. Readers hold
+//! A change makes a new version, which keeps the unchanged levels of the old one. Readers hold
 //! versions, and versions hold [handles](super::handle) on files.
 //!
 //! I1. The value files of the version include every value file that its tables refer to.

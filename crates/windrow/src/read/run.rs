@@ -100,8 +100,8 @@ impl Run {
                 Some((file, *segment))
             }
             Self::OfLevel(level, run) => {
-                let run = &level.segment_runs()[*run];
-                Some((&level.files()[run.file(position)?], run.segment))
+                let segments = &level.segment_runs()[*run];
+                Some((&level.files()[segments.file(position)?], segments.segment))
             }
         }
     }

@@ -56,7 +56,7 @@ impl ValueReader<'_> {
         }
     }
 
-    /// `error` with the key, because file and offset do not tell a user what is lost.
+    /// `error` with the key, because file and offset do not show a user what is lost.
     #[cold]
     fn failure(self, file: &ValueHandle, error: Error, key: &[u8]) -> Error {
         let error = self.open.explain(&file.meta, error);

@@ -94,7 +94,7 @@ fn the_bytes_of_a_failed_append_are_skipped() {
     file.bytes.lock()[length - FOOTER_BYTES..].fill(0);
     check(&[10, 11], Some(two.end()));
 
-    // A whole segment that no manifest names, which only the manifest could tell; then shorter segments
+    // A whole segment that no manifest names, which only a manifest could show; then shorter segments
     // at the same offset, and inside it.
     write(&vfs, Some(&two), 13, 500);
     check(&[10, 11, 13], None);

@@ -216,8 +216,8 @@ impl Log {
     }
 }
 
-// Writer I4, and the argument in `tail`: what the log tells is what it would if every chunk told of
-// syncs.
+// Writer I4, and the argument in `tail`: the log proves the same syncs as if every chunk had a synced
+// offset.
 proptest! {
     #[test]
     fn long_chunks_prove_the_same_syncs_as_all_chunks_would(
@@ -322,7 +322,7 @@ fn damage_of_the_first_chunk_with_a_synced_offset_leaves_its_repetitions() {
         (&long[..1], TailAction::Corruption),
         (&long[..2], TailAction::Corruption),
         (&long[1..], TailAction::Corruption),
-        // Nothing that is left tells of the sync.
+        // No other chunk has the synced offset.
         (&long[..], TailAction::EndOfHistory),
     ] {
         let damaged = [&[durable], damaged].concat();

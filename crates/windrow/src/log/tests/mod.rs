@@ -143,7 +143,7 @@ fn a_log_cut_anywhere_yields_the_records_before_the_cut() {
             .filter(|(end, _)| *end <= length as u64)
             .count();
         assert_eq!(found, records[..whole]);
-        // What is gone is gone with its evidence: only a recorded length can tell.
+        // The cut removes its own evidence: only a recorded length can prove the loss.
         assert_eq!(end.action(false), TailAction::EndOfHistory);
         let (_, end) = read(&vfs, Some(bytes.len() as u64)).unwrap();
         let (lost, unproven) = if length == bytes.len() {

@@ -238,7 +238,7 @@ fn impossible_segments_and_files_are_refused() {
             file.segments = vec![file.segments[0].clone(); 13];
         }),
         ("overlap", |file| {
-            file.segments.push(file.segments[0].clone())
+            file.segments.push(file.segments[0].clone());
         }),
     ];
     for (what, damage) in files {

@@ -66,19 +66,19 @@ proptest! {
         let level = version.levels().get(1).map_or(&empty, |level| &**level);
         let most = files.iter().map(|file| file.meta.segments.len()).max();
         prop_assert_eq!(level.segment_runs().len(), most.unwrap_or(0));
-        for (segment, run) in level.segment_runs().iter().enumerate() {
-            prop_assert_eq!(run.segment, segment);
+        for (segment, segments) in level.segment_runs().iter().enumerate() {
+            prop_assert_eq!(segments.segment, segment);
             let members: Vec<usize> = (0..files.len())
                 .filter(|&position| files[position].meta.segments.len() > segment)
                 .collect();
-            let found: Vec<usize> = (0..run.len()).filter_map(|it| run.file(it)).collect();
+            let found: Vec<usize> = (0..segments.len()).filter_map(|it| segments.file(it)).collect();
             prop_assert_eq!(&found, &members);
-            prop_assert_eq!(run.file(members.len()), None);
+            prop_assert_eq!(segments.file(members.len()), None);
             for key in &probes {
                 let expected = members.iter().position(|&position| {
                     *files[position].meta.segments[segment].largest >= key[..]
                 });
-                prop_assert_eq!(run.lower_bound(key), expected.unwrap_or(members.len()));
+                prop_assert_eq!(segments.lower_bound(key), expected.unwrap_or(members.len()));
             }
         }
         for key in &probes {
@@ -171,7 +171,7 @@ fn level_0_is_ordered_by_age() {
 }
 
 #[test]
-fn a_change_makes_a_new_version_and_shares_the_rest() {
+fn a_change_makes_a_new_version_and_keeps_the_other_levels() {
     let moved = handle(3, b"m", b"n", (1, 2));
     let old = Version::new(vec![
         vec![handle(1, b"a", b"z", (10, 11))],
@@ -342,7 +342,7 @@ fn with_log() -> Vec<Record> {
     ]
 }
 
-/// As [`with_log`], after the collection of log 5 into GC output 7, which took list 6 if `is_taken`.
+/// As [`with_log`], after the garbage collection of log 5 into GC output 7, which took list 6 if `is_taken`.
 fn collected(is_taken: bool) -> KeyspaceState {
     let table = moved(5, 7, 40, 2);
     let mut records = with_log();
