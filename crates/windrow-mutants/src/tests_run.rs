@@ -7,8 +7,11 @@ use std::process::Command;
 use crate::Fault;
 use crate::mutant::Mutant;
 
-/// A planted bug may make its test hang; that is found, too.
-const SECONDS_MAX: u32 = 600;
+/// How long a test may run: a planted bug may make it hang, which counts as found.
+const TEST_SECONDS_MAX: u32 = 600;
+
+/// How long a build may take.
+const BUILD_SECONDS_MAX: u32 = 3600;
 
 /// The last lines of what a test printed.
 const LOG_LINES: usize = 30;
@@ -38,7 +41,7 @@ impl TestRuns {
 
     /// Compiles what `build` names.
     pub(crate) fn build(&self, build: &str) -> Result<(), Fault> {
-        match self.run(build, None) {
+        match self.shell(build, None, BUILD_SECONDS_MAX) {
             Outcome::Passed(_) => Ok(()),
             Outcome::Failed(log) => Err(format!("{log}\n{build} failed").into()),
         }
@@ -46,6 +49,10 @@ impl TestRuns {
 
     /// Runs the shell command `test` with the bug of `mutant`, or with none.
     pub(crate) fn run(&self, test: &str, mutant: Option<u32>) -> Outcome {
+        self.shell(test, mutant, TEST_SECONDS_MAX)
+    }
+
+    fn shell(&self, test: &str, mutant: Option<u32>, seconds_max: u32) -> Outcome {
         // The schedules have a folder of their own, as in `.ci/run`.
         let target = if test.contains("--cfg shuttle") {
             self.target.join("shuttle")
@@ -54,7 +61,7 @@ impl TestRuns {
         };
         let mut command = Command::new("timeout");
         command
-            .args([&SECONDS_MAX.to_string(), "bash", "-c"])
+            .args([&seconds_max.to_string(), "bash", "-c"])
             .arg(format!("{test} 2>&1"))
             .current_dir(&self.tree)
             .env("CARGO_TARGET_DIR", target)
