@@ -124,7 +124,7 @@ metrics! { DATABASE of Stats:
         "Bytes that may be in memory; 0 for no limit.";
     Gauge "windrow_sequence_number" sequence, "The newest visible sequence number.";
     Gauge "windrow_disk_bytes" disk_bytes,
-        "Bytes of all files of the database, without the reserve.";
+        "Bytes of all files of the database, with the reserve.";
     Gauge "windrow_reserve_bytes" reserve_bytes, "Bytes of disk that the reserve keeps back.";
 }
 

@@ -62,7 +62,7 @@ fn statistics_can_be_read_by_prometheus() {
     let output = windrow(&folder, &["stats", "db", "--prometheus"]);
     let metrics = done(&output);
     for line in [
-        "# HELP windrow_disk_bytes Bytes of all files of the database, without the reserve.",
+        "# HELP windrow_disk_bytes Bytes of all files of the database, with the reserve.",
         "# TYPE windrow_disk_bytes gauge",
         "# TYPE windrow_wal_written_bytes_total counter",
         "windrow_sequence_number 2",
