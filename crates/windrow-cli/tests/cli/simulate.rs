@@ -344,10 +344,7 @@ fn impossible_loads_are_refused() {
         (&["--bytes", "33PiB"], "less than 32 PiB"),
         (&["--bytes", "20PiB"], "less than 16 PiB"),
         (&["--bytes", "1GB", "--updates=-1"], "not negative"),
-        (
-            &["--bytes", "1GB", "--exponent", "1"],
-            "--exponent goes with",
-        ),
+        (&["--bytes", "1GB", "--exponent", "1"], "--exponent needs"),
         (&["--bytes", "1GB", "--size-ratio", "0.5"], "size_ratio"),
         (&["--bytes", "1GB", "--seeks-per-write", "nan"], "seeks"),
         (&["--bytes", "1GB", "--plot", "tree.png"], "ends in .svg"),
