@@ -23,10 +23,11 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
     let files: usize = levels.iter().map(|level| level.files).sum();
     let bytes: u64 = levels.iter().map(|level| level.bytes).sum();
     let title = format!(
-        "keyspace {}: {} in {}, {} in memory",
+        "keyspace {}: {} in {}, {} ({}) in memtables",
         keyspace.name,
         human_bytes(bytes),
         plural(files as u64, "file"),
+        plural(keyspace.memtable_entries, "entry"),
         human_bytes(keyspace.memtable_bytes),
     );
     let capacities = || {
@@ -64,8 +65,12 @@ pub(crate) fn tree(keyspace: &KeyspaceStats) -> String {
 
 /// What value files hold.
 fn values(files: &ValueFileStats) -> String {
+    let unflushed = match files.unflushed_bytes {
+        0 => String::new(),
+        bytes => format!(", {} unflushed", human_bytes(bytes)),
+    };
     format!(
-        "{} of values in {}, {} live, {} garbage",
+        "{} of values in {}, {} live, {} garbage{unflushed}",
         human_bytes(files.bytes),
         plural(files.files as u64, "file"),
         human_bytes(files.live_bytes),

@@ -17,8 +17,8 @@ use crate::text::{human_bytes, human_count};
 /// Arguments of `keyspaces`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Entries are those of tables, tombstones and older versions of keys included: count counts what a \
-scan returns. With --json, each keyspace is an object.
+Entries are those of tables and memtables, tombstones and older versions of keys included: count \
+counts what a scan returns. The log holds the unflushed ones. With --json, each keyspace is an object.
 
 Examples:
   windrow keyspaces shop.db
@@ -54,6 +54,7 @@ pub(crate) struct DropKeyspaceArgs {
 /// What a keyspace holds.
 struct Held {
     entries: u64,
+    unflushed_entries: u64,
     table_bytes: u64,
     value_file_bytes: u64,
     memtable_bytes: u64,
@@ -63,7 +64,8 @@ impl Held {
     fn new(keyspace: &KeyspaceStats) -> Self {
         let levels = || keyspace.levels.iter();
         Self {
-            entries: levels().map(|level| level.entries).sum(),
+            entries: keyspace.memtable_entries + levels().map(|level| level.entries).sum::<u64>(),
+            unflushed_entries: keyspace.memtable_entries,
             table_bytes: levels().map(|level| level.bytes).sum(),
             value_file_bytes: keyspace.transient_logs.bytes + keyspace.value_logs.bytes,
             memtable_bytes: keyspace.memtable_bytes,
@@ -78,7 +80,8 @@ pub(crate) fn list(args: &KeyspacesArgs, output: &mut Output) -> Result<Outcome>
     let mut table = plain_table();
     table.set_header([
         Cell::new("keyspace"),
-        right(&"entries in tables"),
+        right(&"entries"),
+        right(&"unflushed"),
         right(&"tables"),
         right(&"value files"),
         right(&"memtables"),
@@ -88,6 +91,7 @@ pub(crate) fn list(args: &KeyspacesArgs, output: &mut Output) -> Result<Outcome>
         output.object(&json!({
             "name": keyspace.name,
             "entries": held.entries,
+            "unflushed_entries": held.unflushed_entries,
             "table_bytes": held.table_bytes,
             "value_file_bytes": held.value_file_bytes,
             "memtable_bytes": held.memtable_bytes,
@@ -95,6 +99,7 @@ pub(crate) fn list(args: &KeyspacesArgs, output: &mut Output) -> Result<Outcome>
         table.add_row([
             Cell::new(&keyspace.name),
             right(&human_count(held.entries)),
+            right(&human_count(held.unflushed_entries)),
             right(&human_bytes(held.table_bytes)),
             right(&human_bytes(held.value_file_bytes)),
             right(&human_bytes(held.memtable_bytes)),
@@ -145,7 +150,7 @@ fn is_confirmed(name: &str, held: Option<&Held>, output: &Output) -> Result<bool
     }
     let content = held.map_or_else(String::new, |held| {
         format!(
-            " with {} in tables, {} on disk and {} in memtables",
+            " with {}, {} on disk and {} in memtables",
             plural(held.entries, "entry"),
             human_bytes(held.table_bytes + held.value_file_bytes),
             human_bytes(held.memtable_bytes)

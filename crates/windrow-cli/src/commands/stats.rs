@@ -242,6 +242,9 @@ fn levels_table(stats: &Stats) -> Table {
             right(&keyspace.memtables),
             right(&""),
             right(&human_bytes(keyspace.memtable_bytes)),
+            right(&""),
+            right(&human_count(keyspace.memtable_entries)),
+            right(&human_count(keyspace.memtable_tombstones)),
         ]);
         for level in &keyspace.levels {
             table.add_row([

@@ -55,6 +55,8 @@ struct Total {
     live_bytes: u64,
     garbage_values: u64,
     garbage_bytes: u64,
+    /// Bytes of values that only memtables refer to.
+    unflushed_bytes: u64,
 }
 
 pub(crate) fn run(args: &ValuesArgs, output: &mut Output) -> Result<Outcome> {
@@ -126,6 +128,7 @@ impl Total {
             live_bytes: 0,
             garbage_values: 0,
             garbage_bytes: 0,
+            unflushed_bytes: 0,
         };
         for file in files.iter().filter(|file| file.kind == kind) {
             sum.files += 1;
@@ -134,6 +137,7 @@ impl Total {
             sum.live_bytes += file.live_bytes;
             sum.garbage_values += file.garbage_values;
             sum.garbage_bytes += file.garbage_bytes;
+            sum.unflushed_bytes += file.unflushed_bytes;
         }
         sum
     }
@@ -171,9 +175,10 @@ fn kinds_table(kinds: &[Total]) -> Table {
 }
 
 /// The columns of [`amounts`].
-const AMOUNTS: [&str; 6] = [
+const AMOUNTS: [&str; 7] = [
     "bytes",
     "live",
+    "unflushed",
     "garbage",
     "of all",
     "live values",
@@ -184,6 +189,7 @@ fn amounts(total: &Total) -> [Cell; AMOUNTS.len()] {
     [
         right(&human_bytes(total.bytes)),
         right(&human_bytes(total.live_bytes)),
+        right(&human_bytes(total.unflushed_bytes)),
         right(&human_bytes(total.garbage_bytes)),
         right(&fraction(total.garbage_bytes, total.bytes)),
         right(&human_count(total.live_values)),

@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::progress;
 use crate::store::{self, DbArgs};
 use crate::tables::plural;
-use crate::text::human_bytes;
+use crate::text::{human_bytes, human_count};
 
 /// Arguments of `verify`.
 #[derive(Debug, Args)]
@@ -41,6 +41,7 @@ pub(crate) fn run(args: &VerifyArgs, output: &mut Output) -> Result<Outcome> {
         "segments": report.segments,
         "blocks": report.blocks,
         "entries": report.entries,
+        "unflushed_entries": report.unflushed_entries,
         "bytes": report.bytes,
         "values": report.values,
         "damage": damage,
@@ -48,14 +49,18 @@ pub(crate) fn run(args: &VerifyArgs, output: &mut Output) -> Result<Outcome> {
     for sentence in &damage {
         output.line(sentence)?;
     }
+    let in_log = match report.unflushed_entries {
+        0 => String::new(),
+        entries => format!(" ({} in the log)", human_count(entries)),
+    };
     output.line(format_args!(
-        "{}: {} in {} of {}, {}; {} in value files",
+        "{}: {}{in_log}; {} in {}, {}; {} in value files",
         if report.is_sound() {
             "sound"
         } else {
             "DAMAGED"
         },
-        plural(report.entries, "entry"),
+        plural(report.entries + report.unflushed_entries, "entry"),
         plural(report.blocks, "block"),
         plural(report.files, "table"),
         human_bytes(report.bytes),

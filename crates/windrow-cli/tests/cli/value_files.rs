@@ -24,7 +24,7 @@ fn value_logs_are_shown() {
 
     // The checksum, the codec, the key and the lengths take 13 bytes.
     let both = [
-        "1013 B of values in 1 file, 0 B live, 0 B garbage",
+        "1013 B of values in 1 file, 0 B live, 0 B garbage, 1013 B unflushed",
         "value logs",
     ];
     let levels = windrow(&folder, &["levels", "db"]);
