@@ -276,10 +276,13 @@ fn the_target_must_be_empty() {
     let db = open(&disk, FOLDER).unwrap();
     write(&db, 0..10);
     db.checkpoint(COPY).unwrap();
-    for taken in [COPY, FOLDER] {
+    for (taken, kind) in [
+        (COPY, ErrorKind::AlreadyExists),
+        (FOLDER, ErrorKind::InvalidArgument),
+    ] {
         let before = bytes(&disk.image(), taken);
         let error = db.checkpoint(taken).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::AlreadyExists, "{error}");
+        assert_eq!(error.kind(), kind, "{error}");
         assert_eq!(bytes(&disk.image(), taken), before);
     }
     // A folder with other files does not even get a lock.
