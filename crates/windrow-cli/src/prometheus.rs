@@ -1,13 +1,15 @@
 //! Statistics in the text format of Prometheus: for each metric a HELP line, a TYPE line and samples.
 //!
-//! The metrics stand in tables, one for each thing that is measured: the database, a stall, a keyspace,
-//! a level. Units are seconds and bytes. A counter ends in `_total`; the present state is a gauge.
+//! The metrics stand in tables, one for each thing that is measured: the database, a keyspace, a level.
+//! Sizes are in bytes. A counter ends in `_total` and counts since the database was created; the present
+//! state is a gauge. Counters of reads, stalls and memory are left out: each command opens the database
+//! itself, so they would only count the command.
 //!
 //! Concurrency: none; no state.
 
 use std::fmt::Display;
 
-use windrow::{KeyspaceStats, LevelIoStats, LevelStats, MemoryUse, StallStats, Stats};
+use windrow::{KeyspaceStats, LevelIoStats, LevelStats, LifetimeStats, Stats};
 
 /// What Prometheus may do with a metric.
 #[derive(Debug, Clone, Copy)]
@@ -36,16 +38,15 @@ struct Split<T: 'static> {
 /// The value of a label, and its number.
 type Part<T> = (&'static str, fn(&T) -> f64);
 
-/// A table of metrics. A row is a kind, a name, a field (divided by a number, to have base units), and
-/// a help text.
+/// A table of metrics. A row is a kind, a name, a field and a help text.
 macro_rules! metrics {
     ($table:ident of $of:ty:
-     $($kind:ident $name:literal $($field:ident).+ $(/ $unit:literal)?, $help:literal;)*) => {
+     $($kind:ident $name:literal $($field:ident).+, $help:literal;)*) => {
         const $table: &[Metric<$of>] = &[$(Metric {
             kind: Kind::$kind,
             name: $name,
             help: $help,
-            value: |of: &$of| of.$($field).+ as f64 $(/ $unit)?,
+            value: |of: &$of| of.$($field).+ as f64,
         }),*];
     };
 }
@@ -64,12 +65,9 @@ macro_rules! split {
     };
 }
 
-metrics! { DATABASE of Stats:
+metrics! { LIFETIME of LifetimeStats:
     Counter "windrow_user_bytes_total" user_bytes, "Bytes of keys and values that callers wrote.";
     Counter "windrow_user_writes_total" user_writes, "Entries that callers wrote.";
-    Counter "windrow_gets_total" gets, "Point reads.";
-    Counter "windrow_seeks_total" seeks, "Moves of cursors to a key or to an end.";
-    Counter "windrow_runs_visited_total" runs_visited, "Sorted runs of tables that seeks visited.";
     Counter "windrow_wal_written_bytes_total" wal_bytes, "Bytes written to the write-ahead log.";
     Counter "windrow_wal_syncs_total" wal_syncs, "Syncs of the write-ahead log.";
     Counter "windrow_manifest_written_bytes_total" manifest_bytes, "Bytes written to manifests.";
@@ -105,23 +103,9 @@ metrics! { DATABASE of Stats:
         "Bytes read by garbage collection and pointer rewrites.";
     Counter "windrow_gc_dropped_values_total" gc_values_dropped,
         "Garbage values that garbage collection dropped.";
-    Counter "windrow_block_reads_total" block_reads, "Blocks that reads consulted.";
-    Counter "windrow_block_loads_total" block_loads,
-        "Blocks that reads had to load or verify first.";
-    Counter "windrow_block_load_bytes_total" block_load_bytes,
-        "Bytes of blocks that reads had to load or verify first.";
-    Counter "windrow_transient_log_reads_total" transient_log_reads,
-        "Values that gets and scans read from transient logs.";
-    Counter "windrow_value_log_reads_total" value_log_reads,
-        "Values that gets and scans read from value logs.";
-    Counter "windrow_prefetched_values_total" values_prefetched,
-        "Values that scans asked the system for before they read them.";
-    Counter "windrow_filter_probes_total" filter_probes, "Probes of filters.";
-    Counter "windrow_filter_rejects_total" filter_rejects, "Probes that ruled the key out.";
-    Counter "windrow_filter_false_positives_total" filter_false_positives,
-        "Probes that passed a key that the run did not hold.";
-    Gauge "windrow_memory_budget_bytes" memory.budget,
-        "Bytes that may be in memory; 0 for no limit.";
+}
+
+metrics! { DATABASE of Stats:
     Gauge "windrow_sequence_number" sequence, "The newest visible sequence number.";
     Gauge "windrow_disk_bytes" disk_bytes,
         "Bytes of all files of the database, with the reserve.";
@@ -135,29 +119,11 @@ const DISK_FULL: Metric<Stats> = Metric {
     value: |stats| f64::from(u8::from(stats.is_disk_full)),
 };
 
-split! { MEMORY of MemoryUse: Gauge "windrow_memory_bytes" by "part",
-    "Bytes in memory, by purpose.";
-    "memtables" memtables;
-    "block_cache" block_cache;
-    "tables" tables;
-    "cursors" cursors;
-    "jobs" jobs;
-}
-
-metrics! { STALLS of StallStats:
-    Counter "windrow_write_delays_total" delays, "Writes that were slowed down, by cause.";
-    Counter "windrow_write_stops_total" stops,
-        "Writes that waited for the end of a job, or were refused, by cause.";
-    Counter "windrow_write_stall_seconds_total" micros / 1e6, "Time that writes waited, by cause.";
-    Gauge "windrow_write_stall_longest_seconds" longest_micros / 1e6,
-        "The longest wait of a write, by cause.";
-}
-
 metrics! { KEYSPACES of KeyspaceStats:
     Gauge "windrow_memtable_bytes" memtable_bytes, "Bytes in memtables.";
     Gauge "windrow_memtables" memtables, "Memtables, the active one included.";
-    Counter "windrow_memtable_gets_answered_total" gets_answered_by_memtables,
-        "Gets that a memtable answered.";
+    Gauge "windrow_memtable_entries" memtable_entries, "Entries in memtables, tombstones included.";
+    Gauge "windrow_memtable_tombstones" memtable_tombstones, "Tombstones in memtables.";
     Gauge "windrow_transient_log_files" transient_logs.files, "Value files of transient logs.";
     Gauge "windrow_transient_log_bytes" transient_logs.bytes, "Bytes in transient logs.";
     Gauge "windrow_transient_log_live_bytes" transient_logs.live_bytes,
@@ -169,7 +135,9 @@ metrics! { KEYSPACES of KeyspaceStats:
     Gauge "windrow_value_log_live_bytes" value_logs.live_bytes,
         "Bytes in value logs that tables refer to.";
     Gauge "windrow_value_log_garbage_bytes" value_logs.garbage_bytes,
-        "Bytes in value logs that no table refers to, as far as they are flushed.";
+        "Bytes in value logs that no table and no memtable refers to.";
+    Gauge "windrow_value_log_unflushed_bytes" value_logs.unflushed_bytes,
+        "Bytes in value logs that only memtables refer to.";
     Gauge "windrow_discard_lists" discard_lists, "Lists of garbage values of value logs.";
     Gauge "windrow_discard_list_bytes" discard_list_bytes, "Bytes in discard lists.";
 }
@@ -182,7 +150,6 @@ metrics! { LEVELS of LevelStats:
         "Bytes above which a level is compacted; 0 for level 0, which counts runs.";
     Gauge "windrow_level_entries" entries, "Entries, tombstones included.";
     Gauge "windrow_level_tombstones" tombstones, "Tombstones.";
-    Counter "windrow_level_gets_answered_total" gets_answered, "Gets that the level answered.";
     Gauge "windrow_level_filter_bytes" filter_bytes,
         "Bytes of filters in memory while the tables are open.";
     Gauge "windrow_level_false_positive_reads" false_positive_reads,
@@ -217,11 +184,7 @@ pub(crate) fn text(stats: &Stats) -> String {
         .map(|level| level.to_string())
         .collect();
     let database = [(Vec::new(), stats)];
-    let memory = [(Vec::new(), &stats.memory)];
-    let stalls = stats.stalls.iter();
-    let stalls: Vec<(Labels<'_>, _)> = stalls
-        .map(|stall| (vec![("cause", stall.cause.name())], stall))
-        .collect();
+    let lifetime = [(Vec::new(), &stats.lifetime)];
     let keyspaces = stats.keyspaces.iter();
     let keyspaces: Vec<(Labels<'_>, _)> = keyspaces
         .map(|keyspace| (vec![("keyspace", keyspace.name.as_str())], keyspace))
@@ -236,14 +199,13 @@ pub(crate) fn text(stats: &Stats) -> String {
     }
     let io_stats: Vec<(Labels<'_>, _)> = levels
         .iter()
-        .map(|(labels, level)| (labels.clone(), &level.io_stats))
+        .map(|(labels, level)| (labels.clone(), &level.lifetime_io_stats))
         .collect();
 
     let mut text = Text::default();
+    text.metrics(LIFETIME, &lifetime);
     text.metrics(DATABASE, &database);
     text.metrics(&[DISK_FULL], &database);
-    text.split(&MEMORY, &memory);
-    text.metrics(STALLS, &stalls);
     text.metrics(KEYSPACES, &keyspaces);
     text.metrics(LEVELS, &levels);
     text.split(&WRITTEN, &io_stats);
@@ -326,13 +288,13 @@ mod tests {
     fn samples_follow_their_help_and_type() {
         let mut stats = Stats::default();
         stats.disk_bytes = 1234;
-        stats.transient_log_bytes_written = 55;
-        stats.transient_log_bytes_read = 44;
-        stats.value_log_bytes = 66;
-        stats.garbage_collections = 3;
-        stats.gc_bytes_read = 77;
-        stats.gc_bytes_written = 11;
-        stats.gc_values_dropped = 9;
+        stats.lifetime.transient_log_bytes_written = 55;
+        stats.lifetime.transient_log_bytes_read = 44;
+        stats.lifetime.value_log_bytes = 66;
+        stats.lifetime.garbage_collections = 3;
+        stats.lifetime.gc_bytes_read = 77;
+        stats.lifetime.gc_bytes_written = 11;
+        stats.lifetime.gc_values_dropped = 9;
         stats.is_disk_full = true;
         for name in ["plain", "a \"quoted\\\nname"] {
             let mut keyspace = KeyspaceStats::default();
@@ -352,7 +314,7 @@ mod tests {
                 level.level = number;
                 level.bytes = 10 + number as u64;
                 level.false_positive_reads = 0.25;
-                level.io_stats.appended = 7;
+                level.lifetime_io_stats.appended = 7;
                 keyspace.levels.push(level);
             }
             stats.keyspaces.push(keyspace);
@@ -377,7 +339,6 @@ mod tests {
         }
         assert!(text.contains("\nwindrow_disk_bytes 1234\n"));
         assert!(text.contains("\nwindrow_disk_full 1\n"));
-        assert!(text.contains("\nwindrow_memory_bytes{part=\"jobs\"} 0\n"));
         assert!(
             text.contains(
                 "windrow_level_false_positive_reads{keyspace=\"plain\",level=\"0\"} 0.25\n"

@@ -16,6 +16,9 @@ use crate::text::{human_bytes, human_count};
 /// Arguments of `stats`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Counters are those since the database was created; counters that are zero are left out. Counters of \
+reads and of stalls exist only while a program has the database open: the program shows them itself.
+
 Examples:
   windrow stats shop.db
   windrow stats shop.db --json
@@ -58,10 +61,6 @@ pub(crate) fn stats(args: &StatsArgs, output: &mut Output) -> Result<Outcome> {
     }
     output.line("")?;
     output.line(memory_table(&stats.memory))?;
-    if let Some(stalls) = stalls_table(&stats) {
-        output.line("")?;
-        output.line(stalls)?;
-    }
     for keyspace in &stats.keyspaces {
         output.line("")?;
         let options = picture::options(&keyspace.options);
@@ -85,48 +84,51 @@ pub(crate) fn levels(args: &LevelsArgs, output: &mut Output) -> Result<Outcome> 
     Ok(Outcome::Done)
 }
 
-/// What the database has done; only what is not zero.
+/// The state of the database, and what it has done since it was created, without zeros.
 fn totals(stats: &Stats) -> Table {
+    let done = &stats.lifetime;
     let of_bytes = [
-        ("given by writers", stats.user_bytes),
-        ("written to the log", stats.wal_bytes),
-        ("written to value logs", stats.value_log_bytes),
-        ("written to tables by flushes", stats.flush_bytes),
+        ("since creation: given by writers", done.user_bytes),
+        ("written to the log", done.wal_bytes),
+        ("written to value logs", done.value_log_bytes),
+        ("written to tables by flushes", done.flush_bytes),
         (
             "written to transient logs by flushes",
-            stats.transient_log_bytes_written,
+            done.transient_log_bytes_written,
         ),
-        ("written by compactions", stats.compaction_bytes_written),
-        ("appended by compactions", stats.append_bytes_written),
+        ("written by compactions", done.compaction_bytes_written),
+        ("appended by compactions", done.append_bytes_written),
         (
             "read from tables by compactions",
-            stats.compaction_bytes_read,
+            done.compaction_bytes_read,
         ),
         (
             "read from transient logs by compactions",
-            stats.transient_log_bytes_read,
+            done.transient_log_bytes_read,
         ),
         (
             "written by consolidations",
-            stats.consolidation_bytes_written,
+            done.consolidation_bytes_written,
         ),
-        ("read by consolidations", stats.consolidation_bytes_read),
-        ("written by garbage collections", stats.gc_bytes_written),
-        ("read by garbage collections", stats.gc_bytes_read),
-        ("written to manifests", stats.manifest_bytes),
+        ("read by consolidations", done.consolidation_bytes_read),
+        ("written by garbage collections", done.gc_bytes_written),
+        ("read by garbage collections", done.gc_bytes_read),
+        ("written to manifests", done.manifest_bytes),
     ];
     let of_counts = [
-        ("flushes", stats.flushes),
-        ("compactions", stats.compactions),
-        ("segments appended", stats.appends),
-        ("trivial moves", stats.trivial_moves),
-        ("garbage collections", stats.garbage_collections),
-        ("garbage values collected", stats.gc_values_dropped),
-        ("writes delayed or stopped", stats.stall_count()),
+        ("flushes", done.flushes),
+        ("compactions", done.compactions),
+        ("segments appended", done.appends),
+        ("trivial moves", done.trivial_moves),
+        ("garbage collections", done.garbage_collections),
+        ("garbage values collected", done.gc_values_dropped),
     ];
     let state = [
         ("last sequence number", human_count(stats.sequence)),
-        ("on disk", human_bytes(stats.disk_bytes)),
+        (
+            "on disk, without the reserve",
+            human_bytes(stats.disk_bytes),
+        ),
     ];
     let of_bytes = of_bytes.into_iter().filter(|(_, bytes)| *bytes > 0);
     let of_counts = of_counts.into_iter().filter(|(_, count)| *count > 0);
@@ -138,7 +140,7 @@ fn totals(stats: &Stats) -> Table {
     )
 }
 
-/// What jobs have moved; `None` if they have moved nothing.
+/// The I/O of jobs since the keyspaces were created; `None` if there was none.
 fn io_stats_table(stats: &Stats) -> Option<Table> {
     let mut table = plain_table();
     table.set_header([
@@ -156,7 +158,7 @@ fn io_stats_table(stats: &Stats) -> Option<Table> {
     let mut is_empty = true;
     for keyspace in &stats.keyspaces {
         for level in &keyspace.levels {
-            let io_stats = level.io_stats;
+            let io_stats = level.lifetime_io_stats;
             if io_stats == LevelIoStats::default() {
                 continue;
             }
@@ -193,34 +195,6 @@ fn memory_table(memory: &MemoryUse) -> Table {
     ];
     let parts = parts.map(|(name, bytes)| (name, human_bytes(bytes)));
     pairs(parts.into_iter().chain([("budget", budget)]))
-}
-
-/// The causes of stalls; `None` if no write was stalled.
-fn stalls_table(stats: &Stats) -> Option<Table> {
-    let mut table = plain_table();
-    table.set_header([
-        Cell::new("stalls by cause"),
-        right(&"delays"),
-        right(&"stops"),
-        right(&"seconds"),
-        right(&"longest"),
-    ]);
-    let mut stalled = stats
-        .stalls
-        .iter()
-        .filter(|stall| stall.delays + stall.stops > 0)
-        .peekable();
-    stalled.peek()?;
-    for stall in stalled {
-        table.add_row([
-            Cell::new(stall.cause.name()),
-            right(&human_count(stall.delays)),
-            right(&human_count(stall.stops)),
-            right(&format!("{:.3}", stall.micros as f64 / 1e6)),
-            right(&format!("{:.1} ms", stall.longest_micros as f64 / 1e3)),
-        ]);
-    }
-    Some(table)
 }
 
 fn levels_table(stats: &Stats) -> Table {

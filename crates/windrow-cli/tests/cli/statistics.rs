@@ -66,11 +66,10 @@ fn statistics_can_be_read_by_prometheus() {
         "# TYPE windrow_disk_bytes gauge",
         "# TYPE windrow_wal_written_bytes_total counter",
         "windrow_sequence_number 2",
+        "windrow_user_writes_total 2",
+        "windrow_memtable_entries{keyspace=\"default\"} 1",
         "windrow_level_entries{keyspace=\"default\",level=\"1\"} 1",
         "windrow_memtables{keyspace=\"default\"} 1",
-        "windrow_memory_budget_bytes 536870912",
-        "windrow_memory_bytes{part=\"jobs\"} 0",
-        "windrow_write_stops_total{cause=\"level-0 runs\"} 0",
         "windrow_level_false_positive_reads{keyspace=\"default\",level=\"0\"} 0",
     ] {
         assert!(
@@ -153,4 +152,32 @@ fn commands_that_read_write_nothing() {
         done(&windrow(&folder, command));
     }
     assert_eq!(state(), before);
+}
+
+#[test]
+fn counters_are_those_of_the_whole_life() {
+    let folder = TempDir::new().unwrap();
+    for key in ["a", "b", "c"] {
+        done(&windrow(&folder, &["put", "db", key, "1"]));
+    }
+    let verified = windrow(&folder, &["verify", "db"]);
+    let line = "sound: 3 entries (3 in the log); ";
+    assert!(done(&verified).starts_with(line), "{verified:?}");
+    let levels = windrow(&folder, &["levels", "db"]);
+    assert!(done(&levels).contains("3 entries ("), "{levels:?}");
+    done(&windrow(&folder, &["compact", "db"]));
+    let verified = json(&windrow(&folder, &["verify", "db", "--json"]));
+    let entries = (&verified["entries"], &verified["unflushed_entries"]);
+    assert_eq!(entries, (&3.into(), &0.into()));
+    let stats = json(&windrow(&folder, &["stats", "db", "--json"]));
+    assert_eq!(stats["lifetime"]["user_writes"], 3);
+    let stats = windrow(&folder, &["stats", "db"]);
+    let rows: Vec<&str> = done(&stats).lines().collect();
+    let has_row = |name: &str| rows.iter().any(|row| row.contains(name));
+    assert!(
+        has_row("since creation: given by writers") && has_row("flushes"),
+        "{rows:?}"
+    );
+    // Nothing of this kind has happened.
+    assert!(!has_row("garbage collections"), "{rows:?}");
 }
