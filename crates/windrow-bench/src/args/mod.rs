@@ -1,5 +1,6 @@
 //! The command-line arguments of every program that runs loads.
 
+mod amount;
 mod check;
 mod mixgraph;
 mod policy;
@@ -20,7 +21,7 @@ pub use self::values::{
 };
 use self::values::{parse_seconds, parse_size, parse_warm_up};
 use crate::data::data_set::COMPRESSION_RATIO;
-use crate::load::work::LARGE_VALUE_BYTES;
+use crate::load::kinds::LARGE_VALUE_BYTES;
 use crate::measure::rate_limiter::Rate;
 use crate::{DataSet, Load, Mix, ValueSizes};
 

@@ -62,8 +62,8 @@ impl Bound {
         let duration = of_reads
             .or(args.duration)
             .filter(|&seconds| seconds > 0.0 && load.ends_by_clock());
-        let is_bounded = duration.is_none() || load.is_bounded(args);
-        let mut total = load.operations(args).filter(|_| is_bounded);
+        let is_bounded = duration.is_none() || args.bounds_operations(load);
+        let mut total = args.operations(load).filter(|_| is_bounded);
         if duration.is_some() && load.workload().is_some_and(Workload::inserts) {
             // The bench has capacity for twice the records.
             let most = args.num.saturating_mul(INSERTING_OPS_PER_RECORD);

@@ -2,6 +2,9 @@
 
 use crate::data::ycsb::Workload;
 
+/// Bytes of the values of fill100K.
+pub(crate) const LARGE_VALUE_BYTES: usize = 100_000;
+
 /// The work of the threads of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {

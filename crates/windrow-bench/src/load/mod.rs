@@ -8,6 +8,7 @@ pub(crate) mod errors;
 pub(crate) mod job;
 pub(crate) mod kinds;
 pub(crate) mod machine;
+mod mix_work;
 pub(crate) mod mixgraph;
 pub(crate) mod outcome;
 pub(crate) mod read_work;
@@ -19,7 +20,6 @@ pub(crate) mod work;
 
 use clap::ValueEnum;
 
-use crate::BenchArgs;
 use crate::data::ycsb::Workload;
 use crate::load::kinds::{Companion, Direction, Keys, Machine, Maintenance, Work};
 
@@ -144,7 +144,7 @@ pub enum Load {
 
 /// The number of operations of a load.
 #[derive(Debug, Clone, Copy)]
-enum Amount {
+pub(crate) enum Amount {
     /// A fill: one operation per this number of keys.
     Fill { keys_per_entry: u64 },
     /// Writes: one operation per key.
@@ -371,53 +371,14 @@ impl Load {
         )
     }
 
-    /// The number of operations of the load without a duration; `None` if it is unknown before the run.
-    pub(crate) fn operations(self, args: &BenchArgs) -> Option<u64> {
-        let num = args.num;
-        Some(match self.row().2 {
-            Amount::Fill { keys_per_entry } => {
-                let wanted = args.writes.unwrap_or(num.div_ceil(keys_per_entry));
-                match self.work() {
-                    // Each key once.
-                    Work::Write(Keys::InOrder | Keys::Shuffled) => wanted.min(num),
-                    _ => wanted,
-                }
-            }
-            Amount::Whole => num,
-            Amount::Always(count) => count,
-            Amount::Writes => args.writes.or(args.ops).unwrap_or(num),
-            Amount::Deletes => args.deletes.or(args.ops).unwrap_or(num),
-            Amount::Reads { keys_per_op } => {
-                let given = args.reads.or(args.ops).map(|reads| match self {
-                    Self::ReadRandomSmall => reads.div_ceil(1000),
-                    _ => reads,
-                });
-                given.unwrap_or(num.div_ceil(keys_per_op))
-            }
-            Amount::Fixed(count) => args.ops.unwrap_or(count),
-            Amount::Unknown => return args.ops,
-        })
-    }
-
-    /// Whether `args` bound the operations of the load in addition to a duration. A load with a companion that
-    /// writes lasts its whole duration, so all engines read during the same number of writes.
-    pub(crate) fn is_bounded(self, args: &BenchArgs) -> bool {
-        if self.companion() == Some(Companion::Writer) {
-            return false;
-        }
-        let own = match self.row().2 {
-            Amount::Fill { .. } => return args.writes.is_some(),
-            Amount::Writes => args.writes,
-            Amount::Deletes => args.deletes,
-            Amount::Reads { .. } => args.reads,
-            _ => None,
-        };
-        own.or(args.ops).is_some()
+    /// The amount of work without a duration.
+    pub(crate) fn amount(self) -> Amount {
+        self.row().2
     }
 
     /// The number of first indexes from which the load picks its keys.
     pub(crate) fn indexes(self, num: u64) -> u64 {
-        match (self.row().2, self.work()) {
+        match (self.amount(), self.work()) {
             (Amount::Fill { keys_per_entry }, _) => num.div_ceil(keys_per_entry),
             (_, Work::Read(Keys::Hot)) => num.div_ceil(100),
             _ => num,

@@ -13,14 +13,12 @@ use windrow::Result;
 use crate::data::permutation::Permutation;
 use crate::load::contents::LiveSet;
 use crate::load::errors::wrong;
-use crate::load::kinds::{Keys, Work};
+use crate::load::kinds::{Keys, LARGE_VALUE_BYTES, Work};
 use crate::measure::rate_limiter::{Rate, RateLimiter, Turn};
 use crate::measure::stopwatch::{Lane, Stopwatch};
 use crate::measure::tally::{Operation, Tally};
 use crate::{BenchArgs, DataSet, Engine, Entry, Load, Mixture};
 
-/// Bytes of the values of fill100K.
-pub(crate) const LARGE_VALUE_BYTES: usize = 100_000;
 /// The size up to which appends grow a value.
 const APPENDED_BYTES_MAX: usize = 1 << 20;
 /// Entries in a batch of fillbatch.

@@ -12,11 +12,8 @@ use windrow::{Error, Result, limits};
 
 use crate::data::permutation::Permutation;
 use crate::data::random::{Rng, mix};
-use crate::load::read_work::InOrder;
-use crate::load::work::{EntryBuffers, Worker};
-use crate::measure::stopwatch::{Lane, Stopwatch};
-use crate::measure::tally::{Operation, Tally};
-use crate::{Engine, MixModel, MixgraphArgs};
+use crate::measure::tally::Operation;
+use crate::{MixModel, MixgraphArgs};
 
 /// The smallest value.
 const VALUE_BYTES_MIN: u64 = 10;
@@ -181,7 +178,7 @@ impl Mixture {
         })
     }
 
-    fn operation(&self, rng: &mut Rng) -> Operation {
+    pub(crate) fn operation(&self, rng: &mut Rng) -> Operation {
         match rng.fraction() {
             fraction if fraction < self.gets => Operation::Read,
             fraction if fraction < self.gets_and_puts => Operation::Write,
@@ -195,7 +192,7 @@ impl Mixture {
         clippy::cast_sign_loss,
         reason = "a rank is at least 0, and huge ones become the largest number"
     )]
-    fn index(&self, rng: &mut Rng) -> u64 {
+    pub(crate) fn index(&self, rng: &mut Rng) -> u64 {
         let fraction = rng.fraction();
         let last = self.ranges.len() - 1;
         let range = self
@@ -217,7 +214,7 @@ impl Mixture {
         clippy::cast_possible_truncation,
         reason = "the largest value fits into memory"
     )]
-    fn value_size(&self, rng: &mut Rng) -> usize {
+    pub(crate) fn value_size(&self, rng: &mut Rng) -> usize {
         let drawn = self.value_sizes.at(1.0 - rng.fraction());
         let size = if drawn > self.value_bytes_max {
             drawn % self.value_bytes_max
@@ -227,39 +224,8 @@ impl Mixture {
         size.max(VALUE_BYTES_MIN) as usize
     }
 
-    fn scan_length(&self, rng: &mut Rng) -> u64 {
+    pub(crate) fn scan_length(&self, rng: &mut Rng) -> u64 {
         self.scan_lengths.at(1.0 - rng.fraction()) % self.scan_length_max
-    }
-}
-
-impl<E: Engine> Worker<'_, E> {
-    /// Runs the operations of `mixture`.
-    pub(crate) fn mix(&self, lane: &Lane<'_>, mixture: &Mixture) -> Result<Tally> {
-        let mut buffers = EntryBuffers::default();
-        let mut order = InOrder::default();
-        let mut watch = Stopwatch::new(lane);
-        for step in lane.steps.clone() {
-            if !watch.continues(1) {
-                break;
-            }
-            let mut rng = self.data.rng(self.stream, step);
-            let operation = mixture.operation(&mut rng);
-            let index = mixture.index(&mut rng);
-            let tally = &mut watch.tally;
-            match operation {
-                Operation::Read => drop(self.get(index, &mut buffers, tally)?),
-                Operation::Write => {
-                    let size = mixture.value_size(&mut rng);
-                    self.put(index, Some(size), &mut buffers, tally)?;
-                }
-                _ => {
-                    let length = mixture.scan_length(&mut rng);
-                    self.scan_from(index, length, &mut buffers.key, &mut order, tally)?;
-                }
-            }
-            watch.done(operation, 1)?;
-        }
-        Ok(watch.tally)
     }
 }
 
