@@ -126,7 +126,7 @@ fn totals(stats: &Stats) -> Table {
     let state = [
         ("last sequence number", human_count(stats.sequence)),
         (
-            "on disk, without the reserve",
+            "on disk, the reserve included",
             human_bytes(stats.disk_bytes),
         ),
     ];
