@@ -9,10 +9,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Snapshot;
-use super::view::Entry;
 use crate::base::{Error, Result};
 use crate::engine::{Handle, KeyspaceCore, StateCursor, StateView};
 use crate::read::visible::KeyRange;
+
+/// An entry with its own bytes: key and value.
+pub type Entry = (Vec<u8>, Vec<u8>);
 
 /// A cursor over the entries of a keyspace at one moment. It lends keys and values: nothing is
 /// allocated or copied per step.

@@ -1,14 +1,14 @@
 //! A named, ordered map inside a database.
 
 use std::fmt;
-use std::ops::{Bound, Deref, RangeBounds};
+use std::ops::{Deref, RangeBounds};
 use std::sync::Arc;
 
+use super::bounds::key_range;
 use super::{Snapshot, View};
 use crate::base::{Error, Kind, Result};
 use crate::engine::{Handle, KeyspaceCore, ValueFileReport, Write};
 use crate::options::{self, Durability, KeyspaceOptions};
-use crate::read::visible::KeyRange;
 
 /// A named, ordered map from keys to values.
 ///
@@ -181,18 +181,5 @@ impl fmt::Debug for Keyspace {
         f.debug_struct("Keyspace")
             .field("name", &self.name())
             .finish_non_exhaustive()
-    }
-}
-
-/// The bounds of `range` as owned keys.
-pub(super) fn key_range<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> KeyRange {
-    let own = |bound: Bound<&K>| match bound {
-        Bound::Included(key) => Bound::Included(key.as_ref().into()),
-        Bound::Excluded(key) => Bound::Excluded(key.as_ref().into()),
-        Bound::Unbounded => Bound::Unbounded,
-    };
-    KeyRange {
-        lower: own(range.start_bound()),
-        upper: own(range.end_bound()),
     }
 }

@@ -1,6 +1,7 @@
 //! Layer 6: the public interface: documentation and argument checks, nothing more.
 
 mod batch;
+mod bounds;
 mod cursor;
 mod db;
 mod keyspace;
@@ -8,8 +9,8 @@ mod snapshot;
 mod view;
 
 pub use batch::Batch;
-pub use cursor::{Cursor, Range};
+pub use cursor::{Cursor, Entry, Range};
 pub use db::Db;
 pub use keyspace::Keyspace;
 pub use snapshot::Snapshot;
-pub use view::{Entry, View};
+pub use view::View;

@@ -9,17 +9,14 @@ use std::fmt;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use super::keyspace::key_range;
-use super::{Cursor, Range, Snapshot};
+use super::bounds::key_range;
+use super::{Cursor, Entry, Range, Snapshot};
 use crate::base::Result;
 use crate::block::PinnedValue;
 use crate::engine::{Handle, KeyspaceCore};
 use crate::options;
 use crate::read::get::{self, Found};
 use crate::read::visible::KeyRange;
-
-/// An entry with its own bytes: key and value.
-pub type Entry = (Vec<u8>, Vec<u8>);
 
 /// A keyspace as a reader sees it: at a snapshot, or always at its newest state.
 ///

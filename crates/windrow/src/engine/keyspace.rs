@@ -29,8 +29,8 @@ use crate::base::{
 use crate::engine::commit::value_log::ValueLog;
 use crate::engine::errors::failure::Failure;
 use crate::engine::jobs::filter_state::FilterState;
+use crate::engine::throttling::atomic_throttle::AtomicThrottle;
 use crate::engine::throttling::memory::Memory;
-use crate::engine::throttling::stall::AtomicThrottle;
 use crate::manifest::{KeyspaceState, ManifestState, Obsolete, Record, Version};
 use crate::memtable::Memtable;
 use crate::options::KeyspaceOptions;

@@ -17,45 +17,9 @@
 
 use super::capacities::{live_bytes, tree_bytes};
 use super::placement::{value_log_bytes, value_log_bytes_min};
-use super::summary::TreeSummary;
+use super::summary::{LogSummary, TreeSummary};
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
-
-/// A value log or a GC output, as far as tables may refer to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LogSummary {
-    pub(crate) number: FileNumber,
-    /// Bytes of the file that are not records.
-    pub(crate) table_bytes: u64,
-    /// Bytes of its records that tables refer to, and of the others.
-    pub(crate) live_bytes: u64,
-    pub(crate) garbage_bytes: u64,
-    /// Its records, and the entries of its relocation tables.
-    pub(crate) moves: u64,
-    /// Whether it is complete, and every pointer into it is in tables (I1).
-    pub(crate) is_ready: bool,
-    /// Whether values are being added.
-    pub(crate) is_open: bool,
-    /// How often its collection has failed, and whether it rests after a failure.
-    pub(crate) failures: u32,
-    pub(crate) is_resting: bool,
-}
-
-impl LogSummary {
-    fn garbage_fraction(&self) -> f64 {
-        self.garbage_bytes as f64 / (self.live_bytes + self.garbage_bytes).max(1) as f64
-    }
-
-    fn is_worthwhile(&self) -> bool {
-        self.is_ready && self.garbage_fraction() >= GARBAGE_MIN
-    }
-
-    /// The log with the highest priority is collected next.
-    fn priority(&self) -> f64 {
-        let failures = i32::try_from(self.failures).unwrap_or(i32::MAX);
-        self.garbage_fraction() * 0.5_f64.powi(failures)
-    }
-}
 
 /// The part of a log that must be garbage for it to be collected.
 const GARBAGE_MIN: f64 = 0.05;
@@ -74,6 +38,22 @@ const GARBAGE_IN_OPEN_MIN: f64 = 0.5;
 
 /// The part of the space above the live bytes from which logs are collected.
 const SPACE_USED: f64 = 0.95;
+
+impl LogSummary {
+    fn garbage_fraction(&self) -> f64 {
+        self.garbage_bytes as f64 / (self.live_bytes + self.garbage_bytes).max(1) as f64
+    }
+
+    fn is_worthwhile(&self) -> bool {
+        self.is_ready && self.garbage_fraction() >= GARBAGE_MIN
+    }
+
+    /// The log with the highest priority is collected next.
+    fn priority(&self) -> f64 {
+        let failures = i32::try_from(self.failures).unwrap_or(i32::MAX);
+        self.garbage_fraction() * 0.5_f64.powi(failures)
+    }
+}
 
 /// The bytes that the tree takes above what it should, as far as garbage of the logs that count is the cause.
 fn excess<K>(

@@ -37,7 +37,7 @@ pub(crate) use filters::{
     allocate_filters, filter_units, flush_fraction, is_allocation_due, price_alone,
 };
 pub(crate) use garbage_collection::{
-    LogSummary, VICTIMS_MAX, bytes_held, garbage_excess, values_behind_max, victims, wants_seal,
+    VICTIMS_MAX, bytes_held, garbage_excess, values_behind_max, victims, wants_seal,
 };
 pub(crate) use output::{
     DeeperLevels, OutputCutter, OutputPlan, OutputUnits, ReadPoints, TransientLogFate, Verdict,
@@ -51,7 +51,8 @@ pub(crate) use placement::{
 };
 pub(crate) use scores::pending_bytes;
 pub(crate) use summary::{
-    Claim, FileSummary, SegmentSummary, TRANSIENT_PARTS, TreeSummary, cut_bytes, merged_cut_bytes,
+    Claim, FileSummary, LogSummary, SegmentSummary, TRANSIENT_PARTS, TreeSummary, cut_bytes,
+    merged_cut_bytes,
 };
 pub use throttle::StallCause;
 pub(crate) use throttle::{

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::garbage_collection::LogSummary;
 use crate::base::{FileNumber, SequenceNumber};
 use crate::filter::FILTER_UNITS_MAX;
 
@@ -308,4 +307,24 @@ pub(crate) fn logical_bytes<K>(files: &[FileSummary<K>]) -> u64 {
 /// The entries of `files`.
 pub(crate) fn entries<K>(files: &[FileSummary<K>]) -> u64 {
     files.iter().map(|file| file.entries).sum()
+}
+
+/// A value log or a GC output, as far as tables may refer to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogSummary {
+    pub(crate) number: FileNumber,
+    /// Bytes of the file that are not records.
+    pub(crate) table_bytes: u64,
+    /// Bytes of its records that tables refer to, and of the others.
+    pub(crate) live_bytes: u64,
+    pub(crate) garbage_bytes: u64,
+    /// Its records, and the entries of its relocation tables.
+    pub(crate) moves: u64,
+    /// Whether it is complete, and every pointer into it is in tables (I1).
+    pub(crate) is_ready: bool,
+    /// Whether values are being added.
+    pub(crate) is_open: bool,
+    /// How often its collection has failed, and whether it rests after a failure.
+    pub(crate) failures: u32,
+    pub(crate) is_resting: bool,
 }
