@@ -15,8 +15,8 @@
 //! So when the space amplification comes near `max_space_amp`, the capacities that count shrink
 //! towards what fits the present size of the last level (AU-M12).
 //!
-//! A change of options can leave several levels over-full at once, and together they would stop writers. So each level is
-//! first *allowed* what it holds. Then one level after the other has to shrink, from the bottom up.
+//! A change of options can leave several levels over-full at once, and together they would stop writers. So each level
+//! is first *allowed* what it holds. Then one level after the other has to shrink, from the bottom up.
 
 use super::summary::{FileSummary, TreeSummary, held_bytes, kept_bytes};
 use crate::base::limits::LEVELS_MAX;
@@ -43,9 +43,9 @@ pub(crate) fn capacities(options: &KeyspaceOptions, level_count: usize) -> Vec<u
     std::iter::once(level0).chain(deeper).collect()
 }
 
-/// The size in [cut bytes](super::cut_bytes) at which a compaction into `level` closes a file: the option, or more if the
-/// tree would otherwise have too many files. It is the same in all large levels, so that a file overlaps as many files of
-/// the level below as the size ratio says.
+/// The size in [cut bytes](super::cut_bytes) at which a compaction into `level` closes a file: the option, or more if
+/// the tree would otherwise have too many files. It is the same in all large levels, so that a file overlaps as many
+/// files of the level below as the size ratio says.
 ///
 /// Files are at least half full on average, so there are at most twice as many, and those of small levels.
 pub(crate) fn target_file_bytes<K>(
@@ -200,7 +200,7 @@ mod tests {
     use crate::base::limits::{LEVELS_MAX, TABLE_FILES_MAX};
     use crate::options::KeyspaceOptions;
     use crate::policy::FileSummary;
-    use crate::policy::tests::tables::{file, tree};
+    use crate::policy::tests::notation::{file, tree};
     use proptest::prelude::*;
 
     const MIB: u64 = 1 << 20;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn published_figures() {
+    fn ratios_agree_with_the_published_figures() {
         // 10 MiB, T = 2, c = 0.8, five levels: ratios 2, 2.5, 3.125, 3.90625 from the bottom up.
         let capacities = capacities(&options(2.0, 0.8, 10 * MIB), 5);
         let ratios: Vec<f64> = (2..=5)
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn deep_trees_saturate() {
+    fn capacities_of_deep_trees_saturate() {
         let capacities = capacities(&options(1000.0, 0.1, u64::MAX / 2), LEVELS_MAX);
         assert_eq!(capacities[LEVELS_MAX], u64::MAX);
         assert!(capacities[1..].is_sorted());

@@ -1,21 +1,22 @@
-//! Which value logs garbage collection copies: those with the most garbage, while the tree takes more space than it may.
+//! Which value logs garbage collection copies: those with the most garbage, while the tree takes more space than it
+//! may.
 //!
 //! Everything on disk takes space. The live bytes are unknown, but at least [those](live_bytes) of the largest level
-//! are live. The difference is what the levels above the largest may supersede, and garbage values. Capacities leave the
-//! levels less space if values are in value logs ([`space_of_levels`]), and garbage values have the rest.
+//! are live. The difference is what the levels above the largest may supersede, and garbage values. Capacities leave
+//! the levels less space if values are in value logs ([`space_of_levels`]), and garbage values have the rest.
 //!
 //! I1. A log is collected only when every pointer into it is in tables.
 //! I2. One garbage collection copies about one log, whatever the number of its victims. The relocation tables of its
 //!     victims hold at most [`MOVES_MAX`] entries, or those of one log. It takes at most [`VICTIMS_MAX`] logs.
 //! I3. No log is collected for its garbage while the space is not used up, nor a log with less than
 //!     [`GARBAGE_MIN`] of garbage.
-//! I4. A log whose collection has failed goes alone, so that sound logs that went with it succeed, and its
+//! I4. A log whose garbage collection has failed goes alone, so that sound logs that went with it succeed, and its
 //!     priority falls with each failure. Its garbage slows no writer, and does not count while the log rests.
 //! I5. If space is bounded, at most about [`FRAGMENTS_MIN`] and twenty *fragments* stay: logs that are ready and
 //!     have less than half of the bytes and records of the shortest log. To that end no byte is copied more often than
 //!     its file can double.
 
-use super::capacities::{live_bytes, tree_bytes};
+use super::capacities::{live_bytes, tree_bytes, whole};
 use super::placement::{value_log_bytes, value_log_bytes_min};
 use super::summary::{LogSummary, TreeSummary};
 use crate::base::FileNumber;
@@ -39,20 +40,15 @@ const GARBAGE_IN_OPEN_MIN: f64 = 0.5;
 /// The part of the space above the live bytes from which logs are collected.
 const SPACE_USED: f64 = 0.95;
 
-impl LogSummary {
-    fn garbage_fraction(&self) -> f64 {
-        self.garbage_bytes as f64 / (self.live_bytes + self.garbage_bytes).max(1) as f64
-    }
+/// Whether `log` can be collected and has enough garbage (I1, I3).
+fn is_worthwhile(log: &LogSummary) -> bool {
+    log.is_ready && log.garbage_fraction() >= GARBAGE_MIN
+}
 
-    fn is_worthwhile(&self) -> bool {
-        self.is_ready && self.garbage_fraction() >= GARBAGE_MIN
-    }
-
-    /// The log with the highest priority is collected next.
-    fn priority(&self) -> f64 {
-        let failures = i32::try_from(self.failures).unwrap_or(i32::MAX);
-        self.garbage_fraction() * 0.5_f64.powi(failures)
-    }
+/// The log with the highest priority is collected next.
+fn priority(log: &LogSummary) -> f64 {
+    let failures = i32::try_from(log.failures).unwrap_or(i32::MAX);
+    log.garbage_fraction() * 0.5_f64.powi(failures)
 }
 
 /// The bytes that the tree takes above what it should, as far as garbage of the logs that count is the cause.
@@ -70,10 +66,10 @@ fn excess<K>(
     let tables: u64 = tree.logs.iter().map(|log| log.table_bytes).sum();
     let allowed = live_bytes(tree) * (1.0 + space * SPACE_USED);
     let taken = (tree_bytes(tree) + garbage + tables) as f64;
-    super::capacities::whole((taken - allowed).max(0.0)).min(garbage)
+    whole((taken - allowed).max(0.0)).min(garbage)
 }
 
-/// Whether no collection of `log` has failed (I4).
+/// Whether no garbage collection of `log` has failed (I4).
 fn has_not_failed(log: &LogSummary) -> bool {
     log.failures == 0
 }
@@ -81,7 +77,7 @@ fn has_not_failed(log: &LogSummary) -> bool {
 /// The excess that garbage collection can remove now.
 pub(crate) fn garbage_excess<K>(tree: &TreeSummary<K>, options: &KeyspaceOptions) -> u64 {
     let logs = tree.logs.iter().filter(|log| has_not_failed(log));
-    let worthwhile = logs.filter(|log| log.is_worthwhile());
+    let worthwhile = logs.filter(|log| is_worthwhile(log));
     let garbage: u64 = worthwhile.map(|log| log.garbage_bytes).sum();
     excess(tree, options, has_not_failed).min(garbage)
 }
@@ -108,7 +104,7 @@ pub(crate) fn values_behind_max<K>(tree: &TreeSummary<K>, options: &KeyspaceOpti
     let unmerged: u64 = tree.level(0).iter().map(|file| file.log_bytes).sum();
     let taken = (garbage + unmerged) as f64;
     let space = (options.max_space_amp - 1.0) * SPACE_USED * live as f64 - taken;
-    super::capacities::whole((space * BEHIND_FRACTION).max(0.0)).max(options.memtable_bytes as u64)
+    whole((space * BEHIND_FRACTION).max(0.0)).max(options.memtable_bytes as u64)
 }
 
 /// The part of the free space that one memtable may refer to. Garbage values take space, and so do values of level 0,
@@ -139,18 +135,18 @@ fn victims_for_garbage<K>(
         return Vec::new();
     }
     let due = tree.logs.iter().filter(|log| !log.is_resting);
-    let mut logs: Vec<&LogSummary> = due.filter(|log| log.is_worthwhile()).collect();
-    logs.sort_by(|left, right| right.priority().total_cmp(&left.priority()));
+    let mut logs: Vec<&LogSummary> = due.filter(|log| is_worthwhile(log)).collect();
+    logs.sort_by(|left, right| priority(right).total_cmp(&priority(left)));
     if let Some(first) = logs.first().filter(|log| !has_not_failed(log)) {
         return vec![first.number]; // I4
     }
-    let whole = value_log_bytes(bytes_held(tree), options);
+    let log_bytes = value_log_bytes(bytes_held(tree), options);
     let (mut live, mut moves) = (0_u64, 0_u64);
     let mut chosen = Vec::new();
     for log in logs.into_iter().filter(|log| has_not_failed(log)) {
         live = live.saturating_add(log.live_bytes);
         moves = moves.saturating_add(log.moves);
-        let is_enough = live > whole || moves > MOVES_MAX || chosen.len() == at_most;
+        let is_enough = live > log_bytes || moves > MOVES_MAX || chosen.len() == at_most;
         if is_enough && !chosen.is_empty() {
             break; // I2
         }
@@ -165,18 +161,18 @@ fn victims_for_garbage<K>(
 /// the first few is larger than all smaller ones together. If `at_most` is less than [`FRAGMENTS_MIN`], the `at_most`
 /// smallest go, or two, so that the number falls.
 ///
-/// Fragments whose collection has failed go when no others are left, two at a time, those with the fewest failures
-/// first. A damaged fragment must not block the others, and in the end it goes with one other only.
+/// Fragments whose garbage collection has failed go when no others are left, two at a time, those with the fewest
+/// failures first. A damaged fragment must not block the others, and in the end it goes with one other only.
 fn fragments<K>(
     tree: &TreeSummary<K>,
     options: &KeyspaceOptions,
     at_most: usize,
 ) -> Vec<FileNumber> {
-    let whole = value_log_bytes_min(options);
+    let log_bytes = value_log_bytes_min(options);
     let is_fragment = |log: &&LogSummary| {
         log.is_ready
             && !log.is_resting
-            && log.live_bytes + log.garbage_bytes < whole / 2
+            && log.live_bytes + log.garbage_bytes < log_bytes / 2
             && log.moves < MOVES_MAX / 4
     };
     let (mut logs, mut failed): (Vec<&LogSummary>, Vec<&LogSummary>) = tree
@@ -192,7 +188,7 @@ fn fragments<K>(
         let is_balanced = log.live_bytes <= live || at_most < FRAGMENTS_MIN;
         live = live.saturating_add(log.live_bytes);
         moves = moves.saturating_add(log.moves);
-        if live > whole || moves > MOVES_MAX {
+        if live > log_bytes || moves > MOVES_MAX {
             count = before; // I2
             break;
         }

@@ -18,8 +18,8 @@ use crate::options::{KeyspaceOptions, MediumInPlace, MediumOrder};
 pub enum Class {
     /// It is beside its key.
     Small,
-    /// A flush writes it to a transient log, unless keys come in order. A compaction into a deep level puts it beside its
-    /// key again.
+    /// A flush writes it to a transient log, unless keys come in order. A compaction into a deep level puts it beside
+    /// its key again.
     Medium,
     /// A commit writes it to a value log, once.
     Large,
@@ -64,8 +64,8 @@ pub(crate) fn place_at_flush(
 /// Whether a flush leaves medium values beside their keys: if the tree has files and none of them, from its smallest to
 /// its largest key, overlaps the keys of the flush.
 ///
-/// Keys come in order then, or nearly. While nothing overlaps such a table later, it goes down by trivial moves alone. A
-/// transient log would only add one more read and write of its values. If something overlaps it, its values are
+/// Keys come in order then, or nearly. While nothing overlaps such a table later, it goes down by trivial moves alone.
+/// A transient log would only add one more read and write of its values. If something overlaps it, its values are
 /// compacted like small ones.
 pub(crate) fn mediums_stay<K: PartialOrd>(
     files: impl Iterator<Item = (K, K)>,
@@ -114,8 +114,8 @@ impl InputTransientLog {
     }
 }
 
-/// Slices of transient logs are about `file_bytes` over this at least: 32 KiB with the default, which a compaction reads
-/// at a time.
+/// Slices of transient logs are about `file_bytes` over this at least: 32 KiB with the default, which a compaction
+/// reads at a time.
 const SLICES_MAX: u64 = 512;
 
 /// What tables of `file_bytes` should have at least, on average, of each transient log file that they refer to.
@@ -128,8 +128,8 @@ pub(crate) fn value_log_bytes_min(options: &KeyspaceOptions) -> u64 {
     options.file_bytes.saturating_mul(4)
 }
 
-/// The length of a value log when the next one is begun, while all value logs hold `held` bytes. Value logs grow with the
-/// data, because on random keys each table refers to values in nearly every value log.
+/// The length of a value log when the next one is begun, while all value logs hold `held` bytes. Value logs grow with
+/// the data, because on random keys each table refers to values in nearly every value log.
 pub(crate) fn value_log_bytes(held: u64, options: &KeyspaceOptions) -> u64 {
     value_log_bytes_min(options).max(held / VALUE_LOGS)
 }
@@ -137,7 +137,8 @@ pub(crate) fn value_log_bytes(held: u64, options: &KeyspaceOptions) -> u64 {
 /// Up to so many value logs have the least length. Beyond that, the next one is this part of all of them.
 const VALUE_LOGS: u64 = 512;
 
-/// Whether a value log of `bytes` and `records` is full, so that the next one is begun, if value logs are to have `log_bytes`.
+/// Whether a value log of `bytes` and `records` is full, so that the next one is begun, if value logs are to have
+/// `log_bytes`.
 pub(crate) fn is_value_log_full(bytes: u64, records: u64, log_bytes: u64) -> bool {
     bytes >= log_bytes || records >= VALUE_LOG_RECORDS_MAX
 }

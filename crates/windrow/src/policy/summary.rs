@@ -56,7 +56,7 @@ pub(crate) struct FileSummary<K> {
     pub(crate) segments: Vec<SegmentSummary>,
     /// How often range reads have visited one more run because of it: a run of level 0, or a segment besides the first.
     pub(crate) visits: u64,
-    /// Whether it must stay as it is: another database shares its bytes.
+    /// Whether it must stay as it is: it has bytes in common with another database.
     pub(crate) sealed: bool,
     /// Whether a running job has it as an input.
     pub(crate) busy: bool,
@@ -108,12 +108,12 @@ impl<K> FileSummary<K> {
     }
 }
 
-/// The *cut bytes* of a file of `table` bytes that refers to `transient` bytes in transient logs: what counts when output is
-/// cut into files. Of the latter, a quarter counts.
+/// The *cut bytes* of a file of `table` bytes that refers to `transient` bytes in transient logs: what counts when
+/// output is cut into files. Of the latter, a quarter counts.
 ///
 /// If all of them counted, compactions of files with little but pointers would be small, but so would their slices of
-/// transient logs, which would be rewritten over and over. If none counted, one such file would stand for many times its
-/// bytes, and its compaction would rewrite many times more. `docs/simulation.md` has measurements of each.
+/// transient logs, which would be rewritten over and over. If none counted, one such file would stand for many times
+/// its bytes, and its compaction would rewrite many times more. `docs/simulation.md` has measurements of each.
 pub(crate) fn cut_bytes(table: u64, transient: u64) -> u64 {
     table.saturating_add(transient / TRANSIENT_PARTS)
 }
@@ -141,6 +141,32 @@ pub(crate) struct SegmentSummary {
     pub(crate) overwrites: u64,
     /// Bytes of each filter unit that it has, 0 where it is absent.
     pub(crate) filter_units: [u64; FILTER_UNITS_MAX],
+}
+
+/// A value log or a GC output, as far as tables may refer to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LogSummary {
+    pub(crate) number: FileNumber,
+    /// Bytes of the file that are not records.
+    pub(crate) table_bytes: u64,
+    /// Bytes of its records that tables refer to, and of the others.
+    pub(crate) live_bytes: u64,
+    pub(crate) garbage_bytes: u64,
+    /// Its records, and the entries of its relocation tables.
+    pub(crate) moves: u64,
+    /// Whether it is complete, and every pointer into it is in tables (I1).
+    pub(crate) is_ready: bool,
+    /// Whether values are being added.
+    pub(crate) is_open: bool,
+    /// How often its garbage collection has failed, and whether it rests after a failure.
+    pub(crate) failures: u32,
+    pub(crate) is_resting: bool,
+}
+
+impl LogSummary {
+    pub(super) fn garbage_fraction(&self) -> f64 {
+        self.garbage_bytes as f64 / (self.live_bytes + self.garbage_bytes).max(1) as f64
+    }
 }
 
 /// The keys of `level` that a running job may write: the hull of its inputs.
@@ -307,24 +333,4 @@ pub(crate) fn logical_bytes<K>(files: &[FileSummary<K>]) -> u64 {
 /// The entries of `files`.
 pub(crate) fn entries<K>(files: &[FileSummary<K>]) -> u64 {
     files.iter().map(|file| file.entries).sum()
-}
-
-/// A value log or a GC output, as far as tables may refer to it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LogSummary {
-    pub(crate) number: FileNumber,
-    /// Bytes of the file that are not records.
-    pub(crate) table_bytes: u64,
-    /// Bytes of its records that tables refer to, and of the others.
-    pub(crate) live_bytes: u64,
-    pub(crate) garbage_bytes: u64,
-    /// Its records, and the entries of its relocation tables.
-    pub(crate) moves: u64,
-    /// Whether it is complete, and every pointer into it is in tables (I1).
-    pub(crate) is_ready: bool,
-    /// Whether values are being added.
-    pub(crate) is_open: bool,
-    /// How often its collection has failed, and whether it rests after a failure.
-    pub(crate) failures: u32,
-    pub(crate) is_resting: bool,
 }

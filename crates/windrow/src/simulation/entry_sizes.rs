@@ -140,7 +140,8 @@ impl EntrySizes {
         self.merged_cut_bytes(count, false)
     }
 
-    /// The cut bytes that a compaction of them writes, which puts values in transient logs in place or leaves them there.
+    /// The cut bytes that a compaction of them writes, which puts values in transient logs in place or leaves them
+    /// there.
     pub(super) fn merged_cut_bytes(self, count: Count, is_in_place: bool) -> f64 {
         let parts = if is_in_place { 1 } else { TRANSIENT_PARTS };
         self.bytes(count) + self.in_transient_logs(count) * self.in_transient_log / parts as f64

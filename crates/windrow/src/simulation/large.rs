@@ -1,10 +1,9 @@
 //! Loads too large to simulate flush by flush: the tree in parts.
 //!
-//! The ratio of a level to the one above it depends only on its distance from the bottom. So the lower
-//! levels of a Garnering tree form a Garnering tree. What would come from the last level above comes as
-//! flushes of a quarter of that level's size. The upper levels form one, too, with a larger T at the bottom. A level of a
-//! part is as it is in the whole tree, except the first one if flushes feed it, and the last one
-//! if there should be more below.
+//! The ratio of a level to the one above it depends only on its distance from the bottom. So the lower levels of a
+//! Garnering tree form a Garnering tree. What would come from the last level above comes as flushes of a quarter of
+//! that level's size. The upper levels form one, too, with a larger T at the bottom. A level of a part is as it is in
+//! the whole tree, except the first one if flushes feed it, and the last one if there should be more below.
 //!
 //! The lowest part lives through the whole load. Each *section* above it has three levels. The middle
 //! one counts (the first, too, at the top), and the section runs until that was filled a few times. The results are
@@ -14,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::entry_sizes::ValueClasses;
 use super::load::Load;
-use super::outcome::{Interval, LevelShape, Outcome, Sample, Spread};
+use super::outcome::{Interval, LevelShape, Outcome, Sample, Spread, at};
 use super::part::TreePart;
 use super::run::run;
 use crate::base::LevelIoStats;
@@ -114,7 +113,7 @@ fn with_beginning(load: &Load, samples: Vec<Sample>) -> Vec<Sample> {
         let flushes = writes / (last.writes as f64 / last.flushes.max(1) as f64);
         let times = flushes / (sample.flushes - then.flushes).max(1) as f64;
         let levels = sample.runs_sums.len().max(last.runs_sums.len());
-        let of = |sample: &Sample, level| sample.runs_sums.get(level).copied().unwrap_or(0.0);
+        let of = |sample: &Sample, level| at(&sample.runs_sums, level);
         let sum = |level| of(&last, level) + (of(&sample, level) - of(&then, level)) * times;
         sample.runs_sums = (0..levels).map(sum).collect();
         sample.flushes = last.flushes + whole(flushes.round());
@@ -244,14 +243,13 @@ impl UpperLevels {
             let counts = if first == 0 { 0..=2 } else { 2..=2 };
             for own in counts {
                 // A load of few different keys brings nothing there.
-                let io_stats = interval.io_stats.levels.get(own).copied();
                 levels[first + own] = UpperLevel {
-                    io_stats: io_stats.unwrap_or_default(),
+                    io_stats: at(&interval.io_stats.levels, own),
                     user: interval.io_stats.user,
-                    runs: interval.runs.get(own).copied().unwrap_or(0.0),
-                    runs_max: interval.runs_max.get(own).copied().unwrap_or(0),
-                    shape: section.shapes.get(own).copied().unwrap_or_default(),
-                    spread: section.spreads.get(own).copied().unwrap_or_default(),
+                    runs: at(&interval.runs, own),
+                    runs_max: at(&interval.runs_max, own),
+                    shape: at(&section.shapes, own),
+                    spread: at(&section.spreads, own),
                 };
             }
         }
@@ -263,15 +261,15 @@ impl UpperLevels {
     }
 
     /// `sample` with these levels instead of its first two. `before` is the sample before it, and `done` that one
-    /// completed. If the second level is the last of the sample, it stays as it is. What the sample says about the whole tree
-    /// stays, too, because all data is in the lowest part.
+    /// completed. If the second level is the last of the sample, it stays as it is. What the sample says about the
+    /// whole tree stays, too, because all data is in the lowest part.
     fn complete(&self, sample: &Sample, before: &Sample, done: &Sample) -> Sample {
         let user = (sample.io_stats.user - before.io_stats.user) as f64;
         let flushes = (sample.flushes - before.flushes) as f64;
         let mut all = sample.clone();
         let above = self.levels.len() - 2;
         // The bound on space may leave the levels above less now than on average, as it does their last one.
-        let fed = sample.spreads.get(1).copied().unwrap_or_default();
+        let fed = at(&sample.spreads, 1);
         let filled = fed.entries_over(self.levels[above + 1].spread);
         all.spreads.clear();
         (all.levels, all.runs, all.runs_sums, all.runs_max) = Default::default();
@@ -282,42 +280,36 @@ impl UpperLevels {
             if is_own && own >= sample.levels.len() {
                 break;
             }
-            let io_stats_done = done.io_stats.levels.get(level).copied().unwrap_or_default();
-            let runs_done = done.runs_sums.get(level).copied().unwrap_or(0.0);
-            if is_own {
-                let of = |sample: &Sample| sample.io_stats.levels.get(own).copied();
-                let (now, then) = (
-                    of(sample).unwrap_or_default(),
-                    of(before).unwrap_or_default(),
+            let moved = if is_own {
+                let of = |sample: &Sample| at(&sample.io_stats.levels, own);
+                all.runs_sums.push(
+                    at(&done.runs_sums, level) + at(&sample.runs_sums, own)
+                        - at(&before.runs_sums, own),
                 );
-                let moved = now.combined(then, |now, then| now - then);
-                all.io_stats
-                    .levels
-                    .push(io_stats_done.combined(moved, |sum, bytes| sum + bytes));
-                let of = |sample: &Sample| sample.runs_sums.get(own).copied().unwrap_or(0.0);
-                all.runs_sums.push(runs_done + of(sample) - of(before));
-                all.runs.push(sample.runs.get(own).copied().unwrap_or(0.0));
-                all.runs_max
-                    .push(sample.runs_max.get(own).copied().unwrap_or(0));
-                let spread = sample.spreads.get(own);
-                all.spreads.push(spread.copied().unwrap_or_default());
+                all.runs.push(at(&sample.runs, own));
+                all.runs_max.push(at(&sample.runs_max, own));
+                all.spreads.push(at(&sample.spreads, own));
+                of(sample).combined(of(before), |now, before| now - before)
             } else {
                 let upper = &self.levels[level];
-                let io_stats = io_stats_done.combined(upper.io_stats, |sum, bytes| {
-                    sum + whole(bytes as f64 * user / upper.user.max(1) as f64)
-                });
-                all.io_stats.levels.push(io_stats);
-                all.runs_sums.push(runs_done + upper.runs * flushes);
+                let filled = if level == 0 { 1.0 } else { filled };
+                all.runs_sums
+                    .push(at(&done.runs_sums, level) + upper.runs * flushes);
                 all.runs.push(upper.runs);
                 all.runs_max.push(upper.runs_max);
-                let filled = if level == 0 { 1.0 } else { filled };
                 all.spreads.push(upper.spread.filled(filled));
-            }
-            let shape = match own {
-                0 => self.levels[level].shape,
-                _ => sample.levels.get(own).copied().unwrap_or_default(),
+                let part = |bytes: u64| whole(bytes as f64 * user / upper.user.max(1) as f64);
+                upper
+                    .io_stats
+                    .combined(upper.io_stats, |bytes, _| part(bytes))
             };
-            all.levels.push(shape);
+            let io_stats =
+                at(&done.io_stats.levels, level).combined(moved, |sum, bytes| sum + bytes);
+            all.io_stats.levels.push(io_stats);
+            all.levels.push(match own {
+                0 => self.levels[level].shape,
+                _ => at(&sample.levels, own),
+            });
         }
         all.runs_per_seek = all.runs.iter().sum();
         // If bits are allocated as in Monkey, all runs together let exp(H - b ln^2 2) reads through, with H the

@@ -20,6 +20,7 @@ mod part;
 mod references;
 mod run;
 mod tree;
+mod value_file;
 mod value_files;
 
 pub use formula::write_amplification_bound;

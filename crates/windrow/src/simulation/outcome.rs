@@ -290,6 +290,11 @@ impl Interval {
     }
 }
 
+/// The item of `level`; the default past the end.
+pub(super) fn at<T: Copy + Default>(items: &[T], level: usize) -> T {
+    items.get(level).copied().unwrap_or_default()
+}
+
 /// The larger of each two.
 pub(super) fn max_of_each(mut max: Vec<usize>, other: &[usize]) -> Vec<usize> {
     max.resize(max.len().max(other.len()), 0);
@@ -312,10 +317,7 @@ impl IoStats {
 
     fn combined(&self, other: &Self, combine: impl Fn(u64, u64) -> u64) -> Self {
         let levels = self.levels.len().max(other.levels.len());
-        let of = |io_stats: &Self, level: usize| -> LevelIoStats {
-            io_stats.levels.get(level).copied().unwrap_or_default()
-        };
-        let level = |level| of(self, level).combined(of(other, level), &combine);
+        let level = |level| at(&self.levels, level).combined(at(&other.levels, level), &combine);
         Self {
             user: combine(self.user, other.user),
             wal: combine(self.wal, other.wal),

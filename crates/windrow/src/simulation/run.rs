@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::key_space::Span;
 use super::load::{KeyDistribution, Load};
-use super::outcome::{LevelShape, Outcome, Sample, Spread, max_of_each};
+use super::outcome::{LevelShape, Outcome, Sample, Spread, at, max_of_each};
 use super::tree::Tree;
 use crate::policy::{bounded_capacities, segment_limits, values_behind_max, whole};
 
@@ -229,7 +229,7 @@ impl<'a> Run<'a> {
                 bytes: files.iter().map(|file| file.bytes).sum(),
                 entries: files.iter().map(|file| file.entries).sum(),
                 tombstones: files.iter().map(|file| file.tombstones).sum(),
-                capacity: capacities.get(level).copied().unwrap_or(0),
+                capacity: at(&capacities, level),
                 segment_limit: limits.get(level).copied().unwrap_or(1),
             }
         };

@@ -1,4 +1,4 @@
-//! What a simulation tells: bounds, budgets, and what is conserved, over loads of every kind.
+//! Bounds, budgets and conserved bytes of simulations, over loads of every kind.
 
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ fn table_bytes(load: &Load, sample: &Sample) -> f64 {
 }
 
 #[test]
-fn the_formula_bounds_what_is_written() {
+fn the_formula_bounds_write_amplification() {
     for size_ratio in [4.0, 5.0, 10.0] {
         for scaling in [1.0, 0.8, 0.4] {
             for segment_limit in [
@@ -72,7 +72,7 @@ fn the_formula_bounds_what_is_written() {
 }
 
 #[test]
-fn what_cannot_be_carried_out_is_refused() {
+fn invalid_loads_are_refused() {
     let good = || Load::inserts(MIB, small(Preset::Balanced)).overwritten(1.0);
     let zipfian = |exponent| KeyDistribution::Zipfian { exponent };
     let cases: [fn(&mut Load); 14] = [
@@ -112,9 +112,9 @@ fn what_cannot_be_carried_out_is_refused() {
     }
 }
 
-/// Keys are hit as often however the draws are cut into flushes.
+/// The size of a flush does not change how often draws hit a key.
 #[test]
-fn what_is_live_does_not_hang_on_flushes() {
+fn live_bytes_do_not_depend_on_flushes() {
     let live = |memtable_bytes| {
         let options = KeyspaceOptions {
             memtable_bytes,
@@ -130,9 +130,9 @@ fn what_is_live_does_not_hang_on_flushes() {
     assert!(few < 0.5 * 16.0 * MIB as f64, "{few}");
 }
 
-/// Where a few keys are most of what is drawn, upper levels never fill.
+/// If a few keys get most of the draws, upper levels never fill.
 #[test]
-fn a_tree_in_parts_of_few_different_keys() {
+fn few_different_keys_are_simulated_in_parts() {
     let mut load = Load::inserts(400 * MIB, small(Preset::Balanced));
     load.distribution = KeyDistribution::Zipfian { exponent: 1.5 };
     (load.inserts, load.draws) = (0, load.keys);
@@ -145,7 +145,7 @@ fn a_tree_in_parts_of_few_different_keys() {
 }
 
 #[test]
-fn few_files_to_a_level_tell_about_the_same() {
+fn fewer_files_give_about_the_same_result() {
     for preset in [Preset::Leveling, Preset::Autumn, Preset::Balanced] {
         let mut load = Load::inserts(400 * MIB, small(preset));
         let exact = run(&load).1.io_stats.write_amplification();
@@ -159,8 +159,8 @@ fn few_files_to_a_level_tell_about_the_same() {
     }
 }
 
-/// In parts and in one piece, with and without appends. The room is not bounded, since only the lowest part
-/// would feel that.
+/// In parts and in one piece, with and without appends. Space is not bounded, because a bound would change only the
+/// lowest part.
 fn check_parts(bytes: u64, preset: Preset) {
     for segment_limit in [SegmentLimit::Fixed(1), SegmentLimit::Scaled] {
         let options = KeyspaceOptions {
@@ -181,13 +181,13 @@ fn check_parts(bytes: u64, preset: Preset) {
 }
 
 #[test]
-fn a_tree_in_parts_tells_about_the_same() {
+fn parts_give_about_the_same_result() {
     check_parts(1500 * MIB, Preset::Autumn);
 }
 
 #[test]
 #[ignore = "takes minutes"]
-fn a_large_tree_in_parts_tells_about_the_same() {
+fn parts_of_a_large_tree_give_about_the_same_result() {
     check_parts(8000 * MIB, Preset::Leveling);
     check_parts(8000 * MIB, Preset::Autumn);
 }
@@ -220,7 +220,7 @@ fn filters_use_their_budget_and_no_more() {
 }
 
 #[test]
-fn seeks_are_repaid_in_fewer_runs() {
+fn seeks_reduce_runs() {
     let mut load = Load::inserts(200 * MIB, small(Preset::Balanced));
     let (without, _) = run(&load);
     load.seeks_per_write = 1.0;
@@ -237,10 +237,10 @@ fn seeks_are_repaid_in_fewer_runs() {
     assert!(with.write_amplification > without.write_amplification);
 }
 
-/// Of keys that are inserted nothing is superseded, so the bound on room costs little; where filters tell
-/// nothing, each later segment might be.
+/// Inserts supersede nothing, so the bound on space costs little. Without filters, each later segment counts as
+/// superseding.
 #[test]
-fn room_is_no_matter_where_nothing_is_superseded() {
+fn the_bound_on_space_costs_inserts_little() {
     let cost = |max_space_amp, bits_per_key| {
         let options = KeyspaceOptions {
             max_space_amp,
@@ -258,7 +258,7 @@ fn room_is_no_matter_where_nothing_is_superseded() {
 }
 
 #[test]
-fn what_is_sequential_only_moves() {
+fn sequential_inserts_only_move() {
     let mut load = Load::inserts(100 * MIB, small(Preset::Balanced));
     load.distribution = KeyDistribution::Sequential;
     let (_, last) = run(&load);
@@ -317,10 +317,10 @@ fn loads() -> impl Strategy<Value = Load> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Whatever is loaded: levels keep to their capacities, and a tree holds each visible key and at most
-    /// what was given. Files stay disjoint, or a debug assertion fails.
+    /// After any load, levels are within their capacities, and the tree holds each live key and at most
+    /// the entries written. Files stay disjoint, or a debug assertion fails.
     #[test]
-    fn any_load_is_carried_out(load in loads()) {
+    fn any_load_stays_within_capacities(load in loads()) {
         let (_, last) = run(&load);
         let entries: u64 = last.levels.iter().map(|level| level.entries).sum();
         let live = last.live_bytes as f64 / load.entry_bytes();
@@ -336,7 +336,7 @@ proptest! {
         }
     }
 
-    /// Of inserts nothing is dropped: what is written is what was read, and what is there.
+    /// No insert is dropped: the bytes written are those read and those held.
     #[test]
     fn bytes_of_inserts_are_conserved(options in options()) {
         let (_, last) = run(&Load::inserts(60 * MIB, options));
@@ -349,10 +349,10 @@ proptest! {
     }
 }
 
-/// So many small memtables that tables of the deeper levels would have a few values in each of thousands of
-/// runs.
+/// With so many small memtables, tables of the deeper levels could have a few values in each of thousands of
+/// transient logs.
 #[test]
-fn what_tables_have_of_runs_is_no_dust() {
+fn tables_have_wide_slices_of_transient_logs() {
     let options = KeyspaceOptions {
         memtable_bytes: 64 << 10,
         medium_from: 128,
@@ -375,9 +375,9 @@ fn what_tables_have_of_runs_is_no_dust() {
         }
     }
     let slice = bytes / slices;
-    // Without gathering they come to 2.8 times.
+    // If thin slices were not rewritten, this would be 2.8 times.
     assert!(
         2 * slice > 7 * thin,
-        "slices of {slice} bytes, where {thin} are thin"
+        "slices of {slice} bytes; {thin} bytes are thin"
     );
 }

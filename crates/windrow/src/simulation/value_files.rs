@@ -11,9 +11,10 @@
 use std::collections::HashMap;
 
 use super::entry_sizes::ValueClasses;
-use super::key_space::{Segment, Span, part_of};
+use super::key_space::{Segment, Span};
 use super::load::Load;
 use super::outcome::ValueSpace;
+use super::value_file::ValueFile;
 use crate::base::FileNumber;
 use crate::options::{KeyspaceOptions, MediumOrder};
 use crate::policy::{self, InputTransientLog, LogSummary, whole};
@@ -28,7 +29,7 @@ const GARBAGE_BYTES: f64 = 5.0;
 /// One flush makes at most so many transient log files. Beyond that, each stands for several.
 const TRANSIENT_FILES_OF_FLUSH: u64 = 64;
 
-/// About the most value logs that are told apart. Beyond that, each is longer and stands for several.
+/// About the most value logs that are distinguished. Beyond that, each is longer and stands for several.
 const LOGS_DISTINGUISHED: f64 = 512.0;
 
 /// Fewer entries refer to nothing.
@@ -42,55 +43,6 @@ fn references_of<'s>(
         let references = segment.references.iter();
         references.map(|(file, entries)| (segment.span, file, entries))
     })
-}
-
-/// A value file, or several of the same kind.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ValueFile {
-    pub(super) span: Span,
-    pub(super) is_log: bool,
-    /// How many files it stands for.
-    count: f64,
-    /// Its records, and the bytes of one.
-    records: f64,
-    record_bytes: f64,
-    /// Entries that refer to it.
-    referred: f64,
-    /// Whether values are still added.
-    is_open: bool,
-    /// The file that holds its values since a garbage collection, and how many relocated records that are (I2).
-    gc_output: Option<usize>,
-    pub(super) moves: f64,
-}
-
-impl ValueFile {
-    fn new(span: Span, is_log: bool, count: f64, records: f64, record_bytes: f64) -> Self {
-        Self {
-            span,
-            is_log,
-            count,
-            records,
-            record_bytes,
-            referred: 0.0,
-            is_open: false,
-            gc_output: None,
-            moves: 0.0,
-        }
-    }
-
-    pub(super) fn bytes(&self) -> f64 {
-        self.records * self.record_bytes
-    }
-
-    /// Bytes of the records that entries refer to.
-    fn referred_bytes(&self) -> f64 {
-        self.referred.min(self.records) * self.record_bytes
-    }
-
-    /// How many of the files that it stands for overlap `span`.
-    fn count_in(&self, span: Span) -> f64 {
-        (self.count * part_of(span, self.span, self.span)).max(1.0)
-    }
 }
 
 /// All value files of a tree.

@@ -1,4 +1,4 @@
-//! Filter bits on numbers: published rates, the budget, and files that are young, moved or alone.
+//! Filter bits on numbers: published rates, the budget, and files that are new, moved or alone in their range.
 
 use super::fractions::fractions;
 use super::{
@@ -8,7 +8,7 @@ use super::{
 use crate::base::FileNumber;
 use crate::options::{FilterAllocation, KeyspaceOptions};
 use crate::policy::capacities::{capacities, whole};
-use crate::policy::tests::tables::{file, tree};
+use crate::policy::tests::notation::{file, tree};
 use crate::policy::{Claim, Compaction, FileSummary, Purpose, SegmentSummary, TreeSummary};
 use proptest::prelude::*;
 
@@ -40,7 +40,7 @@ fn holding(
     }
 }
 
-/// The rate that is left of each file, and the bits in memory.
+/// The false-positive rate of each file, and the bits in memory.
 fn allocated(tree: &TreeSummary<u32>, options: &KeyspaceOptions) -> (Vec<f64>, u64) {
     let allocations = allocate_filters(tree, options);
     let mut bits = 0;
@@ -101,8 +101,8 @@ fn published_rates() {
 }
 
 #[test]
-fn a_share_is_what_a_file_holds_of_its_range() {
-    // A run over everything, three files below, one of them behind the run's end.
+fn a_fraction_is_what_a_file_holds_of_its_range() {
+    // A run over three files, of which one begins after the run's end.
     let tree = tree(
         2,
         vec![
@@ -126,7 +126,7 @@ fn a_share_is_what_a_file_holds_of_its_range() {
 }
 
 #[test]
-fn what_a_merge_writes_knows_its_share() {
+fn the_output_of_a_compaction_has_its_fraction() {
     let claim = Claim {
         level: 2,
         smallest: 10,
@@ -166,16 +166,16 @@ fn what_a_merge_writes_knows_its_share() {
     is_about(fractions(&[two], &[]).written_anew, 500.0 / 1450.0);
     let appended = fractions(&[], &[two]);
     is_about(appended.appended, 200.0 / 1450.0);
-    // What lies between targets and gets a file of its own does not have theirs.
+    // New files between the targets do not count the entries of the targets.
     is_about(appended.written_anew, 200.0 / 1150.0);
     is_about(flush_fraction(&tree, &claim, 0), 0.0);
     is_about(flush_fraction(&tree, &claim, 550), 550.0 / 2000.0);
 }
 
-/// What was written for a shallow level and then only moved is filtered like any other file that has
-/// its range to itself; what overlaps gets more.
+/// A file that was written for a shallow level and then moved is filtered like any other file that is alone in
+/// its range. A file that overlaps others gets more bits.
 #[test]
-fn nothing_is_kept_of_a_files_youth() {
+fn moved_files_are_filtered_like_others() {
     let options = options(5.0);
     let price = price_alone(&options);
     let young = filter_units(0.01, price, &options);
@@ -196,12 +196,12 @@ fn nothing_is_kept_of_a_files_youth() {
     let moved = tree(3, vec![vec![], vec![], files.split_off(90), files]);
     let (rates, bits) = allocated(&moved, &options);
     assert!(bits as f64 <= 1.02 * 5.0 * 10_000_000.0);
-    // The young have the same rates as the old, but for some who get what was left over.
+    // The moved files have the same rates as the others, except some that get the rest of the budget.
     let typical = 0.6185_f64.powf(5.0 * 0.98);
-    let usual = rates
+    let typical_rates = rates
         .iter()
         .filter(|rate| (**rate / typical - 1.0).abs() < 0.1);
-    assert!(usual.count() >= 90, "{rates:?}");
+    assert!(typical_rates.count() >= 90, "{rates:?}");
 
     let mut overlapped = moved;
     overlapped.levels[1].push(holding(200, 0, 99, 100_000, young));
@@ -210,7 +210,7 @@ fn nothing_is_kept_of_a_files_youth() {
 }
 
 #[test]
-fn uniform_is_uniform_and_nothing_is_nothing() {
+fn uniform_units_and_no_units() {
     let uniform = KeyspaceOptions {
         filter_allocation: FilterAllocation::Uniform,
         ..options(7.5)
@@ -263,7 +263,7 @@ proptest! {
     }
 
     #[test]
-    fn shares_are_parts(tree in any_tree()) {
+    fn fractions_are_at_most_one(tree in any_tree()) {
         let fractions = fractions(&tree);
         prop_assert_eq!(fractions.len(), tree.levels.iter().flatten().count());
         prop_assert!(fractions.iter().all(|fraction| *fraction > 0.0 && *fraction <= 1.0));

@@ -42,8 +42,8 @@ impl<K: Ord + Clone> OutputCutter<K> {
         self.zones.file_bytes()
     }
 
-    /// Where `key` goes. The output holds `bytes` of the present file before it, as [`cut_bytes`](crate::policy::cut_bytes)
-    /// counts them.
+    /// Where `key` goes. The output holds `bytes` of the present file before it, as
+    /// [`cut_bytes`](crate::policy::cut_bytes) counts them.
     ///
     /// The caller asks once for every user key, in ascending order and before it adds the key's first version, so that
     /// one user key never spans two files.

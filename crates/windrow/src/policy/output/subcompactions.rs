@@ -10,8 +10,9 @@ use crate::policy::summary::{FileSummary, TreeSummary};
 const FILES_MIN: u64 = 4;
 
 /// Where the subcompactions of `compaction` end, except the last, as the keys with which the next ones begin,
-/// ascending. It writes files of `file_bytes`, and puts values in transient logs in place or leaves them there. There are
-/// at most `count_max` subcompactions of about the same size, and no end for a compaction that is better done in one piece.
+/// ascending. It writes files of `file_bytes`, and puts values in transient logs in place or leaves them there. There
+/// are at most `count_max` subcompactions of about the same size, and no end for a compaction that is better done in
+/// one piece.
 ///
 /// The ends lie where files of the deepest level that takes part begin, because those are sorted and disjoint. The
 /// upper files count as lying evenly over them. No end lies after a file that is appended to and before one that is

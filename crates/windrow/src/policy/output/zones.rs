@@ -50,9 +50,9 @@ pub(crate) struct Zones<K> {
 
 impl<K: Ord + Clone> Zones<K> {
     /// For a compaction that rewrites or appends to the files `lower` of one level, sorted: it appends to those in
-    /// `targets`. It puts values in transient logs in place or leaves them there. `upper_bytes` estimates how many of the
-    /// [cut bytes](FileSummary::merged_cut_bytes) of its upper files lie between two keys, or from an end on. A target
-    /// file of the level has `file_bytes` of them.
+    /// `targets`. It puts values in transient logs in place or leaves them there. `upper_bytes` estimates how many of
+    /// the [cut bytes](FileSummary::merged_cut_bytes) of its upper files lie between two keys, or from an end on. A
+    /// target file of the level has `file_bytes` of them.
     pub(crate) fn new(
         lower: &[&FileSummary<K>],
         targets: &[FileNumber],

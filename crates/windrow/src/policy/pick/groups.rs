@@ -1,10 +1,10 @@
 //! Level 0: runs that overlap, ordered by age, and which of them go down together.
 //!
 //! Runs that overlap, directly or through others, form a *group*. A compaction takes whole groups. So it
-//! leaves no older run behind that shares a key with a run that it takes (I3), and it cuts no user key. The more
+//! leaves no older run with a key of a run that it takes (I3), and it cuts no user key. The more
 //! runs share one rewrite of level 1, the less is written per byte.
 
-use crate::policy::summary::{FileSummary, TreeSummary};
+use crate::policy::summary::TreeSummary;
 
 /// Runs of level 0 that overlap, directly or through others.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) fn groups<K: Ord + Clone>(tree: &TreeSummary<K>) -> Vec<RunGroup<K>> 
     by_key.sort_by_key(|&position| &runs[position].smallest);
     let mut groups: Vec<RunGroup<K>> = Vec::new();
     for position in by_key {
-        let run: &FileSummary<K> = &runs[position];
+        let run = &runs[position];
         match groups.last_mut() {
             Some(group) if run.smallest <= group.largest => {
                 group.runs.push(position);

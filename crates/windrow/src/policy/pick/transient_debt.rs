@@ -1,10 +1,10 @@
 //! Transient-debt compactions: files that refer to transient logs go down, although no level is due.
 //!
-//! Compactions by capacity alone would leave some values in transient logs for ever (D6). The *debt* is what the
-//! files of levels from 1 on keep of transient logs. Each file keeps of a transient log file the part that it has of all
-//! references to it. So the debt includes garbage values that the last few references keep. Level 0 does not
-//! count: the number of its runs is bounded, and it goes down whole. If it counted, the first flushes into a small tree
-//! would each be compacted alone.
+//! Compactions by capacity alone would leave some values in transient logs for ever (D6). The *debt* is what the files
+//! of levels from 1 on keep of transient logs. Each file keeps of a transient log file the part that it has of all
+//! references to it. So the debt includes garbage values that the last few references keep. Level 0 does not count:
+//! the number of its runs is bounded, and it goes down whole. If it counted, the first flushes into a small tree would
+//! each be compacted alone.
 //!
 //! I1. What a level that has values in place still refers to in transient logs is due at once.
 //! I2. All debt is due while it exceeds the [fraction] of the tree's logical bytes. So at rest the files of

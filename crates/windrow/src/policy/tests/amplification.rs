@@ -1,8 +1,8 @@
 //! How much the policy rewrites, on a small copy of the loads that the bench measures.
 //!
-//! Bytes written by merges per byte given, averaged over six memtable fillings between 380,000 and
+//! Bytes written by compactions per byte given, averaged over six memtable fillings between 380,000 and
 //! 480,000 entries; each load is 5 million writes over 5 million keys, the second on top of the
-//! first. This is what the defaults were chosen by:
+//! first. The defaults were chosen by these figures:
 //!
 //! | `base_bytes` | `level0_runs` | fillrandom | overwrite |
 //! |---|---|---|---|
@@ -34,8 +34,8 @@ fn options() -> KeyspaceOptions {
     }
 }
 
-/// Writes every key that `next` gives, with a flush after each `flush_entries`; the bytes that
-/// merges wrote per byte given.
+/// Writes every key of `next`, with a flush after each `flush_entries`. Returns the bytes that
+/// compactions wrote per byte given.
 fn load(model: &mut Model, flush_entries: u32, mut next: impl FnMut() -> Key) -> f64 {
     let before = model.merged;
     let mut left = KEYS;

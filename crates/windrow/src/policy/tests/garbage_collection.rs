@@ -1,13 +1,13 @@
-//! Which value logs are collected, and when.
+//! Which value logs garbage collection takes, and when.
 
 use proptest::prelude::*;
 
-use super::tables::{file, tree};
+use super::notation::{file, parse_tree, show, tree};
 use crate::base::FileNumber;
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    Compaction, FileSummary, LogSummary, Plan, Purpose, TreeSummary, VICTIMS_MAX, garbage_excess,
-    is_value_log_full, plan, value_log_bytes, values_behind_max, victims, wants_seal,
+    FileSummary, LogSummary, TreeSummary, VICTIMS_MAX, garbage_excess, is_value_log_full, plan,
+    value_log_bytes, values_behind_max, victims, wants_seal,
 };
 
 const MIB: u64 = 1 << 20;
@@ -52,47 +52,47 @@ fn chosen(tree: &TreeSummary<u32>, max_space_amp: f64) -> Vec<u64> {
 }
 
 #[test]
-fn those_with_most_that_is_dead_go_first_and_none_before_the_room_is_used() {
-    // 200 MiB live; 40, 20 and 4 dead.
+fn logs_with_most_garbage_come_first_once_the_space_is_used() {
+    // 200 MiB live; 40, 20 and 4 MiB of garbage.
     let logs = vec![log(2, 60, 4), log(3, 24, 40), log(4, 44, 20), log(5, 72, 0)];
     let of = |max_space_amp| chosen(&tree_over(logs.clone()), max_space_amp);
-    // The live bytes of one collection are about a log: 24 and 44 are more than 64 MiB.
+    // The live bytes of one garbage collection are about a log: 24 and 44 are more than 64 MiB.
     assert_eq!(of(1.1), [3]);
     assert_eq!(of(1.3), [3]);
     assert_eq!(of(1.35), []);
     assert_eq!(of(f64::INFINITY), []);
-    // What little is dead is not worth it.
+    // Little garbage is not collected.
     assert_eq!(chosen(&tree_over(vec![log(2, 100, 5)]), 1.01), []);
     // Several go together.
     let many = (2..10).map(|number| log(number, 10, 54)).collect();
     assert_eq!(chosen(&tree_over(many), 1.1).len(), 6);
 }
 
-/// I1; and a log that is being written is completed for it.
+/// I1; and the open log is sealed early for its garbage.
 #[test]
-fn what_may_still_be_pointed_to_waits() {
-    let mut waits = log(3, 24, 40);
-    waits.is_ready = false;
-    let logs = vec![waits, log(4, 44, 20), log(5, 100, 0)];
+fn logs_with_pointers_outside_of_tables_are_not_collected() {
+    let mut early = log(3, 24, 40);
+    early.is_ready = false;
+    let logs = vec![early, log(4, 44, 20), log(5, 100, 0)];
     assert_eq!(chosen(&tree_over(logs), 1.1), [4]);
-    let tree = tree_over(vec![waits, log(5, 100, 0)]);
+    let tree = tree_over(vec![early, log(5, 100, 0)]);
     assert_eq!(chosen(&tree, 1.1), []);
     assert!(!wants_seal(&tree, &options(1.1)));
     let open = LogSummary {
         is_open: true,
-        ..waits
+        ..early
     };
     let tree = tree_over(vec![open, log(5, 100, 0)]);
     assert!(wants_seal(&tree, &options(1.1)));
     assert!(!wants_seal(&tree, &options(2.0)));
-    // Not while there is something to collect.
+    // Not while another log can be collected.
     let tree = tree_over(vec![open, log(5, 100, 50)]);
     assert!(!wants_seal(&tree, &options(1.1)));
 }
 
 /// I2.
 #[test]
-fn tables_bound_what_is_collected_together() {
+fn relocation_tables_bound_the_victims() {
     let many = (2..10).map(|number| LogSummary {
         moves: 500_000,
         ..log(number, 1, 60)
@@ -102,7 +102,7 @@ fn tables_bound_what_is_collected_together() {
 
 /// I4.
 #[test]
-fn what_has_failed_goes_alone_and_holds_up_nothing() {
+fn failed_logs_go_alone_and_block_nothing() {
     let failed = |number, live_mib, garbage_mib, failures| LogSummary {
         failures,
         ..log(number, live_mib, garbage_mib)
@@ -112,7 +112,7 @@ fn what_has_failed_goes_alone_and_holds_up_nothing() {
         ..failed(number, live_mib, garbage_mib, 1)
     };
     let rest = log(9, 400, 0);
-    // Those that rest are passed over.
+    // Resting logs are passed over.
     let tree = tree_over(vec![
         resting(2, 1, 60),
         log(3, 30, 30),
@@ -120,7 +120,7 @@ fn what_has_failed_goes_alone_and_holds_up_nothing() {
         rest,
     ]);
     assert_eq!(chosen(&tree, 1.1), [4, 3]);
-    // Each failure makes the turn later, and whose turn comes goes alone.
+    // Each failure lowers the priority, and a failed log goes alone.
     for (failures, expected) in [(1, vec![2]), (2, vec![3, 4])] {
         let logs = vec![
             failed(2, 0, 60, failures),
@@ -130,21 +130,21 @@ fn what_has_failed_goes_alone_and_holds_up_nothing() {
         ];
         assert_eq!(chosen(&tree_over(logs), 1.05), expected);
     }
-    // Nobody waits for them, nor is more collected elsewhere for their sake.
+    // Their garbage slows no writer, and no other log is collected for it.
     let tree = tree_over(vec![resting(2, 10, 60), log(3, 40, 20), log(4, 400, 0)]);
     assert_eq!(garbage_excess(&tree, &options(1.1)), 0);
     assert_eq!(chosen(&tree, 1.1), []);
     let tree = tree_over(vec![failed(2, 10, 60, 1), log(4, 400, 0)]);
     assert_eq!(garbage_excess(&tree, &options(1.1)), 0);
     assert_eq!(chosen(&tree, 1.1), [2]);
-    // Where there was no room for more.
+    // At most so many logs are allowed.
     let many = tree_over((2..10).map(|number| log(number, 1, 60)).collect());
     assert_eq!(victims(&many, &options(1.1), 3).len(), 3);
     assert_eq!(victims(&many, &options(1.1), 1).len(), 1);
 }
 
 #[test]
-fn what_stands_behind_a_memtable_follows_the_room() {
+fn values_behind_a_memtable_follow_the_space() {
     let behind = |live_mib, garbage_mib, max_space_amp| {
         let tree = tree_over(vec![log(2, live_mib, garbage_mib)]);
         values_behind_max(&tree, &options(max_space_amp)) / MIB
@@ -155,7 +155,7 @@ fn what_stands_behind_a_memtable_follows_the_room() {
     assert_eq!(behind(4000, 1500, 1.5), 100);
     assert_eq!(behind(4000, 2500, 1.5), memtable);
     assert_eq!(behind(1, 0, f64::INFINITY), u64::MAX / MIB);
-    // What level 0 refers to may supersede as much.
+    // The values of level 0 may supersede as many bytes.
     let unmerged = FileSummary {
         log_bytes: 1500 * MIB,
         ..file(1, 0, 100, 64)
@@ -168,9 +168,9 @@ fn what_stands_behind_a_memtable_follows_the_room() {
 }
 
 proptest! {
-    /// Collections end, with the room kept or nothing left that is worth it; each takes garbage away.
+    /// Garbage collection ends, with the bound kept or no worthwhile log left. Each round removes garbage.
     #[test]
-    fn collections_end(
+    fn garbage_collection_ends(
         sizes in proptest::collection::vec((0..64_u64, 0..64_u64), 1..40),
         max_space_amp in 1.02..2.5_f64,
     ) {
@@ -195,7 +195,7 @@ proptest! {
     }
 }
 
-/// I5: the number of files follows the data, at a price that does, too.
+/// I5: the number of files follows the data, and so do the bytes copied.
 #[test]
 fn fragments_are_put_together() {
     const LOG_KIB: u64 = 64 << 10;
@@ -238,7 +238,7 @@ fn fragments_are_put_together() {
         }
         assert!(copied <= 8 * total, "{copied} of {total}");
     }
-    // A bound on room that is not there is kept by nothing.
+    // Without a bound on space, no fragment is copied.
     let many: Vec<LogSummary> = (2..40).map(|number| log(number, 1, 0)).collect();
     assert_eq!(chosen(&tree_over(many.clone()), f64::INFINITY), []);
     assert!(chosen(&tree_over(many), 1.5).len() >= 8);
@@ -249,7 +249,7 @@ fn value_logs_grow_with_what_they_hold() {
     let options = options(1.5);
     let mib = |held_gib: u64| value_log_bytes(held_gib << 30, &options) >> 20;
     assert_eq!([0, 32, 33, 64, 1024].map(mib), [64, 64, 66, 128, 2048]);
-    // Of long values, and of those of a KiB, of which a collection cannot take so many at once.
+    // Long values, and values of a KiB, whose number bounds a log.
     for (record_bytes, most) in [(1 << 20, 2400), (1 << 10, 3200)] {
         let (mut held, mut logs) = (0, 0);
         while held < 1 << 40 {
@@ -265,9 +265,9 @@ fn value_logs_grow_with_what_they_hold() {
     }
 }
 
-/// Where there was no room for more, two fragments go, so that it is not none for ever.
+/// If the bound on victims is small, two fragments go, so that their number falls.
 #[test]
-fn few_fragments_are_put_together_where_room_is_short() {
+fn two_fragments_go_under_a_small_bound() {
     let logs = (0..5).map(|number| log(number + 2, 1 << number, 0));
     let tree = tree_over(logs.collect());
     let options = options(1.5);
@@ -278,10 +278,10 @@ fn few_fragments_are_put_together_where_room_is_short() {
     assert_eq!(chosen(4), [2, 3, 4, 5].map(FileNumber));
 }
 
-/// I5: fragments whose collection failed go behind all others, in pairs, so that in the end only what is
-/// damaged stays.
+/// I5: fragments whose garbage collection failed go after all others, in pairs, so that in the end only damaged ones
+/// stay.
 #[test]
-fn fragments_that_fail_hold_up_no_others() {
+fn failed_fragments_block_no_others() {
     const DAMAGED: [u64; 2] = [5, 12];
     let mut tree = tree_over((3..23).map(|number| log(number, 1, 0)).collect());
     let options = options(1.5);
@@ -313,37 +313,18 @@ fn fragments_that_fail_hold_up_no_others() {
     assert!(tree.logs.len() <= DAMAGED.len() + 8, "{:?}", tree.logs);
 }
 
-/// Where too many values are found only through tables, the file with most of them for its bytes is
-/// written anew where it is.
+/// The file with the most moved values for its bytes is rewritten, once too many values are found through tables.
 #[test]
-fn pointers_follow_values_that_have_moved() {
-    let options = options(f64::INFINITY);
-    let plan_for = |moved: [u64; 2]| {
-        let file = |number, smallest, largest, moved_mib: u64| FileSummary {
-            log_bytes: 100 * MIB,
-            moved_bytes: moved_mib * MIB,
-            ..file(number, smallest, largest, 64)
-        };
-        let level = vec![file(1, 0, 100, moved[0]), file(2, 101, 200, moved[1])];
-        let tree = TreeSummary {
-            logs: vec![log(3, 200, 0)],
-            ..tree(1, vec![vec![], level])
-        };
-        plan(&tree, &options, &[])
-    };
-    assert_eq!(plan_for([20, 30]), Plan::Idle);
-    let Plan::Compact(Compaction {
-        level,
-        upper,
-        lower,
-        claim,
-        purpose,
-        ..
-    }) = plan_for([20, 31])
-    else {
-        panic!("nothing is rewritten");
-    };
-    assert_eq!((level, upper, lower), (1, vec![FileNumber(2)], vec![]));
-    assert_eq!((claim.level, claim.smallest, claim.largest), (1, 101, 200));
-    assert_eq!(purpose, Purpose::PointerRewrite);
+fn pointers_to_moved_values_are_rewritten() {
+    for (moved, expected) in [
+        ([20, 30], "idle"),
+        ([20, 31], "rewrite pointers of L1 2 over 101-200"),
+    ] {
+        let mut tree = parse_tree("| 1:0-100/64 2:101-200/64");
+        tree.logs = vec![log(3, 200, 0)];
+        for (file, moved) in tree.levels[1].iter_mut().zip(moved) {
+            (file.log_bytes, file.moved_bytes) = (100 * MIB, moved * MIB);
+        }
+        assert_eq!(show(&plan(&tree, &options(f64::INFINITY), &[])), expected);
+    }
 }

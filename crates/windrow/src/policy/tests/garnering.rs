@@ -31,7 +31,7 @@ fn write(model: &mut Model, keys: impl IntoIterator<Item = u32>, kind: Kind) {
 }
 
 #[test]
-fn a_fifth_of_a_percent_is_in_level_one() {
+fn level_one_holds_the_published_part() {
     // The paper's example: c = 0.8, T = 2, L = 6. It says 0.18 %; the formula gives 0.188 %.
     let options = KeyspaceOptions {
         size_ratio: 2.0,
@@ -46,7 +46,7 @@ fn a_fifth_of_a_percent_is_in_level_one() {
 }
 
 #[test]
-fn the_deepest_tree_saturates_and_still_has_an_order() {
+fn capacities_of_the_deepest_tree_ascend() {
     let options = KeyspaceOptions {
         size_ratio: 5.0,
         scaling: 0.4,
@@ -79,7 +79,7 @@ fn levels_grow_without_moving_a_byte() {
         }
     }
     assert!(grown >= 2, "{grown}");
-    // The published count of levels follows from the capacities: level L holds what has come.
+    // The published number of levels follows from the capacities: level L holds all data.
     let capacities = capacities(&model.options, model.level_count);
     let total: u64 = model
         .summary()
@@ -91,9 +91,9 @@ fn levels_grow_without_moving_a_byte() {
     assert!(total <= capacities.iter().sum());
 }
 
-/// Fifty times over the border at which a level is added, and back.
+/// The tree crosses the border at which a level is added fifty times, and back.
 #[test]
-fn a_tree_at_the_border_does_not_swing() {
+fn a_tree_at_the_border_keeps_its_levels() {
     let mut model = Model::new(small(Preset::Autumn), ENTRY_BYTES);
     // Level 1 alone holds 400 entries.
     write(&mut model, 0..380, Kind::Value);
@@ -115,7 +115,7 @@ fn a_tree_at_the_border_does_not_swing() {
 }
 
 #[test]
-fn levels_go_when_the_data_goes() {
+fn levels_shrink_with_the_data() {
     let mut model = Model::new(small(Preset::Balanced), ENTRY_BYTES);
     write(&mut model, 0..6_000, Kind::Value);
     let grown = model.level_count;
@@ -127,7 +127,10 @@ fn levels_go_when_the_data_goes() {
     let before = model.merged;
     model.settle();
     assert_eq!(model.level_count, 1, "of {grown} levels");
-    assert_eq!(model.merged, before, "levels go without a burst of merges");
+    assert_eq!(
+        model.merged, before,
+        "levels shrink without a burst of compactions"
+    );
     model.check_reads();
 }
 
@@ -149,10 +152,10 @@ fn without_a_bound_capacities_are_nominal() {
     }
 }
 
-/// Updates over a fixed set of keys, right through the growth of levels: tables take at most
-/// `max_space_amp` times the live bytes, and a level 0.
+/// Updates over a fixed set of keys while levels are added: the levels from 1 on take at most
+/// `max_space_amp` times the live bytes.
 #[test]
-fn updates_stay_within_the_room() {
+fn updates_stay_within_the_space() {
     for (size_ratio, scaling) in [(5.0, 0.8), (5.0, 0.4), (2.0, 0.8), (10.0, 1.0)] {
         for keys in [900, 2_000, 5_000, 12_000] {
             let options = KeyspaceOptions {
@@ -186,10 +189,8 @@ fn updates_stay_within_the_room() {
 }
 
 #[test]
-fn shrinking_waits_for_jobs_and_for_half() {
+fn a_tree_shrinks_when_it_fits_half_of_the_capacity() {
     let options = small(Preset::Autumn);
-    let mut model = Model::new(options.clone(), ENTRY_BYTES);
-    model.level_count = 2;
     // 200 entries are half of what level 1 would hold alone.
     for (entries, shrinks) in [(200, true), (201, false)] {
         let mut model = Model::new(options.clone(), ENTRY_BYTES);
@@ -201,7 +202,7 @@ fn shrinking_waits_for_jobs_and_for_half() {
     }
 }
 
-/// Entries that merges rewrite for each of 3000 deletions of any of 24,000 keys.
+/// Entries that compactions rewrite for each of 3000 deletions of any of 24,000 keys.
 fn rewritten_per_deletion(per_flush: u32) -> f64 {
     let mut model = Model::new(small(Preset::Balanced), ENTRY_BYTES);
     write(&mut model, 0..24_000, Kind::Value);
@@ -215,9 +216,9 @@ fn rewritten_per_deletion(per_flush: u32) -> f64 {
     (model.merged - before) as f64 / (3000 * ENTRY_BYTES) as f64
 }
 
-/// Tombstones go down early to meet what they hide, but not if that rewrites the tree for a few.
+/// Tombstones go down early to meet what they hide, but not if a few of them would rewrite the tree.
 #[test]
-fn scattered_deletions_cost_about_what_other_writes_do() {
+fn scattered_deletions_cost_about_as_much_as_other_writes() {
     let (small, full) = (rewritten_per_deletion(10), rewritten_per_deletion(100));
     assert!(small < 20.0, "{small:.1} in flushes of 10");
     assert!(full < 10.0, "{full:.1} in flushes of 100");
@@ -265,7 +266,7 @@ fn other_options_are_settled_one_level_at_a_time() {
     assert!(left.len() > 1, "{left:?}");
     model.set_options(options);
     assert!(pending(&model) > 0 && pending(&model) < at_once);
-    // Writers go on meanwhile.
+    // Writes continue meanwhile.
     let mut rounds = 0;
     while !left.is_empty() {
         model.flush((0..100).map(|_| (random.below(1 << 30), Kind::Value)));
@@ -274,7 +275,7 @@ fn other_options_are_settled_one_level_at_a_time() {
             model.finish(&job);
             let scores = scores(&model.summary(), &model.options);
             let deepest = *left.last().unwrap();
-            // What is above the level that shrinks hands down no more than it is given.
+            // The levels above the one that shrinks pass on no more than they receive.
             let due: f64 = (1..deepest)
                 .map(|level| {
                     let tree = model.summary();
@@ -299,7 +300,7 @@ fn other_options_are_settled_one_level_at_a_time() {
 }
 
 #[test]
-fn a_last_level_that_is_too_large_shrinks_before_those_above_it() {
+fn an_over_full_last_level_shrinks_before_the_levels_above_it() {
     let mut model = Model::new(small(Preset::Autumn), ENTRY_BYTES);
     let mut random = Random(7);
     let keys: Vec<u32> = (0..20_000).map(|_| random.below(1 << 30)).collect();
@@ -307,7 +308,7 @@ fn a_last_level_that_is_too_large_shrinks_before_those_above_it() {
     let mut options = model.options.clone();
     options.base_bytes /= 8;
     model.set_options(options);
-    // The deepest level takes more than these to come down.
+    // The deepest level needs more steps to shrink.
     let mut steps = 0;
     while steps < 200 {
         let job = model.start().unwrap();

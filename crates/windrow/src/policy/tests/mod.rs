@@ -1,15 +1,16 @@
-//! The policy carried out on numbers.
+//! The policy executed on numbers.
 
 mod amplification;
 mod append;
-
 mod garbage_collection;
 mod garnering;
 mod mediums;
 mod model;
+pub(super) mod notation;
+mod output;
+mod pick;
 mod placement;
 mod properties;
-pub(super) mod tables;
 
 /// A reproducible random sequence (`SplitMix64`).
 struct Random(u64);

@@ -1,8 +1,8 @@
-//! Classes by size, and the levels where values are in place.
+//! Classes by size, and the levels that have values in place.
 
 use proptest::prelude::*;
 
-use super::tables::{file, tree};
+use super::notation::parse_tree;
 use crate::base::limits::{VALUE_BYTES_IN_PLACE_MAX, VALUE_BYTES_SEPARATED_MIN};
 use crate::options::{KeyspaceOptions, MediumInPlace, MediumOrder, Preset};
 use crate::policy::placement::{
@@ -67,7 +67,7 @@ fn classes() {
 }
 
 #[test]
-fn mediums_of_flushes_in_order_stay() {
+fn flushes_in_key_order_keep_mediums_in_the_table() {
     let default = KeyspaceOptions::default();
     let stay =
         |files: &[(u32, u32)], own, options| mediums_stay(files.iter().copied(), own, options);
@@ -78,7 +78,7 @@ fn mediums_of_flushes_in_order_stay() {
     for own in [(0, 10), (29, 30), (35, 45), (44, 45), (50, 60), (0, 60)] {
         assert!(!stay(&files, own, &default), "{own:?}");
     }
-    // Nobody knows yet how keys come.
+    // In an empty tree, the order of keys is unknown.
     assert!(!stay(&[], (0, 9), &default));
     let never = KeyspaceOptions {
         medium_in_place: MediumInPlace::Never,
@@ -115,7 +115,7 @@ fn presets_place_as_their_papers_do() {
 }
 
 #[test]
-fn levels_where_values_are_in_place() {
+fn values_are_in_place_from_a_level_on() {
     use MediumInPlace::{LastLevel, LevelBeforeLast, Never};
     for (medium_in_place, effective_last, first) in [
         (LastLevel, 1, Some(1)),
@@ -144,15 +144,9 @@ fn levels_where_values_are_in_place() {
 
 #[test]
 fn a_stray_file_below_does_not_make_a_last_level() {
-    // With T = 5 a level counts from a tenth of all bytes on, runs included.
-    let mut upper = file(1, 0, 9, 10);
-    upper.transient_bytes = 89 << 10;
-    upper.pinned_bytes = 89 << 10;
+    // With T = 5 a level counts from a tenth of all bytes on, transient logs included.
     for (kib, expected) in [(10, 1), (12, 2)] {
-        let tree = tree(
-            2,
-            vec![vec![], vec![upper.clone()], vec![file(2, 0, 9, kib)]],
-        );
+        let tree = parse_tree(&format!("| 1:0-9/99+apart=89 | 2:0-9/{kib}"));
         let options = KeyspaceOptions::default();
         let placement = Placement::of(&tree, &options);
         assert_eq!(placement, Placement::new(expected, &options));
@@ -178,9 +172,9 @@ proptest! {
         }
     }
 
-    /// Below a level where values are in place they are so, too, and N-2 is never deeper than N-1.
+    /// The levels below a level with values in place have them in place, too, and N-2 is never deeper than N-1.
     #[test]
-    fn what_is_below_a_level_in_place_is_in_place(last in 1..15_usize, target in 0..16_usize) {
+    fn deeper_levels_are_in_place_too(last in 1..15_usize, target in 0..16_usize) {
         let merges = |medium_in_place| {
             let options = KeyspaceOptions { medium_in_place, ..KeyspaceOptions::default() };
             let placement = Placement::new(last, &options);
@@ -194,7 +188,7 @@ proptest! {
 }
 
 #[test]
-fn runs_move_on_where_little_is_left_or_slices_are_thin() {
+fn sparse_files_and_thin_slices_are_rewritten() {
     const KIB: u64 = 1 << 10;
     const FILE_BYTES: u64 = 16 << 20;
     let transient_log = |length, referred_bytes, input_bytes, slices| InputTransientLog {
@@ -205,51 +199,47 @@ fn runs_move_on_where_little_is_left_or_slices_are_thin() {
     };
     let whole = transient_file_bytes(FILE_BYTES);
     assert_eq!(whole, 4 << 20);
-    for (name, transient_log, moves_on) in [
+    for (name, transient_log, is_rewritten) in [
+        ("whole", transient_log(whole, whole, whole, 1), false),
         (
-            "all of it is met",
-            transient_log(whole, whole, whole, 1),
-            false,
-        ),
-        (
-            "a quarter is dead",
+            "a quarter is garbage",
             transient_log(whole, whole / 4 * 3, 256 * KIB, 1),
             false,
         ),
         (
-            "more is",
+            "more is garbage",
             transient_log(whole, whole / 4 * 3 - 1, 256 * KIB, 1),
             true,
         ),
         (
-            "a slice is thick",
+            "a wide slice",
             transient_log(whole, whole, 32 * KIB, 1),
             false,
         ),
         (
-            "it is thin",
+            "a thin slice",
             transient_log(whole, whole, 32 * KIB - 1, 1),
             true,
         ),
         (
-            "two of as much are",
+            "two thin slices",
             transient_log(whole, whole, 32 * KIB, 2),
             true,
         ),
         (
-            "together they are thick",
+            "two wide slices",
             transient_log(whole, whole, 64 * KIB, 2),
             false,
         ),
     ] {
         let sorted = transient_log.is_rewritten(MediumOrder::Sorted, FILE_BYTES);
-        assert_eq!(sorted, moves_on, "{name}");
-        // What was never in the order of keys is not brought into it on the way.
+        assert_eq!(sorted, is_rewritten, "{name}");
+        // Values in the order of their writes are not sorted on the way.
         let is_sparse = transient_log.referred_bytes < whole / 4 * 3;
         let written = transient_log.is_rewritten(MediumOrder::Written, FILE_BYTES);
         assert_eq!(written, is_sparse, "{name}, as written");
     }
-    // Larger tables want thicker slices, so that they do not refer to more files.
+    // Larger tables need wider slices, so that they do not refer to more files.
     assert!(
         transient_log(whole, whole, 32 * KIB, 1).is_rewritten(MediumOrder::Sorted, 2 * FILE_BYTES)
     );

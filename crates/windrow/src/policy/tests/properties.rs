@@ -1,4 +1,4 @@
-//! Random flushes, jobs that overlap in time, snapshots: whatever happens, the invariants hold.
+//! The invariants hold under random flushes, jobs that overlap in time, and snapshots.
 
 use proptest::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::policy::capacities::capacities;
 use crate::policy::scores::scores;
 use crate::policy::{FileSummary, ManualCompaction, plan_range};
 
-/// Too small for values apart.
+/// Too small for separated values.
 const ENTRY_BYTES: u64 = 50;
 
 #[derive(Debug, Clone)]
@@ -28,9 +28,9 @@ pub(super) enum Step {
     /// Finish one of the running jobs.
     Finish(usize),
     Snapshot,
-    /// Give one of the snapshots back.
+    /// Release one of the snapshots.
     Release(usize),
-    /// Let range reads visit all runs.
+    /// Range reads visit all runs.
     Visit(u64),
 }
 
@@ -137,9 +137,9 @@ proptest! {
         }
     }
 
-    /// What is there goes down whole, and what comes meanwhile does not keep it from ending.
+    /// A manual compaction brings all present entries down, and later writes do not keep it from ending.
     #[test]
-    fn a_range_ends_while_more_is_written(
+    fn a_manual_compaction_ends_while_more_is_written(
         options in options(), steps in proptest::collection::vec(step(), 1..30),
         more in proptest::collection::vec(step(), 1..200),
     ) {
@@ -170,9 +170,9 @@ proptest! {
         prop_assert!(later.all(|segment| segment.sequence_min > through));
     }
 
-    /// A range is brought down whole, and only the range.
+    /// A manual compaction brings down its whole range, and only that.
     #[test]
-    fn a_range_goes_to_the_bottom(
+    fn a_manual_compaction_brings_its_range_to_the_bottom(
         options in options(), steps in proptest::collection::vec(step(), 1..40),
         from in 0..400_u32, width in 0..400_u32,
     ) {

@@ -232,8 +232,8 @@ impl ReferenceMerge {
         self.cell.clear();
     }
 
-    /// Adds the entries of `segment`, the source of that number, in the cell `span`, after the last cell. Newer segments
-    /// leave the part `untouched` of each class.
+    /// Adds the entries of `segment`, the source of that number, in the cell `span`, after the last cell. Newer
+    /// segments leave the part `untouched` of each class.
     pub(super) fn add_source(
         &mut self,
         source: usize,

@@ -1,22 +1,27 @@
 //! A tree in memory whose keys are integers, and the jobs that the policy plans for it.
 //!
-//! All its entries have one size. Where that is medium, a flush separates their values, and merges put
+//! All its entries have one size. If that is medium, a flush separates their values, and compactions put
 //! them in place as the policy says.
+
+mod file;
+mod transient_logs;
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::base::limits::{SEGMENTS_MAX, TABLE_FILES_MAX};
+use self::file::File;
+use self::transient_logs::TransientLogs;
+use crate::base::limits::TABLE_FILES_MAX;
 use crate::base::{FileNumber, Kind, SequenceNumber, Trailer};
 use crate::options::KeyspaceOptions;
 use crate::policy::{
-    Claim, Compaction, FileSummary, FlushPlace, InputTransientLog, ManualCompaction, OutputPlan,
-    Plan, ReadPoints, SegmentSummary, TransientLogFate, TreeSummary, Verdict, keep, mediums_stay,
-    next_allowed, place_at_flush, plan, plan_range, segment_limits, transient_file_bytes,
+    Claim, Compaction, FileSummary, FlushPlace, ManualCompaction, OutputPlan, Plan, ReadPoints,
+    TransientLogFate, TreeSummary, Verdict, keep, mediums_stay, next_allowed, place_at_flush, plan,
+    plan_range, segment_limits, transient_file_bytes,
 };
 
-/// What an entry has of `entry_bytes` besides its value.
+/// The bytes of an entry besides its value.
 const KEY_BYTES: u64 = 16;
-/// Where a separated value stands, in its entry.
+/// The bytes of a pointer in an entry, instead of a separated value.
 const POINTER_BYTES: u64 = 20;
 
 pub(super) type Key = u32;
@@ -24,46 +29,7 @@ pub(super) type Key = u32;
 /// A version of a key.
 pub(super) type Entry = (Key, Trailer);
 
-#[derive(Debug, Clone)]
-struct File {
-    number: FileNumber,
-    /// Each sorted, oldest first.
-    segments: Vec<Vec<Entry>>,
-    /// Of each segment, the keys that older ones have.
-    overwrites: Vec<u64>,
-    /// What its entries refer to, which changes only with a merge: how many values in each transient log file.
-    runs: BTreeMap<u64, u64>,
-    tombstones: u64,
-    sequence_min: SequenceNumber,
-    visits: u64,
-    busy: bool,
-}
-
-impl File {
-    fn smallest(&self) -> Key {
-        let first = |segment: &Vec<Entry>| segment.first().unwrap().0;
-        self.segments.iter().map(first).min().unwrap()
-    }
-
-    fn largest(&self) -> Key {
-        let last = |segment: &Vec<Entry>| segment.last().unwrap().0;
-        self.segments.iter().map(last).max().unwrap()
-    }
-
-    fn entries(&self) -> u64 {
-        self.segments
-            .iter()
-            .map(|segment| segment.len() as u64)
-            .sum()
-    }
-
-    /// How many values are in runs.
-    fn separated(&self) -> u64 {
-        self.runs.values().sum()
-    }
-}
-
-/// A job that has started: its inputs are busy and its claim stands.
+/// A running job: its inputs are busy and its claim exists.
 #[derive(Debug)]
 pub(super) struct Job {
     plan: Plan<Key>,
@@ -78,18 +44,13 @@ pub(super) struct Model {
     pub(super) entry_bytes: u64,
     pub(super) snapshots: Vec<SequenceNumber>,
     pub(super) level_count: usize,
-    /// Bytes that merges wrote, and how many of them were appended.
+    /// Bytes that compactions wrote, and how many of them were appended.
     pub(super) merged: u64,
     pub(super) appended: u64,
     levels: Vec<Vec<File>>,
     claims: Vec<Claim<Key>>,
     allowed: Vec<u64>,
-    /// The transient log files that separated values are in, by the sequence numbers of their entries.
-    transient: HashMap<SequenceNumber, u64>,
-    /// How many values each transient log file was written with, and how many of them are still needed.
-    runs: HashMap<u64, (u64, u64)>,
-    /// The transient log file that is being written.
-    open_transient_log: Option<u64>,
+    transient_logs: TransientLogs,
     /// Each transient log file counts as so many.
     pub(super) transient_file_weight: u64,
     cursors: Vec<Option<Key>>,
@@ -99,7 +60,7 @@ pub(super) struct Model {
     history: BTreeMap<Key, Vec<Trailer>>,
 }
 
-/// All there is; files from `before` on are new.
+/// A manual compaction of all keys; files from `before` on are new.
 pub(crate) fn everything<'k, K>(before: FileNumber) -> ManualCompaction<'k, K> {
     ManualCompaction {
         smallest: None,
@@ -122,9 +83,7 @@ impl Model {
             levels: vec![Vec::new(); 16],
             claims: Vec::new(),
             allowed: Vec::new(),
-            transient: HashMap::new(),
-            runs: HashMap::new(),
-            open_transient_log: None,
+            transient_logs: TransientLogs::new(entry_bytes.saturating_sub(KEY_BYTES)),
             transient_file_weight: 1,
             cursors: vec![None; 16],
             sequence: 0,
@@ -142,11 +101,8 @@ impl Model {
             let trailer = Trailer::new(self.sequence, kind);
             self.history.entry(key).or_default().push(trailer);
             if let Some(older) = newest.insert(key, trailer) {
-                let readers = self.snapshots.iter();
-                if readers
-                    .clone()
-                    .any(|&point| point >= older.sequence() && point < self.sequence)
-                {
+                let mut readers = self.snapshots.iter();
+                if readers.any(|&point| point >= older.sequence() && point < self.sequence) {
                     entries.push((key, older));
                 }
             }
@@ -161,7 +117,7 @@ impl Model {
         }
     }
 
-    /// What a flush does with the values of `entries`.
+    /// Writes values of `entries` to a transient log, as a flush does.
     fn separate(&mut self, entries: &[Entry]) {
         let length = |bytes: u64| usize::try_from(bytes).unwrap();
         let value_bytes = length(self.entry_bytes.saturating_sub(KEY_BYTES));
@@ -174,78 +130,25 @@ impl Model {
         if place == FlushPlace::TransientLog {
             let length = transient_file_bytes(self.options.file_bytes);
             for (_, trailer) in entries.iter().filter(|entry| !entry.1.is_tombstone()) {
-                self.put_in_transient_log(trailer.sequence(), length);
+                self.transient_logs
+                    .put(trailer.sequence(), length, &mut self.files);
             }
-            self.open_transient_log = None;
+            self.transient_logs.close();
         }
     }
 
-    /// Appends a value to the run that is being written, of which a file of this `length` is full.
-    fn put_in_transient_log(&mut self, sequence: SequenceNumber, length: u64) {
-        let run = self.open_transient_log.unwrap_or_else(|| {
-            self.files += 1;
-            self.files
-        });
-        self.open_transient_log = Some(run);
-        self.transient.insert(sequence, run);
-        let value_bytes = self.value_bytes();
-        let (written, needed) = self.runs.entry(run).or_default();
-        (*written, *needed) = (*written + 1, *needed + 1);
-        if *written * value_bytes >= length {
-            self.open_transient_log = None;
-        }
-    }
-
-    fn take_from_transient_log(&mut self, sequence: SequenceNumber) {
-        let Some(run) = self.transient.remove(&sequence) else {
-            return;
-        };
-        let (_, needed) = self.runs.get_mut(&run).unwrap();
-        *needed -= 1;
-        if *needed == 0 {
-            self.runs.remove(&run);
-        }
-    }
-
-    /// The transient log files that `entries` refer to, which here count as one slice of each.
-    fn transient_logs_met(&self, entries: &[Entry]) -> BTreeMap<u64, InputTransientLog> {
-        let mut met: BTreeMap<u64, InputTransientLog> = BTreeMap::new();
-        let run = |entry: &Entry| self.transient.get(&entry.1.sequence());
-        for &run in entries.iter().filter_map(run) {
-            let (written, needed) = self.runs[&run];
-            let known = met.entry(run).or_insert(InputTransientLog {
-                length: written * self.value_bytes(),
-                referred_bytes: needed * self.value_bytes(),
-                input_bytes: 0,
-                slices: 1,
-            });
-            known.input_bytes += self.value_bytes();
-        }
-        met
-    }
-
-    /// Bytes of all runs, garbage values included.
+    /// Bytes of all transient logs, garbage included.
     pub(super) fn transient_log_bytes(&self) -> u64 {
-        let written: u64 = self.runs.values().map(|(written, _)| written).sum();
-        written * self.value_bytes()
+        self.transient_logs.bytes()
     }
 
     fn value_bytes(&self) -> u64 {
         self.entry_bytes.saturating_sub(KEY_BYTES)
     }
 
-    /// How many files of runs there are.
+    /// The number of transient log files.
     pub(super) fn transient_files(&self) -> u64 {
-        self.runs.len() as u64 * self.transient_file_weight
-    }
-
-    /// What `file` keeps of runs, garbage values included.
-    fn pinned_bytes(&self, file: &File) -> u64 {
-        let pinned = file.runs.iter().map(|(run, count)| {
-            let (written, needed) = self.runs[run];
-            written * self.value_bytes() * count / needed
-        });
-        pinned.sum()
+        self.transient_logs.count() * self.transient_file_weight
     }
 
     /// Bytes of a table like `file`.
@@ -261,105 +164,35 @@ impl Model {
     }
 
     fn file(&mut self, entries: Vec<Entry>) -> File {
+        let references = self.transient_logs.references(&entries);
         self.files += 1;
-        let mut runs = BTreeMap::new();
-        if !self.transient.is_empty() {
-            let run = |entry: &Entry| self.transient.get(&entry.1.sequence());
-            for run in entries.iter().filter_map(run) {
-                *runs.entry(*run).or_default() += 1;
-            }
-        }
-        let tombstones = entries.iter().filter(|entry| entry.1.is_tombstone());
-        let sequences = entries.iter().map(|entry| entry.1.sequence());
-        File {
-            number: FileNumber(self.files),
-            runs,
-            tombstones: tombstones.count() as u64,
-            sequence_min: sequences.min().unwrap(),
-            segments: vec![entries],
-            overwrites: vec![0],
-            visits: 0,
-            busy: false,
-        }
-    }
-
-    /// Adds `piece`, a file of one segment, to `file`; returns its bytes.
-    fn append(&mut self, level: usize, number: FileNumber, piece: File) -> u64 {
-        let bytes = self.bytes(&piece);
-        let files = self.levels[level].iter_mut();
-        let file = files
-            .into_iter()
-            .find(|file| file.number == number)
-            .unwrap();
-        assert!(file.busy, "a job appends to its targets");
-        for (run, count) in piece.runs {
-            *file.runs.entry(run).or_default() += count;
-        }
-        file.tombstones += piece.tombstones;
-        file.sequence_min = file.sequence_min.min(piece.sequence_min);
-        let older = &file.segments;
-        let is_older = |key: Key| {
-            older
-                .iter()
-                .any(|it| it.binary_search_by_key(&key, |it| it.0).is_ok())
-        };
-        for segment in &piece.segments {
-            let keys = segment.chunk_by(|left, right| left.0 == right.0);
-            let overwrites = keys.filter(|versions| is_older(versions[0].0)).count();
-            file.overwrites.push(overwrites as u64);
-        }
-        file.segments.extend(piece.segments);
-        file.visits = 0;
-        bytes
+        File::new(FileNumber(self.files), entries, references)
     }
 
     pub(super) fn summary(&self) -> TreeSummary<Key> {
-        let segment = |(segment, overwrites): (&Vec<Entry>, &u64)| SegmentSummary {
-            bytes: self.entry_bytes * segment.len() as u64,
-            entries: segment.len() as u64,
-            sequence_min: segment
-                .iter()
-                .map(|(_, trailer)| trailer.sequence())
-                .min()
-                .unwrap_or(0),
-            overwrites: *overwrites,
-            filter_units: [0; 4],
-        };
-        let segments = |file: &File| {
-            let segments = file.segments.iter().zip(&file.overwrites);
-            segments.map(segment).collect()
-        };
-        let summary = |file: &File| FileSummary {
-            number: file.number,
-            smallest: file.smallest(),
-            largest: file.largest(),
-            bytes: self.bytes(file),
-            logical_bytes: self.entry_bytes * file.entries(),
-            entries: file.entries(),
-            tombstones: file.tombstones,
-            sequence_min: file.sequence_min,
-            transient_bytes: self.value_bytes() * file.separated(),
-            pinned_bytes: self.pinned_bytes(file),
-            transient_files: u32::try_from(file.runs.len() as u64 * self.transient_file_weight)
-                .unwrap(),
-            log_bytes: 0,
-            moved_bytes: 0,
-            segments: segments(file),
-            visits: file.visits,
-            sealed: false,
-            busy: file.busy,
+        let summary = |file: &File| {
+            let (keys, bytes) = ((file.smallest(), file.largest()), self.bytes(file));
+            let logs = file.references.len() as u64 * self.transient_file_weight;
+            FileSummary {
+                logical_bytes: self.entry_bytes * file.entries(),
+                tombstones: file.tombstones,
+                sequence_min: file.sequence_min,
+                transient_bytes: self.value_bytes() * file.separated(),
+                pinned_bytes: self.transient_logs.pinned_bytes(&file.references),
+                transient_files: u32::try_from(logs).unwrap(),
+                segments: file.summaries(self.entry_bytes),
+                visits: file.visits,
+                busy: file.busy,
+                ..FileSummary::new(file.number, keys, bytes, file.entries())
+            }
         };
         let levels = self.levels.iter();
+        let levels = levels.map(|files| files.iter().map(summary).collect());
         TreeSummary {
-            level_count: self.level_count,
-            levels: levels
-                .map(|files| files.iter().map(summary).collect())
-                .collect(),
             claims: self.claims.clone(),
             allowed: self.allowed.clone(),
-            files_max: TABLE_FILES_MAX,
             transient_files: self.transient_files(),
-            logs: Vec::new(),
+            ..TreeSummary::new(self.level_count, levels.collect(), TABLE_FILES_MAX)
         }
     }
 
@@ -384,14 +217,14 @@ impl Model {
         }
     }
 
-    /// Starts what `plan` says; `None` if it is idle.
+    /// Starts the next job; `None` if the plan is idle.
     pub(super) fn start(&mut self) -> Option<Job> {
         let tree = self.summary();
         let plan = plan(&tree, &self.options, &self.cursors);
         self.start_plan(plan)
     }
 
-    /// Starts `plan`, which was made for the tree as it is now.
+    /// Starts `plan`, which was made for the present tree.
     pub(super) fn start_plan(&mut self, plan: Plan<Key>) -> Option<Job> {
         let tree = self.summary();
         match &plan {
@@ -406,20 +239,14 @@ impl Model {
                 self.claims.push(claim.clone());
                 self.cursors[*level] = Some(claim.largest);
             }
-            Plan::Compact(Compaction {
-                level,
-                upper,
-                lower,
-                targets,
-                claim,
-                ..
-            }) => {
-                self.check_targets(&tree, claim.level, targets);
-                self.engage(*level, upper);
-                self.engage(claim.level, lower);
-                self.engage(claim.level, targets);
+            Plan::Compact(compaction) => {
+                let claim = &compaction.claim;
+                self.check_targets(&tree, claim.level, &compaction.targets);
+                self.engage(compaction.level, &compaction.upper);
+                self.engage(claim.level, &compaction.lower);
+                self.engage(claim.level, &compaction.targets);
                 self.claims.push(claim.clone());
-                self.cursors[*level] = Some(claim.largest);
+                self.cursors[compaction.level] = Some(claim.largest);
             }
         }
         let readers = ReadPoints::new(self.snapshots.clone(), self.sequence);
@@ -441,17 +268,20 @@ impl Model {
 
     /// I4: a file has one job at a time.
     fn engage(&mut self, level: usize, numbers: &[FileNumber]) {
-        for number in numbers {
-            let file = self.levels[level]
-                .iter_mut()
-                .find(|file| file.number == *number);
-            let file = file.expect("an input is in the tree");
+        for &number in numbers {
+            let file = self.file_mut(level, number);
             assert!(!file.busy, "file {number} has two jobs");
             file.busy = true;
         }
     }
 
-    /// Installs what `job` does.
+    fn file_mut(&mut self, level: usize, number: FileNumber) -> &mut File {
+        let mut files = self.levels[level].iter_mut();
+        let file = files.find(|file| file.number == number);
+        file.expect("a plan names files of the tree")
+    }
+
+    /// Installs the results of `job`.
     pub(super) fn finish(&mut self, job: &Job) {
         match &job.plan {
             Plan::Idle => {}
@@ -467,22 +297,11 @@ impl Model {
                 }
                 self.install(claim, files);
             }
-            Plan::Compact(Compaction {
-                level,
-                upper,
-                lower,
-                targets,
-                claim,
-                ..
-            }) => {
-                let uppers = self.take(*level, upper);
-                let lowers = self.take(claim.level, lower);
-                let entries = |files: Vec<File>| files.into_iter().flat_map(|file| file.segments);
-                let uppers: Vec<Entry> = entries(uppers).flatten().collect();
-                let lowers = entries(lowers).flatten().collect();
-                let files = self.merge(job, claim, uppers, lowers);
+            Plan::Compact(compaction) => {
+                let files = self.merge(job, compaction);
+                let claim = &compaction.claim;
                 for file in &mut self.levels[claim.level] {
-                    file.busy &= !targets.contains(&file.number);
+                    file.busy &= !compaction.targets.contains(&file.number);
                 }
                 self.install(claim, files);
             }
@@ -508,18 +327,15 @@ impl Model {
         level.sort_by_key(File::smallest);
     }
 
-    /// What a merge job does: the newest version first, kept or dropped, appended or cut into files.
-    fn merge(
-        &mut self,
-        job: &Job,
-        claim: &Claim<Key>,
-        uppers: Vec<Entry>,
-        lowers: Vec<Entry>,
-    ) -> Vec<File> {
+    /// The output of a compaction. It meets the newest version first, keeps or drops it, and appends it or cuts files.
+    fn merge(&mut self, job: &Job, compaction: &Compaction<Key>) -> Vec<File> {
+        let claim = &compaction.claim;
+        let entries = |files: Vec<File>| files.into_iter().flat_map(|file| file.segments);
+        let uppers = entries(self.take(compaction.level, &compaction.upper));
+        let uppers: Vec<Entry> = uppers.flatten().collect();
+        let lowers = entries(self.take(claim.level, &compaction.lower));
+        let lowers: Vec<Entry> = lowers.flatten().collect();
         let options = self.options.clone();
-        let Plan::Compact(compaction) = &job.plan else {
-            unreachable!("only compactions merge");
-        };
         let plan = OutputPlan::new(&job.tree, compaction, &options);
         let mut deeper = plan.deeper_levels();
         let mut cutter = plan.cutter(|from, to| {
@@ -530,9 +346,8 @@ impl Model {
         });
         let mut entries = [uppers, lowers].concat();
         sort(&mut entries);
-        let fates: HashMap<u64, TransientLogFate> = self
-            .transient_logs_met(&entries)
-            .into_iter()
+        let inputs = self.transient_logs.inputs(&entries).into_iter();
+        let fates: HashMap<u64, TransientLogFate> = inputs
             .map(|(log, input)| (log, plan.transient_log_fate(input)))
             .collect();
         let mut outputs: Vec<(Option<FileNumber>, Vec<Entry>)> = vec![(None, Vec::new())];
@@ -552,19 +367,21 @@ impl Model {
                 assert!((claim.smallest..=claim.largest).contains(&key));
                 outputs.last_mut().unwrap().1.push((key, trailer));
             }
-            let log = self.transient.get(&trailer.sequence());
-            let fate = log.and_then(|log| fates.get(log)).copied();
+            let sequence = trailer.sequence();
+            let log = self.transient_logs.file_of(sequence);
+            let fate = log.map(|log| fates[&log]);
             if fate == Some(TransientLogFate::InPlace) || verdict != Verdict::Keep {
-                self.take_from_transient_log(trailer.sequence());
+                self.transient_logs.take(sequence);
             } else if fate == Some(TransientLogFate::Rewrite) {
-                self.take_from_transient_log(trailer.sequence());
-                self.put_in_transient_log(trailer.sequence(), plan.transient_file_bytes());
+                self.transient_logs.take(sequence);
+                let length = plan.transient_file_bytes();
+                self.transient_logs.put(sequence, length, &mut self.files);
                 self.merged += self.value_bytes();
             }
-            newer = Some(trailer.sequence());
+            newer = Some(sequence);
             last = Some(key);
         }
-        self.open_transient_log = None;
+        self.transient_logs.close();
         let mut files = Vec::new();
         let mut appended = Vec::new();
         for (target, entries) in outputs {
@@ -578,7 +395,8 @@ impl Model {
                 Some(target) => {
                     assert!(!appended.contains(&target), "one segment for each target");
                     appended.push(target);
-                    self.appended += self.append(claim.level, target, file);
+                    self.appended += self.bytes(&file);
+                    self.file_mut(claim.level, target).append(file);
                 }
             }
         }
@@ -621,23 +439,13 @@ impl Model {
                 None => return,
             }
         }
-        panic!("the policy never comes to rest");
+        panic!("the policy does not come to rest");
     }
 
     /// I1: levels are sorted and disjoint. Of each key, later segments of a file hold newer entries.
     fn check(&self) {
         for file in self.levels.iter().flatten() {
-            assert!((1..=SEGMENTS_MAX).contains(&file.segments.len()));
-            let mut newest: HashMap<Key, SequenceNumber> = HashMap::new();
-            for segment in &file.segments {
-                for (key, trailer) in segment.iter().rev() {
-                    let older = newest.insert(*key, trailer.sequence());
-                    assert!(
-                        older.is_none_or(|older| older < trailer.sequence()),
-                        "key {key}"
-                    );
-                }
-            }
+            file.check();
         }
         for files in &self.levels[1..] {
             for pair in files.windows(2) {
@@ -646,29 +454,19 @@ impl Model {
         }
     }
 
-    /// What a reader at `sequence` finds, met in probe order.
+    /// What a reader at `sequence` finds, in probe order.
     fn read(&self, key: Key, sequence: SequenceNumber) -> Option<Trailer> {
-        let files = self.levels.iter().flatten();
-        let mut segments = files.flat_map(|file| file.segments.iter().rev());
-        let found = segments.find_map(|segment| {
-            let first = segment.partition_point(|entry| {
-                entry.0 < key || entry.0 == key && entry.1.sequence() > sequence
-            });
-            segment.get(first).filter(|entry| entry.0 == key)
-        });
-        found
-            .map(|entry| entry.1)
-            .filter(|trailer| !trailer.is_tombstone())
+        let mut files = self.levels.iter().flatten();
+        let found = files.find_map(|file| file.find(key, sequence));
+        found.filter(|trailer| !trailer.is_tombstone())
     }
 
-    /// Every reader finds for every key exactly what was written last before it stands.
+    /// Every reader finds for every key the last version up to its sequence number.
     pub(super) fn check_reads(&self) {
         for (key, versions) in &self.history {
             for &point in self.snapshots.iter().chain([&self.sequence]) {
-                let expected = versions
-                    .iter()
-                    .rev()
-                    .find(|version| version.sequence() <= point);
+                let mut versions = versions.iter().rev();
+                let expected = versions.find(|version| version.sequence() <= point);
                 let expected = expected.copied().filter(|version| !version.is_tombstone());
                 assert_eq!(self.read(*key, point), expected, "key {key} at {point}");
             }
