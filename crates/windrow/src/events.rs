@@ -42,8 +42,8 @@ pub enum Event {
         bytes_written: u64,
         /// Those of them that were appended to tables.
         bytes_appended: u64,
-        /// Why: `tree` for its shape, `consolidate` for fewer segments in one level, `pointers` to follow
-        /// values that were collected.
+        /// Why: `tree` for its shape, `consolidation` for fewer segments in one level, `pointer-rewrite` for pointers to
+        /// values that garbage collection has moved.
         purpose: &'static str,
         /// Entries that no reader could see, and tombstones with nothing left to hide.
         entries_dropped: u64,
