@@ -116,14 +116,11 @@ pub(crate) fn show(plan: &Plan<u32>) -> String {
     let is_inside = *purpose != Purpose::Tree || claim.level == *level;
     assert_eq!(claim.level, level + usize::from(!is_inside));
     let list = |name: &str, files: &[FileNumber]| {
-        let files: String = files
-            .iter()
-            .map(|number| format!(" {}", number.0))
-            .collect();
+        let files: Vec<String> = files.iter().map(|number| number.0.to_string()).collect();
         if files.is_empty() {
-            files
+            String::new()
         } else {
-            format!(" {name}{files}")
+            format!(" {name} {}", files.join(" "))
         }
     };
     let files =

@@ -122,7 +122,7 @@ fn zones_of(lower: &str, targets: &[u64], key: u32, bytes: u64) -> String {
         if is_between { bytes } else { 0 }
     };
     let mut zones = Zones::new(&lower, &numbers(targets), (400, false), between);
-    let mut found = String::new();
+    let mut found = Vec::new();
     let mut last = None;
     for key in 0..100 {
         let is_another = zones.go_to(&key);
@@ -130,13 +130,13 @@ fn zones_of(lower: &str, targets: &[u64], key: u32, bytes: u64) -> String {
             .target()
             .map_or("new".to_owned(), |number| number.0.to_string());
         if is_another || key == 0 {
-            found += &format!(" {key}:{target}");
+            found.push(format!("{key}:{target}"));
         } else {
             assert_eq!(last.as_ref(), Some(&target));
         }
         last = Some(target);
     }
-    found.trim().to_owned()
+    found.join(" ")
 }
 
 /// I1 of zones.
