@@ -26,7 +26,7 @@ struct Metric<T: 'static> {
     value: fn(&T) -> f64,
 }
 
-/// Numbers of `T` under one name, told apart by a label.
+/// Numbers of `T` under one name, distinguished by a label.
 struct Split<T: 'static> {
     kind: Kind,
     name: &'static str,

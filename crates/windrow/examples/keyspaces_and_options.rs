@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     archive_options.block_bytes = 16 << 10;
     let archive = db.keyspace_with("archive", archive_options)?;
 
-    // Small entries of which many are asked for in vain: more bits in the filters.
+    // Small entries and many reads of absent keys: more filter bits.
     let mut sessions_options = KeyspaceOptions::default();
     sessions_options.bits_per_key = 14.0;
     let sessions = db.keyspace_with("sessions", sessions_options)?;

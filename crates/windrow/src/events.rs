@@ -1,10 +1,10 @@
-//! Layer 1: what a database tells while it is open, and to whom.
+//! Layer 1: the events of an open database, and the listener that receives them.
 //!
-//! I1. A listener is called by the thread to which something happened, which holds no lock: it may
-//!     call the database, and whatever it costs, it costs that thread.
-//! I2. A panic of a listener ends there; the database goes on as if it had returned.
+//! I1. The thread that causes an event calls the listener, and holds no lock during the call. So the listener may
+//!     call the database. Its time delays that thread only.
+//! I2. A panic of a listener is caught, and the database continues as if the call had returned.
 //!
-//! Concurrency: called from many threads at once.
+//! Concurrency: many threads call the listener at once.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,85 +15,85 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A memtable has become a run of level 0.
+    /// A flush has written a memtable to level 0.
     #[non_exhaustive]
     FlushEnded {
         /// The keyspace.
         keyspace: String,
         /// Entries in the memtable.
         entries: u64,
-        /// Those of them that no reader could see, and that were not written.
+        /// Entries of the memtable that no reader could see. The flush did not write them.
         entries_dropped: u64,
         /// Bytes of tables written.
         bytes_written: u64,
-        /// How long it took.
+        /// The time that it took.
         duration: Duration,
     },
-    /// Tables were merged into a level.
+    /// A compaction has ended.
     #[non_exhaustive]
     CompactionEnded {
         /// The keyspace.
         keyspace: String,
-        /// The level that the output is in.
+        /// The level of the output.
         level: usize,
         /// Bytes of tables read.
         bytes_read: u64,
-        /// Bytes of tables written, and of runs in which values were gathered.
+        /// Bytes written to tables and transient logs.
         bytes_written: u64,
-        /// Those of them that were appended to tables.
+        /// The part of these bytes that was appended to existing tables.
         bytes_appended: u64,
-        /// Why: `tree` for its shape, `consolidation` for fewer segments in one level, `pointer-rewrite` for pointers to
-        /// values that garbage collection has moved.
+        /// The purpose: `tree` for the shape of the tree, `consolidation` for fewer runs, `pointer-rewrite` for
+        /// pointers to values that garbage collection has moved.
         purpose: &'static str,
-        /// Entries that no reader could see, and tombstones with nothing left to hide.
+        /// Dropped entries: those that no reader could see, and tombstones that hid nothing.
         entries_dropped: u64,
-        /// How long it took.
+        /// The time that it took.
         duration: Duration,
     },
-    /// What was live in value logs stands in a successor.
+    /// A garbage collection has copied the live values of value logs to a GC output.
     #[non_exhaustive]
     GarbageCollectionEnded {
         /// The keyspace.
         keyspace: String,
-        /// Value files collected.
+        /// The number of value files that it has replaced.
         files: usize,
         /// Bytes read.
         bytes_read: u64,
         /// Bytes written.
         bytes_written: u64,
-        /// Dead values left behind.
+        /// Garbage values that were not copied.
         values_dropped: u64,
-        /// How long it took.
+        /// The time that it took.
         duration: Duration,
     },
-    /// A writer has to wait for background work.
+    /// A writer begins to wait for background work.
     #[non_exhaustive]
     StallBegan {
-        /// What it waits for, by the name of a [`StallCause`](crate::StallCause).
+        /// The [name](crate::StallCause::name) of the cause.
         cause: &'static str,
     },
-    /// That writer goes on, or has its error.
+    /// A writer has ended its wait. Its write continues, or fails.
     #[non_exhaustive]
     StallEnded {
-        /// What it waited for.
+        /// The [name](crate::StallCause::name) of the cause.
         cause: &'static str,
-        /// For how long.
+        /// The time that it waited.
         duration: Duration,
     },
-    /// The disk is full: writes or background work cannot be done.
+    /// The disk is full. Writes or background work fail.
     NoSpace,
-    /// What could not be done for want of room can be done again, and nothing is refused.
-    /// Without a reserve nobody looks for room: then the next write that succeeds tells.
+    /// The disk has space again, and no write is refused.
+    /// Without a reserve the engine does not look for space: the event comes with the next write that succeeds.
     SpaceResumed,
 }
 
-/// Hears of what happens in a database; see [`Options::with_listener`](crate::Options::with_listener).
+/// Receives the events of a database; see [`Options::with_listener`](crate::Options::with_listener).
 ///
-/// It is called by the thread to which the event happened, writers included, so it should be quick.
-/// It may use the database, but for waiting for background work; should it hold a handle of it, the
-/// database closes only by [`Db::close`](crate::Db::close). A panic in it is caught and forgotten.
+/// The thread that causes an event calls the listener. This may be a writer, so the listener should be quick.
+/// The listener may use the database, but it must not wait for background work. If it holds a handle of the
+/// database, only [`Db::close`](crate::Db::close) closes the database. A panic in the listener is caught and ignored.
 pub trait EventListener: Send + Sync {
-    /// Something happened.
+    /// Called at each event.
     fn on_event(&self, event: &Event);
 }
 
@@ -103,7 +103,7 @@ impl<F: Fn(&Event) + Send + Sync> EventListener for F {
     }
 }
 
-/// The listener that a database was given, if any.
+/// The listener of a database, if it has one.
 #[derive(Clone, Default)]
 pub(crate) struct Listener(Option<Arc<dyn EventListener>>);
 
@@ -112,8 +112,8 @@ impl Listener {
         Self(Some(listener))
     }
 
-    /// Tells of an event (I2). The caller holds no lock (I1).
-    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+    /// Calls the listener with an event (I2). The caller holds no lock (I1).
+    pub(crate) fn notify(&self, event: impl FnOnce() -> Event) {
         if let Some(listener) = &self.0 {
             drop(catch_unwind(AssertUnwindSafe(|| {
                 listener.on_event(&event());
@@ -124,11 +124,10 @@ impl Listener {
 
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_there = if self.0.is_some() {
+        f.write_str(if self.0.is_some() {
             "a listener"
         } else {
             "none"
-        };
-        f.write_str(is_there)
+        })
     }
 }

@@ -132,7 +132,7 @@ pub enum MediumInPlace {
     #[default]
     #[cfg_attr(feature = "serde", serde(rename = "last"))]
     LastLevel,
-    /// The one before it (N-2), but never level 0: less room for runs, more rewriting.
+    /// The level before the last (N-2), but never level 0. Transient logs take less space, and compactions rewrite more.
     #[cfg_attr(feature = "serde", serde(rename = "before-last"))]
     LevelBeforeLast,
     /// None: a run goes with the last pointer into it, and what is left in sparse files or in thin slices only
@@ -182,21 +182,21 @@ pub struct KeyspaceOptions {
     /// Compression of data blocks, of values apart from their keys, and, always with LZ4, of log records
     /// of 256 bytes and more; each only where it saves an eighth. Default none.
     pub compression: Compression,
-    /// Flushed runs that level 0 gathers before they are merged into level 1. Default 4.
+    /// Runs in level 0 before a compaction merges them into level 1. Default 4. Larger: fewer, larger compactions
+    /// and slower reads.
     pub level0_runs: usize,
-    /// How many segments a table file may have: merges append to a file that has room for one more,
-    /// in place of writing it anew. Default [`SegmentLimit::Scaled`]. More: less rewriting, more to visit
-    /// for reads.
+    /// The most segments of a table file. A compaction appends a segment to a file that has fewer, instead of
+    /// rewriting the file. Default [`SegmentLimit::Scaled`]. Larger: less rewriting, and reads visit more segments.
     pub segment_limit: SegmentLimit,
-    /// Bytes of tables and value files over bytes of live data that merges and collections aim to stay
-    /// below, above 1.05; infinity for no bound, and then value logs go only once all in them is dead.
-    /// Default 1.6. Smaller: less disk, more rewriting.
+    /// The bound on space amplification: bytes of tables and value files over bytes of live data. Compactions and
+    /// garbage collections aim to stay below it. Above 1.05. Infinity: no bound; a value log is then deleted only
+    /// when all its values are garbage. Default 1.6. Smaller: less disk, more rewriting.
     pub max_space_amp: f64,
-    /// Bytes of key and value together from which on a value is medium: flushes write it to a
-    /// transient log, unless keys come in order, and merges hand on where it stands until they are deep
-    /// enough, so that it is rewritten less; runs take more room, at rest up to 1/`size_ratio` of the data. Default 120. At
-    /// most `large_from`, or `u64::MAX` for never; where both are equal nothing is medium. Values of
-    /// less than 64 bytes stay in their tables in any case.
+    /// A value is medium from this many bytes on, key and value together. A flush writes it to a transient log,
+    /// unless keys come in order. Compactions move only its pointer, until the level of `medium_in_place`. So it is
+    /// rewritten less. Transient logs take space instead: at rest up to 1/`size_ratio` of the data. Default 120. At
+    /// most `large_from`, or `u64::MAX` for never. If both are equal, no value is medium. Values of less than 64
+    /// bytes always stay in their tables.
     pub medium_from: u64,
     /// Bytes of key and value together from which on a value is large: it is written once, to a value
     /// log, when it is committed, and merges move only a pointer to it. Default 1024; `u64::MAX` for
@@ -377,7 +377,7 @@ impl Options {
         self
     }
 
-    /// Tells `listener` what happens in the database: flushes, merges, stalls, a full disk.
+    /// Notifies `listener` of the [events](crate::Event) of the database: flushes, compactions, stalls, a full disk.
     #[must_use]
     pub fn with_listener(mut self, listener: Arc<dyn EventListener>) -> Self {
         self.listener = Listener::new(listener);

@@ -191,7 +191,7 @@ fn only_a_change_of_memtables_or_logs_allocates_more() {
         let write = measure(|| writer.write(number));
         if chunks(write).is_none() {
             others += 1;
-            // A memtable's first chunks and the picture of the tree that the pressure on writers is
+            // A memtable's first chunks and the picture of the tree that the throttling of writers is
             // worked out from; a log with its name; or the growing buffer of a new log.
             assert!(
                 write.count_total <= 40 && write.bytes_total <= 64 << 10,

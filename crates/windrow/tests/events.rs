@@ -33,7 +33,7 @@ fn work(db: &Db) {
 }
 
 #[test]
-fn flushes_and_merges_are_told_and_add_up() {
+fn flushes_and_compactions_notify_and_add_up() {
     let folder = tempfile::tempdir().unwrap();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&heard);
@@ -103,7 +103,7 @@ fn flushes_and_merges_are_told_and_add_up() {
 }
 
 #[test]
-fn collections_are_told_and_add_up() {
+fn garbage_collections_notify_and_add_up() {
     let folder = tempfile::tempdir().unwrap();
     let heard = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&heard);

@@ -50,7 +50,7 @@ fn stats(db: &Db) -> Stats {
 
 /// What absent keys cost.
 struct Cost {
-    /// Blocks read in vain per get.
+    /// False-positive reads per get.
     measured: f64,
     /// The sum of the rates of false positives.
     expected: f64,
@@ -193,7 +193,7 @@ fn filters_follow_a_tree_that_grows() {
         deepest = deepest.max(cost.levels);
     }
     assert!(deepest > 2);
-    // What is closed and opened again is granted the same.
+    // A database that is opened again has the same allocation.
     drop(keyspace);
     db.close().unwrap();
     let db = Db::open(

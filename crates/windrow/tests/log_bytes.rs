@@ -61,7 +61,7 @@ fn a_small_write_costs_ten_bytes_beside_key_and_value() {
         entries.insert(format!("{number:024}"), [7; 9]).unwrap();
     }
     let logged = db.stats().wal_bytes - before;
-    // And what the long chunks tell again.
+    // And what the long chunks repeat.
     let extra = logged - count * 43;
     assert!(extra < logged / 200, "{logged} bytes for {count} writes");
 }

@@ -1,4 +1,4 @@
-//! The memory budget is obeyed: by the engine's own account, and by what the process takes from the
+//! The memory budget is obeyed: by the engine's own memory accounting, and by what the process takes from the
 //! system. Alone in its process, since the system counts by process.
 
 #![cfg(target_os = "linux")]
@@ -97,7 +97,7 @@ fn what_is_loaded_and_read_stays_within_the_budget() {
         });
         let counted = counted_max.into_inner();
         let grown = anonymous_max.into_inner().saturating_sub(before);
-        assert!(counted <= BUDGET, "{counted} bytes by the engine's account");
+        assert!(counted <= BUDGET, "{counted} bytes by memory accounting");
         assert!(grown <= BUDGET + SLACK, "{grown} bytes by the system's");
         let memory = db.memory();
         assert_eq!(memory, db.stats().memory);
@@ -128,7 +128,7 @@ fn what_is_loaded_and_read_stays_within_the_budget() {
 }
 
 #[test]
-fn a_budget_without_room_for_the_buffers_of_jobs_is_refused() {
+fn a_budget_too_small_for_the_buffers_of_jobs_is_refused() {
     let mut options = Options::default();
     options.background_threads = 3;
     options.memory_budget = (12 << 20) - 1;

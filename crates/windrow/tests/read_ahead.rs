@@ -225,7 +225,7 @@ fn large_values_are_asked_for_before_they_are_fetched() {
 }
 
 #[test]
-fn a_window_over_a_run_is_one_call() {
+fn a_buffer_over_a_transient_log_is_filled_by_one_call() {
     const COUNT: u64 = 500;
     let folder = tempfile::tempdir().unwrap();
     let vfs = ColdVfs::cold();
@@ -239,7 +239,7 @@ fn a_window_over_a_run_is_one_call() {
         (COUNT, 0)
     );
     assert!(stats.values_prefetched >= COUNT);
-    // Two single values, windows of 8, 16 and 32, and then of 64.
+    // Two single values, reads of 8, 16 and 32, and then of 64.
     let calls = vfs.take().advised.len() as u64;
     assert!(calls <= 5 + COUNT.div_ceil(READ_BUFFER_MAX), "{calls}");
 }
@@ -367,7 +367,7 @@ fn a_damaged_value_ahead_is_met_where_it_stands() {
 }
 
 #[test]
-fn what_goes_ahead_is_on_the_account_and_bounded() {
+fn read_ahead_is_counted_as_memory_and_bounded() {
     let folder = tempfile::tempdir().unwrap();
     let vfs = ColdVfs::cold();
     let options = options(&vfs, BlockSource::Buffered);
@@ -441,7 +441,7 @@ fn check_walk(cursor: &mut Cursor, model: &Model, random: &mut Random, keys: u64
 }
 
 #[test]
-fn walks_beside_merges_and_collections_see_their_moment() {
+fn scans_beside_compactions_and_garbage_collections_read_their_snapshot() {
     const KEYS: u64 = 400;
     for (seed, source) in (0..6).zip(SOURCES.into_iter().cycle()) {
         let folder = tempfile::tempdir().unwrap();

@@ -317,9 +317,9 @@ fn one_run(folder: &Path, source: BlockSource, count: u64) -> (Db, Keyspace, Mod
     (db, map, model)
 }
 
-/// Files of runs are kept by their last values; however few these are, the room is bounded.
+/// The last live values of a transient log keep its file. However few they are, the space is bounded.
 #[test]
-fn dead_values_in_runs_take_bounded_room() {
+fn garbage_in_transient_logs_takes_bounded_space() {
     const KEYS: u64 = 3000;
     let folder = tempfile::tempdir().unwrap();
     let options = options(BlockSource::Mapped);
@@ -876,7 +876,7 @@ fn who_reads_only_counts_value_logs_alike() {
     }
 }
 
-/// Collections beside overwrites, removals, snapshots, cursors and reopening change no answer, and keep
+/// Garbage collections beside overwrites, removals, snapshots, cursors and reopening change no answer, and keep
 /// what the logs take near what is live.
 fn check_gc(source: BlockSource, compression: Compression) {
     const KEYS: u64 = 400;
@@ -947,12 +947,12 @@ fn check_gc(source: BlockSource, compression: Compression) {
 }
 
 #[test]
-fn collections_change_no_answer_mapped() {
+fn garbage_collections_change_no_answer_mapped() {
     check_gc(BlockSource::Mapped, Compression::None);
 }
 
 #[test]
-fn collections_change_no_answer_buffered() {
+fn garbage_collections_change_no_answer_buffered() {
     check_gc(BlockSource::Buffered, Compression::Lz4);
 }
 
@@ -996,9 +996,9 @@ fn a_value_of_a_gibibyte_is_a_value() {
     assert_eq!(map.get("small").unwrap().unwrap(), b"x");
 }
 
-/// What many lists say of logs that are not collected is gathered in one.
+/// Many lists on logs that are not collected are rewritten as one.
 #[test]
-fn lists_of_dead_values_do_not_pile_up() {
+fn discard_lists_do_not_pile_up() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = with_logs();
     // Merges could find whole logs dead, of which no list says anything any more.

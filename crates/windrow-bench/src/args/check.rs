@@ -26,7 +26,7 @@ impl BenchArgs {
     /// Checks the needs of `load` alone.
     fn check_load(&self, load: Load, data: &DataSet) -> Result<()> {
         let name = load.name();
-        if load.is_ycsb() && !data.tells_generations() {
+        if load.is_ycsb() && !data.holds_generations() {
             return refuse(format!(
                 "{name} needs values of at least 8 bytes, which identify their write"
             ));

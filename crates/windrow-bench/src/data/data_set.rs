@@ -205,7 +205,7 @@ impl DataSet {
     }
 
     /// Whether values are long enough to hold their generation.
-    pub(crate) fn tells_generations(&self) -> bool {
+    pub(crate) fn holds_generations(&self) -> bool {
         self.value_sizes.smallest() >= TAG_BYTES
     }
 
@@ -214,7 +214,7 @@ impl DataSet {
         self.key_size + 1
     }
 
-    /// Writes a key that no load writes, the direct successor of the key of `index`.
+    /// Writes a key that no load writes, the next key in byte order after the key of `index`.
     #[inline]
     pub fn missing_key(&self, index: u64, key: &mut Vec<u8>) {
         self.key(index, key);

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_have_the_shares_of_their_workload() {
+    fn operations_have_the_fractions_of_their_workload() {
         let data = data();
         for (workload, fractions) in [
             (Workload::A, [50, 50, 0, 0, 0]),

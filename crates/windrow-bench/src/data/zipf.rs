@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_those_of_the_exact_sums() {
+    fn fractions_equal_the_exact_sums() {
         const SAMPLES: u64 = 400_000;
         for n in [1, 2, 3, 10, 1000, 1_000_000] {
             let zipf = Zipf::new(n, EXPONENT);

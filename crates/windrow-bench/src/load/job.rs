@@ -127,7 +127,7 @@ impl<E: Engine> Job<'_, E> {
         .report()
     }
 
-    /// Updates the contents after the load. `is_cut` tells whether the clock has ended it.
+    /// Updates the contents after the load. `is_cut`: the clock has ended it.
     fn note(&self, contents: &mut Contents, tally: &Tally, is_cut: bool) {
         let changes = self.load.changes();
         let is_shared = self.threads() > 1;
@@ -149,7 +149,7 @@ impl<E: Engine> Job<'_, E> {
         }
     }
 
-    /// Whether the reads of the load follow from the seed. `is_cut` tells whether the clock has ended it.
+    /// Whether the reads of the load follow from the seed. `is_cut`: the clock has ended it.
     fn is_repeatable(&self, contents: &Contents, is_cut: bool) -> bool {
         let is_shared = self.threads() > 1;
         let beside_writes = self.load.reads_beside_writes() && is_shared;

@@ -17,7 +17,7 @@ use crate::{DataSet, Engine, Scan};
 /// The number of remembered keys; a power of two.
 const REMEMBERED: usize = 1 << 20;
 /// Values with fewer bytes do not hold the whole generation.
-const TELLING_BYTES: usize = 2;
+const GENERATION_BYTES_MIN: usize = 2;
 
 /// The last write of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,7 +136,7 @@ fn check(
         None => Ok(()),
         Some(Last::Deleted) => Err(wrong(key, "is found but was deleted")),
         Some(Last::Written { size, generation }) => {
-            let is_last = size < TELLING_BYTES || checked.generation == generation;
+            let is_last = size < GENERATION_BYTES_MIN || checked.generation == generation;
             if value.len() == size && is_last {
                 Ok(())
             } else {

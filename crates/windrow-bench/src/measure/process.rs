@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn this_system_tells() {
+    fn this_system_reports_its_counters() {
         let memory = ProcessMemory::now();
         assert!(memory.now_bytes > Some(0) && memory.peak_bytes > Some(0));
         let before = ProcessIo::now().unwrap();

@@ -19,9 +19,9 @@ fn compactions_are_those_of_the_load() {
     assert!(compactions.count > 0 && compactions.longest_ms >= compactions.shortest_ms);
     assert!(compactions.seconds * 1e3 >= compactions.longest_ms);
     assert_eq!(free[1].compactions, Some(CompactionShape::default()));
-    let paced = reports(&line("--rate 200000"));
-    assert_eq!(paced[1].checksum, free[1].checksum);
-    assert_eq!(paced[0].ops, 20_000);
+    let limited = reports(&line("--rate 200000"));
+    assert_eq!(limited[1].checksum, free[1].checksum);
+    assert_eq!(limited[0].ops, 20_000);
 }
 
 #[test]

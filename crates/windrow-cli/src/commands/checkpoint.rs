@@ -15,8 +15,8 @@ use crate::text::human_bytes;
 /// Arguments of `checkpoint`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The copy shares its tables and value files with the database by hard links, and so takes no space \
-of its own for them on one file system. It is a database like any other; neither can change the \
+Tables and value files of the copy are hard links to those of the database. They take no further \
+space on one file system. It is a database like any other; neither can change the \
 other.
 
 Example:

@@ -288,7 +288,7 @@ fn changed(mut content: Vec<u8>) -> Vec<u8> {
     content
 }
 
-/// Gathers writes into batches.
+/// Collects writes in batches.
 struct Writer<'a> {
     db: &'a Db,
     batch: Batch,

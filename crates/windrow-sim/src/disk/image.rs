@@ -1,7 +1,7 @@
 //! The whole state of a simulated disk as a value: what is durable, what is only cached, and the
 //! changes between the two.
 //!
-//! A copy shares all sectors and all unchanged files. So a test can keep the state after every I/O.
+//! A copy has all sectors and all unchanged files in common with its source. So a test can keep the state after every I/O.
 //!
 //! Invariants:
 //! - I1: what a directory caches is what is durable with all pending changes applied.

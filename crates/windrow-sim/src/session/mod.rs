@@ -3,8 +3,8 @@
 //! A session does each operation to both and compares the answers at once. After a crash, a fault or a new
 //! open, the model gives the bounds of what the database may contain.
 //!
-//! Concurrency: the session steps background work on its own thread, from a seed. It shares only the model, with an
-//! observer of the disk that reads it during an operation.
+//! Concurrency: the session steps background work on its own thread, from a seed. Only the model is shared:
+//! an observer of the disk reads it during an operation.
 
 mod held;
 mod operations;
@@ -190,9 +190,13 @@ impl Session {
             .iter()
             .map(|own| own.transient_logs.files + own.value_logs.files)
             .sum();
-        let lists = keyspaces.iter().map(|own| own.discard_lists).sum();
+        let discard_lists = keyspaces.iter().map(|own| own.discard_lists).sum();
         let image = self.disk.image();
-        for (extension, counted) in [("table", tables), ("values", values), ("dead", lists)] {
+        for (extension, counted) in [
+            ("table", tables),
+            ("values", values),
+            ("dead", discard_lists),
+        ] {
             let present = image.files_with(extension).len();
             assert_eq!(
                 present, counted,

@@ -156,7 +156,7 @@ fn seeks_trigger_consolidation() {
 }
 
 /// The engine cuts off the bytes of a failed append: the file is as before, and the next append is right. A
-/// checkpoint that shares the file shows no change.
+/// checkpoint with the same file shows no change.
 #[test]
 fn a_failed_append_changes_no_answer() {
     use AfterFailedSync::{Durable, LostAtCrash, Reverted};

@@ -115,7 +115,7 @@ fn neither_database_can_change_the_other() {
 
 /// Both have the same table files. Only the source may append to them.
 #[test]
-fn the_source_appends_to_files_that_its_checkpoint_shares() {
+fn the_source_appends_to_files_shared_with_its_checkpoint() {
     for can_link in [true, false] {
         let disk = SimDisk::new();
         disk.set_can_link(can_link);

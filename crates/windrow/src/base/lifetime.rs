@@ -98,7 +98,7 @@ counters! {
     gc_bytes_read = 17;
     /// Bytes written by both.
     gc_bytes_written = 18;
-    /// Garbage values that collections have left behind.
+    /// Garbage values that garbage collections have dropped.
     gc_values_dropped = 19;
     /// Memtables flushed.
     flushes = 20;

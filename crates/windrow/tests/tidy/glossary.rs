@@ -23,6 +23,11 @@ const EXCEPTIONS: &[(&str, &[&str], &str)] = &[
         "the accounts of a bank",
     ),
     (
+        "crates/windrow/examples/batches_and_snapshots.rs",
+        &["account"],
+        "the accounts of a bank",
+    ),
+    (
         "crates/windrow-sim/tests/",
         &["account"],
         "the accounts of a bank",

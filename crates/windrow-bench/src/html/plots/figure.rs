@@ -121,7 +121,7 @@ pub(crate) fn commands(engines: &[&EngineRounds<'_>]) -> Vec<String> {
             None => open.push((template, vec![(engine.name, command)])),
         }
     }
-    let folded = open.into_iter().flat_map(|(template, those)| {
+    let lines = open.into_iter().flat_map(|(template, those)| {
         let is_plain = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
         let names: Vec<&str> = those.iter().map(|(name, _)| *name).collect();
         // The shell expands no name within quotes.
@@ -134,7 +134,7 @@ pub(crate) fn commands(engines: &[&EngineRounds<'_>]) -> Vec<String> {
         each.dedup();
         each
     });
-    folded.collect()
+    lines.collect()
 }
 
 /// The number of rounds in a caption: "3 rounds".

@@ -286,9 +286,9 @@ fn repeated_loads_have_numbers() {
 #[test]
 fn commands_that_differ_in_the_engine_become_a_loop() {
     let page = page(&whole_campaign());
-    let folded = "for engine in windrow rocksdb leveldb; do windrow-peers run --engine $engine \
+    let shell_loop = "for engine in windrow rocksdb leveldb; do windrow-peers run --engine $engine \
                   fillrandom; done";
-    assert!(page.contains(folded));
+    assert!(page.contains(shell_loop));
 }
 
 #[test]

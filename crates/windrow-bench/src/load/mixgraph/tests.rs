@@ -22,7 +22,7 @@ fn samples<T>(draw: impl Fn(&mut Rng) -> T) -> Vec<T> {
 }
 
 #[test]
-fn operations_have_their_shares() {
+fn operations_have_their_fractions() {
     for (given, expected) in [
         ([None, None, None], [0.83, 0.14, 0.03]),
         ([Some(2.0), Some(1.0), Some(1.0)], [0.5, 0.25, 0.25]),

@@ -55,19 +55,22 @@ fn published_points() -> impl Iterator<Item = (String, &'static str, String)> {
     gains.chain(fractions)
 }
 
+/// Bytes of the keys of the runs that the model describes.
+const KEY_BYTES: f64 = 24.0;
+
 /// The runs that the model describes: names, the bytes of a key over those of a value, and the runs with all values
 /// in the log and all in place.
 pub(super) fn modeled(scale: Scale) -> [(&'static str, f64, [RunSpec; 2]); 3] {
     let values = [Placement::Log, Placement::InPlace];
-    let mix = |mix, value: f64| {
+    let mix = |mix, value_bytes: f64| {
         let runs = values.map(|values| updated(scale, mix, values));
-        (mix, 24.0 / value, runs)
+        (mix, KEY_BYTES / value_bytes, runs)
     };
     let tiny = values.map(|values| tiny(scale, values));
     [
         mix("L", 1004.0),
         mix("M", 104.0),
-        ("64 bytes", 24.0 / 64.0, tiny),
+        ("64 bytes", KEY_BYTES / 64.0, tiny),
     ]
 }
 

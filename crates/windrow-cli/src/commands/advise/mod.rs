@@ -30,8 +30,9 @@ filter bits. If --max-space-amp is given, settings that take more disk are left 
 Unless --device is given, all data is assumed to be in the page cache. --device and --memory describe a \
 store that does not fit.
 
-The statistics of a program that is running tell most: it writes its `Db::stats` as JSON. Those of \
-`windrow stats DB --json` tell what is stored; the weights of operations must be given as flags.
+The statistics of a running program describe the load best: the program writes its `Db::stats` as \
+JSON. Those of `windrow stats DB --json` describe only the stored data; give the weights of \
+operations as flags.
 
 Examples:
   windrow advise --bytes 500GB --value-size 100 --updates 90 --gets 10
@@ -123,8 +124,8 @@ impl AdviseArgs {
 
     /// The default, and what the store has now.
     ///
-    /// Where a store tells its options, the default has those of its options that are not searched, but for what is
-    /// given beside them.
+    /// If the options of the store are known, the default has those of them that are not searched, except for
+    /// options that are given.
     fn options(&self, known: &Known) -> Result<(KeyspaceOptions, Option<KeyspaceOptions>)> {
         let mut base = self.tree.options()?.keyspace;
         let Some(now) = known.options.clone() else {

@@ -1,4 +1,4 @@
-//! What `advise` tells, for programs and for people, and the files that it writes.
+//! What `advise` reports, for programs and for people, and the files that it writes.
 
 use std::fmt;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::text::{human_bytes, human_count};
 const OPTIONS: &str = "options";
 const RECOMMENDED: &str = "recommended";
 
-/// What people are told of the default device.
+/// The note on the default device.
 const ALL_IN_MEMORY: &str = "assumed: all data is in the page cache, so that the device costs nothing; if it does not \
     fit, give --device and --memory";
 

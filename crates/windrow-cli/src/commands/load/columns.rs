@@ -15,7 +15,7 @@ use windrow::{Error, Result};
 
 use super::entry::{Entry, Format, LINE_BYTES_MAX};
 
-/// Which columns of a row are key and value, and how columns are told apart.
+/// Which columns of a row are key and value, and how columns are separated.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct ColumnArgs {
     /// The first row of csv or tsv names the columns, and is no entry

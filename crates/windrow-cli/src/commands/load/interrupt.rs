@@ -2,7 +2,7 @@
 //!
 //! I1. The count in the message is exact: a batch that is being written is finished and counted first.
 //!
-//! Concurrency: the thread of the signal shares the count with the load. Each holds the lock of the count
+//! Concurrency: the thread of the signal and the load use one count. Each holds the lock of the count
 //! while it writes a batch, or ends the process.
 
 use std::io;

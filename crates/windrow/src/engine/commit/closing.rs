@@ -77,7 +77,7 @@ impl Engine {
     }
 
     /// Syncs the log, records its end in the manifest, and the manifest's end in `CURRENT`. So the next
-    /// open can tell damage from a torn tail at every byte.
+    /// open can distinguish damage from a torn tail at every byte.
     fn close_log(&self) -> Result<()> {
         let leadership = self.commits.queue.exclusive();
         self.poison.check()?;

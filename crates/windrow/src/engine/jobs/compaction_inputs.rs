@@ -188,8 +188,12 @@ mod tests {
                 (met.referred_bytes, met.length),
                 (usage.referred, usage.length)
             );
-            let refers =
-                |segment: &&SegmentMeta| segment.references.iter().any(|(run, _)| run == *file);
+            let refers = |segment: &&SegmentMeta| {
+                segment
+                    .references
+                    .iter()
+                    .any(|(transient_log, _)| transient_log == *file)
+            };
             let files = version.levels().iter().flat_map(|level| level.files());
             let segments = files.flat_map(|handle| &handle.meta.segments);
             assert_eq!(met.slices, segments.filter(refers).count() as u64);

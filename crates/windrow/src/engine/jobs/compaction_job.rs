@@ -224,7 +224,7 @@ impl Engine {
             merged.transient_log_bytes_read,
         );
         counters::add(&self.counters.compactions, 1);
-        self.options.listener.tell(|| Event::CompactionEnded {
+        self.options.listener.notify(|| Event::CompactionEnded {
             keyspace: keyspace.name().to_owned(),
             level: claim.level,
             bytes_read: read,

@@ -124,7 +124,7 @@ impl Engine {
         })?;
         self.allocate_filters(keyspace, written);
         self.remove_logs_before(first_needed);
-        self.options.listener.tell(|| Event::FlushEnded {
+        self.options.listener.notify(|| Event::FlushEnded {
             keyspace: keyspace.name().to_owned(),
             entries: oldest.memtable.entries(),
             entries_dropped: oldest.memtable.entries() - written,

@@ -291,7 +291,7 @@ impl Engine {
         counters::add(&self.counters.gc_values_dropped, garbage);
         self.options
             .listener
-            .tell(|| Event::GarbageCollectionEnded {
+            .notify(|| Event::GarbageCollectionEnded {
                 keyspace: keyspace.name().to_owned(),
                 files: job.victims.len(),
                 bytes_read,

@@ -172,7 +172,7 @@ pub(crate) fn open_read_only(parts: &Parts<'_>) -> Result<Opened> {
     check_files(&state, &files)?;
     let keyspaces = build_keyspaces(&state, parts)?;
     let (replayed, recovery) = fill_memtables(vfs, directory, &state, &keyspaces)?;
-    // The seals tell the lengths of value logs. Nothing is sealed on disk.
+    // The seals hold the lengths of value logs. Nothing is sealed on disk.
     let seals = recovery.into_seals();
     apply(&mut state, &seals)?;
     Ok(Opened {

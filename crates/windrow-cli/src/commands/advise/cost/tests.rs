@@ -211,7 +211,7 @@ fn what_filters_pass_is_read_in_their_level() {
         assert!((filters.levels[level].missing - runs * rate).abs() < 1e-9);
     }
     assert!(filters.levels[2].found.abs() < 1e-9 && filters.levels[1].found > 2.0 * rate);
-    // Memory for both upper levels answers what is read there in vain, though nine of ten entries are below.
+    // Memory for both upper levels answers their false-positive reads, though nine of ten entries are below.
     let demand = Demand {
         memory: Some(200_000_000),
         ..demand()

@@ -28,7 +28,7 @@ pub(in crate::commands::advise) struct DemandArgs {
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(in crate::commands::advise) key_size: Option<u64>,
 
-    /// Bytes of a key that it shares with its neighbours, which tables hold once a block
+    /// Bytes of a key that are equal in its neighbours; tables hold them once a block
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(in crate::commands::advise) shared_key_bytes: u64,
 

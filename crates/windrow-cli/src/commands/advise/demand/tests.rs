@@ -14,7 +14,7 @@ fn described() -> DemandArgs {
 }
 
 #[test]
-fn weights_become_shares() {
+fn weights_become_fractions() {
     let demand = Demand::new(&described(), &Known::default()).unwrap();
     assert!((demand.fractions.updates - 0.75).abs() < 1e-9);
     assert!((demand.fractions.sum() - 1.0).abs() < 1e-9);

@@ -129,7 +129,7 @@ fn what_is_in_upper_levels_and_in_memtables_is_not_taken_for_new_keys() {
 }
 
 #[test]
-fn deletes_are_told_by_what_is_above_the_last_level_and_have_no_value() {
+fn deletes_are_estimated_from_the_levels_above_the_last_and_have_no_value() {
     let mut all = stats(50_000, 40_000, &[[10_000, 1000, 0], [20_000, 0, 0]]);
     // Keys of 16 bytes, and values of 100 beside nine of ten.
     all["user_bytes"] = json!(40_000 * 16 + 36_000 * 100);
@@ -190,7 +190,7 @@ fn missing_counters_are_refused_by_name() {
 }
 
 #[test]
-fn sizes_of_what_is_compressed_are_told_to_be_those_on_disk() {
+fn the_report_says_that_sizes_of_compressed_data_are_those_on_disk() {
     let mut all = stats(1000, 1000, &[[0, 0, 0], [1000, 0, 0]]);
     all["keyspaces"][0]["options"]["compression"] = json!("lz4");
     assert_eq!(
