@@ -213,11 +213,11 @@ impl Catalog {
         self.try_commit(build, install)
     }
 
-    /// Records that every edit so far is durable.
+    /// Records the length of the manifest, and so that every edit in it is durable.
     ///
     /// # Errors
     /// `NoSpace`, if nothing has changed. Any other failure poisons the database.
-    pub(crate) fn vouch(&self) -> Result<()> {
+    pub(crate) fn record_manifest_length(&self) -> Result<()> {
         let mut description = self.store.lock();
         let Description::Open(store) = &mut *description else {
             return Err(Error::read_only());

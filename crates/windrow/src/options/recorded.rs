@@ -1,10 +1,10 @@
-//! Options of a keyspace as the manifest records them, and as people keep them in files: a name and a text
-//! for each.
+//! The options of a keyspace as text: a name and a text for each, in the manifest and in options files.
 //!
-//! A name is that of the field. A number is written in decimal, a fraction in the shortest form that
-//! reads back as the same, a choice as a lower-case word, a size that is never reached as `never`. See "Manifest" in `docs/format.md`.
+//! The name is that of the field. A number is decimal. A fraction has the shortest form that reads back as the same
+//! number. A choice is a lower-case word. A threshold that no size reaches is `never`. See "Manifest" in
+//! `docs/format.md`.
 //!
-//! I1. What is recorded reads back as the same options.
+//! I1. Recorded options read back as the same options.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -41,54 +41,31 @@ macro_rules! recorded_numbers {
 
 recorded_numbers!(f64, u64, usize);
 
-impl Recorded for Compression {
-    fn to_text(&self) -> String {
-        let word = match self {
-            Self::None => "none",
-            Self::Lz4 => "lz4",
-            Self::Zstd => "zstd",
-        };
-        word.to_owned()
-    }
+/// A choice is one word for each variant.
+macro_rules! recorded_words {
+    ($($choice:ident: $($variant:ident = $word:literal),*;)*) => {$(
+        impl Recorded for $choice {
+            fn to_text(&self) -> String {
+                match self {
+                    $(Self::$variant => $word.to_owned(),)*
+                }
+            }
 
-    fn from_text(text: &str) -> Option<Self> {
-        [Self::None, Self::Lz4, Self::Zstd]
-            .into_iter()
-            .find(|compression| compression.to_text() == text)
-    }
+            fn from_text(text: &str) -> Option<Self> {
+                match text {
+                    $($word => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+    )*};
 }
 
-impl Recorded for FilterAllocation {
-    fn to_text(&self) -> String {
-        let word = match self {
-            Self::Monkey => "monkey",
-            Self::Uniform => "uniform",
-        };
-        word.to_owned()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        [Self::Monkey, Self::Uniform]
-            .into_iter()
-            .find(|allocation| allocation.to_text() == text)
-    }
-}
-
-impl Recorded for MediumInPlace {
-    fn to_text(&self) -> String {
-        let word = match self {
-            Self::LastLevel => "last",
-            Self::LevelBeforeLast => "before-last",
-            Self::Never => "never",
-        };
-        word.to_owned()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        [Self::LastLevel, Self::LevelBeforeLast, Self::Never]
-            .into_iter()
-            .find(|level| level.to_text() == text)
-    }
+recorded_words! {
+    Compression: None = "none", Lz4 = "lz4", Zstd = "zstd";
+    FilterAllocation: Monkey = "monkey", Uniform = "uniform";
+    MediumInPlace: LastLevel = "last", LevelBeforeLast = "before-last", Never = "never";
+    MediumOrder: Sorted = "sorted", Written = "written";
 }
 
 impl Recorded for SegmentLimit {
@@ -102,23 +79,7 @@ impl Recorded for SegmentLimit {
     }
 }
 
-impl Recorded for MediumOrder {
-    fn to_text(&self) -> String {
-        let word = match self {
-            Self::Sorted => "sorted",
-            Self::Written => "written",
-        };
-        word.to_owned()
-    }
-
-    fn from_text(text: &str) -> Option<Self> {
-        [Self::Sorted, Self::Written]
-            .into_iter()
-            .find(|order| order.to_text() == text)
-    }
-}
-
-/// A size from which on something holds; `u64::MAX` for never.
+/// The least size of a class of values; `u64::MAX` for never.
 #[derive(Clone, Copy)]
 struct Threshold(u64);
 
@@ -152,22 +113,20 @@ impl Recorded for Threshold {
     }
 }
 
-/// Makes the two directions from one list, which names every field and the form in which it is
-/// recorded.
+/// Writes both directions from one list of all fields and their types in the record.
 macro_rules! recorded_options {
     ($($name:ident: $form:ty),* $(,)?) => {
         impl KeyspaceOptions {
-            /// Every option by its name, as text: what a database records of a keyspace.
+            /// Every option by its name, as the text that a database records.
             pub fn fields(&self) -> Vec<(&'static str, String)> {
                 let Self { $($name),* } = self;
                 vec![$((stringify!($name), <$form>::from(*$name).to_text())),*]
             }
 
-            /// The options that were recorded: names that this version does not know are passed
-            /// over, and what was not recorded has its default.
+            /// The recorded options. Unknown names are skipped. An option that is not recorded has its default.
             ///
             /// # Errors
-            /// A sentence about the first value that this version does not know.
+            /// A sentence about the first unknown value.
             pub(crate) fn from_recorded(recorded: &RecordedOptions) -> Result<Self, String> {
                 let mut options = Self::default();
                 $(
@@ -204,14 +163,14 @@ recorded_options!(
 );
 
 impl KeyspaceOptions {
-    /// What the manifest records of these options.
+    /// The names and texts that the manifest records.
     pub(crate) fn to_recorded(&self) -> RecordedOptions {
         let fields = self.fields().into_iter();
         fields.map(|(name, text)| (name.to_owned(), text)).collect()
     }
 
-    /// The text of an options file: a line `name = value` for each option, which
-    /// [`from_str`](Self::from_str) reads.
+    /// The text of an options file: a line `name = value` for each option.
+    /// [`from_str`](Self::from_str) reads it.
     pub fn to_file(&self) -> String {
         let fields = self.fields().into_iter();
         let lines: Vec<String> = fields
@@ -224,13 +183,12 @@ impl KeyspaceOptions {
 impl FromStr for KeyspaceOptions {
     type Err = Error;
 
-    /// Reads an options file: lines `name = value`; lines that are empty or begin with `#` are passed over.
-    /// What is not named has its default.
+    /// Reads an options file: lines `name = value`. Empty lines and lines that begin with `#` are skipped. An option
+    /// without a line has its default.
     ///
     /// # Errors
-    /// `InvalidArgument` with the number of the first line that is none of these, names an option that this
-    /// version does not have or that was named before, or gives it a value that it cannot have; or for
-    /// options that contradict each other.
+    /// `InvalidArgument` with the number of the first bad line: it has another form, an unknown or repeated name, or
+    /// an impossible value. Also `InvalidArgument` if options contradict each other.
     fn from_str(text: &str) -> Result<Self, Error> {
         let known = Self::default().to_recorded();
         let mut named = RecordedOptions::new();
@@ -250,7 +208,7 @@ impl FromStr for KeyspaceOptions {
                     "there is no option {name}; there are {names}"
                 )));
             }
-            // People write 8.0 where 8 is recorded.
+            // A file may say 8.0; the record says 8.
             let value = match value.parse::<f64>() {
                 Ok(number) if value.contains('.') => number.to_text(),
                 _ => value.to_owned(),
@@ -273,7 +231,7 @@ mod tests {
 
     // I1
     #[test]
-    fn what_is_recorded_reads_back() {
+    fn recorded_options_read_back() {
         let mut options = KeyspaceOptions {
             size_ratio: 2.0 + f64::EPSILON * 4.0,
             scaling: 0.1 + 0.2,
@@ -295,7 +253,7 @@ mod tests {
 
     // I1
     #[test]
-    fn placement_reads_back() {
+    fn recorded_placement_reads_back() {
         use MediumInPlace::{LastLevel, LevelBeforeLast, Never};
         for (medium_from, large_from) in [(0, 0), (120, 1024), (64, u64::MAX - 1), (7, u64::MAX)] {
             for medium_in_place in [LastLevel, LevelBeforeLast, Never] {
@@ -312,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_is_never_reached_is_recorded_as_never() {
+    fn a_threshold_that_no_size_reaches_is_recorded_as_never() {
         let options = KeyspaceOptions::preset(crate::options::Preset::Leveling);
         let mut recorded = options.to_recorded();
         assert_eq!(recorded["medium_from"], "never");
@@ -324,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_passed_over_and_unknown_values_are_not() {
+    fn unknown_names_are_skipped_and_unknown_values_are_not() {
         let mut recorded = RecordedOptions::new();
         recorded.insert("colour".to_owned(), "green".to_owned());
         recorded.insert("level0_runs".to_owned(), "7".to_owned());
@@ -345,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn files_read_back_and_say_what_is_wrong_with_them() {
+    fn files_read_back_and_errors_name_the_fault() {
         use crate::options::Preset::{Autumn, Balanced, Leveling, Lsma, Parallax};
         for preset in [Balanced, Autumn, Leveling, Lsma, Parallax] {
             let options = KeyspaceOptions::preset(preset);

@@ -95,7 +95,7 @@ impl Engine {
             };
             self.with_reserve(|| self.catalog.commit(records, |_| ()))?;
         }
-        self.with_reserve(|| self.catalog.vouch())?;
+        self.with_reserve(|| self.catalog.record_manifest_length())?;
         drop(log);
         drop(leadership);
         Ok(())

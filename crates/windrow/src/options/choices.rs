@@ -1,0 +1,141 @@
+//! The options that are a choice of a few.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::base::{Error, Result};
+
+/// What an acknowledged write survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// It survives the end of the process, but not a power failure: the operating system has the write.
+    /// [`Db::persist`](crate::Db::persist) makes all writes so far survive both.
+    #[default]
+    Buffered,
+    /// It survives a power failure: the log is synced before the write is acknowledged.
+    Sync,
+}
+
+/// How reads of table files get their blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BlockSource {
+    /// From read-only memory maps. Data in the page cache needs no copy and no system call. A device error during a
+    /// read ends the process (SIGBUS); choose `Buffered` if it must not.
+    #[default]
+    Mapped,
+    /// By `pread` into Windrow's own cache of `cache_bytes`.
+    Buffered,
+}
+
+/// Named sets of the tuning options. Each except `Balanced` has one idea alone, for measurements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Preset {
+    /// For most loads, and the default: Garnering levels, Monkey filters, placement of values by size, space within
+    /// `max_space_amp`.
+    #[default]
+    Balanced,
+    /// Plain leveled compaction: one constant size ratio of 10, the same filter bits for every file, all
+    /// values in place.
+    Leveling,
+    /// The Autumn paper's Garnering levels alone: size ratio 5 that grows by 1/0.8 towards the
+    /// shallow levels, Monkey filters, no bound on space, all values in place.
+    Autumn,
+    /// The Parallax paper's hybrid placement alone: values placed by size, in levels of one constant
+    /// size ratio of 8, without filters.
+    Parallax,
+    /// The LSMA paper's append merges alone: up to 12 segments in each file of every level, files of
+    /// 2 MiB, one constant size ratio of 10, 4 filter bits per key for every file, no bound on space,
+    /// all values in place.
+    Lsma,
+}
+
+/// How the files of a keyspace divide its filter bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum FilterAllocation {
+    /// So that the most reads are saved: the false-positive rate of a file is proportional to its fraction of
+    /// the entries in its key range (Monkey; AU-M4).
+    #[default]
+    Monkey,
+    /// Every file has the same bits per key.
+    Uniform,
+}
+
+/// The most segments of a table file, by level; 12 at most. The last level with data may have fewer: its limit falls
+/// as the tree comes close to `max_space_amp`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SegmentLimit {
+    /// In proportion to the root of the ratio between a level and the level above it.
+    #[default]
+    Scaled,
+    /// The same number in every level: 1 for no appends, 12 as in the LSMA paper.
+    Fixed(usize),
+}
+
+/// `scaled`, or a number.
+impl fmt::Display for SegmentLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scaled => f.write_str("scaled"),
+            Self::Fixed(limit) => limit.fmt(f),
+        }
+    }
+}
+
+impl FromStr for SegmentLimit {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "scaled" => Ok(Self::Scaled),
+            _ => text.parse().map(Self::Fixed).map_err(|_| {
+                Error::invalid_argument(format!(
+                    "a segment limit is \"scaled\" or a number, not \"{text}\""
+                ))
+            }),
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for SegmentLimit {
+    fn serialize<S: serde::Serializer>(
+        &self,
+        serializer: S,
+    ) -> std::result::Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The level from which on compactions write medium values in place. Above it they copy only the pointers to the
+/// transient logs. The last level is the deepest level that holds data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum MediumInPlace {
+    /// The last level (N-1 in the paper). Compactions rewrite least.
+    #[default]
+    #[cfg_attr(feature = "serde", serde(rename = "last"))]
+    LastLevel,
+    /// The level before the last (N-2), but never level 0. Transient logs take less space, and compactions rewrite
+    /// more.
+    #[cfg_attr(feature = "serde", serde(rename = "before-last"))]
+    LevelBeforeLast,
+    /// No level (`NoMerge` in the paper), to measure the most that placement can save. A transient log is deleted
+    /// with the last pointer into it. The values of sparse files and thin slices move to another transient log.
+    Never,
+}
+
+/// How a flush orders the medium values in its transient log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
+pub enum MediumOrder {
+    /// By key. Compactions read the values sequentially.
+    #[default]
+    Sorted,
+    /// In the order of their writes, to measure what sorting saves. A compaction reads each value alone.
+    Written,
+}
