@@ -1,7 +1,7 @@
 //! The only allocator of file numbers and segment ids.
 //!
-//! Invariant: it allocates a number only below the mark that the manifest has recorded. So no number
-//! is ever used twice, not even after an attempt that a crash interrupted.
+//! Invariant: it allocates a number only below the mark that the manifest has recorded. So no number is ever
+//! used twice, not even after an attempt that a crash interrupted. Checksums and cache keys rely on this.
 //!
 //! Concurrency: lock-free. The thread that holds the catalog raises the mark.
 

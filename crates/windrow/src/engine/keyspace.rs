@@ -2,6 +2,9 @@
 //!
 //! Owns the state that readers take, the options, and the record of the files that jobs use.
 //!
+//! A drop is one edit. After it every call on the keyspace fails, except reads of snapshots, and its jobs end
+//! without an error. Its memtables and files are freed when no handle, view or cursor uses them.
+//!
 //! Invariants:
 //! - I1: The state is replaced as a whole, under `install`: by the leader of the commits when a
 //!   memtable rotates, and by jobs when they install a result. Readers never wait for it.

@@ -3,6 +3,10 @@
 //! A change makes a new version, which keeps the unchanged levels of the old one. Readers hold
 //! versions, and versions hold [handles](super::handle) on files.
 //!
+//! An append changes no version that readers hold. The new version has a handle with one segment more, and
+//! readers of an older version read the segments that it names. Bytes behind the last named segment mean
+//! nothing.
+//!
 //! I1. The value files of the version include every value file that its tables refer to.
 //!
 //! Concurrency: everything is shared freely.

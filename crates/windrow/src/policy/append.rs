@@ -18,8 +18,14 @@
 //! is never rewritten (`docs/simulation.md`). It is the least part of the data, and in memory on loads with many
 //! reads.
 //!
+//! A get probes the filter of each segment. Filter bits follow entries, so more segments hardly cost more
+//! block reads for absent keys.
+//!
 //! I1. Nothing is appended to a sealed file, nor to a file that has as many segments as it may.
 //! I2. A piece is on average long enough to be worth a sync. Otherwise the compaction writes everything anew.
+//! I3. Of each key, all entries of a later segment are newer than those of earlier segments. The compaction
+//!     takes all that its upper files hold in its claim, and no other job writes there meanwhile. So the
+//!     first version that a read finds, newest segment first, is the newest.
 
 use super::capacities::{capacities, space_throttle, target_file_bytes, whole};
 use super::summary::{FileSummary, TreeSummary};

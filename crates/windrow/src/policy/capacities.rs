@@ -15,8 +15,9 @@
 //! So when the space amplification comes near `max_space_amp`, the capacities that count shrink
 //! towards what fits the present size of the last level (AU-M12).
 //!
-//! A change of options can leave several levels over-full at once, and together they would stop writers. So each level
-//! is first *allowed* what it holds. Then one level after the other has to shrink, from the bottom up.
+//! A change of options can leave several levels over-full at once, and together they would stop writers. So
+//! after a change, and after each open, each level is first *allowed* what it holds. Then one level after the
+//! other has to shrink, from the bottom up.
 
 use super::summary::{FileSummary, TreeSummary, held_bytes, kept_bytes};
 use crate::base::limits::LEVELS_MAX;

@@ -10,8 +10,9 @@
 //!     victims hold at most [`MOVES_MAX`] entries, or those of one log. It takes at most [`VICTIMS_MAX`] logs.
 //! I3. No log is collected for its garbage while the space is not used up, nor a log with less than
 //!     [`GARBAGE_MIN`] of garbage.
-//! I4. A log whose garbage collection has failed goes alone, so that sound logs that went with it succeed, and its
-//!     priority falls with each failure. Its garbage slows no writer, and does not count while the log rests.
+//! I4. A log whose garbage collection has failed goes alone, so that sound logs that went with it succeed,
+//!     and its priority falls with each failure. Its garbage slows no writer, and does not count while the
+//!     log rests: the tree then takes that much more than `max_space_amp` allows.
 //! I5. If space is bounded, at most about [`FRAGMENTS_MIN`] and twenty *fragments* stay: logs that are ready and
 //!     have less than half of the bytes and records of the shortest log. To that end no byte is copied more often than
 //!     its file can double.

@@ -5,6 +5,13 @@
 //! Compactions copy the pointers, until one writes into a level that is deep enough and puts the values *in place*
 //! (PX-M4). A commit writes large values to a value log (PX-M3).
 //!
+//! Why: a compaction sorts keys only. With the value apart it copies a pointer of about ten bytes instead of
+//! the value. The last level holds most of the data, so values are in place there: scans of most of the data
+//! follow no pointers.
+//!
+//! Each compaction decides anew which levels have values in place. So the values of one level may be in
+//! several places. Each entry says where its own value is.
+//!
 //! I1. A value in place stays there: nothing moves it to a transient log.
 //! I2. A value of less than [`VALUE_BYTES_SEPARATED_MIN`] bytes is small under all options.
 //! I3. A value of more than [`VALUE_BYTES_IN_PLACE_MAX`] bytes is large under all options.
@@ -102,10 +109,11 @@ impl InputTransientLog {
     /// Whether a compaction that leaves values in transient logs, and writes tables of `file_bytes`, copies what its
     /// inputs refer to here to a new transient log.
     ///
-    /// It does if the file is sparse (D6): at most three bytes are copied for each garbage byte. It also does if its
-    /// tables would have only thin slices of the file. Each level down cuts slices thinner by the size ratio, and a
-    /// larger level has more transient logs. Without this rule a table of a large tree would refer to thousands of
-    /// files, with a few values in each. With it, a value is written once more for some of the levels that it passes.
+    /// It does if the file is sparse (D6): at most three bytes are copied for each garbage byte. So an often
+    /// overwritten key does not keep the space of its neighbours. It also does if its tables would have only
+    /// thin slices of the file. Each level down cuts slices thinner by the size ratio, and a larger level has
+    /// more transient logs. Without this rule a table of a large tree would refer to thousands of files, with
+    /// a few values in each. With it, a value is written once more for some of the levels that it passes.
     /// Values in the `order` of their writes stay so (PX-E7), because all their slices are thin.
     pub(crate) fn is_rewritten(self, order: MediumOrder, file_bytes: u64) -> bool {
         let is_sparse = self.referred_bytes < self.length / 4 * 3;

@@ -139,7 +139,8 @@ const GARBAGE_LOGS: (f64, f64) = (0.25, 2.0);
 const GARBAGE_FRACTION_MAX: f64 = 0.95;
 /// Parts of the bound on memtables from which writers are slowed and stopped.
 const MEMORY: (f64, f64) = (0.75, 1.0);
-/// Parts of `max_wal_bytes`, in closed logs, from which writers are slowed and stopped.
+/// Parts of `max_wal_bytes`, in closed logs, from which writers are slowed and stopped. So all logs together
+/// take about that and one more log at most.
 const LOG_BYTES: (f64, f64) = (0.75, 1.0);
 
 /// Whether so many frozen memtables can slow writers.

@@ -8,7 +8,7 @@
 //!
 //! A scan over cached values pays little. It only *checks* now and then whether a value is cached, and
 //! checks more rarely after each hit. The third check after two misses starts the prefetcher, and a batch
-//! of which every value is cached stops it.
+//! of which every value is cached stops it. A seek or a backward step of the cursor restarts the checks.
 //!
 //! Invariants:
 //! - I1. The results of the cursor do not depend on the prefetcher. The prefetcher ignores its errors; the

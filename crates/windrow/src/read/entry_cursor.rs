@@ -1,5 +1,8 @@
 //! A cursor over visible entries that reads their separated values.
 //!
+//! It reads a separated value at the first call for it, once per entry. This read can fail. A scan of keys
+//! alone reads no values.
+//!
 //! Concurrency: owned by one thread; it keeps the value files of its version alive.
 
 use std::cell::{Cell, OnceCell};

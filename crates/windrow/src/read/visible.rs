@@ -1,9 +1,9 @@
 //! The keys of a stream of versions that are visible at one sequence number.
 //!
-//! In forward direction the merged cursor is on the current entry. In backward direction it passes the
-//! versions of a key from the oldest to the newest, so the newest visible version is known only after
-//! it was passed. The current entry is then a copy, and the merged cursor is before all versions of its
-//! key.
+//! The direction may change at any step. In forward direction the merged cursor is on the current entry. In
+//! backward direction it passes the versions of a key from the oldest to the newest, so the newest visible
+//! version is known only after it was passed. The current entry is then a copy, and the merged cursor is
+//! before all versions of its key.
 //!
 //! Concurrency: owned by one thread.
 

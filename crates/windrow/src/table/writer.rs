@@ -6,8 +6,9 @@
 //!   bug of the caller and panics before it reaches the disk.
 //! - I2. Memory is one block, one write buffer, eight bytes per key for the filter, and the index.
 //!   None of them grows with the database.
-//! - I3. An appended segment begins after all that the manifest knows of the file, so no byte that
-//!   a reader may read is written. The bytes of a failed attempt are truncated or overwritten.
+//! - I3. An appended segment begins after all that the manifest knows of the file, so no byte that a reader
+//!   may read is written. The bytes of a failed attempt are truncated or overwritten. Their checksums do not
+//!   fit the new segment, because no segment id is used twice.
 //!
 //! Concurrency: none; that of [`FileWriter`]. A file has one writer at a time.
 

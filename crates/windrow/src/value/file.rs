@@ -1,6 +1,7 @@
 //! An open value file, for point reads.
 //!
 //! *Mapped*: uncompressed values are returned in place. *Buffered*: each read is one `pread` of the record.
+//! A value log that is being written is always read with `pread`, because it still grows.
 //!
 //! Invariants:
 //! - I1. No value is returned that did not pass the checks of its record in the same call.

@@ -1,6 +1,10 @@
 //! Relocation tables: the old and new offsets of the values that garbage collection moved out of a value
 //! log. A table is at the end of the GC output. See "Value files" in `docs/format.md`.
 //!
+//! If a GC output is collected, garbage collection composes its tables with the new offsets. So every old
+//! pointer resolves in one step. Until a compaction rewrites the pointer, a read searches the blocks of the
+//! table.
+//!
 //! Invariants:
 //! - I1. The old offsets of a table ascend.
 //! - I2. A block that fails its checksum is never used. An offset that is not in the table is damage: each

@@ -3,8 +3,10 @@
 //! 1. Between two commits, after a sync of all logs, copy the state of the manifest and hold the files
 //!    that it names: tables by versions, logs by open handles. Files that are removed from the folder
 //!    afterwards still exist for the copy.
-//! 2. Link the tables and transient logs, or copy them if the file system cannot link. The bytes that the state names
-//!    never change, but the source may append to its tables. Copy the logs up to their ends.
+//! 2. Link the tables, the sealed value files and the discard lists, or copy them if the file system cannot
+//!    link. The bytes that the state names never change. The source may append to its tables, behind these
+//!    bytes. Copy the logs up to their ends, because an open writes over them. Copy the value logs that are
+//!    being written, too; in the copy they are sealed.
 //! 3. Write a new manifest that describes all of it, with every table sealed and the end of the last log
 //!    recorded. Write `CURRENT` last.
 //!

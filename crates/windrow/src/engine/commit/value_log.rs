@@ -1,8 +1,13 @@
 //! The value logs of a keyspace that are not sealed yet.
 //!
-//! [`separation`](super::separation) appends large values to the active log. A log that has reached its size is full,
-//! and the next value begins a new log. A flush syncs all logs first; then it seals the full ones in the
-//! manifest.
+//! [`separation`](super::separation) appends large values to the active log. A log that has reached its size
+//! is full, and the next value begins a new log. These seal logs in the manifest:
+//!
+//! 1. A flush syncs all logs and seals the full ones.
+//! 2. If no flush will come, because no entry needs one, a job seals the full ones.
+//! 3. If the active log is mostly garbage, the tree takes too much space, and no other log is worth a
+//!    garbage collection, the active log becomes full early. Then 1 or 2 applies.
+//! 4. An open seals all logs. New values go to new logs.
 //!
 //! Invariants:
 //! - I1: The manifest names a value log durably before a record points into it.

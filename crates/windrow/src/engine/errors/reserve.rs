@@ -1,9 +1,14 @@
 //! The reserve: disk space kept back for a full disk, as a preallocated file without content.
 //!
-//! When a write, a flush or an open meets a full disk, it removes the file. The space serves the work
-//! that frees more: removals and their flushes, and the manifest and the log of an open. From then on
-//! the engine refuses writes that add data, until the disk has space for the file twice; space for one
-//! is what was just released. An open that finds no space for the file refuses such writes, too.
+//! 1. A write, a flush, the drop of a keyspace, a close or an open that meets a full disk removes the file.
+//!    The space serves the work that frees more: removals and their flushes, and the manifest and the log of
+//!    an open.
+//! 2. From then on the engine refuses writes that add data, until the disk has space for the file twice;
+//!    space for one is what was just released. A refused writer looks for space at once, and background work
+//!    looks every second.
+//! 3. An open that finds no space for the file refuses such writes, too.
+//!
+//! A checkpoint does not copy the file. An open for reading leaves it alone.
 //!
 //! Invariant I1: no promise depends on the file. It has no content, and its name need not be durable.
 //! Whether it can be created, found or removed decides only which writes are refused.

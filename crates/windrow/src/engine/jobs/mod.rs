@@ -2,9 +2,9 @@
 //!
 //! A worker runs the most urgent job that is due ([`Engine::next_job`]): remove obsolete files; freeze
 //! memtables if the logs or the memory run short; flush; prepare the next log; compact or collect
-//! garbage. One worker never compacts, so a flush never waits for a long compaction. The policy picks
-//! the compactions. This module claims their inputs, so that no two jobs conflict, and releases them
-//! at the end of the job.
+//! garbage. With two or more workers, one never compacts, so a flush never waits for a long compaction.
+//! Compactions and garbage collections take turns. The policy picks the compactions. This module claims their
+//! inputs, so that no two jobs conflict, and releases them at the end of the job.
 //!
 //! A job that fails leaves the tree unchanged. Its error is kept and its kind pauses for a while
 //! ([`failure`](crate::engine::errors::failure)). A writer or a caller that needs such a job retries it at once and gets the

@@ -13,6 +13,9 @@
 //!
 //! An open for reading ends after step 3, takes a shared lock, and changes nothing.
 //!
+//! An open reads the names in the folder, the manifest once, the logs, and the values that replayed entries
+//! point to. Except for step 7 it opens no table and runs no job.
+//!
 //! A crash between any two steps leaves a folder that the next open treats in the same way.
 //!
 //! Concurrency: one thread, before the database is open.

@@ -13,6 +13,9 @@
 //! Open tables and the cache borrow what memtables leave of their part, except space for one more memtable. They
 //! shrink as memtables grow. So reads after a load have most of the budget.
 //!
+//! Each owner of long-lived memory counts it when it takes it and when it drops it. So a report costs a few
+//! loads.
+//!
 //! The budget does not bound memory that cannot be refused: memtables that a cursor keeps after their
 //! flush, the buffers of a cursor, and the batch of one writer. It is counted nevertheless, and the
 //! cache shrinks for cursors.

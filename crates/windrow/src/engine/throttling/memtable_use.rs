@@ -22,7 +22,8 @@ impl Engine {
         self.memory.in_use(&self.tables.context().cache)
     }
 
-    /// The use of active and frozen memtables. Others that are still counted are kept by cursors.
+    /// The use of active and frozen memtables. Others that are still counted are kept by cursors or
+    /// by handles of dropped keyspaces; they throttle no writer.
     pub(super) fn memtable_use(&self) -> MemtableUse {
         let mut used = MemtableUse::default();
         for keyspace in self.keyspaces.load().iter() {

@@ -1,10 +1,19 @@
 //! Write throttling: a delay that grows with the debt, and a stop before the debt grows too far.
 //!
 //! A write without a throttle costs a few loads. Delayed writes queue up on one clock, whatever their
-//! threads: each adds its delay to the time at which all delays end, and sleeps until then if that is
-//! long enough for a sleep. A stop lasts until a job has lowered the throttle. There is no stop without
-//! a job that is due or running; if such jobs fail, the writer gets their error. Every wait is
-//! counted under its cause.
+//! threads: each adds its delay to the time at which all delays end, and sleeps until then if that is long
+//! enough for a sleep. A stop lasts until a job has lowered the throttle. Every wait is counted under its
+//! cause.
+//!
+//! There is no stop without a job that is due or running; if such jobs fail, the writer gets their error:
+//!
+//! | cause | job |
+//! |---|---|
+//! | level-0 runs, pending bytes | a compaction |
+//! | memtables | a flush |
+//! | memory | a flush, or the rotation of the largest memtable |
+//! | log bytes | a flush, the rotation of memtables that pin the oldest log, or an edit that drops it |
+//! | garbage values | none: they only delay |
 //!
 //! Concurrency: writers wait on the [signal](crate::engine::jobs::signal) and hold no lock.
 

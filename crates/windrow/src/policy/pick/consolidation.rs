@@ -11,9 +11,9 @@ use super::rules::Rules;
 use crate::policy::append::UpperBytes;
 use crate::policy::summary::{FileSummary, TreeSummary, overlapping};
 
-/// Consolidates the segments of a file of level `first` or deeper into one, if the file has more segments than it
-/// may, or if range reads have paid for it: the file with the highest gain, of bytes that reads save and bytes that
-/// are freed.
+/// Consolidates the segments of a file of level `first` or deeper into one, if the file has more segments
+/// than it may, as after a trivial move, or if range reads have paid for it: the file with the highest gain,
+/// of bytes that reads save and bytes that are freed.
 ///
 /// Space alone is no reason while there is enough: only a file with too many segments is consolidated for it.
 pub(super) fn consolidate<K: Ord + Clone>(
