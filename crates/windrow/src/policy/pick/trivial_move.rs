@@ -29,7 +29,8 @@ pub(super) fn move_file<K: Ord + Clone>(
     round_robin(files, cursor).find_map(|file| move_down(tree, rules, level, &files[file]))
 }
 
-/// Moves `file` of `level` down if it overlaps nothing there and no job blocks it.
+/// Moves `file` of `level` down if it overlaps nothing there and no job blocks it. The file keeps its
+/// segments.
 ///
 /// A file that is mostly tombstones, with nothing below it, does not move: a compaction drops its tombstones,
 /// and a move would keep them for ever. A file whose values must be in place there does not move either (D8).
