@@ -4,7 +4,8 @@
 //! The index does not change. One edit replaces the logs by the GC output and by relocation tables,
 //! which resolve old pointers. Readers of an older version still read the old logs.
 //!
-//! If the job has no space, the next one takes half as many logs. After success the number doubles again.
+//! If a job of several logs has no space, the next one takes half as many. After success the number doubles
+//! again.
 //!
 //! Invariants:
 //! - I1: A log is collected only after every entry that ever pointed into it is in tables. Values that
