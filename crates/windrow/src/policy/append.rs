@@ -1,22 +1,22 @@
 //! Which files a compaction appends to.
 //!
-//! A compaction into a level reads its upper files. It *appends* to those of the files below that have space for one
-//! more segment, without reading them (LS-M1). The others it merges and writes anew (LS-M6). Per byte that comes into
-//! level i, with files of at most m segments, that writes `2 - 1/m + r_i/m` bytes instead of `1 + r_i`, and readers
-//! visit m segments instead of one (D0). To minimise the sum of all `r_i/m_i` at a given sum of segments, m is
-//! proportional to the root of r (D1). So the shallow levels take most: Garnering makes their ratios large, and
-//! they are a small part of the data.
+//! A compaction into a level reads its upper files. It *appends* to those of the files below that have space
+//! for one more segment, without reading them (LS-M1). The others it merges and writes anew (LS-M6). Per byte
+//! that comes into level i, with files of at most m segments, that writes `2 - 1/m + r_i/m` bytes instead of
+//! `1 + r_i`, and readers visit m segments instead of one (D0). To minimise the sum of all `r_i/m_i` at a
+//! given sum of segments, m is proportional to the root of r (D1). So the shallow levels take most: Garnering
+//! makes their ratios large, and they are a small part of the data.
 //!
-//! From the effective last level down, where nearly all data is, files have one segment (D1). There
-//! appends would save least for the runs that they cost, and superseded entries in older segments would take most
-//! space. A limit that is given for all levels holds there, too, but shrinks when the space amplification of the tree
-//! comes near `max_space_amp`. Filters estimate how much is superseded when a segment is appended
+//! From the effective last level down, where nearly all data is, files have one segment (D1). There appends
+//! would save least for the runs that they cost, and superseded entries in older segments would take most
+//! space. A limit that is given for all levels holds there, too, but shrinks when the space amplification of
+//! the tree comes near `max_space_amp`. Filters estimate how much is superseded when a segment is appended
 //! (`table/overlap.rs`).
 //!
-//! Level 1 is a special case. Compactions out of level 0 cover all keys, so each of them rewrites all of level 1 or
-//! nothing, and its data soon goes down. With a few segments more than its ratio asks for, most of level 1
-//! is never rewritten (`docs/simulation.md`). It is the least part of the data, and in memory on loads with many
-//! reads.
+//! Level 1 is a special case. Compactions out of level 0 cover all keys, so each of them rewrites all of
+//! level 1 or nothing, and its data soon goes down. With a few segments more than its ratio asks for, most of
+//! level 1 is never rewritten (`docs/simulation.md`). It is the least part of the data, and in memory on
+//! loads with many reads.
 //!
 //! A get probes the filter of each segment. Filter bits follow entries, so more segments hardly cost more
 //! block reads for absent keys.

@@ -1,21 +1,23 @@
-//! Which value logs garbage collection copies: those with the most garbage, while the tree takes more space than it
-//! may.
+//! Which value logs garbage collection copies: those with the most garbage, while the tree takes more space
+//! than it may.
 //!
-//! Everything on disk takes space. The live bytes are unknown, but at least [those](live_bytes) of the largest level
-//! are live. The difference is what the levels above the largest may supersede, and garbage values. Capacities leave
-//! the levels less space if values are in value logs ([`space_of_levels`]), and garbage values have the rest.
+//! Everything on disk takes space. The live bytes are unknown, but at least [those](live_bytes) of the
+//! largest level are live. The difference is what the levels above the largest may supersede, and garbage
+//! values. Capacities leave the levels less space if values are in value logs ([`space_of_levels`]), and
+//! garbage values have the rest.
 //!
 //! I1. A log is collected only when every pointer into it is in tables.
-//! I2. One garbage collection copies about one log, whatever the number of its victims. The relocation tables of its
-//!     victims hold at most [`MOVES_MAX`] entries, or those of one log. It takes at most [`VICTIMS_MAX`] logs.
+//! I2. One garbage collection copies about one log, whatever the number of its victims. The relocation tables
+//!     of its victims hold at most [`MOVES_MAX`] entries, or those of one log. It takes at most
+//!     [`VICTIMS_MAX`] logs.
 //! I3. No log is collected for its garbage while the space is not used up, nor a log with less than
 //!     [`GARBAGE_MIN`] of garbage.
 //! I4. A log whose garbage collection has failed goes alone, so that sound logs that went with it succeed,
 //!     and its priority falls with each failure. Its garbage slows no writer, and does not count while the
 //!     log rests: the tree then takes that much more than `max_space_amp` allows.
-//! I5. If space is bounded, at most about [`FRAGMENTS_MIN`] and twenty *fragments* stay: logs that are ready and
-//!     have less than half of the bytes and records of the shortest log. To that end no byte is copied more often than
-//!     its file can double.
+//! I5. If space is bounded, at most about [`FRAGMENTS_MIN`] and twenty *fragments* stay: logs that are ready
+//!     and have less than half of the bytes and records of the shortest log. To that end no byte is copied
+//!     more often than its file can double.
 
 use super::capacities::{live_bytes, tree_bytes, whole};
 use super::placement::{value_log_bytes, value_log_bytes_min};

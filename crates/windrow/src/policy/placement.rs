@@ -1,9 +1,9 @@
 //! Hybrid placement: a value is beside its key, in a transient log, or in a value log.
 //!
-//! A value's class follows from the bytes of key and value together (PX-M1). Small values stay with
-//! their keys. A flush writes medium values to a *transient log* (D5), unless they come in the order of their keys.
-//! Compactions copy the pointers, until one writes into a level that is deep enough and puts the values *in place*
-//! (PX-M4). A commit writes large values to a value log (PX-M3).
+//! A value's class follows from the bytes of key and value together (PX-M1). Small values stay with their
+//! keys. A flush writes medium values to a *transient log* (D5), unless they come in the order of their keys.
+//! Compactions copy the pointers, until one writes into a level that is deep enough and puts the values *in
+//! place* (PX-M4). A commit writes large values to a value log (PX-M3).
 //!
 //! Why: a compaction sorts keys only. With the value apart it copies a pointer of about ten bytes instead of
 //! the value. The last level holds most of the data, so values are in place there: scans of most of the data

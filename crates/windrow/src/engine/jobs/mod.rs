@@ -7,11 +7,13 @@
 //! inputs, so that no two jobs conflict, and releases them at the end of the job.
 //!
 //! A job that fails leaves the tree unchanged. Its error is kept and its kind pauses for a while
-//! ([`failure`](crate::engine::errors::failure)). A writer or a caller that needs such a job retries it at once and gets the
-//! error if it persists.
+//! ([`failure`](crate::engine::errors::failure)). A writer or a caller that needs such a job retries it at
+//! once and gets the error if it persists.
 //!
-//! The files: [`flush_job`], [`compaction_job`] with its [claim](compaction_claim), [inputs](compaction_inputs) and [`subcompactions`], [`gc_job`];
-//! [`context`](self::context), what all jobs share; [`tree_summary`], what the policy sees; [`filters`], the memory of filters; [`signal`], the wake-ups.
+//! The files: [`flush_job`], [`compaction_job`] with its [claim](compaction_claim),
+//! [inputs](compaction_inputs) and [`subcompactions`], [`gc_job`]; [`context`](self::context), what all jobs
+//! share; [`tree_summary`], what the policy sees; [`filters`], the memory of filters; [`signal`], the
+//! wake-ups.
 //!
 //! Concurrency: jobs run on workers, or on threads that wait for them. Claims are in each keyspace's
 //! `work`.

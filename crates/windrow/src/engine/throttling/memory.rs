@@ -10,8 +10,8 @@
 //! | open tables, cursors and block cache | 3/8 | the cache shrinks to a minimum; the least used tables are closed |
 //! | of these, the minimum of the cache | 1/16 | |
 //!
-//! Open tables and the cache borrow what memtables leave of their part, except space for one more memtable. They
-//! shrink as memtables grow. So reads after a load have most of the budget.
+//! Open tables and the cache borrow what memtables leave of their part, except space for one more memtable.
+//! They shrink as memtables grow. So reads after a load have most of the budget.
 //!
 //! Each owner of long-lived memory counts it when it takes it and when it drops it. So a report costs a few
 //! loads.

@@ -1,7 +1,8 @@
 //! How a compaction takes neighbours of its upper files.
 //!
-//! Neighbours that add no lower file always join. A compaction that puts values in place reads a *slice* of each
-//! transient log, so it takes more neighbours until the slices are wide, except neighbours that cost too much.
+//! Neighbours that add no lower file always join. A compaction that puts values in place reads a *slice* of
+//! each transient log, so it takes more neighbours until the slices are wide, except neighbours that cost too
+//! much.
 
 use std::ops::Range;
 
